@@ -1,0 +1,266 @@
+"""Build of the one extension module, dynet_lite._core.
+
+What it does: writes the generated wrappers and Cython's C++ under build/, compiles every cext/**/*.cc (found by
+glob), links them with the OpenBLAS of the scipy-openblas32 wheel and copies that library into the package, so that
+the installed package needs no system BLAS. Objects are compiled in parallel and only when the source, a header it
+includes or the command has changed. Metadata is in pyproject.toml.
+
+Switches (environment):
+  DYNET_LITE_SANITIZE=1  address and undefined-behaviour sanitizers (run with LD_PRELOAD=$(gcc -print-file-name=libasan.so))
+  DYNET_LITE_DEBUG=1     Cython's index checks on, -O1 -g, asserts on
+  DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+CEXT = ROOT / "cext"
+GENERATED = ROOT / "build" / "generated"
+
+SANITIZE = os.environ.get("DYNET_LITE_SANITIZE", "0") not in ("", "0")
+DEBUG = os.environ.get("DYNET_LITE_DEBUG", "0") not in ("", "0")
+VARIANT = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+
+# The one place for Cython's directives; DYNET_LITE_DEBUG turns the checks back on.
+DIRECTIVES = {
+    "language_level": 3,
+    "embedsignature": True,
+    "binding": True,
+    "boundscheck": DEBUG,
+    "wraparound": DEBUG,
+    "initializedcheck": DEBUG,
+    "cdivision": not DEBUG,
+    "nonecheck": DEBUG,
+}
+
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+# No -march=native and no fast-math: results must not depend on the machine that built the package.
+GCC_FLAGS = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-math-errno",
+             "-fno-trapping-math", "-Wall", "-Wextra"]  # fmt: skip
+GCC_ISA_FLAGS = {
+    "isa_avx2.cc": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
+    "isa_avx512.cc": ["-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mavx2", "-mfma", "-mf16c", "-mbmi",
+                      "-mbmi2", "-mprefer-vector-width=512"],
+}  # fmt: skip
+MSVC_FLAGS = ["/std:c++17", "/O2", "/fp:precise", "/EHsc", "/W3", "/DNOMINMAX"]
+MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512"]}
+
+
+def sources():
+    return sorted(CEXT.rglob("*.cc"))
+
+
+def sha(*parts):
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part if isinstance(part, bytes) else str(part).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def depfile_inputs(path):
+    """The files a make-style dependency file names (escaped spaces understood), or None when there is none."""
+    try:
+        text = path.read_text()
+    except OSError:
+        return None
+    text = text.replace("\\\n", " ").replace("\\ ", "\0")
+    return [word.replace("\0", " ") for word in text.split(":", 1)[-1].split()]
+
+
+class BuildCore(build_ext):
+    def get_source_files(self):
+        keep = (".cc", ".h", ".inc", ".pyx", ".pxd", ".pxi", ".py")
+        return [str(p.relative_to(ROOT)) for p in sorted(CEXT.rglob("*")) if p.suffix in keep]
+
+    def finalize_options(self):
+        super().finalize_options()
+        if not self.parallel:
+            self.parallel = int(os.environ.get("DYNET_LITE_JOBS", 0)) or os.cpu_count() or 1
+
+    def run(self):
+        super().run()
+        self.copy_blas(Path(self.build_lib) / "dynet_lite" if not self.inplace else ROOT / "dynet_lite")
+
+    def get_outputs(self):
+        return super().get_outputs() + [str(self.blas_target(Path(self.build_lib) / "dynet_lite"))]
+
+    def get_output_mapping(self):
+        mapping = dict(super().get_output_mapping())
+        if self.inplace:
+            built = self.blas_target(Path(self.build_lib) / "dynet_lite")
+            mapping[str(built)] = str(self.blas_target(Path("dynet_lite")))
+        return mapping
+
+    # ---- the steps of the build, in order ------------------------------------------------------------------
+
+    def build_extension(self, ext):
+        # Relative to the root: commands, and so the stamps, do not depend on where the tree lies.
+        os.chdir(ROOT)
+        self.msvc = self.compiler.compiler_type == "msvc"
+        self.objects_dir = Path(self.build_temp) / VARIANT
+        wrapper = self.cythonize_core(ext)
+        jobs = [(wrapper, True)] + [(p.relative_to(ROOT), False) for p in sources()]
+        with ThreadPoolExecutor(max(1, int(self.parallel))) as pool:
+            results = list(pool.map(lambda job: self.compile_one(*job), jobs))
+        target = Path(self.get_ext_fullpath(ext.name))
+        self.link(ext, target, [obj for obj, _ in results], any(fresh for _, fresh in results))
+
+    def generate_wrappers(self):
+        """cext/bindings/generate.py, when there, writes ops.pxi and the like into build/generated."""
+        GENERATED.mkdir(parents=True, exist_ok=True)
+        script = CEXT / "bindings" / "generate.py"
+        if not script.exists():
+            return
+        spec = importlib.util.spec_from_file_location("dnl_generate", script)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        module.generate(CEXT / "ops", GENERATED)
+
+    def cythonize_core(self, ext):
+        """Run Cython when a .pyx, .pxd or .pxi, the directives or Cython itself changed; returns the C++ file."""
+        import Cython
+        from Cython.Build import cythonize
+
+        self.generate_wrappers()
+        pyx = Path("cext/bindings/_core.pyx")
+        if not pyx.exists():
+            raise SystemExit("setup.py: cext/bindings/_core.pyx is missing")
+        inputs = [p for folder in (CEXT, GENERATED) for p in sorted(folder.rglob("*.p[yx][xdi]"))]
+        key = sha(Cython.__version__, sorted(DIRECTIVES.items()), *[p.read_bytes() for p in inputs])
+        out_dir = Path("build") / "cython" / VARIANT
+        stamp = out_dir / "stamp"
+        cpp = out_dir / pyx.with_suffix(".cpp")
+        if cpp.exists() and stamp.exists() and stamp.read_text() == key:
+            return cpp
+        include = [str(GENERATED), "cext/bindings"]
+        modules = cythonize([Extension(ext.name, [str(pyx)], language="c++")], build_dir=str(out_dir), force=True,
+                            include_path=include, compiler_directives=DIRECTIVES, annotate=False)  # fmt: skip
+        produced = Path(modules[0].sources[0])
+        if produced != cpp and produced.resolve() != cpp.resolve():
+            shutil.move(str(produced), str(cpp))
+        stamp.write_text(key)
+        return cpp
+
+    def flags_for(self, source, is_wrapper):
+        name = source.name
+        if self.msvc:
+            return MSVC_FLAGS + (MSVC_ISA_FLAGS.get(name, []) if X86 else [])
+        flags = list(GCC_FLAGS)
+        if X86:
+            flags += GCC_ISA_FLAGS.get(name, [])
+        if SANITIZE:
+            flags += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-UNDEBUG"]
+        elif DEBUG:
+            flags += ["-O1", "-g", "-UNDEBUG"]
+        else:
+            flags += ["-O3", "-g0"]
+        if is_wrapper:
+            flags += ["-w"]  # Cython's output is not ours to tidy
+        return flags
+
+    def compile_one(self, source, is_wrapper):
+        """Compile one file unless its object is up to date. Returns (object, whether it was compiled)."""
+        flags = self.flags_for(source, is_wrapper)
+        include = ["cext"] + list(self.compiler.include_dirs)
+        obj = Path(self.compiler.object_filenames([str(source)], output_dir=str(self.objects_dir))[0])
+        stamp, depfile = obj.with_suffix(".json"), obj.with_suffix(".d")
+        command = getattr(self.compiler, "compiler_so", None) or [self.compiler.compiler_type]
+        key = sha(json.dumps([list(command), flags, include]))
+        if self.up_to_date(source, obj, stamp, depfile, key):
+            return str(obj), False
+        obj.parent.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        extra = flags if self.msvc else flags + ["-MMD", "-MF", str(depfile)]
+        # include_dirs of the compiler are added by compile() itself.
+        self.compiler.compile([str(source)], output_dir=str(self.objects_dir), include_dirs=["cext"],
+                              extra_postargs=extra)  # fmt: skip
+        stamp.write_text(key)
+        return str(obj), True
+
+    def up_to_date(self, source, obj, stamp, depfile, key):
+        if self.force or not obj.exists() or not stamp.exists() or stamp.read_text() != key:
+            return False
+        inputs = depfile_inputs(depfile)
+        if inputs is None:  # a compiler without dependency files: any header may matter
+            inputs = [str(source)] + [str(p) for p in CEXT.rglob("*.h")]
+        built = obj.stat().st_mtime
+        try:
+            return all(os.stat(p).st_mtime < built for p in inputs)
+        except OSError:
+            return False
+
+    def link(self, ext, target, objects, anything_new):
+        import scipy_openblas32
+
+        lib_dir, lib = scipy_openblas32.get_lib_dir(), scipy_openblas32.get_library()
+        lib = lib[3:] if lib.startswith("lib") and not self.msvc else lib
+        stamp = Path(self.build_temp) / (target.name + ".link")  # one for all variants: they share the target
+        key = sha(json.dumps(objects), lib, str(target), VARIANT)
+        if not (anything_new or self.force) and target.exists() and stamp.exists() and stamp.read_text() == key:
+            return
+        args, dirs, libs = [], list(self.compiler.library_dirs), [lib]
+        if sys.platform == "darwin":
+            args += ["-Wl,-rpath,@loader_path/.libs"]
+        elif not self.msvc:
+            args += ["-Wl,-rpath,$ORIGIN/.libs", "-Wl,--exclude-libs,ALL", "-ldl", "-lpthread"]
+            args += [] if DEBUG or SANITIZE else ["-Wl,--strip-debug"]
+        if SANITIZE:
+            args += ["-fsanitize=address,undefined"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        self.compiler.link_shared_object(objects, str(target), libraries=libs, library_dirs=[lib_dir] + dirs,
+                                         extra_postargs=args, export_symbols=self.get_export_symbols(ext),
+                                         build_temp=str(self.objects_dir), target_lang="c++")  # fmt: skip
+        stamp.write_text(key)
+
+    # ---- the BLAS that travels with the package ---------------------------------------------------------------
+
+    def blas_source(self):
+        import scipy_openblas32
+
+        folder = Path(scipy_openblas32.get_lib_dir())
+        endings = {"win32": ".dll", "darwin": ".dylib"}
+        ending = endings.get(sys.platform, ".so")
+        found = sorted(p for p in folder.rglob("*openblas*") if p.name.endswith(ending) or ending + "." in p.name)
+        if not found:
+            raise SystemExit(f"setup.py: no OpenBLAS library in {folder}")
+        return found[0]
+
+    def blas_target(self, package):
+        # Windows looks for a DLL beside the module that needs it; the others follow the module's rpath.
+        return (package if sys.platform == "win32" else package / ".libs") / self.blas_source().name
+
+    def copy_blas(self, package):
+        source, target = self.blas_source(), self.blas_target(package)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        same = target.exists() and target.stat().st_size == source.stat().st_size
+        if not same or target.stat().st_mtime < source.stat().st_mtime:
+            partial = target.with_name(target.name + ".tmp")
+            shutil.copyfile(source, partial)
+            os.replace(partial, target)
+
+
+def long_description():
+    readme = ROOT / "README.md"
+    return readme.read_text(encoding="utf-8") if readme.exists() else ""
+
+
+setup(
+    ext_modules=[Extension("dynet_lite._core", sources=[])],
+    cmdclass={"build_ext": BuildCore},
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
+)
