@@ -221,6 +221,7 @@ class BuildCore(build_ext):
             args += ["-fsanitize=address,undefined"]
         target.parent.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)  # else distutils thinks a newer library of another variant will do
         self.compiler.link_shared_object(objects, str(target), libraries=libs, library_dirs=[lib_dir] + dirs,
                                          extra_postargs=args, export_symbols=self.get_export_symbols(ext),
                                          build_temp=str(self.objects_dir), target_lang="c++")  # fmt: skip
