@@ -1,0 +1,54 @@
+"""Corpora that come with NLTK.
+
+NLTK is imported only when a corpus is asked for: it takes seconds and many programs never need it. Nothing is
+downloaded here: a corpus that is not installed is a DataError that says how to get it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .conllu import Sentence
+from .errors import DataError
+
+__all__ = ["load_nltk_tagged"]
+
+
+def load_nltk_tagged(name: str) -> list[Sentence]:
+    """The tagged sentences of the NLTK corpus `name` ('treebank', 'conll2000', 'masc_tagged', ...).
+
+    The tags are the corpus's own and stand in `Sentence.upos`. Traces and other empty elements (tag -NONE- in
+    the Penn Treebank) are no words of the sentence and are left out.
+    """
+    import nltk  # type: ignore[import-untyped]
+    import nltk.corpus  # type: ignore[import-untyped]
+
+    _make_roots_absolute(nltk.data.path)
+    reader = getattr(nltk.corpus, name, None)
+    if reader is None:
+        raise DataError(f"NLTK has no corpus named {name!r}; see https://www.nltk.org/nltk_data/")
+    try:
+        tagged_sents = getattr(reader, "tagged_sents", None)
+        if tagged_sents is None:
+            raise DataError(f"the NLTK corpus {name!r} has no tags; try 'treebank', 'brown' or 'conll2000'")
+        tagged = [[pair for pair in sentence if pair[1] != "-NONE-"] for sentence in tagged_sents()]
+    except LookupError as error:
+        if isinstance(error, (KeyError, IndexError)):
+            raise
+        raise DataError(
+            f"the NLTK corpus {name!r} is not installed; get it with 'python -m nltk.downloader {name}', "
+            f"or set NLTK_DATA to a folder that has corpora/{name}"
+        ) from None
+    sentences = [Sentence([w for w, _ in pairs], [tag for _, tag in pairs]) for pairs in tagged if pairs]
+    if not sentences:
+        raise DataError(f"the NLTK corpus {name!r} holds no sentence")
+    return sentences
+
+
+def _make_roots_absolute(path: list[str]) -> None:
+    """NLTK >= 3.10 reads only below absolute entries of nltk.data.path. Also adds NLTK_DATA if missing."""
+    wanted = os.environ.get("NLTK_DATA", "").split(os.pathsep)
+    for root in [*wanted, *path]:
+        absolute = os.path.abspath(os.path.expanduser(root)) if root else ""
+        if absolute and absolute not in path:
+            path.append(absolute)
