@@ -1,0 +1,78 @@
+// Arena: memory taken front to back and given back all at once.
+//
+// alloc() bumps a pointer; when the current block is full another is taken from the heap. reset() keeps the memory
+// for the next round, joined into one block, so that a loop with like rounds makes no heap call after the second.
+// A block many times larger than what recent rounds used is returned to the heap. Memory is uninitialised, aligned
+// to 64 bytes. Includes: standard library only.
+#pragma once
+#include "base/vec.h"
+
+namespace dnl {
+
+// Where an arena takes its blocks from: the host's heap unless a backend says otherwise.
+struct MemorySource {
+  void* (*alloc)(std::size_t bytes) = heap_alloc;
+  void (*free)(void*) = heap_free;
+};
+
+class Arena {
+ public:
+  Arena() = default;
+  explicit Arena(MemorySource source) : source_(source) {}
+  ~Arena() { release(); }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  void* alloc_bytes(std::size_t bytes) {
+    bytes = (bytes + 63) & ~std::size_t(63);
+    if (bytes > left_) next_block(bytes);
+    void* p = cur_;
+    cur_ += bytes;
+    left_ -= bytes;
+    used_ += bytes;
+    return p;
+  }
+  float* floats(std::size_t n) { return static_cast<float*>(alloc_bytes(n * sizeof(float))); }
+  template <class T>
+  T* array(std::size_t n) { return static_cast<T*>(alloc_bytes(n * sizeof(T))); }
+
+  std::size_t used() const { return used_; }
+  std::size_t reserved() const { return reserved_; }
+
+  void reset() {
+    recent_peak_ = used_ > recent_peak_ - recent_peak_ / 16 ? used_ : recent_peak_ - recent_peak_ / 16;
+    const bool too_large = reserved_ > (std::size_t(64) << 20) && reserved_ / 4 > recent_peak_;
+    if (blocks_.size() > 1 || too_large) {
+      const std::size_t want = too_large ? recent_peak_ : reserved_;
+      release();
+      if (want) next_block(want);
+    }
+    if (!blocks_.empty()) { cur_ = blocks_[0].p; left_ = blocks_[0].n; }
+    used_ = 0;
+  }
+  void release() {
+    for (Block& b : blocks_) source_.free(b.p);
+    blocks_.clear();
+    cur_ = nullptr;
+    left_ = used_ = reserved_ = 0;
+  }
+
+ private:
+  struct Block { char* p; std::size_t n; };
+  void next_block(std::size_t bytes) {
+    std::size_t n = reserved_ / 2 > bytes ? reserved_ / 2 : bytes;
+    if (n < kMinBlock) n = kMinBlock;
+    char* p = static_cast<char*>(source_.alloc(n));
+    blocks_.push_back({p, n});
+    cur_ = p;
+    left_ = n;
+    reserved_ += n;
+  }
+  static constexpr std::size_t kMinBlock = std::size_t(1) << 16;
+  MemorySource source_;
+  Vec<Block> blocks_;
+  char* cur_ = nullptr;
+  std::size_t left_ = 0, used_ = 0, reserved_ = 0, recent_peak_ = 0;
+};
+
+}  // namespace dnl

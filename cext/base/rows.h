@@ -1,0 +1,23 @@
+// Rows: how a kernel sees one operand of a batched call, one row (a block of floats) per member.
+//
+// Either a base with a constant distance between rows (`stride`, in floats; 0 means one row shared by all members),
+// or a list of row addresses. Rows of one operand have one length, which the operand's dims give.
+// Includes: standard library only.
+#pragma once
+#include <cstddef>
+
+namespace dnl {
+
+struct Rows {
+  float* base = nullptr;
+  std::ptrdiff_t stride = 0;
+  float* const* ptr = nullptr;  // when set, base and stride mean nothing
+
+  float* operator[](std::ptrdiff_t m) const { return ptr ? ptr[m] : base + m * stride; }
+  bool regular() const { return ptr == nullptr; }
+  bool wanted() const { return ptr || base; }
+  // Rows lie one behind the other without gaps: all of them are one array of members * length floats.
+  bool packed(std::ptrdiff_t length) const { return ptr == nullptr && stride == length; }
+};
+
+}  // namespace dnl

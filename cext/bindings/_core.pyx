@@ -1,0 +1,30 @@
+# cython: freethreading_compatible=False
+# distutils: language=c++
+"""The compiled core of dynet_lite: graphs, expressions, parameters and the functions of all ops.
+
+Users import the package, not this module. Thin by rule: argument checks and conversions, no arithmetic.
+"""
+import threading
+
+import numpy as np
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_DECREF
+from cython.operator cimport dereference as deref
+from libc.string cimport memcpy
+from libcpp.memory cimport make_shared, shared_ptr
+from engine cimport *
+
+from dynet_lite import errors as _errors
+
+set_error_hook((ValueError, IndexError, _errors.StaleExpressionError, _errors.OutOfMemoryError,
+                _errors.NotFiniteError, RuntimeError, _errors.InternalError))
+
+include "settings.pxi"
+include "graph.pxi"
+include "convert.pxi"
+include "expression.pxi"
+include "inputs.pxi"
+include "params.pxi"
+include "ops.pxi"

@@ -1,0 +1,105 @@
+# Python values to the engine's, with errors that name what was wanted.
+
+cdef int _dim_from(object dims, object batch, Dim* out) except -1:
+    """A Dim from an int or an iterable of ints."""
+    cdef list sizes
+    if isinstance(dims, (tuple, list)):
+        sizes = [int(v) for v in dims]
+    elif hasattr(dims, "__iter__"):
+        sizes = [int(v) for v in dims]
+    else:
+        sizes = [_as_int(dims, "a dimension")]
+    if len(sizes) > 7:
+        raise ValueError(f"[dim] at most 7 dimensions; got {tuple(sizes)}")
+    if not sizes:
+        sizes = [1]
+    for i, v in enumerate(sizes):
+        if v <= 0 or v > 0x7fffffff:
+            raise ValueError(f"[dim] sizes must be positive; got {tuple(sizes)}")
+        out.d[i] = v
+    for i in range(len(sizes), 7):
+        out.d[i] = 0
+    out.nd = len(sizes)
+    b = int(batch)
+    if b <= 0:
+        raise ValueError(f"[dim] the batch size must be positive; got {b}")
+    out.bd = b
+    return 0
+
+cdef tuple _shape_of(const Dim& d):
+    return tuple([d.d[i] for i in range(d.nd)])
+
+cdef tuple _dim_tuple(const Dim& d):
+    return (_shape_of(d), d.bd)
+
+cdef object _as_int(object v, str what):
+    try:
+        return v.__index__()
+    except AttributeError:
+        pass
+    if isinstance(v, float) and v == int(v):
+        return int(v)
+    raise TypeError(f"{what} must be an integer; got {type(v).__name__}")
+
+cdef int32_t _int32(object v) except? -77:
+    if type(v) is not int:
+        v = _as_int(v, "an index or a count")
+    if not -0x80000000 <= v <= 0x7fffffff:
+        raise IndexError(f"{v} does not fit 32 bits")
+    return v
+
+cdef int _push_int(Vec[Word]& to, object v) except -1:
+    cdef Word w
+    w.i = _int32(v)
+    to.push_back(w)
+    return 0
+
+cdef int _push_float(Vec[Word]& to, object v) except -1:
+    cdef Word w
+    w.f = v
+    to.push_back(w)
+    return 0
+
+cdef int _push_ints(Vec[Word]& to, object v) except -1:
+    if not isinstance(v, (list, tuple)):
+        v = list(v) if hasattr(v, "__iter__") else [v]
+    _push_int(to, len(v))
+    for item in v:
+        _push_int(to, item)
+    return 0
+
+cdef int _push_floats(Vec[Word]& to, object v) except -1:
+    v = list(v) if hasattr(v, "__iter__") else [v]
+    _push_int(to, len(v))
+    for item in v:
+        _push_float(to, item)
+    return 0
+
+cdef int _push_index(Vec[Word]& to, object v) except -1:
+    cdef Word w
+    if type(v) is int:
+        w.i = 1
+        to.push_back(w)
+        w.i = _int32(v)
+        to.push_back(w)
+        return 0
+    return _push_ints(to, v)
+
+cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:
+    cdef uint64_t seed = splitmix64(g.c.seed_state)
+    cdef Word w
+    w.u = <uint32_t> seed
+    to.push_back(w)
+    w.u = <uint32_t> (seed >> 32)
+    to.push_back(w)
+    return 0
+
+cdef object _as_sequence(object es, str op):
+    """A list or tuple of expressions from any iterable; empty is an error."""
+    if isinstance(es, Expression):
+        raise TypeError(f"[{op}] takes a list of expressions; got one expression")
+    if not isinstance(es, (list, tuple)):
+        es = list(es)
+    if not es:
+        raise ValueError(f"[{op}] needs at least one expression; got an empty list")
+    return es

@@ -1,0 +1,192 @@
+# What the bindings use of the engine. Declarations only.
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+cdef extern from "errors.h" namespace "dnl":
+    void raise_python_error()
+    void set_error_hook(object hook)
+
+cdef extern from "base/vec.h" namespace "dnl":
+    cdef cppclass Vec[T]:
+        T* data() nogil
+        size_t size() nogil
+        cbool empty() nogil
+        T& operator[](size_t) nogil
+        void clear() nogil
+        void push_back(const T&) nogil
+        void resize(size_t) nogil
+        T* extend(size_t) nogil
+    uint64_t heap_calls_ "dnl::heap_call_counter().load" () nogil
+
+cdef extern from "base/rng.h" namespace "dnl":
+    uint64_t splitmix64(uint64_t&) nogil
+
+cdef extern from "base/dim.h" namespace "dnl":
+    cdef cppclass Dim:
+        uint32_t d[7]
+        uint32_t bd
+        uint32_t nd
+        Dim() nogil
+        size_t size() nogil const
+        size_t batch_size() nogil const
+        string text() const
+
+cdef extern from "op/op.h" namespace "dnl":
+    ctypedef uint16_t OpId
+    ctypedef union Word:
+        int32_t i
+        uint32_t u
+        float f
+    cdef cppclass AttrSpec:
+        string name
+        cbool member
+    cdef cppclass OpDef:
+        const char* signature
+        const char* doc
+        string name
+        vector[AttrSpec] attrs
+        cbool no_grad
+    OpId op_by_name(const string&) except +raise_python_error
+    const OpDef& op_def(OpId)
+    int op_count()
+
+cdef extern from "op/backend.h" namespace "dnl":
+    cdef cppclass Backend:
+        const char* name()
+        cbool computes()
+    Backend* backend_by_name(const string&) except +raise_python_error
+
+cdef extern from "graph/params.h" namespace "dnl":
+    cdef cppclass Parameter:
+        Dim dim
+        Vec[float] value
+        Vec[float] grad
+        cbool updated
+        cbool touched
+        Parameter(const Dim&) except +raise_python_error
+        size_t size()
+        void clear_grad()
+    cdef cppclass LookupTable:
+        Dim row_dim
+        uint32_t rows
+        size_t row_size
+        Vec[float] value
+        cbool updated
+        Vec[int32_t] slot_of_row
+        Vec[uint32_t] touched
+        Vec[float] grad
+        LookupTable(const Dim&, uint32_t) except +raise_python_error
+        size_t size()
+        float* row(uint32_t)
+        uint32_t slot(uint32_t)
+        float* slot_grad(uint32_t)
+        void clear_grad()
+        void settle(uint32_t)
+        void settle_all()
+
+cdef extern from "graph/graph.h" namespace "dnl":
+    ctypedef uint32_t NodeId
+    cdef enum NodeFlag:
+        kLeaf
+        kAlias
+        kOutput
+        kNeedsGrad
+        kWeight
+    cdef enum class Leaf(uint8_t):
+        NoLeaf "dnl::Leaf::None"
+        Input
+        Param
+        Table
+        Lookup
+    cdef cppclass Node:
+        uint32_t sig
+        NodeId producer
+        uint32_t depth
+        uint8_t flags
+    cdef cppclass Signature:
+        OpId op
+        Leaf leaf
+        uint32_t nargs
+        uint8_t visible
+    cdef cppclass CGraph "dnl::Graph":
+        NodeId add(OpId, const NodeId*, int, const Word*, int, const Word*, int) except +raise_python_error
+        NodeId add_input(const Dim&) except +raise_python_error
+        NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
+        NodeId add_table(const shared_ptr[LookupTable]&) except +raise_python_error
+        NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error
+        void renew() except +raise_python_error
+        void checkpoint() except +raise_python_error
+        void revert() except +raise_python_error
+        uint32_t size()
+        const Node& node(NodeId)
+        const Signature& signature(NodeId)
+        const Dim& dim(NodeId)
+        const NodeId* operands(NodeId)
+        const Word* member(NodeId)
+        float* input_data(NodeId)
+        uint32_t stamp(NodeId)
+        cbool valid(NodeId, uint32_t)
+        cbool is_op(NodeId)
+        uint32_t generation()
+        uint64_t seed_state
+        string describe(NodeId)
+        void set_lookup_ids(NodeId, const uint32_t*, uint32_t) except +raise_python_error
+        void set_member_word(NodeId, uint32_t, Word) except +raise_python_error
+
+cdef extern from "schedule/plan.h" namespace "dnl":
+    cdef enum class Strategy(uint8_t):
+        pass
+    Strategy strategy_by_name(const string&) except +raise_python_error
+    const char* strategy_name(Strategy)
+    cdef cppclass Group:
+        uint32_t type
+        uint32_t begin
+        uint32_t count
+    cdef cppclass PlanType:
+        uint32_t sig
+        uint32_t count
+    cdef cppclass Plan:
+        Vec[NodeId] order
+        Vec[Group] groups
+        Vec[PlanType] types
+        uint32_t lower_bound
+
+cdef extern from "exec/executor.h" namespace "dnl":
+    cdef cppclass Stats:
+        uint64_t nodes, batches, lower_bound, floats_gathered, floats_scattered, plans
+        double plan_time, forward_time, backward_time
+    cdef cppclass OpProfile:
+        uint64_t calls, members
+        double forward, backward
+    cdef cppclass ExecOptions:
+        Strategy strategy
+        cbool verify, check_validity, profile
+        int threads
+    cdef cppclass Executor:
+        Executor(CGraph&, Backend*) except +raise_python_error
+        void forward() except +raise_python_error nogil
+        void invalidate() except +raise_python_error
+        void backward(NodeId, cbool) except +raise_python_error nogil
+        cbool done(NodeId)
+        void read_value(NodeId, float*) except +raise_python_error nogil
+        cbool read_gradient(NodeId, float*) except +raise_python_error
+        string dump_plans() except +raise_python_error
+        const Plan* plan(size_t)
+        ExecOptions options
+        Stats stats
+        vector[OpProfile] profile
+        size_t value_bytes()
+        size_t grad_bytes()
+
+cdef extern from "kernels/kernels.h" namespace "dnl":
+    cdef cppclass Kernels:
+        const char* isa
+        void (*random_uniform)(ptrdiff_t, uint64_t, float, float, float*) nogil
+        void (*random_normal)(ptrdiff_t, uint64_t, float, float, float*) nogil
+    const Kernels& kernels()
+
+cdef extern from "kernels/gemm.h" namespace "dnl":
+    const char* blas_description()

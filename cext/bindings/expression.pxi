@@ -1,0 +1,334 @@
+# Expression: a handle to a node. Arguments, operators, values.
+
+@cython.freelist(1024)
+cdef class Expression:
+    """A value that will be computed: a node of a graph.
+
+    ``shape`` is known at once, the numbers when ``value()``, ``npvalue()``, ``forward()`` or ``backward()`` asks for them.
+    ``*`` and ``@`` are the matrix product; ``+ - /`` and ``cmult`` are elementwise and broadcast, dims aligned from the
+    first (column-major), unlike NumPy.
+    """
+    cdef ComputationGraph graph
+    cdef NodeId id
+    cdef uint32_t stamp
+    cdef object __weakref__
+
+    __array_ufunc__ = None   # NumPy arrays on the left leave operators to us
+    __array_priority__ = 1000
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("[Expression] expressions come from functions (inputTensor, lookup, tanh, ...), not from "
+                        "Expression()")
+
+    cdef NodeId use(self) except? 0xffffffff:
+        """The node in its own graph; an error when it is gone."""
+        if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
+            raise _stale(self)
+        return self.id
+
+    cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
+        """The node in graph g; parameters enter a new graph by themselves."""
+        if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
+            raise _stale(self)
+        raise _errors.StaleExpressionError("[expression] made in another graph than the current one; a node may only "
+                                           "use nodes of its own graph")
+
+    # ---- shape -------------------------------------------------------------------------------------------------
+    def dim(self):
+        """((d1, d2, ...), batch size), known before anything is computed."""
+        cdef NodeId i = self.use()
+        return _dim_tuple(self.graph.c.dim(i))
+
+    @property
+    def shape(self):
+        """(d1, d2, ...) without the batch."""
+        cdef NodeId i = self.use()
+        return _shape_of(self.graph.c.dim(i))
+
+    @property
+    def batch_size(self):
+        cdef NodeId i = self.use()
+        return self.graph.c.dim(i).bd
+
+    @property
+    def ndim(self):
+        cdef NodeId i = self.use()
+        return self.graph.c.dim(i).nd
+
+    def __len__(self):
+        """Size of the first dim."""
+        return self.shape[0]
+
+    # ---- values ------------------------------------------------------------------------------------------------
+    cdef object _array(self, bint recalculate, dtype):
+        cdef NodeId i = self.use()
+        if recalculate:
+            self.graph.invalidate()
+        self.graph.run()
+        i = self.use()
+        return self._copy_out(i, dtype)
+
+    cdef object _copy_out(self, NodeId i, dtype):
+        cdef const Dim* d = &self.graph.c.dim(i)
+        cdef size_t n = d.size()
+        flat = np.empty(n, dtype=np.float32)
+        cdef float[::1] view = flat
+        self.graph.x.read_value(i, &view[0])
+        if dtype is not np.float32:
+            flat = flat.astype(dtype)
+        return flat.reshape(_numpy_shape(deref(d)), order="F")
+
+    def npvalue(self, recalculate=False):
+        """The value as a float64 array: dims as in dim(), the batch as last axis when it is not 1."""
+        return self._array(recalculate, np.float64)
+
+    def numpy(self):
+        """The value as a float32 array; shape as npvalue()."""
+        return self._array(False, np.float32)
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array(False, np.float32 if dtype is None else np.dtype(dtype))
+
+    def vec_value(self, recalculate=False):
+        """All numbers as a flat list, column-major, batch elements one after another."""
+        return self._array(recalculate, np.float64).ravel(order="F").tolist()
+
+    def scalar_value(self, recalculate=False):
+        """The value as a float; the expression must hold one number."""
+        cdef NodeId i = self.use()
+        if self.graph.c.dim(i).size() != 1:
+            raise ValueError(f"[scalar_value] needs one number; got {self.graph.c.dim(i).text().decode()}")
+        if recalculate:
+            self.graph.invalidate()
+        self.graph.run()
+        cdef float v
+        self.graph.x.read_value(i, &v)
+        return v
+
+    def item(self):
+        """The value as a float; the expression must hold one number."""
+        return self.scalar_value()
+
+    def __float__(self):
+        return self.scalar_value()
+
+    def value(self, recalculate=False):
+        """One number: a float. A vector: a flat list. Two dims or more: an array, as npvalue()."""
+        cdef NodeId i = self.use()
+        cdef const Dim* d = &self.graph.c.dim(i)
+        if d.size() == 1:
+            return self.scalar_value(recalculate)
+        if d.nd <= 1:
+            return self.vec_value(recalculate)
+        return self.npvalue(recalculate)
+
+    def tensor_value(self, recalculate=False):
+        """A Tensor handle: as_numpy(), argmax(), topk(), categorical_sample_log_prob()."""
+        from dynet_lite.tensor import Tensor
+        return Tensor(self.npvalue(recalculate), self.dim())
+
+    def forward(self, recalculate=False):
+        """Compute the value (and everything else that is pending)."""
+        self.use()
+        if recalculate:
+            self.graph.invalidate()
+        self.graph.run()
+
+    def backward(self, full=False):
+        """Gradients of this number with respect to everything it depends on; adds into those of parameters.
+
+        ``full=True`` also keeps gradients of inputs. Raises ValueError unless the expression holds one number.
+        """
+        cdef NodeId i = self.use()
+        self.graph.run_backward(i, full)
+
+    def gradient(self):
+        """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue()."""
+        cdef NodeId i = self.use()
+        cdef const Dim* d = &self.graph.c.dim(i)
+        flat = np.empty(d.size(), dtype=np.float32)
+        cdef float[::1] view = flat
+        if not self.graph.x.read_gradient(i, &view[0]):
+            raise RuntimeError("[gradient] call backward() on a later expression first")
+        return flat.astype(np.float64).reshape(_numpy_shape(deref(d)), order="F")
+
+    # ---- operators ---------------------------------------------------------------------------------------------
+    def __add__(self, other):
+        if isinstance(other, Expression):
+            return _op2(OP_add, self, other)
+        if _is_number(other):
+            return _op1f(OP_add_const, self, other)
+        return _op2(OP_add, self, other) if _is_array(other) else NotImplemented
+
+    def __radd__(self, other):
+        if _is_number(other):
+            return _op1f(OP_add_const, self, other)
+        return _op2(OP_add, other, self) if _is_array(other) else NotImplemented
+
+    def __sub__(self, other):
+        if isinstance(other, Expression):
+            return _op2(OP_sub, self, other)
+        if _is_number(other):
+            return _op1f(OP_add_const, self, -other)
+        return _op2(OP_sub, self, other) if _is_array(other) else NotImplemented
+
+    def __rsub__(self, other):
+        if _is_number(other):
+            return _op1f(OP_const_minus, self, other)
+        return _op2(OP_sub, other, self) if _is_array(other) else NotImplemented
+
+    def __mul__(self, other):
+        if isinstance(other, Expression):
+            return _op2(OP_matmul, self, other)
+        if _is_number(other):
+            return _op1f(OP_scale, self, other)
+        return _op2(OP_matmul, self, other) if _is_array(other) else NotImplemented
+
+    def __rmul__(self, other):
+        if _is_number(other):
+            return _op1f(OP_scale, self, other)
+        return _op2(OP_matmul, other, self) if _is_array(other) else NotImplemented
+
+    def __matmul__(self, other):
+        return _op2(OP_matmul, self, other)
+
+    def __rmatmul__(self, other):
+        return _op2(OP_matmul, other, self)
+
+    def __truediv__(self, other):
+        if isinstance(other, Expression):
+            return _op2(OP_cdiv, self, other)
+        if _is_number(other):
+            return _op1f(OP_scale, self, 1.0 / other)
+        return _op2(OP_cdiv, self, other) if _is_array(other) else NotImplemented
+
+    def __rtruediv__(self, other):
+        if _is_number(other):
+            return _op1f(OP_const_div, self, other)
+        return _op2(OP_cdiv, other, self) if _is_array(other) else NotImplemented
+
+    def __pow__(self, other, modulo):
+        if isinstance(other, Expression):
+            return _op2(OP_pow, self, other)
+        if _is_number(other):
+            return _op1f(OP_pow_const, self, other)
+        return NotImplemented
+
+    def __rpow__(self, other, modulo):
+        if _is_number(other):
+            return _op2(OP_pow, np.float32(other), self)
+        return NotImplemented
+
+    def __neg__(self):
+        return _op1(OP_negate, self)
+
+    def __pos__(self):
+        return self
+
+    def __bool__(self):
+        return True   # as in DyNet: `cache = cache or expression` is common
+
+    def __lt__(self, other):
+        raise TypeError("[expression] an expression has no order; compare its value(): x.value() < y.value()")
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def __getitem__(self, index):
+        from dynet_lite.indexing import getitem
+        return getitem(self, index)
+
+    def __iter__(self):
+        cdef uint32_t k
+        for k in range(len(self)):
+            yield self[k]
+
+    def __str__(self):
+        return repr(self)
+
+    def __repr__(self):
+        if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
+            return "<expression of a graph that is gone>"
+        text = f"<expression {self.id}: {self.graph.c.describe(self.id).decode()}"
+        if self.graph.x.done(self.id) and self.graph.c.dim(self.id).size() <= 8:
+            text += " = " + np.array2string(self._copy_out(self.id, np.float32), precision=5, separator=", ")
+        return text + ">"
+
+    def __reduce__(self):
+        raise TypeError("[Expression] an expression is a part of a graph and cannot be pickled; pickle its npvalue()")
+
+
+cdef tuple _numpy_shape(const Dim& d):
+    shape = _shape_of(d)
+    return shape + (d.bd,) if d.bd != 1 else shape
+
+cdef object _stale(Expression e):
+    if isinstance(e, Parameters) or isinstance(e, LookupParameters):
+        return _errors.StaleExpressionError("[parameter] not in a graph")
+    return _errors.StaleExpressionError(
+        "[expression] stale: it belongs to a graph that was renewed, reverted or closed; build it again after renew_cg()")
+
+cdef inline bint _is_number(object v):
+    return type(v) is float or type(v) is int or isinstance(v, (int, float, np.number))
+
+cdef inline bint _is_array(object v):
+    return isinstance(v, np.ndarray)
+
+cdef Expression _coerce(ComputationGraph g, object v):
+    """An expression from an array or a number; anything else is an error."""
+    if isinstance(v, (np.ndarray, np.number)) or type(v) is float or type(v) is int:
+        return inputTensor(np.atleast_1d(np.asarray(v)))
+    raise TypeError(f"an expression is needed; got {type(v).__name__}")
+
+cdef inline NodeId _arg(ComputationGraph g, object v) except? 0xffffffff:
+    """The node of an argument in graph g."""
+    cdef Expression e
+    if isinstance(v, Expression):
+        e = <Expression> v
+    else:
+        e = _coerce(g, v)
+    if e.graph is g and g.c.valid(e.id, e.stamp):
+        return e.id
+    return e.enter(g)
+
+cdef int _push_args(ComputationGraph g, object es) except -1:
+    cdef NodeId id
+    for e in es:
+        id = _arg(g, e)
+        g.args.push_back(id)
+    return 0
+
+cdef inline Expression _expression(ComputationGraph g, NodeId id):
+    cdef Expression e = Expression.__new__(Expression)
+    e.graph = g
+    e.id = id
+    e.stamp = g.c.generation()
+    return e
+
+cdef inline Expression _made(ComputationGraph g, NodeId id):
+    if g.immediate or g.checked:
+        g.node_added(id)
+    return _expression(g, id)
+
+cdef Expression _op1(OpId op, object x):
+    cdef ComputationGraph g = _current()
+    cdef NodeId a = _arg(g, x)
+    return _made(g, g.c.add(op, &a, 1, NULL, 0, NULL, 0))
+
+cdef Expression _op2(OpId op, object x, object y):
+    cdef ComputationGraph g = _current()
+    cdef NodeId a[2]
+    a[0] = _arg(g, x)
+    a[1] = _arg(g, y)
+    return _made(g, g.c.add(op, a, 2, NULL, 0, NULL, 0))
+
+cdef Expression _op1f(OpId op, object x, object c):
+    """An op of one argument and one number, which is a member attribute."""
+    cdef ComputationGraph g = _current()
+    cdef NodeId a = _arg(g, x)
+    cdef Word w
+    w.f = c
+    return _made(g, g.c.add(op, &a, 1, NULL, 0, &w, 1))
+
+cdef Expression _op(ComputationGraph g, OpId op):
+    """The node described by g.args, g.keys and g.members."""
+    return _made(g, g.c.add(op, g.args.data(), <int> g.args.size(), g.keys.data(), <int> g.keys.size(),
+                            g.members.data(), <int> g.members.size()))

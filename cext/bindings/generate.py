@@ -1,0 +1,139 @@
+"""Writes the Python functions of the ops from the signatures and docs in the op entries.
+
+`generate(ops_dir, out_dir)` reads every entry under cext/ops and the elementwise formulas, and writes ops.pxi (what
+_core.pyx includes). `entries(cext)` is also used to write the stub and the op reference. Internal ops get a function
+too; the package does not export it. The types of parameters are told in cext/op/op.h.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+STRING = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
+ENTRY = re.compile(r"register_op\(\{\s*(" + STRING + r"),\s*(" + STRING + r"),")
+FORMULA = re.compile(r"DNL_(UNARY|BINARY)\((\w+)\)")
+INFO = r"struct %s \{\s*static constexpr FormulaInfo info = \{\s*(" + STRING + r"),\s*(" + STRING + r")(.*?)\};"
+ATTR = re.compile(r'\{\s*"(\w+)"\s*,\s*([-+.\w]+?)f?\s*(,\s*true)?\}')
+COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+@dataclass
+class Param:
+    name: str
+    type: str
+    member: bool
+    default: str | None
+
+
+@dataclass
+class Entry:
+    name: str
+    params: list[Param]
+    doc: str
+    internal: bool = False
+
+
+def joined(literals: str) -> str:
+    """The value of adjacent C++ string literals."""
+    return "".join(ast.literal_eval(m) for m in re.findall(r'"(?:[^"\\]|\\.)*"', literals))
+
+
+def parse(signature: str, doc: str) -> Entry:
+    name, rest = signature.split("(", 1)
+    params = []
+    for part in filter(None, (p.strip() for p in rest.rsplit(")", 1)[0].split(","))):
+        left, _, default = part.partition("=")
+        pname, kind = (s.strip() for s in left.split(":"))
+        params.append(Param(pname, kind.rstrip("*"), kind.endswith("*") or kind == "seed", default.strip() or None))
+    return Entry(name, params, doc, name.startswith("_"))
+
+
+def formulas(text: str) -> list[Entry]:
+    """Entries of the elementwise formulas: FormulaInfo{name, doc, {attributes}, internal}."""
+    out = []
+    for kind, struct in FORMULA.findall(text):
+        match = re.search(INFO % struct, text, re.DOTALL)
+        if match is None:
+            continue  # the macro is only talked about
+        name, doc, rest = joined(match[1]), joined(match[2]), match[3]
+        params = [Param(p, "expr", False, None) for p in ("x", "y")[: 1 if kind == "UNARY" else 2]]
+        params += [Param(a, "float", True, d) for a, d, _ in ATTR.findall(rest)]
+        out.append(Entry(name, params, doc, "kInternal" in rest))
+    return out
+
+
+def entries(cext: Path) -> list[Entry]:
+    """All op entries, in order of name."""
+    found = {}
+    for path in [*sorted((cext / "ops").glob("*.cc")), *sorted((cext / "kernels").glob("formulas*.h"))]:
+        text = COMMENT.sub("", path.read_text())
+        if path.suffix == ".h":
+            new = formulas(text)
+        else:
+            new = [parse(joined(signature), joined(doc)) for signature, doc in re.findall(ENTRY, text)]
+        for entry in new:
+            if entry.name in found:
+                raise SystemExit(f"{path}: op {entry.name} has two entries")
+            found[entry.name] = entry
+    return [found[name] for name in sorted(found)]
+
+
+WRITE = {
+    "int": ["_push_int({buf}, {name})"],
+    "bool": ["_push_int({buf}, 1 if {name} else 0)"],
+    "float": ["_push_float({buf}, {name})"],
+    "ints": ["_push_ints({buf}, {name})"],
+    "floats": ["_push_floats({buf}, {name})"],
+    "index": ["_push_index({buf}, {name})"],
+    "seed": ["_push_seed(g, {buf})"],
+}
+
+
+def function_name(entry: Entry) -> str:
+    """Internal ops get a leading underscore."""
+    return entry.name if entry.name.startswith("_") or not entry.internal else "_" + entry.name
+
+
+def function(entry: Entry) -> str:
+    """The Cython function of one op."""
+    shown = [p for p in entry.params if p.type != "seed"]
+    head = ", ".join(p.name + (f"={p.default}" if p.default is not None else "") for p in shown)
+    lines = [f"def {function_name(entry)}({head}):", f"    {entry.doc!r}"]
+    args = [p for p in entry.params if p.type in ("expr", "exprs")]
+    attrs = [p for p in entry.params if p.type not in ("expr", "exprs")]
+    if [p.type for p in args] == ["expr"] and not attrs:
+        return "\n".join([*lines, f"    return _op1(OP_{entry.name}, {args[0].name})"]) + "\n"
+    if [p.type for p in args] == ["expr", "expr"] and not attrs:
+        return "\n".join([*lines, f"    return _op2(OP_{entry.name}, {args[0].name}, {args[1].name})"]) + "\n"
+    lines.append("    cdef ComputationGraph g = _current()")
+    for p in args:
+        if p.type == "exprs":
+            lines.append(f"    {p.name} = _as_sequence({p.name}, '{entry.name}')")
+    lines += ["    g.args.clear()", "    g.keys.clear()", "    g.members.clear()"]
+    for p in args:
+        if p.type == "expr":
+            lines.append(f"    g.args.push_back(_arg(g, {p.name}))")
+        else:
+            lines.append(f"    _push_args(g, {p.name})")
+    for p in attrs:
+        buf = "g.members" if p.member else "g.keys"
+        lines += ["    " + line.format(buf=buf, name=p.name) for line in WRITE[p.type]]
+    lines.append(f"    return _op(g, OP_{entry.name})")
+    return "\n".join(lines) + "\n"
+
+
+def generate(ops_dir: Path, out_dir: Path) -> None:
+    """Write ops.pxi; left alone when nothing changed."""
+    all_entries = entries(Path(ops_dir).parent)
+    text = ["# Generated by cext/bindings/generate.py from the op entries. Do not edit.", ""]
+    text += [f"cdef OpId OP_{e.name} = op_by_name(b'{e.name}')" for e in all_entries]
+    text += ["", ""] + [function(e) + "\n" for e in all_entries]
+    names = ", ".join(repr(e.name) for e in all_entries if not e.internal)
+    text.append(f"OP_NAMES = ({names},)\n")
+    body = "\n".join(text)
+    path = Path(out_dir) / "ops.pxi"
+    if not path.exists() or path.read_text() != body:
+        path.write_text(body)

@@ -1,0 +1,210 @@
+# The graph of one thread, and which one is current.
+
+cdef extern from "tls.h" namespace "dnl":
+    PyObject*& current_graph() nogil
+
+_thread = threading.local()   # owns the graphs of this thread: .stack
+
+
+@cython.final
+cdef class ComputationGraph:
+    """A computation graph: nodes, and what is needed to run them.
+
+    One graph is current in each thread; expressions are added to it. ``renew_cg()`` empties it; ``with dy.graph():``
+    makes another one current for a block. Graphs of different threads do not touch.
+    """
+    cdef CGraph* c
+    cdef Executor* x
+    cdef Vec[NodeId] args      # of the node being built
+    cdef Vec[Word] keys, members
+    cdef bint immediate
+    cdef bint busy             # running without the GIL
+    cdef bint checked
+    cdef bint warned
+    cdef public object origins # node -> "file:line" while validity is checked
+    cdef uint32_t forget       # input data changed: everything runs again
+    cdef object __weakref__
+
+    def __cinit__(self):
+        if _settings.start is not None:
+            start = _settings.start
+            _settings.start = None
+            start()
+        self.c = new CGraph()
+        self.x = new Executor(deref(self.c), backend_by_name(_settings.backend.encode()))
+        self._take_settings(False, False, None)
+
+    def __dealloc__(self):
+        del self.x
+        del self.c
+
+    cdef _take_settings(self, bint immediate, bint check, autobatching):
+        cdef bint on = _settings.autobatch if autobatching is None else bool(autobatching)
+        self.immediate = immediate
+        self.checked = check
+        self.origins = {} if check else None
+        self.x.options.strategy = strategy_by_name((_settings.strategy if on else "none").encode())
+        self.x.options.verify = _settings.verify
+        self.x.options.profile = _settings.profile
+        self.x.options.threads = _settings.threads
+        self.x.options.check_validity = check
+        self.c.seed_state = _next_seed()
+
+    def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
+        """Forget all nodes. See renew_cg()."""
+        self._not_busy()
+        self.c.renew()
+        self._take_settings(immediate_compute, check_validity, autobatching)
+        return self
+
+    cdef int _not_busy(self) except -1:
+        if self.busy:
+            raise RuntimeError("[graph] this graph is running in another thread; each thread needs its own "
+                               "(with dy.graph():)")
+        return 0
+
+    cdef int run(self) except -1:
+        """Run what is pending, without the GIL."""
+        self._not_busy()
+        if self.c.size() == 0 or self.x.done(self.c.size() - 1):
+            return 0
+        self.busy = True
+        try:
+            with nogil:
+                self.x.forward()
+        except _errors.NotFiniteError as e:
+            origin = (self.origins or {}).get(e.node)
+            raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
+        finally:
+            self.busy = False
+        return 0
+
+    cdef int run_backward(self, NodeId loss, bint full) except -1:
+        self.run()
+        self._not_busy()
+        self.busy = True
+        try:
+            with nogil:
+                self.x.backward(loss, full)
+        finally:
+            self.busy = False
+        return 0
+
+    cdef int node_added(self, NodeId node) except -1:
+        """Immediate mode and validity checks: run the node now, remember where it was made."""
+        if self.origins is not None:
+            self.origins[node] = _caller()
+        if self.immediate:
+            self.run()
+        return 0
+
+    def version(self):
+        """The stamp of the nodes made now; every renewal changes it."""
+        return self.c.generation()
+
+    def checkpoint(self):
+        """Mark this point; revert() drops what is built after it. Marks nest."""
+        self.run()
+        self.c.checkpoint()
+
+    def revert(self):
+        """Drop every node since the last mark; their expressions become stale."""
+        self._not_busy()
+        self.c.revert()
+
+    def invalidate(self):
+        """Run everything again at the next value, with new random numbers."""
+        self._not_busy()
+        self.x.invalidate()
+
+    def forward(self):
+        """Run every node that has not run."""
+        self.run()
+
+    def stats(self):
+        """Counters since the last renewal; see dynet_lite.stats."""
+        cdef Stats* s = &self.x.stats
+        return {"nodes": s.nodes, "batches": s.batches, "lower_bound": s.lower_bound, "plans": s.plans,
+                "mean_batch_size": s.nodes / s.batches if s.batches else 0.0,
+                "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
+                "plan_time": s.plan_time, "forward_time": s.forward_time, "backward_time": s.backward_time,
+                "graph_nodes": self.c.size(), "value_bytes": self.x.value_bytes(),
+                "gradient_bytes": self.x.grad_bytes()}
+
+    def op_profile(self):
+        """Per op that ran while profiling: calls, members, seconds forward and backward (since the graph was made)."""
+        out = {}
+        cdef int i
+        for i in range(op_count()):
+            if self.x.profile[i].calls:
+                out[op_def(i).name.decode()] = {
+                    "calls": self.x.profile[i].calls, "members": self.x.profile[i].members,
+                    "forward": self.x.profile[i].forward, "backward": self.x.profile[i].backward}
+        return out
+
+    def plan_text(self):
+        """The plans run since the renewal, as text: one line per batch."""
+        self.run()
+        return self.x.dump_plans().decode()
+
+    def nodes(self):
+        """(number, op, dims, arguments) of every node, for drawing and tests."""
+        out = []
+        cdef NodeId i
+        cdef uint32_t j
+        for i in range(self.c.size()):
+            out.append((i, self.c.describe(i).decode(), _dim_tuple(self.c.dim(i)),
+                        [self.c.operands(i)[j] for j in range(self.c.signature(i).nargs)]))
+        return out
+
+    def __len__(self):
+        return self.c.size()
+
+    def __enter__(self):
+        _stack().append(self)
+        _make_current(self)
+        return self
+
+    def __exit__(self, *exc):
+        stack = _stack()
+        if not stack or stack[-1] is not self:
+            raise RuntimeError("[graph] blocks of 'with graph' must end in reverse order")
+        stack.pop()
+        _make_current(stack[-1] if stack else None)
+        return False
+
+
+cdef list _stack():
+    try:
+        return _thread.stack
+    except AttributeError:
+        _thread.stack = []
+        return _thread.stack
+
+cdef void _make_current(ComputationGraph g) noexcept:
+    cdef PyObject** slot = <PyObject**> &current_graph()
+    slot[0] = <PyObject*> g if g is not None else NULL
+
+cdef inline ComputationGraph _current():
+    cdef PyObject* p = current_graph()
+    if p != NULL:
+        return <ComputationGraph> p
+    return _first_graph()
+
+cdef ComputationGraph _first_graph():
+    g = ComputationGraph()
+    _stack().append(g)
+    _make_current(g)
+    return g
+
+def cg():
+    """The current graph of this thread."""
+    return _current()
+
+cdef str _caller():
+    """file:line of the innermost frame outside the package."""
+    import sys
+    frame = sys._getframe()
+    while frame is not None and "dynet_lite" in frame.f_globals.get("__name__", ""):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"

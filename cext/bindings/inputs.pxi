@@ -1,0 +1,126 @@
+# Inputs: numbers that enter a graph.
+
+cdef class InputExpression(Expression):
+    """An input whose numbers can be changed with set(); the graph then runs again."""
+
+    def set(self, values):
+        """New numbers (as many as before, column-major when flat); what depends on them is computed again."""
+        cdef NodeId i = self.use()
+        cdef const Dim* d = &self.graph.c.dim(i)
+        a = np.asarray(values, dtype=np.float32)
+        a = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
+        if <size_t> a.size != d.size():
+            raise ValueError(f"[set] {d.size()} numbers are needed; got {a.size}")
+        cdef const float[::1] view = a
+        memcpy(self.graph.c.input_data(i), &view[0], d.size() * sizeof(float))
+        self.graph.invalidate()
+
+
+cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
+    """An input node; flat: contiguous float32 numbers in the engine's order."""
+    cdef NodeId id = g.c.add_input(d)
+    cdef const float[::1] view = flat
+    memcpy(g.c.input_data(id), &view[0], d.size() * sizeof(float))
+    cdef InputExpression e = InputExpression.__new__(InputExpression)
+    e.graph = g
+    e.id = id
+    e.stamp = g.c.generation()
+    return e
+
+
+def inputTensor(arr, batched=False, device="", reusable_expr=False):
+    """Numbers from an array, or from a list of arrays that become batch elements.
+
+    arr {d1, ..., dn}: any dtype; indices keep their meaning (element [i, j] of the array is element (i, j)). With
+    ``batched=True`` the last axis is the batch; a 1-D array becomes {1} X n. At most 7 dims.
+    """
+    cdef Dim d
+    if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
+        arr = np.stack(arr, axis=-1)
+        batched = True
+    a = np.asarray(arr)
+    if a.dtype == object or a.dtype.kind not in "fiub":
+        raise TypeError(f"[inputTensor] numbers are needed; got an array of {a.dtype}")
+    if a.size == 0:
+        raise ValueError("[inputTensor] the array is empty")
+    if a.ndim == 0:
+        a = a.reshape(1)
+    flat = np.ascontiguousarray(a.ravel(order="F"), dtype=np.float32)
+    if batched:
+        _dim_from(a.shape[:-1] if a.ndim > 1 else (1,), a.shape[-1], &d)
+    else:
+        _dim_from(a.shape, 1, &d)
+    return _input(_current(), d, flat)
+
+
+def inputVector(v, device=""):
+    """A vector {len(v)} from numbers."""
+    cdef Dim d
+    a = np.ascontiguousarray(v, dtype=np.float32)
+    if a.ndim != 1:
+        raise ValueError(f"[inputVector] a flat list of numbers is needed; got shape {a.shape}")
+    if a.size == 0:
+        raise ValueError("[inputVector] the list is empty")
+    _dim_from(a.shape[0], 1, &d)
+    return _input(_current(), d, a)
+
+
+def vecInput(dim, device=""):
+    """Zeros {dim}, to be filled with set()."""
+    return inputVector(np.zeros(_int32(dim), dtype=np.float32))
+
+
+def scalarInput(s, device=""):
+    """One number {1}."""
+    return inputVector([float(s)])
+
+
+def constant(dim, val, batch_size=1):
+    """A tensor filled with one number."""
+    cdef Dim d
+    _dim_from(dim, batch_size, &d)
+    return _input(_current(), d, np.full(d.size(), val, dtype=np.float32))
+
+
+def zeros(dim, batch_size=1):
+    """Zeros of shape dim."""
+    return constant(dim, 0.0, batch_size)
+
+
+def ones(dim, batch_size=1):
+    """Ones of shape dim."""
+    return constant(dim, 1.0, batch_size)
+
+
+def one_hot(d, idx, device=""):
+    """1 at idx, 0 elsewhere: {d}; a list of n indices gives {d} X n. IndexError when out of range."""
+    cdef Dim dim
+    ids = [idx] if not hasattr(idx, "__iter__") else list(idx)
+    a = np.zeros((len(ids), int(d)), dtype=np.float32)
+    for k, i in enumerate(ids):
+        i = _as_int(i, "[one_hot] an index")
+        if not 0 <= i < d:
+            raise IndexError(f"[one_hot] index {i} is out of range for size {d}")
+        a[k, i] = 1
+    _dim_from(int(d), len(ids), &dim)
+    return _input(_current(), dim, a.ravel())
+
+
+def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
+    """A tensor of `shape` filled with defval, and values[k] at (idxs[0][k], idxs[1][k], ...).
+
+    With ``batched=True`` the last axis of shape is the batch.
+    """
+    a = np.full(shape, defval, dtype=np.float32, order="F")
+    a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = np.asarray(values, dtype=np.float32)
+    return inputTensor(a, batched=batched)
+
+
+def inputTensorTranspose(flat_list, dim, batch_size=1, device=""):
+    """Numbers given flat in column-major order, with a shape."""
+    cdef Dim d
+    _dim_from(dim, batch_size, &d)
+    a = np.ascontiguousarray(flat_list, dtype=np.float32).ravel()
+    if <size_t> a.size != d.size():
+        raise ValueError(f"[inputTensorTranspose] {d.size()} numbers are needed for {d.text().decode()}; got {a.size}")
+    return _input(_current(), d, a)

@@ -1,0 +1,368 @@
+# Parameters and lookup tables: the numbers that are trained. Collections are Python (dynet_lite/params.py).
+
+cdef class Parameters(Expression):
+    """A weight. It is an expression too: it enters the current graph by itself where it is used.
+
+    Arrays have the shape of shape(). Made by ParameterCollection.add_parameters().
+    """
+    cdef shared_ptr[Parameter] p
+    cdef public object collection   # keeps the owner reachable for saving; set by ParameterCollection
+    cdef str _name
+
+    @staticmethod
+    def make(shape, name):
+        """A parameter of zeros; used by ParameterCollection."""
+        cdef Parameters self = Parameters.__new__(Parameters)
+        cdef Dim d
+        _dim_from(shape, 1, &d)
+        self.p = make_shared[Parameter](d)
+        self._name = name
+        return self
+
+    cdef NodeId use(self) except? 0xffffffff:
+        return self.enter(_current())
+
+    cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
+        if self.graph is g and g.c.valid(self.id, self.stamp):
+            return self.id
+        self.id = g.c.add_parameter(self.p)
+        self.graph = g
+        self.stamp = g.c.generation()
+        return self.id
+
+    def name(self):
+        """Full name in its collection, such as /encoder/_0."""
+        return self._name
+
+    def shape(self):
+        """(d1, d2, ...)."""
+        return _shape_of(deref(self.p).dim)
+
+    def __len__(self):
+        return self.shape()[0]
+
+    def as_array(self):
+        """A copy of the numbers."""
+        cdef float[::1] view = <float[:deref(self.p).size()]> deref(self.p).value.data()
+        return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
+
+    def grad_as_array(self):
+        """A copy of the accumulated gradient."""
+        cdef float[::1] view = <float[:deref(self.p).size()]> deref(self.p).grad.data()
+        return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
+
+    def set_value(self, arr):
+        """Overwrite all numbers; the shape must be equal."""
+        a = np.asarray(arr, dtype=np.float32)
+        if a.shape != self.shape() and a.shape != self.shape() + (1,):
+            raise ValueError(f"[set_value] {self._name} has shape {self.shape()}; got {a.shape}")
+        cdef float[::1] to = <float[:deref(self.p).size()]> deref(self.p).value.data()
+        cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
+        memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
+        self._changed()
+
+    cdef int _changed(self) except -1:
+        """Values changed from outside: expressions of the current graph that use them are computed again."""
+        if self.graph is not None and self.graph.c.valid(self.id, self.stamp):
+            self.graph.invalidate()
+        return 0
+
+    def zero(self):
+        """Set all numbers to 0."""
+        self.set_value(np.zeros(self.shape(), dtype=np.float32))
+
+    def scale(self, s):
+        """Multiply all numbers by s."""
+        self.set_value(self.as_array() * np.float32(s))
+
+    def clip_inplace(self, left, right):
+        """Limit all numbers to [left, right]."""
+        self.set_value(np.clip(self.as_array(), left, right))
+
+    def scale_gradient(self, s):
+        """Multiply the accumulated gradient by s."""
+        cdef float[::1] g = <float[:deref(self.p).size()]> deref(self.p).grad.data()
+        np.multiply(g, np.float32(s), out=np.asarray(g))
+
+    def zero_gradient(self):
+        """Forget the accumulated gradient."""
+        deref(self.p).clear_grad()
+
+    def set_grad(self, arr):
+        """Overwrite the accumulated gradient (for tests and hand-made updates)."""
+        a = np.asarray(arr, dtype=np.float32)
+        if a.shape != self.shape():
+            raise ValueError(f"[set_grad] {self._name} has shape {self.shape()}; got {a.shape}")
+        cdef float[::1] to = <float[:deref(self.p).size()]> deref(self.p).grad.data()
+        cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
+        memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
+        deref(self.p).touched = True
+
+    def is_updated(self):
+        """False when frozen."""
+        return deref(self.p).updated
+
+    def set_updated(self, b):
+        """False freezes the parameter: trainers leave it, and graphs made from now on keep no gradient for it."""
+        deref(self.p).updated = bool(b)
+        self.stamp = 0xffffffff   # entered again with the new setting
+
+    def expr(self, update=False):
+        """The parameter as an expression of the current graph; a constant unless update=True (as in DyNet)."""
+        return self if update else nobackprop(self)
+
+    def gradient(self):
+        """The accumulated gradient, as grad_as_array()."""
+        return self.grad_as_array().astype(np.float64)
+
+    def __repr__(self):
+        return f"<parameter {self._name} {deref(self.p).dim.text().decode()}>"
+
+    def __iter__(self):
+        for k in range(len(self)):
+            yield self[k]
+
+
+cdef class LookupParameters(Expression):
+    """A table of rows, most often word vectors. ``p[i]`` is row i as an expression; gradients are sparse.
+
+    Arrays have the row number as first axis: (V, d1, ...). As an expression of its own (``p`` in an op) the whole table
+    has dims {d1, ..., V}.
+    """
+    cdef shared_ptr[LookupTable] t
+    cdef public object collection
+    cdef str _name
+
+    @staticmethod
+    def make(shape, name):
+        """A table of zeros, shape (V, d1, ...); used by ParameterCollection."""
+        cdef LookupParameters self = LookupParameters.__new__(LookupParameters)
+        cdef Dim d
+        shape = tuple(shape)
+        if len(shape) < 2:
+            raise ValueError(f"[lookup] a table needs a number of rows and a row shape; got {shape}")
+        if not 0 < shape[0] < 0x7fffffff:
+            raise ValueError(f"[lookup] the number of rows must be positive; got {shape[0]}")
+        _dim_from(shape[1:], 1, &d)
+        self.t = make_shared[LookupTable](d, <uint32_t> shape[0])
+        self._name = name
+        return self
+
+    cdef NodeId use(self) except? 0xffffffff:
+        return self.enter(_current())
+
+    cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
+        if self.graph is g and g.c.valid(self.id, self.stamp):
+            return self.id
+        self.id = g.c.add_table(self.t)
+        self.graph = g
+        self.stamp = g.c.generation()
+        return self.id
+
+    cdef Expression look(self, ComputationGraph g, object index, bint update):
+        cdef NodeId table
+        cdef uint32_t row
+        cdef object i = index if type(index) is int else _as_int(index, "[lookup] a row number")
+        if i < 0:
+            i += deref(self.t).rows
+        if not 0 <= i < deref(self.t).rows:
+            raise IndexError(f"[lookup] row {index} of {self._name}, a table with {deref(self.t).rows} rows")
+        row = i
+        table = self.enter(g)
+        return _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
+
+    cdef Expression look_batch(self, ComputationGraph g, object ids, bint update):
+        cdef NodeId table
+        a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids))
+        if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
+            raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty or another kind of list")
+        if a.min() < 0 or a.max() >= deref(self.t).rows:
+            raise IndexError(f"[lookup_batch] rows {a.min()}..{a.max()} of {self._name}, a table with "
+                             f"{deref(self.t).rows} rows")
+        cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
+        table = self.enter(g)
+        return _lookup_expression(g, g.c.add_lookup(table, &rows[0], <uint32_t> rows.shape[0], True, update))
+
+    def __getitem__(self, index):
+        return self.look(_current(), index, True)
+
+    def batch(self, ids):
+        """Rows `ids` as batch elements: {d...} X n."""
+        return self.look_batch(_current(), ids, True)
+
+    def rows(self, ids, update=True):
+        """A list of row expressions, one call for a whole sentence."""
+        cdef ComputationGraph g = _current()
+        return [self.look(g, i, update) for i in ids]
+
+    def __len__(self):
+        return deref(self.t).rows
+
+    def __iter__(self):
+        raise TypeError("[lookup] a table is not iterated; index it: table[i]")
+
+    def name(self):
+        """Full name in its collection."""
+        return self._name
+
+    def shape(self):
+        """(V, d1, ...)."""
+        return (deref(self.t).rows,) + _shape_of(deref(self.t).row_dim)
+
+    cdef object _view(self):
+        """All values, float32 array (V, row size), without a copy. The caller has settled the rows."""
+        cdef float[:, ::1] view = <float[:deref(self.t).rows, :deref(self.t).row_size]> deref(self.t).value.data()
+        return np.asarray(view)
+
+    def _rows_array(self, rows):
+        """(n, row size) numbers, each row stored column-major, as (n, d1, ...)."""
+        shape = _shape_of(deref(self.t).row_dim)
+        n = rows.shape[0]
+        return rows.reshape((n,) + shape[::-1]).transpose((0,) + tuple(range(len(shape), 0, -1)))
+
+    def _flat_rows(self, arr, n):
+        """The reverse of _rows_array: checks the shape, gives (n, row size)."""
+        shape = (n,) + _shape_of(deref(self.t).row_dim)
+        a = np.asarray(arr, dtype=np.float32)
+        if a.shape != shape:
+            raise ValueError(f"[lookup] {self._name}: shape {shape} is needed; got {a.shape}")
+        return a.transpose((0,) + tuple(range(a.ndim - 1, 0, -1))).reshape(n, -1)
+
+    def as_array(self):
+        """A copy of the table, (V, d1, ...)."""
+        deref(self.t).settle_all()
+        return np.array(self._rows_array(self._view()))
+
+    def _row_ids(self, ids):
+        a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids), dtype=np.int64).reshape(-1)
+        if a.size and (a.min() < 0 or a.max() >= len(self)):
+            raise IndexError(f"[lookup] rows {a.min()}..{a.max()} of {self._name}, a table with {len(self)} rows")
+        return a
+
+    def rows_as_array(self, ids):
+        """Rows `ids` as an array (n, d1, ...)."""
+        a = self._row_ids(ids)
+        deref(self.t).settle_all()
+        return np.array(self._rows_array(self._view()[a]))
+
+    def row_as_array(self, i):
+        """Row i as an array (d1, ...)."""
+        return self.rows_as_array([i])[0]
+
+    def init_from_array(self, arr):
+        """Overwrite the table; shape (V, d1, ...)."""
+        flat = self._flat_rows(arr, len(self))
+        deref(self.t).settle_all()
+        self._view()[:] = flat
+        self._changed()
+
+    def init_row(self, i, row):
+        """Overwrite row i."""
+        i = int(self._row_ids([i])[0])
+        a = np.asarray(row, dtype=np.float32)
+        if <size_t> a.size == deref(self.t).row_size:
+            a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
+        flat = self._flat_rows(a[None], 1)
+        deref(self.t).settle_all()
+        self._view()[i] = flat[0]
+        self._changed()
+
+    cdef int _changed(self) except -1:
+        if self.graph is not None and self.graph.c.valid(self.id, self.stamp):
+            self.graph.invalidate()
+        return 0
+
+    def _grad_view(self):
+        """Row ids and gradients (n, row size) of the rows touched since the last update."""
+        cdef size_t n = deref(self.t).touched.size()
+        if n == 0:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, deref(self.t).row_size), dtype=np.float32)
+        cdef uint32_t[::1] ids = <uint32_t[:n]> deref(self.t).touched.data()
+        cdef float[:, ::1] grad = <float[:n, :deref(self.t).row_size]> deref(self.t).grad.data()
+        return np.asarray(ids).astype(np.int64), np.asarray(grad)
+
+    def grad_as_array(self):
+        """The accumulated gradient as a dense array (V, d1, ...)."""
+        ids, grad = self._grad_view()
+        full = np.zeros((len(self), deref(self.t).row_size), dtype=np.float32)
+        full[ids] = grad
+        return np.array(self._rows_array(full))
+
+    def rows_grad_as_array(self, ids):
+        """The gradients of rows `ids`, (n, d1, ...)."""
+        return self.grad_as_array()[self._row_ids(ids)]
+
+    def row_grad_as_array(self, i):
+        """The gradient of row i."""
+        return self.rows_grad_as_array([i])[0]
+
+    def gradient(self):
+        """The accumulated gradient, as grad_as_array()."""
+        return self.grad_as_array().astype(np.float64)
+
+    def zero(self):
+        """Set all numbers to 0."""
+        deref(self.t).settle_all()
+        self._view()[:] = 0
+        self._changed()
+
+    def scale(self, s):
+        """Multiply all numbers by s."""
+        deref(self.t).settle_all()
+        self._view()[:] *= np.float32(s)
+        self._changed()
+
+    def scale_gradient(self, s):
+        """Multiply the accumulated gradient by s."""
+        ids, grad = self._grad_view()
+        grad *= np.float32(s)
+
+    def zero_gradient(self):
+        """Forget the accumulated gradient."""
+        deref(self.t).clear_grad()
+
+    def is_updated(self):
+        """False when frozen."""
+        return deref(self.t).updated
+
+    def set_updated(self, b):
+        """False freezes the table."""
+        deref(self.t).updated = bool(b)
+        self.stamp = 0xffffffff
+
+    def expr(self, update=False):
+        """The whole table {d1, ..., V} as an expression; a constant unless update=True."""
+        return self if update else nobackprop(self)
+
+    def __repr__(self):
+        return f"<lookup parameter {self._name} {self.shape()}>"
+
+
+cdef class LookupExpression(Expression):
+    """A row (or a batch of rows) of a table; set() looks up other rows in the same node."""
+
+    def set(self, index):
+        cdef NodeId i = self.use()
+        cdef const uint32_t[::1] rows = np.ascontiguousarray(np.atleast_1d(index), dtype=np.uint32)
+        self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
+        self.graph.invalidate()
+
+
+cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
+    cdef LookupExpression e = LookupExpression.__new__(LookupExpression)
+    e.graph = g
+    e.id = id
+    e.stamp = g.c.generation()
+    return e
+
+
+def lookup(LookupParameters p not None, index=0, update=True):
+    """Row `index` of a table: {d...}. update=False: this use gives the table no gradient."""
+    return p.look(_current(), index, update)
+
+
+def lookup_batch(LookupParameters p not None, indices, update=True):
+    """Rows `indices` of a table as batch elements: {d...} X n."""
+    return p.look_batch(_current(), indices, update)
+
+

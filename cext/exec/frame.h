@@ -1,0 +1,57 @@
+// Executor::CallFrame: a Call and the arrays it points to, how rows are recognised as regular or dense, and the error of
+// a validity check.
+// Who may include: exec/ only; NotFiniteError also bindings/.
+#pragma once
+#include "exec/executor.h"
+
+namespace dnl {
+
+// Rows over a list of addresses: regular when they lie at one distance.
+inline Rows rows_from(float** address, std::size_t k) {
+  if (k == 1) return Rows{address[0], 0, nullptr};
+  const std::ptrdiff_t stride = address[1] - address[0];
+  for (std::size_t m = 2; m < k; ++m)
+    if (address[m] - address[m - 1] != stride) return Rows{nullptr, 0, address};
+  return Rows{address[0], stride, nullptr};
+}
+
+// Can a kernel that wants Access::Dense read these rows as they lie?
+inline bool is_dense(const Rows& r, std::size_t k, const Dim& d) {
+  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
+  if (k == 1) return true;
+  if (!r.regular()) return false;
+  return size == d.rows() ? r.stride >= size : r.stride == size;
+}
+
+struct Executor::CallFrame {
+  u32 sig, nargs;
+  const OpDef* op;
+  const Dim** arg_dim;
+  bool* shared;
+  Rows* x;
+  Dim out_dim[kMaxOutputs];
+  Rows y[kMaxOutputs], dy[kMaxOutputs];
+  Call call;
+
+  // Backward: where gradients of arguments go, and for those that go through scratch memory, where from there.
+  Rows* dx = nullptr;
+  bool* acc = nullptr;
+  struct Scatter { Rows to; bool acc; bool needed; };
+  Scatter* scatter = nullptr;
+  struct Target { u32 fresh, old; };  // members whose gradient is first written now, or was written before
+  Target* target = nullptr;
+  bool repeated = false;              // one gradient is written twice in this call, or only in part
+};
+
+// A validity check found NaN or infinity; says at which node, so that the bindings can name the user's line.
+class NotFiniteError : public Error {
+ public:
+  NotFiniteError(NodeId node, const Graph& g)
+      : Error(ErrorKind::NotFinite, "[" + g.describe(node) + "] the value has NaN or infinity"), node_(node) {}
+  NodeId node() const { return node_; }
+
+ private:
+  NodeId node_;
+};
+
+}  // namespace dnl

@@ -1,0 +1,383 @@
+#include "graph/graph.h"
+
+#include <atomic>
+
+#include "base/rng.h"
+
+namespace dnl {
+namespace {
+
+u64 mix(u64 h, u32 w) { return (h ^ w) * 0x9E3779B97F4A7C15ull ^ (h >> 29); }
+
+u64 hash_words(const u32* w, u32 n) {
+  u64 h = n;
+  for (u32 i = 0; i < n; ++i) h = mix(h, w[i]);
+  return h ^ (h >> 32);
+}
+
+constexpr u32 kLeafHeader = 0xffff0000u;  // headers of leaf keys; no op has this id
+
+std::atomic<u32> g_generation{1};
+
+}  // namespace
+
+Graph::Graph() { bump_generation(); }
+Graph::~Graph() = default;
+
+void Graph::bump_generation() { generation_ = g_generation.fetch_add(1, std::memory_order_relaxed); }
+
+void Graph::renew() {
+  if (listener_) listener_->truncated(0);
+  nodes_.clear();
+  dim_of_node_.clear();
+  values_.clear();
+  stamps_.clear();
+  operands_.clear();
+  words_.clear();
+  if (!sigs_.empty()) std::memset(static_cast<void*>(buckets_.data()), 0, buckets_.size() * sizeof(Slot));
+  sigs_.clear();
+  keys_.clear();
+  key_len_.clear();
+  dims_.clear();
+  params_.clear();
+  param_nodes_.clear();
+  tables_.clear();
+  marks_.clear();
+  inputs_.reset();
+  bump_generation();
+}
+
+void Graph::checkpoint() {
+  marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
+                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures()});
+}
+
+void Graph::revert() {
+  if (marks_.empty()) return;
+  truncate(marks_.back());
+  marks_.pop_back();
+}
+
+// Signatures stay: they describe no node in particular, but those that share a node which is gone must not be found
+// again, so every one interned since the mark is dropped from the buckets.
+void Graph::truncate(const Mark& m) {
+  if (listener_) listener_->truncated(m.nodes);
+  nodes_.resize(m.nodes);
+  dim_of_node_.resize(m.nodes);
+  values_.resize(m.nodes);
+  stamps_.resize(m.nodes);
+  operands_.resize(m.operands);
+  words_.resize(m.words);
+  params_.resize(m.params);
+  param_nodes_.resize(m.params);
+  tables_.resize(m.tables);
+  if (m.sigs < sigs_.size()) {
+    keys_.resize(sigs_[m.sigs].key);
+    sigs_.resize(m.sigs);
+    key_len_.resize(m.sigs);
+    std::memset(static_cast<void*>(buckets_.data()), 0, buckets_.size() * sizeof(Slot));
+    for (u32 s = 0; s < m.sigs; ++s) {
+      const u64 h = hash_words(keys_.data() + sigs_[s].key, key_len_[s]);
+      std::size_t b = h & (buckets_.size() - 1);
+      while (buckets_[b].sig) b = (b + 1) & (buckets_.size() - 1);
+      buckets_[b] = {static_cast<u32>(h >> 7), s + 1};
+    }
+  }
+  bump_generation();
+}
+
+// Finds the signature with this key, or makes room for a new one (fresh: the caller fills it in).
+u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
+  if ((sigs_.size() + 1) * 2 > buckets_.size()) {
+    const std::size_t cap = buckets_.empty() ? 256 : buckets_.size() * 2;
+    buckets_.resize(cap);
+    std::memset(static_cast<void*>(buckets_.data()), 0, cap * sizeof(Slot));
+    for (u32 s = 0; s < sigs_.size(); ++s) {
+      const u64 hs = hash_words(keys_.data() + sigs_[s].key, key_len_[s]);
+      std::size_t b = hs & (cap - 1);
+      while (buckets_[b].sig) b = (b + 1) & (cap - 1);
+      buckets_[b] = {static_cast<u32>(hs >> 7), s + 1};
+    }
+  }
+  const u32 tag = static_cast<u32>(h >> 7);
+  std::size_t b = h & (buckets_.size() - 1);
+  while (buckets_[b].sig) {
+    if (buckets_[b].hash == tag) {
+      const u32 s = buckets_[b].sig - 1;
+      if (key_len_[s] == n && std::memcmp(keys_.data() + sigs_[s].key, key, n * sizeof(u32)) == 0) {
+        *fresh = false;
+        return s;
+      }
+    }
+    b = (b + 1) & (buckets_.size() - 1);
+  }
+  *fresh = true;
+  const u32 s = static_cast<u32>(sigs_.size());
+  buckets_[b] = {tag, s + 1};
+  Signature sig{};
+  sig.key = static_cast<u32>(keys_.size());
+  std::memcpy(keys_.extend(n), key, n * sizeof(u32));
+  key_len_.push_back(n);
+  sigs_.push_back(sig);
+  return s;
+}
+
+u32 Graph::intern_dim(const Dim& d) {
+  for (u32 i = static_cast<u32>(dims_.size()); i-- > 0;)
+    if (dims_[i] == d) return i;
+  dims_.push_back(d);
+  return static_cast<u32>(dims_.size() - 1);
+}
+
+NodeId Graph::push(u32 sig, u32 args, u32 member, u32 depth, u8 flags) {
+  const NodeId id = size();
+  if (id == 0x7fffffffu) fail(ErrorKind::Memory, "[graph] more than 2^31 nodes in one graph; call renew_cg()");
+  nodes_.push_back({sig, args, member, id, id, 0, depth, flags});
+  dim_of_node_.push_back(sigs_[sig].dim[0]);
+  values_.push_back(nullptr);
+  stamps_.push_back(generation_);
+  return id;
+}
+
+// ---- leaves ----------------------------------------------------------------------------------------------------
+
+NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float* value) {
+  const u32 dim = intern_dim(d);
+  const u32 key[4] = {kLeafHeader | static_cast<u32>(kind), dim, k1, k2};
+  bool fresh;
+  const u32 s = intern(key, 4, hash_words(key, 4), &fresh);
+  if (fresh) {
+    Signature& g = sigs_[s];
+    g.op = 0;
+    g.leaf = kind;
+    g.visible = g.total = 1;
+    g.dim[0] = dim;
+    g.table = k1;
+  }
+  const NodeId id = push(s, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0, flags | kLeaf);
+  values_[id] = value;
+  return id;
+}
+
+NodeId Graph::add_input(const Dim& d) { return add_leaf(Leaf::Input, 0, 0, d, 0, inputs_.floats(d.size())); }
+
+NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
+  const u8 flags = static_cast<u8>(kWeight | (p->updated ? kNeedsGrad : 0));
+  const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.data());
+  nodes_[id].offset = static_cast<u32>(params_.size());
+  params_.push_back(p);
+  param_nodes_.push_back(id);
+  return id;
+}
+
+NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
+  t->settle_all();
+  Dim d = t->row_dim;
+  if (d.nd < kMaxDims) d.push(t->rows);
+  const u8 flags = static_cast<u8>(kWeight | (t->updated ? kNeedsGrad : 0));
+  const u32 index = static_cast<u32>(tables_.size());
+  const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.data());
+  tables_.push_back(t);
+  return id;
+}
+
+NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched, bool update) {
+  const u32 index = signature(table_node).table;
+  LookupTable& t = *tables_[index];
+  for (u32 i = 0; i < n; ++i)
+    if (ids[i] >= t.rows)
+      fail_index("[lookup] row " + std::to_string(ids[i]) + " of a table with " + std::to_string(t.rows) + " rows");
+  if (n == 0) fail_value("[lookup_batch] needs at least one row id");
+  const u8 flags = update && t.updated ? static_cast<u8>(kNeedsGrad) : u8(0);
+  Dim d = t.row_dim;
+  NodeId id;
+  if (n == 1 && !batched) {
+    t.settle(ids[0]);
+    id = add_leaf(Leaf::Lookup, index, flags, d, flags, t.row(ids[0]));
+  } else {
+    for (u32 i = 0; i < n; ++i) t.settle(ids[i]);
+    d.bd = n;
+    float* copy = inputs_.floats(d.size());
+    for (u32 i = 0; i < n; ++i) std::memcpy(copy + i * t.row_size, t.row(ids[i]), t.row_size * sizeof(float));
+    id = add_leaf(Leaf::Lookup, index, flags, d, flags, copy);
+  }
+  std::memcpy(words_.extend(n), ids, n * sizeof(u32));
+  return id;
+}
+
+void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
+  const Signature& s = signature(i);
+  LookupTable& t = *tables_[s.table];
+  if (n != dim(i).bd) fail_value("[lookup] set: as many row ids as before are needed");
+  for (u32 k = 0; k < n; ++k)
+    if (ids[k] >= t.rows)
+      fail_index("[lookup] row " + std::to_string(ids[k]) + " of a table with " + std::to_string(t.rows) + " rows");
+  std::memcpy(words_.data() + nodes_[i].member, ids, n * sizeof(u32));
+  for (u32 k = 0; k < n; ++k) t.settle(ids[k]);
+  if (n == 1 && values_[i] >= t.value.data() && values_[i] < t.value.data() + t.value.size()) {
+    values_[i] = t.row(ids[0]);
+    return;
+  }
+  for (u32 k = 0; k < n; ++k) std::memcpy(values_[i] + k * t.row_size, t.row(ids[k]), t.row_size * sizeof(float));
+}
+
+void Graph::set_member_word(NodeId i, u32 at, Word w) {
+  const u32 old = words_[nodes_[i].member + at].u;
+  words_[nodes_[i].member + at] = w;
+  const Signature& s = signature(i);
+  const OpDef& op = op_def(s.op);
+  if (!op.check) return;
+  Vec<const Dim*> dims;
+  for (u32 j = 0; j < s.nargs; ++j) dims.push_back(&dim(operands(i)[j]));
+  const ShapeIn in{op, static_cast<int>(s.nargs), dims.data(), key(nodes_[i].sig), static_cast<int>(s.nkey)};
+  try {
+    op.check(in, member(i));
+  } catch (...) {
+    words_[nodes_[i].member + at].u = old;
+    throw;
+  }
+}
+
+// ---- op nodes --------------------------------------------------------------------------------------------------
+
+u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key, int nkey) {
+  const OpDef& def = op_def(op);
+  u32 local[24];
+  const u32 n = static_cast<u32>(1 + nargs + nkey);
+  u32* k = local;
+  if (n > 24) {
+    build_key_.resize(n);
+    k = build_key_.data();
+  }
+  k[0] = static_cast<u32>(op) | static_cast<u32>(nargs) << 16;
+  u64 h = mix(n, k[0]);
+  const ArgSpec* specs = def.args.data();
+  const int n_specs = static_cast<int>(def.args.size());
+  for (int j = 0; j < nargs; ++j) {
+    const ArgSpec& spec = j < n_specs && !specs[j].list ? specs[j] : def.arg_spec(j);
+    const NodeId a = args[j];
+    const bool share = spec.batch == Batch::Share || (spec.batch == Batch::Weight && nodes_[a].is(kWeight));
+    k[1 + j] = share ? a << 1 | 1u : dim_of_node_[a] << 1;
+    h = mix(h, k[1 + j]);
+  }
+  for (int i = 0; i < nkey; ++i) {
+    k[1 + nargs + i] = key[i].u;
+    h = mix(h, key[i].u);
+  }
+  h = h ^ (h >> 32);
+  bool fresh;
+  const u32 s = intern(k, n, h, &fresh);
+  if (fresh) {
+    try {
+      make_signature(s, op, args, nargs, nkey);
+    } catch (...) {
+      // Forget the half-made signature: it is the last one.
+      std::size_t b = h & (buckets_.size() - 1);
+      while (buckets_[b].sig != s + 1) b = (b + 1) & (buckets_.size() - 1);
+      buckets_[b] = {0, 0};
+      keys_.resize(sigs_[s].key);
+      sigs_.pop_back();
+      key_len_.pop_back();
+      throw;
+    }
+  }
+  return s;
+}
+
+void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey) {
+  const OpDef& def = op_def(op);
+  build_dims_.resize(nargs);
+  for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[dim_of_node_[args[j]]];
+  Signature& g = sigs_[s];
+  g.op = op;
+  g.leaf = Leaf::None;
+  g.nargs = static_cast<u32>(nargs);
+  g.nkey = static_cast<u32>(nkey);
+  g.no_grad = def.no_grad;
+  g.has_seed = false;
+  for (const AttrSpec& a : def.attrs) g.has_seed |= a.kind == AttrKind::Seed;
+  const ShapeIn in{def, nargs, build_dims_.data(), key(s), nkey};
+  ShapeOut out = def.shape(in);
+  for (int o = 0; o < out.total; ++o)
+    if (out.dim[o].size() > (std::size_t(1) << 31)) in.bad("the result " + out.dim[o].text() + " is too large");
+  g.alias = out.alias;
+  g.visible = out.visible;
+  g.total = out.total;
+  for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
+}
+
+NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember) {
+  const u32 s = find_or_make(op, args, nargs, key, nkey);
+  const Signature sig = sigs_[s];
+  const OpDef& def = op_def(op);
+  std::size_t alias_at = 0;
+  if (def.check || sig.alias) {
+    build_dims_.resize(nargs);
+    for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[dim_of_node_[args[j]]];
+    const ShapeIn in{def, nargs, build_dims_.data(), this->key(s), nkey};
+    if (def.check) def.check(in, member);
+    if (sig.alias && def.alias_offset) alias_at = def.alias_offset(in, member);
+  }
+  u32 depth = 0;
+  u8 any = 0, all = 0xff;
+  for (int j = 0; j < nargs; ++j) {
+    const Node& a = nodes_[args[j]];
+    if (a.depth > depth) depth = a.depth;
+    any |= a.flags;
+    all &= a.flags;
+  }
+  u8 flags = sig.no_grad ? u8(0) : static_cast<u8>(any & kNeedsGrad);
+  if (nargs && !sig.has_seed) flags |= static_cast<u8>(all & kWeight);
+  if (sig.alias) flags |= kAlias; else ++depth;
+
+  const u32 at = static_cast<u32>(operands_.size());
+  std::memcpy(operands_.extend(nargs), args, nargs * sizeof(NodeId));
+  const u32 words = static_cast<u32>(words_.size());
+  if (nmember) std::memcpy(words_.extend(nmember), member, nmember * sizeof(Word));
+  const NodeId id = push(s, at, words, depth, flags);
+  if (sig.alias) {
+    Node& n = nodes_[id];
+    const Node& a = nodes_[args[0]];
+    n.producer = a.producer;
+    n.root = a.root;
+    n.offset = static_cast<u32>(alias_at) + (a.is(kAlias) ? a.offset : 0);
+    if (dims_[sig.dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
+    if (float* base = values_[n.root]) values_[id] = base + n.offset;
+  }
+  for (u32 o = 1; o < sig.visible; ++o) {
+    const NodeId extra = push(s, at, words, depth, static_cast<u8>(flags | kOutput));
+    nodes_[extra].producer = id;
+    nodes_[extra].offset = o;
+    dim_of_node_[extra] = sig.dim[o];
+  }
+  return id;
+}
+
+void Graph::reseed() {
+  for (NodeId i = 0; i < size(); ++i) {
+    const Signature& s = signature(i);
+    if (s.leaf != Leaf::None || !s.has_seed || nodes_[i].is(kOutput)) continue;
+    // Seed words stand where the member attributes before them end; members before a seed have one word each.
+    u32 at = nodes_[i].member;
+    for (const AttrSpec& a : op_def(s.op).attrs) {
+      if (!a.member) continue;
+      if (a.kind == AttrKind::Seed) {
+        const u64 seed = splitmix64(seed_state);
+        words_[at].u = static_cast<u32>(seed);
+        words_[at + 1].u = static_cast<u32>(seed >> 32);
+        at += 2;
+      } else {
+        at += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + words_[at].u;
+      }
+    }
+  }
+}
+
+std::string Graph::describe(NodeId i) const {
+  const Signature& s = signature(i);
+  static const char* const leaf_names[] = {"", "input", "parameter", "lookup table", "lookup"};
+  const std::string name = s.leaf != Leaf::None ? leaf_names[static_cast<int>(s.leaf)] : op_def(s.op).name;
+  return name + " " + dim(i).text();
+}
+
+}  // namespace dnl

@@ -1,0 +1,173 @@
+// Graph: the nodes of one computation, built anew per example, in flat arrays that a reset empties in O(1).
+//
+// Adding a node interns its signature (what must be equal for two nodes to run as one batch) by full comparison, and the
+// shape rule runs once per signature: the dims of a node are those of its signature. A shape error is thrown before
+// anything is added. Nodes are in topological order by construction. The graph holds structure and addresses;
+// planning (schedule/) and running (exec/) are not its business.
+//
+// Four sorts of node:
+//   leaf      input data, a parameter, a lookup table, a lookup of one row: has an address from the start
+//   op        runs a kernel
+//   alias     a contiguous part of another node's memory (a reshape, a slice): no kernel, no gradient memory of its own
+//   output    a further output of an op node (a cell state); follows its op node directly
+// Who may include: schedule/, exec/, bindings/. Includes: op/, base/, graph/params.h.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/dim.h"
+#include "graph/params.h"
+#include "op/op.h"
+
+namespace dnl {
+
+using NodeId = u32;
+constexpr NodeId kNoNode = 0xffffffffu;
+
+enum NodeFlag : u8 {
+  kLeaf = 1,
+  kAlias = 2,
+  kOutput = 4,
+  kNeedsGrad = 8,   // some parameter can be reached backward from here
+  kWeight = 16,     // made of parameters alone
+  kPartial = 32,    // an alias that does not cover its root
+};
+
+struct Node {
+  u32 sig;
+  u32 args;        // first operand in operands()
+  u32 member;      // first member attribute word
+  NodeId producer; // the op node or leaf whose running gives this value
+  NodeId root;     // the node that owns the memory (itself unless alias)
+  u32 offset;      // alias: floats from the root's value; output: which output
+  u32 depth;       // op nodes on the longest path that ends here
+  u8 flags;
+  bool is(u8 f) const { return (flags & f) != 0; }
+};
+
+enum class Leaf : u8 { None, Input, Param, Table, Lookup };
+
+struct Signature {
+  OpId op;
+  Leaf leaf;
+  bool alias;
+  u8 visible, total;  // outputs
+  bool no_grad;
+  bool has_seed;
+  u32 nargs;
+  u32 key;       // first word in key_words(): header, one word per argument, key attributes
+  u32 nkey;      // key attribute words
+  u32 dim[kMaxOutputs];
+  u32 table;     // lookups: index of the table in this graph
+};
+
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // ---- building ----------------------------------------------------------------------------------------------
+  NodeId add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  // Room for an input of this shape; the caller fills input_data() before anything runs.
+  NodeId add_input(const Dim& dim);
+  NodeId add_parameter(const std::shared_ptr<Parameter>& p);
+  NodeId add_table(const std::shared_ptr<LookupTable>& t);
+  // Rows `ids` of a table node; n > 1 or batched: the rows are batch elements.
+  NodeId add_lookup(NodeId table, const u32* ids, u32 n, bool batched, bool update);
+
+  // Forget all nodes; memory is kept. Every expression of before is stale.
+  void renew();
+  void checkpoint();
+  // Forget all nodes since the last checkpoint (nothing when there is none).
+  void revert();
+
+  // ---- reading -----------------------------------------------------------------------------------------------
+  u32 size() const { return static_cast<u32>(nodes_.size()); }
+  const Node& node(NodeId i) const { return nodes_[i]; }
+  const Signature& signature(NodeId i) const { return sigs_[nodes_[i].sig]; }
+  const Signature& sig(u32 s) const { return sigs_[s]; }
+  u32 signatures() const { return static_cast<u32>(sigs_.size()); }
+  const Dim& dim(NodeId i) const { return dims_[dim_of_node_[i]]; }
+  const Dim& dim_by_id(u32 d) const { return dims_[d]; }
+  const NodeId* operands(NodeId i) const { return operands_.data() + nodes_[i].args; }
+  u32 nargs(NodeId i) const { return sigs_[nodes_[i].sig].nargs; }
+  const Word* member(NodeId i) const { return words_.data() + nodes_[i].member; }
+  const Word* key(u32 s) const { return reinterpret_cast<const Word*>(keys_.data() + sigs_[s].key + 1 + sigs_[s].nargs); }
+  bool arg_shared(u32 s, u32 j) const { return (keys_[sigs_[s].key + 1 + j] & 1u) != 0; }
+  NodeId shared_arg(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
+  u32 arg_dim(u32 s, NodeId example, u32 j) const {
+    const u32 w = keys_[sigs_[s].key + 1 + j];
+    return (w & 1u) ? dim_of_node_[operands(example)[j]] : w >> 1;
+  }
+  Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
+  LookupTable* table(u32 t) const { return tables_[t].get(); }
+  u32 tables() const { return static_cast<u32>(tables_.size()); }
+  u32 parameters() const { return static_cast<u32>(params_.size()); }
+  NodeId parameter_node(u32 p) const { return param_nodes_[p]; }
+  // Row ids of a lookup node.
+  const u32* lookup_ids(NodeId i) const { return reinterpret_cast<const u32*>(words_.data() + nodes_[i].member); }
+  // A stamp that no other node of this process has at this id: what makes an expression of an old graph recognisable.
+  u32 stamp(NodeId i) const { return stamps_[i]; }
+  bool valid(NodeId i, u32 stamp) const { return i < nodes_.size() && stamps_[i] == stamp; }
+  bool is_op(NodeId i) const { return !nodes_[i].is(kLeaf | kAlias | kOutput); }
+
+  // ---- memory (written by the executor) ------------------------------------------------------------------------
+  float* value(NodeId i) const { return values_[i]; }
+  void set_value(NodeId i, float* p) { values_[i] = p; }
+  float* input_data(NodeId i) const { return values_[i]; }
+  // An alias of `root`, or the root itself: address of its value once the root has one.
+  void place(NodeId i, float* p) { values_[i] = p; }
+
+  // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
+  void set_lookup_ids(NodeId i, const u32* ids, u32 n);
+  void set_member_word(NodeId i, u32 at, Word w);
+
+  // New seeds for all random nodes.
+  void reseed();
+  u64 seed_state = 1;  // state of the generator that gives each random node its seed
+  std::string describe(NodeId i) const;  // "tanh {50}", for messages
+  u32 generation() const { return generation_; }
+  // What the executor listens to: nodes from this id on are gone or changed.
+  struct Listener { virtual void truncated(u32 n_nodes) = 0; protected: ~Listener() = default; };
+  void set_listener(Listener* l) { listener_ = l; }
+
+ private:
+  struct Mark { u32 nodes, operands, words, params, tables, sigs; };
+  NodeId push(u32 sig, u32 args, u32 member, u32 depth, u8 flags);
+  u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
+  u32 intern_dim(const Dim& d);
+  NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float* value);
+  u32 find_or_make(OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
+  void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
+  void truncate(const Mark& m);
+  void bump_generation();
+
+  Vec<Node> nodes_;
+  Vec<u32> dim_of_node_;
+  Vec<float*> values_;
+  Vec<u32> stamps_;
+  Vec<NodeId> operands_;
+  Vec<Word> words_;
+
+  Vec<Signature> sigs_;
+  Vec<u32> keys_;
+  Vec<u32> key_len_;
+  struct Slot { u32 hash; u32 sig; };
+  Vec<Slot> buckets_;  // open addressing, sig + 1, 0 = empty
+  Vec<Dim> dims_;
+  Vec<u32> build_key_;  // scratch
+  Vec<const Dim*> build_dims_;
+
+  std::vector<std::shared_ptr<Parameter>> params_;
+  Vec<NodeId> param_nodes_;
+  std::vector<std::shared_ptr<LookupTable>> tables_;
+  Vec<Mark> marks_;
+  Arena inputs_;
+  u32 generation_ = 0;
+  Listener* listener_ = nullptr;
+};
+
+}  // namespace dnl

@@ -1,0 +1,82 @@
+// Parameters: numbers that outlive graphs, with their gradients.
+//
+// A Parameter is dense. A LookupTable is a table of rows of which a step touches few: its gradient is kept for touched
+// rows only, in a compact array with one slot per touched row. Objects are shared (shared_ptr) between the Python
+// objects, the graphs that use them and the trainers; they are freed with the last of these.
+// Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle).
+// Who may include: graph/, exec/, bindings/. Includes: base/.
+#pragma once
+#include <memory>
+
+#include "base/dim.h"
+
+namespace dnl {
+
+struct Parameter {
+  Dim dim;
+  Vec<float> value;     // column-major
+  Vec<float> grad;      // always valid; zero after an update
+  bool updated = true;  // false: frozen, trainers skip it and no gradient is kept
+  bool touched = false; // gradient may be non-zero
+
+  explicit Parameter(const Dim& d) : dim(d) {
+    value.assign(d.size(), 0.f);
+    grad.assign(d.size(), 0.f);
+  }
+  std::size_t size() const { return value.size(); }
+  void clear_grad() {
+    if (touched) std::memset(grad.data(), 0, grad.size() * sizeof(float));
+    touched = false;
+  }
+};
+
+struct LookupTable {
+  Dim row_dim;  // of one row
+  u32 rows;
+  std::size_t row_size;
+  Vec<float> value;  // row after row
+  bool updated = true;
+
+  // Sparse gradient: slot s holds the gradient of row touched[s].
+  Vec<i32> slot_of_row;  // -1: not touched
+  Vec<u32> touched;
+  Vec<float> grad;       // touched.size() * row_size
+
+  LookupTable(const Dim& d, u32 n) : row_dim(d), rows(n), row_size(d.size()) {
+    value.assign(row_size * n, 0.f);
+    slot_of_row.assign(n, -1);
+  }
+  std::size_t size() const { return value.size(); }
+  float* row(u32 i) { return value.data() + i * row_size; }
+  // The slot of a row; a new slot's gradient is zero. May move `grad`.
+  u32 slot(u32 i) {
+    if (slot_of_row[i] >= 0) return slot_of_row[i];
+    const u32 s = static_cast<u32>(touched.size());
+    slot_of_row[i] = static_cast<i32>(s);
+    touched.push_back(i);
+    std::memset(grad.extend(row_size), 0, row_size * sizeof(float));
+    return s;
+  }
+  float* slot_grad(u32 s) { return grad.data() + s * row_size; }
+  void clear_grad() {
+    for (u32 i : touched) slot_of_row[i] = -1;
+    touched.clear();
+    grad.clear();
+  }
+
+  // Lazy weight decay: every value still owes (log-)factor `decay_now - decay_of_row[i]`; see settle().
+  double decay_now = 0.0;      // sum of log(1 - lambda) over all updates so far
+  Vec<double> decay_of_row;    // empty until the first decay
+  void decay(double log_factor) {
+    if (decay_of_row.empty()) decay_of_row.assign(rows, decay_now);
+    decay_now += log_factor;
+  }
+  // Brings a row up to date. Every reader calls it first; costs one comparison when there is no decay.
+  void settle(u32 i);
+  void settle_all() {
+    if (!decay_of_row.empty())
+      for (u32 i = 0; i < rows; ++i) settle(i);
+  }
+};
+
+}  // namespace dnl

@@ -1,0 +1,91 @@
+// The registry of ops: filled by static initialisers of ops/*.cc, read-only afterwards.
+#include "op/op.h"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+namespace dnl {
+namespace {
+
+struct Registry {
+  std::deque<OpDef> defs;  // addresses of entries never change
+  std::unordered_map<std::string, OpId> ids;
+};
+Registry& registry() {
+  static Registry r;
+  return r;
+}
+
+}  // namespace
+
+namespace {
+
+// "v: index* = 0" -> an attribute; nothing for arguments (expr, exprs).
+void parse_parameter(const std::string& text, OpDef& def) {
+  auto trim = [](std::string s) {
+    const std::size_t a = s.find_first_not_of(' '), b = s.find_last_not_of(' ');
+    return a == std::string::npos ? std::string() : s.substr(a, b - a + 1);
+  };
+  const std::size_t colon = text.find(':');
+  DNL_INTERNAL(colon != std::string::npos, "op signature: a parameter needs a type: " + text);
+  std::string type = trim(text.substr(colon + 1, text.find('=') - colon - 1));
+  if (type == "expr" || type == "exprs") return;
+  AttrSpec a{trim(text.substr(0, colon)), AttrKind::Int, type == "seed"};
+  if (type.back() == '*') { a.member = true; type.pop_back(); }
+  if (type == "float") a.kind = AttrKind::Float;
+  else if (type == "ints" || type == "index") a.kind = AttrKind::Ints;
+  else if (type == "floats") a.kind = AttrKind::Floats;
+  else if (type == "seed") a.kind = AttrKind::Seed;
+  else DNL_INTERNAL(type == "int" || type == "bool", "op signature: unknown type " + type + " in " + def.signature);
+  def.attrs.push_back(a);
+}
+
+}  // namespace
+
+OpId register_op(OpDef def) {
+  const std::string s = def.signature;
+  const std::size_t open = s.find('('), close = s.rfind(')');
+  DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
+  def.name = s.substr(0, open);
+  for (std::size_t at = open + 1; at < close;) {
+    const std::size_t comma = std::min(s.find(',', at), close);
+    parse_parameter(s.substr(at, comma - at), def);
+    at = comma + 1;
+  }
+  Registry& r = registry();
+  DNL_INTERNAL(!r.ids.count(def.name), "op registered twice: " + def.name);
+  const OpId id = static_cast<OpId>(r.defs.size());
+  r.ids[def.name] = id;
+  r.defs.push_back(std::move(def));
+  return id;
+}
+
+const OpDef& op_def(OpId id) { return registry().defs[id]; }
+int op_count() { return static_cast<int>(registry().defs.size()); }
+
+OpId op_by_name(const std::string& name) {
+  auto it = registry().ids.find(name);
+  DNL_INTERNAL(it != registry().ids.end(), "no op named " + name);
+  return it->second;
+}
+
+void ShapeIn::bad(const std::string& what) const {
+  std::string s = "[" + op.name + "] " + what + "; got ";
+  for (int i = 0; i < nargs && i < 16; ++i) s += (i ? ", " : "") + arg[i]->text();
+  if (nargs > 16) s += ", ... (" + std::to_string(nargs) + " arguments)";
+  if (nargs == 0) s += "no argument";
+  fail_value(s);
+}
+
+u32 ShapeIn::common_batch() const {
+  u32 b = 1;
+  for (int i = 0; i < nargs; ++i) {
+    if (arg[i]->bd == 1) continue;
+    if (b != 1 && b != arg[i]->bd) bad("batch sizes must be equal or 1");
+    b = arg[i]->bd;
+  }
+  return b;
+}
+
+}  // namespace dnl

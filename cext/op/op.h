@@ -1,0 +1,171 @@
+// What an op is: one entry that says everything about it.
+//
+// An entry (OpDef) stands in one .cc file of ops/ and holds the Python signature, the doc, the shape rule, the batch
+// rule of each argument, the kind of each attribute, and the CPU kernels. All else is derived: the Python function and
+// its docstring, the stub, the id, the signature used for batching, gathers, gradient bookkeeping.
+//
+// The contract of kernels is told at Call and OpDef below. An op never sees the graph, the plan or other ops.
+// Who may include: ops/, backends/, graph/, schedule/, exec/. Includes: base/.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/rows.h"
+
+namespace dnl {
+
+// How an argument takes part in batching.
+enum class Batch : u8 {
+  Stack,   // each member brings its own
+  Share,   // one and the same node for all members; it is part of the signature
+  Weight,  // shared when the argument is made of parameters alone (a weight), stacked otherwise
+};
+
+// How a kernel reads a stacked argument.
+enum class Access : u8 {
+  Rows,   // any addresses
+  Dense,  // rows at a constant distance >= their length, and packed when a row is more than one column (a matrix, a
+          // mini-batch). The executor gathers into scratch memory where the layout does not fit, and scatters gradients.
+};
+
+struct ArgSpec {
+  const char* name;
+  Batch batch = Batch::Stack;
+  Access access = Access::Rows;
+  bool list = false;      // repeats: the specs marked list stand last and are cycled through for the remaining arguments
+  bool optional = false;  // may be absent (then all after it are absent too)
+};
+
+// Attributes are 32-bit words. Key attributes are part of the signature; member attributes may differ between members of
+// a batch. Key words stand in order of declaration, member words likewise. A list is its length followed by its items.
+// Attributes are read from the op's Python signature, where a parameter is `name: type` or `name: type = default`:
+//   expr, exprs           an argument; a list of arguments (anything iterable)
+//   int, float, bool      one word
+//   ints, floats          a list
+//   index                 an int or a list of ints; stored as a list
+//   seed                  two words from the graph's generator; not visible in Python; always per member
+// and a type ending in * is a member attribute: `v: index*`.
+enum class AttrKind : u8 { Int, Float, Ints, Floats, Seed };
+struct AttrSpec {
+  std::string name;
+  AttrKind kind;
+  bool member;
+};
+
+union Word {
+  i32 i;
+  u32 u;
+  float f;
+};
+static_assert(sizeof(Word) == 4, "attributes are 32-bit words");
+
+// The shape rule's input: dims of the arguments and key attributes.
+struct ShapeIn {
+  const struct OpDef& op;
+  int nargs;
+  const Dim* const* arg;
+  const Word* key;
+  int nkey;
+
+  const Dim& operator[](int i) const { return *arg[i]; }
+  // Throws Error(Value): "[op] what; got {..}, {..}".
+  [[noreturn]] void bad(const std::string& what) const;
+  void need(bool ok, const char* what) const { if (!ok) bad(what); }
+  // The common batch size of all arguments; error if they differ (1 goes with anything).
+  u32 common_batch() const;
+};
+
+// The shape rule's result. Output 0 is the value of the node; outputs 1..visible-1 are further values (a cell state);
+// the rest are hidden: kept from forward for backward. `alias`: the value is a contiguous part of argument 0 and no
+// kernel runs; the op's alias_offset says where it begins.
+constexpr int kMaxOutputs = 4;
+struct ShapeOut {
+  Dim dim[kMaxOutputs];
+  u8 visible = 1;
+  u8 total = 1;
+  bool alias = false;
+  ShapeOut() = default;
+  ShapeOut(const Dim& d) { dim[0] = d; }  // NOLINT: the common case reads `return in[0];`
+  ShapeOut& hidden(const Dim& d) { dim[total++] = d; return *this; }
+};
+
+// Scratch memory of one call; what alloc returns is uninitialised and lives until the call returns.
+class Scratch {
+ public:
+  virtual float* alloc(std::size_t floats) = 0;
+
+ protected:
+  ~Scratch() = default;
+};
+
+// One batched call: `members` nodes of one signature.
+struct Call {
+  const struct OpDef* op;
+  int members;
+  int nargs;
+  const Dim* const* arg_dim;  // of one member
+  const Dim* out_dim;         // of each output, of one member
+  const Rows* x;              // arguments; a shared one has stride 0
+  const bool* shared;         // per argument: shared in this signature
+  const Rows* y;              // outputs, always regular; packed unless `members` is a part of a batch
+  const Word* key;
+  const Word* const* member;  // member attributes, one pointer per member
+  Scratch* scratch;
+
+  // Backward only.
+  const Rows* dy;   // gradients of the outputs. Visible ones hold the incoming gradient; a hidden one is uninitialised
+                    // memory the op may use to carry something from backward to backward_shared
+  const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
+  const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
+
+  std::size_t arg_size(int j) const { return arg_dim[j]->size(); }
+  std::size_t out_size(int o = 0) const { return out_dim[o].size(); }
+};
+
+struct OpDef {
+  // Python signature: "affine_transform(es: exprs)", "elu(x: expr, alpha: float = 1.0)". A name that begins with an
+  // underscore is for the library's own use.
+  const char* signature;
+  const char* doc;  // first line what it does; then shapes, errors, source of the formula
+  std::vector<ArgSpec> args;
+  ShapeOut (*shape)(const ShapeIn&);
+
+  // y from x. Outputs are uninitialised memory.
+  void (*forward)(const Call&);
+  // Gradients of the stacked arguments, for all members. Called once per batch, in reverse order.
+  // Must honour acc[j]; when a row address occurs twice in dx[j], acc[j] is true.
+  void (*backward)(const Call&) = nullptr;
+  // Gradient of the shared argument `wrt`, called once for all members of the signature after their backward calls.
+  // Always adds to dx[wrt]. For arguments j whose dx is wanted(), dx[j] still holds what backward wrote.
+  void (*backward_shared)(const Call&, int wrt) = nullptr;
+
+  // Checks of member attributes against the shapes, when the node is made (an index out of range).
+  void (*check)(const ShapeIn&, const Word* member) = nullptr;
+  // Where the value begins inside argument 0, in floats, for signatures whose shape rule said alias.
+  std::size_t (*alias_offset)(const ShapeIn&, const Word* member) = nullptr;
+
+  bool no_grad = false;    // the value is a constant for differentiation
+  bool keep_arg = false;   // the gradient of argument 0 is still read in backward_shared (argument 0 has one consumer)
+  const ArgSpec& arg_spec(int j) const {
+    if (j < static_cast<int>(args.size()) && !args[j].list) return args[j];
+    int fixed = 0;
+    while (!args[fixed].list) ++fixed;
+    return args[fixed + (j - fixed) % (static_cast<int>(args.size()) - fixed)];
+  }
+
+  // Filled in when the op is registered, from the signature.
+  std::string name = {};
+  std::vector<AttrSpec> attrs = {};
+};
+
+// Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
+using OpId = u16;
+OpId register_op(OpDef def);
+const OpDef& op_def(OpId id);
+int op_count();
+// Throws Error(Internal) when there is none.
+OpId op_by_name(const std::string& name);
+
+}  // namespace dnl

@@ -1,0 +1,130 @@
+// Joining: concatenate along a dim, concatenate_to_batch. Lists of any length; each list length is a signature.
+#include "kernels/kernels.h"
+#include "op/op.h"
+
+namespace dnl {
+namespace {
+
+// A concatenation as blocks: every argument gives `outer` blocks of `block[j]` contiguous numbers, in turn.
+struct Blocks {
+  idx outer, row;  // number of blocks of one argument; numbers in one round of blocks
+  explicit Blocks(const Call& c) : outer(1), row(0) {
+    const Dim& y = c.out_dim[0];
+    const u32 d = static_cast<u32>(c.key[0].i);
+    for (u32 i = d + 1; i < y.nd; ++i) outer *= y.d[i];
+    row = static_cast<idx>(y.batch_size()) / outer;
+  }
+  idx block(const Call& c, int j) const { return static_cast<idx>(c.arg_dim[j]->batch_size()) / outer; }
+};
+
+ShapeOut concat_shape(const ShapeIn& in) {
+  const i32 d = in.key[0].i;
+  in.need(d >= 0 && d < kMaxDims, "the dim must be 0..6");
+  Dim y = in[0];
+  while (y.nd <= static_cast<u32>(d)) y.push(1);
+  u32 total = 0;
+  for (int j = 0; j < in.nargs; ++j) {
+    for (u32 i = 0; i < kMaxDims; ++i)
+      in.need(i == static_cast<u32>(d) || in[j][i] == y[i], "all dims but the joined one must be equal");
+    total += in[j][static_cast<u32>(d)];
+  }
+  y.d[d] = total;
+  y.bd = in.common_batch();
+  return y;
+}
+
+void concat_forward(const Call& c) {
+  const Blocks b(c);
+  const u32 batch = c.out_dim[0].bd;
+  if (b.outer == 1 && batch == 1) {
+    idx at = 0;
+    for (int j = 0; j < c.nargs; ++j) {
+      const idx n = b.block(c, j);
+      kernels().copy_rows(c.members, n, c.x[j], Rows{c.y[0].base + at, c.y[0].stride, nullptr});
+      at += n;
+    }
+    return;
+  }
+  idx at = 0;
+  for (int j = 0; j < c.nargs; ++j) {
+    const idx n = b.block(c, j), one = n * b.outer;
+    for (int m = 0; m < c.members; ++m)
+      for (u32 e = 0; e < batch; ++e) {
+        const float* x = c.x[j][m] + (c.arg_dim[j]->bd == 1 ? 0 : e * one);
+        float* y = c.y[0][m] + e * b.row * b.outer + at;
+        for (idx o = 0; o < b.outer; ++o) std::memcpy(y + o * b.row, x + o * n, n * sizeof(float));
+      }
+    at += n;
+  }
+}
+
+void concat_backward(const Call& c) {
+  const Blocks b(c);
+  const u32 batch = c.out_dim[0].bd;
+  idx at = 0;
+  for (int j = 0; j < c.nargs; ++j) {
+    const idx n = b.block(c, j), one = n * b.outer;
+    if (c.dx[j].wanted()) {
+      if (b.outer == 1 && batch == 1) {
+        const Rows from{c.dy[0].base + at, c.dy[0].stride, nullptr};
+        c.acc[j] ? kernels().add_rows(c.members, n, from, c.dx[j]) : kernels().copy_rows(c.members, n, from, c.dx[j]);
+      } else {
+        for (int m = 0; m < c.members; ++m)
+          for (u32 e = 0; e < batch; ++e) {
+            const bool repeated = c.arg_dim[j]->bd == 1;
+            float* dx = c.dx[j][m] + (repeated ? 0 : e * one);
+            const float* dy = c.dy[0][m] + e * b.row * b.outer + at;
+            for (idx o = 0; o < b.outer; ++o)
+              kernels().scale_to(n, 1.f, dy + o * b.row, dx + o * n, c.acc[j] || (repeated && e > 0));
+          }
+      }
+    }
+    at += n;
+  }
+}
+
+const OpId concatenate_id = register_op({
+    "concatenate(es: exprs, d: int = 0)",
+    "Joins expressions along dim d (0: one above the other).\n\n"
+    "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.",
+    {{"es", Batch::Stack, Access::Rows, true}},
+    concat_shape,
+    concat_forward,
+    concat_backward,
+});
+
+const OpId to_batch_id = register_op({
+    "concatenate_to_batch(es: exprs)",
+    "Joins expressions of one shape as elements of a mini-batch; batch sizes add up.",
+    {{"es", Batch::Stack, Access::Rows, true}},
+    [](const ShapeIn& in) -> ShapeOut {
+      Dim y = in[0];
+      y.bd = 0;
+      for (int j = 0; j < in.nargs; ++j) {
+        in.need(in[j].same_shape(in[0]), "all shapes must be equal");
+        y.bd += in[j].bd;
+      }
+      return y;
+    },
+    [](const Call& c) {
+      idx at = 0;
+      for (int j = 0; j < c.nargs; ++j) {
+        const idx n = c.arg_size(j);
+        kernels().copy_rows(c.members, n, c.x[j], Rows{c.y[0].base + at, c.y[0].stride, nullptr});
+        at += n;
+      }
+    },
+    [](const Call& c) {
+      idx at = 0;
+      for (int j = 0; j < c.nargs; ++j) {
+        const idx n = c.arg_size(j);
+        const Rows from{c.dy[0].base + at, c.dy[0].stride, nullptr};
+        if (c.dx[j].wanted())
+          c.acc[j] ? kernels().add_rows(c.members, n, from, c.dx[j]) : kernels().copy_rows(c.members, n, from, c.dx[j]);
+        at += n;
+      }
+    },
+});
+
+}  // namespace
+}  // namespace dnl

@@ -1,0 +1,177 @@
+// Products with a matrix: matmul (the operator *) and affine_transform.
+//
+// A weight on the left is shared, so a whole batch is one GEMM; a left side that is computed per example is stacked and
+// the batch is a loop of small products. Columns of a matrix argument and elements of a manual mini-batch are further
+// columns of the same product.
+#include "kernels/gemm.h"
+#include "kernels/kernels.h"
+#include "op/op.h"
+
+namespace dnl {
+namespace {
+
+// Distance between columns of a dense operand whose members hold `cols` columns of `n` floats each.
+idx column_stride(const Rows& r, idx n, idx cols) { return cols == 1 && r.stride ? r.stride : n; }
+
+// One product of an affine map or a matmul: y (+)= W x, for all members.
+// `per` columns a member (matrix columns times batch elements).
+struct Product {
+  const Call& c;
+  int jw, jx;
+  idx m, k, per;
+  Product(const Call& call, int w, int x)
+      : c(call), jw(w), jx(x), m(call.arg_dim[w]->rows()), k(call.arg_dim[w]->cols()), per(call.out_size() / m) {}
+
+  bool shared() const { return c.shared[jw] && c.arg_dim[jw]->bd == 1 && x_per() == per; }
+  idx x_per() const { return static_cast<idx>(c.arg_size(jx)) / k; }
+
+  void forward(float beta) const {
+    const Rows& y = c.y[0];
+    if (shared())
+      return gemm(false, false, m, c.members * per, k, 1.f, c.x[jw].base, m, c.x[jx].base,
+                  column_stride(c.x[jx], k, per), beta, y.base, column_stride(y, m, per));
+    each([&](float* w, float* x, float* out, float*, float*, idx cols) {
+      gemm(false, false, m, cols, k, 1.f, w, m, x, k, beta, out, m);
+    });
+  }
+  // dx (+)= W^T dy
+  void backward_x() const {
+    if (!c.dx[jx].wanted()) return;
+    if (shared())
+      return gemm(true, false, k, c.members * per, m, 1.f, c.x[jw].base, m, c.dy[0].base,
+                  column_stride(c.dy[0], m, per), c.acc[jx] ? 1.f : 0.f, c.dx[jx].base,
+                  column_stride(c.dx[jx], k, per));
+    zero_unless_added(jx);
+    each([&](float* w, float*, float* dy, float* dx, float*, idx cols) {
+      gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k);
+    }, c.dy[0]);
+  }
+  // dW (+)= dy x^T, for a left side that is not shared
+  void backward_w() const {
+    if (c.shared[jw] || !c.dx[jw].wanted()) return;
+    zero_unless_added(jw);
+    each([&](float*, float* x, float* dy, float*, float* dw, idx cols) {
+      gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw, m);
+    }, c.dy[0]);
+  }
+  // The same for a shared one: one product over all members.
+  void backward_shared_w() const {
+    float* dw = c.dx[jw].base;
+    if (shared())
+      return gemm(false, true, m, k, c.members * per, 1.f, c.dy[0].base, column_stride(c.dy[0], m, per), c.x[jx].base,
+                  column_stride(c.x[jx], k, per), 1.f, dw, m);
+    each([&](float*, float* x, float* dy, float*, float* dw_one, idx cols) {
+      gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw_one, m);
+    }, c.dy[0]);
+  }
+
+ private:
+  void zero_unless_added(int j) const {
+    if (c.acc[j]) return;
+    for (int i = 0; i < c.members; ++i) kernels().fill(c.arg_size(j), 0.f, c.dx[j][i]);
+  }
+  // Member by member and batch element by batch element; f(w, x, y or dy, dx, dw, columns).
+  template <class F>
+  void each(F f) const { each(f, c.y[0]); }
+  template <class F>
+  void each(F f, const Rows& y) const {
+    const idx bw = c.arg_dim[jw]->bd, bx = c.arg_dim[jx]->bd, b = c.out_dim[0].bd, cols = per / b;
+    const Rows none{};
+    const Rows& dw = c.dx ? c.dx[jw] : none;
+    const Rows& dx = c.dx ? c.dx[jx] : none;
+    for (int i = 0; i < c.members; ++i)
+      for (idx e = 0; e < b; ++e) {
+        const idx w_at = bw == 1 ? 0 : e * m * k, x_at = bx == 1 ? 0 : e * k * cols;
+        f(c.x[jw][i] + w_at, c.x[jx][i] + x_at, y[i] + e * m * cols, dx.wanted() ? dx[i] + x_at : nullptr,
+          dw.wanted() ? dw[i] + w_at : nullptr, cols);
+      }
+  }
+};
+
+Dim product_dim(const ShapeIn& in, int jw, int jx) {
+  const Dim &w = in[jw], &x = in[jx];
+  in.need(w.nd <= 2 && x.nd <= 2, "a product takes vectors and matrices (at most two dims)");
+  in.need(w.cols() == x.rows(), "columns of the left side must equal rows of the right side");
+  Dim out = x.nd == 2 ? Dim{w.rows(), x.cols()} : Dim{w.rows()};
+  out.bd = in.common_batch();
+  return out;
+}
+
+// ---- matmul --------------------------------------------------------------------------------------------------
+
+const OpId matmul_id = register_op({
+    "matmul(x: expr, y: expr)",
+    "Matrix product of x and y, what the operators * and @ call.\n\n"
+    "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.",
+    {{"x", Batch::Weight, Access::Dense}, {"y", Batch::Stack, Access::Dense}},
+    [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); },
+    [](const Call& c) { Product(c, 0, 1).forward(0.f); },
+    [](const Call& c) {
+      const Product p(c, 0, 1);
+      p.backward_x();
+      p.backward_w();
+    },
+    [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); },
+});
+
+// ---- affine_transform ------------------------------------------------------------------------------------------
+
+ShapeOut affine_shape(const ShapeIn& in) {
+  in.need(in.nargs % 2 == 1, "takes a bias and pairs of a matrix and a vector (an odd number of arguments)");
+  if (in.nargs == 1) return in[0];
+  Dim out = product_dim(in, 1, 2);
+  for (int j = 3; j < in.nargs; j += 2) {
+    const Dim d = product_dim(in, j, j + 1);
+    in.need(d.like(out), "all products must have the same shape");
+  }
+  in.need(in[0].like(out) || (in[0].is_vector() && in[0].rows() == out.rows()),
+          "the bias must have as many rows as the products (one column, or the same shape)");
+  return out;
+}
+
+void affine_forward(const Call& c) {
+  const idx out = c.out_size(), b = c.arg_size(0);
+  // The bias is repeated over columns and batch elements: its block of b floats fills the member's out floats.
+  for (int i = 0; i < c.members; ++i)
+    for (idx at = 0; at < out; at += b) std::memcpy(c.y[0][i] + at, c.x[0][i], b * sizeof(float));
+  for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).forward(1.f);
+}
+
+void add_bias_gradient(const Call& c) {
+  const idx out = c.out_size(), b = c.arg_size(0);
+  const Rows &dy = c.dy[0], &db = c.dx[0];
+  for (int i = 0; i < c.members; ++i)
+    for (idx at = 0; at < out; at += b) {
+      if (at == 0 && !c.acc[0])
+        std::memcpy(db[i], dy[i], b * sizeof(float));
+      else
+        kernels().add(b, dy[i] + at, db[i]);
+    }
+}
+
+const OpId affine_id = register_op({
+    "affine_transform(es: exprs)",
+    "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
+    "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}. A bias of one column is added to every "
+    "column and every batch element.",
+    {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Dense, true}, {"x", Batch::Stack, Access::Dense, true}},
+    affine_shape,
+    affine_forward,
+    [](const Call& c) {
+      if (!c.shared[0] && c.dx[0].wanted()) add_bias_gradient(c);
+      for (int j = 1; j < c.nargs; j += 2) {
+        const Product p(c, j, j + 1);
+        p.backward_x();
+        p.backward_w();
+      }
+    },
+    [](const Call& c, int wrt) {
+      if (wrt > 0) return Product(c, wrt, wrt + 1).backward_shared_w();
+      const idx b = c.arg_size(0), out = c.out_size();
+      if (c.dy[0].packed(out)) return kernels().sum_rows(c.members * (out / b), b, Rows{c.dy[0].base, b}, c.dx[0].base, true);
+      add_bias_gradient(c);
+    },
+});
+
+}  // namespace
+}  // namespace dnl

@@ -1,0 +1,62 @@
+// pickneglogsoftmax: the negative log-likelihood of one class, the loss of every tagger and language model.
+#include "kernels/kernels.h"
+#include "op/op.h"
+
+#include <cmath>
+
+namespace dnl {
+namespace {
+
+// Member words: number of labels, then the labels (one per batch element).
+ShapeOut shape(const ShapeIn& in) {
+  in.need(in[0].is_vector(), "needs a vector");
+  return ShapeOut(Dim({1}, in[0].bd)).hidden(Dim({1}, in[0].bd));  // hidden: logsumexp
+}
+
+void check(const ShapeIn& in, const Word* member) {
+  if (member[0].u != in[0].bd)
+    in.bad("needs one label per batch element, got " + std::to_string(member[0].u) + " labels");
+  for (u32 e = 0; e < member[0].u; ++e)
+    if (member[1 + e].u >= in[0].rows())
+      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + e].i) + " is out of range for " + in[0].text());
+}
+
+void forward(const Call& c) {
+  const idx n = c.arg_dim[0]->rows();
+  const u32 batch = c.arg_dim[0]->bd;
+  for (int m = 0; m < c.members; ++m)
+    for (u32 e = 0; e < batch; ++e) {
+      const float* x = c.x[0][m] + e * n;
+      const float lse = kernels().logsumexp(n, x);
+      c.y[1][m][e] = lse;
+      c.y[0][m][e] = lse - x[c.member[m][1 + e].u];
+    }
+}
+
+void backward(const Call& c) {
+  if (!c.dx[0].wanted()) return;
+  const idx n = c.arg_dim[0]->rows();
+  const u32 batch = c.arg_dim[0]->bd;
+  for (int m = 0; m < c.members; ++m)
+    for (u32 e = 0; e < batch; ++e) {
+      const float d = c.dy[0][m][e];
+      float* dx = c.dx[0][m] + e * n;
+      kernels().exp_shifted(n, c.x[0][m] + e * n, c.y[1][m][e], d, dx, c.acc[0]);
+      dx[c.member[m][1 + e].u] -= d;
+    }
+}
+
+const OpId pickneglogsoftmax_id = register_op({
+    "pickneglogsoftmax(x: expr, v: index*)",
+    "Negative log of the softmax of x at v: logsumexp(x) - x[v].\n\n"
+    "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.",
+    {{"x"}},
+    shape,
+    forward,
+    backward,
+    nullptr,
+    check,
+});
+
+}  // namespace
+}  // namespace dnl

@@ -1,0 +1,306 @@
+// The default strategy.
+//
+// Types (signatures) form a graph of their own: an edge where a node of one type is an argument of a node of another.
+// Its strongly connected components are run in topological order. A component of one type that never feeds itself
+// is one batch, all of it, whatever its depth (input projections, output layers, losses); this is optimal. Inside a
+// component with recurrence the sufficient-condition rule decides: run the type with the highest share of ready nodes
+// among the frontier of that type alone (nodes with no unexecuted ancestor of their own type); 1 means that waiting cannot
+// make the batch larger. Ties go to the lower mean depth. The rule is the reward of ED-Batch (Chen, Gibbons, Mowry, 2023)
+// used without learning. A component of more than kMaxTypes types falls back to the agenda.
+//
+// The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
+#include <algorithm>
+
+#include "schedule/plan.h"
+
+namespace dnl {
+namespace {
+
+constexpr u32 kMaxTypes = 64;
+
+// Tarjan's algorithm over the type graph, iterative; writes component ids in reverse topological order.
+struct Components {
+  Vec<u32> begin, edges;  // CSR, successors
+  Vec<u32> comp, low, index, stack, call, edge_at;
+  u32 n_comp = 0;
+
+  void run(u32 n) {
+    comp.assign(n, kNoNode);
+    low.assign(n, 0);
+    index.assign(n, kNoNode);
+    edge_at.resize(n);
+    stack.clear();
+    n_comp = 0;
+    u32 counter = 0;
+    for (u32 root = 0; root < n; ++root) {
+      if (index[root] != kNoNode) continue;
+      call.clear();
+      call.push_back(root);
+      while (!call.empty()) {
+        const u32 v = call.back();
+        if (index[v] == kNoNode) {
+          index[v] = low[v] = counter++;
+          stack.push_back(v);
+          edge_at[v] = begin[v];
+        }
+        bool descended = false;
+        while (edge_at[v] < begin[v + 1]) {
+          const u32 w = edges[edge_at[v]++];
+          if (index[w] == kNoNode) { call.push_back(w); descended = true; break; }
+          if (comp[w] == kNoNode) low[v] = std::min(low[v], index[w]);
+        }
+        if (descended) continue;
+        call.pop_back();
+        if (!call.empty()) low[call.back()] = std::min(low[call.back()], low[v]);
+        if (low[v] == index[v]) {
+          u32 w;
+          do {
+            w = stack.back();
+            stack.pop_back();
+            comp[w] = n_comp;
+          } while (w != v);
+          ++n_comp;
+        }
+      }
+    }
+  }
+};
+
+struct Greedy {
+  StrategyInput in;
+  Plan& out;
+  PlanScratch& s;
+  Components& comps;
+  const u32 n, n_types;
+
+  // Edges of the type graph without repeats.
+  void type_graph(Vec<u8>& recurrent) {
+    Vec<u64>& edges = s.keys;
+    edges.clear();
+    recurrent.assign(n_types, 0);
+    // Repeats are dropped by a bit matrix, or by sorting when there are very many types.
+    const bool dense = static_cast<u64>(n_types) * n_types <= (u64(1) << 24);
+    if (dense) s.marks.assign((static_cast<std::size_t>(n_types) * n_types + 7) / 8, 0);
+    for (u32 i = 0; i < n; ++i) {
+      const u32 to = s.type_of[i];
+      for (u32 k = s.dep_begin[i]; k < s.dep_begin[i + 1]; ++k) {
+        const u32 from = s.type_of[s.deps[k]];
+        if (from == to) { recurrent[to] = 1; continue; }
+        if (dense) {
+          const std::size_t bit = static_cast<std::size_t>(from) * n_types + to;
+          u8& byte = s.marks[bit >> 3];
+          if (byte >> (bit & 7) & 1) continue;
+          byte |= static_cast<u8>(1 << (bit & 7));
+        }
+        edges.push_back(static_cast<u64>(from) << 32 | to);
+      }
+    }
+    std::sort(edges.begin(), edges.end());
+    comps.begin.assign(n_types + 1, 0);
+    comps.edges.clear();
+    u64 last = ~u64(0);
+    for (u64 e : edges) {
+      if (e == last) continue;
+      last = e;
+      ++comps.begin[(e >> 32) + 1];
+      comps.edges.push_back(static_cast<u32>(e));
+    }
+    for (u32 t = 0; t < n_types; ++t) comps.begin[t + 1] += comps.begin[t];
+  }
+
+  // A component of one type that feeds itself: level by level.
+  void chain(const u32* members, u32 count, u32 type) {
+    Vec<u32>& level = s.a;  // by local index; only members are written and read
+    level.resize(n);
+    u32 deepest = 0;
+    for (u32 k = 0; k < count; ++k) {
+      const u32 i = members[k];
+      u32 d = 0;
+      for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q)
+        if (s.type_of[s.deps[q]] == type) d = std::max(d, level[s.deps[q]] + 1);
+      level[i] = d;
+      deepest = std::max(deepest, d);
+    }
+    Vec<u32>& at = s.b;  // counting sort by level
+    at.assign(deepest + 2, 0);
+    for (u32 k = 0; k < count; ++k) ++at[level[members[k]] + 1];
+    const u32 base = static_cast<u32>(out.order.size());
+    for (u32 d = 0; d <= deepest; ++d) {
+      out.groups.push_back({type, base + at[d], at[d + 1], 0});
+      at[d + 1] += at[d];
+    }
+    out.order.extend(count);
+    for (u32 k = 0; k < count; ++k) out.order[base + at[level[members[k]]]++] = out.exec[members[k]];
+    out.lower_bound += deepest + 1;
+  }
+
+  // A component of several types. `types` are its types, `members` its nodes in ascending order.
+  void recurrent(const u32* members, u32 count, const u32* types, u32 m) {
+    Vec<u32>& lane = s.f;  // type -> position in types
+    for (u32 k = 0; k < m; ++k) lane[types[k]] = k;
+    auto inside = [&](u32 i) { return lane[s.type_of[i]] != kNoNode; };
+
+    // Typed depths: for each node and each type of the component, nodes of that type on the longest path to it.
+    Vec<u32>&where = s.a, &ready_next = s.b;
+    where.resize(n);
+    ready_next.resize(n);
+    s.typed_depth.assign(static_cast<std::size_t>(count) * m, 0);
+    s.waiting.resize(n);
+    s.succ_begin.assign(count + 1, 0);
+    Vec<u32>& longest = s.chain;
+    longest.assign(m, 0);
+    for (u32 k = 0; k < count; ++k) {
+      const u32 i = members[k];
+      where[i] = k;
+      u16* mine = s.typed_depth.data() + static_cast<std::size_t>(k) * m;
+      u32 wait = 0;
+      for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q) {
+        const u32 p = s.deps[q];
+        if (!inside(p)) continue;
+        ++wait;
+        ++s.succ_begin[where[p] + 1];
+        const u16* theirs = s.typed_depth.data() + static_cast<std::size_t>(where[p]) * m;
+        for (u32 t = 0; t < m; ++t) mine[t] = mine[t] > theirs[t] ? mine[t] : theirs[t];
+      }
+      s.waiting[i] = wait;
+      const u32 t = lane[s.type_of[i]];
+      if (mine[t] < 0xffff) ++mine[t];
+      longest[t] = std::max<u32>(longest[t], mine[t]);
+    }
+    for (u32 k = 0; k < count; ++k) s.succ_begin[k + 1] += s.succ_begin[k];
+    s.succs.resize(s.succ_begin[count]);
+    Vec<u32>& at = s.c;
+    at.resize(count);
+    for (u32 k = 0; k < count; ++k) at[k] = s.succ_begin[k];
+    for (u32 k = 0; k < count; ++k) {
+      const u32 i = members[k];
+      for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q)
+        if (inside(s.deps[q])) s.succs[at[where[s.deps[q]]]++] = i;
+    }
+
+    // Per type: ready list, unexecuted nodes per typed depth, the lowest depth with unexecuted nodes, ready beyond it.
+    Vec<u32>& depth_begin = s.d;  // into `unexecuted`
+    Vec<u32>& unexecuted = s.e;
+    depth_begin.resize(m + 1);
+    depth_begin[0] = 0;
+    for (u32 t = 0; t < m; ++t) {
+      depth_begin[t + 1] = depth_begin[t] + longest[t] + 2;
+      out.lower_bound += longest[t];
+    }
+    unexecuted.assign(depth_begin[m], 0);
+    u32 head[kMaxTypes], n_ready[kMaxTypes], front[kMaxTypes], left[kMaxTypes];
+    u32 beyond[kMaxTypes];  // ready nodes above the front: they are in the frontier too
+    u64 depth_sum[kMaxTypes];
+    for (u32 t = 0; t < m; ++t) { head[t] = kNoNode; n_ready[t] = 0; front[t] = 1; left[t] = 0; beyond[t] = 0; depth_sum[t] = 0; }
+    auto typed = [&](u32 k, u32 t) { return s.typed_depth[static_cast<std::size_t>(k) * m + t]; };
+    for (u32 k = count; k-- > 0;) {
+      const u32 i = members[k], t = lane[s.type_of[i]];
+      ++unexecuted[depth_begin[t] + typed(k, t)];
+      ++left[t];
+      depth_sum[t] += in.g.node(out.exec[i]).depth;
+      if (s.waiting[i] == 0) { ready_next[i] = head[t]; head[t] = i; ++n_ready[t]; beyond[t] += typed(k, t) > 1; }
+    }
+
+    for (u32 remaining = count; remaining;) {
+      u32 best = kNoNode;
+      double best_ratio = -1, best_mean = 0;
+      for (u32 t = 0; t < m; ++t) {
+        if (!n_ready[t]) continue;
+        if (unexecuted[depth_begin[t] + front[t]] == 0) {
+          while (unexecuted[depth_begin[t] + front[t]] == 0) ++front[t];
+          beyond[t] = 0;
+          for (u32 i = head[t]; i != kNoNode; i = ready_next[i]) beyond[t] += typed(where[i], t) > front[t];
+        }
+        const double ratio = static_cast<double>(n_ready[t]) / (unexecuted[depth_begin[t] + front[t]] + beyond[t]);
+        const double mean = static_cast<double>(depth_sum[t]) / left[t];
+        if (ratio > best_ratio || (ratio == best_ratio && mean < best_mean)) {
+          best = t; best_ratio = ratio; best_mean = mean;
+        }
+      }
+      DNL_INTERNAL(best != kNoNode, "greedy: nothing is ready (a cycle?)");
+      const u32 begin = static_cast<u32>(out.order.size());
+      u32 i = head[best];
+      const u32 taken = n_ready[best];
+      head[best] = kNoNode;
+      n_ready[best] = beyond[best] = 0;
+      for (; i != kNoNode; i = ready_next[i]) {
+        out.order.push_back(out.exec[i]);
+        --unexecuted[depth_begin[best] + typed(where[i], best)];
+        depth_sum[best] -= in.g.node(out.exec[i]).depth;
+      }
+      left[best] -= taken;
+      remaining -= taken;
+      out.groups.push_back({types[best], begin, taken, 0});
+      for (u32 k = begin; k < begin + taken; ++k) {
+        const u32 p = where[s.local[out.order[k]]];
+        for (u32 q = s.succ_begin[p]; q < s.succ_begin[p + 1]; ++q) {
+          const u32 v = s.succs[q];
+          if (--s.waiting[v]) continue;
+          const u32 t = lane[s.type_of[v]];
+          ready_next[v] = head[t];
+          head[t] = v;
+          ++n_ready[t];
+          beyond[t] += typed(where[v], t) > front[t];
+        }
+      }
+    }
+    for (u32 k = 0; k < m; ++k) lane[types[k]] = kNoNode;
+  }
+};
+
+}  // namespace
+
+void schedule_greedy(StrategyInput in, Plan& out) {
+  static thread_local Components comps;
+  static thread_local Vec<u8> feeds_itself;
+  static thread_local Vec<u32> comp_begin, comp_nodes, type_begin, comp_types, part;
+  PlanScratch& s = in.scratch;
+  const u32 n = static_cast<u32>(out.exec.size()), n_types = static_cast<u32>(out.types.size());
+  Greedy run{in, out, s, comps, n, n_types};
+  run.type_graph(feeds_itself);
+  comps.run(n_types);
+
+  // Nodes and types of each component, nodes ascending.
+  comp_begin.assign(comps.n_comp + 1, 0);
+  type_begin.assign(comps.n_comp + 1, 0);
+  for (u32 t = 0; t < n_types; ++t) {
+    ++type_begin[comps.comp[t] + 1];
+    comp_begin[comps.comp[t] + 1] += out.types[t].count;
+  }
+  for (u32 c = 0; c < comps.n_comp; ++c) {
+    comp_begin[c + 1] += comp_begin[c];
+    type_begin[c + 1] += type_begin[c];
+  }
+  comp_nodes.resize(n);
+  comp_types.resize(n_types);
+  s.a.resize(comps.n_comp);
+  s.b.resize(comps.n_comp);
+  for (u32 c = 0; c < comps.n_comp; ++c) { s.a[c] = comp_begin[c]; s.b[c] = type_begin[c]; }
+  for (u32 i = 0; i < n; ++i) comp_nodes[s.a[comps.comp[s.type_of[i]]]++] = i;
+  for (u32 t = 0; t < n_types; ++t) comp_types[s.b[comps.comp[t]]++] = t;
+
+  s.f.assign(n_types, kNoNode);
+  for (u32 c = comps.n_comp; c-- > 0;) {  // Tarjan numbers components in reverse topological order
+    const u32 count = comp_begin[c + 1] - comp_begin[c], m = type_begin[c + 1] - type_begin[c];
+    const u32* members = comp_nodes.data() + comp_begin[c];
+    const u32* types = comp_types.data() + type_begin[c];
+    if (m == 1 && !feeds_itself[types[0]]) {
+      out.groups.push_back({types[0], static_cast<u32>(out.order.size()), count, 0});
+      NodeId* to = out.order.extend(count);
+      for (u32 k = 0; k < count; ++k) to[k] = out.exec[members[k]];
+      ++out.lower_bound;
+    } else if (m == 1) {
+      run.chain(members, count, types[0]);
+    } else if (m <= kMaxTypes) {
+      run.recurrent(members, count, types, m);
+    } else {
+      part.assign(n, 0);
+      for (u32 k = 0; k < count; ++k) part[members[k]] = 1;
+      const std::size_t before = out.groups.size();
+      run_agenda(in, part, 1, out);
+      out.lower_bound += static_cast<u32>(out.groups.size() - before);
+    }
+  }
+}
+
+}  // namespace dnl

@@ -1,0 +1,80 @@
+// Layout: the order of members inside each group, and where each type's slabs begin.
+//
+// Results should lie where they are read: a kernel that wants a dense argument gets it without a gather when its members'
+// arguments follow one another in memory. So groups are visited from the last to the first, and each takes its order
+// from the positions of its members' dense consumers, which are already fixed: proximity of consumers wins over the order
+// of building. In a recurrence over sentences of different lengths this makes the state of step t that step t + 1
+// reads a prefix of the slab, and lines up input projections step by step.
+#include <algorithm>
+
+#include "schedule/plan.h"
+
+namespace dnl {
+namespace {
+
+constexpr u64 kUnset = ~u64(0);
+
+// A group's position keys become its members' order. Keys in [group << 32 | position] of the consumer.
+void order_group(Plan& plan, PlanScratch& s, const Group& group, const Vec<u64>& want) {
+  NodeId* members = plan.order.data() + group.begin;
+  bool sorted = true;
+  for (u32 k = 1; k < group.count && sorted; ++k)
+    sorted = want[s.local[members[k - 1]]] <= want[s.local[members[k]]];
+  if (sorted) return;
+  // Sort (key, old place) pairs; ties keep the order of building.
+  Vec<u32>&place = s.a, &copy = s.b;
+  place.resize(group.count);
+  copy.resize(group.count);
+  for (u32 k = 0; k < group.count; ++k) { place[k] = k; copy[k] = members[k]; }
+  std::sort(place.begin(), place.end(), [&](u32 x, u32 y) {
+    const u64 wx = want[s.local[copy[x]]], wy = want[s.local[copy[y]]];
+    return wx != wy ? wx < wy : x < y;
+  });
+  for (u32 k = 0; k < group.count; ++k) members[k] = copy[place[k]];
+}
+
+// Arguments of this group that its kernel wants dense learn their place.
+void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index, Vec<u64>& want) {
+  const Group& group = plan.groups[index];
+  const u32 sig = plan.types[group.type].sig;
+  const OpDef& op = op_def(g.sig(sig).op);
+  const u32 nargs = g.sig(sig).nargs;
+  for (u32 j = nargs; j-- > 0;) {
+    if (g.arg_shared(sig, j) || op.arg_spec(static_cast<int>(j)).access != Access::Dense) continue;
+    for (u32 k = 0; k < group.count; ++k) {
+      const u32 l = s.local[g.node(g.operands(plan.order[group.begin + k])[j]).producer];
+      if (l != kNoNode) want[l] = static_cast<u64>(index) << 32 | k;
+    }
+  }
+}
+
+}  // namespace
+
+void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
+  Vec<u64>& want = s.keys;
+  want.assign(plan.exec.size(), kUnset);
+  for (u32 i = static_cast<u32>(plan.groups.size()); i-- > 0;) {
+    if (plan.groups[i].count > 1) order_group(plan, s, plan.groups[i], want);
+    tell_arguments(g, plan, s, i, want);
+  }
+
+  for (u32 i = static_cast<u32>(plan.types.size()); i-- > 0;) plan.types[i].first_group = kNoNode;
+  Vec<u32>& filled = s.a;
+  filled.assign(plan.types.size(), 0);
+  for (u32 i = 0; i < plan.groups.size(); ++i) {
+    Group& group = plan.groups[i];
+    group.slot = filled[group.type];
+    filled[group.type] += group.count;
+    PlanType& type = plan.types[group.type];
+    if (type.first_group != kNoNode) continue;
+    type.first_group = i;
+    const Signature& sig = g.sig(type.sig);
+    for (u32 o = 0; o < sig.total; ++o) {
+      type.value[o] = plan.floats;
+      const u64 floats = static_cast<u64>(g.dim_by_id(sig.dim[o]).size()) * type.count;
+      plan.floats += (floats + 15) & ~u64(15);
+    }
+  }
+}
+
+}  // namespace dnl

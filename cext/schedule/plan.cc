@@ -1,0 +1,74 @@
+// make_plan: prepares what strategies read, runs one, lays out memory.
+#include "schedule/plan.h"
+
+namespace dnl {
+namespace {
+
+constexpr const char* kNames[] = {"none", "depth", "agenda", "greedy"};
+
+// Local indices, types and dependencies of plan.exec.
+void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node) {
+  const u32 n = static_cast<u32>(plan.exec.size());
+  const u32 old = static_cast<u32>(s.local.size());
+  if (g.size() > old) {
+    s.local.resize(g.size());
+    for (u32 i = old; i < g.size(); ++i) s.local[i] = kNoNode;
+  }
+  s.type_of_sig.assign(g.signatures(), kNoNode);
+  s.type_of.resize(n);
+  for (u32 i = 0; i < n; ++i) {
+    const NodeId id = plan.exec[i];
+    s.local[id] = i;
+    const u32 sig = g.node(id).sig;
+    u32& t = s.type_of_sig[sig];
+    if (t == kNoNode || one_type_per_node) {
+      t = static_cast<u32>(plan.types.size());
+      plan.types.push_back({sig, 0, 0, {0, 0, 0, 0}});
+    }
+    ++plan.types[t].count;
+    s.type_of[i] = t;
+  }
+  s.dep_begin.resize(n + 1);
+  s.deps.clear();
+  for (u32 i = 0; i < n; ++i) {
+    s.dep_begin[i] = static_cast<u32>(s.deps.size());
+    const NodeId id = plan.exec[i];
+    const NodeId* args = g.operands(id);
+    const u32 nargs = g.nargs(id);
+    for (u32 j = 0; j < nargs; ++j) {
+      const u32 l = s.local[g.node(args[j]).producer];
+      if (l != kNoNode) s.deps.push_back(l);
+    }
+  }
+  s.dep_begin[n] = static_cast<u32>(s.deps.size());
+}
+
+}  // namespace
+
+Strategy strategy_by_name(const std::string& name) {
+  for (int i = 0; i < 4; ++i)
+    if (name == kNames[i]) return static_cast<Strategy>(i);
+  fail_value("[autobatch] strategies are none, depth, agenda, greedy; got '" + name + "'");
+}
+
+const char* strategy_name(Strategy s) { return kNames[static_cast<int>(s)]; }
+
+void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scratch) {
+  plan.order.clear();
+  plan.groups.clear();
+  plan.types.clear();
+  plan.floats = 0;
+  plan.lower_bound = 0;
+  prepare(g, plan, scratch, strategy == Strategy::None);
+  const StrategyInput in{g, plan, scratch};
+  switch (strategy) {
+    case Strategy::None: schedule_none(in, plan); break;
+    case Strategy::Depth: schedule_depth(in, plan); break;
+    case Strategy::Agenda: schedule_agenda(in, plan); break;
+    case Strategy::Greedy: schedule_greedy(in, plan); break;
+  }
+  lay_out(g, plan, scratch);
+  for (NodeId id : plan.exec) scratch.local[id] = kNoNode;
+}
+
+}  // namespace dnl

@@ -1,0 +1,86 @@
+// Plan: which nodes run together, in which order, and where their values lie. Plain data.
+//
+// make_plan() = a strategy (order and groups) + layout (order inside groups, slab offsets) + verify (on request).
+// All three are pure: they read the graph and write the plan. All members of one type (one signature in one plan) lie
+// in one slab in execution order, one slab per output; offsets are floats from the plan's value base.
+// Vectors are reused from plan to plan. Who may include: exec/, bindings/. Includes: graph/, op/, base/.
+#pragma once
+#include <string>
+
+#include "graph/graph.h"
+
+namespace dnl {
+
+enum class Strategy : u8 { None, Depth, Agenda, Greedy };
+// Throws Error(Value) naming the choices.
+Strategy strategy_by_name(const std::string& name);
+const char* strategy_name(Strategy s);
+
+struct Group {
+  u32 type;
+  u32 begin;  // first member in order[]
+  u32 count;
+  u32 slot;   // slab slot of the first member; members follow one another
+};
+
+struct PlanType {
+  u32 sig;
+  u32 count;        // members in all groups
+  u32 first_group;  // index of the group that runs first
+  u64 value[kMaxOutputs];  // slab offset per output, floats
+};
+
+struct Plan {
+  Vec<NodeId> exec;    // op nodes to run, ascending: the plan's input
+  Vec<NodeId> order;   // members of groups, in order of execution
+  Vec<Group> groups;
+  Vec<PlanType> types;
+  u64 floats = 0;      // value memory of all slabs
+  u32 lower_bound = 0; // least possible number of groups (sum over types of the longest chain inside the type)
+
+  void clear() {
+    exec.clear(); order.clear(); groups.clear(); types.clear();
+    floats = 0; lower_bound = 0;
+  }
+};
+
+// Working memory of planning, reused.
+struct PlanScratch {
+  Vec<u32> local;       // node -> index in exec, or kNoNode; sized by the graph, cleared after use
+  Vec<u32> type_of;     // by local index
+  Vec<u32> type_of_sig; // signature -> type of this plan, or kNoNode
+  Vec<u32> dep_begin, deps;  // producers of each local node inside the plan (may repeat), CSR
+  Vec<u32> succ_begin, succs;
+  Vec<u32> waiting;     // unexecuted producers
+  Vec<u32> a, b, c, d, e, f;  // free use inside one function
+  Vec<u64> keys;
+  Vec<u16> typed_depth;
+  Vec<u32> chain;       // per type: longest chain of that type
+  Vec<u8> marks;
+};
+
+// Fills plan.order, groups and types from plan.exec.
+void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scratch);
+// Throws Error(Internal) unless: each node of exec is in one group, arguments come first, members are alike, slabs do
+// not overlap.
+void verify_plan(const Graph& g, const Plan& plan, PlanScratch& scratch);
+// One line per group: "3  affine_transform {200} x 64  <- ...".
+std::string dump_plan(const Graph& g, const Plan& plan);
+
+// ---- the strategies, one file each: they write order and groups (type, begin, count) ---------------------------
+struct StrategyInput {
+  const Graph& g;
+  const Plan& plan;     // exec and types (sig, count) are filled
+  PlanScratch& scratch; // local, type_of, deps are filled
+};
+void schedule_none(StrategyInput in, Plan& out);
+void schedule_depth(StrategyInput in, Plan& out);
+void schedule_agenda(StrategyInput in, Plan& out);
+void schedule_greedy(StrategyInput in, Plan& out);
+
+// The agenda restricted to the nodes with part[local] == id (all when part is empty); appends groups.
+void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out);
+// Chooses the order inside groups by consumer, assigns slots and slab offsets.
+void lay_out(const Graph& g, Plan& plan, PlanScratch& scratch);
+
+}  // namespace dnl

@@ -1,0 +1,35 @@
+"""The exceptions of dynet_lite.
+
+All of them are subclasses of the built-in exception that DyNet programs already catch.
+"""
+
+
+class StaleExpressionError(ValueError, RuntimeError):
+    """An expression of a graph that is gone was used.
+
+    Example: ``x = dy.inputVector([1]); dy.renew_cg(); dy.tanh(x)``.
+    Cure: build the expression again after ``renew_cg()``, or keep the number (``x.value()``) instead of the expression.
+    """
+
+
+class NotFiniteError(RuntimeError):
+    """A validity check found NaN or infinity in a value.
+
+    ``node`` is the number of the node in its graph; the message ends with the line that made it.
+    """
+
+    def __init__(self, message: str, node: int = -1) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class OutOfMemoryError(MemoryError, RuntimeError):
+    """Memory for a graph could not be had; the message says how much was wanted."""
+
+
+class InternalError(RuntimeError):
+    """A bug of dynet_lite, not of your program. Please report it with the message."""
+
+
+class DataError(ValueError):
+    """A data file is malformed; the message names the file, the line and what was expected."""
