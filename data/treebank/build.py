@@ -52,15 +52,15 @@ HAVE_DO = {
     "do": "do", "does": "do", "did": "do",
 }  # fmt: skip
 MODAL = {
-    "can": "can", "ca": "can", "could": "could", "will": "will", "'ll": "will", "wo": "will", "would": "would",
-    "'d": "would", "shall": "shall", "should": "should", "may": "may", "might": "might", "must": "must",
+    "can": "can", "ca": "can", "could": "could", "will": "will", "'ll": "will", "wo": "will",
+    "would": "would", "'d": "would", "shall": "shall", "should": "should", "may": "may", "might": "might", "must": "must",
 }  # fmt: skip
 
 # Words with one part of speech wherever they are written without a code.
 FIXED_TAGS = {
     "DET": "the a an every each some any no all both another either neither",
-    "PRON": "i you he she it we they me him her us them my your his its our their mine yours hers ours theirs "
-    "myself yourself himself herself itself ourselves themselves who whom whose something nothing everything "
+    "PRON": "i you he she it we they me him her us them my your his its our their mine yours hers ours "
+    "theirs myself yourself himself herself itself ourselves themselves who whom whose something nothing everything "
     "anything everyone someone nobody anyone everybody somebody",
     "CCONJ": "and or but nor",
     "ADV": "very too so quite never always often really just only also again still now then here there soon "
@@ -68,20 +68,29 @@ FIXED_TAGS = {
     "together away",
     "PART": "not n't to",
     "ADJ": "many few several other own such same",
-    "NUM": "one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty "
-    "ninety hundred thousand million",
+    "NUM": "one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty "
+    "sixty ninety hundred thousand million",
     "INTJ": "yes oh wow hello hi please hey ah ugh",
     "SYM": "$ %",
 }
 CLOSED = {word: tag for tag, words in FIXED_TAGS.items() for word in words.split()}
 DEMONSTRATIVE = {"this", "that", "these", "those", "what", "which"}
 QUANTITY = {"more", "most", "less", "much"}
+SUBORDINATORS = set(
+    "that because if when while although though whether since before after until as than unless so once".split()
+)
 WH_PRON = {"who", "whom", "what", "which"}
 WH_ADV = {"how", "where", "why"}
 
+# Verbs that lose their last letter before -ed and -ing.
+E_VERBS = set(
+    "apologise arrive bake change charge close deserve hope leave live love move notice promise "
+    "refuse save smile surprise taste".split()
+)
 # Lemmas that the rules below do not find.
 IRREGULAR_PRON = {
-    "me": "I", "i": "I", "him": "he", "us": "we", "them": "they", "these": "this", "those": "that", "whom": "who",
+    "me": "I", "i": "I", "him": "he", "us": "we", "them": "they", "these": "this", "those": "that",
+    "whom": "who",
 }  # fmt: skip
 
 
@@ -140,6 +149,9 @@ class Node:
         """Part of speech for a word, phrase label for a phrase."""
         return self.tag if self.is_word else self.label
 
+    def __str__(self):
+        return f"{self.label or self.tag} {' '.join(word.form for word in self.words())!r}"
+
     def words(self):
         if self.is_word:
             return [self]
@@ -168,7 +180,8 @@ def parse(line):
             raise ValueError("bracket closed too early: " + line)
         if token != "(":
             match = WORD_RE.match(token)
-            node = Node(form=match["name"], tag=CODES[match["code"]] if match["code"] else None, mark=marks(match))
+            tag = CODES[match["code"]] if match["code"] else None
+            node = Node(form=match["name"], tag=tag, mark=marks(match))
             node.there = match["code"] == "e"
             return node
         match = PHRASE_RE.match(tokens[place])
@@ -209,7 +222,7 @@ def assign_tags(phrase):
         elif child.tag is None:
             child.tag = closed_tag(child.form.lower(), phrase, place)
         if child.is_word and child.tag is None:
-            raise ValueError(f"no part of speech for {child.form!r} in {' '.join(w.form for w in phrase.words())}")
+            raise ValueError(f"no part of speech for {child.form!r} in {phrase}")
 
 
 def closed_tag(word, phrase, place):
@@ -222,13 +235,9 @@ def closed_tag(word, phrase, place):
         return "NUM"
     if phrase.label in ("PRT", "INTJ"):
         return "ADP" if phrase.label == "PRT" else "INTJ"
-    if phrase.label == "SBAR" and place == 0 and word not in WH_PRON | WH_ADV and word not in CLOSED.keys() - {
-        "so", "as", "once", "but",
-    }:  # fmt: skip
+    if phrase.label == "SBAR" and place == 0 and word in SUBORDINATORS:
         return "SCONJ"
-    if phrase.label in ("PP", "WHPP") and all(k.tag == "ADV" for k in kids[:place]) and word not in {
-        "just", "only", "even",
-    }:  # fmt: skip
+    if phrase.label == "PP" and place == 0:
         return "SCONJ" if kids[-1].label == "S" else "ADP"
     if word in DEMONSTRATIVE:
         noun_next = after_tag in ("NOUN", "PROPN", "ADJ", "NUM") or (after and after.label in ("NML", "ADJP"))
@@ -270,8 +279,8 @@ def wrap(label, child):
 
 # Adverbs that go with the adjective or adverb after them.
 DEGREE = set(
-    "very too so quite really simply absolutely far rather extremely almost completely totally more most less "
-    "slightly hardly truly highly nearly surprisingly much as deeply".split()
+    "very too so quite really simply absolutely far rather extremely almost completely totally more most "
+    "less slightly even hardly truly highly nearly surprisingly much as deeply".split()
 )
 
 
@@ -410,9 +419,11 @@ def group_nouns(phrase):
     nominal = all(any(k.kind in (*NOMINAL, "NP", "NML", "DET") for k in seg) for seg in segments)
     if not nominal or all(len(seg) == 1 for seg in segments):
         return
-    phrase.children = [
-        p if not isinstance(p, list) else p[0] if not p[0].is_word and len(p) == 1 else Node("NP", p) for p in parts
-    ]
+    phrase.children = []
+    for part in parts:
+        if isinstance(part, list):
+            part = part[0] if len(part) == 1 and not part[0].is_word else Node("NP", part)
+        phrase.children.append(part)
 
 
 def complete(phrase):
@@ -430,11 +441,11 @@ def complete(phrase):
         for place, child in enumerate(kids):
             if not child.is_word:
                 continue
-            if phrase.label in ("SBAR", "SBARQ") and child.form.lower() in WH_PRON or (
-                phrase.label == "SBAR" and place == 0 and child.tag == "PRON" and child.form.lower() == "that"
-            ):
+            word, question = child.form.lower(), phrase.label in ("SBAR", "SBARQ")
+            relative = phrase.label == "SBAR" and place == 0 and word == "that" and child.tag == "PRON"
+            if relative or (question and word in WH_PRON):
                 kids[place] = wrap("WHNP", child)
-            elif phrase.label in ("SBAR", "SBARQ") and child.form.lower() in WH_ADV | {"when"} and child.tag == "ADV":
+            elif question and word in WH_ADV | {"when"} and child.tag == "ADV":
                 kids[place] = wrap("WHADVP", child)
             elif child.tag in WRAP and not (bare_conjuncts and phrase.label == "VP"):
                 kids[place] = wrap(WRAP[child.tag], child)
@@ -468,15 +479,19 @@ def is_helper(node):
 def nest_base(phrase):
     """(NP the cat (PP on the mat)) -> (NP (NP the cat) (PP on the mat))."""
     kids = phrase.children
-    last = max((i for i, k in enumerate(kids) if k.is_word and k.tag != "PUNCT" or k.label == "NML"), default=None)
-    if last is None or all(k.tag == "PUNCT" for k in kids[last + 1 :]):
+    core = [i for i, k in enumerate(kids) if k.label == "NML" or (k.is_word and k.tag != "PUNCT")]
+    last = core[-1] if core else len(kids)
+    if all(k.tag == "PUNCT" for k in kids[last + 1 :]):
         return
     base = Node("NP", kids[: last + 1])
     kids[: last + 1] = [base]
 
 
 def finish_question(phrase):
-    """(SBARQ (WHNP what) is (NP it) ?) -> (SBARQ (WHNP what) (SQ is (NP it)) ?); done after the dependencies."""
+    """(SBARQ (WHNP what) is (NP it) ?) -> (SBARQ (WHNP what) (SQ is (NP it)) ?).
+
+    The head rules want the flat form, so this comes after the dependencies.
+    """
     for child in phrase.children:
         if not child.is_word:
             finish_question(child)
@@ -532,10 +547,7 @@ def verb_lemma(form):
             stem = form[: -len(ending)]
             if re.search(r"([bdgmnprt])\1$", stem):
                 return stem[:-1]
-            if re.search(r"([^aeiou][aeiou][vszc]|[aeiou]r[vsgc]|[lnr][cvsg]|[aeiou][aeiou][vsz]|[dr]g|[bdgkptzfc]l|u)$",
-                         stem):  # fmt: skip
-                return stem + "e"
-            return stem
+            return stem + "e" if stem + "e" in E_VERBS else stem
     return form
 
 
@@ -591,7 +603,8 @@ def head_child(phrase):
         if found is None and phrase.label != "VP":
             found = first("SQ", "S", ok=lambda k: k.rel is None)
         if found is None and phrase.label == "SQ":  # (SQ is (NP it) (ADJP good)): the subject is the first NP
-            preds = [i for i, k in enumerate(kids) if k.kind in ("NP", "ADJP", "PP", "ADVP") and k.rel is None]
+            parts = ("NP", "ADJP", "PP", "ADVP")
+            preds = [i for i, k in enumerate(kids) if k.kind in parts and k.rel is None]
             found = preds[1] if len(preds) > 1 else None
         if found is None:
             found = first("ADJP", "NP", "PP", "ADVP", "SBAR", "S", ok=lambda k: k.rel is None)
@@ -608,7 +621,7 @@ def head_child(phrase):
     elif phrase.label in ("PRT", "INTJ", "X"):
         found = 0
     if found is None:
-        raise ValueError(f"no head for {phrase.label}: {' '.join(w.form for w in phrase.words())}")
+        raise ValueError(f"no head for {phrase}")
     return found
 
 
@@ -661,7 +674,7 @@ def relation(phrase, place, head):
         return "xcomp" if label == "VP" else "advcl"
     if kind in ("SQ", "SBARQ"):
         return "parataxis"
-    raise ValueError(f"no relation for {kind} in {label}: {' '.join(w.form for w in phrase.words())}")
+    raise ValueError(f"no relation for {kind} in {phrase}")
 
 
 def clause_type(sbar):
@@ -730,7 +743,7 @@ def noun_relation(phrase, place, head):
         return "acl"
     if kind == "VERB":
         return "amod"
-    raise ValueError(f"no relation for {kind} in {phrase.label}: {' '.join(w.form for w in phrase.words())}")
+    raise ValueError(f"no relation for {kind} in {phrase}")
 
 
 def argument_relation(phrase, place, head):
@@ -821,9 +834,9 @@ class Scored:
 
     def label(self):
         """0 very negative, 1 negative, 2 neutral, 3 positive, 4 very positive."""
-        return sum(self.value >= edge for edge in (-1.5, -0.5, 0.5, 1.5)) if self.value >= 0 else (
-            4 - sum(-self.value >= edge for edge in (-1.5, -0.5, 0.5, 1.5))
-        )  # fmt: skip
+        size = abs(round(self.value, 6))
+        step = 2 if size >= 1.5 else 1 if size >= 0.5 else 0
+        return 2 + step if self.value > 0 else 2 - step
 
     def line(self):
         if self.form is not None:
@@ -840,8 +853,10 @@ def scored_word(word, table):
         node = Scored(VALUE[found], form=word.form)
     else:
         node = Scored(0.0, role=found, form=word.form)
-    if word.form.lower() in ("but", "although", "though"):
-        node.role = "contrast" if word.form.lower() == "but" else "concede"
+    if word.form.lower() in ("but", "yet") and word.tag == "CCONJ":
+        node.role = "contrast"
+    if word.form.lower() in ("although", "though"):
+        node.role = "concede"
     if word.cls is not None:
         node.value = VALUE[str(word.cls)]
         node.role = None
@@ -852,13 +867,19 @@ def combine(left, right):
     """Compose two sisters into their parent."""
     a, b = left.value, right.value
     role = None
-    if left.role == "negate":
+    if left.form in PUNCT:
+        value, role = b, right.role
+    elif right.form in PUNCT:
+        value, role = a, left.role
+    elif left.role == "negate":
         value = -0.75 * b if b > 0 else -0.5 * b
         role = "negate" if right.role in ("weak", "strong") else None
     elif left.role == "strong":
         value, role = b * 1.6, right.role
     elif left.role == "weak":
         value, role = b * 0.5, right.role
+    elif left.role == "conceded":  # although X, Y: Y counts
+        value = 0.3 * a + b
     elif left.role in ("contrast", "concede"):
         value, role = b, left.role
     elif right.role == "contrast":  # X but Y: Y counts
@@ -868,28 +889,36 @@ def combine(left, right):
     elif left.role is None and right.role in ("strong", "weak") and b == 0:
         value = a * (1.6 if right.role == "strong" else 0.5)
     else:
-        value = a + b if a * b <= 0 else (max(a, b) + 0.5 * min(a, b) if a > 0 else min(a, b) + 0.5 * max(a, b))
-        if left.role == "conceded":
-            value = 0.3 * a + b
+        value = a + b
+        if a * b > 0:  # the stronger one, and a little of the weaker one
+            value = (1 if a > 0 else -1) * (max(abs(a), abs(b)) + 0.35 * min(abs(a), abs(b)))
     return Scored(max(-2.0, min(2.0, value)), role=role, parts=(left, right))
 
 
 def binarise(node, table):
-    """Make a tree binary: from the head outwards, first what follows the head, then what comes before it."""
+    """Make a tree binary, from the head outwards.
+
+    In a verb phrase the helpers and negation before the head are joined first ("was not clean" | "because"),
+    in other phrases what follows the head ("the book" | "about maps").
+    """
     if node.is_word:
         return scored_word(node, table)
     kids = [binarise(child, table) for child in node.children]
-    head = 0 if coordinated(node) else head_child_surface(node)
     if coordinated(node):
         tree = coordination(node, kids)
     else:
+        head = binary_head(node)
         tree = kids[head]
-        for kid in kids[head + 1 :]:
-            tree = combine(tree, kid)
+        if node.label != "VP":
+            for kid in kids[head + 1 :]:
+                tree = combine(tree, kid)
         for kid in reversed(kids[:head]):
             if kid.role == "concede":
                 kid.role = "conceded"
             tree = combine(kid, tree)
+        if node.label == "VP":
+            for kid in kids[head + 1 :]:
+                tree = combine(tree, kid)
     if node.cls is not None:
         tree.value, tree.role = VALUE[str(node.cls)], None
     return tree
@@ -908,12 +937,13 @@ def coordination(node, kids):
     return tree
 
 
-def head_child_surface(node):
-    """Head for the binary tree: the first word or helper verb of a verb phrase, the noun of a noun phrase."""
-    kids = node.children
-    if node.label in ("VP", "SQ", "SBARQ", "SBAR", "PP", "WHPP"):
-        verbs = [i for i, k in enumerate(kids) if k.kind == "VERB"]
-        return verbs[0] if verbs else len(kids) - 1
+def binary_head(node):
+    """Where the binary tree of a phrase starts: its head, or its last child if a function word opens it."""
+    if node.label in ("SBARQ", "SBAR", "PP", "WHPP"):
+        last = len(node.children) - 1
+        while last and node.children[last].tag == "PUNCT":
+            last -= 1
+        return last
     return head_child(node)
 
 
@@ -937,7 +967,8 @@ class Sentence:
             word.lemma = lemma_of(word, lemmas)
         self.arcs = dependencies(tree)
         self.space = self.spaces()
-        self.text = "".join(w.form + (" " if s else "") for w, s in zip(self.words, self.space)).strip()
+        pieces = zip(self.words, self.space, strict=True)
+        self.text = "".join(word.form + (" " if space else "") for word, space in pieces).strip()
         finish_question(tree)
         self.scored = binarise(tree, sentiment)
 
@@ -960,7 +991,7 @@ class Sentence:
 
     def conllu(self):
         lines = [f"# sent_id = {self.name}", f"# text = {self.text}"]
-        for word, space in zip(self.words, self.space):
+        for word, space in zip(self.words, self.space, strict=True):
             head, rel = self.arcs[word.index]
             misc = "_" if space else "SpaceAfter=No"
             row = (word.index, word.form, word.lemma, word.tag, "_", "_", head, rel, "_", misc)
@@ -1032,7 +1063,7 @@ def counts(sentences):
 
 def main():
     parser = argparse.ArgumentParser(description="Build the dynet_lite mini-treebank.")
-    parser.add_argument("--out", type=Path, default=HERE, help="folder to write to (default: next to this script)")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder to write to (default: this folder)")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     parser.add_argument("--counts", action="store_true", help="print counts and write nothing")
     args = parser.parse_args()
