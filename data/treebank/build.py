@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Build the dynet_lite mini-treebank from its hand-written source.
 
 The source files (``source/*.txt``) hold one sentence per line in a compact bracket notation that is
@@ -36,6 +35,12 @@ DEV_OFFSET = 3
 # Word tables
 # ---------------------------------------------------------------------------------------------------
 
+
+def word_set(text):
+    """The set of the words in ``text``."""
+    return set(text.split())
+
+
 CODES = {
     "n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV", "p": "PROPN", "o": "PRON", "d": "DET", "i": "INTJ",
     "x": "AUX", "c": "CCONJ", "s": "SCONJ", "t": "PART", "m": "NUM", "y": "SYM", "k": "ADP", "e": "PRON",
@@ -53,15 +58,16 @@ HAVE_DO = {
 }  # fmt: skip
 MODAL = {
     "can": "can", "ca": "can", "could": "could", "will": "will", "'ll": "will", "wo": "will",
-    "would": "would", "'d": "would", "shall": "shall", "should": "should", "may": "may", "might": "might", "must": "must",
+    "would": "would", "'d": "would", "shall": "shall", "should": "should", "may": "may", "might": "might",
+    "must": "must",
 }  # fmt: skip
 
 # Words with one part of speech wherever they are written without a code.
 FIXED_TAGS = {
     "DET": "the a an every each some any no all both another either neither",
     "PRON": "i you he she it we they me him her us them my your his its our their mine yours hers ours "
-    "theirs myself yourself himself herself itself ourselves themselves who whom whose something nothing everything "
-    "anything everyone someone nobody anyone everybody somebody",
+    "theirs myself yourself himself herself itself ourselves themselves who whom whose something nothing "
+    "everything anything everyone someone nobody anyone everybody somebody",
     "CCONJ": "and or but nor",
     "ADV": "very too so quite never always often really just only also again still now then here there soon "
     "already almost even ever maybe perhaps how where why instead once twice rather hardly however as yet "
@@ -76,17 +82,18 @@ FIXED_TAGS = {
 CLOSED = {word: tag for tag, words in FIXED_TAGS.items() for word in words.split()}
 DEMONSTRATIVE = {"this", "that", "these", "those", "what", "which"}
 QUANTITY = {"more", "most", "less", "much"}
-SUBORDINATORS = set(
-    "that because if when while although though whether since before after until as than unless so once".split()
+SUBORDINATORS = word_set(
+    "that because if when while although though whether since before after until as than unless so once"
 )
 WH_PRON = {"who", "whom", "what", "which"}
 WH_ADV = {"how", "where", "why"}
 
 # Verbs that lose their last letter before -ed and -ing.
-E_VERBS = set(
+E_VERBS = word_set(
     "apologise arrive bake change charge close deserve hope leave live love move notice promise "
-    "refuse save smile surprise taste".split()
+    "refuse save smile surprise taste"
 )
+
 # Lemmas that the rules below do not find.
 IRREGULAR_PRON = {
     "me": "I", "i": "I", "him": "he", "us": "we", "them": "they", "these": "this", "those": "that",
@@ -278,9 +285,9 @@ def wrap(label, child):
 
 
 # Adverbs that go with the adjective or adverb after them.
-DEGREE = set(
+DEGREE = word_set(
     "very too so quite really simply absolutely far rather extremely almost completely totally more most "
-    "less slightly even hardly truly highly nearly surprisingly much as deeply".split()
+    "less slightly even hardly truly highly nearly surprisingly much as deeply"
 )
 
 

@@ -12,18 +12,24 @@ TREEBANK = ROOT / "data" / "treebank"
 PARTS = ("train", "dev")
 FILES = [f"{part}.{ending}" for part in PARTS for ending in ("conllu", "ptb", "sst")]
 
-UPOS = set("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+
+def word_set(text):
+    """The set of the words in ``text``."""
+    return set(text.split())
+
+
+UPOS = word_set("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X")
 # The universal relations, and the English subtypes that the treebank uses.
-DEPREL = set(
+DEPREL = word_set(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated "
     "expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum "
-    "root vocative xcomp".split()
+    "root vocative xcomp"
 )
-SUBTYPES = set(
-    "acl:relcl aux:pass cc:preconj compound:prt csubj:pass det:predet nmod:poss nsubj:pass obl:agent "
-    "obl:npmod obl:tmod".split()
-)
-PHRASES = set("S SQ SBARQ SINV SBAR FRAG NP NML VP PP ADJP ADVP QP PRT INTJ WHNP WHADVP WHADJP WHPP".split())
+SUBTYPES = {
+    "acl:relcl", "aux:pass", "cc:preconj", "compound:prt", "csubj:pass", "det:predet", "nmod:poss",
+    "nsubj:pass", "obl:agent", "obl:npmod", "obl:tmod",
+}  # fmt: skip
+PHRASES = word_set("S SQ SBARQ SINV SBAR FRAG NP NML VP PP ADJP ADVP QP PRT INTJ WHNP WHADVP WHADJP WHPP")
 
 
 def read_conllu(path):
@@ -247,3 +253,9 @@ def test_generator_reproduces_the_files(tmp_path):
 
 def test_generator_check_option():
     subprocess.run([sys.executable, "-B", str(TREEBANK / "build.py"), "--check"], check=True)
+
+
+def test_readme_shows_the_counts():
+    command = [sys.executable, "-B", str(TREEBANK / "build.py"), "--counts"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    assert shown in (TREEBANK / "README.md").read_text(encoding="utf-8")
