@@ -229,8 +229,16 @@ cdef class Expression:
         return True   # as in DyNet: `cache = cache or expression` is common
 
     def __lt__(self, other):
-        raise TypeError("[expression] an expression has no order; compare its value(): x.value() < y.value()")
-    __le__ = __gt__ = __ge__ = __lt__
+        raise _no_order()
+
+    def __le__(self, other):
+        raise _no_order()
+
+    def __gt__(self, other):
+        raise _no_order()
+
+    def __ge__(self, other):
+        raise _no_order()
 
     def __getitem__(self, index):
         from dynet_lite.indexing import getitem
@@ -255,6 +263,9 @@ cdef class Expression:
     def __reduce__(self):
         raise TypeError("[Expression] an expression is a part of a graph and cannot be pickled; pickle its npvalue()")
 
+
+cdef object _no_order():
+    return TypeError("[expression] an expression has no order; compare its value(): x.value() < y.value()")
 
 cdef tuple _numpy_shape(const Dim& d):
     shape = _shape_of(d)

@@ -166,11 +166,11 @@ cdef class ComputationGraph:
         return self
 
     def __exit__(self, *exc):
-        stack = _stack()
-        if not stack or stack[-1] is not self:
+        cdef list stack = _stack()
+        if not stack or stack[len(stack) - 1] is not self:
             raise RuntimeError("[graph] blocks of 'with graph' must end in reverse order")
         stack.pop()
-        _make_current(stack[-1] if stack else None)
+        _make_current(stack[len(stack) - 1] if stack else None)
         return False
 
 

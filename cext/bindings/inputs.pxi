@@ -47,7 +47,8 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
         a = a.reshape(1)
     flat = np.ascontiguousarray(a.ravel(order="F"), dtype=np.float32)
     if batched:
-        _dim_from(a.shape[:-1] if a.ndim > 1 else (1,), a.shape[-1], &d)
+        last = a.ndim - 1
+        _dim_from(a.shape[:last] if last else (1,), a.shape[last], &d)
     else:
         _dim_from(a.shape, 1, &d)
     return _input(_current(), d, flat)

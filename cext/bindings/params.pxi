@@ -1,5 +1,11 @@
 # Parameters and lookup tables: the numbers that are trained. Collections are Python (dynet_lite/params.py).
 
+cdef float[::1] _floats(float* p, size_t n):
+    """A view of numbers that someone else owns."""
+    cdef Py_ssize_t size = n
+    return <float[:size]> p
+
+
 cdef class Parameters(Expression):
     """A weight. It is an expression too: it enters the current graph by itself where it is used.
 
@@ -43,12 +49,12 @@ cdef class Parameters(Expression):
 
     def as_array(self):
         """A copy of the numbers."""
-        cdef float[::1] view = <float[:deref(self.p).size()]> deref(self.p).value.data()
+        cdef float[::1] view = _floats(deref(self.p).value.data(), deref(self.p).size())
         return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
 
     def grad_as_array(self):
         """A copy of the accumulated gradient."""
-        cdef float[::1] view = <float[:deref(self.p).size()]> deref(self.p).grad.data()
+        cdef float[::1] view = _floats(deref(self.p).grad.data(), deref(self.p).size())
         return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
 
     def set_value(self, arr):
@@ -56,7 +62,7 @@ cdef class Parameters(Expression):
         a = np.asarray(arr, dtype=np.float32)
         if a.shape != self.shape() and a.shape != self.shape() + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape()}; got {a.shape}")
-        cdef float[::1] to = <float[:deref(self.p).size()]> deref(self.p).value.data()
+        cdef float[::1] to = _floats(deref(self.p).value.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         self._changed()
@@ -81,7 +87,7 @@ cdef class Parameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s."""
-        cdef float[::1] g = <float[:deref(self.p).size()]> deref(self.p).grad.data()
+        cdef float[::1] g = _floats(deref(self.p).grad.data(), deref(self.p).size())
         np.multiply(g, np.float32(s), out=np.asarray(g))
 
     def zero_gradient(self):
@@ -93,7 +99,7 @@ cdef class Parameters(Expression):
         a = np.asarray(arr, dtype=np.float32)
         if a.shape != self.shape():
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape()}; got {a.shape}")
-        cdef float[::1] to = <float[:deref(self.p).size()]> deref(self.p).grad.data()
+        cdef float[::1] to = _floats(deref(self.p).grad.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         deref(self.p).touched = True
@@ -109,7 +115,7 @@ cdef class Parameters(Expression):
 
     def expr(self, update=False):
         """The parameter as an expression of the current graph; a constant unless update=True (as in DyNet)."""
-        return self if update else nobackprop(self)
+        return self if update else _op1(op_by_name(b"nobackprop"), self)
 
     def gradient(self):
         """The accumulated gradient, as grad_as_array()."""
@@ -211,7 +217,8 @@ cdef class LookupParameters(Expression):
 
     cdef object _view(self):
         """All values, float32 array (V, row size), without a copy. The caller has settled the rows."""
-        cdef float[:, ::1] view = <float[:deref(self.t).rows, :deref(self.t).row_size]> deref(self.t).value.data()
+        cdef Py_ssize_t v = deref(self.t).rows, n = deref(self.t).row_size
+        cdef float[:, ::1] view = <float[:v, :n]> deref(self.t).value.data()
         return np.asarray(view)
 
     def _rows_array(self, rows):
@@ -274,11 +281,12 @@ cdef class LookupParameters(Expression):
 
     def _grad_view(self):
         """Row ids and gradients (n, row size) of the rows touched since the last update."""
-        cdef size_t n = deref(self.t).touched.size()
+        cdef Py_ssize_t n = deref(self.t).touched.size()
         if n == 0:
             return np.zeros(0, dtype=np.int64), np.zeros((0, deref(self.t).row_size), dtype=np.float32)
         cdef uint32_t[::1] ids = <uint32_t[:n]> deref(self.t).touched.data()
-        cdef float[:, ::1] grad = <float[:n, :deref(self.t).row_size]> deref(self.t).grad.data()
+        cdef Py_ssize_t width = deref(self.t).row_size
+        cdef float[:, ::1] grad = <float[:n, :width]> deref(self.t).grad.data()
         return np.asarray(ids).astype(np.int64), np.asarray(grad)
 
     def grad_as_array(self):
@@ -332,7 +340,7 @@ cdef class LookupParameters(Expression):
 
     def expr(self, update=False):
         """The whole table {d1, ..., V} as an expression; a constant unless update=True."""
-        return self if update else nobackprop(self)
+        return self if update else _op1(op_by_name(b"nobackprop"), self)
 
     def __repr__(self):
         return f"<lookup parameter {self._name} {self.shape()}>"
