@@ -1,0 +1,60 @@
+"""Losses and normalisers: the arguments that Python may give in more than one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite._core import constrained_softmax, hinge, pickneglogsoftmax, softmax, sparsemax, sparsemax_loss
+
+__all__ = [
+    "constrained_softmax",
+    "hinge",
+    "hinge_batch",
+    "hinge_dim",
+    "log_softmax",
+    "pickneglogsoftmax",
+    "pickneglogsoftmax_batch",
+    "softmax",
+    "sparsemax",
+    "sparsemax_loss",
+]
+
+
+def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Any:
+    """Logarithm of the softmax of x along dim d: x - logsumexp(x).
+
+    Any shape; the result has the same one. With ``restrict`` only these entries of the first dim take part and the
+    others become -inf. IndexError when an id is out of range, ValueError when there is none.
+    """
+    if restrict is None:
+        return _core.log_softmax(x, d)
+    if d != 0:
+        raise ValueError(f"[log_softmax] restrict goes with d=0; got d={d}")
+    return _core._log_softmax_restricted(x, sorted(set(restrict)))
+
+
+def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
+    """Negative log-likelihood of one label per batch element: x {n} X b, b labels -> {1} X b."""
+    return pickneglogsoftmax(x, vs)
+
+
+def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
+    """Hinge loss with one label per batch element: x {n} X b, b labels -> {1} X b."""
+    return hinge(x, vs, m)
+
+
+def hinge_dim(x: Any, v_list: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m: float = 1.0) -> Any:
+    """Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.
+
+    x {r, c}: with d=0 c labels -> {c}, with d=1 r labels -> {r}. With a batch of b: b lists of labels, or one flat list,
+    batch element after batch element. IndexError when a label is out of range.
+    """
+    labels: list[Any] = []
+    for v in v_list:
+        if hasattr(v, "__iter__"):
+            labels.extend(v)
+        else:
+            labels.append(v)
+    return _core.hinge_dim(x, labels, d, m)
