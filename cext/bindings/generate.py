@@ -88,7 +88,7 @@ WRITE = {
     "ints": ["_push_ints({buf}, {name})"],
     "floats": ["_push_floats({buf}, {name})"],
     "index": ["_push_index({buf}, {name})"],
-    "seed": ["_push_seed(g, {buf})"],
+    "seed": ["_push_seed(g_, {buf})"],
 }
 
 
@@ -108,20 +108,20 @@ def function(entry: Entry) -> str:
         return "\n".join([*lines, f"    return _op1(OP_{entry.name}, {args[0].name})"]) + "\n"
     if [p.type for p in args] == ["expr", "expr"] and not attrs:
         return "\n".join([*lines, f"    return _op2(OP_{entry.name}, {args[0].name}, {args[1].name})"]) + "\n"
-    lines.append("    cdef ComputationGraph g = _current()")
+    lines.append("    cdef ComputationGraph g_ = _current()")  # no parameter is named so
     for p in args:
         if p.type == "exprs":
             lines.append(f"    {p.name} = _as_sequence({p.name}, '{entry.name}')")
-    lines += ["    g.args.clear()", "    g.keys.clear()", "    g.members.clear()"]
+    lines += ["    g_.args.clear()", "    g_.keys.clear()", "    g_.members.clear()"]
     for p in args:
         if p.type == "expr":
-            lines.append(f"    g.args.push_back(_arg(g, {p.name}))")
+            lines.append(f"    g_.args.push_back(_arg(g_, {p.name}))")
         else:
-            lines.append(f"    _push_args(g, {p.name})")
+            lines.append(f"    _push_args(g_, {p.name})")
     for p in attrs:
-        buf = "g.members" if p.member else "g.keys"
+        buf = "g_.members" if p.member else "g_.keys"
         lines += ["    " + line.format(buf=buf, name=p.name) for line in WRITE[p.type]]
-    lines.append(f"    return _op(g, OP_{entry.name})")
+    lines.append(f"    return _op(g_, OP_{entry.name})")
     return "\n".join(lines) + "\n"
 
 
