@@ -176,8 +176,8 @@ cdef extern from "exec/executor.h" namespace "dnl":
         string dump_plans() except +raise_python_error
         const Plan* plan(size_t)
         ExecOptions options
-        Stats stats
-        vector[OpProfile] profile
+        Stats stats()
+        vector[OpProfile] profile()
         size_t value_bytes()
         size_t grad_bytes()
 

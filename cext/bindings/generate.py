@@ -44,7 +44,8 @@ def joined(literals: str) -> str:
 def parse(signature: str, doc: str) -> Entry:
     name, rest = signature.split("(", 1)
     params = []
-    for part in filter(None, (p.strip() for p in rest.rsplit(")", 1)[0].split(","))):
+    # Commas inside a default such as (1, 0) do not separate parameters.
+    for part in filter(None, (p.strip() for p in re.split(r",(?![^(\[]*[)\]])", rest.rsplit(")", 1)[0]))):
         left, _, default = part.partition("=")
         pname, kind = (s.strip() for s in left.split(":"))
         params.append(Param(pname, kind.rstrip("*"), kind.endswith("*") or kind == "seed", default.strip() or None))

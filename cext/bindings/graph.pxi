@@ -123,7 +123,7 @@ cdef class ComputationGraph:
 
     def stats(self):
         """Counters since the last renewal; see dynet_lite.stats."""
-        cdef Stats* s = &self.x.stats
+        cdef Stats s = self.x.stats()
         return {"nodes": s.nodes, "batches": s.batches, "lower_bound": s.lower_bound, "plans": s.plans,
                 "mean_batch_size": s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
@@ -135,11 +135,12 @@ cdef class ComputationGraph:
         """Per op that ran while profiling: calls, members, seconds forward and backward (since the graph was made)."""
         out = {}
         cdef int i
+        cdef vector[OpProfile] profile = self.x.profile()
         for i in range(op_count()):
-            if self.x.profile[i].calls:
+            if profile[i].calls:
                 out[op_def(i).name.decode()] = {
-                    "calls": self.x.profile[i].calls, "members": self.x.profile[i].members,
-                    "forward": self.x.profile[i].forward, "backward": self.x.profile[i].backward}
+                    "calls": profile[i].calls, "members": profile[i].members,
+                    "forward": profile[i].forward, "backward": profile[i].backward}
         return out
 
     def plan_text(self):

@@ -1,47 +1,59 @@
 // Planning, placing and running forward. Backward is in backward.cc.
 #include "exec/executor.h"
 
-#include "exec/frame.h"
+#include "exec/pool.h"
+#include "exec/stages.h"
 #include "exec/timer.h"
 
 namespace dnl {
 
 Executor::Executor(Graph& graph, Backend* backend)
-    : profile(op_count()), g_(graph), backend_(backend), values_(backend->memory()), grads_(backend->memory()) {
+    : g_(graph), backend_(backend), values_(backend->memory()), grads_(backend->memory()) {
+  runner(0);
   g_.set_listener(this);
 }
 
 Executor::~Executor() { g_.set_listener(nullptr); }
 
+Runner& Executor::runner(u32 lane) {
+  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options));
+  return *runners_[lane];
+}
+
 void Executor::truncated(u32 n) {
   graded_ = 0;
   if (n == 0) {
     done_ = 0;
-    n_plans_ = 0;
+    n_runs_ = 0;
     values_.reset();
     grads_.reset();
-    stats = Stats{};
+    totals_ = Stats{};
+    for (auto& r : runners_) r->stats = Stats{};
     return;
   }
   if (done_ <= n) return;
   done_ = n;
-  // Everything is run before a checkpoint, so no plan reaches across the cut.
-  while (n_plans_ && runs_[n_plans_ - 1]->first >= n) --n_plans_;
+  // Everything is run before a checkpoint, so no run reaches across the cut.
+  while (n_runs_ && runs_[n_runs_ - 1]->first >= n) --n_runs_;
 }
 
 void Executor::invalidate() {
   done_ = 0;
-  n_plans_ = 0;
+  n_runs_ = 0;
   graded_ = 0;
   values_.reset();
   g_.reseed();
 }
 
-Executor::Run& Executor::next_run() {
-  if (n_plans_ == runs_.size()) runs_.push_back(std::make_unique<Run>());
-  Run& run = *runs_[n_plans_++];
+Run& Executor::next_run(u8 stage, u32 lane) {
+  if (n_runs_ == runs_.size()) runs_.push_back(std::make_unique<Run>());
+  Run& run = *runs_[n_runs_++];
   run.plan.clear();
   run.grad_base = nullptr;
+  run.stage = stage;
+  run.lane = lane;
+  run.first = done_;
+  run.last = g_.size();
   return run;
 }
 
@@ -49,143 +61,85 @@ void Executor::forward() {
   const NodeId n = g_.size();
   if (done_ == n) return;
   Timer timer;
-  Run& run = next_run();
-  run.first = done_;
-  run.last = n;
+  const std::size_t from = n_runs_;
+  pending_.clear();
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) continue;
     if (!backend_->supports(g_.signature(i).op))
       fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
-    run.plan.exec.push_back(i);
+    pending_.push_back(i);
   }
   try {
-    make_plan(g_, options.strategy, run.plan, plan_scratch_);
-    if (options.verify) verify_plan(g_, run.plan, plan_scratch_);
-    place(run);
-    stats.plan_time += timer.lap();
-    for (const Group& group : run.plan.groups) {
-      run_group(run, group);
-      if (options.check_validity) check_finite(run, group);
+    make_runs();
+    plan_runs(from);
+    place(from);
+    totals_.plan_time += timer.lap();
+    for (std::size_t a = from, b; a < n_runs_; a = b) {
+      b = a + 1;
+      while (b < n_runs_ && same_stage(a, b)) ++b;
+      in_lanes(a, b, [this](Run& run) { runner(run.lane).forward(run); });
     }
   } catch (...) {
-    --n_plans_;  // nothing of this run counts; the next forward() tries again
-    for (NodeId i : run.plan.exec) if (i < plan_scratch_.local.size()) plan_scratch_.local[i] = kNoNode;
+    n_runs_ = from;  // nothing of this counts; the next forward() tries again
     throw;
   }
   done_ = n;
-  stats.forward_time += timer.lap();
-  stats.nodes += run.plan.exec.size();
-  stats.batches += run.plan.groups.size();
-  stats.lower_bound += run.plan.lower_bound;
-  ++stats.plans;
+  totals_.forward_time += timer.lap();
+  ++totals_.plans;
 }
 
-// Gives every value of the run its address.
-void Executor::place(Run& run) {
-  const Plan& plan = run.plan;
-  run.value_base = values_.floats(plan.floats ? plan.floats : 1);
-  for (const Group& group : plan.groups) {
-    const PlanType& type = plan.types[group.type];
-    const Signature& sig = g_.sig(type.sig);
-    for (u32 o = 0; o < sig.visible; ++o) {
-      const std::size_t size = g_.dim_by_id(sig.dim[o]).size();
-      float* p = run.value_base + type.value[o] + group.slot * size;
-      for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
+// Lanes of one forward() stand together and may run at the same time; every other run is a stage of its own.
+bool Executor::same_stage(std::size_t a, std::size_t b) const {
+  return runs_[a]->stage == kLanes && runs_[b]->stage == kLanes && runs_[a]->first == runs_[b]->first;
+}
+
+// One run for all that is pending, or with threads a head, lanes and a tail.
+void Executor::make_runs() {
+  auto give = [&](u8 stage, u32 lane, const Vec<NodeId>& nodes) {
+    if (nodes.empty()) return;
+    Run& run = next_run(stage, lane);
+    std::memcpy(run.plan.exec.extend(nodes.size()), nodes.data(), nodes.size() * sizeof(NodeId));
+  };
+  if (options.threads > 1 && split(g_, pending_, options.threads, split_, runner(0).plan_scratch)) {
+    for (int l = 0; l < split_.lanes; ++l) runner(l);  // made here: threads must not
+    give(kHead, 0, split_.head);
+    for (int l = 0; l < split_.lanes; ++l) give(kLanes, l, split_.lane[l]);
+    give(kTail, 0, split_.tail);
+  } else {
+    Run& run = next_run(kHead, 0);
+    if (!pending_.empty())
+      std::memcpy(run.plan.exec.extend(pending_.size()), pending_.data(), pending_.size() * sizeof(NodeId));
+  }
+}
+
+void Executor::plan_runs(std::size_t from) {
+  in_lanes(from, n_runs_, [this](Run& run) {
+    PlanScratch& scratch = runner(run.lane).plan_scratch;
+    make_plan(g_, options.strategy, run.plan, scratch);
+    if (options.verify) verify_plan(g_, run.plan, scratch);
+  });
+}
+
+// Gives every value of the new runs its address.
+void Executor::place(std::size_t from) {
+  for (std::size_t r = from; r < n_runs_; ++r) {
+    Run& run = *runs_[r];
+    const Plan& plan = run.plan;
+    run.value_base = values_.floats(plan.floats ? plan.floats : 1);
+    for (const Group& group : plan.groups) {
+      const PlanType& type = plan.types[group.type];
+      const Signature& sig = g_.sig(type.sig);
+      for (u32 o = 0; o < sig.visible; ++o) {
+        const std::size_t size = g_.dim_by_id(sig.dim[o]).size();
+        float* p = run.value_base + type.value[o] + group.slot * size;
+        for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
+      }
     }
   }
-  for (NodeId i = run.first; i < run.last; ++i) {
+  for (NodeId i = done_; i < g_.size(); ++i) {
     const Node& n = g_.node(i);
     if (n.is(kAlias)) g_.place(i, g_.value(n.root) + n.offset);
   }
-}
-
-void Executor::run_group(const Run& run, const Group& group) {
-  scratch_.arena.reset();
-  CallFrame f;
-  const NodeId* members = run.plan.order.data() + group.begin;
-  begin_call(f, run, group.type, members, group.count, group.slot);
-  for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
-  if (!options.profile) return backend_->forward(f.call);
-  Timer timer;
-  backend_->forward(f.call);
-  OpProfile& p = profile[g_.sig(f.sig).op];
-  p.forward += timer.lap();
-  ++p.calls;
-  p.members += group.count;
-}
-
-// Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on.
-void Executor::begin_call(CallFrame& f, const Run& run, u32 type_index, const NodeId* members, u32 count, u32 slot) {
-  const PlanType& type = run.plan.types[type_index];
-  const Signature& sig = g_.sig(type.sig);
-  Arena& a = scratch_.arena;
-  f.sig = type.sig;
-  f.nargs = sig.nargs;
-  f.op = &op_def(sig.op);
-  f.arg_dim = a.array<const Dim*>(sig.nargs + 1);
-  f.shared = a.array<bool>(sig.nargs + 1);
-  f.x = a.array<Rows>(sig.nargs + 1);
-  for (u32 j = 0; j < sig.nargs; ++j) {
-    f.arg_dim[j] = &g_.dim_by_id(g_.arg_dim(type.sig, members[0], j));
-    f.shared[j] = g_.arg_shared(type.sig, j);
-  }
-  for (u32 o = 0; o < sig.total; ++o) {
-    f.out_dim[o] = g_.dim_by_id(sig.dim[o]);
-    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(f.out_dim[o].size());
-    f.y[o] = Rows{run.value_base + type.value[o] + slot * size, size, nullptr};
-    f.dy[o] = run.grad_base ? Rows{run.grad_base + type.value[o] + slot * size, size, nullptr} : Rows{};
-  }
-  const Word** member = a.array<const Word*>(count);
-  for (u32 m = 0; m < count; ++m) member[m] = g_.member(members[m]);
-  Call& c = f.call;
-  c.op = f.op;
-  c.members = static_cast<int>(count);
-  c.nargs = static_cast<int>(sig.nargs);
-  c.arg_dim = f.arg_dim;
-  c.out_dim = f.out_dim;
-  c.x = f.x;
-  c.shared = f.shared;
-  c.y = f.y;
-  c.key = g_.key(type.sig);
-  c.member = member;
-  c.scratch = &scratch_;
-  c.dy = f.dy;
-  c.dx = nullptr;
-  c.acc = nullptr;
-}
-
-// Argument j of all members: shared, where it lies, or gathered.
-void Executor::argument(CallFrame& f, u32 j, const NodeId* members) {
-  if (f.shared[j]) {
-    f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
-    return;
-  }
-  const std::size_t k = static_cast<std::size_t>(f.call.members);
-  float** address = scratch_.arena.array<float*>(k);
-  for (std::size_t m = 0; m < k; ++m) address[m] = g_.value(g_.operands(members[m])[j]);
-  Rows r = rows_from(address, k);
-  const Dim& d = *f.arg_dim[j];
-  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
-  if (f.op->arg_spec(static_cast<int>(j)).access == Access::Dense) {
-    if (!is_dense(r, k, d)) {
-      const Rows to{scratch_.arena.floats(k * size), size, nullptr};
-      backend_->copy_rows(k, size, r, to);
-      stats.floats_gathered += k * size;
-      r = to;
-    } else if (k == 1) {
-      r.stride = size;
-    }
-  }
-  f.x[j] = r;
-}
-
-void Executor::check_finite(const Run& run, const Group& group) {
-  const PlanType& type = run.plan.types[group.type];
-  const std::size_t size = g_.dim_by_id(g_.sig(type.sig).dim[0]).size();
-  const float* p = run.value_base + type.value[0] + group.slot * size;
-  if (backend_->all_finite(size * group.count, p)) return;
-  for (u32 m = 0; m < group.count; ++m)
-    if (!backend_->all_finite(size, p + m * size)) throw NotFiniteError(run.plan.order[group.begin + m], g_);
 }
 
 void Executor::read_value(NodeId i, float* to) {
@@ -195,8 +149,32 @@ void Executor::read_value(NodeId i, float* to) {
 
 std::string Executor::dump_plans() {
   std::string text;
-  for (std::size_t i = 0; i < n_plans_; ++i) text += dump_plan(g_, runs_[i]->plan);
+  for (std::size_t i = 0; i < n_runs_; ++i) text += dump_plan(g_, runs_[i]->plan);
   return text;
+}
+
+Stats Executor::stats() const {
+  Stats s = totals_;
+  for (auto& r : runners_) {
+    s.nodes += r->stats.nodes;
+    s.batches += r->stats.batches;
+    s.lower_bound += r->stats.lower_bound;
+    s.floats_gathered += r->stats.floats_gathered;
+    s.floats_scattered += r->stats.floats_scattered;
+  }
+  return s;
+}
+
+std::vector<OpProfile> Executor::profile() const {
+  std::vector<OpProfile> sum(op_count());
+  for (auto& r : runners_)
+    for (int i = 0; i < op_count(); ++i) {
+      sum[i].calls += r->profile[i].calls;
+      sum[i].members += r->profile[i].members;
+      sum[i].forward += r->profile[i].forward;
+      sum[i].backward += r->profile[i].backward;
+    }
+  return sum;
 }
 
 }  // namespace dnl

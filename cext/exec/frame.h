@@ -1,8 +1,8 @@
-// Executor::CallFrame: a Call and the arrays it points to, how rows are recognised as regular or dense, and the error of
+// Runner::CallFrame: a Call and the arrays it points to, how rows are recognised as regular or dense, and the error of
 // a validity check.
 // Who may include: exec/ only; NotFiniteError also bindings/.
 #pragma once
-#include "exec/executor.h"
+#include "exec/runner.h"
 
 namespace dnl {
 
@@ -23,7 +23,7 @@ inline bool is_dense(const Rows& r, std::size_t k, const Dim& d) {
   return size == d.rows() ? r.stride >= size : r.stride == size;
 }
 
-struct Executor::CallFrame {
+struct Runner::CallFrame {
   u32 sig, nargs;
   const OpDef* op;
   const Dim** arg_dim;

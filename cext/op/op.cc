@@ -1,7 +1,6 @@
 // The registry of ops: filled by static initialisers of ops/*.cc, read-only afterwards.
 #include "op/op.h"
 
-#include <algorithm>
 #include <deque>
 #include <unordered_map>
 
@@ -48,10 +47,13 @@ OpId register_op(OpDef def) {
   const std::size_t open = s.find('('), close = s.rfind(')');
   DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
   def.name = s.substr(0, open);
-  for (std::size_t at = open + 1; at < close;) {
-    const std::size_t comma = std::min(s.find(',', at), close);
-    parse_parameter(s.substr(at, comma - at), def);
-    at = comma + 1;
+  int inside = 0;  // commas inside a default such as (1, 0) do not separate parameters
+  for (std::size_t at = open + 1, i = at; i <= close && at < close; ++i) {
+    if (i < close && (s[i] == '(' || s[i] == '[')) ++inside;
+    if (i < close && (s[i] == ')' || s[i] == ']')) --inside;
+    if (i < close && (s[i] != ',' || inside)) continue;
+    parse_parameter(s.substr(at, i - at), def);
+    at = i + 1;
   }
   Registry& r = registry();
   DNL_INTERNAL(!r.ids.count(def.name), "op registered twice: " + def.name);

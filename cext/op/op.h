@@ -147,6 +147,7 @@ struct OpDef {
   std::size_t (*alias_offset)(const ShapeIn&, const Word* member) = nullptr;
 
   bool no_grad = false;    // the value is a constant for differentiation
+  bool joins = false;     // sums examples up at the end of a program (esum of losses); see schedule/split.h
   bool keep_arg = false;   // the gradient of argument 0 is still read in backward_shared (argument 0 has one consumer)
   const ArgSpec& arg_spec(int j) const {
     if (j < static_cast<int>(args.size()) && !args[j].list) return args[j];

@@ -163,6 +163,13 @@ const char* signature_of(const FormulaInfo& f, bool binary) {
   return (new std::string(s + ")"))->c_str();
 }
 
+// Linear functions that programs put between their losses and backward().
+bool joins(const char* name) {
+  for (const char* linear : {"add", "sub", "scale", "add_const", "const_minus", "negate"})
+    if (!std::strcmp(name, linear)) return true;
+  return false;
+}
+
 template <class S>
 OpId register_unary() {
   const FormulaInfo& f = S::info;
@@ -173,6 +180,7 @@ OpId register_unary() {
   def.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
   def.forward = unary_forward<S>;
   def.backward = unary_backward<S>;
+  def.joins = joins(f.name);
   return register_op(def);
 }
 
@@ -186,6 +194,7 @@ OpId register_binary() {
   def.shape = binary_shape;
   def.forward = binary_forward<S>;
   def.backward = binary_backward<S>;
+  def.joins = joins(f.name);
   return register_op(def);
 }
 

@@ -41,6 +41,7 @@ const OpId esum_id = register_op({
     list_shape,
     [](const Call& c) { forward(c, 1.f); },
     [](const Call& c) { backward(c, 1.f); },
+    nullptr, nullptr, nullptr, false, true /* joins */,
 });
 
 const OpId average_id = register_op({
@@ -50,6 +51,7 @@ const OpId average_id = register_op({
     list_shape,
     [](const Call& c) { forward(c, 1.f / c.nargs); },
     [](const Call& c) { backward(c, 1.f / c.nargs); },
+    nullptr, nullptr, nullptr, false, true /* joins */,
 });
 
 }  // namespace

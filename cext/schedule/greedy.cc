@@ -11,102 +11,18 @@
 // The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
 #include <algorithm>
 
-#include "schedule/plan.h"
+#include "schedule/type_graph.h"
 
 namespace dnl {
 namespace {
 
 constexpr u32 kMaxTypes = 64;
 
-// Tarjan's algorithm over the type graph, iterative; writes component ids in reverse topological order.
-struct Components {
-  Vec<u32> begin, edges;  // CSR, successors
-  Vec<u32> comp, low, index, stack, call, edge_at;
-  u32 n_comp = 0;
-
-  void run(u32 n) {
-    comp.assign(n, kNoNode);
-    low.assign(n, 0);
-    index.assign(n, kNoNode);
-    edge_at.resize(n);
-    stack.clear();
-    n_comp = 0;
-    u32 counter = 0;
-    for (u32 root = 0; root < n; ++root) {
-      if (index[root] != kNoNode) continue;
-      call.clear();
-      call.push_back(root);
-      while (!call.empty()) {
-        const u32 v = call.back();
-        if (index[v] == kNoNode) {
-          index[v] = low[v] = counter++;
-          stack.push_back(v);
-          edge_at[v] = begin[v];
-        }
-        bool descended = false;
-        while (edge_at[v] < begin[v + 1]) {
-          const u32 w = edges[edge_at[v]++];
-          if (index[w] == kNoNode) { call.push_back(w); descended = true; break; }
-          if (comp[w] == kNoNode) low[v] = std::min(low[v], index[w]);
-        }
-        if (descended) continue;
-        call.pop_back();
-        if (!call.empty()) low[call.back()] = std::min(low[call.back()], low[v]);
-        if (low[v] == index[v]) {
-          u32 w;
-          do {
-            w = stack.back();
-            stack.pop_back();
-            comp[w] = n_comp;
-          } while (w != v);
-          ++n_comp;
-        }
-      }
-    }
-  }
-};
-
 struct Greedy {
   StrategyInput in;
   Plan& out;
   PlanScratch& s;
-  Components& comps;
-  const u32 n, n_types;
-
-  // Edges of the type graph without repeats.
-  void type_graph(Vec<u8>& recurrent) {
-    Vec<u64>& edges = s.keys;
-    edges.clear();
-    recurrent.assign(n_types, 0);
-    // Repeats are dropped by a bit matrix, or by sorting when there are very many types.
-    const bool dense = static_cast<u64>(n_types) * n_types <= (u64(1) << 24);
-    if (dense) s.marks.assign((static_cast<std::size_t>(n_types) * n_types + 7) / 8, 0);
-    for (u32 i = 0; i < n; ++i) {
-      const u32 to = s.type_of[i];
-      for (u32 k = s.dep_begin[i]; k < s.dep_begin[i + 1]; ++k) {
-        const u32 from = s.type_of[s.deps[k]];
-        if (from == to) { recurrent[to] = 1; continue; }
-        if (dense) {
-          const std::size_t bit = static_cast<std::size_t>(from) * n_types + to;
-          u8& byte = s.marks[bit >> 3];
-          if (byte >> (bit & 7) & 1) continue;
-          byte |= static_cast<u8>(1 << (bit & 7));
-        }
-        edges.push_back(static_cast<u64>(from) << 32 | to);
-      }
-    }
-    std::sort(edges.begin(), edges.end());
-    comps.begin.assign(n_types + 1, 0);
-    comps.edges.clear();
-    u64 last = ~u64(0);
-    for (u64 e : edges) {
-      if (e == last) continue;
-      last = e;
-      ++comps.begin[(e >> 32) + 1];
-      comps.edges.push_back(static_cast<u32>(e));
-    }
-    for (u32 t = 0; t < n_types; ++t) comps.begin[t + 1] += comps.begin[t];
-  }
+  const u32 n;
 
   // A component of one type that feeds itself: level by level.
   void chain(const u32* members, u32 count, u32 type) {
@@ -251,40 +167,18 @@ struct Greedy {
 }  // namespace
 
 void schedule_greedy(StrategyInput in, Plan& out) {
-  static thread_local Components comps;
-  static thread_local Vec<u8> feeds_itself;
-  static thread_local Vec<u32> comp_begin, comp_nodes, type_begin, comp_types, part;
+  static thread_local Vec<u32> part;
+  TypeGraph& graph = scratch_type_graph();
+  graph.build(in);
   PlanScratch& s = in.scratch;
   const u32 n = static_cast<u32>(out.exec.size()), n_types = static_cast<u32>(out.types.size());
-  Greedy run{in, out, s, comps, n, n_types};
-  run.type_graph(feeds_itself);
-  comps.run(n_types);
-
-  // Nodes and types of each component, nodes ascending.
-  comp_begin.assign(comps.n_comp + 1, 0);
-  type_begin.assign(comps.n_comp + 1, 0);
-  for (u32 t = 0; t < n_types; ++t) {
-    ++type_begin[comps.comp[t] + 1];
-    comp_begin[comps.comp[t] + 1] += out.types[t].count;
-  }
-  for (u32 c = 0; c < comps.n_comp; ++c) {
-    comp_begin[c + 1] += comp_begin[c];
-    type_begin[c + 1] += type_begin[c];
-  }
-  comp_nodes.resize(n);
-  comp_types.resize(n_types);
-  s.a.resize(comps.n_comp);
-  s.b.resize(comps.n_comp);
-  for (u32 c = 0; c < comps.n_comp; ++c) { s.a[c] = comp_begin[c]; s.b[c] = type_begin[c]; }
-  for (u32 i = 0; i < n; ++i) comp_nodes[s.a[comps.comp[s.type_of[i]]]++] = i;
-  for (u32 t = 0; t < n_types; ++t) comp_types[s.b[comps.comp[t]]++] = t;
-
+  Greedy run{in, out, s, n};
   s.f.assign(n_types, kNoNode);
-  for (u32 c = comps.n_comp; c-- > 0;) {  // Tarjan numbers components in reverse topological order
-    const u32 count = comp_begin[c + 1] - comp_begin[c], m = type_begin[c + 1] - type_begin[c];
-    const u32* members = comp_nodes.data() + comp_begin[c];
-    const u32* types = comp_types.data() + type_begin[c];
-    if (m == 1 && !feeds_itself[types[0]]) {
+  for (u32 c = graph.n_comp; c-- > 0;) {
+    const u32* members = graph.nodes.data() + graph.node_begin[c];
+    const u32* types = graph.types.data() + graph.type_begin[c];
+    const u32 count = graph.node_begin[c + 1] - graph.node_begin[c], m = graph.type_begin[c + 1] - graph.type_begin[c];
+    if (!graph.recurrent(c)) {
       out.groups.push_back({types[0], static_cast<u32>(out.order.size()), count, 0});
       NodeId* to = out.order.extend(count);
       for (u32 k = 0; k < count; ++k) to[k] = out.exec[members[k]];
@@ -296,9 +190,8 @@ void schedule_greedy(StrategyInput in, Plan& out) {
     } else {
       part.assign(n, 0);
       for (u32 k = 0; k < count; ++k) part[members[k]] = 1;
-      const std::size_t before = out.groups.size();
       run_agenda(in, part, 1, out);
-      out.lower_bound += static_cast<u32>(out.groups.size() - before);
+      out.lower_bound += chain_bound(in, graph, c);
     }
   }
 }

@@ -1,5 +1,5 @@
 // make_plan: prepares what strategies read, runs one, lays out memory.
-#include "schedule/plan.h"
+#include "schedule/type_graph.h"
 
 namespace dnl {
 namespace {
@@ -63,8 +63,8 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
   const StrategyInput in{g, plan, scratch};
   switch (strategy) {
     case Strategy::None: schedule_none(in, plan); break;
-    case Strategy::Depth: schedule_depth(in, plan); break;
-    case Strategy::Agenda: schedule_agenda(in, plan); break;
+    case Strategy::Depth: schedule_depth(in, plan); plan.lower_bound = lower_bound(in); break;
+    case Strategy::Agenda: schedule_agenda(in, plan); plan.lower_bound = lower_bound(in); break;
     case Strategy::Greedy: schedule_greedy(in, plan); break;
   }
   lay_out(g, plan, scratch);

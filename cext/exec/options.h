@@ -1,0 +1,31 @@
+// Options of running, and the counters it keeps. Plain data. Who may include: exec/, bindings/. Includes: schedule/.
+#pragma once
+#include "schedule/plan.h"
+
+namespace dnl {
+
+struct ExecOptions {
+  Strategy strategy = Strategy::Greedy;
+  bool verify = false;
+  bool check_validity = false;  // NaN and infinity raise at the node that made them
+  bool profile = false;
+  int threads = 1;
+};
+
+// What happened since the last renewal of the graph; times in seconds of wall time.
+struct Stats {
+  u64 nodes = 0;    // op nodes run
+  u64 batches = 0;  // groups run
+  u64 lower_bound = 0;
+  u64 floats_gathered = 0, floats_scattered = 0;
+  u64 plans = 0;
+  double plan_time = 0, forward_time = 0, backward_time = 0;
+};
+
+// Time and calls of one op, forward and backward; kept only while profiling.
+struct OpProfile {
+  u64 calls = 0, members = 0;
+  double forward = 0, backward = 0;
+};
+
+}  // namespace dnl

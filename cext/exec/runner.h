@@ -1,0 +1,87 @@
+// A runner runs plans: one per worker thread, with scratch memory and counters of its own.
+//
+// It puts calls together (addresses, gathers, scatters) and hands them to the backend. It allocates no values and decides
+// nothing about order; the executor does. Runners of one executor work at the same time on plans whose nodes are
+// disjoint; each has its own view of where gradients go (Gradients).
+// Who may include: exec/ only. Includes: schedule/, graph/, op/.
+#pragma once
+#include <exception>
+#include <vector>
+
+#include "exec/options.h"
+#include "op/backend.h"
+#include "schedule/plan.h"
+
+namespace dnl {
+
+// A plan and where its values lie. Gradients lie in the same layout from grad_base on.
+struct Run {
+  Plan plan;
+  float* value_base = nullptr;
+  float* grad_base = nullptr;
+  NodeId first = 0, last = 0;  // nodes that were pending when the plan was made
+  u32 lane = 0;                // which runner
+  u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
+};
+
+// Where gradients go, by node.
+struct Gradients {
+  static constexpr u32 kAlways = 0xffffffffu;
+  Vec<float*> at;           // null: none is wanted. Of this lane: what lanes share has a private address in each
+  Vec<u32>* state = nullptr;        // by root: 0 nothing written; kAlways: added to from the start; else a serial number
+  const Vec<u8>* reached = nullptr;
+
+  float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
+};
+
+class Runner {
+ public:
+  Runner(Graph& graph, Backend* backend, const ExecOptions& options);
+
+  void forward(const Run& run);
+  // All groups of the run in reverse. `gradients` must be filled.
+  void backward(const Run& run);
+
+  Gradients gradients;
+  Stats stats;
+  std::vector<OpProfile> profile;
+  PlanScratch plan_scratch;
+  // What a call of this runner threw, when it ran in a worker thread.
+  std::exception_ptr error;
+
+ private:
+  struct CallFrame;
+  class ScratchArena final : public Scratch {
+   public:
+    float* alloc(std::size_t n) override { return arena.floats(n); }
+    Arena arena;
+  };
+
+  void run_group(const Run& run, const Group& group);
+  void check_finite(const Run& run, const Group& group);
+  void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  void argument(CallFrame& f, u32 j, const NodeId* members);
+
+  void back_group(const Run& run, const Group& group);
+  void back_members(const Run& run, const Group& group, u32 from, u32 count);
+  void back_shared(const Run& run, u32 type);
+  void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  bool active(NodeId i) const;
+  void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
+  bool targets(CallFrame& f, const NodeId* members);
+  void target(CallFrame& f, u32 j, const NodeId* members);
+  void settle_target(CallFrame& f, u32 j);
+  void scatter_targets(CallFrame& f);
+  u32& state(NodeId root) const { return (*gradients.state)[root]; }
+
+  Graph& g_;
+  Backend* backend_;
+  const ExecOptions& options_;
+  ScratchArena scratch_;
+  Vec<NodeId> type_members_;
+  Vec<NodeId> fresh_roots_;  // first written in the current call
+  Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
+  u32 serial_ = 0;
+};
+
+}  // namespace dnl

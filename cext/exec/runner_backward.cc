@@ -1,0 +1,222 @@
+// Running a plan backward: groups in reverse.
+//
+// A gradient's memory is not cleared beforehand: its state says whether anything was written. A call whose targets are
+// all fresh and distinct assigns; all old, adds; a mixture clears the fresh ones first and adds.
+#include "exec/frame.h"
+#include "exec/runner.h"
+#include "exec/timer.h"
+
+namespace dnl {
+
+void Runner::backward(const Run& run) {
+  for (std::size_t k = run.plan.groups.size(); k-- > 0;) back_group(run, run.plan.groups[k]);
+}
+
+bool Runner::active(NodeId i) const {
+  if (i >= gradients.reached->size()) return false;
+  const u32 visible = g_.signature(i).visible;
+  for (u32 o = 0; o < visible && i + o < gradients.reached->size(); ++o)
+    if ((*gradients.reached)[i + o] && state(i + o)) return true;
+  return false;
+}
+
+void Runner::back_group(const Run& run, const Group& group) {
+  const PlanType& type = run.plan.types[group.type];
+  const OpDef& op = op_def(g_.sig(type.sig).op);
+  const NodeId* members = run.plan.order.data() + group.begin;
+  if (op.backward) {
+    for (u32 from = 0; from < group.count;) {
+      if (!active(members[from])) { ++from; continue; }
+      u32 to = from + 1;
+      while (to < group.count && active(members[to])) ++to;
+      back_members(run, group, from, to - from);
+      from = to;
+    }
+  }
+  if (op.backward_shared && &group == &run.plan.groups[type.first_group]) back_shared(run, group.type);
+}
+
+// Stacked arguments of consecutive members of a group.
+void Runner::back_members(const Run& run, const Group& group, u32 from, u32 count) {
+  scratch_.arena.reset();
+  CallFrame f;
+  const NodeId* members = run.plan.order.data() + group.begin + from;
+  begin_call(f, run, group.type, members, count, group.slot + from);
+  zero_unwritten_outputs(f, members, count);
+  if (!targets(f, members) && !f.op->backward_shared) return;
+  for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
+  if (!options_.profile) {
+    backend_->backward(f.call);
+    return scatter_targets(f);
+  }
+  Timer timer;
+  backend_->backward(f.call);
+  scatter_targets(f);
+  profile[g_.sig(f.sig).op].backward += timer.lap();
+}
+
+// An output that nothing flowed into has an undefined gradient: it is zero.
+void Runner::zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count) {
+  const u32 visible = g_.sig(f.sig).visible;
+  for (u32 o = 0; o < visible; ++o)
+    for (u32 m = 0; m < count; ++m) {
+      const NodeId i = members[m] + o;
+      if (i >= gradients.reached->size() || !state(i)) backend_->fill(f.out_dim[o].size(), 0.f, f.dy[o][m]);
+    }
+}
+
+// Where the gradients of all stacked arguments go. False: nobody wants any.
+bool Runner::targets(CallFrame& f, const NodeId* members) {
+  Arena& a = scratch_.arena;
+  f.dx = a.array<Rows>(f.nargs + 1);
+  f.acc = a.array<bool>(f.nargs + 1);
+  f.scatter = a.array<CallFrame::Scatter>(f.nargs + 1);
+  f.target = a.array<CallFrame::Target>(f.nargs + 1);
+  f.call.dx = f.dx;
+  f.call.acc = f.acc;
+  fresh_roots_.clear();
+  fresh_begin_.resize(f.nargs + 1);
+  ++serial_;
+  bool wanted = false;
+  for (u32 j = 0; j < f.nargs; ++j) {
+    f.dx[j] = Rows{};
+    f.acc[j] = true;
+    f.scatter[j].needed = false;
+    f.target[j] = {0, 0};
+    fresh_begin_[j] = static_cast<u32>(fresh_roots_.size());
+    if (f.shared[j]) continue;
+    target(f, j, members);
+    wanted |= f.dx[j].wanted();
+  }
+  fresh_begin_[f.nargs] = static_cast<u32>(fresh_roots_.size());
+  for (u32 j = 0; j < f.nargs; ++j)
+    if (f.dx[j].wanted()) settle_target(f, j);
+  return wanted;
+}
+
+// Collects the addresses of one argument's gradients and what is known of their state.
+void Runner::target(CallFrame& f, u32 j, const NodeId* members) {
+  const u32 k = static_cast<u32>(f.call.members);
+  float** address = scratch_.arena.array<float*>(k);
+  float* nowhere = nullptr;  // members whose argument wants no gradient write here
+  u32 wanted = 0;
+  for (u32 m = 0; m < k; ++m) {
+    const NodeId a = g_.operands(members[m])[j];
+    float* p = gradients[a];
+    if (!p) {
+      if (!nowhere) nowhere = scratch_.arena.floats(f.arg_dim[j]->size());
+      address[m] = nowhere;
+      continue;
+    }
+    ++wanted;
+    address[m] = p;
+    const Node& n = g_.node(a);
+    u32& written = state(n.root);
+    if (written == 0) {
+      written = serial_;
+      fresh_roots_.push_back(n.root);
+      ++f.target[j].fresh;
+      f.repeated |= n.is(kPartial);
+    } else {
+      f.repeated |= written == serial_;
+      ++f.target[j].old;
+    }
+  }
+  if (wanted) f.dx[j] = rows_from(address, k);
+}
+
+// Decides between assigning and adding, and sends a dense target through scratch memory where its rows do not fit.
+void Runner::settle_target(CallFrame& f, u32 j) {
+  const CallFrame::Target& t = f.target[j];
+  bool acc = t.old > 0 || f.repeated;
+  if (acc)
+    for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
+      backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);
+  const std::size_t k = static_cast<std::size_t>(f.call.members);
+  const Dim& d = *f.arg_dim[j];
+  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
+  if (f.op->arg_spec(static_cast<int>(j)).access == Access::Dense) {
+    if (!is_dense(f.dx[j], k, d)) {
+      f.scatter[j] = {f.dx[j], acc, true};
+      f.dx[j] = Rows{scratch_.arena.floats(k * size), size, nullptr};
+      acc = false;
+    } else if (k == 1) {
+      f.dx[j].stride = size;
+    }
+  }
+  f.acc[j] = acc;
+}
+
+void Runner::scatter_targets(CallFrame& f) {
+  const std::size_t k = static_cast<std::size_t>(f.call.members);
+  for (u32 j = 0; j < f.nargs; ++j) {
+    if (!f.scatter[j].needed) continue;
+    const std::size_t size = f.arg_dim[j]->size();
+    stats.floats_scattered += k * size;
+    if (f.scatter[j].acc)
+      backend_->add_rows(k, size, f.dx[j], f.scatter[j].to);
+    else
+      backend_->copy_rows(k, size, f.dx[j], f.scatter[j].to);
+  }
+}
+
+// Shared arguments of a whole type, once all its groups have their stacked gradients.
+void Runner::back_shared(const Run& run, u32 type_index) {
+  const PlanType& type = run.plan.types[type_index];
+  bool wanted = false;
+  for (u32 j = 0; j < g_.sig(type.sig).nargs && !wanted; ++j) {
+    if (!g_.arg_shared(type.sig, j)) continue;
+    const NodeId a = g_.shared_arg(type.sig, j);
+    wanted = gradients[a] != nullptr;
+  }
+  if (!wanted) return;
+  type_members_.clear();
+  for (u32 k = type.first_group; type_members_.size() < type.count; ++k) {
+    const Group& group = run.plan.groups[k];
+    if (group.type != type_index) continue;
+    const NodeId* from = run.plan.order.data() + group.begin;
+    std::memcpy(type_members_.extend(group.count), from, group.count * sizeof(NodeId));
+  }
+  for (u32 from = 0; from < type.count;) {
+    if (!active(type_members_[from])) { ++from; continue; }
+    u32 to = from + 1;
+    while (to < type.count && active(type_members_[to])) ++to;
+    back_shared_members(run, type_index, type_members_.data() + from, to - from, from);
+    from = to;
+  }
+}
+
+void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot) {
+  scratch_.arena.reset();
+  CallFrame f;
+  begin_call(f, run, type, members, count, slot);
+  for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
+  f.dx = scratch_.arena.array<Rows>(f.nargs + 1);
+  f.acc = scratch_.arena.array<bool>(f.nargs + 1);
+  f.call.dx = f.dx;
+  f.call.acc = f.acc;
+  for (u32 j = 0; j < f.nargs; ++j) {
+    f.dx[j] = Rows{};
+    f.acc[j] = true;
+    if (f.shared[j]) {
+      const NodeId a = g_.shared_arg(f.sig, j);
+      if (!gradients[a]) continue;
+      const NodeId root = g_.node(a).root;
+      if (!state(root)) {
+        backend_->fill(g_.dim(root).size(), 0.f, gradients[root]);
+        state(root) = ++serial_;
+      }
+      f.dx[j].base = gradients[a];
+    } else if (j == 0 && f.op->keep_arg) {
+      float** address = scratch_.arena.array<float*>(count);
+      for (u32 m = 0; m < count; ++m) address[m] = gradients[g_.operands(members[m])[0]];
+      f.dx[0] = rows_from(address, count);
+    }
+  }
+  Timer timer;
+  for (u32 j = 0; j < f.nargs; ++j)
+    if (f.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));
+  if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
+}
+
+}  // namespace dnl

@@ -1,0 +1,22 @@
+// Splitting pending nodes into parts that can run at the same time.
+//
+// The head is what weights alone are made into; the tail is what joins the examples at the end (sums of losses); between
+// them lie independent components (examples), which are dealt to lanes of like cost. Pure: reads the graph, writes
+// lists. Who may include: exec/. Includes: schedule/plan.h.
+#pragma once
+#include "schedule/plan.h"
+
+namespace dnl {
+
+struct Split {
+  Vec<NodeId> head, tail;
+  Vec<NodeId> lane[16];
+  int lanes = 1;
+};
+constexpr int kMaxLanes = 16;
+
+// `exec`: op nodes to run, ascending. False when there is nothing to gain (one big component, too little work); then
+// out is undefined.
+bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, Split& out, PlanScratch& scratch);
+
+}  // namespace dnl

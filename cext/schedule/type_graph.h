@@ -1,0 +1,38 @@
+// The graph of types (signatures) of one plan: an edge where a node of one type is an argument of a node of another.
+//
+// Its strongly connected components are what recurrence is made of: in a component of one type that never feeds itself
+// all nodes can run as one batch. Who may include: schedule/ only. Includes: schedule/plan.h.
+#pragma once
+#include "schedule/plan.h"
+
+namespace dnl {
+
+struct TypeGraph {
+  u32 n_comp = 0;
+  Vec<u32> comp;          // by type; components are numbered in reverse topological order
+  Vec<u8> feeds_itself;   // by type: some node has an argument of its own type
+  Vec<u32> node_begin, nodes;  // by component: local node indices, ascending
+  Vec<u32> type_begin, types;  // by component: its types
+
+  void build(const StrategyInput& in);
+  bool recurrent(u32 c) const {
+    return type_begin[c + 1] - type_begin[c] > 1 || feeds_itself[types[type_begin[c]]];
+  }
+
+ private:
+  void find_edges(const StrategyInput& in);
+  void find_components(u32 n_types);
+  void list_members(const StrategyInput& in);
+
+  Vec<u32> begin_, edges_;  // CSR, successors
+  Vec<u32> low_, index_, stack_, call_, edge_at_;
+};
+
+// Least number of batches for component c, and for the whole plan.
+u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c);
+u32 lower_bound(const StrategyInput& in);
+
+// One per thread, reused from plan to plan.
+TypeGraph& scratch_type_graph();
+
+}  // namespace dnl
