@@ -1,0 +1,166 @@
+// The LSTM with coupled gates (forget = 1 - input) of DyNet, with full peepholes or none, one node per step.
+//
+//   i = sigmoid(proj_i + Ui h_prev + Ci c_prev);  g = tanh(proj_g + Ug h_prev);  c = (1 - i) c_prev + i g
+//   o = sigmoid(proj_o + Uo h_prev + Co c);       h = o tanh(c)
+// Blocks stand in the order i, o, g. DyNet's CoupledLSTMBuilder has the peepholes Ci, Co; its FastLSTMBuilder has none.
+#include "ops/cells.h"
+
+namespace dnl {
+namespace {
+
+using cells::Cell;
+using cells::Gradient;
+
+enum { kH, kC, kGates };
+
+ShapeOut outputs(const ShapeIn& in, u32 h) {
+  ShapeOut out(cells::state_dim(in, h));
+  out.dim[kC] = out.dim[kH];
+  out.visible = out.total = 2;
+  return out.hidden(cells::state_dim(in, 3 * h));
+}
+
+// Which argument is what; -1: absent.
+struct Args {
+  int h_prev, c_prev, u, ci, co;
+};
+Args step_args(const Call& c) { return {1, 2, 3, c.nargs > 4 ? 4 : -1, c.nargs > 4 ? 5 : -1}; }
+Args start_args(const Call& c) { return {-1, -1, -1, -1, c.nargs > 1 ? 1 : -1}; }
+
+void forward(const Call& call, const Args& a) {
+  const Cell s(call);
+  const idx h = s.h, k = s.k;
+  const Rows gates = s.y(kGates), c = s.y(kC), out = s.y(kH);
+  Rows c_prev{};
+  kernels().copy_rows(k, 3 * h, s.x(0), gates);
+  if (a.h_prev >= 0) {
+    const Rows h_prev = s.dense_x(a.h_prev);
+    c_prev = s.dense_x(a.c_prev);
+    gemm(false, false, 3 * h, k, h, 1.f, s.weight(a.u), 3 * h, h_prev.base, h_prev.stride, 1.f, gates.base, 3 * h);
+  }
+  if (a.ci >= 0)
+    gemm(false, false, h, k, h, 1.f, s.weight(a.ci), h, c_prev.base, c_prev.stride, 1.f, gates.base, 3 * h);
+  for (idx r = 0; r < k; ++r) {
+    float *i = gates[r], *g = i + 2 * h, *y = c[r];
+    cells::logistic().fwd(h, i, i, nullptr);
+    cells::tanh().fwd(h, g, g, nullptr);
+    for (idx e = 0; e < h; ++e) y[e] = i[e] * g[e];
+    if (!c_prev.wanted()) continue;
+    const float* p = c_prev[r];
+    for (idx e = 0; e < h; ++e) y[e] += (1.f - i[e]) * p[e];
+  }
+  if (a.co >= 0) gemm(false, false, h, k, h, 1.f, s.weight(a.co), h, c.base, h, 1.f, gates.base + h, 3 * h);
+  for (idx r = 0; r < k; ++r) {
+    float *o = gates[r] + h, *y = out[r];
+    cells::logistic().fwd(h, o, o, nullptr);
+    cells::tanh().fwd(h, c[r], y, nullptr);
+    for (idx e = 0; e < h; ++e) y[e] *= o[e];
+  }
+}
+
+// Gradients of the sums, in blocks i, o, g, into da; of c_prev, without the peephole's part, into dc_prev.
+void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_prev, Gradient* dc_prev) {
+  const idx h = s.h, k = s.k;
+  const Rows gates = s.y(kGates), c = s.y(kC), dh = s.dy(kH), dc = s.dy(kC), total = s.scratch_rows(h);
+  float* t = s.c.scratch->alloc(static_cast<std::size_t>(h));
+  for (idx r = 0; r < k; ++r) {
+    const float *o = gates[r] + h, *dy = dh[r];
+    float *d_o = da[r] + h, *d = total[r];
+    cells::tanh().fwd(h, c[r], t, nullptr);
+    for (idx e = 0; e < h; ++e) {
+      d_o[e] = dy[e] * t[e] * o[e] * (1.f - o[e]);
+      d[e] = dc[r][e] + dy[e] * o[e] * (1.f - t[e] * t[e]);
+    }
+  }
+  if (a.co >= 0) gemm(true, false, h, k, h, 1.f, s.weight(a.co), h, da.base + h, 3 * h, 1.f, total.base, h);
+  for (idx r = 0; r < k; ++r) {
+    const float *i = gates[r], *g = i + 2 * h, *d = total[r], *p = c_prev.wanted() ? c_prev[r] : nullptr;
+    float *di = da[r], *dg = di + 2 * h;
+    for (idx e = 0; e < h; ++e) {
+      di[e] = d[e] * (g[e] - (p ? p[e] : 0.f)) * i[e] * (1.f - i[e]);
+      dg[e] = d[e] * i[e] * (1.f - g[e] * g[e]);
+    }
+    if (!dc_prev || !dc_prev->wanted()) continue;
+    float* to = dc_prev->rows[r];
+    for (idx e = 0; e < h; ++e) to[e] = (dc_prev->acc ? to[e] : 0.f) + d[e] * (1.f - i[e]);
+  }
+}
+
+void backward(const Call& call, const Args& a) {
+  const Cell s(call);
+  const idx h = s.h, k = s.k;
+  const Rows da = s.dy(kGates);
+  if (a.h_prev < 0) {
+    gate_gradients(s, a, da, Rows{}, nullptr);
+  } else {
+    Gradient dc(s, a.c_prev), dh(s, a.h_prev);
+    gate_gradients(s, a, da, s.dense_x(a.c_prev), &dc);
+    if (dc.wanted()) {
+      if (a.ci >= 0) gemm(true, false, h, k, h, 1.f, s.weight(a.ci), h, da.base, 3 * h, 1.f, dc.rows.base, dc.ld());
+      dc.done();
+    }
+    if (dh.wanted()) {
+      gemm(true, false, h, k, 3 * h, 1.f, s.weight(a.u), 3 * h, da.base, 3 * h, dh.beta(), dh.rows.base, dh.ld());
+      dh.done();
+    }
+  }
+  Gradient(s, 0).take(da);
+}
+
+void backward_shared(const Call& call, const Args& a, int wrt) {
+  const Cell s(call);
+  const idx h = s.h, k = s.k;
+  const Rows da = s.dy(kGates);
+  float* dw = s.weight_gradient(wrt);
+  if (wrt == a.u) {
+    const Rows x = s.dense_x(a.h_prev);
+    gemm(false, true, 3 * h, h, k, 1.f, da.base, 3 * h, x.base, x.stride, 1.f, dw, 3 * h);
+  } else if (wrt == a.ci) {
+    const Rows x = s.dense_x(a.c_prev);
+    gemm(false, true, h, h, k, 1.f, da.base, 3 * h, x.base, x.stride, 1.f, dw, h);
+  } else {
+    gemm(false, true, h, h, k, 1.f, da.base + h, 3 * h, s.y(kC).base, h, 1.f, dw, h);
+  }
+}
+
+const OpId step_id = register_op({
+    "_coupled_lstm_step(proj: expr, h_prev: expr, c_prev: expr, u: expr, ci: expr, co: expr)",
+    "A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes ci, co {h,h} or "
+    "absent -> h {h}, and c {h} as second output.",
+    {{"proj"},
+     {"h_prev", Batch::Stack, Access::Dense},
+     {"c_prev", Batch::Stack, Access::Dense},
+     {"u", Batch::Share},
+     {"ci", Batch::Share, Access::Rows, false, true},
+     {"co", Batch::Share, Access::Rows, false, true}},
+    [](const ShapeIn& in) -> ShapeOut {
+      const u32 h = cells::block_size(in, 3);
+      cells::need_state(in, 1, h);
+      cells::need_state(in, 2, h);
+      cells::need_matrix(in, 3, 3 * h, h);
+      in.need(in.nargs == 4 || in.nargs == 6, "takes both peepholes or none");
+      for (int j = 4; j < in.nargs; ++j) cells::need_matrix(in, j, h, h);
+      return outputs(in, h);
+    },
+    [](const Call& c) { forward(c, step_args(c)); },
+    [](const Call& c) { backward(c, step_args(c)); },
+    [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
+});
+
+const OpId start_id = register_op({
+    "_coupled_lstm_start(proj: expr, co: expr)",
+    "First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; peephole co {h,h} or absent -> h {h}, "
+    "and c {h} as second output.",
+    {{"proj"}, {"co", Batch::Share, Access::Rows, false, true}},
+    [](const ShapeIn& in) -> ShapeOut {
+      const u32 h = cells::block_size(in, 3);
+      if (in.nargs > 1) cells::need_matrix(in, 1, h, h);
+      return outputs(in, h);
+    },
+    [](const Call& c) { forward(c, start_args(c)); },
+    [](const Call& c) { backward(c, start_args(c)); },
+    [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
+});
+
+}  // namespace
+}  // namespace dnl

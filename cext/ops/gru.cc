@@ -1,0 +1,120 @@
+// The gated recurrent unit (Cho et al. 2014) as DyNet has it, one node per step.
+//
+//   z, r = sigmoid(proj_zr + Uzr h_prev);  a = tanh(proj_h + Uh (r * h_prev));  h = (1 - z) h_prev + z a
+// The projection of the input, three blocks z, r, h, is an affine_transform before it.
+#include "ops/cells.h"
+
+namespace dnl {
+namespace {
+
+using cells::Cell;
+using cells::Gradient;
+
+enum { kProj, kHPrev, kUzr, kUh };
+enum { kH, kZr, kCand, kReset };  // reset: r * h_prev
+
+// The gradient of the projection, from its two parts.
+void give_projection(const Cell& s, const Rows& dzr, const Rows& dcand) {
+  Gradient d(s, kProj);
+  if (!d.wanted()) return;
+  const Rows zr = d.rows, cand = s.from(d.rows, 2 * s.h);
+  if (d.acc) {
+    kernels().add_rows(s.k, 2 * s.h, dzr, zr);
+    kernels().add_rows(s.k, s.h, dcand, cand);
+  } else {
+    kernels().copy_rows(s.k, 2 * s.h, dzr, zr);
+    kernels().copy_rows(s.k, s.h, dcand, cand);
+  }
+  d.done();
+}
+
+const OpId step_id = register_op({
+    "_gru_step(proj: expr, h_prev: expr, uzr: expr, uh: expr)",
+    "A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}.",
+    {{"proj"}, {"h_prev", Batch::Stack, Access::Dense}, {"uzr", Batch::Share}, {"uh", Batch::Share}},
+    [](const ShapeIn& in) -> ShapeOut {
+      const u32 h = cells::block_size(in, 3);
+      cells::need_state(in, kHPrev, h);
+      cells::need_matrix(in, kUzr, 2 * h, h);
+      cells::need_matrix(in, kUh, h, h);
+      const Dim d = cells::state_dim(in, h);
+      return ShapeOut(d).hidden(cells::state_dim(in, 2 * h)).hidden(d).hidden(d);
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const Rows proj = s.x(kProj), h_prev = s.dense_x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
+      kernels().copy_rows(s.k, 2 * s.h, proj, zr);
+      gemm(false, false, 2 * s.h, s.k, s.h, 1.f, s.weight(kUzr), 2 * s.h, h_prev.base, h_prev.stride, 1.f, zr.base,
+           2 * s.h);
+      kernels().gru_zr_fwd(s.k, s.h, zr, h_prev, rh);
+      kernels().copy_rows(s.k, s.h, s.from(proj, 2 * s.h), cand);
+      gemm(false, false, s.h, s.k, s.h, 1.f, s.weight(kUh), s.h, rh.base, s.h, 1.f, cand.base, s.h);
+      kernels().gru_out_fwd(s.k, s.h, zr, h_prev, cand, s.y(kH));
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const Rows h_prev = s.dense_x(kHPrev), zr = s.y(kZr), dzr = s.dy(kZr), dcand = s.dy(kCand), drh = s.dy(kReset);
+      Gradient dh(s, kHPrev);
+      kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
+      gemm(true, false, s.h, s.k, s.h, 1.f, s.weight(kUh), s.h, dcand.base, s.h, 0.f, drh.base, s.h);
+      kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
+      if (dh.wanted()) {
+        gemm(true, false, s.h, s.k, 2 * s.h, 1.f, s.weight(kUzr), 2 * s.h, dzr.base, 2 * s.h, 1.f, dh.rows.base, dh.ld());
+        dh.done();
+      }
+      give_projection(s, dzr, dcand);
+    },
+    [](const Call& c, int wrt) {
+      const Cell s(c);
+      if (wrt == kUh) {
+        const Rows dcand = s.dy(kCand), rh = s.y(kReset);
+        gemm(false, true, s.h, s.h, s.k, 1.f, dcand.base, s.h, rh.base, s.h, 1.f, s.weight_gradient(wrt), s.h);
+      } else {
+        const Rows dzr = s.dy(kZr), h_prev = s.dense_x(kHPrev);
+        gemm(false, true, 2 * s.h, s.h, s.k, 1.f, dzr.base, 2 * s.h, h_prev.base, h_prev.stride, 1.f,
+             s.weight_gradient(wrt), 2 * s.h);
+      }
+    },
+});
+
+// From zero state nothing is reset and nothing kept: h = z a.
+const OpId start_id = register_op({
+    "_gru_start(proj: expr)",
+    "First step of a GRU from zero state: proj {3h} in blocks z, r, h -> {h}.",
+    {{"proj"}},
+    [](const ShapeIn& in) -> ShapeOut {
+      const u32 h = cells::block_size(in, 3);
+      return ShapeOut(cells::state_dim(in, h)).hidden(cells::state_dim(in, 2 * h));
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const idx h = s.h;
+      const Rows proj = s.x(0), za = s.y(1), y = s.y(0);  // za: z, then a
+      for (idx r = 0; r < s.k; ++r) {
+        cells::logistic().fwd(h, proj[r], za[r], nullptr);
+        cells::tanh().fwd(h, proj[r] + 2 * h, za[r] + h, nullptr);
+        for (idx i = 0; i < h; ++i) y[r][i] = za[r][i] * za[r][h + i];
+      }
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const idx h = s.h;
+      const Rows za = s.y(1), dh = s.dy(0);
+      Gradient d(s, 0);
+      if (!d.wanted()) return;
+      float* t = c.scratch->alloc(static_cast<std::size_t>(h));
+      for (idx r = 0; r < s.k; ++r) {
+        const float *z = za[r], *a = za[r] + h, *dy = dh[r];
+        float* to = d.rows[r];
+        for (idx i = 0; i < h; ++i) t[i] = dy[i] * a[i];
+        cells::logistic().bwd(h, z, z, t, to, nullptr, d.acc);
+        if (!d.acc) std::fill(to + h, to + 2 * h, 0.f);
+        for (idx i = 0; i < h; ++i) t[i] = dy[i] * z[i];
+        cells::tanh().bwd(h, a, a, t, to + 2 * h, nullptr, d.acc);
+      }
+      d.done();
+    },
+});
+
+}  // namespace
+}  // namespace dnl

@@ -1,0 +1,239 @@
+// Tree LSTM cells (Tai, Socher, Manning 2015): a node of the tree is one node of the graph.
+//
+// Sums of a node stand in one hidden output: blocks i, o, g, then one forget gate f per child; f is computed for present
+// children only, so nodes batch by their number of children. The projections of the node's own input, iog (3h) and f (h),
+// are affine_transforms (or just biases) before the cell.
+#include "ops/cells.h"
+
+namespace dnl {
+namespace {
+
+using cells::Cell;
+using cells::Gradient;
+
+enum { kH, kC, kSums, kChildH };  // the last: sum of the children's h, child-sum form only
+enum { kIog, kF };
+
+ShapeOut outputs(const ShapeIn& in, u32 h, u32 children) {
+  ShapeOut out(cells::state_dim(in, h));
+  out.dim[kC] = out.dim[kH];
+  out.visible = out.total = 2;
+  return out.hidden(cells::state_dim(in, (3 + children) * h));
+}
+
+u32 check_projections(const ShapeIn& in) {
+  const u32 h = cells::block_size(in, 3);
+  cells::need_state(in, kF, h);
+  return h;
+}
+
+// The forget blocks and the states of the children, as the kernel wants them.
+struct Children {
+  int n;
+  Rows *sums, *c;
+  Children(const Cell& s, const Rows& all, int count, int first_c, int step) : n(count) {
+    Scratch& scratch = *s.c.scratch;
+    const std::size_t room = static_cast<std::size_t>(n + 1) * sizeof(Rows) / sizeof(float) + 1;
+    sums = reinterpret_cast<Rows*>(scratch.alloc(room));
+    c = reinterpret_cast<Rows*>(scratch.alloc(room));
+    for (int l = 0; l < n; ++l) {
+      sums[l] = s.from(all, (3 + l) * s.h);
+      c[l] = first_c < 0 ? Rows{} : s.x(first_c + l * step);
+    }
+  }
+};
+
+void start_sums(const Cell& s, const Rows& sums, int children) {
+  kernels().copy_rows(s.k, 3 * s.h, s.x(kIog), sums);
+  if (!children) return;
+  const Rows f = s.x(kF);
+  for (int l = 0; l < children; ++l) kernels().copy_rows(s.k, s.h, f, s.from(sums, (3 + l) * s.h));
+}
+
+void squash(const Cell& s, int children, int first_c, int step) {
+  const Children ch(s, s.y(kSums), children, first_c, step);
+  kernels().tree_lstm_fwd(s.k, s.h, children, s.y(kSums), ch.sums, ch.c, s.c.key[0].f, s.y(kC), s.y(kH));
+}
+
+// Gradients of the sums into the gradient memory of the hidden output; of the children's c; of the projections.
+void back_gates(const Cell& s, int children, int first_c, int step) {
+  const Children ch(s, s.y(kSums), children, first_c, step), d(s, s.dy(kSums), children, -1, 0);
+  Scratch& scratch = *s.c.scratch;
+  bool* acc = reinterpret_cast<bool*>(scratch.alloc(static_cast<std::size_t>(children) / sizeof(float) + 1));
+  for (int l = 0; l < children; ++l) {
+    const Gradient dc(s, first_c + l * step);
+    d.c[l] = dc.rows;
+    acc[l] = dc.acc;
+  }
+  kernels().tree_lstm_bwd(s.k, s.h, children, s.y(kSums), ch.sums, ch.c, s.y(kC), s.dy(kH), s.dy(kC), s.dy(kSums),
+                          d.sums, d.c, acc);
+  for (int l = 0; l < children; ++l) {
+    Gradient dc(s, first_c + l * step);
+    dc.rows = d.c[l];
+    dc.done();
+  }
+  Gradient(s, kIog).take(s.dy(kSums));
+  if (!children) return;
+  Gradient df(s, kF);
+  if (!df.wanted()) return;
+  if (!df.acc) {
+    kernels().copy_rows(s.k, s.h, d.sums[0], df.rows);
+  } else {
+    kernels().add_rows(s.k, s.h, d.sums[0], df.rows);
+  }
+  for (int l = 1; l < children; ++l) kernels().add_rows(s.k, s.h, d.sums[l], df.rows);
+  df.done();
+}
+
+// ---- a leaf ------------------------------------------------------------------------------------------------------
+
+const OpId leaf_id = register_op({
+    "_tree_lstm_leaf(iog: expr)",
+    "A leaf of a tree LSTM: iog {3h} in blocks i, o, g -> h {h}, and c {h} as second output.",
+    {{"iog"}},
+    [](const ShapeIn& in) -> ShapeOut { return outputs(in, cells::block_size(in, 3), 0); },
+    [](const Call& c) {
+      const Cell s(c);
+      start_sums(s, s.y(kSums), 0);
+      kernels().tree_lstm_fwd(s.k, s.h, 0, s.y(kSums), nullptr, nullptr, 0.f, s.y(kC), s.y(kH));
+    },
+    [](const Call& c) { back_gates(Cell(c), 0, 0, 0); },
+});
+
+// ---- n-ary: each child has matrices of its own ----------------------------------------------------------------------
+
+// Arguments from the third on: h, c, U of each child in turn.
+constexpr int kFirst = 2, kStep = 3;
+int nary_children(int nargs) { return (nargs - kFirst) / kStep; }
+
+const OpId nary_id = register_op({
+    "_nary_tree_lstm(iog: expr, f: expr, children: exprs, forget_bias: float = 0.0)",
+    "A node of an n-ary tree LSTM with n children: iog {3h} in blocks i, o, g; f {h}; per child h {h}, c {h} and "
+    "u {(3+N)h,h}, N >= n, whose blocks act on i, o, g and the forget gate of each child -> h {h}, and c {h} as second "
+    "output. Tai, Socher, Manning 2015, equations 9 to 14.",
+    {{"iog"},
+     {"f"},
+     {"h", Batch::Stack, Access::Dense, true},
+     {"c", Batch::Stack, Access::Rows, true},
+     {"u", Batch::Share, Access::Rows, true}},
+    [](const ShapeIn& in) -> ShapeOut {
+      const u32 h = check_projections(in);
+      in.need(in.nargs > kFirst && (in.nargs - kFirst) % kStep == 0, "takes h, c and u for each child");
+      const u32 n = static_cast<u32>(nary_children(in.nargs));
+      for (int j = kFirst; j < in.nargs; j += kStep) {
+        cells::need_state(in, j, h);
+        cells::need_state(in, j + 1, h);
+        in.need(in[j + 2].rows() >= (3 + n) * h, "a recurrent matrix has too few rows for so many children");
+        cells::need_matrix(in, j + 2, in[j + 2].rows(), h);
+      }
+      return outputs(in, h, n);
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const int n = nary_children(c.nargs);
+      const Rows sums = s.y(kSums);
+      const idx rows = (3 + n) * s.h;
+      start_sums(s, sums, n);
+      for (int j = kFirst; j < c.nargs; j += kStep) {
+        const Rows x = s.dense_x(j);
+        gemm(false, false, rows, s.k, s.h, 1.f, s.weight(j + 2), c.arg_dim[j + 2]->rows(), x.base, x.stride, 1.f,
+             sums.base, rows);
+      }
+      squash(s, n, kFirst + 1, kStep);
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const int n = nary_children(c.nargs);
+      const Rows da = s.dy(kSums);
+      const idx rows = (3 + n) * s.h;
+      back_gates(s, n, kFirst + 1, kStep);
+      for (int j = kFirst; j < c.nargs; j += kStep) {
+        Gradient dh(s, j);
+        if (!dh.wanted()) continue;
+        gemm(true, false, s.h, s.k, rows, 1.f, s.weight(j + 2), c.arg_dim[j + 2]->rows(), da.base, rows, dh.beta(),
+             dh.rows.base, dh.ld());
+        dh.done();
+      }
+    },
+    [](const Call& c, int wrt) {
+      const Cell s(c);
+      const Rows da = s.dy(kSums), x = s.dense_x(wrt - 2);
+      const idx rows = (3 + nary_children(c.nargs)) * s.h;
+      gemm(false, true, rows, s.h, s.k, 1.f, da.base, rows, x.base, x.stride, 1.f, s.weight_gradient(wrt),
+           c.arg_dim[wrt]->rows());
+    },
+});
+
+// ---- child-sum: any number of children, all alike ---------------------------------------------------------------------
+
+enum { kUiog = 2, kUf, kFirstChild };
+int sum_children(int nargs) { return (nargs - kFirstChild) / 2; }
+
+const OpId child_sum_id = register_op({
+    "_child_sum_tree_lstm(iog: expr, f: expr, uiog: expr, uf: expr, children: exprs, forget_bias: float = 0.0)",
+    "A node of a child-sum tree LSTM: iog {3h} in blocks i, o, g; f {h}; uiog {3h,h} acts on the sum of the children's "
+    "h, uf {h,h} on each; per child h {h} and c {h} -> h {h}, and c {h} as second output. Tai, Socher, Manning 2015, "
+    "equations 2 to 8.",
+    {{"iog"},
+     {"f"},
+     {"uiog", Batch::Share},
+     {"uf", Batch::Share},
+     {"h", Batch::Stack, Access::Dense, true},
+     {"c", Batch::Stack, Access::Rows, true}},
+    [](const ShapeIn& in) -> ShapeOut {
+      const u32 h = check_projections(in);
+      in.need(in.nargs > kFirstChild && (in.nargs - kFirstChild) % 2 == 0, "takes h and c for each child");
+      cells::need_matrix(in, kUiog, 3 * h, h);
+      cells::need_matrix(in, kUf, h, h);
+      for (int j = kFirstChild; j < in.nargs; ++j) cells::need_state(in, j, h);
+      return outputs(in, h, static_cast<u32>(sum_children(in.nargs))).hidden(cells::state_dim(in, h));
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const int n = sum_children(c.nargs);
+      const Rows sums = s.y(kSums), total = s.y(kChildH);
+      const idx rows = (3 + n) * s.h;
+      start_sums(s, sums, n);
+      for (int l = 0; l < n; ++l) {
+        const Rows x = s.dense_x(kFirstChild + 2 * l);
+        l ? kernels().add_rows(s.k, s.h, x, total) : kernels().copy_rows(s.k, s.h, x, total);
+        gemm(false, false, s.h, s.k, s.h, 1.f, s.weight(kUf), s.h, x.base, x.stride, 1.f, sums.base + (3 + l) * s.h,
+             rows);
+      }
+      gemm(false, false, 3 * s.h, s.k, s.h, 1.f, s.weight(kUiog), 3 * s.h, total.base, s.h, 1.f, sums.base, rows);
+      squash(s, n, kFirstChild + 1, 2);
+    },
+    [](const Call& c) {
+      const Cell s(c);
+      const int n = sum_children(c.nargs);
+      const Rows da = s.dy(kSums), dtotal = s.dy(kChildH);
+      const idx rows = (3 + n) * s.h;
+      back_gates(s, n, kFirstChild + 1, 2);
+      gemm(true, false, s.h, s.k, 3 * s.h, 1.f, s.weight(kUiog), 3 * s.h, da.base, rows, 0.f, dtotal.base, s.h);
+      for (int l = 0; l < n; ++l) {
+        Gradient dh(s, kFirstChild + 2 * l);
+        if (!dh.wanted()) continue;
+        gemm(true, false, s.h, s.k, s.h, 1.f, s.weight(kUf), s.h, da.base + (3 + l) * s.h, rows, dh.beta(), dh.rows.base,
+             dh.ld());
+        kernels().add_rows(s.k, s.h, dtotal, dh.rows);
+        dh.done();
+      }
+    },
+    [](const Call& c, int wrt) {
+      const Cell s(c);
+      const int n = sum_children(c.nargs);
+      const Rows da = s.dy(kSums), total = s.y(kChildH);
+      const idx rows = (3 + n) * s.h;
+      if (wrt == kUiog)
+        return gemm(false, true, 3 * s.h, s.h, s.k, 1.f, da.base, rows, total.base, s.h, 1.f, s.weight_gradient(wrt),
+                    3 * s.h);
+      for (int l = 0; l < n; ++l) {
+        const Rows x = s.dense_x(kFirstChild + 2 * l);
+        gemm(false, true, s.h, s.h, s.k, 1.f, da.base + (3 + l) * s.h, rows, x.base, x.stride, 1.f,
+             s.weight_gradient(wrt), s.h);
+      }
+    },
+});
+
+}  // namespace
+}  // namespace dnl
