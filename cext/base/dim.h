@@ -47,7 +47,7 @@ struct Dim {
   void push(u32 v) { d[nd++] = v; }
   // Remove dim i; a shape that loses its last dim becomes {1}.
   void remove(u32 i) {
-    for (u32 j = i; j + 1 < nd; ++j) d[j] = d[j + 1];
+    for (u32 j = i; j + 1 < nd && j + 1 < kMaxDims; ++j) d[j] = d[j + 1];
     if (nd > 0) d[--nd] = 0;
     if (nd == 0) push(1);
   }

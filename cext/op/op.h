@@ -73,6 +73,11 @@ struct ShapeIn {
   // Throws Error(Value): "[op] what; got {..}, {..}".
   [[noreturn]] void bad(const std::string& what) const;
   void need(bool ok, const char* what) const { if (!ok) bad(what); }
+  // The key word at `k`, a dim of argument 0; error if it has no such dim.
+  u32 dim_at(int k) const {
+    need(key[k].i >= 0 && key[k].u < arg[0]->nd, "there is no such dim");
+    return key[k].u;
+  }
   // The common batch size of all arguments; error if they differ (1 goes with anything).
   u32 common_batch() const;
 };
@@ -111,7 +116,7 @@ struct Call {
   const bool* shared;         // per argument: shared in this signature
   const Rows* y;              // outputs, always regular; packed unless `members` is a part of a batch
   const Word* key;
-  const Word* const* member;  // member attributes, one pointer per member
+  const Word* const* member;  // member attributes, one pointer per member; null when the op has none
   Scratch* scratch;
 
   // Backward only.
@@ -122,6 +127,10 @@ struct Call {
 
   std::size_t arg_size(int j) const { return arg_dim[j]->size(); }
   std::size_t out_size(int o = 0) const { return out_dim[o].size(); }
+  // Where batch element e begins in a row of argument j; an argument without a batch is repeated.
+  std::ptrdiff_t item(int j, std::ptrdiff_t e) const {
+    return arg_dim[j]->bd == 1 ? 0 : e * static_cast<std::ptrdiff_t>(arg_dim[j]->batch_size());
+  }
 };
 
 struct OpDef {
@@ -159,6 +168,7 @@ struct OpDef {
   // Filled in when the op is registered, from the signature.
   std::string name = {};
   std::vector<AttrSpec> attrs = {};
+  bool has_member_attrs = false;
 };
 
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.

@@ -1,0 +1,78 @@
+// maxpooling2d: the largest number under a window that moves over an image. Padding is no number: a window is what of it
+// lies inside.
+#include "kernels/kernels.h"
+#include "op/op.h"
+#include "ops/window.h"
+
+namespace dnl {
+namespace {
+
+// Key words: 2, window rows, window columns, 2, stride of rows, stride of columns, valid.
+ShapeOut shape(const ShapeIn& in) {
+  const Dim& x = in[0];
+  in.need(in.key[0].i == 2, "ksize must be two numbers");
+  in.need(in.key[3].i == 2, "stride must be two numbers");
+  const i32 kr = in.key[1].i, kw = in.key[2].i, sr = in.key[4].i, sw = in.key[5].i;
+  const bool valid = in.key[6].i != 0;
+  in.need(kr >= 1 && kw >= 1 && sr >= 1 && sw >= 1, "ksize and stride must be positive");
+  in.need(x.nd == 2 || x.nd == 3, "needs an image {H,W,C}");
+  in.need(!valid || (static_cast<u32>(kr) <= x.rows() && static_cast<u32>(kw) <= x.cols()), "the window is larger than the image");
+  const Window r(x.rows(), kr, sr, valid), w(x.cols(), kw, sw, valid);
+  const Dim y({static_cast<u32>(r.out), static_cast<u32>(w.out), x[2]}, x.bd);
+  return ShapeOut(y).hidden(y);  // hidden: place of the largest in its channel, an integer
+}
+
+void forward(const Call& c) {
+  const Dim& x_dim = *c.arg_dim[0];
+  const Window r(x_dim.rows(), c.key[1].i, c.key[4].i, c.key[6].i != 0);
+  const Window w(x_dim.cols(), c.key[2].i, c.key[5].i, c.key[6].i != 0);
+  const idx slices = static_cast<idx>(x_dim[2]) * x_dim.bd;
+  for (int m = 0; m < c.members; ++m) {
+    float *y = c.y[0][m], *place = c.y[1][m];
+    for (idx s = 0; s < slices; ++s) {
+      const float* x = c.x[0][m] + s * r.n * w.n;
+      for (idx ow = 0; ow < w.out; ++ow)
+        for (idx orow = 0; orow < r.out; ++orow) {
+          idx best = w.first(ow) * r.n + r.first(orow);
+          for (idx col = w.first(ow); col < w.last(ow); ++col)
+            for (idx row = r.first(orow); row < r.last(orow); ++row) {
+              const float v = x[col * r.n + row];
+              if (v > x[best] || (v != v && x[best] == x[best])) best = col * r.n + row;
+            }
+          *y++ = x[best];
+          const u32 at = static_cast<u32>(best);
+          std::memcpy(place++, &at, sizeof at);
+        }
+    }
+  }
+}
+
+void backward(const Call& c) {
+  if (!c.dx[0].wanted()) return;
+  const Dim &x_dim = *c.arg_dim[0], &y_dim = c.out_dim[0];
+  const idx slices = static_cast<idx>(x_dim[2]) * x_dim.bd, places = static_cast<idx>(y_dim.rows()) * y_dim.cols();
+  const idx slice = static_cast<idx>(x_dim.rows()) * x_dim.cols();
+  for (int m = 0; m < c.members; ++m) {
+    if (!c.acc[0]) kernels().fill(c.arg_size(0), 0.f, c.dx[0][m]);
+    for (idx s = 0; s < slices; ++s)
+      for (idx i = s * places; i < (s + 1) * places; ++i) {
+        u32 at;
+        std::memcpy(&at, c.y[1][m] + i, sizeof at);
+        c.dx[0][m][s * slice + at] += c.dy[0][m][i];
+      }
+  }
+}
+
+const OpId maxpooling2d_id = register_op({
+    "maxpooling2d(x: expr, ksize: ints, stride: ints, is_valid: bool = True)",
+    "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}.\n\n"
+    "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those that "
+    "reach over the edge, H' = ceil(H / stride).",
+    {{"x"}},
+    shape,
+    forward,
+    backward,
+});
+
+}  // namespace
+}  // namespace dnl

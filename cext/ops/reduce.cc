@@ -1,0 +1,233 @@
+// Sums, means and standard deviations: over all elements, over some dims, over the mini-batch, any number of them.
+//
+// One kernel for all: the result is walked with x, with step 0 along what is summed. Dims that are summed disappear.
+// The moments of dynet_lite/ops.py are made of these. Maxima and what else runs along one dim are in along_dim.cc.
+#include <cmath>
+
+#include "base/walk.h"
+#include "kernels/kernels.h"
+#include "op/op.h"
+
+namespace dnl {
+namespace {
+
+// What is summed: a bit per dim, bit kMaxDims is the mini-batch.
+constexpr u32 kAllDims = (1u << kMaxDims) - 1, kBatch = 1u << kMaxDims;
+
+Dim reduced_dim(const Dim& x, u32 over) {
+  Dim y;
+  for (u32 i = 0; i < x.nd; ++i)
+    if (!(over >> i & 1u)) y.push(x.d[i]);
+  if (y.nd == 0) y.push(1);
+  y.bd = over & kBatch ? 1 : x.bd;
+  return y;
+}
+
+// x in its own order; y stands still along what is summed.
+Walk walk_of(const Dim& x, u32 over) {
+  Walk w;
+  idx sx = 1, sy = 1;
+  for (u32 i = 0; i <= x.nd; ++i) {
+    const idx k = i < x.nd ? x.d[i] : x.bd;
+    const bool sum = (over >> (i < x.nd ? i : kMaxDims) & 1u) != 0;
+    w.push(k, sx, sum ? 0 : sy);
+    sx *= k;
+    if (!sum) sy *= k;
+  }
+  return w;
+}
+
+void sum_forward(const Call& c, u32 over, float scale) {
+  const Walk w = walk_of(*c.arg_dim[0], over);
+  const idx out = c.out_size(), n = w.n();
+  for (int m = 0; m < c.members; ++m) {
+    const float* x = c.x[0][m];
+    float* y = c.y[0][m];
+    if (w.one_run() && out == 1) {
+      *y = scale * kernels().sum(n, x);
+      continue;
+    }
+    kernels().fill(out, 0.f, y);
+    if (w.sy() == 0)
+      w.each([&](idx at_x, idx at_y) { y[at_y] += kernels().sum(n, x + at_x); });
+    else
+      w.each([&](idx at_x, idx at_y) { kernels().add(n, x + at_x, y + at_y); });
+    if (scale != 1.f) kernels().scale(out, scale, y);
+  }
+}
+
+void add_constant(idx n, float v, float* y, bool acc) {
+  if (!acc) return kernels().fill(n, v, y);
+  for (idx i = 0; i < n; ++i) y[i] += v;
+}
+
+void sum_backward(const Call& c, u32 over, float scale) {
+  if (!c.dx[0].wanted()) return;
+  const Walk w = walk_of(*c.arg_dim[0], over);
+  const idx n = w.n();
+  const bool acc = c.acc[0];
+  for (int m = 0; m < c.members; ++m) {
+    const float* dy = c.dy[0][m];
+    float* dx = c.dx[0][m];
+    if (w.sy() == 0)
+      w.each([&](idx at_x, idx at_y) { add_constant(n, scale * dy[at_y], dx + at_x, acc); });
+    else
+      w.each([&](idx at_x, idx at_y) { kernels().scale_to(n, scale, dy + at_y, dx + at_x, acc); });
+  }
+}
+
+// How many numbers of x go into one of y.
+float per_output(const Call& c) { return static_cast<float>(c.arg_size(0) / c.out_size()); }
+
+template <u32 kOver>
+ShapeOut fixed_shape(const ShapeIn& in) {
+  return reduced_dim(in[0], kOver);
+}
+
+// ---- everything, or the mini-batch -----------------------------------------------------------------------------------
+
+const OpId sum_elems_id = register_op({
+    "sum_elems(x: expr)",
+    "Sum of all elements, per batch element: {..} X b -> {1} X b.",
+    {{"x"}},
+    fixed_shape<kAllDims>,
+    [](const Call& c) { sum_forward(c, kAllDims, 1.f); },
+    [](const Call& c) { sum_backward(c, kAllDims, 1.f); },
+});
+
+const OpId mean_elems_id = register_op({
+    "mean_elems(x: expr)",
+    "Mean of all elements, per batch element: {..} X b -> {1} X b.",
+    {{"x"}},
+    fixed_shape<kAllDims>,
+    [](const Call& c) { sum_forward(c, kAllDims, 1.f / per_output(c)); },
+    [](const Call& c) { sum_backward(c, kAllDims, 1.f / per_output(c)); },
+});
+
+const OpId sum_batches_id = register_op({
+    "sum_batches(x: expr)",
+    "Sum over the mini-batch: {..} X b -> {..}.",
+    {{"x"}},
+    fixed_shape<kBatch>,
+    [](const Call& c) { sum_forward(c, kBatch, 1.f); },
+    [](const Call& c) { sum_backward(c, kBatch, 1.f); },
+});
+
+const OpId mean_batches_id = register_op({
+    "mean_batches(x: expr)",
+    "Mean over the mini-batch: {..} X b -> {..}.",
+    {{"x"}},
+    fixed_shape<kBatch>,
+    [](const Call& c) { sum_forward(c, kBatch, 1.f / per_output(c)); },
+    [](const Call& c) { sum_backward(c, kBatch, 1.f / per_output(c)); },
+});
+
+// ---- some dims -------------------------------------------------------------------------------------------------------
+
+// Key words: number of dims, the dims, with the batch or not.
+u32 over_key(const Word* key) {
+  u32 over = key[1 + key[0].i].i ? kBatch : 0;
+  for (i32 i = 0; i < key[0].i; ++i) over |= 1u << key[1 + i].i;
+  return over;
+}
+
+ShapeOut dims_shape(const ShapeIn& in) {
+  u32 seen = 0;
+  for (i32 i = 0; i < in.key[0].i; ++i) {
+    const i32 d = in.key[1 + i].i;
+    in.need(d >= 0 && d < static_cast<i32>(in[0].nd), "there is no such dim");
+    in.need(!(seen >> d & 1u), "a dim stands twice in the list");
+    seen |= 1u << d;
+  }
+  return reduced_dim(in[0], over_key(in.key));
+}
+
+float divisor(const Call& c) {
+  const float n = c.key[2 + c.key[0].i].f;
+  return n > 0.f ? n : per_output(c);
+}
+
+const OpId sum_dims_id = register_op({
+    "_sum_dims(x: expr, dims: ints, batch: bool)",
+    "Sum over dims (and the mini-batch); they disappear, none left gives {1}.",
+    {{"x"}},
+    dims_shape,
+    [](const Call& c) { sum_forward(c, over_key(c.key), 1.f); },
+    [](const Call& c) { sum_backward(c, over_key(c.key), 1.f); },
+});
+
+const OpId mean_dims_id = register_op({
+    "_mean_dims(x: expr, dims: ints, batch: bool, divisor: float)",
+    "Mean over dims (and the mini-batch); they disappear, none left gives {1}. A divisor above 0 replaces the count.",
+    {{"x"}},
+    dims_shape,
+    [](const Call& c) { sum_forward(c, over_key(c.key), 1.f / divisor(c)); },
+    [](const Call& c) { sum_backward(c, over_key(c.key), 1.f / divisor(c)); },
+});
+
+// ---- standard deviation ------------------------------------------------------------------------------------------------
+
+// The mean is kept from forward for backward.
+void std_forward(const Call& c) {
+  const u32 over = over_key(c.key);
+  const Walk w = walk_of(*c.arg_dim[0], over);
+  const idx out = c.out_size(), n = w.n(), step = w.sy();
+  const float scale = 1.f / per_output(c);
+  for (int m = 0; m < c.members; ++m) {
+    const float* x = c.x[0][m];
+    float *y = c.y[0][m], *mean = c.y[1][m];
+    kernels().fill(out, 0.f, mean);
+    w.each([&](idx at_x, idx at_y) {
+      if (step == 0) mean[at_y] += kernels().sum(n, x + at_x);
+      else kernels().add(n, x + at_x, mean + at_y);
+    });
+    kernels().scale(out, scale, mean);
+    kernels().fill(out, 0.f, y);
+    w.each([&](idx at_x, idx at_y) {
+      if (step == 0) {
+        double sum = 0;
+        for (idx i = 0; i < n; ++i) sum += static_cast<double>(x[at_x + i] - mean[at_y]) * (x[at_x + i] - mean[at_y]);
+        y[at_y] += static_cast<float>(sum);
+      } else {
+        for (idx i = 0; i < n; ++i) y[at_y + i] += (x[at_x + i] - mean[at_y + i]) * (x[at_x + i] - mean[at_y + i]);
+      }
+    });
+    for (idx i = 0; i < out; ++i) y[i] = std::sqrt(scale * y[i]);
+  }
+}
+
+void std_backward(const Call& c) {
+  if (!c.dx[0].wanted()) return;
+  const Walk w = walk_of(*c.arg_dim[0], over_key(c.key));
+  const idx out = c.out_size(), n = w.n(), step = w.sy();
+  const float scale = 1.f / per_output(c);
+  float* slope = c.scratch->alloc(out);
+  for (int m = 0; m < c.members; ++m) {
+    const float *x = c.x[0][m], *y = c.y[0][m], *mean = c.y[1][m], *dy = c.dy[0][m];
+    float* dx = c.dx[0][m];
+    for (idx i = 0; i < out; ++i) slope[i] = y[i] == 0.f ? 0.f : scale * dy[i] / y[i];
+    w.each([&](idx at_x, idx at_y) {
+      for (idx i = 0; i < n; ++i) {
+        const idx k = at_y + i * step;
+        const float d = slope[k] * (x[at_x + i] - mean[k]);
+        dx[at_x + i] = c.acc[0] ? dx[at_x + i] + d : d;
+      }
+    });
+  }
+}
+
+const OpId std_dims_id = register_op({
+    "_std_dims(x: expr, dims: ints, batch: bool)",
+    "Population standard deviation over dims (and the mini-batch); the gradient is 0 where it is 0.",
+    {{"x"}},
+    [](const ShapeIn& in) -> ShapeOut {
+      ShapeOut out = dims_shape(in);
+      const Dim mean = out.dim[0];
+      return out.hidden(mean);
+    },
+    std_forward,
+    std_backward,
+});
+
+}  // namespace
+}  // namespace dnl
