@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""A part-of-speech tagger: a BiLSTM over the words of a sentence, each word seen as a whole and letter by letter.
+"""A part-of-speech tagger: a BiLSTM over the words of a sentence, each seen as a whole and letter by letter.
 
     python recipes/bilstm_tagger.py                               # the treebank that comes with the project
     python recipes/bilstm_tagger.py --train a.conllu --dev b.conllu --save tagger.model
@@ -7,8 +7,8 @@
     python recipes/bilstm_tagger.py --load tagger.model --tag -   # tags the sentences you type
     python recipes/bilstm_tagger.py --compare                     # automatic batching on and off
 
-The network is written for one sentence, with plain loops. Nothing runs until the loss of the whole minibatch is
-asked for; then dynet_lite finds the steps that are alike, in all sentences, and runs them together.
+The network is written for one sentence, with plain loops. Nothing runs until the loss of the whole minibatch
+is asked for; then dynet_lite finds the steps that are alike, in all sentences, and runs them together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -32,7 +32,7 @@ from dynet_lite.text import DataError, Sentence, Vocab, load_nltk_tagged, miniba
 
 TREEBANK = Path(__file__).resolve().parent.parent / "data" / "treebank"
 
-# --- 1. Settings: each field is an option of the command line ---------------------------------------------------
+# --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
 
 def option(default: Any, help: str) -> Any:
@@ -42,7 +42,7 @@ def option(default: Any, help: str) -> Any:
 @dataclass
 class Settings:
     train: str = option("", "training sentences, a CoNLL-U file (default: data/treebank of the project)")
-    dev: str = option("", "sentences to measure accuracy on, CoNLL-U (default: the last tenth of the training file)")
+    dev: str = option("", "sentences to measure accuracy on, CoNLL-U (default: the last tenth of --train)")
     nltk: str = option("", "train on this tagged NLTK corpus; its last tenth is dev")
 
     word_dim: int = option(100, "size of a word vector")
@@ -54,8 +54,8 @@ class Settings:
     mlp: int = option(32, "size of the hidden layer before the tags")
 
     epochs: int = option(30, "stop after so many passes over the training sentences")
-    patience: int = option(3, "stop when dev accuracy has not risen for so many epochs")
-    batch: int = option(32, "sentences per update")
+    patience: int = option(4, "stop when dev accuracy has not risen for so many epochs")
+    batch: int = option(16, "sentences per update")
     learning_rate: float = option(2e-3, "step size of Adam")
     dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
     word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
@@ -64,7 +64,7 @@ class Settings:
 
     compare: bool = option(False, "train with automatic batching on and off, print the ratio of the speeds")
     smoke: bool = option(False, "a tiny run that only shows that everything works")
-    save: str = option("", "write the best model to this file, settings and vocabularies to FILE.json beside it")
+    save: str = option("", "write the best model to this file, its vocabularies to FILE.json")
     load: str = option("", "read a saved model instead of training; needs --tag")
     tag: str = option("", "tag this file, one sentence of words and blanks per line; - is standard input")
     columns: bool = option(False, "write word<tab>tag lines instead of word_tag sentences")
@@ -72,12 +72,15 @@ class Settings:
 
 def parse_settings(argv: list[str] | None = None) -> Settings:
     summary = (__doc__ or "").split("\n", 1)[0]
-    parser = argparse.ArgumentParser(description=summary, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(description=summary)
     for f in fields(Settings):
-        kind: dict[str, Any] = {"type": type(f.default)}
+        name, about = "--" + f.name.replace("_", "-"), f.metadata["help"]
         if isinstance(f.default, bool):
-            kind = {"action": argparse.BooleanOptionalAction}
-        parser.add_argument("--" + f.name.replace("_", "-"), default=f.default, help=f.metadata["help"], **kind)
+            kind: dict[str, Any] = {"action": argparse.BooleanOptionalAction if f.default else "store_true"}
+        else:
+            kind = {"type": type(f.default), "metavar": "NAME" if f.default == "" else "N"}
+        about += "" if f.default in ("", False) else f" (default: {'on' if f.default is True else f.default})"
+        parser.add_argument(name, default=f.default, help=about, **kind)
     s = Settings(**vars(parser.parse_args(argv)))
     if s.nltk and (s.train or s.dev):
         parser.error("--nltk and --train/--dev exclude each other")
@@ -88,7 +91,7 @@ def parse_settings(argv: list[str] | None = None) -> Settings:
     return s
 
 
-# --- 2. Data ----------------------------------------------------------------------------------------------------
+# --- 2. Data ------------------------------------------------------------------------------------------------
 
 
 def load_data(s: Settings) -> tuple[list[Sentence], list[Sentence]]:
@@ -117,11 +120,11 @@ def load_data(s: Settings) -> tuple[list[Sentence], list[Sentence]]:
     return train, dev
 
 
-# --- 3. Model ---------------------------------------------------------------------------------------------------
+# --- 3. Model -----------------------------------------------------------------------------------------------
 
 
 class Tagger:
-    """Word vector and character BiLSTM -> BiLSTM over the sentence -> hidden layer -> a score for each tag."""
+    """Word vector and character BiLSTM -> BiLSTM over the sentence -> hidden layer -> a score per tag."""
 
     def __init__(self, s: Settings, words: Vocab, letters: Vocab, tags: Vocab) -> None:
         dy.reset_random_seed(s.seed)
@@ -131,7 +134,8 @@ class Tagger:
         self.word_vectors = model.add_lookup_parameters((len(words), s.word_dim), init="uniform", scale=0.1)
         width = s.word_dim
         if s.chars:
-            self.char_vectors = model.add_lookup_parameters((len(letters), s.char_dim), init="uniform", scale=0.1)
+            shape = len(letters), s.char_dim
+            self.char_vectors = model.add_lookup_parameters(shape, init="uniform", scale=0.1)
             self.char_forward = dy.LSTMBuilder(1, s.char_dim, s.char_hidden, model)
             self.char_backward = dy.LSTMBuilder(1, s.char_dim, s.char_hidden, model)
             width += 2 * s.char_hidden
@@ -180,15 +184,15 @@ class Tagger:
     def loss(self, batch: list[Sentence]) -> Any:
         """Mean over the words of the minibatch of -log p(tag)."""
         seen: dict[str, Any] = {}
-        losses = [
-            dy.pickneglogsoftmax(scores, self.tags[tag])
-            for sentence in batch
-            for scores, tag in zip(self.scores(sentence.forms, seen, training=True), sentence.upos, strict=True)
-        ]
+        losses = []
+        for sentence in batch:
+            scores = self.scores(sentence.forms, seen, training=True)
+            tags = self.tags.ids(sentence.upos)
+            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(scores, tags, strict=True)]
         return dy.esum(losses) * (1 / len(losses))
 
     def predict(self, batch: list[list[str]]) -> list[list[str]]:
-        """The best tag of each word of each sentence."""
+        """The best tag of each word of each sentence; no sentence may be empty."""
         dy.renew_cg(autobatching=self.settings.autobatch)
         seen: dict[str, Any] = {}
         scores = [dy.concatenate_cols(self.scores(forms, seen)) for forms in batch]
@@ -198,8 +202,9 @@ class Tagger:
 
     def save(self, path: str) -> None:
         """Writes the weights in DyNet's text format and the rest beside them; each file is replaced whole."""
-        parts = {"words": self.words, "letters": self.letters, "tags": self.tags}
-        about = {"settings": asdict(self.settings), **{name: vocab.to_json() for name, vocab in parts.items()}}
+        about = {"settings": asdict(self.settings)}
+        for name in ("words", "letters", "tags"):
+            about[name] = getattr(self, name).to_json()
         self.model.save(path + ".tmp")
         Path(path + ".json.tmp").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
         os.replace(path + ".tmp", path)
@@ -214,15 +219,18 @@ class Tagger:
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path}.json: expected what --save wrote: {error}") from None
         tagger = cls(settings, *parts)
-        tagger.model.populate(path)
+        try:
+            tagger.model.populate(path)
+        except (ValueError, RuntimeError) as error:
+            raise DataError(f"{path}: expected the weights that --save wrote: {error}") from None
         return tagger
 
 
-# --- 4. Training ------------------------------------------------------------------------------------------------
+# --- 4. Training --------------------------------------------------------------------------------------------
 
 
 def engine_counts() -> tuple[int, int]:
-    """Nodes run and batches they were run in, since the engine started."""
+    """Nodes of the current graph that have run, and the batches they were run in."""
     counts = dy.stats()
     return counts["nodes"], counts["batches"]
 
@@ -242,8 +250,7 @@ class Epoch:
 
 def run_epoch(tagger: Tagger, trainer: Any, train: list[Sentence], title: str) -> Epoch:
     s = tagger.settings
-    nodes, batches = engine_counts()
-    start, losses = time.perf_counter(), []
+    start, losses, nodes, batches = time.perf_counter(), [], 0, 0
     todo = list(minibatches(train, s.batch, seed=tagger.random))
     for batch in tqdm(todo, desc=title, leave=False, disable=None):  # None: a bar on a terminal only
         dy.renew_cg(autobatching=s.autobatch)
@@ -251,8 +258,9 @@ def run_epoch(tagger: Tagger, trainer: Any, train: list[Sentence], title: str) -
         losses.append(loss.value())
         loss.backward()
         trainer.update()
+        counts = engine_counts()
+        nodes, batches = nodes + counts[0], batches + counts[1]
     seconds = time.perf_counter() - start
-    nodes, batches = (now - before for now, before in zip(engine_counts(), (nodes, batches), strict=True))
     return Epoch(losses, seconds, nodes / max(1, batches))
 
 
@@ -293,7 +301,8 @@ def train_tagger(s: Settings, train: list[Sentence], dev: list[Sentence]) -> int
     else:
         status = 0
     if best_epoch:
-        print(f"best dev accuracy {best:.2%} after epoch {best_epoch}" + (f", saved to {s.save}" if s.save else ""))
+        where = f", saved to {s.save}" if s.save else ""
+        print(f"best dev accuracy {best:.2%} after epoch {best_epoch}{where}")
     return status
 
 
@@ -319,13 +328,13 @@ def compare(s: Settings, train: list[Sentence]) -> int:
     on, off = losses.values()
     differences = [abs(a - b) / abs(b) for a, b in zip(on, off, strict=True)]
     print(
-        f"automatic batching is {seconds['off'] / seconds['on ']:.2f} times as fast; relative difference of the "
-        f"losses: first minibatch {differences[0]:.1e}, largest of {len(on)} {max(differences):.1e}"
+        f"automatic batching is {seconds['off'] / seconds['on ']:.2f} times as fast; losses differ by "
+        f"{differences[0]:.1e} in the first minibatch, by {max(differences):.1e} at most (relative)"
     )
     return 0
 
 
-# --- 5. Tagging -------------------------------------------------------------------------------------------------
+# --- 5. Tagging ---------------------------------------------------------------------------------------------
 
 
 def read_lines(path: str) -> Iterator[list[list[str]]]:
@@ -339,10 +348,14 @@ def read_lines(path: str) -> Iterator[list[list[str]]]:
 def tag_text(s: Settings) -> int:
     tagger = Tagger.load(s.load)
     for group in read_lines(s.tag):
-        tags: Iterable[list[str]] = iter(tagger.predict([forms for forms in group if forms]))
+        sentences = [forms for forms in group if forms]
+        tags = iter(tagger.predict(sentences) if sentences else [])
         for forms in group:
             pairs = list(zip(forms, next(tags), strict=True)) if forms else []
-            print("".join(f"{w}\t{t}\n" for w, t in pairs) if s.columns else " ".join(f"{w}_{t}" for w, t in pairs))
+            if s.columns:
+                print("".join(f"{word}\t{tag}\n" for word, tag in pairs))
+            else:
+                print(" ".join(f"{word}_{tag}" for word, tag in pairs))
         sys.stdout.flush()
     return 0
 
@@ -354,7 +367,7 @@ def main(argv: list[str] | None = None) -> int:
             return tag_text(s)
         train, dev = load_data(s)
         return compare(s, train) if s.compare else train_tagger(s, train, dev)
-    except (DataError, OSError) as error:
+    except (DataError, OSError, UnicodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
