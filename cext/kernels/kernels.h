@@ -133,6 +133,14 @@ struct Kernels {
   void (*adam)(const UpdateArgs&);
   void (*amsgrad)(const UpdateArgs&);
   void (*eg)(const UpdateArgs&);
+
+  // ---- small matrix products, column-major; for gemm.cc, which everybody else calls ------------------------------
+  // C = alpha A B + beta C. A is m x k by columns (lda apart); B[p, j] = b[p * b_k + j * b_j].
+  void (*gemm_cols)(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx b_k, idx b_j,
+                    float beta, float* c, idx ldc);
+  // C = alpha A^T B + beta C. A is k x m, B is k x n, both by columns.
+  void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb, float beta,
+                    float* c, idx ldc);
 };
 
 const Kernels& kernels();

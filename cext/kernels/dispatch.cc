@@ -1,0 +1,55 @@
+// Which kernel table runs here: the best that both the build and the processor have.
+//
+// DYNET_LITE_ISA=baseline|avx2|avx512 asks for a lesser one (for tests and comparisons; an unknown or impossible name is
+// ignored). Who may include: nobody.
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include "kernels/isa_tables.h"
+#include "kernels/kernels.h"
+
+namespace dnl {
+namespace {
+
+bool processor_has_avx2() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
+#else
+  return false;
+#endif
+}
+bool processor_has_avx512() {
+#if defined(__x86_64__) || defined(__i386__)
+  return processor_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+#else
+  return false;
+#endif
+}
+
+const Kernels* choose() {
+  const char* wish = std::getenv("DYNET_LITE_ISA");
+  if (const Kernels* k = wish ? kernels_for(wish) : nullptr) return k;
+  for (const char* isa : {"avx512", "avx2"})
+    if (const Kernels* k = kernels_for(isa)) return k;
+  return kBaselineKernels;
+}
+
+}  // namespace
+
+const Kernels* kernels_for(const char* isa) {
+  if (!std::strcmp(isa, "baseline")) return kBaselineKernels;
+  if (!std::strcmp(isa, "avx2")) return processor_has_avx2() ? kAvx2Kernels : nullptr;
+  if (!std::strcmp(isa, "avx512")) return processor_has_avx512() ? kAvx512Kernels : nullptr;
+  return nullptr;
+}
+
+const Kernels& kernels() {
+  static const Kernels* const chosen = choose();
+  return *chosen;
+}
+
+}  // namespace dnl

@@ -1,0 +1,25 @@
+// What a formula of formulas.h says about itself: name, one line of documentation, attributes with defaults.
+//
+// Who may include: kernels/ and the .cc of ops/ that turns formulas into op entries. Includes: nothing.
+#pragma once
+
+namespace dnl {
+
+struct FormulaAttr {
+  const char* name = nullptr;
+  float value = 0;    // the default
+  bool flag = false;  // 0 or 1, not a measure
+};
+
+struct FormulaInfo {
+  const char* name;
+  const char* doc;
+  FormulaAttr attr[2] = {};
+  bool internal = false;  // reached through operators and other ops, no function of this name for the user
+
+  constexpr int n_attr() const { return attr[1].name ? 2 : attr[0].name ? 1 : 0; }
+};
+
+constexpr bool kInternal = true;
+
+}  // namespace dnl

@@ -1,0 +1,26 @@
+// The kernels compiled for AVX-512 (F, VL, DQ, BW). setup.py gives this file its own compiler flags.
+//
+// Everything but the table has internal linkage (isa_body.h tells why). The table is constant data: nothing of this
+// file runs before dispatch.cc has looked at the processor. Who may include: nobody.
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/formula_info.h"
+#include "kernels/isa_tables.h"
+
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
+#include <immintrin.h>
+#define DNL_ISA_NAME "avx512"
+namespace dnl {
+namespace {
+#include "kernels/simd_avx512.h"
+#include "kernels/isa_body.h"
+}  // namespace
+extern const Kernels* const kAvx512Kernels = &kTable;
+}  // namespace dnl
+#else
+namespace dnl {
+extern const Kernels* const kAvx512Kernels = nullptr;
+}  // namespace dnl
+#endif

@@ -1,0 +1,202 @@
+// Mathematical functions on vectors (F of a simd_*.h). Polynomials and reductions of our own where speed matters,
+// the C library lane by lane for the rest.
+//
+// Largest errors found over the whole range by tests/kernels/kernel_check.cc (units in the last place, all instruction
+// sets): vexp 1.2, vexpm1 1.4, vlog 1.2, vlog1p 2.2, vtanh 2.5, vsigmoid 2, vsoftplus 2.4, verf 1.2, vsin and vcos 1.2
+// (near a zero of the function: 1.2e-7 absolute). Special values as in C: exp overflows to inf and underflows through the denormals to 0,
+// log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere.
+// Included after a simd_*.h inside the unnamed namespace of one isa_*.cc, never elsewhere. Includes: nothing.
+
+static constexpr float kInf = __builtin_inff();
+static constexpr float kNan = __builtin_nanf("");
+static constexpr float kLog2e = 1.44269504088896341f;
+static constexpr float kLn2Hi = 0.693359375f;  // exact in 10 bits: n * kLn2Hi has no rounding
+static constexpr float kLn2Lo = -2.12194440e-4f;
+
+// Lane by lane through a C function.
+template <class Fn> DNL_INL F by_lane(F x, Fn fn) {
+  float t[F::W];
+  store(t, x);
+  for (int l = 0; l < F::W; ++l) t[l] = fn(t[l]);
+  return load(t);
+}
+template <class Fn> DNL_INL F by_lane(F x, F y, Fn fn) {
+  float t[F::W], s[F::W];
+  store(t, x);
+  store(s, y);
+  for (int l = 0; l < F::W; ++l) t[l] = fn(t[l], s[l]);
+  return load(t);
+}
+DNL_INL F clamp(F x, float lo, float hi) { return vmin(F(hi), vmax(F(lo), x)); }  // NaN stays NaN
+
+// exp(r) - 1 - r for |r| <= ln(2)/2.
+DNL_INL F exp_tail(F r) {
+  F p = madd(r, F(0.0013814465f), F(0.008368781f));
+  p = madd(p, r, F(0.041668393f));
+  p = madd(p, r, F(0.1666652f));
+  p = madd(p, r, F(0.49999994f));
+  return p * r * r;
+}
+// x = n ln 2 + r
+DNL_INL F exp_reduce(F x, F& n) {
+  n = vrint(x * F(kLog2e));
+  return nmadd(n, F(kLn2Lo), nmadd(n, F(kLn2Hi), x));
+}
+DNL_INL F vexp(F x) {
+  F n;
+  const F r = exp_reduce(clamp(x, -105.0f, 90.0f), n);
+  return scale_pow2(exp_tail(r) + r + F(1.0f), n);
+}
+// 2^n for a whole n between -126 and 127.
+DNL_INL F pow2(F n) { return from_bits(shl<23>(to_int(n) + I(127))); }
+DNL_INL F vexpm1(F x) {
+  F n;
+  const F r = exp_reduce(clamp(x, -30.0f, 80.0f), n);
+  const F s = pow2(n);
+  const F y = madd(s, exp_tail(r) + r, s - F(1.0f));
+  return select(x > F(80.0f), vexp(x), select(x == F(0.0f), x, y));
+}
+
+DNL_INL F vlog(F x) {
+  const M tiny = x < F(1.17549435e-38f);
+  const F scaled = select(tiny, x * F(8388608.0f), x);
+  // The mantissa is taken from [sqrt(1/2), sqrt(2)), so that numbers about 1 keep their digits.
+  const I shifted = bits(scaled) - I(0x3f3504f3);
+  const F e = to_float(sar<23>(shifted)) - select(tiny, F(23.0f), F(0.0f));
+  const F t = from_bits((shifted & I(0x007fffff)) + I(0x3f3504f3)) - F(1.0f);
+  F p = madd(t, F(-0.07859546f), F(0.12881622f));
+  p = madd(p, t, F(-0.13128768f));
+  p = madd(p, t, F(0.14181197f));
+  p = madd(p, t, F(-0.16624554f));
+  p = madd(p, t, F(0.20002286f));
+  p = madd(p, t, F(-0.2500081f));
+  p = madd(p, t, F(0.33333316f));
+  const F t2 = t * t;
+  F y = madd(p, t * t2, e * F(kLn2Lo));
+  y = nmadd(F(0.5f), t2, y);
+  y = madd(e, F(kLn2Hi), t + y);
+  y = select(x == F(0.0f), F(-kInf), y);
+  y = select(x == F(kInf), x, y);
+  return select(x >= F(0.0f), y, F(kNan));
+}
+// log(u) is that of 1 + x rounded; x / (u - 1) makes good what rounding lost (Kahan).
+DNL_INL F vlog1p(F x) {
+  const F u = F(1.0f) + x;
+  const F d = u - F(1.0f);
+  const F y = vlog(u) * (x / d);
+  return select(d == F(0.0f), x, select(x == F(kInf), x, y));
+}
+
+// -expm1(-2|x|) / (expm1(-2|x|) + 2): small x keep their digits, large ones saturate.
+DNL_INL F vtanh(F x) {
+  F n;
+  const F r = exp_reduce(vmax(F(-20.0f), F(-2.0f) * vabs(x)), n);
+  const F s = pow2(n);
+  const F t = madd(s, exp_tail(r) + r, s - F(1.0f));
+  return vcopysign(t / (t + F(2.0f)), x);
+}
+// 1 / (1 + e^-x), as e^x / (1 + e^x) on the left, so that the tail runs down to the denormals.
+DNL_INL F vsigmoid(F x) {
+  const F e = vexp(-vabs(x));
+  return select(x < F(0.0f), e, F(1.0f)) / (F(1.0f) + e);
+}
+// log(1 + e^x)
+DNL_INL F vsoftplus(F x) { return vmax(F(0.0f), x) + vlog1p(vexp(-vabs(x))); }
+
+DNL_INL F verf(F x) {
+  const F t = vmin(F(4.0f), vabs(x)), s = t * t;
+  F p = madd(s, F(-0.0005953739f), F(0.00498594f));
+  p = madd(p, s, F(-0.02676172f));
+  p = madd(p, s, F(0.112816826f));
+  p = madd(p, s, F(-0.3761248f));
+  p = madd(p, s, F(0.12837915f));
+  const F small = madd(p, t, t);
+  F q = madd(t, F(2.1217938e-05f), F(-0.0004358849f));
+  q = madd(q, t, F(0.004177963f));
+  q = madd(q, t, F(-0.025137624f));
+  q = madd(q, t, F(0.10830827f));
+  q = madd(q, t, F(0.6333212f));
+  q = madd(q, t, F(1.1295277f));
+  q = madd(q, t, F(-0.00017733496f));
+  const F y = vcopysign(select(t < F(0.93f), small, F(1.0f) - vexp(-q)), x);
+  return select(x == x, y, x);
+}
+
+// Sine and cosine by reduction to [-pi/4, pi/4]; beyond 8192 the reduction would lose digits: the C library.
+DNL_INL F sin_cos(F x, bool want_cos) {
+  const F n = vrint(x * F(0.636619772367581343f));
+  const F r = nmadd(n, F(7.54978995489188216e-8f), nmadd(n, F(4.8375129699707031e-4f), nmadd(n, F(1.5703125f), x)));
+  const F s = r * r;
+  const F sn = madd(r * s, madd(s, madd(s, F(-0.00019516655f), F(0.008332173f)), F(-0.16666655f)), r);
+  F cs = madd(s, madd(s, F(2.4437728e-05f), F(-0.0013887362f)), F(0.041666646f));
+  cs = madd(s * s, cs, nmadd(F(0.5f), s, F(1.0f)));
+  const I k = to_int(n) + I(want_cos ? 1 : 0);
+  const F odd = to_float(k & I(1)), minus = to_float(shr<1>(k) & I(1));
+  const F y = select(odd == F(1.0f), cs, sn);
+  return select(minus == F(1.0f), -y, y);
+}
+DNL_INL F vsin(F x) {
+  const F y = sin_cos(clamp(x, -8192.0f, 8192.0f), false);
+  return mask_bits(vabs(x) > F(8192.0f)) ? by_lane(x, sinf) : select(vabs(x) < F(1e-4f), x, y);
+}
+DNL_INL F vcos(F x) {
+  const F y = sin_cos(clamp(x, -8192.0f, 8192.0f), true);
+  return mask_bits(vabs(x) > F(8192.0f)) ? by_lane(x, cosf) : y;
+}
+
+DNL_INL F vtan(F x) { return by_lane(x, tanf); }
+DNL_INL F vasin(F x) { return by_lane(x, asinf); }
+DNL_INL F vacos(F x) { return by_lane(x, acosf); }
+DNL_INL F vatan(F x) { return by_lane(x, atanf); }
+DNL_INL F vsinh(F x) { return by_lane(x, sinhf); }
+DNL_INL F vcosh(F x) { return by_lane(x, coshf); }
+DNL_INL F vasinh(F x) { return by_lane(x, asinhf); }
+DNL_INL F vacosh(F x) { return by_lane(x, acoshf); }
+DNL_INL F vatanh(F x) { return by_lane(x, atanhf); }
+DNL_INL F vpow(F x, F y) { return by_lane(x, y, powf); }
+
+// log |Gamma(x)| for one number: the C library's lgammaf writes a global, so threads could disturb each other.
+// Reflection for x < 1/2, recurrence up to 8, then Stirling's series; in double, rounded once.
+static inline float lgamma1(float x) {
+  const double pi = 3.14159265358979323846;
+  if (!(x == x)) return x;
+  if (x == kInf || x == -kInf) return kInf;
+  if (x <= 0 && floorf(x) == x) return kInf;
+  double z = x, add = 0;
+  if (z < 0.5) {
+    const double s = sin(pi * (z - floor(z + 0.5)));
+    add = log(pi / (s < 0 ? -s : s));
+    z = 1 - z;
+  }
+  double shift = 0, prod = 1;
+  while (z < 8) {
+    prod *= z;
+    z += 1;
+  }
+  shift = log(prod);
+  const double w = 1 / z, w2 = w * w;
+  const double series = w * (1.0 / 12 - w2 * (1.0 / 360 - w2 * (1.0 / 1260 - w2 * (1.0 / 1680 - w2 / 1188))));
+  const double lg = (z - 0.5) * log(z) - z + 0.91893853320467274178 + series - shift;
+  return static_cast<float>(add != 0 ? add - lg : lg);
+}
+// The derivative of lgamma; NaN at the poles.
+static inline float digamma1(float x) {
+  const double pi = 3.14159265358979323846;
+  if (!(x == x) || x == -kInf || (x <= 0 && floorf(x) == x)) return kNan;
+  if (x == kInf) return x;
+  double z = x, add = 0;
+  if (z < 0.5) {
+    const double a = pi * (z - floor(z + 0.5));
+    add = -pi * cos(a) / sin(a);
+    z = 1 - z;
+  }
+  while (z < 8) {
+    add -= 1 / z;
+    z += 1;
+  }
+  const double w2 = 1 / (z * z);
+  const double series = w2 * (1.0 / 12 - w2 * (1.0 / 120 - w2 * (1.0 / 252 - w2 * (1.0 / 240 - w2 / 132))));
+  return static_cast<float>(add + log(z) - 0.5 / z - series);
+}
+DNL_INL F vlgamma(F x) { return by_lane(x, lgamma1); }
+DNL_INL F vdigamma(F x) { return by_lane(x, digamma1); }

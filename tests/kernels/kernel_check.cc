@@ -1,0 +1,33 @@
+// Runs every check on the kernels of every instruction set this machine has. `--accuracy` prints the largest errors.
+#include "check.h"
+
+namespace check {
+int failures = 0;
+long checks = 0;
+bool print_accuracy = false;
+}  // namespace check
+
+int main(int argc, char** argv) {
+  using namespace check;
+  print_accuracy = argc > 1 && !std::strcmp(argv[1], "--accuracy");
+  formula_gradients();
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    const Kernels* k = dnl::kernels_for(isa);
+    if (!k) {
+      std::printf("%s: not here\n", isa);
+      continue;
+    }
+    const long before = checks;
+    formulas(*k);
+    vectors(*k);
+    softmaxes(*k);
+    cells(*k);
+    random_numbers(*k);
+    updates(*k);
+    products(*k);
+    std::printf("%s: %ld checks\n", isa, checks - before);
+  }
+  gemm_dispatch();
+  std::printf("%ld checks, %d failures\n", checks, failures);
+  return failures != 0;
+}
