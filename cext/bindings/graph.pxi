@@ -21,6 +21,7 @@ cdef class ComputationGraph:
     cdef bint busy             # running without the GIL
     cdef bint checked
     cdef bint warned
+    cdef readonly str backend
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
     cdef object __weakref__
@@ -30,8 +31,9 @@ cdef class ComputationGraph:
             start = _settings.start
             _settings.start = None
             start()
+        self.backend = _settings.backend
         self.c = new CGraph()
-        self.x = new Executor(deref(self.c), backend_by_name(_settings.backend.encode()))
+        self.x = new Executor(deref(self.c), backend_by_name(self.backend.encode()))
         self._take_settings(False, False, None)
 
     def __dealloc__(self):
@@ -157,6 +159,14 @@ cdef class ComputationGraph:
             out.append((i, self.c.describe(i).decode(), _dim_tuple(self.c.dim(i)),
                         [self.c.operands(i)[j] for j in range(self.c.signature(i).nargs)]))
         return out
+
+    def expression(self, NodeId i):
+        """Node number i as an expression."""
+        if i >= self.c.size():
+            raise IndexError(f"[graph] node {i} of a graph of {self.c.size()} nodes")
+        cdef Expression e = _expression(self, i)
+        e.stamp = self.c.stamp(i)
+        return e
 
     def __len__(self):
         return self.c.size()

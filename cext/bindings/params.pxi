@@ -12,7 +12,6 @@ cdef class Parameters(Expression):
     Arrays have the shape of shape(). Made by ParameterCollection.add_parameters().
     """
     cdef shared_ptr[Parameter] p
-    cdef public object collection   # keeps the owner reachable for saving; set by ParameterCollection
     cdef str _name
 
     @staticmethod
@@ -121,6 +120,13 @@ cdef class Parameters(Expression):
         """The accumulated gradient, as grad_as_array()."""
         return self.grad_as_array().astype(np.float64)
 
+    def __reduce__(self):
+        return _restore_parameter, (self._name, self.as_array(), self.is_updated())
+
+    def __deepcopy__(self, memo):
+        copy = memo[id(self)] = _restore_parameter(self._name, self.as_array(), self.is_updated())
+        return copy
+
     def __repr__(self):
         return f"<parameter {self._name} {deref(self.p).dim.text().decode()}>"
 
@@ -136,7 +142,6 @@ cdef class LookupParameters(Expression):
     has dims {d1, ..., V}.
     """
     cdef shared_ptr[LookupTable] t
-    cdef public object collection
     cdef str _name
 
     @staticmethod
@@ -308,6 +313,18 @@ cdef class LookupParameters(Expression):
         """The accumulated gradient, as grad_as_array()."""
         return self.grad_as_array().astype(np.float64)
 
+    def set_rows_grad(self, ids, arr):
+        """Overwrite the accumulated gradient by these rows (n, d1, ...) alone; all others are untouched."""
+        rows = self._row_ids(ids)
+        if len(set(rows.tolist())) != len(rows):
+            raise ValueError(f"[set_rows_grad] {self._name}: a row occurs twice")
+        flat = self._flat_rows(arr, len(rows))
+        deref(self.t).clear_grad()
+        for i in rows:
+            deref(self.t).slot(<uint32_t> i)
+        if len(rows):
+            self._grad_view()[1][:] = flat
+
     def zero(self):
         """Set all numbers to 0."""
         deref(self.t).settle_all()
@@ -342,8 +359,31 @@ cdef class LookupParameters(Expression):
         """The whole table {d1, ..., V} as an expression; a constant unless update=True."""
         return self if update else _op1(op_by_name(b"nobackprop"), self)
 
+    def __reduce__(self):
+        return _restore_table, (self._name, self.as_array(), self.is_updated())
+
+    def __deepcopy__(self, memo):
+        copy = memo[id(self)] = _restore_table(self._name, self.as_array(), self.is_updated())
+        return copy
+
     def __repr__(self):
         return f"<lookup parameter {self._name} {self.shape()}>"
+
+
+def _restore_parameter(name, values, updated):
+    """A parameter out of a pickle; gradients are not kept."""
+    p = Parameters.make(values.shape, name)
+    p.set_value(values)
+    p.set_updated(updated)
+    return p
+
+
+def _restore_table(name, values, updated):
+    """A table out of a pickle; gradients are not kept."""
+    p = LookupParameters.make(values.shape, name)
+    p.init_from_array(values)
+    p.set_updated(updated)
+    return p
 
 
 cdef class LookupExpression(Expression):

@@ -41,6 +41,13 @@ def set_seed_state(state):
     global _seed_state
     _seed_state = state
 
+def check_setting(str what, str name):
+    """ValueError unless the engine knows this strategy or backend."""
+    if what == "strategy":
+        strategy_by_name(name.encode())
+    else:
+        backend_by_name(name.encode())
+
 def heap_calls():
     """Heap calls made by the engine's own containers since the process began."""
     return heap_call_counter_load()

@@ -1,0 +1,126 @@
+#include "exec/update.h"
+
+#include <cmath>
+
+namespace dnl {
+namespace {
+
+const UpdateRule kRules[] = {
+    {"sgd", &Kernels::sgd, 0, true},           {"momentum", &Kernels::momentum, 1, false},
+    {"adagrad", &Kernels::adagrad, 1, true},   {"adadelta", &Kernels::adadelta, 2, false},
+    {"rmsprop", &Kernels::rmsprop, 1, false},  {"adam", &Kernels::adam, 2, false},
+    {"amsgrad", &Kernels::amsgrad, 3, false},  {"eg", &Kernels::eg, 1, false},
+};
+
+const UpdateRule* find_rule(const std::string& name) {
+  for (const UpdateRule& r : kRules)
+    if (name == r.name) return &r;
+  fail_value("[trainer] there is no update rule '" + name + "'");
+}
+
+Vec<float>& made(Vec<float>& state, std::size_t n) {
+  if (state.size() != n) state.assign(n, 0.f);
+  return state;
+}
+
+// The addresses of the state vectors of n numbers that begin at number `at` of `total`.
+void point_at_state(UpdateArgs& a, int states, float* state, std::size_t total, std::size_t at) {
+  a.s0 = states > 0 ? state + at : nullptr;
+  a.s1 = states > 1 ? state + total + at : nullptr;
+  a.s2 = states > 2 ? state + 2 * total + at : nullptr;
+}
+
+}  // namespace
+
+Updater::Updater(const std::string& rule) : rule_(find_rule(rule)) {}
+
+void Updater::add_parameter(const std::shared_ptr<Parameter>& p) { dense_.push_back({p, {}}); }
+void Updater::add_table(const std::shared_ptr<LookupTable>& t) { tables_.push_back({t, {}}); }
+
+Vec<float>& Updater::parameter_state(std::size_t i) {
+  return made(dense_[i].state, rule_->states * dense_[i].p->size());
+}
+Vec<float>& Updater::table_state(std::size_t i) { return made(tables_[i].state, rule_->states * tables_[i].t->size()); }
+
+double Updater::gradient_norm() const {
+  const Kernels& k = kernels();
+  double sum = 0;
+  for (const Dense& d : dense_)
+    if (d.p->updated && d.p->touched) sum += k.sum_squares(static_cast<idx>(d.p->grad.size()), d.p->grad.data());
+  for (const Table& t : tables_)
+    if (t.t->updated) sum += k.sum_squares(static_cast<idx>(t.t->grad.size()), t.t->grad.data());
+  return std::sqrt(sum);
+}
+
+void Updater::clear_gradients() {
+  for (Dense& d : dense_) d.p->clear_grad();
+  for (Table& t : tables_) t.t->clear_grad();
+}
+
+void Updater::restart() {
+  for (Dense& d : dense_)
+    if (!d.state.empty()) d.state.assign(d.state.size(), 0.f);
+  for (Table& t : tables_)
+    if (!t.state.empty()) t.state.assign(t.state.size(), 0.f);
+}
+
+void Updater::step(const UpdateStep& s) {
+  UpdateArgs args{};
+  std::memcpy(args.c, s.c, sizeof s.c);
+  args.gscale = s.gscale;
+  args.wdecay = static_cast<float>(s.decay);
+  const auto kernel = kernels().*(rule_->kernel);
+  for (std::size_t i = 0; i < dense_.size(); ++i) {
+    Parameter& p = *dense_[i].p;
+    if (!p.updated) {
+      p.clear_grad();
+      continue;
+    }
+    if (!p.touched && rule_->can_skip && s.decay == 0) continue;
+    args.n = static_cast<idx>(p.size());
+    args.w = p.value.data();
+    args.g = p.grad.data();
+    point_at_state(args, rule_->states, parameter_state(i).data(), p.size(), 0);
+    kernel(args);
+    p.touched = false;
+  }
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i].t->updated) {
+      table_state(i);
+      step_table(tables_[i], s, args);
+    }
+    tables_[i].t->clear_grad();
+  }
+}
+
+void Updater::step_table(Table& table, const UpdateStep& s, UpdateArgs& args) {
+  LookupTable& t = *table.t;
+  const bool all_rows = !s.sparse && !rule_->can_skip;
+  args.n = static_cast<idx>(t.row_size);
+  if (all_rows && no_grad_.size() < t.row_size) no_grad_.assign(t.row_size, 0.f);
+  // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
+  if (!t.decay_of_row.empty()) {
+    if (all_rows) t.settle_all();
+    else for (u32 r : t.touched) t.settle(r);
+  }
+  if (s.decay != 0) t.decay(std::log1p(-s.decay));
+  if (all_rows) {
+    for (u32 r = 0; r < t.rows; ++r) {
+      const i32 slot = t.slot_of_row[r];
+      update_row(table, r, slot >= 0 ? t.slot_grad(static_cast<u32>(slot)) : no_grad_.data(), args);
+    }
+  } else {
+    for (u32 k = 0; k < t.touched.size(); ++k) update_row(table, t.touched[k], t.slot_grad(k), args);
+  }
+}
+
+void Updater::update_row(Table& table, u32 row, float* grad, UpdateArgs& args) {
+  LookupTable& t = *table.t;
+  args.w = t.row(row);
+  args.g = grad;
+  point_at_state(args, rule_->states, table.state.data(), t.size(), row * t.row_size);
+  (kernels().*(rule_->kernel))(args);
+  if (!t.decay_of_row.empty()) t.decay_of_row[row] = t.decay_now;
+}
+
+}  // namespace dnl

@@ -1,0 +1,71 @@
+// Updater: one optimizer step over parameters and lookup tables, with the state that the rule keeps for each number.
+//
+// Dense parameters take one fused pass (weights, gradient, state, decay); tables take one per row: only rows with a
+// gradient when sparse, all rows otherwise. The step clears the gradients it used. Frozen members (updated = false) are
+// left alone, and what gradient they still hold from before is dropped. Schedules and coefficients are the caller's:
+// c[] is told in kernels/updates.h. Weight decay of table rows that are not updated is owed and paid when the row is
+// next read (LookupTable::settle). No heap call once every member has its state.
+// Not safe for two threads at once. Who may include: bindings/. Includes: graph/params.h, kernels/.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/params.h"
+#include "kernels/kernels.h"
+
+namespace dnl {
+
+struct UpdateRule {
+  const char* name;
+  void (*Kernels::*kernel)(const UpdateArgs&);
+  int states;      // state vectors per number
+  bool can_skip;   // a zero gradient changes nothing
+};
+
+struct UpdateStep {
+  float c[6];
+  float gscale;    // clipping
+  double decay;    // weights are multiplied by (1 - decay) afterwards
+  bool sparse;     // tables: only rows with a gradient
+};
+
+class Updater {
+ public:
+  // Rules: sgd, momentum, adagrad, adadelta, rmsprop, adam, amsgrad, eg. Throws Error(Value) for another name.
+  explicit Updater(const std::string& rule);
+
+  void add_parameter(const std::shared_ptr<Parameter>& p);
+  void add_table(const std::shared_ptr<LookupTable>& t);
+
+  // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
+  double gradient_norm() const;
+  void step(const UpdateStep& s);
+  void clear_gradients();
+  // Zeroes the state.
+  void restart();
+
+  int states() const { return rule_->states; }
+  // All state of member i (states() times its size; member: parameters in order of adding, or tables). Made if absent.
+  Vec<float>& parameter_state(std::size_t i);
+  Vec<float>& table_state(std::size_t i);
+
+ private:
+  struct Dense {
+    std::shared_ptr<Parameter> p;
+    Vec<float> state;
+  };
+  struct Table {
+    std::shared_ptr<LookupTable> t;
+    Vec<float> state;  // state k of row r at (k * rows + r) * row_size
+  };
+  void step_table(Table& table, const UpdateStep& s, UpdateArgs& args);
+  void update_row(Table& table, u32 row, float* grad, UpdateArgs& args);
+
+  const UpdateRule* rule_;
+  std::vector<Dense> dense_;
+  std::vector<Table> tables_;
+  Vec<float> no_grad_;  // a row of zeros
+};
+
+}  // namespace dnl
