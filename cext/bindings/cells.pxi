@@ -1,0 +1,214 @@
+# Recurrent layers: the nodes of a step or of a whole sequence in one call. Used by dynet_lite/builders.
+
+cdef extern from *:
+    """
+    // The weights of one layer, as nodes of one graph; kNoNode: absent.
+    struct CellLayer { dnl::NodeId b, wx, mask_x, mask_h, u[3]; };
+    """
+    cdef struct CellLayer:
+        NodeId b
+        NodeId wx
+        NodeId mask_x
+        NodeId mask_h
+        NodeId u[3]
+
+cdef NodeId NO_NODE = 0xffffffff
+
+# kind: op of the first step, op of further steps, recurrent weights, those of them that the first step takes too
+# (the last n), has a cell state, has a forget bias
+cdef dict CELL_KINDS = {
+    "lstm": (OP__lstm_start, OP__lstm_step, 1, 0, True, True),
+    "rnn": (OP_tanh, OP__rnn_step, 1, 0, False, False),
+    "gru": (OP__gru_start, OP__gru_step, 2, 0, False, False),
+    "coupled": (OP__coupled_lstm_start, OP__coupled_lstm_step, 3, 1, True, False),
+    "fast": (OP__coupled_lstm_start, OP__coupled_lstm_step, 1, 0, True, False),
+}
+
+
+@cython.final
+cdef class CellStack:
+    """The layers of a recurrent builder in one graph. Each step of a layer is an input projection and a cell node.
+
+    ``layers``: per layer (b, Wx, recurrent weights) or, with masks on the input and on the previous h,
+    (b, Wx, recurrent weights, mask_x or None, mask_h or None). All must be expressions of the current graph.
+    """
+    cdef ComputationGraph g
+    cdef NodeId last        # the newest of the weights: while it is there, all are
+    cdef uint32_t stamp
+    cdef Vec[CellLayer] layers
+    cdef OpId first_op, step_op
+    cdef int n_u, n_first
+    cdef bint has_cell
+    cdef Word key
+    cdef int n_key
+    cdef Vec[NodeId] row    # outputs of the layer below
+
+    def __init__(self, str kind not None, layers, float forget_bias=1.0):
+        cdef CellLayer l
+        cdef int k
+        first_op, step_op, n_u, n_first, has_cell, has_key = CELL_KINDS[kind]
+        self.g = _current()
+        self.first_op, self.step_op, self.n_u, self.n_first = first_op, step_op, n_u, n_first
+        self.has_cell = has_cell
+        self.key.f = forget_bias
+        self.n_key = 1 if has_key else 0
+        self.last = 0
+        for layer in layers:
+            l.b = self._weight(layer[0])
+            l.wx = self._weight(layer[1])
+            if len(layer[2]) != self.n_u:
+                raise ValueError(f"[{kind}] {self.n_u} recurrent weights are needed; got {len(layer[2])}")
+            for k in range(self.n_u):
+                l.u[k] = self._weight(layer[2][k])
+            l.mask_x = self._weight(layer[3]) if len(layer) > 3 and layer[3] is not None else NO_NODE
+            l.mask_h = self._weight(layer[4]) if len(layer) > 4 and layer[4] is not None else NO_NODE
+            self.layers.push_back(l)
+        self.stamp = self.g.c.stamp(self.last)
+
+    cdef NodeId _weight(self, e) except? 0xffffffff:
+        cdef NodeId id = _arg(self.g, e)
+        if id > self.last:
+            self.last = id
+        return id
+
+    def alive(self):
+        """False when the graph was renewed, or reverted to before the weights entered it."""
+        return self.g.c.valid(self.last, self.stamp) and self.g is _current()
+
+    cdef int _check(self) except -1:
+        if not self.g.c.valid(self.last, self.stamp):
+            raise _errors.StaleExpressionError(
+                "[add_input] the state belongs to a graph that was renewed or reverted; call initial_state() again")
+        return 0
+
+    cdef NodeId _node(self, OpId op, const NodeId* args, int n, const Word* key, int n_key) except? 0xffffffff:
+        cdef NodeId id = self.g.c.add(op, args, n, key, n_key, NULL, 0)
+        if self.g.immediate or self.g.checked:
+            self.g.node_added(id)
+        return id
+
+    cdef NodeId _one(self, const CellLayer* l, NodeId x, NodeId h, NodeId c) except? 0xffffffff:
+        """One step of one layer; the node of its h."""
+        cdef NodeId a[6]
+        cdef int n = 1, k
+        if l.mask_x != NO_NODE:
+            a[0] = x
+            a[1] = l.mask_x
+            x = self._node(OP_cmult, a, 2, NULL, 0)
+        if h != NO_NODE and l.mask_h != NO_NODE:
+            a[0] = h
+            a[1] = l.mask_h
+            h = self._node(OP_cmult, a, 2, NULL, 0)
+        a[0] = l.b
+        a[1] = l.wx
+        a[2] = x
+        a[0] = self._node(OP_affine_transform, a, 3, NULL, 0)
+        if h == NO_NODE:
+            for k in range(self.n_u - self.n_first, self.n_u):
+                a[n] = l.u[k]
+                n += 1
+            return self._node(self.first_op, a, n, &self.key, self.n_key)
+        a[n] = h
+        n += 1
+        if self.has_cell:
+            a[n] = c
+            n += 1
+        for k in range(self.n_u):
+            a[n] = l.u[k]
+            n += 1
+        return self._node(self.step_op, a, n, &self.key, self.n_key)
+
+    cdef int _state(self, tuple h, tuple c, Py_ssize_t layer, NodeId* h_node, NodeId* c_node) except -1:
+        h_node[0] = c_node[0] = NO_NODE
+        if h is None:
+            return 0
+        h_node[0] = _arg(self.g, h[layer])
+        if self.has_cell:
+            c_node[0] = _arg(self.g, c[layer]) if c is not None else h_node[0] + 1
+        return 0
+
+    def step(self, x, tuple h, tuple c):
+        """New h's of all layers, a tuple, for one input.
+
+        h: the previous ones, or None for zero state; c: the previous cells, or None when they are those of h.
+        """
+        cdef NodeId x_node, h_node, c_node
+        cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
+        cdef Expression e
+        self._check()
+        x_node = _arg(self.g, x)
+        cdef list out = [None] * n
+        for layer in range(n):
+            self._state(h, c, layer, &h_node, &c_node)
+            x_node = self._one(&self.layers[layer], x_node, h_node, c_node)
+            e = _expression(self.g, x_node)
+            out[layer] = e
+        return tuple(out)
+
+    def run(self, xs, tuple h, tuple c, bint reverse=False, bint every=False):
+        """h's of the last layer for a list of inputs; every: a list of such lists, one per layer.
+
+        reverse: runs from the last input to the first; outputs stand in the order of the inputs all the same.
+        """
+        cdef NodeId h_node, c_node
+        cdef Py_ssize_t layer, t, at, n = <Py_ssize_t> self.layers.size(), steps
+        cdef list out, all_layers = []
+        cdef const CellLayer* l
+        self._check()
+        if not isinstance(xs, (list, tuple)):
+            xs = list(xs)
+        steps = len(xs)
+        self.row.resize(steps)
+        t = 0
+        for x in xs:
+            self.row[t] = _arg(self.g, x)
+            t += 1
+        for layer in range(n):
+            l = &self.layers[layer]
+            self._state(h, c, layer, &h_node, &c_node)
+            for t in range(steps):
+                at = steps - 1 - t if reverse else t
+                h_node = self._one(l, self.row[at], h_node, c_node)
+                c_node = h_node + 1
+                self.row[at] = h_node
+            if every or layer == n - 1:
+                out = [None] * steps
+                for t in range(steps):
+                    out[t] = _expression(self.g, self.row[t])
+                all_layers.append(out)
+        return all_layers if every else all_layers[0] if n else []
+
+
+def _second(Expression e not None):
+    """The second output of a cell node (its c) from the first (its h)."""
+    cdef NodeId i = e.use()
+    if e.graph.c.node(i).flags & (kOutput | kLeaf) or e.graph.c.signature(i).visible < 2:
+        raise ValueError("[cell] the expression is not the output of a cell with two outputs")
+    return _expression(e.graph, i + 1)
+
+
+def _join_pairs(list a not None, list b not None):
+    """concatenate([a[i], b[i]]) for all i, as a list."""
+    cdef ComputationGraph g = _current()
+    cdef NodeId args[2]
+    cdef Word d
+    cdef Py_ssize_t i, n = len(a)
+    cdef list out = [None] * n
+    d.i = 0
+    for i in range(n):
+        args[0] = _arg(g, a[i])
+        args[1] = _arg(g, b[i])
+        out[i] = _made(g, g.c.add(OP_concatenate, args, 2, &d, 1, NULL, 0))
+    return out
+
+
+def _cell_node(str op not None, list args not None, keys=()):
+    """A node of an internal cell op whose optional arguments or key attributes the generated function cannot give."""
+    cdef ComputationGraph g = _current()
+    g.args.clear()
+    g.keys.clear()
+    g.members.clear()
+    _push_args(g, args)
+    for k in keys:
+        _push_float(g.keys, k)
+    return _op(g, op_by_name(op.encode()))
