@@ -1,0 +1,397 @@
+"""Functions on expressions that are made of others, or whose arguments Python may give in more than one form.
+
+The functions of single ops come from ``_core``; losses and normalisers are in ``ops_loss``, random ones in
+``ops_random``. Shapes are written as in DyNet: ``{d1,d2} X b`` is a tensor of two dims with a mini-batch of b. Wrong
+shapes and options are ValueErrors, indices out of range IndexErrors, raised when the expression is made.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynet_lite import _core
+from dynet_lite._core import (
+    Expression,
+    cmult,
+    concatenate,
+    dot_product,
+    esum,
+    l2_norm,
+    mean_batches,
+    mean_elems,
+    sum_elems,
+    zeros,
+)
+
+__all__ = [
+    "argmax",
+    "average_cols",
+    "binary_log_loss",
+    "ceil",
+    "colwise_add",
+    "concatenate_cols",
+    "const_parameter",
+    "contract3d_1d_1d_bias",
+    "contract3d_1d_bias",
+    "floor",
+    "fold_rows",
+    "huber_distance",
+    "kmh_ngram",
+    "l1_distance",
+    "mean_dim",
+    "moment_batches",
+    "moment_dim",
+    "moment_elems",
+    "pairwise_rank_loss",
+    "parameter",
+    "pick",
+    "pick_batch",
+    "pick_batch_elems",
+    "pick_range",
+    "pickrange",
+    "poisson_loss",
+    "round",
+    "select_cols",
+    "select_rows",
+    "squared_distance",
+    "squared_norm",
+    "std_batches",
+    "std_dim",
+    "std_elems",
+    "strided_select",
+    "sum_cols",
+    "sum_dim",
+    "sum_rows",
+    "trace_of_product",
+    "transpose",
+    "weight_norm",
+    "zeroes",
+]
+
+
+def _expression(x: Any) -> Any:
+    """x itself, or an input made of an array or a number."""
+    return x if isinstance(x, Expression) else _core.inputTensor(np.atleast_1d(np.asarray(x)))
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    """The dims without the batch; also of a parameter, whose shape is a method."""
+    return x.dim()[0]
+
+
+def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two expressions of one shape (trailing dims of 1 may be missing); the ops below them would broadcast."""
+    x, y = _expression(x), _expression(y)
+    a, b = _shape(x), _shape(y)
+    if a != b and np.trim_zeros(np.subtract(a, 1), "b").tolist() != np.trim_zeros(np.subtract(b, 1), "b").tolist():
+        raise ValueError(f"[{op}] the shapes must be equal; got {a} and {b}")
+    return x, y
+
+
+def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
+    """A list of dims of x; negative ones count from the last."""
+    nd = x.ndim
+    return [i + nd if i < 0 else i for i in ([d] if isinstance(d, int) else d)]
+
+
+def _straight_through(op: str, mode: str) -> bool:
+    if mode not in ("zero_gradient", "straight_through_gradient"):
+        raise ValueError(f"[{op}] gradient_mode is 'zero_gradient' or 'straight_through_gradient'; got {mode!r}")
+    return mode == "straight_through_gradient"
+
+
+# ---- parameters and constants --------------------------------------------------------------------------------------------
+
+
+def parameter(*parameters: Any) -> Any:
+    """The parameters themselves: they are expressions. Kept for DyNet programs. One item, or a list."""
+    return parameters[0] if len(parameters) == 1 else list(parameters)
+
+
+def const_parameter(*parameters: Any) -> Any:
+    """The parameters as constants, which get no gradient here. One item, or a list."""
+    constants = [_core.nobackprop(p) for p in parameters]
+    return constants[0] if len(constants) == 1 else constants
+
+
+def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Any:
+    """Zeros of shape dim; the same as zeros()."""
+    return zeros(dim, batch_size)
+
+
+# ---- rounding and argmax ---------------------------------------------------------------------------------------------------
+
+
+def round(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+    """Nearest whole number, ties to even. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
+    return _core.round(x, _straight_through("round", gradient_mode))
+
+
+def ceil(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+    """Whole number at or above x. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
+    return _core.ceil(x, _straight_through("ceil", gradient_mode))
+
+
+def floor(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+    """Whole number at or below x. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
+    return _core.floor(x, _straight_through("floor", gradient_mode))
+
+
+def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Any:
+    """1 at the largest element along dim d (the first of equal ones), 0 elsewhere; the shape stays.
+
+    gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x.
+    """
+    return _core._argmax(x, _straight_through("argmax", gradient_mode), d)
+
+
+# ---- shape -------------------------------------------------------------------------------------------------------------------
+
+
+def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Any:
+    """The dims of x in another order: dim i of the result is dim dims[i] of x.
+
+    {2,3} -> {3,2}; a vector {n} -> {1,n}; dims=(2, 0, 1) takes {a,b,c} to {c,a,b}. ValueError unless dims is a
+    permutation of all dims.
+    """
+    return _core._transpose(x, dims)
+
+
+def concatenate_cols(es: Iterable[Any]) -> Any:
+    """Joins columns or matrices side by side: {m}, {m} -> {m,2}; {m,2}, {m,3} -> {m,5}."""
+    return concatenate(es, 1)
+
+
+# ---- choosing ------------------------------------------------------------------------------------------------------------------
+
+
+def pick(x: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
+    """Element `index` along a dim, which is removed: {n} -> {1}; {m,n} -> {n} (dim=0) or {m} (dim=1).
+
+    A list of indices is pick_batch(). Negative indices count from the end. IndexError when out of range.
+    """
+    if hasattr(index, "__index__"):
+        return _core._pick(x, index, dim)
+    return pick_batch(x, index, dim)
+
+
+def pick_batch(x: Any, indices: Sequence[int], dim: int = 0) -> Any:
+    """One index per batch element along a dim, which is removed: {m,n} X b, b indices -> {n} X b.
+
+    x without a batch is used for every index. IndexError when one is out of range.
+    """
+    indices = list(indices)
+    return _core._pick_batch(x, indices, dim, len(indices))
+
+
+def pick_range(x: Any, s: int, e: int, d: int = 0) -> Any:
+    """Elements s..e-1 along dim d: {n} -> {e-s}. IndexError when out of range, ValueError when empty."""
+    return _core._pick_range(x, s, e - s, d)
+
+
+def pickrange(x: Any, s: int, e: int, d: int = 0) -> Any:
+    """Old name of pick_range()."""
+    warnings.warn("pickrange is the old name of pick_range", DeprecationWarning, stacklevel=2)
+    return pick_range(x, s, e, d)
+
+
+def pick_batch_elems(x: Any, vs: Sequence[int]) -> Any:
+    """Batch elements vs[0], vs[1], ... as a mini-batch: {..} X b -> {..} X len(vs). IndexError when out of range."""
+    vs = list(vs)
+    return _core._pick_batch_elems(x, vs, len(vs))
+
+
+def select_rows(x: Any, rs: Sequence[int]) -> Any:
+    """Rows rs[0], rs[1], ... (elements along the first dim); a row may come several times. {m,n} -> {len(rs),n}."""
+    rs = list(rs)
+    return _core._select(x, rs, 0, len(rs))
+
+
+def select_cols(x: Any, cs: Sequence[int]) -> Any:
+    """Columns cs[0], cs[1], ... (elements along the second dim): {m,n} -> {m,len(cs)}."""
+    cs = list(cs)
+    return _core._select(x, cs, 1, len(cs))
+
+
+def strided_select(
+    x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()
+) -> Any:
+    """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; the position after the last dim is the batch.
+
+    Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,
+    IndexError for a range that is out of bounds.
+    """
+    x = _expression(x)
+    sizes = [*_shape(x), x.batch_size]
+    k = max(len(strides), len(range_from), len(range_to))
+    if k > len(sizes):
+        raise ValueError(f"[strided_select] {k} positions for an expression with {len(sizes) - 1} dims and a batch")
+    steps = [int(v) for v in strides] + [1] * (k - len(strides))
+    start = [int(v) for v in range_from] + [0] * (k - len(range_from))
+    stop = [int(v) for v in range_to] + sizes[len(range_to) : k]
+    for i, (a, b, step) in enumerate(zip(start, stop, steps, strict=True)):
+        if step < 1:
+            raise ValueError(f"[strided_select] strides must be positive; got {list(strides)}")
+        if not 0 <= a <= b <= sizes[i]:
+            raise IndexError(f"[strided_select] range {a}..{b} at position {i} of {_shape(x)} X {x.batch_size}")
+    return _core._slice(x, start, steps, [-((a - b) // s) for a, b, s in zip(start, stop, steps, strict=True)])
+
+
+# ---- sums, means, moments --------------------------------------------------------------------------------------------------------
+
+
+def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
+    """Sum over the dims d, which are removed (none left: {1}); with b=True over the mini-batch too. n is not used."""
+    return _core._sum_dims(x, d if not b and type(d) is list and min(d, default=0) >= 0 else _dims(_expression(x), d), b)
+
+
+def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
+    """Mean over the dims d, which are removed; with b=True over the mini-batch too. n > 0 is divided by in place of the count."""
+    x = _expression(x)
+    return _core._mean_dims(x, _dims(x, d), b, n)
+
+
+def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
+    """Population standard deviation over the dims d, which are removed; b=True: over the mini-batch too. n is not used."""
+    x = _expression(x)
+    return _core._std_dims(x, _dims(x, d), b)
+
+
+def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int = 0) -> Any:
+    """Mean of x ** r over the dims d, which are removed; b and n as in mean_dim()."""
+    return mean_dim(_power(x, r), d, b, n)
+
+
+def _power(x: Any, r: int) -> Any:
+    """x ** r, without a node where that is x."""
+    return _expression(x) if r == 1 else _core._pow_const(x, r)
+
+
+def std_elems(x: Any) -> Any:
+    """Population standard deviation of all elements, per batch element: -> {1}."""
+    x = _expression(x)
+    return _core._std_dims(x, range(x.ndim), False)
+
+
+def moment_elems(x: Any, r: int) -> Any:
+    """Mean of x ** r over all elements, per batch element: -> {1}."""
+    return mean_elems(_power(x, r))
+
+
+def std_batches(x: Any) -> Any:
+    """Population standard deviation over the mini-batch: {..} X b -> {..}."""
+    return _core._std_dims(x, (), True)
+
+
+def moment_batches(x: Any, r: int) -> Any:
+    """Mean of x ** r over the mini-batch: {..} X b -> {..}."""
+    return mean_batches(_power(x, r))
+
+
+def sum_rows(x: Any) -> Any:
+    """Sum of the rows of a matrix: {m,n} -> {n}."""
+    return _core._sum_dims(x, (0,), False)
+
+
+def sum_cols(x: Any) -> Any:
+    """Sum of the columns of a matrix: {m,n} -> {m}."""
+    return _core._sum_dims(x, (1,), False)
+
+
+def average_cols(x: Any) -> Any:
+    """Mean of the columns of a matrix: {m,n} -> {m}."""
+    return _core._mean_dims(x, (1,), False, 0)
+
+
+# ---- distances, norms and losses ---------------------------------------------------------------------------------------------------
+
+
+def squared_distance(x: Any, y: Any) -> Any:
+    """Sum of (x - y) squared -> {1}. Batch sizes must be equal or 1."""
+    return sum_elems(_core._squared_difference(*_same_shape("squared_distance", x, y)))
+
+
+def l1_distance(x: Any, y: Any) -> Any:
+    """Sum of abs(x - y) -> {1}; the gradient is 0 where they are equal."""
+    return sum_elems(_core._abs_difference(*_same_shape("l1_distance", x, y)))
+
+
+def huber_distance(x: Any, y: Any, c: float = 1.345) -> Any:
+    """Sum of d * d / 2 where d = abs(x - y) is at most c, and of c * d - c * c / 2 elsewhere -> {1} (Huber, 1964)."""
+    return sum_elems(_core._huber(*_same_shape("huber_distance", x, y), c))
+
+
+def squared_norm(x: Any) -> Any:
+    """Sum of the squares of all elements, per batch element: -> {1}."""
+    x = _expression(x)
+    return dot_product(x, x)
+
+
+def binary_log_loss(x: Any, y: Any) -> Any:
+    """-(y log x + (1 - y) log(1 - x)), summed over the elements -> {1}; x probabilities, y targets. Logs are clamped."""
+    return sum_elems(_core._binary_log_loss_terms(*_same_shape("binary_log_loss", x, y)))
+
+
+def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Any:
+    """max(0, m - x + y), element by element: x should be larger than y by the margin m."""
+    return _core._pairwise_rank(*_same_shape("pairwise_rank_loss", x, y), m)
+
+
+def poisson_loss(log_lambda: Any, k: Any) -> Any:
+    """-log of the probability of the count k (a number or an expression) under a Poisson distribution of rate exp(log_lambda)."""
+    return _core._poisson(log_lambda, k)
+
+
+def colwise_add(x: Any, bias: Any) -> Any:
+    """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}."""
+    x, bias = _expression(x), _expression(bias)
+    a, b = _shape(x), _shape(bias)
+    if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
+        raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {a} and {b}")
+    return x + bias
+
+
+def weight_norm(w: Any, g: Any) -> Any:
+    """g * w / norm(w), g {1}: a weight with its length apart from its direction (Salimans, Kingma, 2016)."""
+    return cmult(w, _core.cdiv(g, l2_norm(w)))
+
+
+def trace_of_product(x: Any, y: Any) -> Any:
+    """Trace of x times the transpose of y, the sum of the products of their elements: -> {1}."""
+    return dot_product(x, y)
+
+
+# ---- convolutions and tensors --------------------------------------------------------------------------------------------------------
+
+
+def fold_rows(x: Any, nrows: int = 2) -> Any:
+    """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}. ValueError when m is not a multiple."""
+    x = _expression(x)
+    rows, *rest = _shape(x)
+    if nrows < 1 or rows % nrows:
+        raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_shape(x)}")
+    return _core._sum_dims(_core.reshape(x, (nrows, rows // nrows, *rest), x.batch_size), (0,), False)
+
+
+def kmh_ngram(x: Any, n: int) -> Any:
+    """Sums of n neighbouring columns: {m,k} -> {m,k-n+1}. ValueError when n is not 1..k."""
+    x = _expression(x)
+    shape = _shape(x)
+    if len(shape) != 2 or not 1 <= n <= shape[1]:
+        raise ValueError(f"[kmh_ngram] needs a matrix of at least n={n} columns, n >= 1; got {shape}")
+    places = shape[1] - n + 1
+    return esum([_core._pick_range(x, j, places, 1) for j in range(n)])
+
+
+def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Any:
+    """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}."""
+    return _core.contract3d_1d(x, y) + b
+
+
+def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Any:
+    """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}."""
+    return _core.contract3d_1d_1d(x, y, z) + b
