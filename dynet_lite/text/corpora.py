@@ -20,8 +20,8 @@ def load_nltk_tagged(name: str) -> list[Sentence]:
     The tags are the corpus's own and stand in `Sentence.upos`. Traces and other empty elements (tag -NONE- in
     the Penn Treebank) are no words of the sentence and are left out.
     """
-    import nltk  # type: ignore[import-untyped]
-    import nltk.corpus  # type: ignore[import-untyped]
+    import nltk  # type: ignore[import-untyped, unused-ignore]
+    import nltk.corpus  # type: ignore[import-untyped, unused-ignore]
 
     _make_roots_absolute(nltk.data.path)
     reader = getattr(nltk.corpus, name, None)
