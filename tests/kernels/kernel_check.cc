@@ -1,4 +1,5 @@
-// Runs every check on the kernels of every instruction set this machine has. `--accuracy` prints the largest errors.
+// Runs every check on the kernels of every instruction set this machine has. `--accuracy` prints the largest errors, `--chosen` the
+// instruction set that the library would use.
 #include "check.h"
 
 namespace check {
@@ -9,6 +10,10 @@ bool print_accuracy = false;
 
 int main(int argc, char** argv) {
   using namespace check;
+  if (argc > 1 && !std::strcmp(argv[1], "--chosen")) {
+    std::printf("%s\n", dnl::kernels().isa);
+    return 0;
+  }
   print_accuracy = argc > 1 && !std::strcmp(argv[1], "--accuracy");
   formula_gradients();
   for (const char* isa : {"baseline", "avx2", "avx512"}) {

@@ -1,0 +1,165 @@
+// Recurrent cells: forward and backward written out in double, over hidden sizes, layouts, absent operands, acc.
+#include "check.h"
+
+namespace check {
+namespace {
+
+using Layout = Block::Layout;
+struct Case {
+  idx k, h;
+  Layout layout;
+  unsigned flags;  // which operands are there, which gradients add
+  bool flag(int i) const { return flags >> i & 1; }
+};
+
+void randomise(Block& b, Numbers& numbers) {
+  for (idx m = 0; m < b.k; ++m)
+    for (idx i = 0; i < b.n; ++i) b.at(m, i) = numbers.uniform(-2, 2);
+}
+Rows maybe(bool there, const Block& b) { return there ? b.rows : Rows{}; }
+// `was`: what an adding output held before.
+void same(Block& got, const std::vector<double>& want, const std::string& what, double was = 0) {
+  for (idx m = 0; m < got.k; ++m)
+    for (idx i = 0; i < got.n; ++i) expect_near(got.at(m, i), want[m * got.n + i] + was, 1e-5, 3e-6, what);
+  got.buffer.guarded(what);
+}
+std::string name(const Kernels& k, const char* what, const Case& c) {
+  return std::string(k.isa) + " " + what + " k=" + std::to_string(c.k) + " h=" + std::to_string(c.h) + " layout " +
+         std::to_string(c.layout) + " flags " + std::to_string(c.flags);
+}
+
+void lstm(const Kernels& kernel, const Case& c) {
+  const idx k = c.k, h = c.h;
+  const bool has_prev = c.flag(0), has_dh = c.flag(1), has_dc = c.flag(2), acc_a = c.flag(3), acc_c = c.flag(4);
+  const bool want_dcp = has_prev && !c.flag(5);
+  const std::string where = name(kernel, "lstm", c);
+  Numbers numbers;
+  Block a(k, 4 * h, c.layout), cp(k, h, c.layout), cell(k, h, c.layout), y(k, h, c.layout), dh(k, h, c.layout),
+      dc(k, h, c.layout), da(k, 4 * h, c.layout, 0.5f), dcp(k, h, c.layout, 0.5f);
+  for (Block* b : {&a, &cp, &dh, &dc}) randomise(*b, numbers);
+  std::vector<double> act(k * 4 * h), wc(k * h), wy(k * h), wda(k * 4 * h), wdcp(k * h);
+  for (idx m = 0; m < k; ++m)
+    for (idx j = 0; j < h; ++j) {
+      const double i = sigmoid(a.at(m, j)), f = sigmoid(a.at(m, h + j) + 1.0), o = sigmoid(a.at(m, 2 * h + j));
+      const double g = std::tanh(double(a.at(m, 3 * h + j))), p = has_prev ? cp.at(m, j) : 0;
+      const double s = f * p + i * g, t = std::tanh(s);
+      const double d = has_dh ? dh.at(m, j) : 0, ds = (has_dc ? dc.at(m, j) : 0) + d * o * (1 - t * t);
+      double* pa = &act[m * 4 * h + j];
+      pa[0] = i, pa[h] = f, pa[2 * h] = o, pa[3 * h] = g;
+      wc[m * h + j] = s;
+      wy[m * h + j] = o * t;
+      double* pd = &wda[m * 4 * h + j];
+      pd[0] = ds * g * i * (1 - i), pd[h] = ds * p * f * (1 - f), pd[2 * h] = d * t * o * (1 - o), pd[3 * h] = ds * i * (1 - g * g);
+      wdcp[m * h + j] = ds * f;
+    }
+  kernel.lstm_fwd(k, h, 1.0f, a.rows, maybe(has_prev, cp), cell.rows, y.rows);
+  same(a, act, where + " gates");
+  same(cell, wc, where + " c");
+  same(y, wy, where + " h");
+  kernel.lstm_bwd(k, h, a.rows, maybe(has_prev, cp), cell.rows, maybe(has_dh, dh), maybe(has_dc, dc), da.rows, acc_a,
+                  maybe(want_dcp, dcp), acc_c);
+  same(da, wda, where + " da", acc_a ? 0.5 : 0);
+  if (want_dcp) same(dcp, wdcp, where + " dc_prev", acc_c ? 0.5 : 0);
+  else same(dcp, std::vector<double>(k * h, 0.5), where + " unwanted dc_prev");
+}
+
+void gru(const Kernels& kernel, const Case& c) {
+  const idx k = c.k, h = c.h;
+  const bool want = c.flag(0), acc = c.flag(1);
+  const std::string where = name(kernel, "gru", c);
+  Numbers numbers;
+  Block zr(k, 2 * h, c.layout), hp(k, h, c.layout), rh(k, h, c.layout), cand(k, h, c.layout), y(k, h, c.layout),
+      dh(k, h, c.layout), dcand(k, h, c.layout), dzr(k, 2 * h, c.layout), drh(k, h, c.layout), dhp(k, h, c.layout, 0.5f);
+  for (Block* b : {&zr, &hp, &cand, &dh, &drh}) randomise(*b, numbers);
+  std::vector<double> wzr(k * 2 * h), wrh(k * h), wcand(k * h), wy(k * h), wdcand(k * h), wdzr(k * 2 * h), wdhp(k * h);
+  for (idx m = 0; m < k; ++m)
+    for (idx j = 0; j < h; ++j) {
+      const double z = sigmoid(zr.at(m, j)), r = sigmoid(zr.at(m, h + j)), p = hp.at(m, j), g = std::tanh(double(cand.at(m, j)));
+      const double d = dh.at(m, j), e = drh.at(m, j);
+      const idx at = m * h + j, at2 = m * 2 * h + j;
+      wzr[at2] = z, wzr[at2 + h] = r, wrh[at] = r * p, wcand[at] = g, wy[at] = (1 - z) * p + z * g;
+      wdcand[at] = d * z * (1 - g * g);
+      wdzr[at2] = d * (g - p) * z * (1 - z);
+      wdzr[at2 + h] = e * p * r * (1 - r);
+      wdhp[at] = d * (1 - z) + r * e + (acc ? 0.5 : 0);
+    }
+  kernel.gru_zr_fwd(k, h, zr.rows, hp.rows, rh.rows);
+  same(zr, wzr, where + " zr");
+  same(rh, wrh, where + " r h");
+  kernel.gru_out_fwd(k, h, zr.rows, hp.rows, cand.rows, y.rows);
+  same(cand, wcand, where + " candidate");
+  same(y, wy, where + " h");
+  kernel.gru_out_bwd(k, h, zr.rows, hp.rows, cand.rows, dh.rows, dcand.rows, dzr.rows, maybe(want, dhp), acc);
+  kernel.gru_zr_bwd(k, h, zr.rows, hp.rows, drh.rows, dzr.rows, maybe(want, dhp));
+  same(dcand, wdcand, where + " dcandidate");
+  same(dzr, wdzr, where + " dzr");
+  if (want) same(dhp, wdhp, where + " dh_prev");
+}
+
+void tree(const Kernels& kernel, const Case& c, int children) {
+  const idx k = c.k, h = c.h;
+  const bool has_dh = c.flag(0) || !c.flag(1), has_dc = c.flag(1);
+  const std::string where = name(kernel, "tree_lstm", c) + " children " + std::to_string(children);
+  Numbers numbers;
+  Block iog(k, 3 * h, c.layout), cell(k, h, c.layout), y(k, h, c.layout), dh(k, h, c.layout), dc(k, h, c.layout),
+      diog(k, 3 * h, c.layout);
+  for (Block* b : {&iog, &dh, &dc}) randomise(*b, numbers);
+  std::vector<Block*> f, cc, df, dcc;
+  std::vector<Rows> rf, rcc, rdf, rdcc;
+  bool acc[8];
+  for (int j = 0; j < children; ++j) {
+    for (auto* list : {&f, &cc, &df, &dcc}) list->push_back(new Block(k, h, c.layout, 0.5f));
+    randomise(*f[j], numbers);
+    randomise(*cc[j], numbers);
+    rf.push_back(f[j]->rows), rcc.push_back(cc[j]->rows), rdf.push_back(df[j]->rows);
+    rdcc.push_back(j == 2 ? Rows{} : dcc[j]->rows);  // the third child needs no gradient
+    acc[j] = j == 1;
+  }
+  std::vector<double> wiog(k * 3 * h), wc(k * h), wy(k * h), wd(k * 3 * h);
+  std::vector<std::vector<double>> wf(children, wc), wdf(children, wc), wdcc(children, wc);
+  for (idx m = 0; m < k; ++m)
+    for (idx j = 0; j < h; ++j) {
+      const idx at = m * h + j, at3 = m * 3 * h + j;
+      const double i = sigmoid(iog.at(m, j)), o = sigmoid(iog.at(m, h + j)), g = std::tanh(double(iog.at(m, 2 * h + j)));
+      double s = i * g;
+      for (int q = 0; q < children; ++q) {
+        wf[q][at] = sigmoid(f[q]->at(m, j) + 0.5);
+        s += wf[q][at] * cc[q]->at(m, j);
+      }
+      const double t = std::tanh(s), d = has_dh ? dh.at(m, j) : 0, ds = (has_dc ? dc.at(m, j) : 0) + d * o * (1 - t * t);
+      wiog[at3] = i, wiog[at3 + h] = o, wiog[at3 + 2 * h] = g, wc[at] = s, wy[at] = o * t;
+      wd[at3] = ds * g * i * (1 - i), wd[at3 + h] = d * t * o * (1 - o), wd[at3 + 2 * h] = ds * i * (1 - g * g);
+      for (int q = 0; q < children; ++q) {
+        wdf[q][at] = ds * cc[q]->at(m, j) * wf[q][at] * (1 - wf[q][at]);
+        wdcc[q][at] = ds * wf[q][at] + (acc[q] ? 0.5 : 0);
+      }
+    }
+  kernel.tree_lstm_fwd(k, h, children, iog.rows, rf.data(), rcc.data(), 0.5f, cell.rows, y.rows);
+  same(iog, wiog, where + " gates");
+  same(cell, wc, where + " c");
+  same(y, wy, where + " h");
+  kernel.tree_lstm_bwd(k, h, children, iog.rows, rf.data(), rcc.data(), cell.rows, maybe(has_dh, dh), maybe(has_dc, dc),
+                       diog.rows, rdf.data(), rdcc.data(), acc);
+  same(diog, wd, where + " dgates");
+  for (int q = 0; q < children; ++q) {
+    same(*f[q], wf[q], where + " f");
+    same(*df[q], wdf[q], where + " df");
+    if (q != 2) same(*dcc[q], wdcc[q], where + " dc_child");
+    for (auto* list : {&f, &cc, &df, &dcc}) delete (*list)[q];
+  }
+}
+
+}  // namespace
+
+void cells(const Kernels& k) {
+  for (idx h = 0; h <= 70; h += h < 20 ? 1 : 5)
+    for (int layout = 0; layout < 3; ++layout)
+      for (idx members : {0, 1, 3}) {
+        for (unsigned flags : {0u, 1u, 2u, 3u, 6u, 7u, 15u, 23u, 31u, 39u, 63u}) lstm(k, {members, h, Layout(layout), flags});
+        for (unsigned flags = 0; flags < 4; ++flags) gru(k, {members, h, Layout(layout), flags});
+        for (unsigned flags = 0; flags < 4; ++flags)
+          for (int children = 0; children < 4; ++children) tree(k, {members, h, Layout(layout), flags}, children);
+      }
+}
+
+}  // namespace check
