@@ -1,5 +1,7 @@
 # Expression: a handle to a node. Arguments, operators, values.
 
+# Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
+@cython.no_gc
 @cython.freelist(1024)
 cdef class Expression:
     """A value that will be computed: a node of a graph.
@@ -216,7 +218,7 @@ cdef class Expression:
 
     def __rpow__(self, other, modulo):
         if _is_number(other):
-            return _op2(OP_pow, np.float32(other), self)
+            return _op1f(OP_const_pow, self, other)
         return NotImplemented
 
     def __neg__(self):

@@ -55,8 +55,11 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
     f.y[o] = Rows{run.value_base + type.value[o] + slot * size, size, nullptr};
     f.dy[o] = run.grad_base ? Rows{run.grad_base + type.value[o] + slot * size, size, nullptr} : Rows{};
   }
-  const Word** member = a.array<const Word*>(count);
-  for (u32 m = 0; m < count; ++m) member[m] = g_.member(members[m]);
+  const Word** member = nullptr;
+  if (f.op->has_member_attrs) {
+    member = a.array<const Word*>(count);
+    for (u32 m = 0; m < count; ++m) member[m] = g_.member(members[m]);
+  }
   Call& c = f.call;
   c.op = f.op;
   c.members = static_cast<int>(count);
@@ -86,7 +89,7 @@ void Runner::argument(CallFrame& f, u32 j, const NodeId* members) {
   Rows r = rows_from(address, k);
   const Dim& d = *f.arg_dim[j];
   const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
-  if (f.op->arg_spec(static_cast<int>(j)).access == Access::Dense) {
+  if (g_.arg_dense(f.sig, j)) {
     if (!is_dense(r, k, d)) {
       const Rows to{scratch_.arena.floats(k * size), size, nullptr};
       backend_->copy_rows(k, size, r, to);

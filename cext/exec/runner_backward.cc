@@ -135,7 +135,7 @@ void Runner::settle_target(CallFrame& f, u32 j) {
   const std::size_t k = static_cast<std::size_t>(f.call.members);
   const Dim& d = *f.arg_dim[j];
   const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
-  if (f.op->arg_spec(static_cast<int>(j)).access == Access::Dense) {
+  if (g_.arg_dense(f.sig, j)) {
     if (!is_dense(f.dx[j], k, d)) {
       f.scatter[j] = {f.dx[j], acc, true};
       f.dx[j] = Rows{scratch_.arena.floats(k * size), size, nullptr};

@@ -295,6 +295,8 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.nkey = static_cast<u32>(nkey);
   g.no_grad = def.no_grad;
   g.has_seed = false;
+  g.any_shared = false;
+  for (int j = 0; j < nargs; ++j) g.any_shared |= arg_shared(s, static_cast<u32>(j));
   for (const AttrSpec& a : def.attrs) g.has_seed |= a.kind == AttrKind::Seed;
   const ShapeIn in{def, nargs, build_dims_.data(), key(s), nkey};
   ShapeOut out = def.shape(in);

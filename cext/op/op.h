@@ -28,6 +28,7 @@ enum class Access : u8 {
   Rows,   // any addresses
   Dense,  // rows at a constant distance >= their length, and packed when a row is more than one column (a matrix, a
           // mini-batch). The executor gathers into scratch memory where the layout does not fit, and scatters gradients.
+          // Guaranteed only in signatures with a shared argument; without one a kernel goes member by member.
 };
 
 struct ArgSpec {

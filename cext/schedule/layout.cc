@@ -37,10 +37,9 @@ void order_group(Plan& plan, PlanScratch& s, const Group& group, const Vec<u64>&
 void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index, Vec<u64>& want) {
   const Group& group = plan.groups[index];
   const u32 sig = plan.types[group.type].sig;
-  const OpDef& op = op_def(g.sig(sig).op);
   const u32 nargs = g.sig(sig).nargs;
   for (u32 j = nargs; j-- > 0;) {
-    if (g.arg_shared(sig, j) || op.arg_spec(static_cast<int>(j)).access != Access::Dense) continue;
+    if (g.arg_shared(sig, j) || !g.arg_dense(sig, j)) continue;
     for (u32 k = 0; k < group.count; ++k) {
       const u32 l = s.local[g.node(g.operands(plan.order[group.begin + k])[j]).producer];
       if (l != kNoNode) want[l] = static_cast<u64>(index) << 32 | k;

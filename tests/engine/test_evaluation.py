@@ -1,0 +1,275 @@
+"""Incremental evaluation, renewal, checkpoints, full gradients, threads, several graphs."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+
+
+@pytest.fixture
+def model():
+    pc = dy.ParameterCollection()
+    rng = np.random.default_rng(7)
+    w = pc.parameters_from_numpy(rng.normal(size=(8, 8)) * 0.4)
+    b = pc.parameters_from_numpy(rng.normal(size=8) * 0.4)
+    out = pc.parameters_from_numpy(rng.normal(size=(5, 8)))
+    e = pc.lookup_parameters_from_numpy(rng.normal(size=(20, 8)))
+    return pc, w, b, out, e
+
+
+def sentence_loss(model, words):
+    _, w, b, out, e = model
+    h = b
+    losses = []
+    for i in words:
+        h = dy.tanh(w * h + e[i])
+        losses.append(dy.pickneglogsoftmax(out * h, i % 5))
+    return dy.esum(losses)
+
+
+def gradients(model):
+    pc = model[0]
+    return [p.grad_as_array() for p in pc.parameters_list() + pc.lookup_parameters_list()]
+
+
+def clear(model):
+    for p in model[1:]:
+        p.zero_gradient()
+
+
+SENTENCES = [[1, 2, 3], [4, 2, 9, 9], [5], [7, 7, 7, 1, 0, 3, 2]]
+
+
+def test_values_in_the_middle_change_nothing(model):
+    dy.renew_cg()
+    whole = dy.esum([sentence_loss(model, s) for s in SENTENCES])
+    whole.backward()
+    expected, expected_grad = whole.value(), gradients(model)
+    clear(model)
+    dy.renew_cg()
+    losses = []
+    for s in SENTENCES:
+        losses.append(sentence_loss(model, s))
+        losses[-1].value()  # evaluates what is new, and only that
+    assert dy.cg().stats()["plans"] == len(SENTENCES)
+    total = dy.esum(losses)
+    total.backward()
+    assert total.value() == pytest.approx(expected, rel=1e-6)
+    for a, b in zip(gradients(model), expected_grad, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_all_pending_nodes_run_together(model):
+    """Lock-step programs: reading one sentence's value runs what is pending of the others in the same batches."""
+    dy.renew_cg()
+    scores = [model[3] * dy.tanh(model[1] * model[4][i]) for i in range(16)]
+    scores[0].npvalue()
+    stats = dy.cg().stats()
+    assert stats["batches"] == 3 and stats["nodes"] == 48
+    for s in scores:
+        s.npvalue()
+    assert dy.cg().stats()["plans"] == 1
+
+
+def test_backward_from_an_earlier_node_leaves_later_ones_alone(model):
+    dy.renew_cg()
+    first = sentence_loss(model, [1, 2])
+    second = sentence_loss(model, [3, 4])
+    second.value()
+    first.backward()
+    expected = gradients(model)
+    clear(model)
+    dy.renew_cg()
+    sentence_loss(model, [1, 2]).backward()
+    for a, b in zip(gradients(model), expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+
+
+def test_backward_twice_adds(model):
+    dy.renew_cg()
+    loss = sentence_loss(model, [1, 2, 3])
+    loss.backward()
+    once = gradients(model)
+    loss.backward()
+    for a, b in zip(gradients(model), once, strict=True):
+        np.testing.assert_allclose(a, 2 * b, rtol=1e-6, atol=1e-7)
+
+
+def test_full_backward_gives_gradients_of_inputs():
+    dy.renew_cg()
+    x = dy.inputVector([1.0, 2.0, 3.0])
+    y = dy.dot_product(x, x)
+    y.backward(full=True)
+    np.testing.assert_allclose(x.gradient(), [2, 4, 6])
+
+
+def test_gradient_before_backward_is_an_error():
+    dy.renew_cg()
+    x = dy.tanh(dy.inputVector([1.0]))
+    with pytest.raises(RuntimeError, match="backward"):
+        x.gradient()
+
+
+def test_revert_drops_nodes_and_their_expressions(model):
+    dy.renew_cg()
+    a = dy.tanh(model[2])
+    kept = a.npvalue()
+    dy.cg_checkpoint()
+    b = dy.tanh(a * 2.0)
+    b.value()
+    size = len(dy.cg())
+    dy.cg_revert()
+    assert len(dy.cg()) < size
+    with pytest.raises(dy.StaleExpressionError):
+        b.value()
+    c = dy.exp(a)  # takes the place of b
+    with pytest.raises(dy.StaleExpressionError):
+        dy.tanh(b)
+    np.testing.assert_allclose(a.npvalue(), kept)
+    np.testing.assert_allclose(c.npvalue(), np.exp(kept), rtol=1e-5)
+    dy.sum_elems(c).backward()
+
+
+def test_marks_nest(model):
+    dy.renew_cg()
+    x = dy.inputVector([1.0, 2.0])
+    dy.cg_checkpoint()
+    y = x + x
+    dy.cg_checkpoint()
+    z = y + y
+    np.testing.assert_allclose(z.npvalue(), [4, 8])
+    dy.cg_revert()
+    np.testing.assert_allclose((y + x).npvalue(), [3, 6])
+    dy.cg_revert()
+    np.testing.assert_allclose((x + 1.0).npvalue(), [2, 3])
+
+
+@pytest.mark.parametrize("use", [lambda x: dy.tanh(x), lambda x: x + x, lambda x: dy.esum([x]), lambda x: x.value(),
+                                 lambda x: x.dim(), lambda x: x.backward(), lambda x: x[0], lambda x: 1 + x])  # fmt: skip
+def test_stale_expressions_are_refused(use):
+    dy.renew_cg()
+    x = dy.inputVector([1.0, 2.0])
+    dy.renew_cg()
+    dy.inputVector([5.0, 6.0])
+    with pytest.raises(ValueError) as e:
+        use(x)
+    assert isinstance(e.value, RuntimeError) and "stale" in str(e.value)
+
+
+def test_graph_blocks(model):
+    dy.renew_cg()
+    outer = dy.tanh(model[2])
+    with dy.graph():
+        inner = dy.tanh(model[2])
+        with pytest.raises(dy.StaleExpressionError):
+            inner + outer  # noqa: B018
+        np.testing.assert_allclose(inner.npvalue(), outer.npvalue())
+    np.testing.assert_allclose((outer + outer).npvalue(), 2 * inner.npvalue(), rtol=1e-6)
+
+
+def test_an_error_while_building_leaves_the_graph_usable(model):
+    dy.renew_cg()
+    x = dy.tanh(model[2])
+    size = len(dy.cg())
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"\[affine_transform\].*\{8\}, \{8,8\}, \{3\}"):
+            dy.affine_transform([model[2], model[1], dy.inputVector([1, 2, 3])])
+    assert len(dy.cg()) == size + 4  # the bias entered once, and the three inputs
+    np.testing.assert_allclose(x.npvalue(), np.tanh(model[2].as_array()), rtol=1e-5)
+
+
+def test_validity_check_names_node_and_line():
+    dy.renew_cg(check_validity=True)
+    x = dy.inputVector([-1.0, 1.0])
+    y = dy.log(x)
+    with pytest.raises(RuntimeError, match=r"\[log \{2\}\].*test_evaluation.py:\d+"):
+        y.value()
+
+
+def test_immediate_mode_computes_at_the_line(model):
+    dy.renew_cg(immediate_compute=True, check_validity=True)
+    x = dy.inputVector([0.0])
+    with pytest.raises(RuntimeError, match="infinity"):
+        dy.log(x)
+
+
+def big_batch(model, n):
+    rng = np.random.default_rng(3)
+    words = [list(rng.integers(0, 20, size=rng.integers(4, 30))) for _ in range(n)]
+    return dy.esum([sentence_loss(model, [int(i) for i in s]) for s in words]) / n
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("strategy", ["none", "depth", "agenda", "greedy"])
+def test_threads_agree_with_one(model, threads, strategy):
+    def run(t):
+        clear(model)
+        with dy.configure(threads=t, strategy=strategy, verify=True):
+            dy.renew_cg(autobatching=strategy != "none")
+            loss = big_batch(model, 200)
+            value = loss.value()
+            loss.backward()
+            return value, gradients(model), dy.cg().stats()
+
+    v1, g1, s1 = run(1)
+    vt, gt, st = run(threads)
+    again = run(threads)
+    assert st["nodes"] == s1["nodes"]
+    if strategy == "greedy":
+        assert st["batches"] > s1["batches"], "the batch was not split"
+    assert vt == pytest.approx(v1, rel=1e-6)
+    for a, b, c in zip(g1, gt, again[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(b, c)
+
+
+def test_two_threads_train_two_models(model):
+    """Each thread has its own current graph."""
+    results, errors = {}, []
+
+    def work(k):
+        try:
+            pc = dy.ParameterCollection()
+            w = pc.parameters_from_numpy(np.full((4, 4), 0.1 * (k + 1)))
+            for _ in range(200):
+                dy.renew_cg()
+                x = dy.inputVector(np.full(4, float(k + 1)))
+                y = dy.sum_elems(w * x)
+                results.setdefault(k, set()).add(round(y.value(), 4))
+        except Exception as e:  # the main thread reports it
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+    assert results == {0: {1.6}, 1: {6.4}}
+
+
+def test_a_steady_step_makes_no_heap_call(model):
+    def step():
+        dy.renew_cg()
+        loss = dy.esum([sentence_loss(model, s) for s in SENTENCES])
+        loss.value()
+        loss.backward()
+        clear(model)
+
+    for _ in range(4):
+        step()
+    before = dy.heap_calls()
+    for _ in range(5):
+        step()
+    assert dy.heap_calls() == before
+
+
+def test_a_million_nodes():
+    dy.renew_cg()
+    x = dy.inputVector([1.0])
+    for _ in range(1_000_000):
+        x = x + 0.000001
+    assert x.value() == pytest.approx(2.0, rel=2e-2)
+    dy.renew_cg()
