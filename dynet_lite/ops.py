@@ -83,12 +83,18 @@ def _shape(x: Any) -> tuple[int, ...]:
     return x.dim()[0]
 
 
+def _text(x: Any) -> str:
+    """The shape as messages write it: {2,3}X4."""
+    shape, batch = x.dim()
+    return "{" + ",".join(map(str, shape)) + "}" + (f"X{batch}" if batch != 1 else "")
+
+
 def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two expressions of one shape (trailing dims of 1 may be missing); the ops below them would broadcast."""
     x, y = _expression(x), _expression(y)
     a, b = _shape(x), _shape(y)
     if a != b and np.trim_zeros(np.subtract(a, 1), "b").tolist() != np.trim_zeros(np.subtract(b, 1), "b").tolist():
-        raise ValueError(f"[{op}] the shapes must be equal; got {a} and {b}")
+        raise ValueError(f"[{op}] the shapes must be equal; got {_text(x)}, {_text(y)}")
     return x, y
 
 
@@ -217,9 +223,7 @@ def select_cols(x: Any, cs: Sequence[int]) -> Any:
     return _core._select(x, cs, 1, len(cs))
 
 
-def strided_select(
-    x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()
-) -> Any:
+def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
     """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; the position after the last dim is the batch.
 
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,
@@ -229,7 +233,7 @@ def strided_select(
     sizes = [*_shape(x), x.batch_size]
     k = max(len(strides), len(range_from), len(range_to))
     if k > len(sizes):
-        raise ValueError(f"[strided_select] {k} positions for an expression with {len(sizes) - 1} dims and a batch")
+        raise ValueError(f"[strided_select] {k} positions are too many for {_text(x)} (the last one is the batch)")
     steps = [int(v) for v in strides] + [1] * (k - len(strides))
     start = [int(v) for v in range_from] + [0] * (k - len(range_from))
     stop = [int(v) for v in range_to] + sizes[len(range_to) : k]
@@ -237,7 +241,7 @@ def strided_select(
         if step < 1:
             raise ValueError(f"[strided_select] strides must be positive; got {list(strides)}")
         if not 0 <= a <= b <= sizes[i]:
-            raise IndexError(f"[strided_select] range {a}..{b} at position {i} of {_shape(x)} X {x.batch_size}")
+            raise IndexError(f"[strided_select] range {a}..{b} is out of bounds at position {i} of {_text(x)}")
     return _core._slice(x, start, steps, [-((a - b) // s) for a, b, s in zip(start, stop, steps, strict=True)])
 
 
@@ -246,7 +250,8 @@ def strided_select(
 
 def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
     """Sum over the dims d, which are removed (none left: {1}); with b=True over the mini-batch too. n is not used."""
-    return _core._sum_dims(x, d if not b and type(d) is list and min(d, default=0) >= 0 else _dims(_expression(x), d), b)
+    x = _expression(x)
+    return _core._sum_dims(x, _dims(x, d), b)
 
 
 def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
@@ -351,7 +356,7 @@ def colwise_add(x: Any, bias: Any) -> Any:
     x, bias = _expression(x), _expression(bias)
     a, b = _shape(x), _shape(bias)
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
-        raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {a} and {b}")
+        raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(bias)}")
     return x + bias
 
 
@@ -373,7 +378,7 @@ def fold_rows(x: Any, nrows: int = 2) -> Any:
     x = _expression(x)
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
-        raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_shape(x)}")
+        raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_text(x)}")
     return _core._sum_dims(_core.reshape(x, (nrows, rows // nrows, *rest), x.batch_size), (0,), False)
 
 
@@ -382,7 +387,7 @@ def kmh_ngram(x: Any, n: int) -> Any:
     x = _expression(x)
     shape = _shape(x)
     if len(shape) != 2 or not 1 <= n <= shape[1]:
-        raise ValueError(f"[kmh_ngram] needs a matrix of at least n={n} columns, n >= 1; got {shape}")
+        raise ValueError(f"[kmh_ngram] needs a matrix of at least n={n} columns, n >= 1; got {_text(x)}")
     places = shape[1] - n + 1
     return esum([_core._pick_range(x, j, places, 1) for j in range(n)])
 
