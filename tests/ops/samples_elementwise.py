@@ -86,6 +86,7 @@ unary("const_minus", lambda x, a: a - x, lambda x, a: a - x)
 unary("scale", lambda x, a: x * a, lambda x, a: x * a)
 unary("scale", lambda x, a: a * x, lambda x, a: x * a, note="left")
 unary("const_div", lambda x, a: a / x, lambda x, a: a / x, nonzero)
+unary("const_pow", lambda x, a: a**x, lambda x, a: a**x)
 unary("pow_const", lambda x, a: x**a, lambda x, a: x**a, positive)
 for _power in (0.0, 1.0, 2.0, 3.0, -1.0):
     unary("pow_const", lambda x, a: x**a, lambda x, a: x**a, positive, attrs={"a": _power}, note=f"{_power}")
