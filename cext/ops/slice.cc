@@ -75,7 +75,8 @@ const OpId pick_range_id = register_op({
       const i32 n = in.key[0].i;
       const u32 d = in.dim_at(1);
       in.need(n > 0, "the range is empty");
-      in.need(static_cast<u32>(n) <= in[0].d[d], "the range is longer than the dim");
+      if (static_cast<u32>(n) > in[0].d[d])
+        fail_index("[pick_range] a range of " + std::to_string(n) + " in dim " + std::to_string(d) + " of " + in[0].text());
       ShapeOut out(in[0]);
       out.dim[0].d[d] = static_cast<u32>(n);
       out.alias = make_range(in[0], in.key, kFromZero).contiguous();

@@ -57,7 +57,12 @@ for _arg, _dim in [
             ],
         )
     )
-for _arg, _dim, _batch in [(A(12), (3,), 4), (A(3, batch=4), (3, 4), 1), (A(2, 3, batch=2), (4,), 3), (A(6, batch=2), (-1,), 4)]:
+for _arg, _dim, _batch in [
+    (A(12), (3,), 4),
+    (A(3, batch=4), (3, 4), 1),
+    (A(2, 3, batch=2), (4,), 3),
+    (A(6, batch=2), (-1,), 4),
+]:
     ROWS.append(
         Row(
             "reshape",
@@ -114,6 +119,13 @@ def index(n: int) -> Attrs:
     return lambda rng: {"i": int(rng.integers(-n, n))}
 
 
+def picked(x: np.ndarray, ids: list[int], d: int) -> np.ndarray:
+    """One index per batch element, the last axis of x; a batch or a list of one goes with any."""
+    n = max(x.shape[-1], len(ids))
+    items = [np.take(x[..., e % x.shape[-1]], ids[e % len(ids)], axis=d) for e in range(n)]
+    return np.stack([np.atleast_1d(i) for i in items], axis=-1)
+
+
 def indices(n: int, k: int) -> Attrs:
     return lambda rng: {"ids": rng.integers(-n, n, k).tolist()}
 
@@ -149,20 +161,22 @@ for _arg, _d in [
             ],
         )
     )
-for _arg, _d, _k in [(A(5, batch=3), 0, 3), (A(3, 4, batch=3), 1, 3), (A(3, 4, batch=3), 0, 3), (A(3, 4), 0, 5), (A(6), 0, 2), (A(6), 0, 1), (A(2, 3, batch=2), 1, 1)]:
+for _arg, _d, _k in [
+    (A(5, batch=3), 0, 3),
+    (A(3, 4, batch=3), 1, 3),
+    (A(3, 4, batch=3), 0, 3),
+    (A(3, 4), 0, 5),
+    (A(6), 0, 2),
+    (A(6), 0, 1),
+    (A(2, 3, batch=2), 1, 1),
+]:
     _n = _arg.shape[_d]
     ROWS.append(
         Row(
             "_pick_batch",
             lambda x, ids, _d=_d: dy.pick_batch(x, ids, _d),
             [_arg],
-            lambda x, ids, _d=_d, _b=max(_arg.batch, _k): np.stack(
-                [
-                    np.atleast_1d(np.take(x[..., e if x.shape[-1] > 1 else 0], ids[e if len(ids) > 1 else 0], axis=_d))
-                    for e in range(_b)
-                ],
-                axis=-1,
-            ),
+            lambda x, ids, _d=_d: picked(x, ids, _d),
             attrs=indices(_n, _k),
             whole=True,
             note=f"d{_d}",
@@ -177,7 +191,13 @@ for _arg, _d, _k in [(A(5, batch=3), 0, 3), (A(3, 4, batch=3), 1, 3), (A(3, 4, b
             ],
         )
     )
-for _arg, _d, _k in [(A(5, 3), 0, 4), (A(3, 5), 1, 2), (A(5, batch=2), 0, 3), (A(3, 4, batch=2), 1, 5), (A(2, 3), 0, 1)]:
+for _arg, _d, _k in [
+    (A(5, 3), 0, 4),
+    (A(3, 5), 1, 2),
+    (A(5, batch=2), 0, 3),
+    (A(3, 4, batch=2), 1, 5),
+    (A(2, 3), 0, 1),
+]:
     ROWS.append(
         Row(
             "_select",
@@ -282,7 +302,9 @@ for _arg, _strides, _from, _to in [
             [_arg],
             lambda x, strides, f, t: x[
                 tuple(
-                    slice(f[i] if i < len(f) else 0, t[i] if i < len(t) else None, strides[i] if i < len(strides) else 1)
+                    slice(
+                        f[i] if i < len(f) else 0, t[i] if i < len(t) else None, strides[i] if i < len(strides) else 1
+                    )
                     for i in range(x.ndim)
                 )
             ],
