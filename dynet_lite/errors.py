@@ -33,3 +33,7 @@ class InternalError(RuntimeError):
 
 class DataError(ValueError):
     """A data file is malformed; the message names the file, the line and what was expected."""
+
+
+class ModelFileError(ValueError, RuntimeError):
+    """A file of parameters is damaged, or does not fit the model; the message names the file and the entry."""

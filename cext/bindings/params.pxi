@@ -120,6 +120,24 @@ cdef class Parameters(Expression):
         """The accumulated gradient, as grad_as_array()."""
         return self.grad_as_array().astype(np.float64)
 
+    def save(self, fname, key="", append=False):
+        """Write the values as text in DyNet's format, under this name or ``key`` ('/...')."""
+        from dynet_lite import io
+        io.save_parameter(self, fname, key, append)
+
+    def populate(self, fname, key=""):
+        """Fill in the values of the file's entry ``key`` (a full name; this one's by default)."""
+        from dynet_lite import io
+        io.populate_parameter(self, fname, key)
+
+    def write_to_textfile(self, fname, key="", append=False):
+        """DyNet's other name of save()."""
+        self.save(fname, key, append)
+
+    def populate_from_textfile(self, fname, key=""):
+        """DyNet's other name of populate()."""
+        self.populate(fname, key)
+
     def __reduce__(self):
         return _restore_parameter, (self._name, self.as_array(), self.is_updated())
 
@@ -358,6 +376,24 @@ cdef class LookupParameters(Expression):
     def expr(self, update=False):
         """The whole table {d1, ..., V} as an expression; a constant unless update=True."""
         return self if update else _op1(op_by_name(b"nobackprop"), self)
+
+    def save(self, fname, key="", append=False):
+        """Write the values as text in DyNet's format, under this name or ``key`` ('/...')."""
+        from dynet_lite import io
+        io.save_parameter(self, fname, key, append)
+
+    def populate(self, fname, key=""):
+        """Fill in the values of the file's entry ``key`` (a full name; this one's by default)."""
+        from dynet_lite import io
+        io.populate_parameter(self, fname, key)
+
+    def write_to_textfile(self, fname, key="", append=False):
+        """DyNet's other name of save()."""
+        self.save(fname, key, append)
+
+    def populate_from_textfile(self, fname, key=""):
+        """DyNet's other name of populate()."""
+        self.populate(fname, key)
 
     def __reduce__(self):
         return _restore_table, (self._name, self.as_array(), self.is_updated())

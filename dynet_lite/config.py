@@ -1,0 +1,314 @@
+"""Settings: what new graphs take over, the random seed, the default weight decay.
+
+Four places, the first that names a setting wins:
+
+1. ``dy.configure(autobatch=False, seed=1)``, at any time; also ``with dy.configure(...):`` for a block,
+2. ``dynet_config.set(...)``, DyNet's call,
+3. variables ``DYNET_LITE_SEED``, ``DYNET_LITE_AUTOBATCH``, ...,
+4. DyNet's flags in ``sys.argv``: ``--dynet-seed 1``, ``--dynet_seed=1``, ...
+
+Variables and flags are read once, at first use (the first graph, parameter collection or random number), never at
+import; ``sys.argv`` is left as it was. Flags that are not known are ignored, a bad value is a ValueError.
+Who may import: the modules of the package; users reach it as ``dy.configure`` and ``dy.config``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dynet_lite import _core
+
+SOURCES = ("configure", "dynet_config", "environment", "flag")  # highest first
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text in ("true", "yes", "on"):
+            return True
+        if text in ("false", "no", "off", ""):
+            return False
+        value = int(text)
+    if value != int(value) or value < 0:
+        raise ValueError
+    return bool(value)
+
+
+def _whole(least: int) -> Callable[[Any], int]:
+    def convert(value: Any) -> int:
+        number = int(value)
+        if number < least or (not isinstance(value, str) and number != value):
+            raise ValueError
+        return number
+
+    return convert
+
+
+def _fraction(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number < 1:
+        raise ValueError
+    return number
+
+
+def _memory(value: Any) -> str:
+    parts = [int(part) for part in str(value).split(",")]
+    if len(parts) not in (1, 4) or min(parts) < 0:
+        raise ValueError
+    return str(value)
+
+
+def _known(what: str) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        _core.check_setting(what, str(value))
+        return str(value)
+
+    return convert
+
+
+def _threads(value: Any) -> int:
+    return _whole(0)(value) or os.cpu_count() or 1
+
+
+# name: (conversion, what is wanted, default)
+OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
+    "mem": (_memory, "a number of MB, or four of them with commas (a hint; memory grows by itself)", None),
+    "seed": (_whole(0), "a whole number; 0 takes one at random", 0),
+    "autobatch": (_flag, "0 or 1", True),
+    "strategy": (_known("strategy"), "none, depth, agenda or greedy", "greedy"),
+    "threads": (_threads, "a whole number; 0 is the number of processors", 1),
+    "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
+    "verify": (_flag, "0 or 1", False),
+    "profile": (_flag, "0 or 1", False),
+    "weight_decay": (_fraction, "a number >= 0 and < 1", 0.0),
+}
+ALIASES = {"random_seed": "seed", "profiling": "profile"}
+_IGNORED = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1, "shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
+
+_given: dict[str, dict[str, Any]] = {source: {} for source in SOURCES}
+
+
+def _convert(name: str, value: Any, where: str) -> Any:
+    convert, wanted, _ = OPTIONS[name]
+    try:
+        return convert(value)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"[config] {where}: {wanted} is needed; got {value!r}") from None
+
+
+def get(name: str) -> Any:
+    """The value of a setting that is in force."""
+    start()
+    name = ALIASES.get(name, name)
+    if name not in OPTIONS:
+        raise ValueError(f"[config] there is no setting {name!r}; there are {', '.join(OPTIONS)}")
+    return _effective(name)
+
+
+def settings() -> dict[str, Any]:
+    """All settings in force."""
+    start()
+    return {name: _effective(name) for name in OPTIONS}
+
+
+def _effective(name: str) -> Any:
+    for source in SOURCES:
+        if name in _given[source]:
+            return _given[source][name]
+    return OPTIONS[name][2]
+
+
+def _apply(names: Sequence[str]) -> None:
+    """Hand the settings in force to the engine."""
+    for name in names:
+        value = _effective(name)
+        if name == "seed":
+            _core.set_seed(value or int.from_bytes(os.urandom(7), "little"))
+        elif name in ("autobatch", "strategy", "threads", "backend", "verify", "profile"):
+            setattr(_core.settings, name, value)
+
+
+def start() -> None:
+    """Read variables and flags, once. Everything that needs a setting calls it first."""
+    if _core.settings.start is None:
+        return
+    environment = _from_environment(os.environ)
+    flags = _from_argv(sys.argv)
+    _core.settings.start = None
+    _given["environment"].update(environment)
+    _given["flag"].update(flags)
+    _apply(list(OPTIONS))
+
+
+def _first_use() -> None:
+    # The engine has unhooked us before calling; a bad flag must not be forgotten after its first error.
+    _core.settings.start = _first_use
+    start()
+
+
+_core.settings.start = _first_use
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    out = {}
+    for name in OPTIONS:
+        variable = "DYNET_LITE_" + name.upper()
+        if environ.get(variable, "") != "":
+            out[name] = _convert(name, environ[variable], variable)
+    return out
+
+
+def _from_argv(argv: Sequence[str]) -> dict[str, Any]:
+    """Settings from --dynet-x value, --dynet-x=value, --dynet_x value, --dynet_x=value; later flags win."""
+    out: dict[str, Any] = {}
+    rest = iter(argv)
+    for word in rest:
+        if not (isinstance(word, str) and word.startswith(("--dynet-", "--dynet_"))):
+            continue
+        flag, equals, value = word.partition("=")
+        name = flag[len("--dynet-") :].replace("-", "_")
+        if name in _IGNORED:
+            if not equals and _IGNORED[name]:
+                value = next(rest, "")
+            if name in ("gpu", "gpus") or (name == "devices" and "GPU" in value):
+                warnings.warn(f"dynet_lite runs on the CPU; {flag} is ignored", stacklevel=3)
+            continue
+        name = ALIASES.get(name, name)
+        if name not in OPTIONS:
+            continue
+        if not equals:
+            value = next(rest, "")
+        out[name] = _convert(name, value, flag)
+    return out
+
+
+def _put(source: str, options: Mapping[str, Any]) -> None:
+    unknown = [name for name in options if ALIASES.get(name, name) not in OPTIONS]
+    if unknown:
+        raise TypeError(f"[config] there is no setting {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+    values = {}
+    for key, value in options.items():
+        name = ALIASES.get(key, key)
+        values[name] = _convert(name, value, f"{source}({key}=...)")
+    start()
+    _given[source].update(values)
+    _apply([name for name in values if source == "configure" or name not in _given["configure"]])
+
+
+class Change:
+    """What configure() gives back: as a context manager it undoes the change at the end of the block."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._before = {name: _given["configure"].get(name) for name in names}
+        self._seed_state = _core.get_seed_state()
+
+    def __enter__(self) -> Change:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                _given["configure"].pop(name, None)
+            else:
+                _given["configure"][name] = value
+        _apply([name for name in self._before if name != "seed"])
+        if "seed" in self._before:
+            _core.set_seed_state(self._seed_state)
+
+    def __repr__(self) -> str:
+        return f"configure({', '.join(f'{name}={_effective(name)!r}' for name in self._before)})"
+
+
+def configure(**options: Any) -> Change:
+    """Change settings now; graphs made or renewed from now on follow them.
+
+    mem            accepted for DyNet's sake; memory grows and is returned by itself
+    seed           of the one random generator; 0 takes one at random
+    autobatch      automatic batching (default on)
+    strategy       none, depth, agenda, greedy (default)
+    threads        worker threads of a graph (default 1; 0 is the number of processors)
+    backend        cpu (default), null (runs nothing)
+    verify         check every plan before it runs
+    profile        time every op, see stats()
+    weight_decay   default of new parameter collections
+
+    ``with dy.configure(autobatch=False):`` takes it back at the end of the block (with a seed, the random generator
+    goes on where it was). TypeError for an unknown name, ValueError for a bad value; then nothing changes.
+    """
+    start()
+    change = Change([ALIASES.get(name, name) for name in options])
+    _put("configure", options)
+    return change
+
+
+def reset_random_seed(seed: int) -> None:
+    """Seed the one generator from which graphs, initializers and random ops draw."""
+    start()
+    _core.set_seed(_convert("seed", seed, "reset_random_seed()"))
+
+
+class DynetParams:
+    """DyNet's object of settings: fill it in, then init(). configure() does the same in one call."""
+
+    def __init__(self) -> None:
+        self._options: dict[str, Any] = {}
+
+    def from_args(self, shared_parameters: Any = None) -> None:
+        """Take the flags of sys.argv."""
+        self._options.update(_from_argv(sys.argv))
+
+    def from_config(self, conf: Mapping[str, Any]) -> None:
+        """Take what dynet_config.get() gives."""
+        self._options.update(from_dynet_config(conf))
+
+    def set_mem(self, mem: Any) -> None:
+        self._options["mem"] = mem
+
+    def set_random_seed(self, random_seed: int) -> None:
+        self._options["seed"] = random_seed
+
+    def set_autobatch(self, autobatch: Any) -> None:
+        self._options["autobatch"] = autobatch
+
+    def set_profiling(self, profiling: Any) -> None:
+        self._options["profile"] = profiling
+
+    def set_weight_decay(self, weight_decay: float) -> None:
+        self._options["weight_decay"] = weight_decay
+
+    def set_shared_parameters(self, shared_parameters: Any) -> None:
+        """Accepted; parameters are not shared between processes."""
+
+    def set_requested_gpus(self, requested_gpus: int) -> None:
+        """Accepted; this build runs on the CPU."""
+
+    def set_gpu_mask(self, gpu_mask: Sequence[int]) -> None:
+        """Accepted; this build runs on the CPU."""
+
+    def set_cpu_mode(self) -> None:
+        """Accepted; this build runs on the CPU."""
+
+    def init(self) -> None:
+        """Put the settings in force."""
+        _put("dynet_config", self._options)
+
+
+def from_dynet_config(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Our settings out of a dict of dynet_config."""
+    names = {"mem": "mem", "seed": "seed", "autobatch": "autobatch", "profiling": "profile",
+             "weight_decay": "weight_decay"}  # fmt: skip
+    return {ours: conf[theirs] for theirs, ours in names.items() if theirs in conf}
+
+
+def init(shared_parameters: Any = None) -> None:
+    """Read variables and flags now instead of at first use."""
+    start()
+
+
+def init_from_params(params: DynetParams) -> None:
+    """Put the settings of a DynetParams in force."""
+    params.init()

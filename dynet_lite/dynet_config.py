@@ -1,0 +1,49 @@
+"""DyNet's module of settings: ``dynet_config.set(random_seed=1, autobatch=1)``, before or after anything else.
+
+Only what a call names is set; flags and variables keep their say in the rest. See dynet_lite/config.py for the order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynet_lite import config
+
+_set: dict[str, Any] = {}
+_gpu: bool | None = None
+
+
+def set(
+    mem: Any = None,
+    random_seed: int | None = None,
+    autobatch: Any = None,
+    profiling: Any = None,
+    weight_decay: float | None = None,
+    shared_parameters: Any = None,
+    requested_gpus: int | None = None,
+    gpu_mask: Any = None,
+) -> None:
+    """Change the settings that are named. shared_parameters, requested_gpus and gpu_mask are accepted and ignored."""
+    named = {"mem": mem, "seed": random_seed, "autobatch": autobatch, "profiling": profiling,
+             "weight_decay": weight_decay, "shared_params": shared_parameters, "requested_gpus": requested_gpus,
+             "gpu_mask": gpu_mask}  # fmt: skip
+    named = {name: value for name, value in named.items() if value is not None}
+    config._put("dynet_config", config.from_dynet_config(named))
+    _set.update(named)
+
+
+def set_gpu(flag: bool = True) -> None:
+    """Accepted; this build runs on the CPU."""
+    global _gpu
+    _gpu = flag
+    _set["requested_gpus"] = int(flag)
+
+
+def gpu() -> bool | None:
+    """What set_gpu() was told; None before."""
+    return _gpu
+
+
+def get() -> dict[str, Any] | None:
+    """What was set here, in DyNet's names; None before the first set()."""
+    return dict(_set) if _set else None

@@ -1,0 +1,459 @@
+"""Files of parameters in DyNet's text format, read and written exactly; dy.save and dy.load.
+
+A file is a run of entries: a header line ``#Parameter# NAME DIM BYTES GRAD`` (or ``#LookupParameter#``), a line of
+values, and with FULL_GRAD a line of gradients; column-major, 16 characters a number. dy.save writes ``base.data`` (such
+a file) and ``base.meta`` (a run of pickles that name the objects). Pickles are read by an unpickler that knows tuples,
+numbers, text and classes with ``from_spec``, and executes nothing.
+
+A file is written beside its target and then moved there; what is read is checked in full (numbers present, finite,
+dims as they should be) before any parameter changes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import pickletools
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dynet_lite._core import LookupParameters, Parameters, read_decimals
+from dynet_lite.errors import ModelFileError
+
+Shape = tuple[int, ...]
+Array = np.ndarray[Any, np.dtype[np.float32]]
+KINDS: dict[bytes, type] = {b"#Parameter#": Parameters, b"#LookupParameter#": LookupParameters}
+WIDTH = 16
+DIM = re.compile(r"\{(\d{1,10}(?:,\d{1,10})*)(?:X(\d{1,10}))?\}")
+
+
+# ---- writing -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(fname: Any) -> Iterator[io.BufferedIOBase]:
+    """A file to write; it takes the name only when everything is written, else the old file stays as it was."""
+    path = os.path.realpath(os.fspath(fname))
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device
+        with open(path, "wb") as direct:
+            yield direct
+        return
+    partial = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(partial, "wb") as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        if os.path.exists(path):
+            os.chmod(partial, os.stat(path).st_mode & 0o7777)
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+
+
+@contextmanager
+def appending(fname: Any) -> Iterator[io.BufferedIOBase]:
+    """A file to write on at its end; cut back to what it was when writing fails."""
+    with open(fname, "ab") as f:
+        size = f.tell()
+        try:
+            yield f
+            f.flush()
+        except BaseException:
+            f.truncate(size)
+            raise
+
+
+def flat(array: Array, is_lookup: bool) -> Array:
+    """Numbers in the file's order: column-major, the rows of a table last."""
+    return (np.moveaxis(array, 0, -1) if is_lookup else array).ravel(order="F")
+
+
+def numbers(values: Array) -> bytes:
+    """One line of values."""
+    parts = []
+    for begin in range(0, values.size, 4096):
+        block = values[begin : begin + 4096].tolist()
+        parts.append("%+.8e " * len(block) % tuple(block))
+    return "".join(parts).encode() + b"\n"
+
+
+def write_entry(f: Any, p: Parameters | LookupParameters, name: str) -> None:
+    """One entry. ValueError when a number is not finite: such a file could not be read again."""
+    is_lookup = isinstance(p, LookupParameters)
+    values = flat(p.as_array(), is_lookup)
+    if not np.isfinite(values).all():
+        raise ValueError(f"[save] {p.name()} has NaN or infinity; nothing was written")
+    grad = flat(p.grad_as_array(), is_lookup)
+    full = bool(grad.any()) and bool(np.isfinite(grad).all())
+    shape = p.shape()
+    dims = (*shape[1:], shape[0]) if is_lookup else shape
+    size = (WIDTH * values.size + 1) * (2 if full else 1)
+    kind = "LookupParameter" if is_lookup else "Parameter"
+    dim = "{" + ",".join(map(str, dims)) + "}"
+    f.write(f"#{kind}# {name} {dim} {size} {'FULL_GRAD' if full else 'ZERO_GRAD'}\n".encode())
+    f.write(numbers(values))
+    if full:
+        f.write(numbers(grad))
+
+
+def checked_key(key: str) -> str:
+    """A name for the file given by the user."""
+    if not key.startswith("/") or len(key) < 2 or " " in key or "#" in key or "\n" in key:
+        raise ValueError(f"[save] a key begins with '/' and holds no blank and no '#'; got {key!r}")
+    return key
+
+
+def write_entries(fname: Any, entries: Iterable[tuple[Any, str]], append: bool) -> None:
+    with (appending if append else replacing)(fname) as f:
+        for p, name in entries:
+            write_entry(f, p, name)
+
+
+def collection_entries(collection: Any, name: str = "") -> list[tuple[Any, str]]:
+    """All parameters with their names in the file; weights first, then tables."""
+    own = collection.name()
+    prefix = checked_key(name).rstrip("/") + "/" if name else own
+    members = [*collection.parameters_list(), *collection.lookup_parameters_list()]
+    # A parameter from another file may have a name from outside.
+    return [(p, prefix + p.name()[len(own) :] if p.name().startswith(own) else p.name()) for p in members]
+
+
+def save_collection(collection: Any, fname: Any, name: str = "", append: bool = False) -> None:
+    """ParameterCollection.save()."""
+    write_entries(fname, collection_entries(collection, name), append)
+
+
+def save_parameter(p: Any, fname: Any, key: str = "", append: bool = False) -> None:
+    """Parameters.save()."""
+    write_entries(fname, [(p, checked_key(key) if key else p.name())], append)
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+class Entry:
+    """One entry of a file: what its header says, and where its values lie."""
+
+    def __init__(self, file: TextFile, kind: type, name: str, dims: Shape, lines: list[tuple[int, int]]) -> None:
+        self.file, self.kind, self.name, self.dims, self.lines = file, kind, name, dims, lines
+
+    @property
+    def shape(self) -> Shape:
+        """As a parameter's shape(): the rows of a table first."""
+        return (self.dims[-1], *self.dims[:-1]) if self.kind is LookupParameters else self.dims
+
+    def arrays(self) -> list[Array]:
+        """[values] or [values, gradient], each of self.shape; checked."""
+        out = []
+        for begin, end in self.lines:
+            values = self.file.line_values(self, begin, end).reshape(self.dims, order="F")
+            out.append(np.moveaxis(values, -1, 0) if self.kind is LookupParameters else values)
+        return out
+
+    def fits(self, shape: Shape) -> bool:
+        """Are these the dims of that parameter? A last dim of 1 more or less does not matter."""
+        mine, theirs = list(self.shape), list(shape)
+        for dims in (mine, theirs):
+            while len(dims) > 1 and dims[-1] == 1:
+                dims.pop()
+        return mine == theirs
+
+
+class TextFile:
+    """A file of parameters and the index of its entries. ModelFileError when it is not such a file."""
+
+    def __init__(self, fname: Any) -> None:
+        self.path = os.fspath(fname)
+        with open(fname, "rb") as f:
+            self.data = f.read()
+        self.entries: list[Entry] = []
+        at = 0
+        while at < len(self.data):
+            if self.data[at] in b"\r\n":
+                at += 1
+            else:
+                at = self.read_entry(at)
+
+    def fail(self, what: str) -> ModelFileError:
+        return ModelFileError(f"[populate] {self.path}: {what}")
+
+    def read_entry(self, at: int) -> int:
+        """Index the entry whose header begins at `at`; the place after it."""
+        line, after = self.line_at(at)
+        words = self.data[at:line].split()
+        if not words or words[0] not in KINDS or len(words) not in (4, 5):
+            if self.data.startswith(b"22 serialization::archive"):
+                raise self.fail("a Boost archive of DyNet 1; write it again with DyNet 2 first")
+            raise self.fail(f"a header '#Parameter# NAME DIM BYTES GRAD' is needed at byte {at}; "
+                            f"found {self.data[at : min(line, at + 60)]!r}")  # fmt: skip
+        name = words[1].decode("utf-8", "replace")
+        match = DIM.fullmatch(words[2].decode("ascii", "replace"))
+        if match is None or int(match[2] or 1) != 1:
+            raise self.fail(f"entry {name}: dims such as {{2,3}} are needed; got {words[2]!r}")
+        dims = tuple(int(d) for d in match[1].split(","))
+        if 0 in dims or len(dims) > 8 or (KINDS[words[0]] is LookupParameters and len(dims) < 2):
+            raise self.fail(f"entry {name}: dims {match[0]} are not possible")
+        grad = words[4] if len(words) == 5 else b"ZERO_GRAD"
+        if grad not in (b"ZERO_GRAD", b"FULL_GRAD"):
+            raise self.fail(f"entry {name}: ZERO_GRAD or FULL_GRAD is needed; got {grad!r}")
+        lines, width = [], WIDTH * prod(dims)
+        for _ in range(2 if grad == b"FULL_GRAD" else 1):
+            # Most lines have the length that the format gives them, so that it need not be searched.
+            if self.data[after + width : after + width + 1] == b"\n":
+                begin, end, after = after, after + width, after + width + 1
+            else:
+                begin = after
+                end, after = self.line_at(after)
+            lines.append((begin, end))
+        self.entries.append(Entry(self, KINDS[words[0]], name, dims, lines))
+        return after
+
+    def line_at(self, at: int) -> tuple[int, int]:
+        """(end of the line, beginning of the next)."""
+        end = self.data.find(b"\n", at)
+        return (len(self.data), len(self.data)) if end < 0 else (end, end + 1)
+
+    def line_values(self, entry: Entry, begin: int, end: int) -> Array:
+        """The numbers of one line; as many as the dims say, all finite."""
+        n = prod(entry.dims)
+        values = read_decimals(self.data, begin, n) if end - begin == WIDTH * n else None
+        if values is None:
+            words = self.data[begin:end].split()
+            if len(words) != n:
+                raise self.fail(f"entry {entry.name}: {n} numbers are needed; there are {len(words)} (a damaged file?)")
+            try:
+                if b"_" in self.data[begin:end]:
+                    raise ValueError("'_' in a number")
+                with np.errstate(over="ignore"):
+                    values = np.array([float(word) for word in words], dtype=np.float32)
+            except ValueError as e:
+                raise self.fail(f"entry {entry.name}: {e}") from None
+        if not np.isfinite(values).all():
+            raise self.fail(f"entry {entry.name} has NaN or infinity")
+        return values
+
+    def entry(self, key: str, kind: type) -> Entry:
+        """The entry of this name and kind."""
+        for e in self.entries:
+            if e.name == key and e.kind is kind:
+                return e
+        there = ", ".join(e.name for e in self.entries[:8]) or "nothing"
+        raise self.fail(f"Could not find key {key} among the {'tables' if kind is LookupParameters else 'weights'}; "
+                        f"the file has {there}{', ...' if len(self.entries) > 8 else ''}")  # fmt: skip
+
+    def under(self, key: str) -> list[Entry]:
+        """Entries whose names begin with key: whole parts of a name if there are any, else any beginning."""
+        folder = key.rstrip("/") + "/"
+        found = [e for e in self.entries if e.name == key or e.name.startswith(folder)]
+        return found or [e for e in self.entries if e.name.startswith(key)]
+
+
+def assign(p: Any, arrays: list[Array]) -> None:
+    """Values, and the gradient if there is one, into a parameter."""
+    is_lookup = isinstance(p, LookupParameters)
+    values = arrays[0].reshape(p.shape(), order="F")
+    p.zero_gradient()
+    if is_lookup:
+        p.init_from_array(values)
+    else:
+        p.set_value(values)
+    if len(arrays) > 1:
+        grad = arrays[1].reshape(p.shape(), order="F")
+        if is_lookup:
+            rows = np.flatnonzero(grad.reshape(grad.shape[0], -1).any(axis=1))
+            p.set_rows_grad(rows, grad[rows])
+        else:
+            p.set_grad(grad)
+
+
+def fill(file: TextFile, entries: list[Entry], collection: Any) -> None:
+    """Entries into a collection, in order, weights and tables apart; all or nothing."""
+    pairs: list[tuple[Any, Entry]] = []
+    wanted = {Parameters: collection.parameters_list(), LookupParameters: collection.lookup_parameters_list()}
+    have = {kind: [e for e in entries if e.kind is kind] for kind in wanted}
+    if any(len(have[kind]) != len(wanted[kind]) for kind in wanted):
+        counts = ["/".join(str(len(lists[kind])) for kind in wanted) for lists in (have, wanted)]
+        raise file.fail(f"the number of weights/tables in the file ({counts[0]}) is not that of the collection "
+                        f"{collection.name()} ({counts[1]})")  # fmt: skip
+    for kind, members in wanted.items():
+        for p, e in zip(members, have[kind]):
+            if not e.fits(p.shape()):
+                raise file.fail(f"entry {e.name} has shape {e.shape}; {p.name()} needs {p.shape()}")
+            pairs.append((p, e))
+    values = [e.arrays() for _, e in pairs]
+    for (p, _), arrays in zip(pairs, values):
+        assign(p, arrays)
+
+
+def populate_collection(collection: Any, fname: Any, key: str = "") -> None:
+    """ParameterCollection.populate()."""
+    file = TextFile(fname)
+    fill(file, file.under(key) if key else file.entries, collection)
+
+
+def populate_parameter(p: Any, fname: Any, key: str = "") -> None:
+    """Parameters.populate()."""
+    file = TextFile(fname)
+    entry = file.entry(key or p.name(), LookupParameters if isinstance(p, LookupParameters) else Parameters)
+    if not entry.fits(p.shape()):
+        raise file.fail(f"entry {entry.name} has shape {entry.shape}; {p.name()} needs {p.shape()}")
+    assign(p, entry.arrays())
+
+
+def load_parameter(collection: Any, fname: Any, key: str, kind: type) -> Any:
+    """ParameterCollection.load_param() and load_lookup_param()."""
+    return add_entry(collection, TextFile(fname).entry(key, kind))
+
+
+def add_entry(collection: Any, entry: Entry) -> Any:
+    """A new parameter of the collection out of an entry."""
+    arrays = entry.arrays()
+    add = collection.add_lookup_parameters if entry.kind is LookupParameters else collection.add_parameters
+    last = entry.name.rstrip("/").rsplit("/", 1)[-1]
+    p = add(entry.shape, init=0, name=last if not re.fullmatch(r"_\d+", last) else "")
+    assign(p, arrays)
+    return p
+
+
+# ---- dy.save, dy.load ----------------------------------------------------------------------------------------------
+
+# What the pickles of DyNet's .meta files are made of; everything that could call something is missing.
+SAFE = {
+    "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT",
+    "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
+    "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+    "EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT",
+    "DICT", "SETITEM", "SETITEMS", "EMPTY_SET", "ADDITEMS", "FROZENSET", "GLOBAL", "STACK_GLOBAL", "PUT", "BINPUT",
+    "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "MEMOIZE",
+}  # fmt: skip
+OURS = ("_dynet", "dynet", "dynet_lite")
+
+
+class MetaUnpickler(pickle.Unpickler):
+    """Finds classes that can be loaded; imports and calls nothing."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.split(".")[0] in OURS:
+            found = getattr(sys.modules["dynet_lite"], name, None)
+        else:
+            found = getattr(sys.modules.get(module), name, None)
+            if module not in sys.modules:
+                raise pickle.UnpicklingError(f"class {module}.{name}: import its module first")
+        if not isinstance(found, type) or not hasattr(found, "from_spec"):
+            raise pickle.UnpicklingError(f"{module}.{name} is not a class with from_spec()")
+        return found
+
+
+class MetaPickler(pickle._Pickler):  # type: ignore[misc,name-defined]
+    """Writes classes by name: ours under DyNet's module name, so that DyNet reads the file, too."""
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        if isinstance(obj, np.generic):
+            obj = obj.item()
+        if not isinstance(obj, type):
+            return super().save(obj, save_persistent_id)
+        module = "_dynet" if obj.__module__.split(".")[0] in OURS else obj.__module__
+        self.write(pickle.GLOBAL + f"{module}\n{obj.__name__}\n".encode())
+
+
+def dump_meta(item: Any) -> bytes:
+    out = io.BytesIO()
+    try:
+        MetaPickler(out, 2).dump(item)
+        load_metas(out.getvalue(), "")
+    except Exception as e:
+        raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, tuples, lists, dicts and classes with "
+                         f"from_spec only: {e}") from None  # fmt: skip
+    return out.getvalue()
+
+
+def load_metas(data: bytes, path: str) -> list[tuple[Any, ...]]:
+    """The items of a .meta file."""
+    stream, out = io.BytesIO(data), []
+    while stream.tell() < len(data):
+        begin = stream.tell()
+        try:
+            for op, _, _ in pickletools.genops(stream):
+                if op.name not in SAFE:
+                    raise pickle.UnpicklingError(f"{op.name} is not allowed in such a file")
+            item = MetaUnpickler(io.BytesIO(data[begin : stream.tell()])).load()
+        except Exception as e:
+            raise ModelFileError(f"[load] {path}: {e}") from None
+        named = isinstance(item, tuple) and len(item) == 2 and item[0] in ("Parameters", "LookupParameters")
+        built = isinstance(item, tuple) and len(item) == 3 and isinstance(item[0], type)
+        if not (named or built) or not isinstance(item[-1], str):
+            raise ModelFileError(f"[load] {path}: an object's description is needed; got {item!r:.80}")
+        out.append(item)
+    return out
+
+
+def save(basename: Any, objects: Any) -> None:
+    """Write objects to ``basename.data`` and ``basename.meta``, for load().
+
+    objects: one or an iterable of Parameters, LookupParameters, builders, and objects with param_collection(), a
+    property ``spec`` and a class method from_spec(spec, collection).
+    """
+    if isinstance(objects, (Parameters, LookupParameters)) or hasattr(objects, "param_collection"):
+        objects = [objects]
+    entries: dict[str, Any] = {}
+    metas = []
+    for obj in objects:
+        if isinstance(obj, (Parameters, LookupParameters)):
+            metas.append(("Parameters" if isinstance(obj, Parameters) else "LookupParameters", obj.name()))
+            mine = [(obj, obj.name())]
+        elif all(hasattr(obj, what) for what in ("param_collection", "spec", "from_spec")):
+            metas.append((type(obj), obj.spec, obj.param_collection().name()))
+            mine = collection_entries(obj.param_collection())
+        else:
+            raise TypeError(f"[save] a parameter, or an object with param_collection(), spec and from_spec() is needed; "
+                            f"got {type(obj).__name__}")  # fmt: skip
+        for p, name in mine:
+            if entries.setdefault(name, p) is not p:
+                raise ValueError(f"[save] two parameters have the name {name}: they belong to different collections")
+    meta = b"".join(dump_meta(item) for item in metas)
+    base = os.fspath(basename)
+    write_entries(base + ".data", [(p, name) for name, p in entries.items()], False)
+    with replacing(base + ".meta") as f:
+        f.write(meta)
+
+
+def load_generator(basename: Any, params: Any) -> Iterator[Any]:
+    """The objects that save() wrote, one by one, made as parts of the collection ``params``."""
+    base = os.fspath(basename)
+    with open(base + ".meta", "rb") as f:
+        metas = load_metas(f.read(), base + ".meta")
+    file = TextFile(base + ".data")
+    for item in metas:
+        mark = params._mark()
+        try:
+            if len(item) == 2:
+                obj = add_entry(params, file.entry(item[1], getattr(sys.modules["dynet_lite"], item[0])))
+            else:
+                obj = item[0].from_spec(item[1], params)
+                fill(file, file.under(item[2]) if item[2] != "/" else file.entries, obj.param_collection())
+        except BaseException:
+            params._rollback(mark)
+            raise
+        yield obj
+
+
+def load(basename: Any, params: Any) -> list[Any]:
+    """The objects that save() wrote, made as parts of the collection ``params``.
+
+    ModelFileError when a file is damaged or does not fit; the collection is then as it was.
+    """
+    mark = params._mark()
+    try:
+        return list(load_generator(basename, params))
+    except BaseException:
+        params._rollback(mark)
+        raise

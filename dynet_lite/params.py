@@ -1,0 +1,274 @@
+"""ParameterCollection: owns the parameters of a model, in a tree of collections with DyNet's names.
+
+The numbers live in Parameters and LookupParameters (compiled); a collection is the list of them. A parameter does not
+refer to its collection, nor a collection to its children, so memory goes with the last reference, without waiting for
+the garbage collector. Files are dynet_lite/io.py's business.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dynet_lite import config, initializers
+from dynet_lite._core import LookupParameters, Parameters
+
+Shape = tuple[int, ...]
+
+
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """The name, or name_1, name_2, ... when it is taken; without a name _0, _1, ...
+
+    taken: every name in use, with the number to try next after it.
+    """
+    if name and name not in taken:
+        taken[name] = 1
+        return name
+    number = taken.get(name, 0)
+    while f"{name}_{number}" in taken:
+        number += 1
+    taken[name] = number + 1
+    taken[f"{name}_{number}"] = 1
+    return f"{name}_{number}"
+
+
+def _checked_name(name: Any) -> str:
+    if name is None:
+        return ""
+    if not isinstance(name, str):
+        raise TypeError(f"[name] text is needed; got {type(name).__name__}")
+    if "/" in name or "#" in name or any(c.isspace() or not c.isprintable() for c in name):
+        raise ValueError(f"[name] a name may not hold '/', '#' or blanks; got {name!r}")
+    return name
+
+
+def _checked_device(device: str) -> None:
+    if device not in ("", "CPU", "cpu", b"", b"CPU"):
+        raise ValueError(f"[device] the only device is CPU; got {device!r}")
+
+
+def _shape(dim: Any) -> Shape:
+    if isinstance(dim, (int, np.integer)) or not hasattr(dim, "__iter__"):
+        dim = (dim,)
+    shape = tuple(d.__index__() if hasattr(d, "__index__") else d for d in dim)
+    if not shape or not all(isinstance(d, int) and d > 0 for d in shape):
+        raise ValueError(f"[add_parameters] dims must be positive whole numbers; got {dim}")
+    if len(shape) > 7:
+        raise ValueError(f"[add_parameters] at most 7 dims; got {dim}")
+    return shape
+
+
+class ParameterCollection:
+    """The parameters of a model.
+
+    Names are those of DyNet: the root is ``/``; a parameter ``/x``, a second one of that name ``/x_1``, one without a
+    name ``/_0``, ``/_1``, ...; a sub-collection ``/s/``, ``/s_1/``, ``/_0/``. Unlike in DyNet a name may hold ``_``.
+
+    Parameters live as long as someone holds them, with or without their collection. Collections can be pickled and
+    deep-copied (values and settings, no gradients; a sub-collection takes its whole tree along).
+    """
+
+    def __init__(self, parent: ParameterCollection | None = None, *, _name: str = "/") -> None:
+        if parent is not None and not isinstance(parent, ParameterCollection):
+            raise TypeError(f"[ParameterCollection] parent must be a collection; got {type(parent).__name__}")
+        self._parent = parent
+        self._name = _name if parent is None or _name != "/" else parent._sub_name("")
+        self._all: list[Parameters | LookupParameters] = []  # with those of sub-collections, in order of making
+        self._taken: dict[str, int] = {}  # names of parameters, with what follows them
+        self._taken_sub: dict[str, int] = {}
+        self._weight_decay = config.get("weight_decay") if parent is None else 0.0
+
+    # ---- making ----------------------------------------------------------------------------------------------------
+
+    def add_parameters(
+        self,
+        dim: Any,
+        init: Any = None,
+        name: str = "",
+        device: str = "",
+        scale: float = 1.0,
+        mean: float = 0.0,
+        std: float = 1.0,
+    ) -> Parameters:
+        """A new parameter of shape ``dim`` (an int or a tuple; or an array, which gives shape and values).
+
+        init: a number; 'uniform' (between -scale and scale), 'normal' (mean, std), 'identity', 'glorot', 'he', 'saxe'
+        (times scale); an array; an initializer. None is GlorotInitializer().
+        """
+        if isinstance(dim, np.ndarray):
+            dim, init = dim.shape, dim
+        return self._add(Parameters, _shape(dim), init, name, device, scale, mean, std)
+
+    def add_lookup_parameters(
+        self,
+        dim: Any,
+        init: Any = None,
+        name: str = "",
+        device: str = "",
+        scale: float = 1.0,
+        mean: float = 0.0,
+        std: float = 1.0,
+    ) -> LookupParameters:
+        """A new table of shape (V, d1, ...): V rows of dims {d1, ...}; an int V means (V, 1). See add_parameters()."""
+        if isinstance(dim, np.ndarray):
+            dim, init = dim.shape, dim
+        shape = _shape(dim)
+        return self._add(LookupParameters, shape if len(shape) > 1 else (*shape, 1), init, name, device, scale, mean, std)
+
+    def _add(self, kind: Any, shape: Shape, init: Any, name: str, device: str, scale: float, mean: float,
+             std: float) -> Any:  # fmt: skip
+        name = _checked_name(name)
+        _checked_device(device)
+        is_lookup = kind is LookupParameters
+        first = initializers.make(init, scale, mean, std)
+        values = first.values(shape, is_lookup)
+        p = kind.make(shape, self._name + _unique(name, self._taken))
+        if is_lookup:
+            p.init_from_array(values)
+        else:
+            p.set_value(values)
+        self._enlist(p)
+        return p
+
+    def _enlist(self, p: Parameters | LookupParameters) -> None:
+        collection: ParameterCollection | None = self
+        while collection is not None:
+            collection._all.append(p)
+            collection = collection._parent
+
+    def parameters_from_numpy(self, array: Any, name: str = "", device: str = "") -> Parameters:
+        """A new parameter with the shape and the values of an array."""
+        a = np.asarray(array)
+        return self.add_parameters(a.shape, init=a, name=name, device=device)
+
+    def lookup_parameters_from_numpy(self, array: Any, name: str = "", device: str = "") -> LookupParameters:
+        """A new table with the shape (V, d1, ...) and the values of an array."""
+        a = np.asarray(array)
+        return self.add_lookup_parameters(a.shape, init=a, name=name, device=device)
+
+    def add_subcollection(self, name: str | None = None) -> ParameterCollection:
+        """A collection whose parameters are also parameters of this one; its names begin with this one's."""
+        return ParameterCollection(self, _name=self._sub_name(name))
+
+    def _sub_name(self, name: str | None) -> str:
+        return self._name + _unique(_checked_name(name), self._taken_sub) + "/"
+
+    def _mark(self) -> list[tuple[ParameterCollection, int, dict[str, int], dict[str, int]]]:
+        """What _rollback() needs to take back later additions."""
+        marks, collection = [], self
+        while True:
+            marks.append((collection, len(collection._all), dict(collection._taken), dict(collection._taken_sub)))
+            if collection._parent is None:
+                return marks
+            collection = collection._parent
+
+    def _rollback(self, marks: list[tuple[ParameterCollection, int, dict[str, int], dict[str, int]]]) -> None:
+        for collection, size, taken, taken_sub in marks:
+            del collection._all[size:]
+            collection._taken, collection._taken_sub = taken, taken_sub
+
+    # ---- reading ---------------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        """Full name, such as / or /encoder/."""
+        return self._name
+
+    def parameters_list(self) -> list[Parameters]:
+        """All weights, those of sub-collections too, in order of making."""
+        return [p for p in self._all if isinstance(p, Parameters)]
+
+    def lookup_parameters_list(self) -> list[LookupParameters]:
+        """All tables, those of sub-collections too, in order of making."""
+        return [p for p in self._all if isinstance(p, LookupParameters)]
+
+    def parameter_count(self) -> int:
+        """How many numbers are trained, tables included."""
+        return sum(math.prod(p.shape()) for p in self._all)
+
+    def __repr__(self) -> str:
+        return (f"<parameter collection {self._name}: {len(self.parameters_list())} weights, "
+                f"{len(self.lookup_parameters_list())} tables, {self.parameter_count():,} numbers>")  # fmt: skip
+
+    # ---- training --------------------------------------------------------------------------------------------------
+
+    def _root(self) -> ParameterCollection:
+        root = self
+        while root._parent is not None:
+            root = root._parent
+        return root
+
+    def get_weight_decay(self) -> float:
+        """What every update takes off the weights, as a share: w becomes w (1 - decay). One setting for the whole tree."""
+        return self._root()._weight_decay
+
+    def set_weight_decay(self, lam: float) -> None:
+        """Set the share that every update takes off, 0 <= lam < 1; for the whole tree of collections."""
+        lam = float(lam)
+        if not 0 <= lam < 1:
+            raise ValueError(f"[set_weight_decay] a number >= 0 and < 1 is needed; got {lam}")
+        self._root()._weight_decay = lam
+
+    def set_weight_decay_lambda(self, lam: float) -> None:
+        """DyNet's other name of set_weight_decay()."""
+        self.set_weight_decay(lam)
+
+    def gradient_l2_norm(self) -> float:
+        """L2 norm of all accumulated gradients together."""
+        total = 0.0
+        for p in self._all:
+            g = p._grad_view()[1] if isinstance(p, LookupParameters) else p.grad_as_array()
+            total += float(np.sum(np.square(g, dtype=np.float64)))
+        return math.sqrt(total)
+
+    def reset_gradient(self) -> None:
+        """Forget all accumulated gradients."""
+        for p in self._all:
+            p.zero_gradient()
+
+    def set_updated(self, b: bool) -> None:
+        """False freezes every parameter of the collection."""
+        for p in self._all:
+            p.set_updated(b)
+
+    # ---- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, fname: Any, name: str = "", append: bool = False) -> None:
+        """Write all parameters as text, in DyNet's format. ``name`` ('/key') replaces this collection's name."""
+        from dynet_lite import io
+
+        io.save_collection(self, fname, name, append)
+
+    def populate(self, fname: Any, key: str = "") -> None:
+        """Fill all parameters from a file, in order: the k-th weight from the k-th weight of the file, tables likewise.
+
+        key: only entries whose names begin so. ModelFileError (a ValueError and RuntimeError) when the file is damaged,
+        or when counts or dims differ; then nothing has changed.
+        """
+        from dynet_lite import io
+
+        io.populate_collection(self, fname, key)
+
+    def write_to_textfile(self, fname: Any, name: str = "", append: bool = False) -> None:
+        """DyNet's other name of save()."""
+        self.save(fname, name, append)
+
+    def populate_from_textfile(self, fname: Any, key: str = "") -> None:
+        """DyNet's other name of populate()."""
+        self.populate(fname, key)
+
+    def load_param(self, fname: Any, key: str) -> Parameters:
+        """A new parameter with the shape and values of the file's entry ``key`` (a full name)."""
+        from dynet_lite import io
+
+        return io.load_parameter(self, fname, key, Parameters)
+
+    def load_lookup_param(self, fname: Any, key: str) -> LookupParameters:
+        """A new table with the shape and values of the file's entry ``key`` (a full name)."""
+        from dynet_lite import io
+
+        return io.load_parameter(self, fname, key, LookupParameters)
+
+
+Model = ParameterCollection

@@ -1,0 +1,70 @@
+"""Tensor: what Expression.tensor_value() gives; numbers out of a graph with DyNet's few methods on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynet_lite.initializers import generator
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Tensor:
+    """Numbers with dims and a batch, copied out of a graph."""
+
+    def __init__(self, array: Array, dim: tuple[tuple[int, ...], int]) -> None:
+        self._array, self._dim = array, dim
+
+    def as_numpy(self) -> Array:
+        """The numbers: dims, then the batch as last axis when it is not 1."""
+        return self._array
+
+    def dim(self) -> tuple[tuple[int, ...], int]:
+        """((d1, ...), batch size)."""
+        return self._dim
+
+    def _ordered(self, keys: Array, dim: int, num: int, what: str) -> Array:
+        """Indices along dim of the num largest keys, largest first, ties by position."""
+        sizes = self._dim[0]
+        if not 0 <= dim < len(sizes):
+            raise IndexError(f"[{what}] dim {dim} of a tensor with dims {sizes}")
+        if not 1 <= num <= sizes[dim]:
+            raise ValueError(f"[{what}] num must be between 1 and {sizes[dim]}; got {num}")
+        if num == 1:
+            return np.expand_dims(np.argmax(keys, axis=dim), dim)
+        return np.take(np.argsort(-keys, axis=dim, kind="stable"), np.arange(num), axis=dim)
+
+    def _like(self, array: Array, dim: int) -> Tensor:
+        sizes = list(self._dim[0])
+        sizes[dim] = array.shape[dim]
+        return Tensor(array, (tuple(sizes), self._dim[1]))
+
+    def argmax(self, dim: int = 0, num: int = 1) -> Tensor:
+        """Indices of the num largest numbers along dim, largest first; that dim becomes num."""
+        return self._like(self._ordered(self._array, dim, num, "argmax"), dim)
+
+    def topk(self, dim: int = 0, num: int = 1) -> tuple[Tensor, Tensor]:
+        """(values, indices) of the num largest numbers along dim, largest first; that dim becomes num."""
+        indices = self._ordered(self._array, dim, num, "topk")
+        return self._like(np.take_along_axis(self._array, indices, axis=dim), dim), self._like(indices, dim)
+
+    def categorical_sample_log_prob(self, dim: int = 0, num: int = 1) -> Tensor:
+        """Indices drawn along dim, the numbers being log-probabilities (not need be normalised); that dim becomes num.
+
+        Drawn with replacement, by the largest of the numbers plus Gumbel noise.
+        """
+        draws = []
+        for _ in range(num):
+            noise = generator().gumbel(size=self._array.shape)
+            draws.append(self._ordered(self._array + noise, dim, 1, "categorical_sample_log_prob"))
+        if not draws:
+            raise ValueError(f"[categorical_sample_log_prob] num must be positive; got {num}")
+        return self._like(np.concatenate(draws, axis=dim), dim)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._array, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<tensor {self._dim[0]} X {self._dim[1]}: {self._array!r}>"

@@ -1,0 +1,383 @@
+"""Trainers: how gradients change parameters, with DyNet's names and defaults.
+
+A trainer gives the engine's Updater (one fused pass) the coefficients of its rule; clipping, schedules and counters are
+here. The formulas stand under each class: g is the gradient after clipping, t the number of this update. A new trainer is
+one class here (and a rule in cext/exec/update.cc if none of the rules there will do).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from typing import Any
+
+from dynet_lite._core import LookupParameters, Updater
+from dynet_lite.params import ParameterCollection
+
+_warned_epoch = False
+
+
+def _number(value: Any, what: str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"[trainer] {what} must be a finite number; got {value}")
+    return number
+
+
+class Trainer:
+    """Base of all trainers. A subclass names its rule and gives coefficients().
+
+    ``update()``: the gradients are scaled down when their global L2 norm is over the clip threshold (5 unless set); the
+    rule changes the parameters that are not frozen; their gradients are cleared; then weight decay, if the collection
+    has one. Tables change only in rows that had a gradient, unless set_sparse_updates(False). Parameters added to the
+    collection later are picked up. A trainer of a sub-collection updates only that one's parameters.
+    """
+
+    rule = ""
+
+    def __init__(self, m: ParameterCollection, learning_rate: float) -> None:
+        if not isinstance(m, ParameterCollection):
+            raise TypeError(f"[{type(self).__name__}] a ParameterCollection is needed; got {type(m).__name__}")
+        if not self.rule:
+            raise TypeError("[Trainer] is a base class; use SimpleSGDTrainer, AdamTrainer, ...")
+        self.model = m
+        self._learning_rate = _number(learning_rate, "learning_rate")
+        self._clip = 5.0
+        self._sparse = True
+        self.updates = 0  # since the start or restart()
+        self._recent_updates = 0
+        self._recent_clips = 0
+        self._updater = Updater(self.rule)
+        self._seen = 0
+
+    # ---- the update ------------------------------------------------------------------------------------------------
+
+    def coefficients(self) -> tuple[float, ...]:
+        """c[] of the rule (cext/kernels/updates.h) for update number self.updates, the first being 1."""
+        raise NotImplementedError
+
+    def decay(self) -> float:
+        """The share of the weights that this update takes off."""
+        return self.model.get_weight_decay()
+
+    def _sync(self) -> None:
+        members = self.model._all
+        while self._seen < len(members):
+            self._updater.add(members[self._seen])
+            self._seen += 1
+
+    def update(self) -> None:
+        """Change the parameters by their gradients and clear these.
+
+        RuntimeError, while clipping is on, when a gradient has NaN or infinity; nothing is changed, the gradients are
+        cleared, so that the next update works.
+        """
+        self._sync()
+        gscale = 1.0
+        if self._clip > 0:
+            norm = self._updater.gradient_norm()
+            if not math.isfinite(norm):
+                self._updater.clear_gradients()
+                raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}")
+            if norm > self._clip:
+                self._recent_clips += 1
+                gscale = self._clip / norm
+        decay = self.decay()
+        self.updates += 1
+        self._recent_updates += 1
+        self._updater.step(self.coefficients(), gscale, decay, self._sparse)
+
+    def restart(self, learning_rate: float | None = None) -> None:
+        """Zero the state (moments, sums) and, if given, set the learning rate."""
+        self._sync()
+        if learning_rate is not None:
+            self.set_learning_rate(learning_rate)
+        self._updater.restart()
+        self.updates = 0
+
+    # ---- settings --------------------------------------------------------------------------------------------------
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: float) -> None:
+        self.set_learning_rate(learning_rate)
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Set the step size."""
+        self._learning_rate = _number(learning_rate, "learning_rate")
+
+    def set_clip_threshold(self, thr: float) -> None:
+        """Greatest global L2 norm of the gradients; 0 or less switches clipping off."""
+        thr = float(thr)
+        if math.isnan(thr):
+            raise ValueError("[trainer] the clip threshold must be a number; got nan")
+        self._clip = thr
+
+    def get_clip_threshold(self) -> float:
+        """The threshold; 0 or less: no clipping."""
+        return self._clip
+
+    def set_sparse_updates(self, su: bool) -> None:
+        """True (the default): rows of tables without a gradient stay as they are; their moments, too. False: dense."""
+        self._sparse = bool(su)
+
+    # ---- reports ---------------------------------------------------------------------------------------------------
+
+    def status(self) -> None:
+        """Write learning rate, clips and updates since the last call on stderr."""
+        sys.stderr.write(f"[lr={self._learning_rate:g} clips={self._recent_clips} updates={self._recent_updates}] ")
+        sys.stderr.flush()
+        self._recent_clips = self._recent_updates = 0
+
+    def whoami(self) -> str:
+        """Name of the class."""
+        return type(self).__name__
+
+    def update_epoch(self, r: float = 1.0) -> None:
+        """Does nothing; set the learning rate instead. Warns once."""
+        global _warned_epoch
+        if not _warned_epoch:
+            _warned_epoch = True
+            warnings.warn("update_epoch() does nothing, as in DyNet 2; change trainer.learning_rate", stacklevel=2)
+
+    def update_subset(self, *args: Any, **kwargs: Any) -> None:
+        """Not offered: freeze parameters with set_updated(False), or make a trainer of a sub-collection."""
+        raise NotImplementedError("[trainer] update_subset() does not exist; freeze parameters with set_updated(False), "
+                                  "or make a trainer of a sub-collection")  # fmt: skip
+
+    # ---- state -----------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed training needs besides the parameters: settings by name, and state arrays by parameter.
+
+        Numbers and arrays only: {"settings": {...}, "state": {name of parameter: float32 (states, size)}}.
+        """
+        self._sync()
+        settings = {k.lstrip("_"): v for k, v in vars(self).items() if isinstance(v, (int, float)) and k != "_seen"}
+        state = {}
+        for i, p in enumerate(self._updater.parameters):
+            state[p.name()] = self._updater.get_state(i, False)
+        for i, p in enumerate(self._updater.tables):
+            state[p.name()] = self._updater.get_state(i, True)
+        return {"trainer": type(self).__name__, "settings": settings, "state": state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ."""
+        self._sync()
+        if state["trainer"] != type(self).__name__:
+            raise ValueError(f"[{type(self).__name__}] the state is that of a {state['trainer']}")
+        members = [*self._updater.parameters, *self._updater.tables]
+        if {p.name() for p in members} != set(state["state"]):
+            raise ValueError(f"[{type(self).__name__}] the state is that of other parameters")
+        for k in vars(self):
+            if k.lstrip("_") in state["settings"]:
+                setattr(self, k, state["settings"][k.lstrip("_")])
+        indices = {"p": 0, "t": 0}
+        for p in members:
+            kind = "t" if isinstance(p, LookupParameters) else "p"
+            self._updater.set_state(indices[kind], kind == "t", state["state"][p.name()])
+            indices[kind] += 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        fields = {k: v for k, v in vars(self).items() if k not in ("_updater", "_seen")}
+        return {"fields": fields, "state": self.state_dict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["fields"])
+        self._updater = Updater(self.rule)
+        self._seen = 0
+        self.load_state_dict(state["state"])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} learning_rate={self._learning_rate:g} updates={self.updates}>"
+
+
+class SimpleSGDTrainer(Trainer):
+    """Stochastic gradient descent: w -= lr g."""
+
+    rule = "sgd"
+
+    def __init__(self, m: ParameterCollection, learning_rate: float = 0.1) -> None:
+        super().__init__(m, learning_rate)
+
+    def coefficients(self) -> tuple[float, ...]:
+        return (self._learning_rate,)
+
+
+class CyclicalSGDTrainer(SimpleSGDTrainer):
+    """SGD whose learning rate goes up and down between two values (Smith: Cyclical learning rates ..., 2015).
+
+    With it updates done: cycle = floor(1 + it / (2 step_size)), x = |it / step_size - 2 cycle + 1|,
+    lr = min + (max - min) max(0, 1 - x) gamma^it. update() advances it.
+    """
+
+    def __init__(
+        self,
+        m: ParameterCollection,
+        learning_rate_min: float = 0.01,
+        learning_rate_max: float = 0.1,
+        step_size: float = 2000,
+        gamma: float = 1.0,
+    ) -> None:
+        super().__init__(m, learning_rate_min)
+        self.learning_rate_min = _number(learning_rate_min, "learning_rate_min")
+        self.learning_rate_max = _number(learning_rate_max, "learning_rate_max")
+        self.step_size = _number(step_size, "step_size")
+        if self.step_size <= 0:
+            raise ValueError(f"[CyclicalSGDTrainer] step_size must be positive; got {step_size}")
+        self.gamma = _number(gamma, "gamma")
+        self._iteration = 0
+
+    def update(self) -> None:
+        """One update; then the learning rate of the next."""
+        super().update()
+        it = self._iteration
+        cycle = math.floor(1 + it / (2 * self.step_size))
+        x = abs(it / self.step_size - 2 * cycle + 1)
+        span = self.learning_rate_max - self.learning_rate_min
+        self._learning_rate = self.learning_rate_min + span * max(0.0, 1 - x) * self.gamma**it
+        self._iteration += 1
+
+
+class MomentumSGDTrainer(Trainer):
+    """SGD with momentum: v = mom v - lr g; w += v."""
+
+    rule = "momentum"
+
+    def __init__(self, m: ParameterCollection, learning_rate: float = 0.01, mom: float = 0.9) -> None:
+        super().__init__(m, learning_rate)
+        self.mom = _number(mom, "mom")
+
+    def coefficients(self) -> tuple[float, ...]:
+        return self._learning_rate, self.mom
+
+
+class AdagradTrainer(Trainer):
+    """Adagrad (Duchi, Hazan, Singer 2011): s += g^2; w -= lr g / sqrt(s + eps)."""
+
+    rule = "adagrad"
+
+    def __init__(self, m: ParameterCollection, learning_rate: float = 0.1, eps: float = 1e-20) -> None:
+        super().__init__(m, learning_rate)
+        self.eps = _number(eps, "eps")
+
+    def coefficients(self) -> tuple[float, ...]:
+        return self._learning_rate, self.eps
+
+
+class AdadeltaTrainer(Trainer):
+    """Adadelta (Zeiler 2012): s = rho s + (1 - rho) g^2; d = -g sqrt(u + eps) / sqrt(s + eps); u likewise of d; w += d."""
+
+    rule = "adadelta"
+
+    def __init__(self, m: ParameterCollection, eps: float = 1e-6, rho: float = 0.95) -> None:
+        super().__init__(m, 1.0)
+        self.eps, self.rho = _number(eps, "eps"), _number(rho, "rho")
+
+    def coefficients(self) -> tuple[float, ...]:
+        return self._learning_rate, self.eps, self.rho
+
+
+class RMSPropTrainer(Trainer):
+    """RMSProp (Tieleman and Hinton 2012): s = rho s + (1 - rho) g^2; w -= lr g / sqrt(s + eps)."""
+
+    rule = "rmsprop"
+
+    def __init__(
+        self, m: ParameterCollection, learning_rate: float = 0.001, eps: float = 1e-8, rho: float = 0.9
+    ) -> None:
+        super().__init__(m, learning_rate)
+        self.eps, self.rho = _number(eps, "eps"), _number(rho, "rho")
+
+    def coefficients(self) -> tuple[float, ...]:
+        return self._learning_rate, self.eps, self.rho
+
+
+class AdamTrainer(Trainer):
+    """Adam (Kingma and Ba 2015): m and v are decaying means of g and g^2, corrected for their start at 0;
+
+    w -= lr sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) + eps). ``learning_rate`` is another name of ``alpha``.
+    """
+
+    rule = "adam"
+
+    def __init__(
+        self,
+        m: ParameterCollection,
+        alpha: float = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        eps: float = 1e-8,
+        *,
+        learning_rate: float | None = None,
+    ) -> None:
+        super().__init__(m, alpha if learning_rate is None else learning_rate)
+        self.beta_1, self.beta_2, self.eps = _number(beta_1, "beta_1"), _number(beta_2, "beta_2"), _number(eps, "eps")
+        if not (0 <= self.beta_1 < 1 and 0 <= self.beta_2 < 1):
+            raise ValueError(f"[{type(self).__name__}] beta_1 and beta_2 must be >= 0 and < 1; got {beta_1}, {beta_2}")
+
+    def coefficients(self) -> tuple[float, ...]:
+        t = self.updates
+        return self._learning_rate, self.beta_1, self.beta_2, self.eps, 1 - self.beta_1**t, 1 - self.beta_2**t
+
+
+class AmsgradTrainer(AdamTrainer):
+    """AMSGrad (Reddi, Kale, Kumar 2018): Adam with the largest v so far in the place of v."""
+
+    rule = "amsgrad"
+
+
+class AdamWTrainer(AdamTrainer):
+    """AdamW (Loshchilov and Hutter 2019): Adam, and w also loses lr * weight_decay of itself at each update.
+
+    A weight decay of the collection comes on top. Rows of tables pay their decay also while they have no gradient.
+    """
+
+    def __init__(
+        self,
+        m: ParameterCollection,
+        alpha: float = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        *,
+        learning_rate: float | None = None,
+    ) -> None:
+        super().__init__(m, alpha, beta_1, beta_2, eps, learning_rate=learning_rate)
+        self.weight_decay = _number(weight_decay, "weight_decay")
+
+    def _own_decay(self) -> float:
+        own = self._learning_rate * self.weight_decay
+        if not 0 <= own < 1:
+            raise ValueError(f"[AdamWTrainer] learning_rate * weight_decay must be >= 0 and < 1; got {own}")
+        return own
+
+    def coefficients(self) -> tuple[float, ...]:
+        # The engine decays after the step; the definition decays before it. The step makes up for that.
+        lr, *rest = super().coefficients()
+        return (lr / (1 - self._own_decay()), *rest)
+
+    def decay(self) -> float:
+        return 1 - (1 - self._own_decay()) * (1 - super().decay())
+
+
+class EGTrainer(Trainer):
+    """Exponentiated gradient, for parameters that are distributions (positive, sum 1; a row of a table is one):
+
+    v = mom v - lr g; w = softmax(log(w) + v).
+    """
+
+    rule = "eg"
+
+    def __init__(self, m: ParameterCollection, learning_rate: float = 0.1, mom: float = 0.9) -> None:
+        super().__init__(m, learning_rate)
+        self.mom = _number(mom, "mom")
+
+    def coefficients(self) -> tuple[float, ...]:
+        return self._learning_rate, self.mom
