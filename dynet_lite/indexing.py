@@ -92,6 +92,8 @@ class _Selection:
         if self.list_at >= 0:
             raise IndexError("[getitem] only one list or mask may stand in an index; index twice: x[rows][:, cols]")
         array = np.asarray(item)
+        if array.size == 0:
+            raise ValueError(f"[getitem] an empty list selects nothing of {self.where(at)}")
         if array.ndim != 1 or array.dtype.kind not in "biu":
             raise TypeError("[getitem] a list in an index holds ints or booleans, in one dim")
         if array.dtype.kind == "b":
@@ -99,7 +101,7 @@ class _Selection:
                 raise IndexError(f"[getitem] a mask of {len(array)} for {self.where(at)}")
             array = np.flatnonzero(array)
         if array.size == 0:
-            raise ValueError(f"[getitem] nothing is selected of {self.where(at)}")
+            raise ValueError(f"[getitem] the mask selects nothing of {self.where(at)}")
         if array.min() < -size or array.max() >= size:
             raise IndexError(f"[getitem] indices {array.min()}..{array.max()} are out of range for {self.where(at)}")
         self.list_at, self.ids = at, array.tolist()

@@ -81,7 +81,8 @@ void Executor::place_gradients(NodeId loss) {
   }
   for (NodeId i = 0; i <= loss; ++i) {
     const Node& n = g_.node(i);
-    if (reached_[i] && n.is(kAlias) && !g_.signature(i).no_grad && at[n.root]) at[i] = at[n.root] + n.offset;
+    if (!reached_[i] || !n.is(kAlias) || g_.signature(i).no_grad) continue;
+    if (at[g_.operands(i)[0]]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
   }
   u32 lanes = 1;
   for (std::size_t r = 0; r < n_runs_; ++r) lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;

@@ -74,7 +74,7 @@ OpId op_by_name(const std::string& name) {
 }
 
 void ShapeIn::bad(const std::string& what) const {
-  std::string s = "[" + op.name + "] " + what + "; got ";
+  std::string s = "[" + op.name.substr(op.name[0] == '_') + "] " + what + "; got ";
   for (int i = 0; i < nargs && i < 16; ++i) s += (i ? ", " : "") + arg[i]->text();
   if (nargs > 16) s += ", ... (" + std::to_string(nargs) + " arguments)";
   if (nargs == 0) s += "no argument";

@@ -14,7 +14,7 @@ idx wrapped(i32 i, idx n) { return i < 0 ? i + n : i; }
 void check_index(const ShapeIn& in, i32 i, u32 n) {
   const idx at = wrapped(i, n);
   if (at < 0 || at >= static_cast<idx>(n))
-    fail_index("[" + in.op.name + "] index " + std::to_string(i) + " is out of range for " + in[0].text());
+    fail_index("[" + in.op.name.substr(in.op.name[0] == '_') + "] index " + std::to_string(i) + " is out of range for " + in[0].text());
 }
 
 void check_list(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
