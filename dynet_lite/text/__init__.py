@@ -1,9 +1,10 @@
 """Text for models: CoNLL-U files, NLTK corpora, vocabularies, minibatches. Does not know the engine."""
 
+from dynet_lite.errors import DataError
+
 from .batching import minibatches
 from .conllu import Sentence, iter_conllu, parse_conllu, read_conllu
 from .corpora import load_nltk_tagged
-from .errors import DataError
 from .vocab import Vocab
 
 __all__ = [

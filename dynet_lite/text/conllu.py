@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .errors import DataError
+from dynet_lite.errors import DataError
 
 __all__ = ["Sentence", "iter_conllu", "parse_conllu", "read_conllu"]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
+from dynet_lite.errors import DataError
+
 from .conllu import Sentence
-from .errors import DataError
 
 __all__ = ["load_nltk_tagged"]
 
