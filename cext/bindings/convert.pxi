@@ -21,9 +21,13 @@ cdef int _dim_from(object dims, object batch, Dim* out) except -1:
         out.d[i] = 0
     out.nd = len(sizes)
     b = int(batch)
-    if b <= 0:
+    if b <= 0 or b > 0x7fffffff:
         raise ValueError(f"[dim] the batch size must be positive; got {b}")
     out.bd = b
+    for v in sizes:
+        b *= v
+    if b > 0x7fffffff:
+        raise ValueError(f"[dim] too large: {tuple(sizes)} with a batch of {batch}")
     return 0
 
 cdef tuple _shape_of(const Dim& d):
@@ -93,6 +97,12 @@ cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:
     w.u = <uint32_t> (seed >> 32)
     to.push_back(w)
     return 0
+
+cdef inline object _listed(object v):
+    """A list of what an iterable gives, read before the node is begun; anything else as it is."""
+    if type(v) is int or type(v) is list or type(v) is tuple or not hasattr(v, "__iter__"):
+        return v
+    return list(v)
 
 cdef object _as_sequence(object es, str op):
     """A list or tuple of expressions from any iterable; empty is an error."""

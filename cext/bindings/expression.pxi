@@ -345,3 +345,9 @@ cdef Expression _op(ComputationGraph g, OpId op):
     """The node described by g.args, g.keys and g.members."""
     return _made(g, g.c.add(op, g.args.data(), <int> g.args.size(), g.keys.data(), <int> g.keys.size(),
                             g.members.data(), <int> g.members.size()))
+
+cdef Expression _op_of_turn(ComputationGraph g, OpId op, uint32_t turn):
+    """As _op, for arguments that came from Python: reading one may have run code that made nodes."""
+    if g.turn != turn:
+        raise RuntimeError("[graph] an argument made nodes while it was read; make a list of it first")
+    return _op(g, op)

@@ -113,7 +113,8 @@ def function(entry: Entry) -> str:
     for p in args:
         if p.type == "exprs":
             lines.append(f"    {p.name} = _as_sequence({p.name}, '{entry.name}')")
-    lines += ["    g_.args.clear()", "    g_.keys.clear()", "    g_.members.clear()"]
+    lines += [f"    {p.name} = _listed({p.name})" for p in attrs if p.type in ("ints", "floats", "index")]
+    lines += ["    cdef uint32_t turn_ = g_.next_turn()", "    g_.args.clear()", "    g_.keys.clear()", "    g_.members.clear()"]
     for p in args:
         if p.type == "expr":
             lines.append(f"    g_.args.push_back(_arg(g_, {p.name}))")
@@ -122,7 +123,7 @@ def function(entry: Entry) -> str:
     for p in attrs:
         buf = "g_.members" if p.member else "g_.keys"
         lines += ["    " + line.format(buf=buf, name=p.name) for line in WRITE[p.type]]
-    lines.append(f"    return _op(g_, OP_{entry.name})")
+    lines.append(f"    return _op_of_turn(g_, OP_{entry.name}, turn_)")
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ cdef class ComputationGraph:
     cdef Executor* x
     cdef Vec[NodeId] args      # of the node being built
     cdef Vec[Word] keys, members
+    cdef uint32_t turn         # which call is filling these three
     cdef bint immediate
     cdef bint busy             # running without the GIL
     cdef bint checked
@@ -56,6 +57,7 @@ cdef class ComputationGraph:
         """Forget all nodes. See renew_cg()."""
         self._not_busy()
         self.c.renew()
+        self.turn += 1
         self._take_settings(immediate_compute, check_validity, autobatching)
         return self
 
@@ -66,6 +68,10 @@ cdef class ComputationGraph:
         return 0
 
     cdef int run(self) except -1:
+    cdef inline uint32_t next_turn(self) noexcept:
+        self.turn += 1
+        return self.turn
+
         """Run what is pending, without the GIL."""
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
@@ -113,6 +119,7 @@ cdef class ComputationGraph:
         """Drop every node since the last mark; their expressions become stale."""
         self._not_busy()
         self.c.revert()
+        self.turn += 1
 
     def invalidate(self):
         """Run everything again at the next value, with new random numbers."""

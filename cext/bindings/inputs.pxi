@@ -112,6 +112,8 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
 
     With ``batched=True`` the last axis of shape is the batch.
     """
+    cdef Dim d
+    _dim_from(shape, 1, &d)   # sizes are checked before memory is taken
     a = np.full(shape, defval, dtype=np.float32, order="F")
     a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = np.asarray(values, dtype=np.float32)
     return inputTensor(a, batched=batched)
