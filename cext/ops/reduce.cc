@@ -37,22 +37,51 @@ Walk walk_of(const Dim& x, u32 over) {
   return w;
 }
 
+// Sums in float, each of few numbers.
+void short_sums(const Walk& w, const float* x, float* y, idx out) {
+  const idx n = w.n();
+  kernels().fill(out, 0.f, y);
+  if (w.sy() == 0)
+    w.each([&](idx at_x, idx at_y) { y[at_y] += kernels().sum(n, x + at_x); });
+  else
+    w.each([&](idx at_x, idx at_y) { kernels().add(n, x + at_x, y + at_y); });
+}
+
+// Sums of f(x, place in y) of many numbers in double, so that the error does not grow with their count.
+template <class F>
+void long_sums(const Walk& w, const float* x, double* y, idx out, F f) {
+  const idx n = w.n(), step = w.sy();
+  for (idx i = 0; i < out; ++i) y[i] = 0;
+  w.each([&](idx at_x, idx at_y) {
+    if (step == 0) {
+      double sum = 0;
+      for (idx i = 0; i < n; ++i) sum += f(x[at_x + i], at_y);
+      y[at_y] += sum;
+    } else {
+      for (idx i = 0; i < n; ++i) y[at_y + i] += f(x[at_x + i], at_y + i);
+    }
+  });
+}
+
+double* doubles(const Call& c, idx n) { return reinterpret_cast<double*>(c.scratch->alloc(2 * n)); }
+
 void sum_forward(const Call& c, u32 over, float scale) {
   const Walk w = walk_of(*c.arg_dim[0], over);
-  const idx out = c.out_size(), n = w.n();
+  const idx out = c.out_size();
+  const bool is_long = c.arg_size(0) > 512 * c.out_size() && !(w.one_run() && out == 1);
+  double* total = is_long ? doubles(c, out) : nullptr;
   for (int m = 0; m < c.members; ++m) {
     const float* x = c.x[0][m];
     float* y = c.y[0][m];
     if (w.one_run() && out == 1) {
-      *y = scale * kernels().sum(n, x);
-      continue;
+      *y = scale * kernels().sum(w.n(), x);
+    } else if (is_long) {
+      long_sums(w, x, total, out, [](float v, idx) { return static_cast<double>(v); });
+      for (idx i = 0; i < out; ++i) y[i] = static_cast<float>(scale * total[i]);
+    } else {
+      short_sums(w, x, y, out);
+      if (scale != 1.f) kernels().scale(out, scale, y);
     }
-    kernels().fill(out, 0.f, y);
-    if (w.sy() == 0)
-      w.each([&](idx at_x, idx at_y) { y[at_y] += kernels().sum(n, x + at_x); });
-    else
-      w.each([&](idx at_x, idx at_y) { kernels().add(n, x + at_x, y + at_y); });
-    if (scale != 1.f) kernels().scale(out, scale, y);
   }
 }
 
@@ -169,30 +198,20 @@ const OpId mean_dims_id = register_op({
 
 // The mean is kept from forward for backward.
 void std_forward(const Call& c) {
-  const u32 over = over_key(c.key);
-  const Walk w = walk_of(*c.arg_dim[0], over);
-  const idx out = c.out_size(), n = w.n(), step = w.sy();
-  const float scale = 1.f / per_output(c);
+  const Walk w = walk_of(*c.arg_dim[0], over_key(c.key));
+  const idx out = c.out_size();
+  const double scale = 1.0 / per_output(c);
+  double* total = doubles(c, out);
   for (int m = 0; m < c.members; ++m) {
     const float* x = c.x[0][m];
     float *y = c.y[0][m], *mean = c.y[1][m];
-    kernels().fill(out, 0.f, mean);
-    w.each([&](idx at_x, idx at_y) {
-      if (step == 0) mean[at_y] += kernels().sum(n, x + at_x);
-      else kernels().add(n, x + at_x, mean + at_y);
+    long_sums(w, x, total, out, [](float v, idx) { return static_cast<double>(v); });
+    for (idx i = 0; i < out; ++i) mean[i] = static_cast<float>(scale * total[i]);
+    long_sums(w, x, total, out, [&](float v, idx i) {
+      const double d = static_cast<double>(v) - mean[i];
+      return d * d;
     });
-    kernels().scale(out, scale, mean);
-    kernels().fill(out, 0.f, y);
-    w.each([&](idx at_x, idx at_y) {
-      if (step == 0) {
-        double sum = 0;
-        for (idx i = 0; i < n; ++i) sum += static_cast<double>(x[at_x + i] - mean[at_y]) * (x[at_x + i] - mean[at_y]);
-        y[at_y] += static_cast<float>(sum);
-      } else {
-        for (idx i = 0; i < n; ++i) y[at_y + i] += (x[at_x + i] - mean[at_y + i]) * (x[at_x + i] - mean[at_y + i]);
-      }
-    });
-    for (idx i = 0; i < out; ++i) y[i] = std::sqrt(scale * y[i]);
+    for (idx i = 0; i < out; ++i) y[i] = static_cast<float>(std::sqrt(scale * total[i]));
   }
 }
 
