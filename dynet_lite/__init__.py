@@ -1,0 +1,46 @@
+"""Dynamic neural networks with automatic batching: DyNet's programming model on a modern engine.
+
+    import dynet_lite as dy
+
+The names are DyNet's. Importing does nothing else: settings are read at first use (see ``configure``).
+"""
+
+from dynet_lite import _core, builders, config, dynet_config, errors, gradcheck as _gradcheck
+from dynet_lite import graph as _graph
+from dynet_lite import initializers, io, ops, ops_loss, ops_random, params
+from dynet_lite import tensor as _tensor
+from dynet_lite import trainers
+from dynet_lite._core import *  # noqa: F403
+from dynet_lite.builders import *  # noqa: F403
+from dynet_lite.config import *  # noqa: F403
+from dynet_lite.errors import *  # noqa: F403
+from dynet_lite.gradcheck import *  # noqa: F403
+from dynet_lite.graph import *  # noqa: F403
+from dynet_lite.initializers import *  # noqa: F403
+from dynet_lite.io import *  # noqa: F403
+from dynet_lite.ops import *  # noqa: F403
+from dynet_lite.ops_loss import *  # noqa: F403
+from dynet_lite.ops_random import *  # noqa: F403
+from dynet_lite.params import *  # noqa: F403
+from dynet_lite.tensor import *  # noqa: F403
+from dynet_lite.trainers import *  # noqa: F403
+
+__version__ = "0.1.0"
+__gitversion__ = ""
+HAVE_CUDA = False
+
+__all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "dynet_config"]
+__all__ += _core.__all__
+__all__ += builders.__all__
+__all__ += config.__all__
+__all__ += errors.__all__
+__all__ += _gradcheck.__all__
+__all__ += _graph.__all__
+__all__ += initializers.__all__
+__all__ += io.__all__
+__all__ += ops.__all__
+__all__ += ops_loss.__all__
+__all__ += ops_random.__all__
+__all__ += params.__all__
+__all__ += _tensor.__all__
+__all__ += trainers.__all__

@@ -22,6 +22,14 @@ from typing import Any
 
 from dynet_lite import _core
 
+__all__ = [
+    "DynetParams",
+    "configure",
+    "init",
+    "init_from_params",
+    "reset_random_seed",
+]
+
 SOURCES = ("configure", "dynet_config", "environment", "flag")  # highest first
 
 

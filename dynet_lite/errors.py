@@ -3,6 +3,15 @@
 All of them are subclasses of the built-in exception that DyNet programs already catch.
 """
 
+__all__ = [
+    "DataError",
+    "InternalError",
+    "ModelFileError",
+    "NotFiniteError",
+    "OutOfMemoryError",
+    "StaleExpressionError",
+]
+
 
 class StaleExpressionError(ValueError, RuntimeError):
     """An expression of a graph that is gone was used.

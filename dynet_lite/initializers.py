@@ -15,6 +15,19 @@ import numpy as np
 
 from dynet_lite import _core, config
 
+__all__ = [
+    "ConstInitializer",
+    "FromFileInitializer",
+    "GlorotInitializer",
+    "HeInitializer",
+    "IdentityInitializer",
+    "NormalInitializer",
+    "NumpyInitializer",
+    "PyInitializer",
+    "SaxeInitializer",
+    "UniformInitializer",
+]
+
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[np.float32]]
 

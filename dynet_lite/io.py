@@ -27,6 +27,12 @@ import numpy as np
 from dynet_lite._core import LookupParameters, Parameters, read_decimals
 from dynet_lite.errors import ModelFileError
 
+__all__ = [
+    "load",
+    "load_generator",
+    "save",
+]
+
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[np.float32]]
 KINDS: dict[bytes, type] = {b"#Parameter#": Parameters, b"#LookupParameter#": LookupParameters}

@@ -15,6 +15,11 @@ import numpy as np
 from dynet_lite import config, initializers
 from dynet_lite._core import LookupParameters, Parameters
 
+__all__ = [
+    "Model",
+    "ParameterCollection",
+]
+
 Shape = tuple[int, ...]
 
 

@@ -8,6 +8,10 @@ import numpy as np
 
 from dynet_lite.initializers import generator
 
+__all__ = [
+    "Tensor",
+]
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

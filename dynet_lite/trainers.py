@@ -15,6 +15,20 @@ from typing import Any
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.params import ParameterCollection
 
+__all__ = [
+    "AdadeltaTrainer",
+    "AdagradTrainer",
+    "AdamTrainer",
+    "AdamWTrainer",
+    "AmsgradTrainer",
+    "CyclicalSGDTrainer",
+    "EGTrainer",
+    "MomentumSGDTrainer",
+    "RMSPropTrainer",
+    "SimpleSGDTrainer",
+    "Trainer",
+]
+
 _warned_epoch = False
 
 

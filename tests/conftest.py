@@ -1,25 +1,48 @@
-"""Every test starts from the same seed, an empty graph and the default settings, and every plan is verified."""
+"""Every test starts from the same seed, an empty graph and the default settings, and every plan is verified.
+
+The tests run what is installed. `python -m pytest` puts the source folder first on the path, where the package has no
+engine unless it was built in place; then the folder is taken off again. DYNET_LITE_TEST_INSTALLED=1 takes it off always.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def leave_source_folder() -> None:
+    built_here = any(p.suffix in (".so", ".pyd") for p in (ROOT / "dynet_lite").glob("_core.*"))
+    if not built_here or os.environ.get("DYNET_LITE_TEST_INSTALLED", "0") not in ("", "0"):
+        sys.path[:] = [p for p in sys.path if Path(p).resolve() != ROOT]
+
+
+leave_source_folder()
 try:
+    import dynet_lite
     from dynet_lite import _core
-except ImportError:  # tests of data and text need no engine
-    _core = None
+except ImportError as error:
+    raise pytest.UsageError(f"""dynet_lite cannot be imported: {error}
+  install it first:   pip install ".[test]"
+  or build in place:  python setup.py build_ext --inplace""") from None
+
+
+def pytest_report_header() -> str:
+    return f"dynet_lite {dynet_lite.__version__} from {Path(dynet_lite.__file__).parent}, {_core.describe()}"
+
 
 SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads")
 
 
 @pytest.fixture(autouse=True)
 def fresh_engine() -> Iterator[None]:
-    if _core is None:
-        yield
-        return
+    _core.cg()  # the first use reads flags and variables; what is set here comes after
     before = {name: getattr(_core.settings, name) for name in SETTINGS}
     _core.settings.verify = True
     _core.set_seed(1)

@@ -31,3 +31,8 @@ include "trainers.pxi"
 include "files.pxi"
 include "ops.pxi"
 include "cells.pxi"
+
+# What the package offers of this module; the functions of ops come from their entries.
+__all__ = ["ComputationGraph", "Expression", "LookupParameters", "Parameters", "cg", "constant", "inputTensor",
+           "inputTensorTranspose", "inputVector", "lookup", "lookup_batch", "one_hot", "ones", "scalarInput",
+           "sparse_inputTensor", "vecInput", "zeros"] + list(OP_NAMES)

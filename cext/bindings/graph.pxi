@@ -22,6 +22,7 @@ cdef class ComputationGraph:
     cdef bint busy             # running without the GIL
     cdef bint checked
     cdef bint warned
+    cdef int entered           # 'with' blocks of this graph that are open
     cdef readonly str backend
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
@@ -56,8 +57,8 @@ cdef class ComputationGraph:
     def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
         """Forget all nodes. See renew_cg()."""
         self._not_busy()
-        self.c.renew()
         self.turn += 1
+        self.c.renew()
         self._take_settings(immediate_compute, check_validity, autobatching)
         return self
 
@@ -67,11 +68,11 @@ cdef class ComputationGraph:
                                "(with dy.graph():)")
         return 0
 
-    cdef int run(self) except -1:
     cdef inline uint32_t next_turn(self) noexcept:
         self.turn += 1
         return self.turn
 
+    cdef int run(self) except -1:
         """Run what is pending, without the GIL."""
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
@@ -118,8 +119,8 @@ cdef class ComputationGraph:
     def revert(self):
         """Drop every node since the last mark; their expressions become stale."""
         self._not_busy()
-        self.c.revert()
         self.turn += 1
+        self.c.revert()
 
     def invalidate(self):
         """Run everything again at the next value, with new random numbers."""
@@ -181,6 +182,7 @@ cdef class ComputationGraph:
     def __enter__(self):
         _stack().append(self)
         _make_current(self)
+        self.entered += 1
         return self
 
     def __exit__(self, *exc):
@@ -188,6 +190,7 @@ cdef class ComputationGraph:
         if not stack or stack[len(stack) - 1] is not self:
             raise RuntimeError("[graph] blocks of 'with graph' must end in reverse order")
         stack.pop()
+        self.entered -= 1
         _make_current(stack[len(stack) - 1] if stack else None)
         return False
 
@@ -212,6 +215,20 @@ cdef inline ComputationGraph _current():
 cdef ComputationGraph _first_graph():
     g = ComputationGraph()
     _stack().append(g)
+    _make_current(g)
+    return g
+
+def replace_graph():
+    """After a change of backend: a new graph in the place of the current one, unless that belongs to a 'with' block."""
+    cdef list stack = _stack()
+    cdef ComputationGraph g = _current()
+    if g.entered:
+        return g
+    g = ComputationGraph()
+    if stack:
+        stack[len(stack) - 1] = g
+    else:
+        stack.append(g)
     _make_current(g)
     return g
 

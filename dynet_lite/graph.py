@@ -1,0 +1,216 @@
+"""The computation graph as functions: renewal, evaluation of lists, marks, pictures and counters.
+
+Each thread has a current graph; expressions are added to it. The class itself is compiled (_core.ComputationGraph).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+import numpy as np
+
+from dynet_lite import _core
+from dynet_lite._core import ComputationGraph, Expression, cg
+
+__all__ = [
+    "DeviceInfo",
+    "available_devices",
+    "cg_checkpoint",
+    "cg_revert",
+    "cg_version",
+    "dump_cg",
+    "forward",
+    "get_device_info",
+    "graph",
+    "heap_calls",
+    "npvalues",
+    "plan_text",
+    "print_graphviz",
+    "print_text_graphviz",
+    "renew_cg",
+    "stats",
+    "to_device",
+    "values",
+]
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def renew_cg(
+    immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None
+) -> ComputationGraph:
+    """Empty the current graph and give it back; expressions made before are stale from now on.
+
+    immediate_compute: each node is computed when it is made. check_validity: NaN or infinity in a value raises
+    NotFiniteError, which names the line that made the node. autobatching: overrides the setting for this graph.
+    """
+    g = cg()
+    if g.backend != _core.settings.backend:
+        g = _core.replace_graph()
+    return g.renew(immediate_compute, check_validity, autobatching)
+
+
+def graph(
+    immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None
+) -> ComputationGraph:
+    """A new graph, current in the block: ``with dy.graph() as g: ...``. After it the one of before is current again.
+
+    For the parameters see renew_cg().
+    """
+    return ComputationGraph().renew(immediate_compute, check_validity, autobatching)
+
+
+def cg_version() -> int:
+    """The stamp of the current graph's nodes; every renewal changes it."""
+    return cg().version()
+
+
+def cg_checkpoint() -> None:
+    """Mark this point of the current graph; marks nest."""
+    cg().checkpoint()
+
+
+def cg_revert() -> None:
+    """Drop every node made since the last mark; their expressions are stale. Without a mark nothing happens."""
+    cg().revert()
+
+
+def _list(es: Iterable[Expression], what: str) -> list[Expression]:
+    if isinstance(es, Expression):
+        raise TypeError(f"[{what}] takes a list of expressions; got one expression")
+    out = list(es)
+    for e in out:
+        if not isinstance(e, Expression):
+            raise TypeError(f"[{what}] takes a list of expressions; got a {type(e).__name__} in it")
+    return out
+
+
+def forward(es: Iterable[Expression], recalculate: bool = False) -> None:
+    """Compute all of these expressions (and whatever else is pending in their graph), together."""
+    for k, e in enumerate(_list(es, "forward")):
+        e.forward(recalculate and k == 0)
+
+
+def values(es: Iterable[Expression]) -> list[Any]:
+    """value() of each."""
+    return [e.value() for e in _list(es, "values")]
+
+
+def npvalues(es: Iterable[Expression]) -> list[Array]:
+    """npvalue() of each."""
+    return [e.npvalue() for e in _list(es, "npvalues")]
+
+
+# ---- pictures and reports ------------------------------------------------------------------------------------------
+
+
+def text_graphviz(g: ComputationGraph | None = None) -> str:
+    """The graph in the language of graphviz."""
+    lines = ["digraph G {", "  rankdir=LR;", "  nodesep=.05;"]
+    for number, what, _, arguments in (g or cg()).nodes():
+        text = what.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'  N{number} [label="v{number} = {text}"];')
+        lines += [f"  N{a} -> N{number};" for a in arguments]
+    return "\n".join([*lines, "}"])
+
+
+def print_text_graphviz() -> None:
+    """Write the current graph in the language of graphviz on stderr."""
+    print(text_graphviz(), file=sys.stderr)
+
+
+def print_graphviz(
+    compact: bool = False,
+    show_dims: bool = True,
+    expression_names: Any = None,
+    lookup_names: Any = None,
+    collapse_birnns: bool = False,
+) -> None:
+    """Write the current graph in the language of graphviz on stdout. The options are accepted for DyNet's sake."""
+    print(text_graphviz())
+
+
+def dump_cg(
+    filename: str = "", show_values: bool = True, show_gradients: bool = True, nan_check_only: bool = False
+) -> None:
+    """Write every node with its value and gradient, to a file or on stderr; for finding NaN.
+
+    nan_check_only: only nodes whose value or gradient has NaN or infinity.
+    """
+    if filename:
+        with open(filename, "w", encoding="utf-8") as f:
+            _dump(f, show_values, show_gradients, nan_check_only)
+    else:
+        _dump(sys.stderr, show_values, show_gradients, nan_check_only)
+
+
+def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: bool) -> None:
+    g = cg()
+    for number, what, _, arguments in g.nodes():
+        parts = []
+        if show_values:
+            parts.append(("value", g.expression(number).npvalue()))
+        if show_gradients:
+            try:
+                parts.append(("gradient", g.expression(number).gradient()))
+            except RuntimeError:
+                pass  # no backward() yet
+        if nan_check_only and all(np.isfinite(array).all() for _, array in parts):
+            continue
+        print(f"v{number} = {what} of {['v%d' % a for a in arguments]}", file=out)
+        for name, array in parts:
+            print(f"  {name} " + np.array2string(array, precision=5, threshold=64, prefix="  " + name + " "), file=out)
+
+
+def stats() -> dict[str, Any]:
+    """Counters of the current graph since its renewal, and of the process.
+
+    nodes, batches, lower_bound (fewest batches possible), mean_batch_size, plans; floats_gathered, floats_scattered;
+    plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
+    engine, since the process began); ops (time by op, while profiling is on).
+    """
+    g = cg()
+    return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
+
+
+def plan_text() -> str:
+    """The plans that the current graph has run since its renewal, one line per batch."""
+    return cg().plan_text()
+
+
+def heap_calls() -> int:
+    """Heap calls of the engine's containers since the process began."""
+    return _core.heap_calls()
+
+
+# ---- devices -------------------------------------------------------------------------------------------------------
+
+
+class DeviceInfo:
+    """Name, number and type of a device."""
+
+    def __init__(self, name: str, id: int, type: str) -> None:
+        self.name, self.id, self.type = name, id, type
+
+    def __repr__(self) -> str:
+        return f"DeviceInfo(name={self.name!r}, id={self.id}, type={self.type!r})"
+
+
+def available_devices() -> list[str]:
+    """Names of the devices of this build."""
+    return ["CPU"]
+
+
+def get_device_info(name: str) -> DeviceInfo:
+    """What is known of a device. ValueError when there is none of this name."""
+    if name not in ("CPU", b"CPU", ""):
+        raise ValueError(f"[device] the only device is CPU; got {name!r}")
+    return DeviceInfo("CPU", 0, "CPU")
+
+
+def to_device(e: Expression, device: str) -> Expression:
+    """The expression on another device; there is one, so it is the same expression."""
+    get_device_info(device)
+    return e

@@ -1,0 +1,37 @@
+"""Runs a piece of Python in another process that has the real DyNet; None where DyNet is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+needs_dynet = pytest.mark.skipif(importlib.util.find_spec("_dynet") is None, reason="DyNet (dyNET38) is not installed")
+
+HEAD = """
+import sys, json, os
+sys.argv = ["x"] + {argv!r}
+import numpy as np
+import dynet as dy
+data = json.loads({data!r})
+out = None
+"""
+TAIL = """
+print("RESULT" + json.dumps(out))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def run(code: str, data: Any = None, argv: tuple[str, ...] = ("--dynet-mem", "64")) -> Any:
+    """The value of `out` after running code in DyNet; `data` is what is given here (as JSON)."""
+    program = HEAD.format(data=json.dumps(data), argv=list(argv)) + code + TAIL
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT"):
+            return json.loads(line[len("RESULT") :])
+    raise AssertionError(f"DyNet failed:\n{done.stderr[-3000:]}")
