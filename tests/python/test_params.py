@@ -1,0 +1,192 @@
+"""Collections: DyNet's names, lists and counts; life time and memory; pickling and copies."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from real_dynet import needs_dynet, run
+
+import dynet_lite as dy
+
+NAMING = """
+m = dy.ParameterCollection()
+names = [m.name()]
+for name in ["x", "x", "", "x", ""]:
+    names.append(m.add_parameters((2, 3), name=name).name())
+names.append(m.add_lookup_parameters((4, 2)).name())
+names.append(m.add_lookup_parameters(4, name="x").name())
+s = [m.add_subcollection("s"), m.add_subcollection("s"), m.add_subcollection(), m.add_subcollection("x")]
+names += [c.name() for c in s]
+for c in s + [s[0].add_subcollection("deep"), s[0].add_subcollection()]:
+    names += [c.name(), c.add_parameters(3).name(), c.add_lookup_parameters((2, 2), name="b").name()]
+    names += [c.add_parameters(3, name="b").name()]
+names.append(m.add_parameters(2, name="s").name())
+names += [p.name() for p in m.parameters_list()] + [p.name() for p in m.lookup_parameters_list()]
+names += [p.name() for p in s[0].parameters_list()] + [m.parameter_count(), s[0].parameter_count()]
+out = names
+"""
+
+
+@needs_dynet
+def test_names_lists_and_counts_are_dynets() -> None:
+    space: dict[str, Any] = {"dy": dy}
+    exec(NAMING, space)
+    assert space["names"] == run(NAMING)
+
+
+def test_names_may_hold_underscores_but_stay_unique() -> None:
+    m = dy.ParameterCollection()
+    names = [m.add_parameters(1, name=n).name() for n in ["_0", "", "x_1", "x", "x", "my_weight", "my_weight", "x"]]
+    assert names == ["/_0", "/_1", "/x_1", "/x", "/x_2", "/my_weight", "/my_weight_1", "/x_3"]
+    assert m.add_subcollection("a_b").name() == "/a_b/"
+
+
+@pytest.mark.parametrize("bad", ["a/b", "a b", "a#b", "a\nb", "a\tb"])
+def test_bad_names(bad: str) -> None:
+    m = dy.ParameterCollection()
+    with pytest.raises(ValueError, match="name"):
+        m.add_parameters(1, name=bad)
+    with pytest.raises(ValueError, match="name"):
+        m.add_subcollection(bad)
+    assert m.parameters_list() == [] and m.add_parameters(1).name() == "/_0"
+
+
+@pytest.mark.parametrize("bad", [0, -1, (2, 0), (2, -3), (1,) * 8, (), "ab", 2.5, None, (2, "x")])
+def test_bad_dims(bad: Any) -> None:
+    m = dy.ParameterCollection()
+    for add in (m.add_parameters, m.add_lookup_parameters):
+        with pytest.raises((ValueError, TypeError)):
+            add(bad)
+    assert m.parameter_count() == 0 and m.add_parameters(1).name() == "/_0"
+
+
+def test_bad_arguments() -> None:
+    m = dy.ParameterCollection()
+    with pytest.raises(ValueError, match="CPU"):
+        m.add_parameters(2, device="GPU:0")
+    with pytest.raises(TypeError, match="parent"):
+        dy.ParameterCollection(3)  # type: ignore[arg-type]
+    assert m.add_parameters(2, device="CPU").shape() == (2,)
+    assert dy.Model is dy.ParameterCollection
+
+
+def test_values_in_and_out() -> None:
+    m = dy.ParameterCollection()
+    a = np.arange(24.0).reshape(2, 3, 4)
+    for p in (m.add_parameters((2, 3, 4), init=a), m.parameters_from_numpy(a), m.add_parameters(a)):
+        np.testing.assert_array_equal(p.as_array(), a)
+        np.testing.assert_array_equal(p.npvalue(), a)
+        assert p.shape() == (2, 3, 4)
+    for t in (m.add_lookup_parameters((2, 3, 4), init=a), m.lookup_parameters_from_numpy(a)):
+        np.testing.assert_array_equal(t.as_array(), a)
+        np.testing.assert_array_equal(t[1].npvalue(), a[1])
+        np.testing.assert_array_equal(t.row_as_array(-0), a[0])
+        np.testing.assert_array_equal(t.rows_as_array([1, 0]), a[::-1])
+        assert t.npvalue().shape == (3, 4, 2) and len(t) == 2
+    assert m.add_lookup_parameters(5).shape() == (5, 1)
+    with pytest.raises(ValueError, match="shape"):
+        m.add_parameters((3, 2), init=np.zeros((2, 3)))
+
+
+def test_parameters_outlive_their_collection() -> None:
+    p = dy.ParameterCollection().add_subcollection("s").add_parameters(3, init=2.0)
+    gc.collect()
+    dy.renew_cg()
+    assert dy.sum_elems(p).value() == 6 and p.name() == "/s/_0"
+
+
+def test_a_collection_is_no_cycle() -> None:
+    import weakref
+
+    gc.disable()
+    try:
+        m = dy.ParameterCollection()
+        gone = weakref.ref(m.add_subcollection("s").add_parameters(3))
+        del m
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+FLAT = """
+import gc, os
+import numpy as np
+import dynet_lite as dy
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+gc.disable()
+def one():
+    m = dy.ParameterCollection()
+    p = m.add_parameters((500, 500)); t = m.add_lookup_parameters((500, 500))
+    trainer = dy.AdamTrainer(m)
+    dy.renew_cg()
+    dy.sum_elems(p * t[3]).backward()
+    trainer.update()
+    dy.renew_cg()
+for k in range(20): one()
+before = rss()
+for k in range(300): one()
+print(rss() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_returns() -> None:
+    """300 collections of 2 MB, with trainer and graph, without the garbage collector."""
+    done = subprocess.run([sys.executable, "-c", FLAT], capture_output=True, text=True, check=True, timeout=300)
+    assert float(done.stdout) < 30, done.stdout
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy"])
+def test_copies(how: str) -> None:
+    m = dy.ParameterCollection()
+    m.set_weight_decay(0.25)
+    s = m.add_subcollection("s")
+    p, t = s.add_parameters((2, 3)), s.add_lookup_parameters((4, 2))
+    q = m.add_parameters(2, name="q")
+    q.set_updated(False)
+    model = {"m": m, "s": s, "p": p, "t": t, "q": q}
+    other = copy.deepcopy(model) if how == "deepcopy" else pickle.loads(pickle.dumps(model))
+    assert other["s"].parameters_list() == [other["p"]] and other["m"].parameters_list() == [other["p"], other["q"]]
+    for k in "ptq":
+        assert other[k] is not model[k] and other[k].name() == model[k].name()
+        np.testing.assert_array_equal(other[k].as_array(), model[k].as_array())
+    assert other["m"].get_weight_decay() == other["s"].get_weight_decay() == 0.25
+    assert not other["q"].is_updated() and other["p"].is_updated()
+    other["p"].set_value(np.zeros((2, 3)))
+    assert p.as_array().any()
+    assert other["s"].add_parameters(1).name() == "/s/_2" == s.add_parameters(1).name()
+    assert len(other["m"].parameters_list()) == 3
+
+
+def test_a_copy_of_one_parameter() -> None:
+    p = dy.ParameterCollection().add_parameters((2, 3))
+    for other in (copy.deepcopy(p), copy.copy(p), pickle.loads(pickle.dumps(p))):
+        np.testing.assert_array_equal(other.as_array(), p.as_array())
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(dy.tanh(p))
+
+
+def test_gradients_of_a_collection() -> None:
+    m = dy.ParameterCollection()
+    p, t = m.add_parameters(4, init=1), m.add_lookup_parameters((3, 2), init=1)
+    dy.renew_cg()
+    (dy.sum_elems(p) * 3 + dy.sum_elems(t[1])).backward()
+    assert m.gradient_l2_norm() == pytest.approx(np.sqrt(4 * 9 + 2))
+    m.reset_gradient()
+    assert m.gradient_l2_norm() == 0 and not p.grad_as_array().any()
+
+
+def test_repr_and_truth() -> None:
+    m = dy.ParameterCollection()
+    assert m  # an empty collection is still something
+    m.add_parameters((2, 3))
+    assert repr(m) == "<parameter collection /: 1 weights, 0 tables, 6 numbers>"
