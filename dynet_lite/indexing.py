@@ -1,8 +1,8 @@
 """What ``expression[index]`` means.
 
-As in NumPy: ints (the dim is removed), slices with steps, None, Ellipsis, a list of ints or a boolean mask along one dim.
-As in DyNet: a position after the last dim stands for the mini-batch, and what has no dim left is {1}. A result that lies
-in one piece is not copied. Gradients flow through all of it.
+As in NumPy: ints (the dim is removed), slices with steps, None, Ellipsis, a list of ints or a boolean mask along one
+dim. As in DyNet: a position after the last dim stands for the mini-batch, and what has no dim left is {1}. A result that
+lies in one piece is not copied. Gradients flow through all of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ALL = slice(None)
 def getitem(x: Any, index: Any) -> Any:
     """x[index]: what the index chooses, in x's graph.
 
-    IndexError when out of range or with too many indices, ValueError when nothing is left, TypeError for what is no index.
+    IndexError when out of range or with too many indices, ValueError when nothing is left, TypeError for no index.
     """
     # The three common forms, without the general machinery.
     if type(index) is int:

@@ -110,7 +110,7 @@ def _straight_through(op: str, mode: str) -> bool:
     return mode == "straight_through_gradient"
 
 
-# ---- parameters and constants --------------------------------------------------------------------------------------------
+# ---- parameters and constants --------------------------------------------------------------------------------------
 
 
 def parameter(*parameters: Any) -> Any:
@@ -129,7 +129,7 @@ def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Any:
     return zeros(dim, batch_size)
 
 
-# ---- rounding and argmax ---------------------------------------------------------------------------------------------------
+# ---- rounding and argmax -------------------------------------------------------------------------------------------
 
 
 def round(x: Any, gradient_mode: str = "zero_gradient") -> Any:
@@ -155,7 +155,7 @@ def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Any:
     return _core._argmax(x, _straight_through("argmax", gradient_mode), d)
 
 
-# ---- shape -------------------------------------------------------------------------------------------------------------------
+# ---- shape ---------------------------------------------------------------------------------------------------------
 
 
 def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Any:
@@ -172,7 +172,7 @@ def concatenate_cols(es: Iterable[Any]) -> Any:
     return concatenate(es, 1)
 
 
-# ---- choosing ------------------------------------------------------------------------------------------------------------------
+# ---- choosing ------------------------------------------------------------------------------------------------------
 
 
 def pick(x: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
@@ -224,7 +224,7 @@ def select_cols(x: Any, cs: Sequence[int]) -> Any:
 
 
 def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
-    """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; the position after the last dim is the batch.
+    """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; the place after the last dim is the batch.
 
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,
     IndexError for a range that is out of bounds.
@@ -245,7 +245,7 @@ def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (
     return _core._slice(x, start, steps, [-((a - b) // s) for a, b, s in zip(start, stop, steps, strict=True)])
 
 
-# ---- sums, means, moments --------------------------------------------------------------------------------------------------------
+# ---- sums, means, moments ------------------------------------------------------------------------------------------
 
 
 def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
@@ -255,13 +255,13 @@ def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
 
 
 def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
-    """Mean over the dims d, which are removed; with b=True over the mini-batch too. n > 0 is divided by in place of the count."""
+    """Mean over the dims d, which are removed; with b=True over the mini-batch too. n > 0 replaces the count."""
     x = _expression(x)
     return _core._mean_dims(x, _dims(x, d), b, n)
 
 
 def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
-    """Population standard deviation over the dims d, which are removed; b=True: over the mini-batch too. n is not used."""
+    """Population standard deviation over the dims d, which are removed; b as in mean_dim(). n is not used."""
     x = _expression(x)
     return _core._std_dims(x, _dims(x, d), b)
 
@@ -312,7 +312,7 @@ def average_cols(x: Any) -> Any:
     return _core._mean_dims(x, (1,), False, 0)
 
 
-# ---- distances, norms and losses ---------------------------------------------------------------------------------------------------
+# ---- distances, norms and losses -----------------------------------------------------------------------------------
 
 
 def squared_distance(x: Any, y: Any) -> Any:
@@ -337,7 +337,7 @@ def squared_norm(x: Any) -> Any:
 
 
 def binary_log_loss(x: Any, y: Any) -> Any:
-    """-(y log x + (1 - y) log(1 - x)), summed over the elements -> {1}; x probabilities, y targets. Logs are clamped."""
+    """-(y log x + (1 - y) log(1 - x)), summed -> {1}; x probabilities, y targets. Logs are clamped."""
     return sum_elems(_core._binary_log_loss_terms(*_same_shape("binary_log_loss", x, y)))
 
 
@@ -347,7 +347,7 @@ def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Any:
 
 
 def poisson_loss(log_lambda: Any, k: Any) -> Any:
-    """-log of the probability of the count k (a number or an expression) under a Poisson distribution of rate exp(log_lambda)."""
+    """-log of the Poisson probability of k (a number or an expression) at the rate exp(log_lambda)."""
     return _core._poisson(log_lambda, k)
 
 
@@ -370,7 +370,7 @@ def trace_of_product(x: Any, y: Any) -> Any:
     return dot_product(x, y)
 
 
-# ---- convolutions and tensors --------------------------------------------------------------------------------------------------------
+# ---- convolutions and tensors --------------------------------------------------------------------------------------
 
 
 def fold_rows(x: Any, nrows: int = 2) -> Any:

@@ -24,7 +24,7 @@ def wrong_dims(call: Callable[..., Any]) -> list[tuple[Callable[[], Any], type[E
     return [(lambda d=d: call(vector(), d), error) for d, error in bad]
 
 
-# ---- over all elements, over the batch ---------------------------------------------------------------------------------
+# ---- over all elements, over the batch -----------------------------------------------------------------------------
 
 ELEMS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "sum_elems": ("sum_elems", lambda x: dy.sum_elems(x), np.sum),
@@ -50,7 +50,7 @@ for _arg in SHAPES:
             ROWS.append(Row(_op, _call, [_arg], _ref, whole=True, note=_name))
 
 
-# ---- over dims -------------------------------------------------------------------------------------------------------------
+# ---- over dims -----------------------------------------------------------------------------------------------------
 
 
 def over(f: Callable[..., Any], d: list[int], b: bool) -> Callable[[Any], Any]:
@@ -112,7 +112,7 @@ for _name, _op, _ref in [
     ROWS.append(Row(_op, lambda x, _n=_name: getattr(dy, _n)(x), [A(3, 4)], _ref, note=_name))
 
 
-# ---- along a dim -----------------------------------------------------------------------------------------------------------
+# ---- along a dim ---------------------------------------------------------------------------------------------------
 
 ALONG = [
     (a, d) for a in (A(7), A(3, 4), A(5, batch=3), A(3, 4, batch=2), A(2, 3, 4), A(1)) for d in range(len(a.shape))
@@ -188,7 +188,7 @@ for _arg, _d in ALONG:
             )
 
 
-# ---- lists -------------------------------------------------------------------------------------------------------------------
+# ---- lists ---------------------------------------------------------------------------------------------------------
 
 LISTS = [
     [A(1)] * 5,
@@ -220,7 +220,7 @@ for _args in LISTS:
         )
 
 
-# ---- products and distances ------------------------------------------------------------------------------------------------------
+# ---- products and distances ----------------------------------------------------------------------------------------
 
 PAIRS: list[tuple[Any, Any]] = [
     (lambda draw: A(5, draw=draw), lambda draw: A(5, draw=draw)),
