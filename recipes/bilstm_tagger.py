@@ -61,6 +61,7 @@ class Settings:
     word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
     seed: int = option(1, "start of all random numbers")
     autobatch: bool = option(True, "automatic batching")
+    threads: int = option(1, "threads that share the sentences of a minibatch")
 
     compare: bool = option(False, "train with automatic batching on and off, print the ratio of the speeds")
     smoke: bool = option(False, "a tiny run that only shows that everything works")
@@ -363,6 +364,7 @@ def tag_text(s: Settings) -> int:
 def main(argv: list[str] | None = None) -> int:
     s = parse_settings(argv)
     try:
+        dy.configure(threads=s.threads)
         if s.load:
             return tag_text(s)
         train, dev = load_data(s)
