@@ -1,8 +1,8 @@
 """What ``expression[index]`` means.
 
 As in NumPy: ints (the dim is removed), slices with steps, None, Ellipsis, a list of ints or a boolean mask along one
-dim. As in DyNet: a position after the last dim stands for the mini-batch, and what has no dim left is {1}. A result that
-lies in one piece is not copied. Gradients flow through all of it.
+dim. As in DyNet: a position after the last dim stands for the mini-batch, and what has no dim left is {1}. A result
+that lies in one piece is not copied. Gradients flow through all of it.
 """
 
 from __future__ import annotations

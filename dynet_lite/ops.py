@@ -224,7 +224,7 @@ def select_cols(x: Any, cs: Sequence[int]) -> Any:
 
 
 def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
-    """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; the place after the last dim is the batch.
+    """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; then comes the batch.
 
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,
     IndexError for a range that is out of bounds.

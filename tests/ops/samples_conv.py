@@ -27,10 +27,11 @@ def padded(
     x: np.ndarray, k: tuple[int, ...], stride: tuple[int, ...], valid: bool, fill: float
 ) -> tuple[np.ndarray, list[int]]:
     """An image with TensorFlow's padding, and the number of places of the window along rows and columns."""
+    n = x.shape[:2]
     if valid:
-        return x, [(n - w) // s + 1 for n, w, s in zip(x.shape, k, stride)]
-    out = [-(-n // s) for n, s in zip(x.shape, stride)][:2]
-    pads = [max(0, (o - 1) * s + w - n) for o, s, w, n in zip(out, stride, k, x.shape)]
+        return x, [(n[i] - k[i]) // stride[i] + 1 for i in (0, 1)]
+    out = [-(-n[i] // stride[i]) for i in (0, 1)]
+    pads = [max(0, (out[i] - 1) * stride[i] + k[i] - n[i]) for i in (0, 1)]
     width = [(p // 2, p - p // 2) for p in pads] + [(0, 0)]
     return np.pad(x, width, constant_values=fill), out
 
