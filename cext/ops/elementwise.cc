@@ -11,7 +11,9 @@
 namespace dnl {
 namespace {
 
-const float* attributes(const Call& c, int m) { return reinterpret_cast<const float*>(c.member[m]); }
+const float* attributes(const Call& c, int m) {
+  return c.member ? reinterpret_cast<const float*>(c.member[m]) : nullptr;
+}
 
 // The kernel of a formula, found by name once.
 template <class S>
