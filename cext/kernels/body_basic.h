@@ -51,17 +51,26 @@ static void sum_rows(idx k, idx n, Rows from_rows, float* y, bool acc) {
   for (; m < k; ++m) add(n, from[m], y);
 }
 
-// Blocks of 8 x 8, so that lines of both sides stay in the cache.
-static void transpose(idx m, idx n, const float* x__nm, float* y__mn, bool acc) {
-  for (idx j0 = 0; j0 < n; j0 += 8) {
-    const idx j1 = j0 + 8 < n ? j0 + 8 : n;
-    for (idx i0 = 0; i0 < m; i0 += 8) {
-      const idx i1 = i0 + 8 < m ? i0 + 8 : m;
-      for (idx i = i0; i < i1; ++i)
-        for (idx j = j0; j < j1; ++j)
-          y__mn[i * n + j] = acc ? y__mn[i * n + j] + x__nm[j * m + i] : x__nm[j * m + i];
+// to[j * to_step + i] (+)= from[i * from_step + j] for i < rows, j < cols, in blocks of 8 x 8.
+static void transpose_strided(idx rows, idx cols, const float* from, idx from_step, float* to, idx to_step, bool acc) {
+  for (idx i0 = 0; i0 < rows; i0 += 8)
+    for (idx j0 = 0; j0 < cols; j0 += 8) {
+      const float* x = from + i0 * from_step + j0;
+      float* y = to + j0 * to_step + i0;
+      if (!acc && i0 + 8 <= rows && j0 + 8 <= cols) {
+        transpose8(x, from_step, y, to_step);
+        continue;
+      }
+      const idx ni = rows - i0 < 8 ? rows - i0 : 8, nj = cols - j0 < 8 ? cols - j0 : 8;
+      for (idx j = 0; j < nj; ++j)
+        for (idx i = 0; i < ni; ++i) {
+          const float v = x[i * from_step + j];
+          y[j * to_step + i] = acc ? y[j * to_step + i] + v : v;
+        }
     }
-  }
+}
+static void transpose(idx m, idx n, const float* x__nm, float* y__mn, bool acc) {
+  transpose_strided(n, m, x__nm, m, y__mn, n, acc);
 }
 
 // ---- reductions ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 //
 // gemm_cols: the left matrix is read down its columns. A tile of C (a few vectors of rows by a few columns) stays in
 // registers while k runs; the right matrix is read number by number, so its strides are free.
-// gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns.
+// gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns; with many
+// columns a panel of it is transposed on the stack first and handed to gemm_cols.
 
 // What gemm_cols tells a tile. `last`: how many rows the last vector of the tile has (F::W: all).
 struct ColsTile {
@@ -82,9 +83,9 @@ DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx b_k, idx b_j,
                       float beta, float* c, idx ldc) {
   constexpr idx W = F::W;
+  if (m <= 0 || n <= 0) return;
   const idx vectors = (m + W - 1) / W;
   const idx col_tiles = (n + kTileNc - 1) / kTileNc;
-  if (m <= 0 || n <= 0) return;
   const idx widest = (n + col_tiles - 1) / col_tiles;
   const idx most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
@@ -144,23 +145,41 @@ template <int MI, int NJ> static void dots_tile(const DotsTile& t) {
   }
 }
 template <int MI> DNL_INL void dots_columns(DotsTile t, idx n) {
-  idx j = 0;
-  for (; j + kTileDots <= n; j += kTileDots) {
-    dots_tile<MI, kTileDots>(t);
-    t.b += kTileDots * t.ldb;
-    t.c += kTileDots * t.ldc;
+  const idx tiles = (n + kTileDots - 1) / kTileDots;
+  idx j0 = 0;
+  for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in gemm_cols
+    const idx j1 = n * (q + 1) / tiles;
+    switch (j1 - j0) {
+      case 1: dots_tile<MI, 1>(t); break;
+      case 2: dots_tile<MI, 2>(t); break;
+      case 3: dots_tile<MI, (kTileDots < 3 ? kTileDots : 3)>(t); break;
+      case 4: dots_tile<MI, (kTileDots < 4 ? kTileDots : 4)>(t); break;
+      case 5: dots_tile<MI, (kTileDots < 5 ? kTileDots : 5)>(t); break;
+      default: dots_tile<MI, kTileDots>(t);
+    }
+    t.b += (j1 - j0) * t.ldb;
+    t.c += (j1 - j0) * t.ldc;
+    j0 = j1;
   }
-  switch (n - j) {
-    case 1: return dots_tile<MI, 1>(t);
-    case 2: return dots_tile<MI, 2>(t);
-    case 3: return dots_tile<MI, (kTileDots < 3 ? kTileDots : 3)>(t);
-    case 4: return dots_tile<MI, (kTileDots < 4 ? kTileDots : 4)>(t);
-    case 5: return dots_tile<MI, (kTileDots < 5 ? kTileDots : 5)>(t);
-    default: return;
+}
+// Panels of 64 rows by 128 of k: 32 KiB, which the first-level cache holds.
+static void gemm_dots_packed(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb,
+                             float beta, float* c, idx ldc) {
+  constexpr idx kRows = 64, kDepth = 128;
+  alignas(64) float panel[kRows * kDepth];
+  for (idx i = 0; i < m; i += kRows) {
+    const idx rows = m - i < kRows ? m - i : kRows;
+    for (idx p = 0; p < k; p += kDepth) {
+      const idx depth = k - p < kDepth ? k - p : kDepth;
+      transpose_strided(rows, depth, a + i * lda + p, lda, panel, kRows, false);
+      gemm_cols(rows, n, depth, alpha, panel, kRows, b + p, 1, ldb, p ? 1.0f : beta, c + i, ldc);
+    }
   }
 }
 static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb, float beta,
                       float* c, idx ldc) {
+  // Where transposing costs less than adding up the lanes of each dot product.
+  if (n >= (k <= 128 ? 16 : 32) && m >= F::W) return gemm_dots_packed(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   idx i = 0;
   for (; i + 4 <= m; i += 4) dots_columns<4>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);
   for (; i < m; ++i) dots_columns<1>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);

@@ -34,6 +34,7 @@ using SgemmFn = void (*)(int, int, int, int, int, int, float, const float*, int,
 
 struct Blas {
   SgemmFn sgemm = nullptr;
+  bool mkl = false;
   std::string description;
 };
 
@@ -47,10 +48,21 @@ bool processor_is_intel() {
 }
 
 #ifdef DNL_HAS_DLOPEN
+// Where the mkl wheel puts its libraries: <environment>/lib, seen from <environment>/lib/pythonX.Y/site-packages/dynet_lite.
+std::string environment_lib() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&scipy_openblas_set_num_threads), &info) || !info.dli_fname) return "";
+  std::string path = info.dli_fname;
+  const std::size_t at = path.find("/site-packages/");
+  const std::size_t lib = at == std::string::npos ? at : path.rfind('/', at - 1);
+  return lib == std::string::npos ? "" : path.substr(0, lib + 1);
+}
 // The library is never closed: its functions are used until the process ends.
 bool load_mkl(Blas& blas) {
-  for (const char* name : {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so", "libmkl_rt.dylib"}) {
+  const std::string folder = environment_lib();
+  for (const char* name : {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so", "libmkl_rt.2.dylib", "libmkl_rt.dylib"}) {
     void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!lib && !folder.empty()) lib = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!lib) continue;
     auto sgemm = reinterpret_cast<SgemmFn>(dlsym(lib, "cblas_sgemm"));
     auto set_layer = reinterpret_cast<int (*)(int)>(dlsym(lib, "MKL_Set_Threading_Layer"));
@@ -62,6 +74,7 @@ bool load_mkl(Blas& blas) {
     char text[200] = "";
     if (version) version(text, static_cast<int>(sizeof text) - 1);
     blas.sgemm = sgemm;
+    blas.mkl = true;
     blas.description = "mkl";
     if (const char* v = std::strstr(text, "Version ")) blas.description += " " + std::string(v + 8).substr(0, 6);
     return true;
@@ -94,6 +107,46 @@ const Blas& blas() {
   return b;
 }
 
+// ---- who takes which shape ----------------------------------------------------------------------------------------
+// Measured against OpenBLAS 0.3.34 on an AMD Zen 5 (its AVX2 kernels, which it picks there, and its SkylakeX ones),
+// m, k in 20..10000 and n in 1..1000; the table is in benchmarks/README.md. Against MKL nothing could be measured on an
+// Intel processor, so only products with few columns, where a call costs more than the arithmetic, are taken from it.
+
+enum class Own { None, Few, Most };
+Own own_kernels() {
+  static const Own own = [] {
+    if (!std::strcmp(kernels().isa, "avx512")) return Own::Most;
+    return !std::strcmp(kernels().isa, "avx2") ? Own::Few : Own::None;
+  }();
+  return own;
+}
+
+// Walking along a row of a matrix whose columns lie a multiple of 4 KiB apart hits few lines of the cache.
+bool steps_on_pages(idx ld) { return ld % 1024 == 0; }
+
+bool own_cols(idx m, idx n, idx k, idx lda, bool trans_b) {
+  if (blas().mkl && n > 8) return false;
+  switch (own_kernels()) {
+    case Own::Most:
+      if (trans_b) return k >= 8 && (lda <= 1024 || m * k <= (1 << 19));
+      return k <= 512 || (k <= 1024 && n <= 64);
+    case Own::Few:
+      return !trans_b && n <= 64 && k <= 512 && !steps_on_pages(lda);
+    case Own::None:
+      return n == 1 && k <= 512 && !trans_b;
+  }
+  return false;
+}
+bool own_dots(idx n, idx k) {
+  if (blas().mkl && n > 8) return false;
+  switch (own_kernels()) {
+    case Own::Most: return true;
+    case Own::Few: return n <= 64 && k <= 2048;
+    case Own::None: return n == 1;
+  }
+  return false;
+}
+
 }  // namespace
 
 const char* blas_description() { return blas().description.c_str(); }
@@ -106,6 +159,15 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
       if (beta == 0) kernels().fill(m, 0.0f, c + j * ldc);
       else if (beta != 1) kernels().scale(m, beta, c + j * ldc);
     }
+    return;
+  }
+  if (trans_a && !trans_b && own_dots(n, k)) return kernels().gemm_dots(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  if (!trans_a && own_cols(m, n, k, lda, trans_b)) {
+    const idx b_k = trans_b ? ldb : 1, b_j = trans_b ? 1 : ldb;
+    constexpr idx kDepth = 1024;  // a deeper panel of A would leave the second-level cache
+    for (idx p = 0; p < k; p += kDepth)
+      kernels().gemm_cols(m, n, k - p < kDepth ? k - p : kDepth, alpha, a + p * lda, lda, b + p * b_k, b_k, b_j,
+                          p ? 1.0f : beta, c, ldc);
     return;
   }
   // BLAS checks leading dimensions even where there is one column and they mean nothing.

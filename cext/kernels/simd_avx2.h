@@ -95,5 +95,7 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
 
+#include "kernels/simd_transpose8.h"
+
 // Tiles of body_gemm.h that 16 registers hold: vectors of rows by columns.
 constexpr int kTileMv = 2, kTileNc = 6, kTileMv1 = 8, kTileMv2 = 4, kTileDots = 3;

@@ -118,5 +118,11 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   r[3] = hsum(d);
 }
 
+// to[j * to_step + i] = from[i * from_step + j] for i, j < 8.
+DNL_INL void transpose8(const float* from, idx from_step, float* to, idx to_step) {
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) to[j * to_step + i] = from[i * from_step + j];
+}
+
 // Tiles of body_gemm.h that 16 registers hold: vectors of rows by columns.
 constexpr int kTileMv = 2, kTileNc = 4, kTileMv1 = 4, kTileMv2 = 4, kTileDots = 2;

@@ -56,9 +56,10 @@ void products(const Kernels& k) {
         one(isa + " dots", {true, false, m, n, kk, m % 3, 2.0f, beta * 0.5f}, dots);
       }
   for (idx m : {128, 200, 255, 400})
-    for (idx n : {1, 2, 3, 8, 25}) {
+    for (idx n : {1, 2, 3, 8, 25, 41, 64}) {
       one(isa + " cols", {false, false, m, n, 60, 1, 1.0f, 1.0f}, cols);
       one(isa + " dots", {true, false, 60, n, m, 1, 1.0f, 0.0f}, dots);
+      one(isa + " dots", {true, false, 131, n, m, 0, 0.5f, 1.0f}, dots);
     }
 }
 
