@@ -211,7 +211,9 @@ class TextFile:
         grad = words[4] if len(words) == 5 else b"ZERO_GRAD"
         if grad not in (b"ZERO_GRAD", b"FULL_GRAD"):
             raise self.fail(f"entry {name}: ZERO_GRAD or FULL_GRAD is needed; got {grad!r}")
-        lines, width = [], WIDTH * prod(dims)
+        if not words[3].isdigit():
+            raise self.fail(f"entry {name}: a number of bytes is needed; got {words[3]!r}")
+        lines, width, body = [], WIDTH * prod(dims), after
         for _ in range(2 if grad == b"FULL_GRAD" else 1):
             # Most lines have the length that the format gives them, so that it need not be searched.
             if self.data[after + width : after + width + 1] == b"\n":
@@ -220,6 +222,8 @@ class TextFile:
                 begin = after
                 end, after = self.line_at(after)
             lines.append((begin, end))
+        if after == len(self.data) and self.data[-1:] != b"\n" and after - body < int(words[3]):
+            raise self.fail(f"entry {name} is cut: {words[3].decode()} bytes are needed; there are {after - body}")
         self.entries.append(Entry(self, KINDS[words[0]], name, dims, lines))
         return after
 

@@ -123,9 +123,9 @@ def test_wrong_initializers() -> None:
     for init in ("identity", "saxe", dy.IdentityInitializer(), np.zeros((3, 2)), dy.NumpyInitializer(np.zeros(2))):
         with pytest.raises(ValueError, match="[sS]quare|shape"):
             m.add_parameters((2, 3), init=init)
-    for make in (lambda: dy.UniformInitializer(-1), lambda: dy.NormalInitializer(0, -1), lambda: dy.NormalInitializer(0, np.nan)):
+    for kind, argument in ((dy.UniformInitializer, (-1,)), (dy.NormalInitializer, (0, -1)), (dy.NormalInitializer, (0, np.nan))):
         with pytest.raises(ValueError):
-            make()
+            kind(*argument)
     with pytest.raises(TypeError, match="base class"):
         m.add_parameters(2, init=dy.PyInitializer())
     assert not m.add_parameters(3, init=dy.UniformInitializer(0)).as_array().any()
