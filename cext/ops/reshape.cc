@@ -19,6 +19,7 @@ ShapeOut reshape_shape(const ShapeIn& in) {
     in.need(v > 0 || (v == -1 && open == kMaxDims), "dims must be positive (one may be -1: what is left)");
     if (v == -1) open = y.nd;
     else rest *= static_cast<u32>(v);
+    in.need(rest <= (std::size_t(1) << 31), "the new shape is too large");
     y.push(v == -1 ? 1 : static_cast<u32>(v));
   }
   if (open < kMaxDims) {

@@ -49,6 +49,8 @@ for _arg, _dim in [
                 (lambda: dy.reshape(vector(), (0, 3)), ValueError),
                 (lambda: dy.reshape(vector(), (-2,)), ValueError),
                 (lambda: dy.reshape(vector(), (-1, -1)), ValueError),
+                (lambda: dy.reshape(vector(), (1 << 16,) * 4 + (-1,)), ValueError),
+                (lambda: dy.reshape(vector(), (1 << 31,)), (ValueError, IndexError)),
                 (lambda: dy.reshape(vector(), ()), ValueError),
                 (lambda: dy.reshape(vector(), (1,) * 8), ValueError),
                 (lambda: dy.reshape(vector(), (3,), 0), ValueError),
