@@ -8,6 +8,7 @@ includes or the command has changed. Metadata is in pyproject.toml.
 Switches (environment):
   DYNET_LITE_SANITIZE=1  address and undefined-behaviour sanitizers (run with LD_PRELOAD=$(gcc -print-file-name=libasan.so))
   DYNET_LITE_DEBUG=1     Cython's index checks on, -O1 -g, asserts on
+  DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
 """
 
@@ -30,6 +31,7 @@ GENERATED = ROOT / "build" / "generated"
 
 SANITIZE = os.environ.get("DYNET_LITE_SANITIZE", "0") not in ("", "0")
 DEBUG = os.environ.get("DYNET_LITE_DEBUG", "0") not in ("", "0")
+WERROR = os.environ.get("DYNET_LITE_WERROR", "0") not in ("", "0")
 VARIANT = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
 
 # The one place for Cython's directives; DYNET_LITE_DEBUG turns the checks back on.
@@ -171,6 +173,8 @@ class BuildCore(build_ext):
             flags += ["-O3", "-g0"]
         if is_wrapper:
             flags += ["-w"]  # Cython's output is not ours to tidy
+        elif WERROR:
+            flags += ["-Werror"]
         return flags
 
     def compile_one(self, source, is_wrapper):
