@@ -173,6 +173,8 @@ class BuildCore(build_ext):
             flags += ["-O3", "-g0"]
         if is_wrapper:
             flags += ["-w"]  # Cython's output is not ours to tidy
+            if SANITIZE:  # nor to take minutes: addresses only, and nobody steps through it
+                flags += ["-g0", "-fno-sanitize=undefined"]
         elif WERROR:
             flags += ["-Werror"]
         return flags
