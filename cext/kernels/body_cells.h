@@ -1,33 +1,66 @@
 // The gate passes of the LSTM. Part of isa_body.h: included there alone. Contracts stand in kernels.h.
 
-// Whether an operand is there is settled once a call, not once a number: fn(yes_or_no{}) with a compile-time truth.
-struct Yes { static constexpr bool value = true; };
-struct No { static constexpr bool value = false; };
-template <class Fn> DNL_INL void settle(bool b, Fn fn) {
-  if (b) fn(Yes{});
-  else fn(No{});
+// One vector's worth of an LSTM: gates become activations, s the cell.
+DNL_INL void lstm_unit(F& i, F& f, F& o, F& g, F& s, F forget_bias, F prev, F& y) {
+  i = vsigmoid(i);
+  f = vsigmoid(f + forget_bias);
+  o = vsigmoid(o);
+  g = vtanh(g);
+  s = madd(f, prev, i * g);
+  y = o * vtanh(s);
+}
+
+// The last h mod W units of several rows, gathered into one vector: at h = 50 and 16 lanes each row would else spend a
+// whole vector on two units.
+DNL_INL void lstm_tails(idx rows, idx tail, float forget_bias, const Row& gates, const Row& c_prev, bool has_prev,
+                        const Row& c_out, const Row& h_out, idx m0, idx h, idx from) {
+  float in[5][2 * F::W] = {}, out[6][2 * F::W];
+  for (idx r = 0; r < rows; ++r) {
+    const float* a = gates[m0 + r] + from;
+    for (int q = 0; q < 4; ++q) store(in[q] + r * tail, load_n(a + q * h, tail));
+    if (has_prev) store(in[4] + r * tail, load_n(c_prev[m0 + r] + from, tail));
+  }
+  F i = load(in[0]), f = load(in[1]), o = load(in[2]), g = load(in[3]), s, y;
+  lstm_unit(i, f, o, g, s, F(forget_bias), has_prev ? load(in[4]) : F(0.0f), y);
+  store(out[0], i);
+  store(out[1], f);
+  store(out[2], o);
+  store(out[3], g);
+  store(out[4], s);
+  store(out[5], y);
+  for (idx r = 0; r < rows; ++r) {
+    float* a = gates[m0 + r] + from;
+    for (int q = 0; q < 4; ++q) store_n(a + q * h, load(out[q] + r * tail), tail);
+    store_n(c_out[m0 + r] + from, load(out[4] + r * tail), tail);
+    store_n(h_out[m0 + r] + from, load(out[5] + r * tail), tail);
+  }
 }
 
 static void lstm_fwd(idx k, idx h, float forget_bias, Rows gates_rows, Rows c_prev_rows, Rows c_rows, Rows h_rows) {
   const Row gates = gates_rows, c_prev = c_prev_rows, c_out = c_rows, h_out = h_rows;
-  settle(c_prev.wanted(), [&](auto has_prev) DNL_LAMBDA {
-    for (idx m = 0; m < k; ++m) {
-      float *ai = gates[m], *af = ai + h, *ao = af + h, *ag = ao + h, *c = c_out[m], *y = h_out[m];
-      const float* cp = has_prev.value ? c_prev[m] : nullptr;
-      for_lanes(h, [&](idx j, auto w) DNL_LAMBDA {
-        const F i = vsigmoid(w.load(ai + j)), o = vsigmoid(w.load(ao + j)), g = vtanh(w.load(ag + j));
-        const F f = vsigmoid(w.load(af + j) + F(forget_bias));
-        F s = i * g;
-        if (has_prev.value) s = madd(f, w.load(cp + j), s);
-        w.store(ai + j, i);
-        w.store(af + j, f);
-        w.store(ao + j, o);
-        w.store(ag + j, g);
-        w.store(c + j, s);
-        w.store(y + j, o * vtanh(s));
-      });
+  const bool has_prev = c_prev.wanted();
+  const idx tail = h % F::W;
+  // Rows whose tails share a vector. (A cell's rows are distinct, so their order means nothing.)
+  const idx group = tail ? F::W / tail : 1;
+  const bool gather = group > 1 && k > 1;
+  for (idx m = 0; m < k; ++m) {
+    float *ai = gates[m], *af = ai + h, *ao = af + h, *ag = ao + h, *c = c_out[m], *y = h_out[m];
+    const float* cp = has_prev ? c_prev[m] : nullptr;
+    for_lanes(gather ? h - tail : h, [&](idx j, auto w) DNL_LAMBDA {
+      F i = w.load(ai + j), f = w.load(af + j), o = w.load(ao + j), g = w.load(ag + j), s, z;
+      lstm_unit(i, f, o, g, s, F(forget_bias), has_prev ? w.load(cp + j) : F(0.0f), z);
+      w.store(ai + j, i);
+      w.store(af + j, f);
+      w.store(ao + j, o);
+      w.store(ag + j, g);
+      w.store(c + j, s);
+      w.store(y + j, z);
+    });
+    if (gather && ((m + 1) % group == 0 || m + 1 == k)) {
+      const idx m0 = m / group * group;
+      lstm_tails(m + 1 - m0, tail, forget_bias, gates, c_prev, has_prev, c_out, h_out, m0, h, h - tail);
     }
-  });
+  }
 }
 
 static void lstm_bwd(idx k, idx h, Rows gates_rows, Rows c_prev_rows, Rows c_rows, Rows dh_rows, Rows dc_rows,

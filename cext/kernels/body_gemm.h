@@ -179,7 +179,7 @@ static void gemm_dots_packed(idx m, idx n, idx k, float alpha, const float* a, i
 static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb, float beta,
                       float* c, idx ldc) {
   // Where transposing costs less than adding up the lanes of each dot product.
-  if (n >= (k <= 128 ? 16 : 32) && m >= F::W) return gemm_dots_packed(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W) return gemm_dots_packed(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   idx i = 0;
   for (; i + 4 <= m; i += 4) dots_columns<4>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);
   for (; i < m; ++i) dots_columns<1>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);

@@ -18,7 +18,19 @@ static float logsumexp(idx n, const float* x) {
   const float m = max(n, x);
   return usual(m) ? static_cast<float>(m + log(sum_exp(n, x, m))) : m;
 }
+// A row that fits into one vector (tags, labels) never leaves the registers.
+DNL_INL bool softmax_short(idx n, const float* x, float* y, bool logarithm) {
+  const Part w = part(n);
+  const F v = w.load(x);
+  const M fine = vabs(v) <= F(3.4028235e38f);
+  if (mask_bits(fine) != mask_bits(F(0.0f) == F(0.0f))) return false;
+  const F d = v - F(hmax(w.only(v, -kInf))), e = vexp(vmin(d, F(0.0f)));
+  const float s = hsum(w.only(e));
+  w.store(y, logarithm ? d - F(logf(s)) : e / F(s));
+  return true;
+}
 static void softmax(idx n, const float* x, float* y) {
+  if (n > 0 && n < F::W && softmax_short(n, x, y, false)) return;
   const float m = max(n, x);
   if (!usual(m)) {
     const float share = m > 0 ? 1.0f / static_cast<float>(count_inf(n, x)) : 0.0f;
@@ -42,6 +54,7 @@ static void softmax_bwd(idx n, const float* y, const float* dy, float* dx, bool 
     for_lanes(n, [&](idx i, auto w) DNL_LAMBDA { w.store(dx + i, w.load(y + i) * (w.load(dy + i) - F(s))); });
 }
 static void log_softmax(idx n, const float* x, float* y) {
+  if (n > 0 && n < F::W && softmax_short(n, x, y, true)) return;
   const float m = max(n, x);
   if (!usual(m)) {
     const float share = m > 0 ? -logf(static_cast<float>(count_inf(n, x))) : 0.0f;

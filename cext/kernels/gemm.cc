@@ -2,7 +2,7 @@
 //
 // OpenBLAS is linked (the library of the scipy-openblas32 wheel, whose names begin with scipy_). MKL is taken instead
 // when libmkl_rt is found at run time on an Intel processor; DYNET_LITE_BLAS=openblas refuses it, =mkl asks for it on any
-// processor. Either is held to one thread. The limits in use_own() were measured, see benchmarks and ARCHITECTURE.md.
+// processor. Either is held to one thread. The limits of who takes which shape were measured, see below.
 // Does not: threads, batches of products, other types. Who may include: nobody.
 #include "kernels/gemm.h"
 
@@ -109,7 +109,7 @@ const Blas& blas() {
 
 // ---- who takes which shape ----------------------------------------------------------------------------------------
 // Measured against OpenBLAS 0.3.34 on an AMD Zen 5 (its AVX2 kernels, which it picks there, and its SkylakeX ones),
-// m, k in 20..10000 and n in 1..1000; the table is in benchmarks/README.md. Against MKL nothing could be measured on an
+// m, k in 20..10000 and n in 1..1000, by tests/kernels/bench/kernel_speed.cc. Against MKL nothing could be measured on an
 // Intel processor, so only products with few columns, where a call costs more than the arithmetic, are taken from it.
 
 enum class Own { None, Few, Most };

@@ -39,16 +39,18 @@ DNL_INL F exp_tail(F r) {
 }
 // x = n ln 2 + r
 DNL_INL F exp_reduce(F x, F& n) {
-  n = vrint(x * F(kLog2e));
+  n = vrint_near(x * F(kLog2e));
   return nmadd(n, F(kLn2Lo), nmadd(n, F(kLn2Hi), x));
 }
 DNL_INL F vexp(F x) {
+  // Far left the result is 0 without arithmetic on denormals, which processors do slowly: masked scores are common.
+  const M gone = x < F(-104.0f);
   F n;
-  const F r = exp_reduce(clamp(x, -105.0f, 90.0f), n);
-  return scale_pow2(exp_tail(r) + r + F(1.0f), n);
+  const F r = exp_reduce(select(gone, F(0.0f), vmin(F(90.0f), x)), n);
+  return select(gone, F(0.0f), scale_pow2(exp_tail(r) + r + F(1.0f), n));
 }
 // 2^n for a whole n between -126 and 127.
-DNL_INL F pow2(F n) { return from_bits(shl<23>(to_int(n) + I(127))); }
+DNL_INL F pow2(F n) { return from_bits(shl<23>(whole_to_int(n) + I(127))); }
 DNL_INL F vexpm1(F x) {
   F n;
   const F r = exp_reduce(clamp(x, -30.0f, 80.0f), n);
@@ -124,13 +126,13 @@ DNL_INL F verf(F x) {
 
 // Sine and cosine by reduction to [-pi/4, pi/4]; beyond 8192 the reduction would lose digits: the C library.
 DNL_INL F sin_cos(F x, bool want_cos) {
-  const F n = vrint(x * F(0.636619772367581343f));
+  const F n = vrint_near(x * F(0.636619772367581343f));
   const F r = nmadd(n, F(7.54978995489188216e-8f), nmadd(n, F(4.8375129699707031e-4f), nmadd(n, F(1.5703125f), x)));
   const F s = r * r;
   const F sn = madd(r * s, madd(s, madd(s, F(-0.00019516655f), F(0.008332173f)), F(-0.16666655f)), r);
   F cs = madd(s, madd(s, F(2.4437728e-05f), F(-0.0013887362f)), F(0.041666646f));
   cs = madd(s * s, cs, nmadd(F(0.5f), s, F(1.0f)));
-  const I k = to_int(n) + I(want_cos ? 1 : 0);
+  const I k = whole_to_int(n) + I(want_cos ? 1 : 0);
   const F odd = to_float(k & I(1)), minus = to_float(shr<1>(k) & I(1));
   const F y = select(odd == F(1.0f), cs, sn);
   return select(minus == F(1.0f), -y, y);

@@ -71,11 +71,13 @@ template <int N> DNL_INL I sar(I a) { return _mm256_srai_epi32(a.v, N); }
 DNL_INL I iota() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 DNL_INL F to_float(I a) { return _mm256_cvtepi32_ps(a.v); }
 DNL_INL I to_int(F a) { return _mm256_cvtps_epi32(a.v); }
+DNL_INL F vrint_near(F a) { return vrint(a); }
+DNL_INL I whole_to_int(F a) { return to_int(a); }
 DNL_INL I bits(F a) { return _mm256_castps_si256(a.v); }
 DNL_INL F from_bits(I a) { return _mm256_castsi256_ps(a.v); }
 // Two factors, because 2^n alone may not be a normal number.
 DNL_INL F scale_pow2(F x, F n) {
-  const I k = to_int(n), half = sar<1>(k);
+  const I k = whole_to_int(n), half = sar<1>(k);
   return x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127)));
 }
 

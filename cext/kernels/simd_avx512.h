@@ -70,6 +70,8 @@ template <int N> DNL_INL I sar(I a) { return _mm512_srai_epi32(a.v, N); }
 DNL_INL I iota() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 DNL_INL F to_float(I a) { return _mm512_cvtepi32_ps(a.v); }
 DNL_INL I to_int(F a) { return _mm512_cvtps_epi32(a.v); }
+DNL_INL F vrint_near(F a) { return vrint(a); }
+DNL_INL I whole_to_int(F a) { return to_int(a); }
 DNL_INL I bits(F a) { return _mm512_castps_si512(a.v); }
 DNL_INL F from_bits(I a) { return _mm512_castsi512_ps(a.v); }
 DNL_INL F scale_pow2(F x, F n) { return _mm512_scalef_ps(x.v, n.v); }

@@ -98,10 +98,13 @@ DNL_INL I to_int(F a) {
   const F t = vrint(select(vabs(a) < F(2147483000.0f), a, F(0.0f)));
   return reinterpret_cast<Uint4>(__builtin_convertvector(t.v, Int4));
 }
+// The two above for |a| < 2^22, where a sum with 1.5 * 2^23 has the whole number in its last bits.
+DNL_INL F vrint_near(F a) { return (a + F(12582912.0f)) - F(12582912.0f); }
+DNL_INL I whole_to_int(F a) { return bits(a + F(12582912.0f)) - I(0x4B400000); }
 // x 2^n for a whole number n between -250 and 250, right into the denormals. In two factors, because 2^n alone may not
 // be a normal number.
 DNL_INL F scale_pow2(F x, F n) {
-  const I k = to_int(n), half = sar<1>(k);
+  const I k = whole_to_int(n), half = sar<1>(k);
   return x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127)));
 }
 
