@@ -15,6 +15,13 @@ u64 hash_words(const u32* w, u32 n) {
   return h ^ (h >> 32);
 }
 
+// Keys are short: a loop beats a call.
+inline bool same_words(const u32* a, const u32* b, u32 n) {
+  for (u32 i = 0; i < n; ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
 constexpr u32 kLeafHeader = 0xffff0000u;  // headers of leaf keys; no op has this id
 
 std::atomic<u32> g_generation{1};
@@ -29,9 +36,6 @@ void Graph::bump_generation() { generation_ = g_generation.fetch_add(1, std::mem
 void Graph::renew() {
   if (listener_) listener_->truncated(0);
   nodes_.clear();
-  dim_of_node_.clear();
-  values_.clear();
-  stamps_.clear();
   operands_.clear();
   words_.clear();
   if (!sigs_.empty()) std::memset(static_cast<void*>(buckets_.data()), 0, buckets_.size() * sizeof(Slot));
@@ -63,9 +67,6 @@ void Graph::revert() {
 void Graph::truncate(const Mark& m) {
   if (listener_) listener_->truncated(m.nodes);
   nodes_.resize(m.nodes);
-  dim_of_node_.resize(m.nodes);
-  values_.resize(m.nodes);
-  stamps_.resize(m.nodes);
   operands_.resize(m.operands);
   words_.resize(m.words);
   params_.resize(m.params);
@@ -104,7 +105,7 @@ u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
   while (buckets_[b].sig) {
     if (buckets_[b].hash == tag) {
       const u32 s = buckets_[b].sig - 1;
-      if (key_len_[s] == n && std::memcmp(keys_.data() + sigs_[s].key, key, n * sizeof(u32)) == 0) {
+      if (key_len_[s] == n && same_words(keys_.data() + sigs_[s].key, key, n)) {
         *fresh = false;
         return s;
       }
@@ -132,10 +133,7 @@ u32 Graph::intern_dim(const Dim& d) {
 NodeId Graph::push(u32 sig, u32 args, u32 member, u32 depth, u8 flags) {
   const NodeId id = size();
   if (id == 0x7fffffffu) fail(ErrorKind::Memory, "[graph] more than 2^31 nodes in one graph; call renew_cg()");
-  nodes_.push_back({sig, args, member, id, id, 0, depth, flags});
-  dim_of_node_.push_back(sigs_[sig].dim[0]);
-  values_.push_back(nullptr);
-  stamps_.push_back(generation_);
+  nodes_.push_back({sig, args, member, id, id, 0, depth, sigs_[sig].dim[0], generation_, flags, nullptr});
   return id;
 }
 
@@ -155,7 +153,7 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float*
     g.table = k1;
   }
   const NodeId id = push(s, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0, flags | kLeaf);
-  values_[id] = value;
+  nodes_[id].value = value;
   return id;
 }
 
@@ -214,11 +212,11 @@ void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
       fail_index("[lookup] row " + std::to_string(ids[k]) + " of a table with " + std::to_string(t.rows) + " rows");
   std::memcpy(words_.data() + nodes_[i].member, ids, n * sizeof(u32));
   for (u32 k = 0; k < n; ++k) t.settle(ids[k]);
-  if (n == 1 && values_[i] >= t.value.data() && values_[i] < t.value.data() + t.value.size()) {
-    values_[i] = t.row(ids[0]);
+  if (n == 1 && nodes_[i].value >= t.value.data() && nodes_[i].value < t.value.data() + t.value.size()) {
+    nodes_[i].value = t.row(ids[0]);
     return;
   }
-  for (u32 k = 0; k < n; ++k) std::memcpy(values_[i] + k * t.row_size, t.row(ids[k]), t.row_size * sizeof(float));
+  for (u32 k = 0; k < n; ++k) std::memcpy(nodes_[i].value + k * t.row_size, t.row(ids[k]), t.row_size * sizeof(float));
 }
 
 void Graph::set_member_word(NodeId i, u32 at, Word w) {
@@ -257,7 +255,7 @@ u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key,
     const ArgSpec& spec = j < n_specs && !specs[j].list ? specs[j] : def.arg_spec(j);
     const NodeId a = args[j];
     const bool share = spec.batch == Batch::Share || (spec.batch == Batch::Weight && nodes_[a].is(kWeight));
-    k[1 + j] = share ? a << 1 | 1u : dim_of_node_[a] << 1;
+    k[1 + j] = share ? a << 1 | 1u : nodes_[a].dim << 1;
     h = mix(h, k[1 + j]);
   }
   for (int i = 0; i < nkey; ++i) {
@@ -287,7 +285,7 @@ u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key,
 void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey) {
   const OpDef& def = op_def(op);
   build_dims_.resize(nargs);
-  for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[dim_of_node_[args[j]]];
+  for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[nodes_[args[j]].dim];
   Signature& g = sigs_[s];
   g.op = op;
   g.leaf = Leaf::None;
@@ -310,12 +308,12 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
 
 NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember) {
   const u32 s = find_or_make(op, args, nargs, key, nkey);
-  const Signature sig = sigs_[s];
+  const Signature& sig = sigs_[s];
   const OpDef& def = op_def(op);
   std::size_t alias_at = 0;
   if (def.check || sig.alias) {
     build_dims_.resize(nargs);
-    for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[dim_of_node_[args[j]]];
+    for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[nodes_[args[j]].dim];
     const ShapeIn in{def, nargs, build_dims_.data(), this->key(s), nkey};
     if (def.check) def.check(in, member);
     if (sig.alias && def.alias_offset) alias_at = def.alias_offset(in, member);
@@ -344,13 +342,13 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
     n.root = a.root;
     n.offset = static_cast<u32>(alias_at) + (a.is(kAlias) ? a.offset : 0);
     if (dims_[sig.dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
-    if (float* base = values_[n.root]) values_[id] = base + n.offset;
+    if (float* base = nodes_[n.root].value) nodes_[id].value = base + n.offset;
   }
   for (u32 o = 1; o < sig.visible; ++o) {
     const NodeId extra = push(s, at, words, depth, static_cast<u8>(flags | kOutput));
     nodes_[extra].producer = id;
     nodes_[extra].offset = o;
-    dim_of_node_[extra] = sig.dim[o];
+    nodes_[extra].dim = sig.dim[o];
   }
   return id;
 }

@@ -42,7 +42,10 @@ struct Node {
   NodeId root;     // the node that owns the memory (itself unless alias)
   u32 offset;      // alias: floats from the root's value; output: which output
   u32 depth;       // op nodes on the longest path that ends here
+  u32 dim;         // id of its dims
+  u32 stamp;       // generation in which it was made
   u8 flags;
+  float* value;    // null until it has an address
   bool is(u8 f) const { return (flags & f) != 0; }
 };
 
@@ -91,7 +94,7 @@ class Graph {
   const Signature& signature(NodeId i) const { return sigs_[nodes_[i].sig]; }
   const Signature& sig(u32 s) const { return sigs_[s]; }
   u32 signatures() const { return static_cast<u32>(sigs_.size()); }
-  const Dim& dim(NodeId i) const { return dims_[dim_of_node_[i]]; }
+  const Dim& dim(NodeId i) const { return dims_[nodes_[i].dim]; }
   const Dim& dim_by_id(u32 d) const { return dims_[d]; }
   const NodeId* operands(NodeId i) const { return operands_.data() + nodes_[i].args; }
   u32 nargs(NodeId i) const { return sigs_[nodes_[i].sig].nargs; }
@@ -101,7 +104,7 @@ class Graph {
   NodeId shared_arg(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
   u32 arg_dim(u32 s, NodeId example, u32 j) const {
     const u32 w = keys_[sigs_[s].key + 1 + j];
-    return (w & 1u) ? dim_of_node_[operands(example)[j]] : w >> 1;
+    return (w & 1u) ? nodes_[operands(example)[j]].dim : w >> 1;
   }
   // Does the kernel need this stacked argument at one distance (Access::Dense)?
   bool arg_dense(u32 s, u32 j) const {
@@ -115,16 +118,15 @@ class Graph {
   // Row ids of a lookup node.
   const u32* lookup_ids(NodeId i) const { return reinterpret_cast<const u32*>(words_.data() + nodes_[i].member); }
   // A stamp that no other node of this process has at this id: what makes an expression of an old graph recognisable.
-  u32 stamp(NodeId i) const { return stamps_[i]; }
-  bool valid(NodeId i, u32 stamp) const { return i < nodes_.size() && stamps_[i] == stamp; }
+  u32 stamp(NodeId i) const { return nodes_[i].stamp; }
+  bool valid(NodeId i, u32 stamp) const { return i < nodes_.size() && nodes_[i].stamp == stamp; }
   bool is_op(NodeId i) const { return !nodes_[i].is(kLeaf | kAlias | kOutput); }
 
   // ---- memory (written by the executor) ------------------------------------------------------------------------
-  float* value(NodeId i) const { return values_[i]; }
-  void set_value(NodeId i, float* p) { values_[i] = p; }
-  float* input_data(NodeId i) const { return values_[i]; }
+  float* value(NodeId i) const { return nodes_[i].value; }
+  float* input_data(NodeId i) const { return nodes_[i].value; }
   // An alias of `root`, or the root itself: address of its value once the root has one.
-  void place(NodeId i, float* p) { values_[i] = p; }
+  void place(NodeId i, float* p) { nodes_[i].value = p; }
 
   // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
@@ -151,9 +153,6 @@ class Graph {
   void bump_generation();
 
   Vec<Node> nodes_;
-  Vec<u32> dim_of_node_;
-  Vec<float*> values_;
-  Vec<u32> stamps_;
   Vec<NodeId> operands_;
   Vec<Word> words_;
 

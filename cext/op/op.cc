@@ -5,6 +5,9 @@
 #include <unordered_map>
 
 namespace dnl {
+
+const OpDef* g_op_table[kMaxOps];
+
 namespace {
 
 struct Registry {
@@ -60,11 +63,12 @@ OpId register_op(OpDef def) {
   DNL_INTERNAL(!r.ids.count(def.name), "op registered twice: " + def.name);
   const OpId id = static_cast<OpId>(r.defs.size());
   r.ids[def.name] = id;
+  DNL_INTERNAL(id < kMaxOps, "too many ops");
   r.defs.push_back(std::move(def));
+  g_op_table[id] = &r.defs.back();
   return id;
 }
 
-const OpDef& op_def(OpId id) { return registry().defs[id]; }
 int op_count() { return static_cast<int>(registry().defs.size()); }
 
 OpId op_by_name(const std::string& name) {

@@ -175,7 +175,9 @@ struct OpDef {
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
 using OpId = u16;
 OpId register_op(OpDef def);
-const OpDef& op_def(OpId id);
+constexpr int kMaxOps = 1024;
+extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op
+inline const OpDef& op_def(OpId id) { return *g_op_table[id]; }
 int op_count();
 // Throws Error(Internal) when there is none.
 OpId op_by_name(const std::string& name);
