@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds the engine with the address and undefined-behaviour sanitizers, beside the normal build, and runs tests on it:
+#
+#   tests/sanitize.sh                 the op table, the engine, the kernels
+#   tests/sanitize.sh tests/builders  other tests; arguments go to pytest
+#
+# Needs gcc on Linux and, in the Python that PYTHON names (default python), what `pip install ".[test]"` installs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python}
+[ $# -gt 0 ] || set -- tests/ops tests/engine tests/kernels
+
+out=build/sanitize
+DYNET_LITE_SANITIZE=1 "$python" setup.py -q build --build-base "$out" --build-lib "$out/lib"
+
+# A library that an exception passes through must be there before the sanitizer looks for it.
+preload=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libstdc++.so.6)
+# Python itself leaks by design. Impossible sizes must come back as an error, as they do without the sanitizer.
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:${ASAN_OPTIONS:-}
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}
+export DYNET_LITE_TEST_INSTALLED=1 DYNET_LITE_TEST_SANITIZE=1 PYTHONPATH=$PWD/$out/lib PYTHONMALLOC=malloc
+
+exec env LD_PRELOAD="$preload" "$python" -m pytest -q -p no:cacheprovider "$@"

@@ -1,0 +1,238 @@
+"""The rules that hold the house together: which folder may use which, what an import does, what is documented.
+
+The layers of cext/ stand in a table of ARCHITECTURE.md, which is read here: the page and the rule are one.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import text
+
+ROOT = Path(__file__).resolve().parent.parent
+CEXT = ROOT / "cext"
+INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s+(["<])([^">]+)[">]', re.MULTILINE)
+SOURCES = sorted(p for p in CEXT.rglob("*") if p.suffix in (".h", ".cc", ".inc", ".pyx", ".pxd", ".pxi"))
+LEAVES = ("ops", "backends")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def layers() -> dict[str, set[str]]:
+    """Folder of cext/ -> folders it may include, from rows "| `cext/op/` | ... | base, op |"."""
+    rows = re.findall(r"^\| `cext/(\w+)/` \|.*\| ([^|]+) \|$", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    return {folder: set(re.findall(r"\w+", allowed)) for folder, allowed in rows}
+
+
+def folder_of(path: Path) -> str:
+    return path.relative_to(CEXT).parts[0]
+
+
+def included(path: Path) -> Iterator[tuple[str, Path | None]]:
+    """(name, file) of everything a source includes; no file for <...>."""
+    for quote, name in INCLUDE.findall(path.read_text()):
+        if quote == "<":
+            yield name, None
+            continue
+        beside, below = path.parent / name, CEXT / name
+        yield name, below if below.exists() else beside
+
+
+# ---- C++ -------------------------------------------------------------------------------------------------------
+
+
+def test_every_folder_has_a_row() -> None:
+    assert set(layers()) == {p.name for p in CEXT.iterdir() if p.is_dir() and p.name != "__pycache__"}
+
+
+def test_layers_have_an_order() -> None:
+    """The table itself has no cycle."""
+    left = {folder: allowed - {folder} for folder, allowed in layers().items()}
+    while left:
+        lowest = {folder for folder, allowed in left.items() if not allowed & set(left)}
+        assert lowest, f"these may include each other: {sorted(left)}"
+        left = {folder: allowed for folder, allowed in left.items() if folder not in lowest}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_includes(path: Path) -> None:
+    folder = folder_of(path)
+    for name, target in included(path):
+        if target is None:
+            assert folder == "bindings" or "Python.h" not in name, "only bindings/ knows Python"
+            continue
+        assert target.exists(), f"{name} is not in cext/; the standard library is included as <...>"
+        to = folder_of(target)
+        assert to in layers()[folder], f"{folder}/ may include {sorted(layers()[folder])}, not {name}"
+        assert to not in LEAVES or target.parent == path.parent, f"nobody includes {to}/ but itself: {name}"
+
+
+def test_the_scanner_sees_includes() -> None:
+    """A scanner that finds nothing would pass every test above."""
+    found = {(folder_of(path), folder_of(to)) for path in SOURCES for _, to in included(path) if to and to.exists()}
+    assert {("ops", "op"), ("exec", "schedule"), ("schedule", "graph"), ("graph", "op"), ("bindings", "exec")} <= found
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.suffix == ".h"], ids=name_of)
+def test_headers_say_what_they_are(path: Path) -> None:
+    assert path.read_text().startswith("// "), "the first comment says what the file is for and who may include it"
+
+
+# ---- Python ----------------------------------------------------------------------------------------------------
+
+
+def imports(path: Path) -> Iterator[tuple[str, str | None]]:
+    """(module, name) of every import of a file; the name is None for `import module`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: imports are absolute"
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.py")), ids=name_of)
+def test_recipes_use_public_names(path: Path) -> None:
+    public = {"dynet_lite": set(dy.__all__), "dynet_lite.text": set(text.__all__)}
+    for module, name in imports(path):
+        if module.split(".")[0] == "dynet_lite":
+            assert module in public, f"a recipe imports dynet_lite or dynet_lite.text, not {module}"
+            assert name is None or name in public[module] or f"{module}.{name}" in public, f"{module}.{name}"
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "dy":
+            assert node.attr in dy.__all__, f"dy.{node.attr} is not a public name"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "dynet_lite" / "text").rglob("*.py")), ids=name_of)
+def test_text_side_needs_no_engine(path: Path) -> None:
+    for module, _ in imports(path):
+        if module.split(".")[0] == "dynet_lite":
+            assert module.startswith(("dynet_lite.text", "dynet_lite.errors")), f"text/ imports {module}"
+
+
+IMPORT_IS_QUIET = """
+import sys, threading
+argv = ["x", "--dynet-mem", "nonsense"]
+sys.argv[:] = argv
+before = threading.active_count()
+import dynet_lite
+loaded = {m.split(".")[0] for m in sys.modules} & {"nltk", "tqdm", "matplotlib", "torch", "dynet"}
+assert not loaded, f"importing dynet_lite imports {loaded}"
+assert sys.argv == argv and threading.active_count() == before
+"""
+
+
+def test_import_does_nothing_else(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_IS_QUIET], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == done.stderr == "", "importing prints"
+    assert list(tmp_path.iterdir()) == [], "importing writes files"
+
+
+def test_public_names_exist() -> None:
+    assert len(dy.__all__) == len(set(dy.__all__)), "a name stands twice in __all__"
+    missing = [name for name in dy.__all__ if not hasattr(dy, name)]
+    assert not missing
+
+
+DOCUMENTED = [n for n in sorted(set(dy.__all__)) if callable(getattr(dy, n, None))]
+
+
+def test_public_names_have_docstrings() -> None:
+    """Functions, classes and their public methods. A method may have its docstring in a base class."""
+    bare = []
+    for name in DOCUMENTED:
+        item = getattr(dy, name)
+        if not inspect.getdoc(item) or (inspect.isclass(item) and not item.__doc__):
+            bare.append(name)
+        if inspect.isclass(item) and item.__module__.startswith("dynet_lite"):
+            methods = [m for m, value in vars(item).items() if not m.startswith("_") and callable(value)]
+            bare += [f"{name}.{m}" for m in methods if not inspect.getdoc(getattr(item, m))]
+    assert not bare, f"no docstring: {', '.join(bare)}"
+
+
+# ---- the whole repository ---------------------------------------------------------------------------------------
+
+TEXT_FILES = (".py", ".pyi", ".pyx", ".pxd", ".pxi", ".h", ".cc", ".md", ".toml", ".yaml", ".in", ".sh")
+SKIPPED = ("build", "dist", ".git", "venv", ".venv", "node_modules")
+# A path that begins at the root of somebody's machine.
+ABSOLUTE = re.compile(
+    r"""(?:^|[\s"'`=(:,])((?:/(?:work|tmp|root|home|Users|mnt|opt|var|srv)\b|[A-Z]:\\\\)[^\s"'`),]*)"""
+)
+
+
+def files() -> Iterator[Path]:
+    for folder, below, names in os.walk(ROOT):
+        here = Path(folder).relative_to(ROOT).parts
+        below[:] = [d for d in below if d not in SKIPPED and not d.endswith((".egg-info", "_cache", "__pycache__"))]
+        for name in names:
+            if name.endswith(TEXT_FILES) or here[:1] == (".ci",):
+                yield Path(folder) / name
+
+
+def test_no_absolute_paths() -> None:
+    found = []
+    for path in files():
+        if path == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for match in ABSOLUTE.finditer(line):
+                in_tests = path.relative_to(ROOT).parts[0] == "tests" and match[1].startswith("/tmp")
+                if not in_tests:
+                    found.append(f"{name_of(path)}:{number}: {match[1]}")
+    assert not found, "\n".join(found)
+
+
+def test_absolute_paths_are_recognised() -> None:
+    for line in ('open("/home/me/x")', "see /tmp/log", "PATH=/opt/x", r'"C:\\data"'):
+        assert ABSOLUTE.search(line), line
+    for line in (
+        '"/encoder/_0"',
+        "#!/usr/bin/env bash",
+        "https://example.org/home",
+        "a /b",
+        "./tmp",
+        "https://x.org/var/",
+    ):
+        assert not ABSOLUTE.search(line), line
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first Python block of the README, as it stands: it trains, so what it prints goes down."""
+    monkeypatch.chdir(ROOT)
+    example = python_blocks("README.md")[0]
+    exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    losses = [float(line.split()[-1]) for line in printed.splitlines()]
+    assert len(losses) >= 2 and losses[-1] < 0.6 * losses[0], printed
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_pages_name_files_that_exist(page: str) -> None:
+    """Every path in backquotes or in a link that looks like one of the repository's."""
+    words = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:cext|dynet_lite|tests|recipes|benchmarks|data|\.ci)/[\w./-]*)`", words)
+    named += [p for p in re.findall(r"\]\(([^)#]+)\)", words) if "://" not in p]
+    missing = sorted({p for p in named if not (ROOT / p).exists()})
+    assert named and not missing
