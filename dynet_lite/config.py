@@ -274,18 +274,23 @@ class DynetParams:
         self._options.update(from_dynet_config(conf))
 
     def set_mem(self, mem: Any) -> None:
+        """Memory in megabytes: a hint, memory grows as needed."""
         self._options["mem"] = mem
 
     def set_random_seed(self, random_seed: int) -> None:
+        """The seed; 0 takes one at random."""
         self._options["seed"] = random_seed
 
     def set_autobatch(self, autobatch: Any) -> None:
+        """Automatic batching: 0 or False is off."""
         self._options["autobatch"] = autobatch
 
     def set_profiling(self, profiling: Any) -> None:
+        """Time by op: 0 or False is off."""
         self._options["profile"] = profiling
 
     def set_weight_decay(self, weight_decay: float) -> None:
+        """The default of new parameter collections, 0 <= weight_decay < 1."""
         self._options["weight_decay"] = weight_decay
 
     def set_shared_parameters(self, shared_parameters: Any) -> None:
