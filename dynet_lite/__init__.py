@@ -44,3 +44,4 @@ __all__ += ops_random.__all__
 __all__ += params.__all__
 __all__ += _tensor.__all__
 __all__ += trainers.__all__
+__all__ = list(dict.fromkeys(__all__))

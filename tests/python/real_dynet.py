@@ -1,14 +1,19 @@
-"""Runs a piece of Python in another process that has the real DyNet; None where DyNet is not installed."""
+"""Runs pieces of Python in other processes: with the real DyNet, where it is installed, and with dynet_lite."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import dynet_lite
 
 needs_dynet = pytest.mark.skipif(importlib.util.find_spec("_dynet") is None, reason="DyNet (dyNET38) is not installed")
 
@@ -35,3 +40,10 @@ def run(code: str, data: Any = None, argv: tuple[str, ...] = ("--dynet-mem", "64
         if line.startswith("RESULT"):
             return json.loads(line[len("RESULT") :])
     raise AssertionError(f"DyNet failed:\n{done.stderr[-3000:]}")
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A fresh Python that finds the dynet_lite under test, wherever that lies."""
+    path = str(Path(dynet_lite.__file__).parents[1])
+    return subprocess.run([sys.executable, *arguments], text=True, capture_output=True, timeout=300,
+                          cwd=tempfile.gettempdir(), env={**os.environ, "PYTHONPATH": path, **environment})  # fmt: skip

@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-import subprocess
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from real_dynet import needs_dynet, run
+from real_dynet import needs_dynet, python, run
 
 import dynet_lite as dy
 
@@ -141,8 +140,8 @@ print(rss() - before)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_returns() -> None:
     """300 collections of 2 MB, with trainer and graph, without the garbage collector."""
-    done = subprocess.run([sys.executable, "-c", FLAT], capture_output=True, text=True, check=True, timeout=300)
-    assert float(done.stdout) < 30, done.stdout
+    done = python("-c", FLAT)
+    assert done.returncode == 0 and float(done.stdout) < 30, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("how", ["pickle", "deepcopy"])

@@ -1,0 +1,203 @@
+"""Settings: where they come from and in which order, bad values, DyNet's objects; nothing happens at import."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from real_dynet import python
+
+import dynet_lite as dy
+
+REPORT = "import dynet_lite as dy, json, sys\n{code}\nprint(json.dumps(out))"
+
+
+def child(code: str, *argv: str, **environment: str) -> Any:
+    """The value of `out` after running code in a fresh process."""
+    done = python("-W", "always", "-c", REPORT.format(code=code), *argv, **environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def failing(code: str, *argv: str, **environment: str) -> str:
+    done = python("-c", "import dynet_lite as dy\n" + code, *argv, **environment)
+    assert done.returncode == 1, (done.returncode, done.stdout, done.stderr)
+    return done.stderr.strip().splitlines()[-1]
+
+
+DRAW = "dy.ParameterCollection().add_parameters((3, 3)).as_array().tolist()"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("--dynet-seed", "7"), ("--dynet_seed", "7"), ("--dynet-seed=7",), ("--dynet_seed=7",), ("a", "--x", "--dynet-seed=7", "b")],
+)
+def test_every_spelling_of_a_flag(argv: tuple[str, ...]) -> None:
+    out = child("out = [dy.config.get('seed'), sys.argv[1:], " + DRAW + "]", *argv)
+    assert out[0] == 7 and out[1] == list(argv)
+    assert out[2] == child(f"dy.configure(seed=7); out = {DRAW}")
+
+
+def test_all_flags() -> None:
+    flags = ["--dynet-mem", "512,128,1,1", "--dynet-autobatch", "0", "--dynet-profiling", "1", "--dynet-weight-decay",
+             "0.25", "--dynet-threads=2", "--dynet-strategy=agenda", "--dynet-backend", "null", "--dynet-verify=1",
+             "--dynet-shared-parameters", "1", "--dynet-devices", "CPU", "--dynet-unknown", "--dynet-unknown=3"]  # fmt: skip
+    out = child("out = dy.config.settings(); out['collection'] = dy.ParameterCollection().get_weight_decay()", *flags)
+    assert out == {"mem": "512,128,1,1", "seed": 0, "autobatch": False, "strategy": "agenda", "threads": 2,
+                   "backend": "null", "verify": True, "profile": True, "weight_decay": 0.25, "collection": 0.25}  # fmt: skip
+
+
+def test_flags_reach_the_engine() -> None:
+    code = """
+dy.renew_cg()
+x = dy.esum([dy.tanh(dy.inputVector([float(i), 2.0])) for i in range(8)])
+x.forward()
+out = dy.stats()["batches"]
+"""
+    assert child(code, "--dynet-autobatch", "0") == 9
+    assert child(code, "--dynet-autobatch", "1") == child(code) == 2
+    assert child(code, DYNET_LITE_AUTOBATCH="no") == 9
+    assert child("dy.configure(autobatch=False)" + code) == 9
+    assert child("import dynet_lite.dynet_config as c; c.set(autobatch=0)" + code) == 9
+
+
+def test_the_order_of_sources() -> None:
+    code = "{}\nout = [dy.config.get('seed'), dy.config.get('threads'), dy.config.get('autobatch')]"
+    flags = ("--dynet-seed=1", "--dynet-threads=1", "--dynet-autobatch=0")
+    assert child(code.format(""), *flags) == [1, 1, False]
+    assert child(code.format(""), *flags, DYNET_LITE_SEED="2") == [2, 1, False]
+    conf = "import dynet_lite.dynet_config as c; c.set(random_seed=3)"
+    assert child(code.format(conf), *flags, DYNET_LITE_SEED="2") == [3, 1, False]  # what it does not name stays
+    both = "dy.configure(seed=4); " + conf
+    assert child(code.format(both), *flags, DYNET_LITE_SEED="2") == [4, 1, False]
+
+
+@pytest.mark.parametrize(
+    "argv,environment,what",
+    [
+        (("--dynet-seed", "x"), {}, "--dynet-seed"),
+        (("--dynet-seed",), {}, "--dynet-seed"),
+        (("--dynet-seed=-1",), {}, "--dynet-seed"),
+        (("--dynet_mem", "12,x"), {}, "--dynet_mem"),
+        (("--dynet-weight-decay=1",), {}, "--dynet-weight-decay"),
+        (("--dynet-autobatch=maybe",), {}, "--dynet-autobatch"),
+        (("--dynet-strategy=magic",), {}, "--dynet-strategy"),
+        ((), {"DYNET_LITE_THREADS": "many"}, "DYNET_LITE_THREADS"),
+        ((), {"DYNET_LITE_BACKEND": "abacus"}, "DYNET_LITE_BACKEND"),
+    ],
+)
+def test_bad_values_from_outside(argv: tuple[str, ...], environment: dict[str, str], what: str) -> None:
+    for use in ("dy.renew_cg()", "dy.ParameterCollection()", "dy.configure(seed=1)", "dy.inputVector([1.0])"):
+        line = failing(use, *argv, **environment)
+        assert line.startswith("ValueError: [config] " + what), line
+    twice = "try:\n  dy.renew_cg()\nexcept ValueError: pass\ndy.renew_cg()"
+    assert failing(twice, *argv, **environment).startswith("ValueError")  # not forgotten after the first error
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seed": -1}, {"seed": 1.5}, {"threads": -1}, {"strategy": "x"}, {"backend": "x"}, {"weight_decay": 1},
+     {"weight_decay": float("nan")}, {"mem": "a"}, {"autobatch": None}, {"autobatch": 0.5}, {"verify": "perhaps"},
+     {"seed": 5, "threads": "two"}],
+)  # fmt: skip
+def test_bad_values_of_configure_change_nothing(options: dict[str, Any]) -> None:
+    before, state = dy.config.settings(), dy._core.get_seed_state()
+    with pytest.raises(ValueError, match="config"):
+        dy.configure(**options)
+    assert dy.config.settings() == before and dy._core.get_seed_state() == state
+    with pytest.raises(TypeError, match="no setting 'speed'"):
+        dy.configure(speed=3)
+    with pytest.raises(ValueError, match="no setting"):
+        dy.config.get("speed")
+
+
+def test_configure_for_a_block() -> None:
+    dy.reset_random_seed(5)
+    dy.random_normal((2,)).value()
+    state = dy._core.get_seed_state()
+    with dy.configure(autobatch=False, strategy="depth", seed=3):
+        assert dy.config.get("autobatch") is False and dy._core.settings.strategy == "depth"
+        with dy.configure(autobatch=True):
+            assert dy._core.settings.autobatch
+        assert not dy._core.settings.autobatch
+        inside = dy.ParameterCollection().add_parameters(4).as_array()
+    assert dy._core.settings.autobatch and dy._core.settings.strategy == "greedy"
+    assert dy._core.get_seed_state() == state
+    with dy.configure(random_seed=3):
+        assert (dy.ParameterCollection().add_parameters(4).as_array() == inside).all()
+
+
+def test_a_change_of_backend() -> None:
+    dy.renew_cg()
+    with dy.configure(backend="null"):
+        g = dy.renew_cg()
+        assert g.backend == "null" and dy.cg() is g
+        dy.tanh(dy.inputVector([1.0, 2.0])).forward()
+        with dy.graph() as h:
+            assert h.backend == "null" and dy.renew_cg() is h
+    with dy.graph() as g:
+        with dy.configure(backend="null"):
+            assert dy.renew_cg() is g and g.backend == "cpu"  # a graph of a block stays
+    assert dy.renew_cg().backend == "cpu"
+    assert dy.tanh(dy.inputVector([0.0])).value() == 0
+
+
+def test_seeds() -> None:
+    one, two = child(f"out = {DRAW}"), child(f"out = {DRAW}")
+    assert one != two  # without a seed every run is another, as in DyNet
+    code = f"dy.reset_random_seed(3); a = {DRAW}; dy.reset_random_seed(3); out = [a, {DRAW}]"
+    a, b = child(code, "--dynet-seed", "9")
+    assert a == b
+    with pytest.raises(ValueError, match="reset_random_seed"):
+        dy.reset_random_seed("x")  # type: ignore[arg-type]
+
+
+def test_dynets_objects() -> None:
+    code = """
+p = dy.DynetParams()
+p.from_args(); p.set_mem(512); p.set_random_seed(5); p.set_autobatch(1); p.set_weight_decay(0.5); p.set_profiling(0)
+p.set_shared_parameters(False); p.set_requested_gpus(0); p.set_gpu_mask([]); p.set_cpu_mode()
+p.init()
+dy.init_from_params(p)
+dy.init()
+out = [dy.config.get("seed"), dy.config.get("autobatch"), dy.config.get("weight_decay"), dy.config.get("threads")]
+"""
+    assert child(code, "--dynet-threads", "3", "--dynet-autobatch", "0") == [5, True, 0.5, 3]
+    code = """
+c = dy.dynet_config
+before = [c.get(), c.gpu()]
+c.set(mem="512", random_seed=9, autobatch=False, profiling=0, weight_decay=0, shared_parameters=0, requested_gpus=0,
+      gpu_mask=None)
+c.set_gpu()
+out = [before, c.get()["seed"], c.gpu(), dy.config.get("seed"), dy.config.get("autobatch")]
+q = dy.DynetParams(); q.from_config(c.get()); q.init()
+"""
+    assert child(code) == [[None, None], 9, True, 9, False]
+
+
+def test_import_does_nothing() -> None:
+    """No output, no threads, no heavy modules, argv not read (a bad flag is only seen at first use)."""
+    code = """
+import sys, threading, os
+before = list(sys.argv), os.environ.copy(), len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+import numpy
+import dynet_lite
+tasks = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+assert (list(sys.argv), os.environ.copy()) == before[:2]
+assert threading.active_count() == 1
+heavy = [m for m in ("nltk", "tqdm", "matplotlib", "torch", "scipy", "pandas", "dynet_lite.text", "multiprocessing",
+                     "asyncio", "unittest", "dynet", "_dynet", "importlib.metadata") if m in sys.modules]
+assert not heavy, heavy
+import builtins
+assert not [n for n in vars(builtins) if "dynet" in n.lower()]
+"""
+    done = python("-c", code, "--dynet-seed", "bad")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == done.stderr == ""
+
+
+def test_import_is_fast() -> None:
+    code = "import numpy, numpy.random, time; t = time.perf_counter(); import dynet_lite; print(time.perf_counter() - t)"
+    times = [float(python("-c", code).stdout) for _ in range(5)]
+    assert min(times) <= 0.15, times

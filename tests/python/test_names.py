@@ -1,0 +1,47 @@
+"""The public names: what DyNet offers is there, nothing private leaks, the version is that of the project."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from real_dynet import needs_dynet, run
+
+import dynet_lite as dy
+
+# What DyNet's module shows and we do not: its own imports, its error text, boxes of its inputs, calls it removed, and
+# builders that are not there yet.
+NOT_OURS = {
+    "ERRMSG", "np", "os", "pickle", "print_function", "sys",
+    "FloatValue", "FloatVectorValue", "UnsignedValue", "UnsignedVectorValue",
+    "inputMatrix", "matInput",
+    "ClassFactoredSoftmaxBuilder", "SoftmaxBuilder", "StandardSoftmaxBuilder",
+}  # fmt: skip
+
+
+@needs_dynet
+def test_all_names_of_dynet() -> None:
+    theirs = set(run("out = [n for n in dir(dy) if not n.startswith('_')]"))
+    assert theirs - set(dy.__all__) == NOT_OURS & theirs
+
+
+def test_all() -> None:
+    assert not [n for n in dy.__all__ if not hasattr(dy, n)]
+    assert len(dy.__all__) == len(set(dy.__all__))
+    for name in dy._core.OP_NAMES:
+        assert callable(getattr(dy, name)), name
+    for module in (dy.ops, dy.ops_loss, dy.ops_random, dy.builders):
+        for name in module.__all__:
+            assert getattr(dy, name) is getattr(module, name)
+
+
+@pytest.mark.parametrize("name", sorted(set(dy.__all__) - {"HAVE_CUDA", "__version__", "__gitversion__"}))
+def test_everything_has_a_docstring(name: str) -> None:
+    doc = getattr(dy, name).__doc__
+    assert doc and len(doc.strip()) > 10, name
+
+
+def test_version() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert re.search(r'^version = "(.+)"$', text, re.M)[1] == dy.__version__  # type: ignore[index]
