@@ -37,12 +37,13 @@ def pytest_report_header() -> str:
     return f"dynet_lite {dynet_lite.__version__} from {Path(dynet_lite.__file__).parent}, {_core.describe()}"
 
 
-SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads")
+SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads", "least_work")
 
 
 @pytest.fixture(autouse=True)
 def fresh_engine() -> Iterator[None]:
     _core.cg()  # the first use reads flags and variables; what is set here comes after
+    _core.cg()  # the first graph reads variables and flags
     before = {name: getattr(_core.settings, name) for name in SETTINGS}
     _core.settings.verify = True
     _core.set_seed(1)

@@ -31,6 +31,7 @@ WAYS = [("none", 1), ("depth", 1), ("agenda", 1), ("greedy", 1), ("none", 2), ("
 def run(program: Program, model: Model, strategy: str, threads: int) -> dict[str, Any]:
     _core.settings.strategy = strategy
     _core.settings.threads = threads
+    _core.settings.least_work = 0  # threads also where they do not pay
     _core.settings.verify = True
     _core.set_seed(11)
     dy.renew_cg()

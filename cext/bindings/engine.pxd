@@ -165,6 +165,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         Strategy strategy
         cbool verify, check_validity, profile
         int threads
+        uint64_t least_work
     cdef cppclass Executor:
         Executor(CGraph&, Backend*) except +raise_python_error
         void forward() except +raise_python_error nogil

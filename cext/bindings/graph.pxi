@@ -51,6 +51,7 @@ cdef class ComputationGraph:
         self.x.options.verify = _settings.verify
         self.x.options.profile = _settings.profile
         self.x.options.threads = _settings.threads
+        self.x.options.least_work = _settings.least_work
         self.x.options.check_validity = check
         self.c.seed_state = _next_seed()
 

@@ -8,6 +8,7 @@ cdef class Settings:
     cdef public bint verify
     cdef public bint profile
     cdef public int threads
+    cdef public uint64_t least_work   # see ExecOptions; 0 in tests: threads whenever there are parts
     cdef public object start   # called once, before the first graph: reads variables and flags
 
     def __cinit__(self):
@@ -15,6 +16,7 @@ cdef class Settings:
         self.strategy = "greedy"
         self.backend = "cpu"
         self.threads = 1
+        self.least_work = 200000
         self.start = None
 
 settings = Settings()

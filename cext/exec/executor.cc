@@ -100,7 +100,7 @@ void Executor::make_runs() {
     Run& run = next_run(stage, lane);
     std::memcpy(run.plan.exec.extend(nodes.size()), nodes.data(), nodes.size() * sizeof(NodeId));
   };
-  if (options.threads > 1 && split(g_, pending_, options.threads, split_, runner(0).plan_scratch)) {
+  if (options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch)) {
     for (int l = 0; l < split_.lanes; ++l) runner(l);  // made here: threads must not
     give(kHead, 0, split_.head);
     for (int l = 0; l < split_.lanes; ++l) give(kLanes, l, split_.lane[l]);

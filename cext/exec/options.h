@@ -10,6 +10,7 @@ struct ExecOptions {
   bool check_validity = false;  // NaN and infinity raise at the node that made them
   bool profile = false;
   int threads = 1;
+  u64 least_work = 200000;  // floats touched by pending nodes; below this threads are not worth waking
 };
 
 // What happened since the last renewal of the graph; times in seconds of wall time.

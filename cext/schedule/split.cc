@@ -5,9 +5,6 @@
 namespace dnl {
 namespace {
 
-// Work below this many floats touched is not worth waking a thread for.
-constexpr u64 kLeastWork = 200000;
-
 u32 find(Vec<u32>& parent, u32 i) {
   while (parent[i] != i) {
     parent[i] = parent[parent[i]];
@@ -29,10 +26,10 @@ u64 cost_of(const Graph& g, NodeId i) {
 
 }  // namespace
 
-bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, Split& out, PlanScratch& s) {
+bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, u64 least_work, Split& out, PlanScratch& s) {
   lanes = std::min(lanes, kMaxLanes);
   const u32 n = static_cast<u32>(exec.size());
-  if (lanes < 2 || n < 64) return false;
+  if (lanes < 2 || (n < 64 && least_work)) return false;
   if (s.local.size() < g.size()) {
     const u32 old = static_cast<u32>(s.local.size());
     s.local.resize(g.size());
@@ -76,7 +73,7 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, Split& out, PlanS
     total += cost;
     largest = std::max(largest, c);
   }
-  bool worth = total >= kLeastWork && largest * static_cast<u64>(lanes) <= total * 3 / 2;
+  bool worth = total >= least_work && (!least_work || largest * static_cast<u64>(lanes) <= total * 3 / 2);
   if (worth) {
     // Components in order of their first node go to the lane that has least: contiguous mini-batches stay together
     // roughly, and the result depends on the graph alone.

@@ -15,8 +15,9 @@ struct Split {
 };
 constexpr int kMaxLanes = 16;
 
-// `exec`: op nodes to run, ascending. False when there is nothing to gain (one big component, too little work); then
+// `exec`: op nodes to run, ascending. False when there is nothing to gain (one big component, less work in floats touched
+// than least_work); then
 // out is undefined.
-bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, Split& out, PlanScratch& scratch);
+bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, u64 least_work, Split& out, PlanScratch& scratch);
 
 }  // namespace dnl
