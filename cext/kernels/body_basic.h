@@ -76,7 +76,8 @@ static void transpose(idx m, idx n, const float* x__nm, float* y__mn, bool acc) 
 // ---- reductions ---------------------------------------------------------------------------------------------------
 
 // The sum of term(i, lanes) over i, each a vector: four running sums within a block, double over blocks.
-template <class Fn> DNL_INL double block_sum(idx n, Fn term) {
+template <class Fn>
+DNL_INL double block_sum(idx n, Fn term) {
   double total = 0;
   for (idx from = 0; from < n; from += kBlock) {
     const idx end = n - from < kBlock ? n : from + kBlock;

@@ -3,7 +3,8 @@
 // Attributes are copied to the stack, where stores to y cannot change them; null means the defaults.
 struct Attributes {
   float v[2];
-  template <class S> static Attributes of(const float* a) {
+  template <class S>
+  static Attributes of(const float* a) {
     constexpr int n = S::info.n_attr();
     Attributes r = {{S::info.attr[0].value, S::info.attr[1].value}};
     if (a)
@@ -12,7 +13,8 @@ struct Attributes {
   }
 };
 
-template <class S> struct UnaryLoops {
+template <class S>
+struct UnaryLoops {
   static void fwd(idx n, const float* x, float* y, const float* attr) {
     const Attributes a = Attributes::of<S>(attr);
     for_lanes(n, [&](idx i, auto w) DNL_LAMBDA { w.store(y + i, S::fwd(w.load(x + i), a.v)); });
@@ -24,22 +26,25 @@ template <class S> struct UnaryLoops {
         w.store(dx + i, w.load(dx + i) + S::bwd(w.load(x + i), w.load(y + i), w.load(dy + i), a.v));
       });
     else
-      for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {
-        w.store(dx + i, S::bwd(w.load(x + i), w.load(y + i), w.load(dy + i), a.v));
-      });
+      for_lanes(n, [&](idx i, auto w)
+                       DNL_LAMBDA { w.store(dx + i, S::bwd(w.load(x + i), w.load(y + i), w.load(dy + i), a.v)); });
   }
 };
 
-template <class S> struct BwdU {
+template <class S>
+struct BwdU {
   DNL_INL_MEMBER static F of(F u, F v, F y, F dy, const float* a) { return S::bwd_u(u, v, y, dy, a); }
 };
-template <class S> struct BwdV {
+template <class S>
+struct BwdV {
   DNL_INL_MEMBER static F of(F u, F v, F y, F dy, const float* a) { return S::bwd_v(u, v, y, dy, a); }
 };
 
-template <class S> struct BinaryLoops {
+template <class S>
+struct BinaryLoops {
   // One number for all i is loaded once: SU, SV are the strides.
-  template <int Stride, class Wd> DNL_INL_MEMBER static F at(const float* p, idx i, Wd w) {
+  template <int Stride, class Wd>
+  DNL_INL_MEMBER static F at(const float* p, idx i, Wd w) {
     return Stride ? w.load(p + i) : F(p[0]);
   }
   template <int SU, int SV>
@@ -99,15 +104,19 @@ template <class S> struct BinaryLoops {
 // The tables. Each registration line gives its struct the next number of its kind. (The compiler's counter counts the
 // lines; unary formulas come first in formulas.h, binary ones after them.)
 namespace formulas {
-template <int Id> struct UnaryAt;
-template <int Id> struct BinaryAt;
-#define DNL_UNARY(S)                                 \
-  template <> struct UnaryAt<__COUNTER__ - kFirst> { \
-    using Formula = S;                               \
+template <int Id>
+struct UnaryAt;
+template <int Id>
+struct BinaryAt;
+#define DNL_UNARY(S)                     \
+  template <>                            \
+  struct UnaryAt<__COUNTER__ - kFirst> { \
+    using Formula = S;                   \
   };
-#define DNL_BINARY(S)                                      \
-  template <> struct BinaryAt<__COUNTER__ - kFirstBinary> { \
-    using Formula = S;                                     \
+#define DNL_BINARY(S)                           \
+  template <>                                   \
+  struct BinaryAt<__COUNTER__ - kFirstBinary> { \
+    using Formula = S;                          \
   };
 #define DNL_UNARY_END                               \
   constexpr int kUnaryCount = __COUNTER__ - kFirst; \
@@ -120,16 +129,20 @@ constexpr int kBinaryCount = __COUNTER__ - kFirstBinary;
 #undef DNL_BINARY
 
 // Table<N> expands to rows 0 .. N-1.
-template <int N, int... Ids> struct UnaryTable : UnaryTable<N - 1, N - 1, Ids...> {};
-template <int... Ids> struct UnaryTable<0, Ids...> {
-  template <int Id> using Loops = UnaryLoops<typename UnaryAt<Id>::Formula>;
-  static constexpr UnaryKernel rows[] = {
-      {UnaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd}...};
+template <int N, int... Ids>
+struct UnaryTable : UnaryTable<N - 1, N - 1, Ids...> {};
+template <int... Ids>
+struct UnaryTable<0, Ids...> {
+  template <int Id>
+  using Loops = UnaryLoops<typename UnaryAt<Id>::Formula>;
+  static constexpr UnaryKernel rows[] = {{UnaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd}...};
 };
-template <int N, int... Ids> struct BinaryTable : BinaryTable<N - 1, N - 1, Ids...> {};
-template <int... Ids> struct BinaryTable<0, Ids...> {
-  template <int Id> using Loops = BinaryLoops<typename BinaryAt<Id>::Formula>;
-  static constexpr BinaryKernel rows[] = {
-      {BinaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd}...};
+template <int N, int... Ids>
+struct BinaryTable : BinaryTable<N - 1, N - 1, Ids...> {};
+template <int... Ids>
+struct BinaryTable<0, Ids...> {
+  template <int Id>
+  using Loops = BinaryLoops<typename BinaryAt<Id>::Formula>;
+  static constexpr BinaryKernel rows[] = {{BinaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd}...};
 };
 }  // namespace formulas

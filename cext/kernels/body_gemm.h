@@ -1,4 +1,5 @@
-// Small matrix products without packing. Part of isa_body.h: included there alone. gemm.cc decides who gets which shape.
+// Small matrix products without packing. Part of isa_body.h: included there alone. gemm.cc decides who gets which
+// shape.
 //
 // gemm_cols: the left matrix is read down its columns. A tile of C (a few vectors of rows by a few columns) stays in
 // registers while k runs; the right matrix is read number by number, so its strides are free.
@@ -17,7 +18,8 @@ struct ColsTile {
   idx ldc, last;
 };
 
-template <int MV, int NC, bool Whole_> static void cols_tile(const ColsTile& t) {
+template <int MV, int NC, bool Whole_>
+static void cols_tile(const ColsTile& t) {
   constexpr int W = F::W;
   const idx lda = t.lda, b_k = t.b_k, b_j = t.b_j, last = t.last;
   const float *a = t.a, *b = t.b;
@@ -56,12 +58,14 @@ template <int MV, int NC, bool Whole_> static void cols_tile(const ColsTile& t) 
 
 // Tiles by size. The widest that registers hold: many vectors for one or two columns, else DNL_MV x DNL_NC.
 using ColsTileFn = void (*)(const ColsTile&);
-template <int NC> DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
+template <int NC>
+DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
   constexpr int kMost = NC == 1 ? kTileMv1 : NC == 2 ? kTileMv2 : kTileMv;
   static_assert(kMost <= 8, "the switch below ends at 8");
   switch (mv) {
 #define DNL_CASE(n) \
-  case n: return whole_rows ? cols_tile<(n < kMost ? n : kMost), NC, true> : cols_tile<(n < kMost ? n : kMost), NC, false>;
+  case n:           \
+    return whole_rows ? cols_tile<(n < kMost ? n : kMost), NC, true> : cols_tile<(n < kMost ? n : kMost), NC, false>;
     DNL_CASE(1) DNL_CASE(2) DNL_CASE(3) DNL_CASE(4) DNL_CASE(5) DNL_CASE(6) DNL_CASE(7) DNL_CASE(8)
 #undef DNL_CASE
   }
@@ -117,7 +121,8 @@ struct DotsTile {
   float* c;
   idx ldc;
 };
-template <int MI, int NJ> static void dots_tile(const DotsTile& t) {
+template <int MI, int NJ>
+static void dots_tile(const DotsTile& t) {
   F sum[NJ][4];
 #pragma GCC unroll 8
   for (int j = 0; j < NJ; ++j)
@@ -144,7 +149,8 @@ template <int MI, int NJ> static void dots_tile(const DotsTile& t) {
     for (int i = 0; i < MI; ++i) c[i] = t.alpha * r[i] + (t.beta != 0 ? t.beta * c[i] : 0.0f);
   }
 }
-template <int MI> DNL_INL void dots_columns(DotsTile t, idx n) {
+template <int MI>
+DNL_INL void dots_columns(DotsTile t, idx n) {
   const idx tiles = (n + kTileDots - 1) / kTileDots;
   idx j0 = 0;
   for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in gemm_cols
@@ -179,7 +185,8 @@ static void gemm_dots_packed(idx m, idx n, idx k, float alpha, const float* a, i
 static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb, float beta,
                       float* c, idx ldc) {
   // Where transposing costs less than adding up the lanes of each dot product.
-  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W) return gemm_dots_packed(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W)
+    return gemm_dots_packed(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   idx i = 0;
   for (; i + 4 <= m; i += 4) dots_columns<4>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);
   for (; i < m; ++i) dots_columns<1>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);

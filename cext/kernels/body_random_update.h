@@ -1,4 +1,5 @@
-// Random numbers and optimizer rules. Part of isa_body.h: included there alone. Contracts stand in kernels.h and updates.h.
+// Random numbers and optimizer rules. Part of isa_body.h: included there alone. Contracts stand in kernels.h and
+// updates.h.
 
 // 32 random bits for place i: two rounds of a mixing bijection (multipliers by Wellons' search for low bias) with two
 // keys from the seed. A function of (seed, i) alone.
@@ -35,12 +36,14 @@ static void random_uniform(idx n, std::uint64_t seed, float lo, float hi, float*
   });
 }
 // The normal quantile: sign from one bit, the tail's probability from the others; sqrt(2) erfinv by Giles' polynomials
-// (Approximating the erfinv function, 2010), whose argument log((1-x)(1+x)) is formed from the tail and keeps its digits.
+// (Approximating the erfinv function, 2010), whose argument log((1-x)(1+x)) is formed from the tail and keeps its
+// digits.
 static void random_normal(idx n, std::uint64_t seed, float mean, float std, float* y) {
   const Random r(seed);
   for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {
     const I b = r.at(i);
-    const F tail = (to_float(shr<8>(b & I(0x7FFFFFFF))) * F(256.0f) + to_float(b & I(0xFF)) + F(0.5f)) * F(4.656612873e-10f);
+    const F tail =
+        (to_float(shr<8>(b & I(0x7FFFFFFF))) * F(256.0f) + to_float(b & I(0xFF)) + F(0.5f)) * F(4.656612873e-10f);
     const F t = vmin(tail, F(1.0f)), x = F(1.0f) - t;
     const F q = -vlog(t * (F(2.0f) - t));
     const F a = q - F(2.5f), c = vsqrt(vmax(q, F(0.0f))) - F(3.0f);
@@ -72,7 +75,8 @@ static void random_mask(idx n, std::uint64_t seed, float keep, float value, floa
 // ---- optimizer rules ------------------------------------------------------------------------------------------------
 
 // w_new(i, lanes, w, g) for all numbers, then decay and the cleared gradient.
-template <class Fn> DNL_INL void update_each(const UpdateArgs& u, Fn rule) {
+template <class Fn>
+DNL_INL void update_each(const UpdateArgs& u, Fn rule) {
   float *wp = u.w, *gp = u.g;
   const F scale_g = F(u.gscale), keep = F(1.0f - u.wdecay);
   for_lanes(u.n, [&](idx i, auto w) DNL_LAMBDA {
@@ -125,7 +129,8 @@ static void update_rmsprop(const UpdateArgs& u) {
     return x - lr * g / vsqrt(a + eps);
   });
 }
-template <bool Ams> DNL_INL void adam_rule(const UpdateArgs& u) {
+template <bool Ams>
+DNL_INL void adam_rule(const UpdateArgs& u) {
   const F b1 = F(u.c[1]), r1 = F(1.0f - u.c[1]), b2 = F(u.c[2]), r2 = F(1.0f - u.c[2]), eps = F(u.c[3]);
   const F lr = F(static_cast<float>(u.c[0] * sqrt(static_cast<double>(u.c[5])) / u.c[4]));
   float *s0 = u.s0, *s1 = u.s1, *s2 = u.s2;

@@ -47,9 +47,8 @@ static void softmax(idx n, const float* x, float* y) {
 static void softmax_bwd(idx n, const float* y, const float* dy, float* dx, bool acc) {
   const float s = dot(n, y, dy);
   if (acc)
-    for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {
-      w.store(dx + i, madd(w.load(y + i), w.load(dy + i) - F(s), w.load(dx + i)));
-    });
+    for_lanes(n, [&](idx i, auto w)
+                     DNL_LAMBDA { w.store(dx + i, madd(w.load(y + i), w.load(dy + i) - F(s), w.load(dx + i))); });
   else
     for_lanes(n, [&](idx i, auto w) DNL_LAMBDA { w.store(dx + i, w.load(y + i) * (w.load(dy + i) - F(s))); });
 }
@@ -72,9 +71,7 @@ static void log_softmax_bwd(idx n, const float* y, const float* dy, float* dx, b
       w.store(dx + i, w.load(dx + i) + nmadd(vexp(w.load(y + i)), F(s), w.load(dy + i)));
     });
   else
-    for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {
-      w.store(dx + i, nmadd(vexp(w.load(y + i)), F(s), w.load(dy + i)));
-    });
+    for_lanes(n, [&](idx i, auto w) DNL_LAMBDA { w.store(dx + i, nmadd(vexp(w.load(y + i)), F(s), w.load(dy + i))); });
 }
 static void exp_shifted(idx n, const float* x, float lse, float d, float* dx, bool acc) {
   const auto term = [&](F v) DNL_LAMBDA {
@@ -95,10 +92,12 @@ static void layer_norm(idx n, const float* x, const float* g, const float* b, fl
   const float first = static_cast<float>(block_sum(n, [&](idx i, auto w) DNL_LAMBDA { return w.load(x + i); }) / n);
   const double rest = block_sum(n, [&](idx i, auto w) DNL_LAMBDA { return w.load(x + i) - F(first); }) / n;
   const float mean = static_cast<float>(first + rest);
-  const double var = block_sum(n, [&](idx i, auto w) DNL_LAMBDA {
-    const F d = w.load(x + i) - F(mean);
-    return d * d;
-  }) / n;
+  const double var = block_sum(n,
+                               [&](idx i, auto w) DNL_LAMBDA {
+                                 const F d = w.load(x + i) - F(mean);
+                                 return d * d;
+                               }) /
+                     n;
   const float rstd = var > 0 ? static_cast<float>(1.0 / sqrt(var)) : var == 0 ? 0.0f : kNan;
   stats[0] = mean;
   stats[1] = rstd;
@@ -113,12 +112,11 @@ static void layer_norm_bwd(idx n, const float* x, const float* g, const float* s
   const auto normal = [&](idx i, auto w) DNL_LAMBDA { return (w.load(x + i) - mean) * rstd; };
   if (db) add(n, dy, db);
   if (dg)
-    for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {
-      w.store(dg + i, madd(w.load(dy + i), normal(i, w), w.load(dg + i)));
-    });
+    for_lanes(n,
+              [&](idx i, auto w) DNL_LAMBDA { w.store(dg + i, madd(w.load(dy + i), normal(i, w), w.load(dg + i))); });
   if (!dx) return;
-  const float m1 = static_cast<float>(
-      block_sum(n, [&](idx i, auto w) DNL_LAMBDA { return w.load(dy + i) * w.load(g + i); }) / n);
+  const float m1 =
+      static_cast<float>(block_sum(n, [&](idx i, auto w) DNL_LAMBDA { return w.load(dy + i) * w.load(g + i); }) / n);
   const float m2 = static_cast<float>(
       block_sum(n, [&](idx i, auto w) DNL_LAMBDA { return w.load(dy + i) * w.load(g + i) * normal(i, w); }) / n);
   for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {

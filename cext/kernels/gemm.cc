@@ -1,9 +1,9 @@
 // Matrix products: which shape goes to our small kernels, which to a BLAS, and which BLAS there is.
 //
 // OpenBLAS is linked (the library of the scipy-openblas32 wheel, whose names begin with scipy_). MKL is taken instead
-// when libmkl_rt is found at run time on an Intel processor; DYNET_LITE_BLAS=openblas refuses it, =mkl asks for it on any
-// processor. Either is held to one thread. The limits of who takes which shape were measured, see below.
-// Does not: threads, batches of products, other types. Who may include: nobody.
+// when libmkl_rt is found at run time on an Intel processor; DYNET_LITE_BLAS=openblas refuses it, =mkl asks for it on
+// any processor. Either is held to one thread. The limits of who takes which shape were measured, see below. Does not:
+// threads, batches of products, other types. Who may include: nobody.
 #include "kernels/gemm.h"
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -48,7 +48,8 @@ bool processor_is_intel() {
 }
 
 #ifdef DNL_HAS_DLOPEN
-// Where the mkl wheel puts its libraries: <environment>/lib, seen from <environment>/lib/pythonX.Y/site-packages/dynet_lite.
+// Where the mkl wheel puts its libraries: <environment>/lib, seen from
+// <environment>/lib/pythonX.Y/site-packages/dynet_lite.
 std::string environment_lib() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(&scipy_openblas_set_num_threads), &info) || !info.dli_fname) return "";
@@ -60,7 +61,8 @@ std::string environment_lib() {
 // The library is never closed: its functions are used until the process ends.
 bool load_mkl(Blas& blas) {
   const std::string folder = environment_lib();
-  for (const char* name : {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so", "libmkl_rt.2.dylib", "libmkl_rt.dylib"}) {
+  for (const char* name :
+       {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so", "libmkl_rt.2.dylib", "libmkl_rt.dylib"}) {
     void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!lib && !folder.empty()) lib = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!lib) continue;
@@ -109,8 +111,9 @@ const Blas& blas() {
 
 // ---- who takes which shape ----------------------------------------------------------------------------------------
 // Measured against OpenBLAS 0.3.34 on an AMD Zen 5 (its AVX2 kernels, which it picks there, and its SkylakeX ones),
-// m, k in 20..10000 and n in 1..1000, by tests/kernels/bench/kernel_speed.cc. Against MKL nothing could be measured on an
-// Intel processor, so only products with few columns, where a call costs more than the arithmetic, are taken from it.
+// m, k in 20..10000 and n in 1..1000, by tests/kernels/bench/kernel_speed.cc. Against MKL nothing could be measured on
+// an Intel processor, so only products with few columns, where a call costs more than the arithmetic, are taken from
+// it.
 
 enum class Own { None, Few, Most };
 Own own_kernels() {
@@ -130,10 +133,8 @@ bool own_cols(idx m, idx n, idx k, idx lda, bool trans_b) {
     case Own::Most:
       if (trans_b) return k >= 8 && (lda <= 1024 || m * k <= (1 << 19));
       return k <= 512 || (k <= 1024 && n <= 64);
-    case Own::Few:
-      return !trans_b && n <= 64 && k <= 512 && !steps_on_pages(lda);
-    case Own::None:
-      return n == 1 && k <= 512 && !trans_b;
+    case Own::Few: return !trans_b && n <= 64 && k <= 512 && !steps_on_pages(lda);
+    case Own::None: return n == 1 && k <= 512 && !trans_b;
   }
   return false;
 }
@@ -156,8 +157,10 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
   if (m <= 0 || n <= 0) return;
   if (k <= 0 || alpha == 0) {
     for (idx j = 0; j < n; ++j) {
-      if (beta == 0) kernels().fill(m, 0.0f, c + j * ldc);
-      else if (beta != 1) kernels().scale(m, beta, c + j * ldc);
+      if (beta == 0)
+        kernels().fill(m, 0.0f, c + j * ldc);
+      else if (beta != 1)
+        kernels().scale(m, beta, c + j * ldc);
     }
     return;
   }

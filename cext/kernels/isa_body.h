@@ -34,7 +34,8 @@ DNL_INL Part part(idx n) { return {n}; }
 
 // fn(i, lanes) for i = 0, W, 2W, ..: the same code on whole vectors and on the last, partial one, so that the result
 // for a number does not depend on where it stands.
-template <class Fn> DNL_INL void for_lanes(idx n, Fn fn) {
+template <class Fn>
+DNL_INL void for_lanes(idx n, Fn fn) {
   idx i = 0;
   for (; i + F::W <= n; i += F::W) fn(i, whole());
   if (i < n) fn(i, part(n - i));
@@ -60,11 +61,8 @@ struct Row {
 #include "kernels/body_gemm.h"
 
 static constexpr Kernels kTable = {
-    DNL_ISA_NAME,
-    formulas::UnaryTable<formulas::kUnaryCount>::rows,
-    formulas::kUnaryCount,
-    formulas::BinaryTable<formulas::kBinaryCount>::rows,
-    formulas::kBinaryCount,
+    DNL_ISA_NAME, formulas::UnaryTable<formulas::kUnaryCount>::rows, formulas::kUnaryCount,
+    formulas::BinaryTable<formulas::kBinaryCount>::rows, formulas::kBinaryCount,
     // moving and adding
     fill, add, axpy, scale, scale_to, copy_rows, add_rows, sum_rows, transpose,
     // reductions
@@ -76,6 +74,7 @@ static constexpr Kernels kTable = {
     // random numbers
     random_uniform, random_normal, random_mask,
     // optimizer rules
-    update_sgd, update_momentum, update_adagrad, update_adadelta, update_rmsprop, update_adam, update_amsgrad, update_eg,
+    update_sgd, update_momentum, update_adagrad, update_adadelta, update_rmsprop, update_adam, update_amsgrad,
+    update_eg,
     // small products
     gemm_cols, gemm_dots};

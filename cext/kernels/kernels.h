@@ -30,49 +30,49 @@ struct UnaryKernel {
 struct BinaryKernel {
   const char* name;
   void (*fwd)(idx n, const float* u, idx su, const float* v, idx sv, float* y, const float* a);
-  void (*bwd)(idx n, const float* u, idx su, const float* v, idx sv, const float* y, const float* dy,
-              float* du, bool acc_u, float* dv, bool acc_v, const float* a);
+  void (*bwd)(idx n, const float* u, idx su, const float* v, idx sv, const float* y, const float* dy, float* du,
+              bool acc_u, float* dv, bool acc_v, const float* a);
 };
 
 // What an optimizer's update of n numbers needs; the meaning of c[] is told at each kernel.
 struct UpdateArgs {
   idx n;
-  float* w;          // weights
-  float* g;          // gradient; set to zero by the update
-  float* s0;         // state vectors, as many as the rule has
+  float* w;   // weights
+  float* g;   // gradient; set to zero by the update
+  float* s0;  // state vectors, as many as the rule has
   float* s1;
   float* s2;
-  float gscale;      // gradient is multiplied by this first (clipping)
-  float wdecay;      // weights are multiplied by (1 - wdecay) after the update
+  float gscale;  // gradient is multiplied by this first (clipping)
+  float wdecay;  // weights are multiplied by (1 - wdecay) after the update
   float c[6];
 };
 
 struct Kernels {
   const char* isa;  // "baseline", "avx2", "avx512"
 
-  const UnaryKernel* unary;   // by id, see formulas.h
+  const UnaryKernel* unary;  // by id, see formulas.h
   int n_unary;
   const BinaryKernel* binary;
   int n_binary;
 
   // ---- moving and adding -------------------------------------------------------------------------------------
   void (*fill)(idx n, float v, float* y);
-  void (*add)(idx n, const float* x, float* y);                    // y += x
-  void (*axpy)(idx n, float a, const float* x, float* y);          // y += a x
-  void (*scale)(idx n, float a, float* x);                         // x *= a
+  void (*add)(idx n, const float* x, float* y);                          // y += x
+  void (*axpy)(idx n, float a, const float* x, float* y);                // y += a x
+  void (*scale)(idx n, float a, float* x);                               // x *= a
   void (*scale_to)(idx n, float a, const float* x, float* y, bool acc);  // y (+)= a x
   // k rows of n floats, any layout to any layout; copy, or add (rows of `to` may repeat when adding).
   void (*copy_rows)(idx k, idx n, Rows from, Rows to);
   void (*add_rows)(idx k, idx n, Rows from, Rows to);
-  void (*sum_rows)(idx k, idx n, Rows from, float* y, bool acc);   // y__n (+)= column sums of k rows
+  void (*sum_rows)(idx k, idx n, Rows from, float* y, bool acc);                // y__n (+)= column sums of k rows
   void (*transpose)(idx m, idx n, const float* x__nm, float* y__mn, bool acc);  // x[j*m+i] -> y[i*n+j]
 
   // ---- reductions --------------------------------------------------------------------------------------------
-  float (*sum)(idx n, const float* x);          // pairwise or blocked: error grows slowly with n
+  float (*sum)(idx n, const float* x);  // pairwise or blocked: error grows slowly with n
   double (*sum_squares)(idx n, const float* x);
   float (*dot)(idx n, const float* x, const float* y);
-  float (*max)(idx n, const float* x);          // NaN if any is NaN
-  idx (*argmax)(idx n, const float* x);         // first of the largest
+  float (*max)(idx n, const float* x);   // NaN if any is NaN
+  idx (*argmax)(idx n, const float* x);  // first of the largest
   bool (*all_finite)(idx n, const float* x);
 
   // ---- softmax family, over n contiguous numbers ---------------------------------------------------------------
@@ -89,8 +89,8 @@ struct Kernels {
   // stats[0] = mean, stats[1] = 1 / std (saved for backward); a zero variance gives y = b and zero dx.
   void (*layer_norm)(idx n, const float* x, const float* g, const float* b, float* y, float* stats);
   // dg, db are added to (null: not wanted); dx as acc says (null: not wanted).
-  void (*layer_norm_bwd)(idx n, const float* x, const float* g, const float* stats, const float* dy,
-                         float* dx, bool acc, float* dg, float* db);
+  void (*layer_norm_bwd)(idx n, const float* x, const float* g, const float* stats, const float* dy, float* dx,
+                         bool acc, float* dg, float* db);
 
   // ---- recurrent cells, k rows; `h` is the hidden size --------------------------------------------------------
   // LSTM. a__rn: pre-activations, 4h a row in DyNet's order i, f, o, g (rows of `gates`), forget_bias is added to f.
@@ -98,9 +98,10 @@ struct Kernels {
   //   c = f * c_prev + i * g ;  h = o * tanh(c)
   void (*lstm_fwd)(idx k, idx h, float forget_bias, Rows gates, Rows c_prev, Rows c, Rows h_out);
   // dh, dc: incoming (either may be "not wanted" = zero). Writes da (pre-activation gradients, 4h a row; may be the
-  // same memory as nothing else) as acc_a says, and dc_prev as acc_c says (not computed when not wanted). c_prev as above.
-  void (*lstm_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a,
-                   Rows dc_prev, bool acc_c);
+  // same memory as nothing else) as acc_a says, and dc_prev as acc_c says (not computed when not wanted). c_prev as
+  // above.
+  void (*lstm_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a, Rows dc_prev,
+                   bool acc_c);
   // Coupled LSTM gate pass (forget = 1 - input): gates rows hold i, o, g already pre-activated without peepholes on c;
   // c = (1 - i) * c_prev + i * g. Done by ops with elementwise kernels; no fused form here.
   // GRU (DyNet): z = sigmoid(az), r = sigmoid(ar) from the first two thirds of a__r3h; the op forms r * h_prev, the
@@ -109,7 +110,8 @@ struct Kernels {
   void (*gru_out_fwd)(idx k, idx h, Rows zr, Rows h_prev, Rows cand /* in place tanh */, Rows h_out);
   // From dh: dcand_pre (h a row, overwritten), dz_pre into the first h of dzr (2h a row, overwritten there only), and
   // dh_prev as acc says, the direct (1 - z) part only.
-  void (*gru_out_bwd)(idx k, idx h, Rows zr, Rows h_prev, Rows cand, Rows dh, Rows dcand, Rows dzr, Rows dh_prev, bool acc);
+  void (*gru_out_bwd)(idx k, idx h, Rows zr, Rows h_prev, Rows cand, Rows dh, Rows dcand, Rows dzr, Rows dh_prev,
+                      bool acc);
   // From drh (gradient of r*h_prev): dr_pre into the second h of dzr; dh_prev += r * drh (not when not wanted).
   void (*gru_zr_bwd)(idx k, idx h, Rows zr, Rows h_prev, Rows drh, Rows dzr, Rows dh_prev);
   // Tree LSTM gate pass with one forget gate per child: a row holds i, o, g (3h) in `iog`, and f for each of the
@@ -120,9 +122,10 @@ struct Kernels {
                         Rows dc, Rows diog, const Rows* df, const Rows* dc_child, const bool* acc_child);
 
   // ---- random numbers: counter based, so that a value depends on (seed, i) alone, not on batching or threads ---
-  void (*random_uniform)(idx n, std::uint64_t seed, float lo, float hi, float* y);   // [lo, hi)
+  void (*random_uniform)(idx n, std::uint64_t seed, float lo, float hi, float* y);  // [lo, hi)
   void (*random_normal)(idx n, std::uint64_t seed, float mean, float std, float* y);
-  void (*random_mask)(idx n, std::uint64_t seed, float keep, float value, float* y); // value with probability keep, else 0
+  void (*random_mask)(idx n, std::uint64_t seed, float keep, float value,
+                      float* y);  // value with probability keep, else 0
 
   // ---- optimizer rules: one fused pass over w, g and the state; see kernels/updates.h for the c[] of each ------
   void (*sgd)(const UpdateArgs&);

@@ -3,9 +3,9 @@
 //
 // Largest errors found over the whole range by tests/kernels/kernel_check.cc (units in the last place, all instruction
 // sets): vexp 1.2, vexpm1 1.4, vlog 1.2, vlog1p 2.2, vtanh 2.5, vsigmoid 2, vsoftplus 2.4, verf 1.2, vsin and vcos 1.2
-// (near a zero of the function: 1.2e-7 absolute). Special values as in C: exp overflows to inf and underflows through the denormals to 0,
-// log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere.
-// Included after a simd_*.h inside the unnamed namespace of one isa_*.cc, never elsewhere. Includes: nothing.
+// (near a zero of the function: 1.2e-7 absolute). Special values as in C: exp overflows to inf and underflows through
+// the denormals to 0, log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere. Included after a
+// simd_*.h inside the unnamed namespace of one isa_*.cc, never elsewhere. Includes: nothing.
 
 static constexpr float kInf = __builtin_inff();
 static constexpr float kNan = __builtin_nanf("");
@@ -14,13 +14,15 @@ static constexpr float kLn2Hi = 0.693359375f;  // exact in 10 bits: n * kLn2Hi h
 static constexpr float kLn2Lo = -2.12194440e-4f;
 
 // Lane by lane through a C function.
-template <class Fn> DNL_INL F by_lane(F x, Fn fn) {
+template <class Fn>
+DNL_INL F by_lane(F x, Fn fn) {
   float t[F::W];
   store(t, x);
   for (int l = 0; l < F::W; ++l) t[l] = fn(t[l]);
   return load(t);
 }
-template <class Fn> DNL_INL F by_lane(F x, F y, Fn fn) {
+template <class Fn>
+DNL_INL F by_lane(F x, F y, Fn fn) {
   float t[F::W], s[F::W];
   store(t, x);
   store(s, y);

@@ -65,9 +65,18 @@ DNL_INL I operator*(I a, I b) { return _mm256_mullo_epi32(a.v, b.v); }
 DNL_INL I operator&(I a, I b) { return _mm256_and_si256(a.v, b.v); }
 DNL_INL I operator|(I a, I b) { return _mm256_or_si256(a.v, b.v); }
 DNL_INL I operator^(I a, I b) { return _mm256_xor_si256(a.v, b.v); }
-template <int N> DNL_INL I shl(I a) { return _mm256_slli_epi32(a.v, N); }
-template <int N> DNL_INL I shr(I a) { return _mm256_srli_epi32(a.v, N); }
-template <int N> DNL_INL I sar(I a) { return _mm256_srai_epi32(a.v, N); }
+template <int N>
+DNL_INL I shl(I a) {
+  return _mm256_slli_epi32(a.v, N);
+}
+template <int N>
+DNL_INL I shr(I a) {
+  return _mm256_srli_epi32(a.v, N);
+}
+template <int N>
+DNL_INL I sar(I a) {
+  return _mm256_srai_epi32(a.v, N);
+}
 DNL_INL I iota() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 DNL_INL F to_float(I a) { return _mm256_cvtepi32_ps(a.v); }
 DNL_INL I to_int(F a) { return _mm256_cvtps_epi32(a.v); }

@@ -64,9 +64,18 @@ DNL_INL I operator*(I a, I b) { return _mm512_mullo_epi32(a.v, b.v); }
 DNL_INL I operator&(I a, I b) { return _mm512_and_si512(a.v, b.v); }
 DNL_INL I operator|(I a, I b) { return _mm512_or_si512(a.v, b.v); }
 DNL_INL I operator^(I a, I b) { return _mm512_xor_si512(a.v, b.v); }
-template <int N> DNL_INL I shl(I a) { return _mm512_slli_epi32(a.v, N); }
-template <int N> DNL_INL I shr(I a) { return _mm512_srli_epi32(a.v, N); }
-template <int N> DNL_INL I sar(I a) { return _mm512_srai_epi32(a.v, N); }
+template <int N>
+DNL_INL I shl(I a) {
+  return _mm512_slli_epi32(a.v, N);
+}
+template <int N>
+DNL_INL I shr(I a) {
+  return _mm512_srli_epi32(a.v, N);
+}
+template <int N>
+DNL_INL I sar(I a) {
+  return _mm512_srai_epi32(a.v, N);
+}
 DNL_INL I iota() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 DNL_INL F to_float(I a) { return _mm512_cvtepi32_ps(a.v); }
 DNL_INL I to_int(F a) { return _mm512_cvtps_epi32(a.v); }

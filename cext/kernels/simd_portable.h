@@ -26,7 +26,11 @@ struct M {  // truth values: all bits of a lane set, or none
   Int4 v;
 };
 
-DNL_INL F load(const float* p) { F r; memcpy(&r.v, p, sizeof r.v); return r; }
+DNL_INL F load(const float* p) {
+  F r;
+  memcpy(&r.v, p, sizeof r.v);
+  return r;
+}
 // The first n < W lanes; the others are 0 (load) or left alone (store). Memory past them is not touched.
 DNL_INL F load_n(const float* p, idx n) {
   return Float4{n > 0 ? p[0] : 0.0f, n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, n > 3 ? p[3] : 0.0f};
@@ -47,9 +51,18 @@ DNL_INL I operator*(I a, I b) { return a.v * b.v; }
 DNL_INL I operator&(I a, I b) { return a.v & b.v; }
 DNL_INL I operator|(I a, I b) { return a.v | b.v; }
 DNL_INL I operator^(I a, I b) { return a.v ^ b.v; }
-template <int N> DNL_INL I shl(I a) { return a.v << N; }
-template <int N> DNL_INL I shr(I a) { return a.v >> N; }  // zeros come in
-template <int N> DNL_INL I sar(I a) { return reinterpret_cast<Uint4>(reinterpret_cast<Int4>(a.v) >> N); }  // the sign
+template <int N>
+DNL_INL I shl(I a) {
+  return a.v << N;
+}
+template <int N>
+DNL_INL I shr(I a) {
+  return a.v >> N;
+}  // zeros come in
+template <int N>
+DNL_INL I sar(I a) {
+  return reinterpret_cast<Uint4>(reinterpret_cast<Int4>(a.v) >> N);
+}  // the sign
 DNL_INL I iota() { return Uint4{0, 1, 2, 3}; }
 DNL_INL F to_float(I a) { return __builtin_convertvector(reinterpret_cast<Int4>(a.v), Float4); }
 
@@ -71,9 +84,7 @@ DNL_INL M operator&(M a, M b) { return {a.v & b.v}; }
 DNL_INL M operator|(M a, M b) { return {a.v | b.v}; }
 DNL_INL M operator!(M a) { return {~a.v}; }
 // One bit a lane, lane 0 lowest.
-DNL_INL unsigned mask_bits(M a) {
-  return (a.v[0] & 1u) | (a.v[1] & 2u) | (a.v[2] & 4u) | (a.v[3] & 8u);
-}
+DNL_INL unsigned mask_bits(M a) { return (a.v[0] & 1u) | (a.v[1] & 2u) | (a.v[2] & 4u) | (a.v[3] & 8u); }
 DNL_INL F select(M m, F a, F b) {  // m ? a : b
   const Uint4 k = reinterpret_cast<Uint4>(m.v);
   return from_bits(I((k & bits(a).v) | (~k & bits(b).v)));
@@ -91,8 +102,14 @@ DNL_INL F vrint(F a) {
   const F big = vcopysign(F(8388608.0f), a);
   return select(vabs(a) < F(8388608.0f), vcopysign((a + big) - big, a), a);
 }
-DNL_INL F vfloor(F a) { const F t = vrint(a); return select(t > a, t - F(1.0f), t); }
-DNL_INL F vceil(F a) { const F t = vrint(a); return vcopysign(select(t < a, t + F(1.0f), t), a); }
+DNL_INL F vfloor(F a) {
+  const F t = vrint(a);
+  return select(t > a, t - F(1.0f), t);
+}
+DNL_INL F vceil(F a) {
+  const F t = vrint(a);
+  return vcopysign(select(t < a, t + F(1.0f), t), a);
+}
 // To the nearest; where the number does not fit (or is NaN): any number.
 DNL_INL I to_int(F a) {
   const F t = vrint(select(vabs(a) < F(2147483000.0f), a, F(0.0f)));

@@ -40,7 +40,10 @@ inline bool near(double got, double want, double relative, double absolute) {
   return std::fabs(got - want) <= std::fmax(absolute, relative * std::fmax(std::fabs(got), std::fabs(want)));
 }
 inline void expect_near(double got, double want, double relative, double absolute, const std::string& what) {
-  if (near(got, want, relative, absolute)) { ++checks; return; }
+  if (near(got, want, relative, absolute)) {
+    ++checks;
+    return;
+  }
   char text[100];
   std::snprintf(text, sizeof text, ": got %.9g, want %.9g", got, want);
   expect(false, what + text);
@@ -60,7 +63,9 @@ struct Buffer {
   explicit Buffer(idx size, float value = 7.0f) : data(size + 40, kGuard), n(size) { set(value); }
   float* p() { return data.data() + 17; }
   const float* p() const { return data.data() + 17; }
-  void set(float v) { for (idx i = 0; i < n; ++i) p()[i] = v; }
+  void set(float v) {
+    for (idx i = 0; i < n; ++i) p()[i] = v;
+  }
   float& operator[](idx i) { return p()[i]; }
   void guarded(const std::string& what) const {
     for (idx i = 0; i < 17; ++i) expect(data[i] == kGuard, what + ": wrote before the beginning");
@@ -71,7 +76,9 @@ struct Buffer {
 struct Numbers {
   std::mt19937_64 engine{12345};
   float uniform(float lo, float hi) { return std::uniform_real_distribution<float>(lo, hi)(engine); }
-  void fill(Buffer& b, float lo = -2.0f, float hi = 2.0f) { for (idx i = 0; i < b.n; ++i) b[i] = uniform(lo, hi); }
+  void fill(Buffer& b, float lo = -2.0f, float hi = 2.0f) {
+    for (idx i = 0; i < b.n; ++i) b[i] = uniform(lo, hi);
+  }
 };
 
 // Rows over one buffer: packed, with a gap between rows, or scattered through a list of addresses.

@@ -49,7 +49,8 @@ void lstm(const Kernels& kernel, const Case& c) {
       wc[m * h + j] = s;
       wy[m * h + j] = o * t;
       double* pd = &wda[m * 4 * h + j];
-      pd[0] = ds * g * i * (1 - i), pd[h] = ds * p * f * (1 - f), pd[2 * h] = d * t * o * (1 - o), pd[3 * h] = ds * i * (1 - g * g);
+      pd[0] = ds * g * i * (1 - i), pd[h] = ds * p * f * (1 - f), pd[2 * h] = d * t * o * (1 - o),
+      pd[3 * h] = ds * i * (1 - g * g);
       wdcp[m * h + j] = ds * f;
     }
   kernel.lstm_fwd(k, h, 1.0f, a.rows, maybe(has_prev, cp), cell.rows, y.rows);
@@ -59,8 +60,10 @@ void lstm(const Kernels& kernel, const Case& c) {
   kernel.lstm_bwd(k, h, a.rows, maybe(has_prev, cp), cell.rows, maybe(has_dh, dh), maybe(has_dc, dc), da.rows, acc_a,
                   maybe(want_dcp, dcp), acc_c);
   same(da, wda, where + " da", acc_a ? 0.5 : 0);
-  if (want_dcp) same(dcp, wdcp, where + " dc_prev", acc_c ? 0.5 : 0);
-  else same(dcp, std::vector<double>(k * h, 0.5), where + " unwanted dc_prev");
+  if (want_dcp)
+    same(dcp, wdcp, where + " dc_prev", acc_c ? 0.5 : 0);
+  else
+    same(dcp, std::vector<double>(k * h, 0.5), where + " unwanted dc_prev");
 }
 
 void gru(const Kernels& kernel, const Case& c) {
@@ -69,12 +72,14 @@ void gru(const Kernels& kernel, const Case& c) {
   const std::string where = name(kernel, "gru", c);
   Numbers numbers;
   Block zr(k, 2 * h, c.layout), hp(k, h, c.layout), rh(k, h, c.layout), cand(k, h, c.layout), y(k, h, c.layout),
-      dh(k, h, c.layout), dcand(k, h, c.layout), dzr(k, 2 * h, c.layout), drh(k, h, c.layout), dhp(k, h, c.layout, 0.5f);
+      dh(k, h, c.layout), dcand(k, h, c.layout), dzr(k, 2 * h, c.layout), drh(k, h, c.layout),
+      dhp(k, h, c.layout, 0.5f);
   for (Block* b : {&zr, &hp, &cand, &dh, &drh}) randomise(*b, numbers);
   std::vector<double> wzr(k * 2 * h), wrh(k * h), wcand(k * h), wy(k * h), wdcand(k * h), wdzr(k * 2 * h), wdhp(k * h);
   for (idx m = 0; m < k; ++m)
     for (idx j = 0; j < h; ++j) {
-      const double z = sigmoid(zr.at(m, j)), r = sigmoid(zr.at(m, h + j)), p = hp.at(m, j), g = std::tanh(double(cand.at(m, j)));
+      const double z = sigmoid(zr.at(m, j)), r = sigmoid(zr.at(m, h + j)), p = hp.at(m, j),
+                   g = std::tanh(double(cand.at(m, j)));
       const double d = dh.at(m, j), e = drh.at(m, j);
       const idx at = m * h + j, at2 = m * 2 * h + j;
       wzr[at2] = z, wzr[at2 + h] = r, wrh[at] = r * p, wcand[at] = g, wy[at] = (1 - z) * p + z * g;
@@ -120,13 +125,15 @@ void tree(const Kernels& kernel, const Case& c, int children) {
   for (idx m = 0; m < k; ++m)
     for (idx j = 0; j < h; ++j) {
       const idx at = m * h + j, at3 = m * 3 * h + j;
-      const double i = sigmoid(iog.at(m, j)), o = sigmoid(iog.at(m, h + j)), g = std::tanh(double(iog.at(m, 2 * h + j)));
+      const double i = sigmoid(iog.at(m, j)), o = sigmoid(iog.at(m, h + j)),
+                   g = std::tanh(double(iog.at(m, 2 * h + j)));
       double s = i * g;
       for (int q = 0; q < children; ++q) {
         wf[q][at] = sigmoid(f[q]->at(m, j) + 0.5);
         s += wf[q][at] * cc[q]->at(m, j);
       }
-      const double t = std::tanh(s), d = has_dh ? dh.at(m, j) : 0, ds = (has_dc ? dc.at(m, j) : 0) + d * o * (1 - t * t);
+      const double t = std::tanh(s), d = has_dh ? dh.at(m, j) : 0,
+                   ds = (has_dc ? dc.at(m, j) : 0) + d * o * (1 - t * t);
       wiog[at3] = i, wiog[at3 + h] = o, wiog[at3 + 2 * h] = g, wc[at] = s, wy[at] = o * t;
       wd[at3] = ds * g * i * (1 - i), wd[at3 + h] = d * t * o * (1 - o), wd[at3 + 2 * h] = ds * i * (1 - g * g);
       for (int q = 0; q < children; ++q) {
@@ -155,7 +162,8 @@ void cells(const Kernels& k) {
   for (idx h = 0; h <= 70; h += h < 20 ? 1 : 5)
     for (int layout = 0; layout < 3; ++layout)
       for (idx members : {0, 1, 3}) {
-        for (unsigned flags : {0u, 1u, 2u, 3u, 6u, 7u, 15u, 23u, 31u, 39u, 63u}) lstm(k, {members, h, Layout(layout), flags});
+        for (unsigned flags : {0u, 1u, 2u, 3u, 6u, 7u, 15u, 23u, 31u, 39u, 63u})
+          lstm(k, {members, h, Layout(layout), flags});
         for (unsigned flags = 0; flags < 4; ++flags) gru(k, {members, h, Layout(layout), flags});
         for (unsigned flags = 0; flags < 4; ++flags)
           for (int children = 0; children < 4; ++children) tree(k, {members, h, Layout(layout), flags}, children);

@@ -12,12 +12,13 @@ struct Product {
 };
 std::string name(const std::string& who, const Product& p) {
   char text[120];
-  std::snprintf(text, sizeof text, " %c%c m=%ld n=%ld k=%ld pad=%ld alpha=%g beta=%g", p.ta ? 'T' : 'N', p.tb ? 'T' : 'N',
-                long(p.m), long(p.n), long(p.k), long(p.pad), p.alpha, p.beta);
+  std::snprintf(text, sizeof text, " %c%c m=%ld n=%ld k=%ld pad=%ld alpha=%g beta=%g", p.ta ? 'T' : 'N',
+                p.tb ? 'T' : 'N', long(p.m), long(p.n), long(p.k), long(p.pad), p.alpha, p.beta);
   return who + text;
 }
 
-template <class Fn> void one(const std::string& who, const Product& p, Fn run) {
+template <class Fn>
+void one(const std::string& who, const Product& p, Fn run) {
   Numbers numbers;
   const idx lda = (p.ta ? p.k : p.m) + p.pad, ldb = (p.tb ? p.n : p.k) + p.pad, ldc = p.m + p.pad;
   Buffer a(lda * (p.ta ? p.m : p.k)), b(ldb * (p.tb ? p.k : p.n)), c(ldc * p.n, 0.5f);
@@ -33,7 +34,8 @@ template <class Fn> void one(const std::string& who, const Product& p, Fn run) {
       expect_near(c[j * ldc + i], p.alpha * s + (p.beta != 0 ? p.beta * 0.5 : 0), 1e-5, 1e-6 * (4 + p.k), name(who, p));
     }
   for (idx j = 0; j < p.n; ++j)  // between columns nothing changes
-    for (idx i = p.m; i < ldc; ++i) expect(p.beta == 0 ? std::isnan(c[j * ldc + i]) : c[j * ldc + i] == 0.5f, name(who, p) + " padding");
+    for (idx i = p.m; i < ldc; ++i)
+      expect(p.beta == 0 ? std::isnan(c[j * ldc + i]) : c[j * ldc + i] == 0.5f, name(who, p) + " padding");
   c.guarded(name(who, p));
 }
 

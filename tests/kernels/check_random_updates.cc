@@ -1,5 +1,5 @@
-// Random numbers (their distribution, and that they depend on seed and place alone) and optimizer rules (the values that
-// DyNet's trainers give).
+// Random numbers (their distribution, and that they depend on seed and place alone) and optimizer rules (the values
+// that DyNet's trainers give).
 #include <algorithm>
 
 #include "check.h"

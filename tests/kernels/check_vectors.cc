@@ -128,9 +128,11 @@ void reductions(const Kernels& k, idx n) {
   for (idx i = 0; i < n; ++i) x[i] = -kInf;
   expect(k.max(n, x.p()) == -kInf && k.argmax(n, x.p()) == 0, at(k, "max of -inf", n));
   for (idx i = 0; i < n; ++i) x[i] = 1e25f;
-  expect_near(k.sum_squares(n, x.p()), n * double(1e25f) * double(1e25f), 1e-6, 0, at(k, "sum_squares of huge numbers", n));
+  expect_near(k.sum_squares(n, x.p()), n * double(1e25f) * double(1e25f), 1e-6, 0,
+              at(k, "sum_squares of huge numbers", n));
   for (idx i = 0; i < n; ++i) x[i] = 1e-25f;
-  expect_near(k.sum_squares(n, x.p()), n * double(1e-25f) * double(1e-25f), 1e-6, 0, at(k, "sum_squares of tiny ones", n));
+  expect_near(k.sum_squares(n, x.p()), n * double(1e-25f) * double(1e-25f), 1e-6, 0,
+              at(k, "sum_squares of tiny ones", n));
 }
 
 }  // namespace
@@ -191,7 +193,8 @@ void softmax_sizes(const Kernels& k, idx n, float lo, float hi) {
     dx.set(0.5f);
     k.exp_shifted(n, x.p(), static_cast<float>(lse), -1.5f, dx.p(), acc);
     for (idx i = 0; i < n; ++i)
-      expect_near(dx[i], was - 1.5 * std::exp(x[i] - double(static_cast<float>(lse))), 1e-5, 1e-6, at(k, "exp_shifted", n));
+      expect_near(dx[i], was - 1.5 * std::exp(x[i] - double(static_cast<float>(lse))), 1e-5, 1e-6,
+                  at(k, "exp_shifted", n));
     dx.guarded(at(k, "softmax family", n));
   }
   y.guarded(at(k, "softmax", n));
@@ -256,7 +259,8 @@ void layer_norms(const Kernels& k, idx n) {
     k.layer_norm_bwd(n, x.p(), g.p(), stats.p(), dy.p(), dx.p(), acc, dg.p(), db.p());
     for (idx i = 0; i < n; ++i) {
       const double z = (x[i] - mean) * rstd;
-      expect_near(dx[i], (acc ? 0.5 : 0) + rstd * (double(dy[i]) * g[i] - m1 - z * m2), 1e-4, 1e-4, at(k, "layer_norm dx", n));
+      expect_near(dx[i], (acc ? 0.5 : 0) + rstd * (double(dy[i]) * g[i] - m1 - z * m2), 1e-4, 1e-4,
+                  at(k, "layer_norm dx", n));
       expect_near(dg[i], 0.25 + (acc + 1) * dy[i] * z, 1e-4, 1e-4, at(k, "layer_norm dg", n));
       expect_near(db[i], 0.5 + (acc + 1) * double(dy[i]), 1e-5, 1e-5, at(k, "layer_norm db", n));
     }

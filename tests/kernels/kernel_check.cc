@@ -1,5 +1,5 @@
-// Runs every check on the kernels of every instruction set this machine has. `--accuracy` prints the largest errors, `--chosen` the
-// instruction set that the library would use.
+// Runs every check on the kernels of every instruction set this machine has. `--accuracy` prints the largest errors,
+// `--chosen` the instruction set that the library would use.
 #include "check.h"
 
 namespace check {

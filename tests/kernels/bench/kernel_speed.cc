@@ -61,7 +61,8 @@ void elementwise() {
     std::printf("%-22s", tables[0]->unary[u].name);
     for (const Kernels* k : tables) {
       const auto t = race({[&] { k->unary[u].fwd(n, x.data(), y.data(), nullptr); },
-                           [&] { k->unary[u].bwd(n, x.data(), y.data(), x.data(), z.data(), nullptr, false); }}, 10, 7);
+                           [&] { k->unary[u].bwd(n, x.data(), y.data(), x.data(), z.data(), nullptr, false); }},
+                          10, 7);
       std::printf("%9.3f%9.3f", t[0] / n * 1e3, t[1] / n * 1e3);
     }
     std::printf("\n");
@@ -72,8 +73,11 @@ void elementwise() {
     std::printf("lstm h=%-15ld", long(h));
     for (const Kernels* t : tables) {
       const auto us = race({[&] { t->lstm_fwd(k, h, 1.0f, rows(a, 4 * h), rows(p, h), rows(c, h), rows(out, h)); },
-                            [&] { t->lstm_bwd(k, h, rows(a, 4 * h), rows(p, h), rows(c, h), rows(p, h), rows(p, h),
-                                              rows(da, 4 * h), false, rows(dp, h), false); }}, 20, 15);
+                            [&] {
+                              t->lstm_bwd(k, h, rows(a, 4 * h), rows(p, h), rows(c, h), rows(p, h), rows(p, h),
+                                          rows(da, 4 * h), false, rows(dp, h), false);
+                            }},
+                           20, 15);
       std::printf("%9.3f%9.3f", us[0] / (k * h) * 1e3, us[1] / (k * h) * 1e3);
     }
     std::printf("  (ns per hidden unit, 64 rows)\n");
@@ -82,8 +86,9 @@ void elementwise() {
     std::vector<float> v(n2, 0.1f), w(n2), g(n2);
     std::printf("n=%-6ld softmax, lse   ", long(n2));
     for (const Kernels* t : tables) {
-      const auto us = race({[&] { t->softmax(n2, v.data(), w.data()); }, [&] { v[0] += t->logsumexp(n2, v.data()) * 0; }},
-                           static_cast<int>(100000 / n2 + 1), 15);
+      const auto us =
+          race({[&] { t->softmax(n2, v.data(), w.data()); }, [&] { v[0] += t->logsumexp(n2, v.data()) * 0; }},
+               static_cast<int>(100000 / n2 + 1), 15);
       std::printf("%9.3f%9.3f", us[0] / n2 * 1e3, us[1] / n2 * 1e3);
     }
     std::printf("  (ns per element)\n");
@@ -92,7 +97,8 @@ void elementwise() {
   std::vector<float> w(m, 1.0f), g(m, 0.1f), s0(m, 0.1f), s1(m, 0.1f);
   std::printf("%-22s", "adam, random_normal");
   for (const Kernels* t : tables) {
-    const dnl::UpdateArgs u = {m, w.data(), g.data(), s0.data(), s1.data(), nullptr, 1, 0, {1e-3f, .9f, .999f, 1e-8f, .1f, .001f}};
+    const dnl::UpdateArgs u = {
+        m, w.data(), g.data(), s0.data(), s1.data(), nullptr, 1, 0, {1e-3f, .9f, .999f, 1e-8f, .1f, .001f}};
     const auto us = race({[&] { t->adam(u); }, [&] { t->random_normal(m, 5, 0, 1, w.data()); }}, 5, 9);
     std::printf("%9.3f%9.3f", us[0] / m * 1e3, us[1] / m * 1e3);
   }
@@ -112,26 +118,31 @@ void product(const Shape& s, int rounds) {
     const Kernels* t = dnl::kernels_for(isa);
     if (!t) return [] {};
     return [&, t, ta, tb, m, n, k, lda, ldb] {
-      if (ta) t->gemm_dots(m, n, k, 1, a.data(), lda, b.data(), ldb, beta, c.data(), m);
-      else t->gemm_cols(m, n, k, 1, a.data(), lda, b.data(), tb ? ldb : 1, tb ? 1 : ldb, beta, c.data(), m);
+      if (ta)
+        t->gemm_dots(m, n, k, 1, a.data(), lda, b.data(), ldb, beta, c.data(), m);
+      else
+        t->gemm_cols(m, n, k, 1, a.data(), lda, b.data(), tb ? ldb : 1, tb ? 1 : ldb, beta, c.data(), m);
     };
   };
   const double flops = 2.0 * m * n * k;
   const int reps = static_cast<int>(std::max(1.0, 2e5 / std::max(flops / 20.0, 200.0)));
-  const auto us = race(
-      {[&, ta = ta, tb = tb, m = m, n = n, k = k] {
-         scipy_cblas_sgemm(102, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a.data(), lda, b.data(), ldb, beta, c.data(), m);
-       },
-       own("avx2"), own("avx512"),
-       [&, ta = ta, tb = tb, m = m, n = n, k = k] { dnl::gemm(ta, tb, m, n, k, 1, a.data(), lda, b.data(), ldb, beta, c.data(), m); }},
-      reps, rounds);
-  std::printf("%c%c %6ld %5ld %6ld | %9.2f %9.2f %9.2f %9.2f | %5.0f GF/s\n", ta ? 'T' : 'N', tb ? 'T' : 'N', long(m), long(n),
-              long(k), us[0], us[1], us[2], us[3], flops / us[3] / 1e3);
+  const auto us = race({[&, ta = ta, tb = tb, m = m, n = n, k = k] {
+                          scipy_cblas_sgemm(102, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a.data(), lda, b.data(),
+                                            ldb, beta, c.data(), m);
+                        },
+                        own("avx2"), own("avx512"),
+                        [&, ta = ta, tb = tb, m = m, n = n, k = k] {
+                          dnl::gemm(ta, tb, m, n, k, 1, a.data(), lda, b.data(), ldb, beta, c.data(), m);
+                        }},
+                       reps, rounds);
+  std::printf("%c%c %6ld %5ld %6ld | %9.2f %9.2f %9.2f %9.2f | %5.0f GF/s\n", ta ? 'T' : 'N', tb ? 'T' : 'N', long(m),
+              long(n), long(k), us[0], us[1], us[2], us[3], flops / us[3] / 1e3);
 }
 void products(bool big) {
   scipy_openblas_set_num_threads(1);
-  std::printf("microseconds; gemm() runs on %s, %s\nform    m     n      k |  openblas  own avx2 own avx512    gemm()\n",
-              dnl::kernels().isa, dnl::blas_description());
+  std::printf(
+      "microseconds; gemm() runs on %s, %s\nform    m     n      k |  openblas  own avx2 own avx512    gemm()\n",
+      dnl::kernels().isa, dnl::blas_description());
   std::vector<Shape> shapes;
   if (big) {
     for (idx n : {16, 64, 256, 1000})
