@@ -5,11 +5,23 @@
 The names are DyNet's. Importing does nothing else: settings are read at first use (see ``configure``).
 """
 
-from dynet_lite import _core, builders, config, dynet_config, errors, gradcheck as _gradcheck
+from dynet_lite import (
+    _core,
+    builders,
+    config,
+    dynet_config,
+    errors,
+    initializers,
+    io,
+    ops,
+    ops_loss,
+    ops_random,
+    params,
+    trainers,
+)
+from dynet_lite import gradcheck as _gradcheck
 from dynet_lite import graph as _graph
-from dynet_lite import initializers, io, ops, ops_loss, ops_random, params
 from dynet_lite import tensor as _tensor
-from dynet_lite import trainers
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
@@ -18,8 +30,8 @@ from dynet_lite.gradcheck import *  # noqa: F403
 from dynet_lite.graph import *  # noqa: F403
 from dynet_lite.initializers import *  # noqa: F403
 from dynet_lite.io import *  # noqa: F403
-from dynet_lite.ops import *  # noqa: F403
-from dynet_lite.ops_loss import *  # noqa: F403
+from dynet_lite.ops import *  # type: ignore[assignment]  # noqa: F403
+from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
 from dynet_lite.params import *  # noqa: F403
 from dynet_lite.tensor import *  # noqa: F403

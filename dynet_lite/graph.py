@@ -159,7 +159,7 @@ def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: 
                 pass  # no backward() yet
         if nan_check_only and all(np.isfinite(array).all() for _, array in parts):
             continue
-        print(f"v{number} = {what} of {['v%d' % a for a in arguments]}", file=out)
+        print(f"v{number} = {what} of {[f'v{a}' for a in arguments]}", file=out)
         for name, array in parts:
             print(f"  {name} " + np.array2string(array, precision=5, threshold=64, prefix="  " + name + " "), file=out)
 

@@ -295,12 +295,12 @@ def fill(file: TextFile, entries: list[Entry], collection: Any) -> None:
         raise file.fail(f"the number of weights/tables in the file ({counts[0]}) is not that of the collection "
                         f"{collection.name()} ({counts[1]})")  # fmt: skip
     for kind, members in wanted.items():
-        for p, e in zip(members, have[kind]):
+        for p, e in zip(members, have[kind], strict=True):
             if not e.fits(p.shape()):
                 raise file.fail(f"entry {e.name} has shape {e.shape}; {p.name()} needs {p.shape()}")
             pairs.append((p, e))
     values = [e.arrays() for _, e in pairs]
-    for (p, _), arrays in zip(pairs, values):
+    for (p, _), arrays in zip(pairs, values, strict=True):
         assign(p, arrays)
 
 
@@ -363,16 +363,17 @@ class MetaUnpickler(pickle.Unpickler):
         return found
 
 
-class MetaPickler(pickle._Pickler):  # type: ignore[misc,name-defined]
+class MetaPickler(pickle._Pickler):  # type: ignore[name-defined]
     """Writes classes by name: ours under DyNet's module name, so that DyNet reads the file, too."""
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         if isinstance(obj, np.generic):
             obj = obj.item()
         if not isinstance(obj, type):
-            return super().save(obj, save_persistent_id)
+            super().save(obj, save_persistent_id)  # type: ignore[misc]
+            return
         module = "_dynet" if obj.__module__.split(".")[0] in OURS else obj.__module__
-        self.write(pickle.GLOBAL + f"{module}\n{obj.__name__}\n".encode())
+        self.write(pickle.GLOBAL + f"{module}\n{obj.__name__}\n".encode())  # type: ignore[attr-defined]
 
 
 def dump_meta(item: Any) -> bytes:
@@ -415,7 +416,7 @@ def save(basename: Any, objects: Any) -> None:
     if isinstance(objects, (Parameters, LookupParameters)) or hasattr(objects, "param_collection"):
         objects = [objects]
     entries: dict[str, Any] = {}
-    metas = []
+    metas: list[tuple[Any, ...]] = []
     for obj in objects:
         if isinstance(obj, (Parameters, LookupParameters)):
             metas.append(("Parameters" if isinstance(obj, Parameters) else "LookupParameters", obj.name()))

@@ -176,8 +176,8 @@ class Trainer:
         state = {}
         for i, p in enumerate(self._updater.parameters):
             state[p.name()] = self._updater.get_state(i, False)
-        for i, p in enumerate(self._updater.tables):
-            state[p.name()] = self._updater.get_state(i, True)
+        for i, table in enumerate(self._updater.tables):
+            state[table.name()] = self._updater.get_state(i, True)
         return {"trainer": type(self).__name__, "settings": settings, "state": state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ class Trainer:
         self._sync()
         if state["trainer"] != type(self).__name__:
             raise ValueError(f"[{type(self).__name__}] the state is that of a {state['trainer']}")
-        members = [*self._updater.parameters, *self._updater.tables]
+        members: list[Any] = [*self._updater.parameters, *self._updater.tables]
         if {p.name() for p in members} != set(state["state"]):
             raise ValueError(f"[{type(self).__name__}] the state is that of other parameters")
         for k in vars(self):

@@ -140,3 +140,49 @@ def generate(ops_dir: Path, out_dir: Path) -> None:
     path = Path(out_dir) / "ops.pxi"
     if not path.exists() or path.read_text() != body:
         path.write_text(body)
+
+
+STUB_TYPES = {
+    "expr": "_Operand",
+    "exprs": "Iterable[_Operand]",
+    "int": "int",
+    "bool": "bool",
+    "float": "float",
+    "ints": "Iterable[int]",
+    "floats": "Iterable[float]",
+    "index": "int | Iterable[int]",
+}
+
+
+def stub_function(entry: Entry) -> str:
+    """The typed signature of one op, with its docstring."""
+    shown = [p for p in entry.params if p.type != "seed"]
+    head = ", ".join(
+        f"{p.name}: {STUB_TYPES[p.type]}" + (f" = {p.default}" if p.default is not None else "") for p in shown
+    )
+    doc = "\n".join(("    " + line.strip()).rstrip() for line in entry.doc.strip().splitlines()).strip()
+    doc = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return f'def {function_name(entry)}({head}) -> Expression:\n    """{doc}"""\n'
+
+
+def public_names(bindings: Path) -> list[str]:
+    """The names in _core.__all__ that are not ops, from _core.pyx."""
+    match = re.search(r"__all__ = (\[.*?\]) \+ list\(OP_NAMES\)", (bindings / "_core.pyx").read_text(), re.DOTALL)
+    if match is None:
+        raise SystemExit("_core.pyx: __all__ = [...] + list(OP_NAMES) is needed")
+    names: list[str] = ast.literal_eval(match[1])
+    return names
+
+
+def stub(cext: Path) -> str:
+    """The text of dynet_lite/_core.pyi."""
+    bindings = cext / "bindings"
+    all_entries = entries(cext)
+    names = public_names(bindings) + [e.name for e in all_entries if not e.internal]
+    listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
+    return "\n".join([(bindings / "core_head.pyi").read_text(), listed, *map(stub_function, all_entries)])
+
+
+if __name__ == "__main__":
+    root = Path(__file__).resolve().parents[2]
+    (root / "dynet_lite" / "_core.pyi").write_text(stub(root / "cext"))

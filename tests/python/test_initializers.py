@@ -51,7 +51,7 @@ for lookup, shape, init in data:
 def test_distributions_are_dynets() -> None:
     space: dict[str, Any] = {"dy": dy, "data": SAMPLES}
     exec(MOMENTS, space)
-    for sample, ours, theirs in zip(SAMPLES, space["out"], run(MOMENTS, SAMPLES)):
+    for sample, ours, theirs in zip(SAMPLES, space["out"], run(MOMENTS, SAMPLES), strict=True):
         spread = theirs[3] + 1e-9
         assert ours[2] == pytest.approx(theirs[2], abs=0.03 * spread), sample
         assert ours[3] == pytest.approx(theirs[3], rel=0.02, abs=1e-7), sample
@@ -92,7 +92,7 @@ def test_the_seed_decides() -> None:
     one = draw()
     two = draw()
     dy.reset_random_seed(7)
-    for a, b, c in zip(one, draw(), two):
+    for a, b, c in zip(one, draw(), two, strict=True):
         np.testing.assert_array_equal(a, b)
         assert (a != c).any()
 

@@ -86,7 +86,7 @@ def test_random_gradients_as_in_dynet(name: str, case: dict[str, Any]) -> None:
             "t": rng.normal(size=(4, 3)).tolist(), **case}  # fmt: skip
     names: dict[str, Any] = {"dy": dy, "np": np, "data": data}
     exec(RANDOM_STEPS, names)
-    for ours, theirs in zip(names["out"], run(RANDOM_STEPS, data)):
+    for ours, theirs in zip(names["out"], run(RANDOM_STEPS, data), strict=True):
         np.testing.assert_allclose(np.array(ours[0]), np.array(theirs[0]), rtol=2e-5, atol=2e-6)
         np.testing.assert_allclose(np.array(ours[1]), np.array(theirs[1]), rtol=2e-5, atol=2e-6)
 
