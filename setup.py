@@ -166,7 +166,7 @@ class BuildCore(build_ext):
         if X86:
             flags += GCC_ISA_FLAGS.get(name, [])
         if SANITIZE:
-            flags += ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-UNDEBUG"]
+            flags += ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-UNDEBUG"]
         elif DEBUG:
             flags += ["-O1", "-g", "-UNDEBUG"]
         else:
