@@ -324,4 +324,6 @@ def init(shared_parameters: Any = None) -> None:
 
 def init_from_params(params: DynetParams) -> None:
     """Put the settings of a DynetParams in force."""
+    if not isinstance(params, DynetParams):
+        raise TypeError(f"[init_from_params] DynetParams are needed; got {type(params).__name__}")
     params.init()

@@ -5,6 +5,7 @@ Each thread has a current graph; expressions are added to it. The class itself i
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -140,7 +141,7 @@ def dump_cg(
     nan_check_only: only nodes whose value or gradient has NaN or infinity.
     """
     if filename:
-        with open(filename, "w", encoding="utf-8") as f:
+        with open(os.fspath(filename), "w", encoding="utf-8") as f:
             _dump(f, show_values, show_gradients, nan_check_only)
     else:
         _dump(sys.stderr, show_values, show_gradients, nan_check_only)

@@ -68,7 +68,7 @@ def replacing(fname: Any) -> Iterator[io.BufferedIOBase]:
 @contextmanager
 def appending(fname: Any) -> Iterator[io.BufferedIOBase]:
     """A file to write on at its end; cut back to what it was when writing fails."""
-    with open(fname, "ab") as f:
+    with open(os.fspath(fname), "ab") as f:
         size = f.tell()
         try:
             yield f
@@ -113,6 +113,8 @@ def write_entry(f: Any, p: Parameters | LookupParameters, name: str) -> None:
 
 def checked_key(key: str) -> str:
     """A name for the file given by the user."""
+    if not isinstance(key, str):
+        raise TypeError(f"[save] a key is text; got {type(key).__name__}")
     if not key.startswith("/") or len(key) < 2 or " " in key or "#" in key or "\n" in key:
         raise ValueError(f"[save] a key begins with '/' and holds no blank and no '#'; got {key!r}")
     return key
@@ -179,7 +181,7 @@ class TextFile:
 
     def __init__(self, fname: Any) -> None:
         self.path = os.fspath(fname)
-        with open(fname, "rb") as f:
+        with open(self.path, "rb") as f:
             self.data = f.read()
         self.entries: list[Entry] = []
         at = 0
@@ -262,6 +264,8 @@ class TextFile:
 
     def under(self, key: str) -> list[Entry]:
         """Entries whose names begin with key: whole parts of a name if there are any, else any beginning."""
+        if not isinstance(key, str):
+            raise TypeError(f"[populate] a key is text; got {type(key).__name__}")
         folder = key.rstrip("/") + "/"
         found = [e for e in self.entries if e.name == key or e.name.startswith(folder)]
         return found or [e for e in self.entries if e.name.startswith(key)]
@@ -437,9 +441,15 @@ def save(basename: Any, objects: Any) -> None:
         f.write(meta)
 
 
+def _check_collection(params: Any) -> None:
+    if not hasattr(params, "parameters_list"):
+        raise TypeError(f"[load] a ParameterCollection is needed; got {type(params).__name__}")
+
+
 def load_generator(basename: Any, params: Any) -> Iterator[Any]:
     """The objects that save() wrote, one by one, made as parts of the collection ``params``."""
     base = os.fspath(basename)
+    _check_collection(params)
     with open(base + ".meta", "rb") as f:
         metas = load_metas(f.read(), base + ".meta")
     file = TextFile(base + ".data")
@@ -462,6 +472,7 @@ def load(basename: Any, params: Any) -> list[Any]:
 
     ModelFileError when a file is damaged or does not fit; the collection is then as it was.
     """
+    _check_collection(params)
     mark = params._mark()
     try:
         return list(load_generator(basename, params))

@@ -183,6 +183,8 @@ class Trainer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ."""
         self._sync()
+        if not isinstance(state, dict) or set(state) != {"trainer", "settings", "state"}:
+            raise ValueError(f"[{type(self).__name__}] what state_dict() gives is needed; got {type(state).__name__}")
         if state["trainer"] != type(self).__name__:
             raise ValueError(f"[{type(self).__name__}] the state is that of a {state['trainer']}")
         members: list[Any] = [*self._updater.parameters, *self._updater.tables]
