@@ -53,7 +53,7 @@ def test_wrong_calls(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     functions = [getattr(dy, name) for name in dy.io.__all__ + dy.renew_cg.__globals__["__all__"] + ["lookup", "lookup_batch",
                  "inputTensor", "inputVector", "one_hot", "sparse_inputTensor", "vecInput", "zeros"]]  # fmt: skip
     before = dy.config.settings()
-    for round_ in range(25):
+    for _ in range(25):
         dy.renew_cg()
         x = dy.inputVector([1.0, 2.0])
         fresh = [p, t, m, x, t[1], t.batch([1, 2]), dy.tanh(p), x.tensor_value(), dy.cg(), dy.DynetParams()]
