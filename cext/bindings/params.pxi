@@ -161,6 +161,9 @@ cdef class LookupParameters(Expression):
     """
     cdef shared_ptr[LookupTable] t
     cdef str _name
+    cdef ComputationGraph rows_graph
+    cdef NodeId rows_id
+    cdef uint32_t rows_stamp
 
     @staticmethod
     def make(shape, name):
@@ -183,10 +186,20 @@ cdef class LookupParameters(Expression):
     cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
         if self.graph is g and g.c.valid(self.id, self.stamp):
             return self.id
+        # The whole table is read: every row must have had its weight decay.
+        deref(self.t).settle_all()
         self.id = g.c.add_table(self.t)
         self.graph = g
         self.stamp = g.c.generation()
         return self.id
+
+    cdef NodeId rows_node(self, ComputationGraph g) except? 0xffffffff:
+        """The table as lookups use it: rows are brought up to date one by one."""
+        if self.rows_graph is not g or not g.c.valid(self.rows_id, self.rows_stamp):
+            self.rows_id = g.c.add_table(self.t)
+            self.rows_graph = g
+            self.rows_stamp = g.c.generation()
+        return self.rows_id
 
     cdef Expression look(self, ComputationGraph g, object index, bint update):
         cdef NodeId table
@@ -197,7 +210,7 @@ cdef class LookupParameters(Expression):
         if not 0 <= i < deref(self.t).rows:
             raise IndexError(f"[lookup] row {index} of {self._name}, a table with {deref(self.t).rows} rows")
         row = i
-        table = self.enter(g)
+        table = self.rows_node(g)
         return _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
 
     cdef Expression look_batch(self, ComputationGraph g, object ids, bint update):
@@ -209,7 +222,7 @@ cdef class LookupParameters(Expression):
             raise IndexError(f"[lookup_batch] rows {a.min()}..{a.max()} of {self._name}, a table with "
                              f"{deref(self.t).rows} rows")
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
-        table = self.enter(g)
+        table = self.rows_node(g)
         return _lookup_expression(g, g.c.add_lookup(table, &rows[0], <uint32_t> rows.shape[0], True, update))
 
     def __getitem__(self, index):
@@ -300,6 +313,8 @@ cdef class LookupParameters(Expression):
     cdef int _changed(self) except -1:
         if self.graph is not None and self.graph.c.valid(self.id, self.stamp):
             self.graph.invalidate()
+        elif self.rows_graph is not None and self.rows_graph.c.valid(self.rows_id, self.rows_stamp):
+            self.rows_graph.invalidate()
         return 0
 
     def _grad_view(self):
@@ -371,7 +386,7 @@ cdef class LookupParameters(Expression):
     def set_updated(self, b):
         """False freezes the table."""
         deref(self.t).updated = bool(b)
-        self.stamp = 0xffffffff
+        self.stamp = self.rows_stamp = 0xffffffff
 
     def expr(self, update=False):
         """The whole table {d1, ..., V} as an expression; a constant unless update=True."""

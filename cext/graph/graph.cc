@@ -169,7 +169,6 @@ NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
 }
 
 NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
-  t->settle_all();
   Dim d = t->row_dim;
   if (d.nd < kMaxDims) d.push(t->rows);
   const u8 flags = static_cast<u8>(kWeight | (t->updated ? kNeedsGrad : 0));

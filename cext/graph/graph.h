@@ -78,6 +78,7 @@ class Graph {
   // Room for an input of this shape; the caller fills input_data() before anything runs.
   NodeId add_input(const Dim& dim);
   NodeId add_parameter(const std::shared_ptr<Parameter>& p);
+  // The caller settles the rows when the whole table will be read (LookupTable::settle_all).
   NodeId add_table(const std::shared_ptr<LookupTable>& t);
   // Rows `ids` of a table node; n > 1 or batched: the rows are batch elements.
   NodeId add_lookup(NodeId table, const u32* ids, u32 n, bool batched, bool update);
