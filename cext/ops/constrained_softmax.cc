@@ -48,7 +48,9 @@ void solve(idx n, const float* x, const float* u, float* p, const Room& room) {
 }
 
 template <class T>
-T* take(const Call& c, idx n) { return reinterpret_cast<T*>(c.scratch->alloc(n * sizeof(T) / sizeof(float))); }
+T* take(const Call& c, idx n) {
+  return reinterpret_cast<T*>(c.scratch->alloc(n * sizeof(T) / sizeof(float)));
+}
 
 void forward(const Call& c) {
   const idx n = c.arg_dim[0]->rows();

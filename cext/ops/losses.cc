@@ -34,7 +34,8 @@ void hinge_gradient(const Line& l, const float* x, float margin, float d, float*
   dx[l.label * l.step] -= d * static_cast<float>(violations);
 }
 
-// Member words: number of labels, the labels, the margin. Walks the labels of a member; f(line, offset in x, which label).
+// Member words: number of labels, the labels, the margin. Walks the labels of a member; f(line, offset in x, which
+// label).
 template <class F>
 void each_line(const Call& c, int m, u32 d, F f) {
   const Dim& x = *c.arg_dim[0];
@@ -51,9 +52,8 @@ float margin_of(const Word* member) { return member[1 + member[0].u].f; }
 
 void forward(const Call& c, u32 d) {
   for (int m = 0; m < c.members; ++m)
-    each_line(c, m, d, [&](const Line& l, idx at, idx k) {
-      c.y[0][m][k] = hinge(l, c.x[0][m] + at, margin_of(c.member[m]));
-    });
+    each_line(c, m, d,
+              [&](const Line& l, idx at, idx k) { c.y[0][m][k] = hinge(l, c.x[0][m] + at, margin_of(c.member[m])); });
 }
 
 void backward(const Call& c, u32 d) {
@@ -72,7 +72,8 @@ void check_labels(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
            std::to_string(member[0].u));
   for (u32 k = 0; k < wanted; ++k)
     if (member[1 + k].u >= n)
-      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + k].i) + " is out of range for " + in[0].text());
+      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + k].i) + " is out of range for " +
+                 in[0].text());
 }
 
 const OpId hinge_id = register_op({
@@ -93,7 +94,8 @@ const OpId hinge_id = register_op({
 const OpId hinge_dim_id = register_op({
     "hinge_dim(x: expr, v: index*, d: int = 0, m: float* = 1.0)",
     "Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.\n\n"
-    "x {r,c}, d=0: c labels in 0..r-1 -> {c}; d=1: r labels in 0..c-1 -> {r}. With a batch of b there are b times as many "
+    "x {r,c}, d=0: c labels in 0..r-1 -> {c}; d=1: r labels in 0..c-1 -> {r}. With a batch of b there are b times as "
+    "many "
     "labels, batch elements one after another. IndexError when a label is out of range.",
     {{"x"}},
     [](const ShapeIn& in) -> ShapeOut {

@@ -14,7 +14,7 @@ u64 seed_at(const Word* w) { return w[0].u | static_cast<u64>(w[1].u) << 32; }
 
 // The kernels of the product, element by element.
 const BinaryKernel& product() {
-  static const BinaryKernel& k = [] () -> const BinaryKernel& {
+  static const BinaryKernel& k = []() -> const BinaryKernel& {
     for (int i = 0; i < kernels().n_binary; ++i)
       if (!std::strcmp(kernels().binary[i].name, "cmult")) return kernels().binary[i];
     fail(ErrorKind::Internal, "[dropout] no kernel named cmult");
@@ -160,7 +160,8 @@ const OpId noise_id = register_op({
     [](const Call& c) {
       const idx n = static_cast<idx>(c.out_size());
       if (c.dx[0].wanted())
-        c.acc[0] ? kernels().add_rows(c.members, n, c.dy[0], c.dx[0]) : kernels().copy_rows(c.members, n, c.dy[0], c.dx[0]);
+        c.acc[0] ? kernels().add_rows(c.members, n, c.dy[0], c.dx[0])
+                 : kernels().copy_rows(c.members, n, c.dy[0], c.dx[0]);
     },
     nullptr,
     [](const ShapeIn& in, const Word* member) {

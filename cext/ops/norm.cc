@@ -77,7 +77,8 @@ void backward(const Call& c) {
 const OpId layer_norm_id = register_op({
     "layer_norm(x: expr, g: expr, b: expr)",
     "Layer normalisation: g (x - mean) / deviation + b over all numbers of each batch element.\n\n"
-    "x any shape; g and b {like x}, one column {rows of x} or one number {1}, repeated. The deviation is the population's "
+    "x any shape; g and b {like x}, one column {rows of x} or one number {1}, repeated. The deviation is the "
+    "population's "
     "(divided by n); where it is 0 the result is b. Batch sizes equal or 1. Ba, Kiros, Hinton, 2016.",
     {{"x"}, {"g", Batch::Weight}, {"b", Batch::Weight}},
     shape,

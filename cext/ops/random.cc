@@ -101,7 +101,8 @@ const OpId bernoulli_id = register_op({
 const OpId gumbel_id = register_op({
     "random_gumbel(dim: ints, mu: float* = 0.0, beta: float* = 1.0, batch_size: int = 1, seed: seed)",
     "Gumbel distributed numbers of shape dim, drawn anew at each evaluation: mu - beta log(-log(u)), u uniform.\n\n"
-    "ValueError when beta is negative or not finite. log-probabilities plus these have their largest entry at a sample.",
+    "ValueError when beta is negative or not finite. log-probabilities plus these have their largest entry at a "
+    "sample.",
     {},
     shape,
     forward<gumbel>,

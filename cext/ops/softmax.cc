@@ -1,7 +1,7 @@
 // softmax and log_softmax: along any dim; log_softmax also over some of the entries only.
 //
-// A value is walked as lines: the numbers along dim d, at a distance of `inner`. Lines along the first dim are contiguous
-// and go to the kernels as they lie; others are transposed into scratch memory, many lines at once.
+// A value is walked as lines: the numbers along dim d, at a distance of `inner`. Lines along the first dim are
+// contiguous and go to the kernels as they lie; others are transposed into scratch memory, many lines at once.
 #include "kernels/kernels.h"
 #include "op/op.h"
 

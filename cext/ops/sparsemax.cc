@@ -95,8 +95,8 @@ void loss_check(const ShapeIn& in, const Word* member) {
   }
 }
 
-// With q uniform over the targets: sum over the support of (z^2 - tau^2) / 2, minus q z, plus q q / 2. It does not change
-// when z is shifted, so z is taken relative to tau: on the support z is then p, and tau is 0.
+// With q uniform over the targets: sum over the support of (z^2 - tau^2) / 2, minus q z, plus q q / 2. It does not
+// change when z is shifted, so z is taken relative to tau: on the support z is then p, and tau is 0.
 void loss_forward(const Call& c) {
   const idx n = c.arg_dim[0]->rows();
   float* sorted = c.scratch->alloc(n);

@@ -65,7 +65,7 @@ for _args in ([A(12)], [A(8, 3, batch=2)]):
     row("_lstm_gates", lambda x: _core._lstm_gates(x), gates, _args, bad=[[(7,)]])
 for _args in ([A(3), A(12)], [A(3, batch=2), A(12, batch=2)], [A(3), A(12, batch=2)], [A(5, batch=2), A(20)]):
     row("vanilla_lstm_c", lambda c, g: _core.vanilla_lstm_c(c, g),
-        lambda c, g: (lambda n: g[:n] * g[3 * n:] + g[n:2 * n] * c)(len(c)), _args, bad=[[(3,), (8,)], [(3,), (13,)]])  # fmt: skip
+        lambda c, g: g[:len(c)] * g[3 * len(c):] + g[len(c):2 * len(c)] * c, _args, bad=[[(3,), (8,)], [(3,), (13,)]])  # fmt: skip
     row("vanilla_lstm_h", lambda c, g: _core.vanilla_lstm_h(c, g),
         lambda c, g: g[2 * len(c):3 * len(c)] * np.tanh(c), _args, bad=[[(3,), (8,)], [(3,), (13,)]])  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from samples import A, Arg, Draw, Row, above_one, between_integers, nonzero, normal, positive, probability, unit
+from samples import A, Arg, Draw, Row, above_one, between_integers, nonzero, normal, positive, unit
 
 import dynet_lite as dy
 from dynet_lite import _core

@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import as_input, close, gradient_of, graph, loss_of, ops_used, reference, sample, value_of, wanted_gradients
+from harness import (
+    as_input,
+    close,
+    gradient_of,
+    graph,
+    loss_of,
+    ops_used,
+    reference,
+    sample,
+    value_of,
+    wanted_gradients,
+)
 from samples import Row, evaluate, rows
 
 import dynet_lite as dy
