@@ -247,7 +247,6 @@ u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key,
     k = build_key_.data();
   }
   k[0] = static_cast<u32>(op) | static_cast<u32>(nargs) << 16;
-  u64 h = mix(n, k[0]);
   const ArgSpec* specs = def.args.data();
   const int n_specs = static_cast<int>(def.args.size());
   for (int j = 0; j < nargs; ++j) {
@@ -255,13 +254,24 @@ u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key,
     const NodeId a = args[j];
     const bool share = spec.batch == Batch::Share || (spec.batch == Batch::Weight && nodes_[a].is(kWeight));
     k[1 + j] = share ? a << 1 | 1u : nodes_[a].dim << 1;
-    h = mix(h, k[1 + j]);
   }
-  for (int i = 0; i < nkey; ++i) {
-    k[1 + nargs + i] = key[i].u;
-    h = mix(h, key[i].u);
-  }
-  h = h ^ (h >> 32);
+  for (int i = 0; i < nkey; ++i) k[1 + nargs + i] = key[i].u;
+  if (n > Recent::kWords) return find_or_make(k, n, op, args, nargs, nkey);
+  // Short keys that were seen lately are found without hashing.
+  u32 at = k[0];
+  for (u32 i = 1; i < n; ++i) at = at * 31 + k[i];
+  Recent& recent = recent_[(at ^ at >> 8) & (kRecent - 1)];
+  if (recent.generation == generation_ && recent.n == n && same_words(recent.key, k, n)) return recent.sig;
+  const u32 s = find_or_make(k, n, op, args, nargs, nkey);
+  recent.generation = generation_;
+  recent.n = n;
+  recent.sig = s;
+  for (u32 i = 0; i < n; ++i) recent.key[i] = k[i];
+  return s;
+}
+
+u32 Graph::find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey) {
+  const u64 h = hash_words(k, n);
   bool fresh;
   const u32 s = intern(k, n, h, &fresh);
   if (fresh) {
@@ -330,7 +340,7 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   if (sig.alias) flags |= kAlias; else ++depth;
 
   const u32 at = static_cast<u32>(operands_.size());
-  std::memcpy(operands_.extend(nargs), args, nargs * sizeof(NodeId));
+  if (nargs) std::memcpy(operands_.extend(nargs), args, nargs * sizeof(NodeId));
   const u32 words = static_cast<u32>(words_.size());
   if (nmember) std::memcpy(words_.extend(nmember), member, nmember * sizeof(Word));
   const NodeId id = push(s, at, words, depth, flags);

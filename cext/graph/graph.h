@@ -149,6 +149,7 @@ class Graph {
   u32 intern_dim(const Dim& d);
   NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float* value);
   u32 find_or_make(OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
+  u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
   void truncate(const Mark& m);
   void bump_generation();
@@ -161,6 +162,13 @@ class Graph {
   Vec<u32> keys_;
   Vec<u32> key_len_;
   struct Slot { u32 hash; u32 sig; };
+  struct Recent {
+    static constexpr u32 kWords = 6;
+    u32 generation = 0, n = 0, sig = 0;
+    u32 key[kWords];
+  };
+  static constexpr u32 kRecent = 128;
+  Recent recent_[kRecent];
   Vec<Slot> buckets_;  // open addressing, sig + 1, 0 = empty
   Vec<Dim> dims_;
   Vec<u32> build_key_;  // scratch
