@@ -15,12 +15,14 @@ inline Rows rows_from(float** address, std::size_t k) {
   return Rows{address[0], stride, nullptr};
 }
 
-// Can a kernel that wants Access::Dense read these rows as they lie?
+// Can a kernel that wants Access::Dense read these rows as they lie? Two rows of different allocations lie at one distance
+// too, but a BLAS counts distances in 32 bits.
+constexpr std::ptrdiff_t kFarthest = std::ptrdiff_t(1) << 24;
 inline bool is_dense(const Rows& r, std::size_t k, const Dim& d) {
   const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
   if (k == 1) return true;
   if (!r.regular()) return false;
-  return size == d.rows() ? r.stride >= size : r.stride == size;
+  return size == d.rows() ? r.stride >= size && r.stride <= kFarthest : r.stride == size;
 }
 
 struct Runner::CallFrame {

@@ -1,0 +1,31 @@
+"""Two arguments from different allocations lie "at one distance" that no BLAS can be given: they must be gathered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (8, 8), (24, 40)])
+@pytest.mark.parametrize("order", ["table first", "input first", "two tables"])
+def test_rows_far_apart(order: str, shape: tuple[int, int], capfd: pytest.CaptureFixture[str]) -> None:
+    model = dy.ParameterCollection()
+    weight, n = model.add_parameters(shape), shape[1]
+    small, large = model.add_lookup_parameters((4, n)), model.add_lookup_parameters((200_000, n))
+    for batched in (True, False):
+        dy.renew_cg(autobatching=batched)
+        a, b = small[0], large[7] if order == "two tables" else dy.inputTensor(np.linspace(-1, 1, n))
+        if order == "input first":
+            a, b = b, a
+        weight.zero_gradient()
+        loss = dy.esum([dy.sum_elems(dy.tanh(weight * x)) for x in (a, b)])
+        value = loss.value()
+        loss.backward()
+        if batched:
+            expected = value, weight.grad_as_array()
+    assert value == pytest.approx(expected[0], rel=1e-5)
+    np.testing.assert_allclose(weight.grad_as_array(), expected[1], rtol=1e-4, atol=1e-5)
+    printed = capfd.readouterr()
+    assert printed.out == printed.err == "", "a BLAS complains on its own"
