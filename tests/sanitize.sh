@@ -15,8 +15,9 @@ DYNET_LITE_SANITIZE=1 "$python" setup.py -q build --build-base "$out" --build-li
 
 # A library that an exception passes through must be there before the sanitizer looks for it.
 preload=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libstdc++.so.6)
-# Python itself leaks by design. Impossible sizes must come back as an error, as they do without the sanitizer.
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:${ASAN_OPTIONS:-}
+# Python itself leaks by design; impossible sizes must come back as an error, as they do without the sanitizer; a crash is
+# reported by the sanitizer, not by the handler of Python.
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_segv=2:${ASAN_OPTIONS:-}
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}
 export DYNET_LITE_TEST_INSTALLED=1 DYNET_LITE_TEST_SANITIZE=1 PYTHONPATH=$PWD/$out/lib PYTHONMALLOC=malloc
 
