@@ -13,7 +13,8 @@ import dynet_lite as dy
 def test_rows_far_apart(order: str, shape: tuple[int, int], capfd: pytest.CaptureFixture[str]) -> None:
     model = dy.ParameterCollection()
     weight, n = model.add_parameters(shape), shape[1]
-    small, large = model.add_lookup_parameters((4, n)), model.add_lookup_parameters((200_000, n))
+    # More than 32 MB: memory of its own from the system, far from the heap where the small ones lie.
+    small, large = model.add_lookup_parameters((4, n)), model.add_lookup_parameters((10_000_000 // n, n), init=0.1)
     for batched in (True, False):
         dy.renew_cg(autobatching=batched)
         a, b = small[0], large[7] if order == "two tables" else dy.inputTensor(np.linspace(-1, 1, n))
