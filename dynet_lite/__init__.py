@@ -5,9 +5,12 @@
 The names are DyNet's. Importing does nothing else: settings are read at first use (see ``configure``).
 """
 
+from dynet_lite import _load  # noqa: F401  isort: skip
+
 from dynet_lite import (
     _core,
     builders,
+    compat,
     config,
     dynet_config,
     errors,
@@ -24,6 +27,7 @@ from dynet_lite import graph as _graph
 from dynet_lite import tensor as _tensor
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
+from dynet_lite.compat import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
 from dynet_lite.errors import *  # noqa: F403
 from dynet_lite.gradcheck import *  # noqa: F403
@@ -44,6 +48,7 @@ HAVE_CUDA = False
 __all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "dynet_config"]
 __all__ += _core.__all__
 __all__ += builders.__all__
+__all__ += compat.__all__
 __all__ += config.__all__
 __all__ += errors.__all__
 __all__ += _gradcheck.__all__

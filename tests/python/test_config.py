@@ -180,11 +180,12 @@ def test_import_does_nothing() -> None:
     """No output, no threads, no heavy modules, argv not read (a bad flag is only seen at first use)."""
     code = """
 import sys, threading, os
-before = list(sys.argv), os.environ.copy(), len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
 import numpy
+def state():
+    return list(sys.argv), os.environ.copy(), len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+before = state()
 import dynet_lite
-tasks = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
-assert (list(sys.argv), os.environ.copy()) == before[:2]
+assert state() == before, (state()[2], before[2])
 assert threading.active_count() == 1
 heavy = [m for m in ("nltk", "tqdm", "matplotlib", "torch", "scipy", "pandas", "dynet_lite.text", "multiprocessing",
                      "asyncio", "unittest", "dynet", "_dynet", "importlib.metadata") if m in sys.modules]

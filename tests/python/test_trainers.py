@@ -317,7 +317,8 @@ def test_numbers_computed_before_an_update_stay() -> None:
     assert dy.sum_elems(p).value() == -2
 
 
-def test_old_calls() -> None:
+def test_old_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dy.trainers, "_warned_epoch", False)
     trainer = dy.SimpleSGDTrainer(dy.ParameterCollection())
     with pytest.warns(UserWarning, match="update_epoch"):
         trainer.update_epoch()

@@ -1,0 +1,22 @@
+"""Loads the compiled module, without the threads that its BLAS would start when it is loaded.
+
+OpenBLAS makes a pool as it is loaded, of a size it reads from the environment; the engine uses one thread of it. NumPy
+comes first, so that its own BLAS keeps the threads the user wants. The package imports this before anything else.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy  # noqa: F401
+
+_NAME = "OPENBLAS_NUM_THREADS"
+_before = os.environ.get(_NAME)
+os.environ[_NAME] = "1"
+try:
+    from dynet_lite import _core  # noqa: F401
+finally:
+    if _before is None:
+        del os.environ[_NAME]
+    else:
+        os.environ[_NAME] = _before
