@@ -102,7 +102,10 @@ def function(entry: Entry) -> str:
     """The Cython function of one op."""
     shown = [p for p in entry.params if p.type != "seed"]
     head = ", ".join(p.name + (f"={p.default}" if p.default is not None else "") for p in shown)
-    lines = [f"def {function_name(entry)}({head}):", f"    {entry.doc!r}"]
+    # Plain builtin functions: calls are faster than of Cython's own kind; the first line of the docstring is what
+    # inspect.signature() reads.
+    doc = f"{function_name(entry)}({head})\n--\n\n{entry.doc}"
+    lines = ["@cython.binding(False)", "@cython.embedsignature(False)", f"def {function_name(entry)}({head}):", f"    {doc!r}"]
     args = [p for p in entry.params if p.type in ("expr", "exprs")]
     attrs = [p for p in entry.params if p.type not in ("expr", "exprs")]
     if [p.type for p in args] == ["expr"] and not attrs:

@@ -387,7 +387,7 @@ DNL_UNARY(Softsign)
 
 // ---- trigonometric and hyperbolic -----------------------------------------------------------------------------------
 struct Sin {
-  static constexpr FormulaInfo info = {"sin", "Sine."};
+  static constexpr FormulaInfo info = {"sin", "Sine of x in radians."};
   template <class T>
   static T fwd(T x, const float*) {
     return vsin(x);
@@ -400,7 +400,7 @@ struct Sin {
 DNL_UNARY(Sin)
 
 struct Cos {
-  static constexpr FormulaInfo info = {"cos", "Cosine."};
+  static constexpr FormulaInfo info = {"cos", "Cosine of x in radians."};
   template <class T>
   static T fwd(T x, const float*) {
     return vcos(x);
@@ -413,7 +413,7 @@ struct Cos {
 DNL_UNARY(Cos)
 
 struct Tan {
-  static constexpr FormulaInfo info = {"tan", "Tangent."};
+  static constexpr FormulaInfo info = {"tan", "Tangent of x in radians."};
   template <class T>
   static T fwd(T x, const float*) {
     return vtan(x);
