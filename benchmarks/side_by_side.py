@@ -71,7 +71,7 @@ class Worker:
 
     def __init__(self, engine: Engine, script: str, setup: dict[str, Any]) -> None:
         self.engine = engine
-        one_thread = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         self.process = subprocess.Popen(
             [sys.executable, script, "--worker", str(engine)],
             stdin=subprocess.PIPE,

@@ -10,7 +10,6 @@ import numpy as np
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_DECREF
 from cython.operator cimport dereference as deref
 from libc.string cimport memcpy
 from libcpp.memory cimport make_shared, shared_ptr

@@ -463,5 +463,3 @@ def lookup(LookupParameters p not None, index=0, update=True):
 def lookup_batch(LookupParameters p not None, indices, update=True):
     """Rows `indices` of a table as batch elements: {d...} X n."""
     return p.look_batch(_current(), indices, update)
-
-
