@@ -132,6 +132,8 @@ class BuildCore(build_ext):
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
         module.generate(CEXT / "ops", GENERATED)
+        if self.inplace:  # a build in the source tree keeps the stub that is in git up to date
+            module.write_stub(ROOT)
 
     def cythonize_core(self, ext):
         """Run Cython when a .pyx, .pxd or .pxi, the directives or Cython itself changed; returns the C++ file."""

@@ -186,6 +186,12 @@ def stub(cext: Path) -> str:
     return "\n".join([(bindings / "core_head.pyi").read_text(), listed, *map(stub_function, all_entries)])
 
 
+def write_stub(root: Path) -> None:
+    """Write dynet_lite/_core.pyi; left alone when nothing changed."""
+    path, text = root / "dynet_lite" / "_core.pyi", stub(root / "cext")
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 if __name__ == "__main__":
-    root = Path(__file__).resolve().parents[2]
-    (root / "dynet_lite" / "_core.pyi").write_text(stub(root / "cext"))
+    write_stub(Path(__file__).resolve().parents[2])
