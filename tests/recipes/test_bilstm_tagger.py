@@ -1,0 +1,83 @@
+"""The tagger recipe as a user runs it: in a process of its own, from another folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "bilstm_tagger.py"
+
+
+def run(*args: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(RECIPE), *args], cwd=cwd, input=stdin, capture_output=True, text=True,
+                          timeout=300, env={**os.environ, **env})  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["cpu", "null"])
+def test_smoke(backend: str, tmp_path: Path) -> None:
+    done = run("--smoke", cwd=tmp_path, DYNET_LITE_BACKEND=backend)
+    assert done.returncode == 0, done.stderr
+    first, epoch, *_ = done.stdout.splitlines()
+    assert "data/treebank" in first and "Apache-2.0" in first
+    assert epoch.startswith("epoch  1") and "dev accuracy" in epoch and "mean batch" in epoch
+
+
+def test_compare_gives_the_same_losses(tmp_path: Path) -> None:
+    done = run("--smoke", "--compare", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert "times as fast" in last
+    worst = float(last.split("by ")[-1].split()[0])  # "... by 1.2e-07 at most (relative)"
+    assert worst <= 1e-5
+
+
+def test_saved_model_tags_text(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    trained = run("--epochs", "6", "--seed", "3", "--save", str(model), cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    done = run("--load", str(model), "--tag", "-", cwd=tmp_path, stdin="The dog sleeps .\n\nWe liked the film .\n")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line]
+    assert len(lines) == 2
+    assert lines[0].startswith("The_DET dog_NOUN") and lines[0].endswith("._PUNCT")
+
+
+def test_a_cut_model_is_a_clear_error(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    assert run("--smoke", "--save", str(model), cwd=tmp_path).returncode == 0
+    whole = model.read_bytes()
+    model.write_bytes(whole[: len(whole) // 2])
+    done = run("--load", str(model), "--tag", "-", cwd=tmp_path, stdin="a b\n")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr and str(model) in done.stderr
+
+
+def test_a_malformed_corpus_names_the_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.conllu"
+    bad.write_text("1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\n\n")
+    done = run("--train", str(bad), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "bad.conllu" in done.stderr and "2" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of another kind")
+def test_ctrl_c_saves_and_stops(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    process = subprocess.Popen([sys.executable, str(RECIPE), "--epochs", "500", "--patience", "500", "--save", str(model)],
+                               cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("epoch  2"):
+            break
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert model.exists() and Path(str(model) + ".json").exists()
