@@ -95,6 +95,8 @@ class BuildCore(build_ext):
 
     def run(self):
         super().run()
+        if self.inplace:  # a build in the source tree keeps the stub that is in git up to date
+            self.generator.write_stub(ROOT)
         self.copy_blas(Path(self.build_lib) / "dynet_lite" if not self.inplace else ROOT / "dynet_lite")
 
     def get_outputs(self):
@@ -132,8 +134,7 @@ class BuildCore(build_ext):
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
         module.generate(CEXT / "ops", GENERATED)
-        if self.inplace:  # a build in the source tree keeps the stub that is in git up to date
-            module.write_stub(ROOT)
+        self.generator = module
 
     def cythonize_core(self, ext):
         """Run Cython when a .pyx, .pxd or .pxi, the directives or Cython itself changed; returns the C++ file."""

@@ -502,7 +502,7 @@ def conv2d_bias(x: _Operand, f: _Operand, b: _Operand, stride: Iterable[int], is
     """conv2d(x, f, stride, is_valid) plus a bias b {Co}, one number for each filter."""
 
 def cos(x: _Operand) -> Expression:
-    """Cosine."""
+    """Cosine of x in radians."""
 
 def cosh(x: _Operand) -> Expression:
     """Hyperbolic cosine."""
@@ -726,7 +726,7 @@ def silu(x: _Operand, beta: float = 1.0) -> Expression:
     """x times the logistic sigmoid of beta x (Ramachandran et al., 2017)."""
 
 def sin(x: _Operand) -> Expression:
-    """Sine."""
+    """Sine of x in radians."""
 
 def sinh(x: _Operand) -> Expression:
     """Hyperbolic sine."""
@@ -771,7 +771,7 @@ def sum_elems(x: _Operand) -> Expression:
     """Sum of all elements, per batch element: {..} X b -> {1} X b."""
 
 def tan(x: _Operand) -> Expression:
-    """Tangent."""
+    """Tangent of x in radians."""
 
 def tanh(x: _Operand) -> Expression:
     """Hyperbolic tangent."""
