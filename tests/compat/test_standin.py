@@ -1,0 +1,216 @@
+"""The stand-in: how a program finds us under DyNet's name, and that it cannot tell that it was started by us."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from real_dynet import python
+
+QUIET = {"PYTHONWARNINGS": "error"}
+
+
+def run(tmp_path: Path, code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    return python("-m", "dynet_lite", "run", str(script), *arguments, **{**QUIET, **environment})
+
+
+def output(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+ALL_NAMES_ARE_US = """
+import dynet as dy
+import _dynet
+import dynet_config
+from dynet import *
+from _dynet import Expression as E
+import dynet_lite
+assert dy.Expression is _dynet.Expression is Expression is E is dynet_lite.Expression
+assert dynet_config is dynet_lite.dynet_config
+assert dy.cg() is _dynet.cg() is dynet_lite.cg()
+m = Model()
+p = m.add_parameters((2, 2), init=2)
+e = p * dy.inputVector([1, 2])
+assert isinstance(e, dy.Expression) and isinstance(p, dy.Parameters) and isinstance(p, _dynet.Expression)
+assert isinstance(m.add_lookup_parameters((3, 2)), dy.LookupParameters) and isinstance(m, dy.ParameterCollection)
+assert isinstance(dy.LSTMBuilder(1, 2, 2, m), dy.VanillaLSTMBuilder) and isinstance(AdamTrainer(m), dy.Trainer)
+print(e.value())
+"""
+
+
+def test_install() -> None:
+    done = python("-c", "import dynet_lite; dynet_lite.install_as_dynet()\n" + ALL_NAMES_ARE_US, **QUIET)
+    assert output(done) == "[6.0, 6.0]"
+
+
+def test_install_twice_and_too_late() -> None:
+    code = """
+import sys, types, dynet_lite
+before = list(sys.path)
+dynet_lite.install_as_dynet(); dynet_lite.install_as_dynet()
+import dynet
+dynet_lite.install_as_dynet()
+assert len(sys.path) == len(before) + 1 and sys.path[0] == before[0]
+sys.modules["_dynet"] = types.ModuleType("_dynet"); sys.modules["_dynet"].__file__ = "real.so"
+try: dynet_lite.install_as_dynet()
+except RuntimeError as error: print(error)
+"""
+    assert "_dynet is already imported from real.so" in output(python("-c", code, **QUIET))
+
+
+def test_run(tmp_path: Path) -> None:
+    assert output(run(tmp_path, ALL_NAMES_ARE_US)) == "[6.0, 6.0]"
+
+
+def test_star_brings_the_names_of_dynet_and_no_others() -> None:
+    code = """
+import dynet_lite; dynet_lite.install_as_dynet()
+before = set(globals())
+from dynet import *
+from dynet_lite.dynet_names import NAMES
+new = set(globals()) - before - {"before"}
+assert {"np", "sys", "os", "pickle"} <= new          # DyNet's star brings them
+assert new - {"np", "sys", "os", "pickle", "NAMES"} <= set(NAMES)
+assert "config" not in new and "graph" not in new and "stats" not in new
+import dynet
+print(dynet.configure.__name__, hasattr(dynet, "nonsense"))
+"""
+    assert output(python("-c", code, **QUIET)) == "configure False"
+
+
+def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
+    code = """
+import sys, os, argparse, pickle
+import dynet as dy
+parser = argparse.ArgumentParser()
+parser.add_argument("--dynet-seed", type=int); parser.add_argument("-m"); parser.add_argument("rest", nargs="*")
+a = parser.parse_args()
+class Own: pass
+assert isinstance(pickle.loads(pickle.dumps(Own())), Own)
+assert sys.path[0] == os.path.dirname(os.path.abspath(__file__)) and __name__ == "__main__" and __spec__ is None
+import beside
+print(sys.argv[1:], a.dynet_seed, a.m, a.rest, dy.config.get("seed"))
+"""
+    (tmp_path / "beside.py").write_text("")
+    done = run(tmp_path, code, "--dynet-seed", "3", "--dynet-mem=100", "-m", "x", "y")
+    assert "unrecognized arguments: --dynet-mem=100" in done.stderr and done.returncode == 2  # argparse's own business
+    done = run(tmp_path, code, "--dynet-seed", "3", "-m", "x", "y")
+    assert output(done) == "['--dynet-seed', '3', '-m', 'x', 'y'] 3 x ['y'] 3"
+
+
+def test_flags_are_read_when_dynet_is_imported(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.argv += ["--dynet-seed", "17"]      # a common idiom
+import dynet as dy
+del sys.argv[1:]
+print(dy.config.get("seed"))
+"""
+    assert output(run(tmp_path, code)) == "17"
+
+
+def test_dynet_config_and_params(tmp_path: Path) -> None:
+    code = """
+import dynet_config
+dynet_config.set(mem=32, random_seed=1234, autobatch=1)
+dynet_config.set_gpu(False)
+import dynet as dy
+a = dy.ParameterCollection().add_parameters(3).as_array()
+import _dynet
+params = _dynet.DynetParams(); params.from_args(); params.set_random_seed(1234); params.set_mem(100); params.init()
+assert (a == dy.ParameterCollection().add_parameters(3).as_array()).all()
+_dynet.init()
+print(dynet_config.get()["seed"])
+"""
+    assert output(run(tmp_path, code, "--dynet-seed", "9")) == "1234"
+
+
+def test_traces_and_exit_codes(tmp_path: Path) -> None:
+    done = run(tmp_path, "import dynet as dy\ndef f():\n    raise KeyError('here')\nf()\n")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Traceback") and lines[-1] == "KeyError: 'here'"
+    assert lines[1].strip() == f'File "{tmp_path / "script.py"}", line 4, in <module>'
+    assert "dynet_lite" not in done.stderr
+    done = run(tmp_path, "x = (\n")
+    assert done.returncode == 1 and "SyntaxError" in done.stderr and "compat.py" not in done.stderr
+    assert run(tmp_path, "import sys; sys.exit(7)").returncode == 7
+    done = run(tmp_path, "import sys; sys.exit('no')")
+    assert done.returncode == 1 and done.stderr == "no\n"
+    done = python("-m", "dynet_lite", "run", str(tmp_path / "missing.py"))
+    assert done.returncode == 2 and "can't open" in done.stderr
+
+
+def test_run_a_module(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import sys, dynet\nprint(__name__, sys.argv[1:], dynet.Expression.__module__)"
+    )
+    done = python("-m", "dynet_lite", "run", "-m", "program", "--help", PYTHONPATH=_path(tmp_path))
+    assert output(done) == "__main__ ['--help'] dynet_lite._core"
+
+
+def _path(tmp_path: Path) -> str:
+    import os
+
+    import dynet_lite
+
+    return os.pathsep.join([str(tmp_path), str(Path(dynet_lite.__file__).parents[1])])
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_processes_started_by_the_program(tmp_path: Path, start: str) -> None:
+    code = f"""
+import multiprocessing, subprocess, sys
+import dynet as dy
+def work(x):
+    import dynet
+    return dynet.Expression.__module__, dynet.scalarInput(x).value() * 2
+if __name__ == "__main__":
+    with multiprocessing.get_context("{start}").Pool(1) as pool:
+        print(pool.map(work, [1, 2]))
+    done = subprocess.run([sys.executable, "-c", "import _dynet; print(_dynet.Expression.__module__)"],
+                          capture_output=True, text=True)
+    print(done.stdout.strip())
+"""
+    where = "dynet_lite._core"
+    assert output(run(tmp_path, code)) == f"[('{where}', 2.0), ('{where}', 4.0)]\n{where}"
+
+
+def test_info() -> None:
+    done = python("-m", "dynet_lite", "info", DYNET_LITE_SEED="5")
+    assert done.returncode == 0 and done.stdout.startswith("dynet_lite ") and "seed: 5" in done.stdout
+
+
+def test_subclasses(tmp_path: Path) -> None:
+    code = """
+import dynet as dy
+class Collection(dy.ParameterCollection):
+    def __init__(self, extra):
+        super().__init__(); self.extra = extra
+class Lstm(dy.VanillaLSTMBuilder):
+    def __init__(self, layers, n_in, n_out, model):
+        super().__init__(layers, n_in, n_out, model); self.seen = 0
+    def transduce_one(self, x):
+        self.seen += 1
+        return self.initial_state().add_input(x).output()
+class Sgd(dy.SimpleSGDTrainer):
+    def update(self):
+        super().update(); self.steps = getattr(self, "steps", 0) + 1
+class Softer(dy.Model):
+    pass
+m = Collection(3)
+builder = Lstm(1, 2, 3, m)
+loss: dy.Expression = dy.sum_elems(builder.transduce_one(dy.inputVector([1, 2])))
+def typed(e: "dy.Expression", p: "dy.Parameters", s: "dy.RNNState") -> "dy.Expression": return e
+loss.backward()
+trainer = Sgd(m, 0.1); trainer.update()
+assert isinstance(m, dy.Model) and isinstance(Softer(), dy.ParameterCollection) and issubclass(Lstm, dy.LSTMBuilder)
+assert isinstance(builder.initial_state(), dy.RNNState)
+print(m.extra, builder.seen, trainer.steps, len(m.parameters_list()))
+"""
+    assert output(run(tmp_path, code)) == "3 1 1 3"
