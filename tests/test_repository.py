@@ -1,0 +1,89 @@
+"""What is written down holds: no machine's paths, examples that run, pages that name files which exist."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+TEXT_FILES = (".py", ".pyi", ".pyx", ".pxd", ".pxi", ".h", ".cc", ".md", ".toml", ".yaml", ".in", ".sh")
+SKIPPED = ("build", "dist", ".git", "venv", ".venv", "node_modules")
+# A path that begins at the root of somebody's machine.
+ABSOLUTE = re.compile(
+    r"""(?:^|[\s"'`=(:,])((?:/(?:work|tmp|root|home|Users|mnt|opt|var|srv)\b|[A-Z]:\\\\)[^\s"'`),]*)"""
+)
+
+
+def files() -> Iterator[Path]:
+    for folder, below, names in os.walk(ROOT):
+        here = Path(folder).relative_to(ROOT).parts
+        below[:] = [d for d in below if d not in SKIPPED and not d.endswith((".egg-info", "_cache", "__pycache__"))]
+        for name in names:
+            if name.endswith(TEXT_FILES) or here[:1] == (".ci",):
+                yield Path(folder) / name
+
+
+def test_no_absolute_paths() -> None:
+    found = []
+    for path in files():
+        if path == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for match in ABSOLUTE.finditer(line):
+                in_tests = path.relative_to(ROOT).parts[0] == "tests" and match[1].startswith("/tmp")
+                if not in_tests:
+                    found.append(f"{name_of(path)}:{number}: {match[1]}")
+    assert not found, "\n".join(found)
+
+
+def test_absolute_paths_are_recognised() -> None:
+    for line in ('open("/home/me/x")', "see /tmp/log", "PATH=/opt/x", r'"C:\\data"'):
+        assert ABSOLUTE.search(line), line
+    for line in (
+        '"/encoder/_0"',
+        "#!/usr/bin/env bash",
+        "https://example.org/home",
+        "a /b",
+        "./tmp",
+        "https://x.org/var/",
+    ):
+        assert not ABSOLUTE.search(line), line
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first Python block of the README, as it stands: it trains, so what it prints goes down."""
+    monkeypatch.chdir(ROOT)
+    example = blocks("README.md", "python")[0]
+    exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    losses = [float(line.split()[-1]) for line in printed.splitlines()]
+    assert len(losses) >= 2 and losses[-1] < 0.6 * losses[0], printed
+
+
+def test_architecture_example_prints_its_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(blocks("ARCHITECTURE.md", "python")[0], "ARCHITECTURE.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == blocks("ARCHITECTURE.md", "text")[0]
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_pages_name_files_that_exist(page: str) -> None:
+    """Every path in backquotes or in a link that looks like one of the repository's."""
+    words = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:cext|dynet_lite|tests|recipes|benchmarks|data|\.ci)/[\w./-]*)`", words)
+    named += [p for p in re.findall(r"\]\(([^)#]+)\)", words) if "://" not in p]
+    missing = sorted({p for p in named if "NAME" not in p and not (ROOT / p).exists()})
+    assert named and not missing
