@@ -215,6 +215,10 @@ class ParameterCollection:
             raise ValueError(f"[set_weight_decay] a number >= 0 and < 1 is needed; got {lam}")
         self._root()._weight_decay = lam
 
+    def get_weight_decay_lambda(self) -> float:
+        """Another name of get_weight_decay()."""
+        return self.get_weight_decay()
+
     def set_weight_decay_lambda(self, lam: float) -> None:
         """DyNet's other name of set_weight_decay()."""
         self.set_weight_decay(lam)
