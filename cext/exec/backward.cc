@@ -1,4 +1,7 @@
 // Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc.
+#include <algorithm>
+#include <functional>
+
 #include "exec/executor.h"
 #include "exec/stages.h"
 #include "exec/timer.h"
@@ -10,6 +13,11 @@ void Executor::backward(NodeId loss, bool full) {
   Timer timer;
   if (g_.dim(loss).size() != 1)
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
+  struct Locked {
+    Executor& e;
+    explicit Locked(Executor& executor) : e(executor) { e.lock_gradients(); }
+    ~Locked() { e.unlock_gradients(); }
+  } locked(*this);
   reach(loss, full);
   place_gradients(loss);
   graded_ = loss + 1;
@@ -26,6 +34,20 @@ void Executor::backward(NodeId loss, bool full) {
     collect_lookups(loss);
   }
   totals_.backward_time += timer.lap();
+}
+
+// Every parameter and table of the graph, in order of address: two threads cannot wait for each other.
+void Executor::lock_gradients() {
+  locked_.clear();
+  for (u32 p = 0; p < g_.parameters(); ++p) locked_.push_back(&g_.parameter(g_.parameter_node(p))->in_use);
+  for (u32 t = 0; t < g_.tables(); ++t) locked_.push_back(&g_.table(t)->in_use);
+  std::sort(locked_.begin(), locked_.end(), std::less<GradientMutex*>());
+  for (GradientMutex* m : locked_) m->lock();  // recursive: one that occurs twice is locked twice
+}
+
+void Executor::unlock_gradients() {
+  for (GradientMutex* m : locked_) m->unlock();
+  locked_.clear();
 }
 
 // Stages from the last to the first.

@@ -42,7 +42,7 @@ void Executor::invalidate() {
   n_runs_ = 0;
   graded_ = 0;
   values_.reset();
-  g_.reseed();
+  g_.refresh();
 }
 
 Run& Executor::next_run(u8 stage, u32 lane) {

@@ -61,6 +61,8 @@ class Executor final : private Graph::Listener {
   void reach(NodeId loss, bool full);
   void place_gradients(NodeId loss);
   void place_leaf_gradients(NodeId loss);
+  void lock_gradients();
+  void unlock_gradients();
   void run_backward(NodeId loss);
   void give_private_gradients(std::size_t from, std::size_t to);
   void own_gradient(NodeId root, Vec<float*>& mine);
@@ -78,6 +80,7 @@ class Executor final : private Graph::Listener {
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 
+  Vec<GradientMutex*> locked_;
   Vec<u32> state_;    // see Gradients
   Vec<u8> reached_;
   struct Private { float* from; float* to; std::size_t n; };

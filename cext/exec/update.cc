@@ -45,10 +45,14 @@ Vec<float>& Updater::table_state(std::size_t i) { return made(tables_[i].state, 
 double Updater::gradient_norm() const {
   const Kernels& k = kernels();
   double sum = 0;
-  for (const Dense& d : dense_)
+  for (const Dense& d : dense_) {
+    const GradientLock lock(d.p->in_use);
     if (d.p->updated && d.p->touched) sum += k.sum_squares(static_cast<idx>(d.p->grad.size()), d.p->grad.data());
-  for (const Table& t : tables_)
+  }
+  for (const Table& t : tables_) {
+    const GradientLock lock(t.t->in_use);
     if (t.t->updated) sum += k.sum_squares(static_cast<idx>(t.t->grad.size()), t.t->grad.data());
+  }
   return std::sqrt(sum);
 }
 
@@ -72,6 +76,7 @@ void Updater::step(const UpdateStep& s) {
   const auto kernel = kernels().*(rule_->kernel);
   for (std::size_t i = 0; i < dense_.size(); ++i) {
     Parameter& p = *dense_[i].p;
+    const GradientLock lock(p.in_use);
     if (!p.updated) {
       p.clear_grad();
       continue;
@@ -85,6 +90,7 @@ void Updater::step(const UpdateStep& s) {
     p.touched = false;
   }
   for (std::size_t i = 0; i < tables_.size(); ++i) {
+    const GradientLock lock(tables_[i].t->in_use);
     if (tables_[i].t->updated) {
       table_state(i);
       step_table(tables_[i], s, args);

@@ -210,12 +210,20 @@ void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
     if (ids[k] >= t.rows)
       fail_index("[lookup] row " + std::to_string(ids[k]) + " of a table with " + std::to_string(t.rows) + " rows");
   std::memcpy(words_.data() + nodes_[i].member, ids, n * sizeof(u32));
+  read_rows(i);
+}
+
+// One row is read where it lies in the table, several are copied one behind the other.
+void Graph::read_rows(NodeId i) {
+  LookupTable& t = *tables_[signature(i).table];
+  const u32* ids = lookup_ids(i);
+  const u32 n = dim(i).bd;
   for (u32 k = 0; k < n; ++k) t.settle(ids[k]);
-  if (n == 1 && nodes_[i].value >= t.value.data() && nodes_[i].value < t.value.data() + t.value.size()) {
-    nodes_[i].value = t.row(ids[0]);
-    return;
-  }
-  for (u32 k = 0; k < n; ++k) std::memcpy(nodes_[i].value + k * t.row_size, t.row(ids[k]), t.row_size * sizeof(float));
+  float*& value = nodes_[i].value;
+  if (n == 1 && value >= t.value.data() && value < t.value.data() + t.value.size())
+    value = t.row(ids[0]);
+  else
+    for (u32 k = 0; k < n; ++k) std::memcpy(value + k * t.row_size, t.row(ids[k]), t.row_size * sizeof(float));
 }
 
 void Graph::set_member_word(NodeId i, u32 at, Word w) {
@@ -362,9 +370,10 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   return id;
 }
 
-void Graph::reseed() {
+void Graph::refresh() {
   for (NodeId i = 0; i < size(); ++i) {
     const Signature& s = signature(i);
+    if (s.leaf == Leaf::Lookup) read_rows(i);
     if (s.leaf != Leaf::None || !s.has_seed || nodes_[i].is(kOutput)) continue;
     // Seed words stand where the member attributes before them end; members before a seed have one word each.
     u32 at = nodes_[i].member;

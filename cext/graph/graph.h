@@ -133,8 +133,8 @@ class Graph {
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
   void set_member_word(NodeId i, u32 at, Word w);
 
-  // New seeds for all random nodes.
-  void reseed();
+  // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
+  void refresh();
   u64 seed_state = 1;  // state of the generator that gives each random node its seed
   std::string describe(NodeId i) const;  // "tanh {50}", for messages
   u32 generation() const { return generation_; }
@@ -144,6 +144,7 @@ class Graph {
 
  private:
   struct Mark { u32 nodes, operands, words, params, tables, sigs; };
+  void read_rows(NodeId i);
   NodeId push(u32 sig, u32 args, u32 member, u32 depth, u8 flags);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
   u32 intern_dim(const Dim& d);

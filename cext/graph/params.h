@@ -7,12 +7,19 @@
 // Who may include: graph/, exec/, bindings/. Includes: base/.
 #pragma once
 #include <memory>
+#include <mutex>
 
 #include "base/dim.h"
 
 namespace dnl {
 
+// Whoever writes gradients (a backward pass, an update) holds this for its time, so that two threads whose graphs share
+// parameters cannot corrupt them. Several are taken in order of address.
+using GradientMutex = std::recursive_mutex;
+using GradientLock = std::lock_guard<GradientMutex>;
+
 struct Parameter {
+  GradientMutex in_use;
   Dim dim;
   Vec<float> value;     // column-major
   Vec<float> grad;      // always valid; zero after an update
@@ -25,12 +32,14 @@ struct Parameter {
   }
   std::size_t size() const { return value.size(); }
   void clear_grad() {
+    const GradientLock lock(in_use);
     if (touched) std::memset(grad.data(), 0, grad.size() * sizeof(float));
     touched = false;
   }
 };
 
 struct LookupTable {
+  GradientMutex in_use;
   Dim row_dim;  // of one row
   u32 rows;
   std::size_t row_size;
@@ -59,6 +68,7 @@ struct LookupTable {
   }
   float* slot_grad(u32 s) { return grad.data() + s * row_size; }
   void clear_grad() {
+    const GradientLock lock(in_use);
     for (u32 i : touched) slot_of_row[i] = -1;
     touched.clear();
     grad.clear();

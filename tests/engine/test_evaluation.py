@@ -273,3 +273,44 @@ def test_a_million_nodes():
         x = x + 2.0**-20  # exact in float32
     assert x.value() == 1.0 + 1_000_000 / 2**20
     dy.renew_cg()
+
+
+def test_threads_may_train_one_model():
+    """Backward passes and updates of several threads on shared parameters take turns; nothing is corrupted."""
+    pc = dy.ParameterCollection()
+    table = pc.add_lookup_parameters((5000, 8))
+    w = pc.add_parameters((8, 8))
+    trainer = dy.SimpleSGDTrainer(pc, 1e-4)
+    turns = threading.Lock()
+    errors = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        try:
+            for _ in range(30):
+                dy.renew_cg()
+                rows = w * table.batch(rng.integers(0, 5000, size=600))
+                dy.sum_batches(dy.sum_elems(dy.square(rows))).backward()
+                with turns:
+                    trainer.update()
+        except Exception as e:  # the main thread reports it
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+    assert np.isfinite(table.as_array()).all() and np.isfinite(w.as_array()).all()
+
+
+def test_recalculate_reads_changed_rows():
+    pc = dy.ParameterCollection()
+    table = pc.add_lookup_parameters((4, 2), init=1.0)
+    dy.renew_cg()
+    loss = dy.sum_batches(dy.sum_elems(dy.square(table.batch([2, 3])))) + dy.squared_norm(table[1])
+    assert loss.value() == 6.0
+    loss.backward()
+    dy.SimpleSGDTrainer(pc, 0.5).update()
+    assert loss.value(recalculate=True) == 0.0
