@@ -145,14 +145,11 @@ cdef class CellStack:
             out[layer] = e
         return tuple(out)
 
-    def run(self, xs, tuple h, tuple c, bint reverse=False, bint every=False):
-        """h's of the last layer for a list of inputs; every: a list of such lists, one per layer.
-
-        reverse: runs from the last input to the first; outputs stand in the order of the inputs all the same.
-        """
+    def run(self, xs, tuple h, tuple c, bint every=False):
+        """h's of the last layer for a list of inputs; every: for each input a tuple of the h's of all layers."""
         cdef NodeId h_node, c_node
-        cdef Py_ssize_t layer, t, at, n = <Py_ssize_t> self.layers.size(), steps
-        cdef list out, all_layers = []
+        cdef Py_ssize_t layer, t, n = <Py_ssize_t> self.layers.size(), steps
+        cdef list out = [], all_layers = []
         cdef const CellLayer* l
         self._check()
         if not isinstance(xs, (list, tuple)):
@@ -167,16 +164,123 @@ cdef class CellStack:
             l = &self.layers[layer]
             self._state(h, c, layer, &h_node, &c_node)
             for t in range(steps):
-                at = steps - 1 - t if reverse else t
-                h_node = self._one(l, self.row[at], h_node, c_node)
+                h_node = self._one(l, self.row[t], h_node, c_node)
                 c_node = h_node + 1
-                self.row[at] = h_node
+                self.row[t] = h_node
             if every or layer == n - 1:
                 out = [None] * steps
                 for t in range(steps):
                     out[t] = _expression(self.g, self.row[t])
                 all_layers.append(out)
-        return all_layers if every else all_layers[0] if n else []
+        return list(zip(*all_layers)) if every else out
+
+
+@cython.final
+cdef class TreeStack:
+    """The layers of a tree LSTM builder in one graph.
+
+    ``layers``: per layer (b_iog, W_iog, b_f, W_f, recurrent weights): one per child (``n_ary``), or those that act on
+    the children's sum and on each child. ``size``: floats of h.
+    """
+    cdef ComputationGraph g
+    cdef NodeId last, zero
+    cdef uint32_t stamp
+    cdef bint n_ary
+    cdef Word key
+    cdef uint32_t size
+    cdef Vec[NodeId] weights   # all layers, one after another
+    cdef int n_weights, n_layers
+    cdef Vec[NodeId] args
+
+    def __init__(self, bint n_ary, layers, uint32_t size, float forget_bias):
+        cdef NodeId id
+        self.g = _current()
+        self.n_ary = n_ary
+        self.key.f = forget_bias
+        self.size = size
+        self.zero = NO_NODE
+        self.n_layers = len(layers)
+        for layer in layers:
+            for e in (*layer[:4], *layer[4]):
+                id = _arg(self.g, e)
+                self.last = max(self.last, id)
+                self.weights.push_back(id)
+        self.n_weights = <int> self.weights.size() // self.n_layers
+        self.stamp = self.g.c.stamp(self.last)
+
+    def alive(self):
+        """False when the graph was renewed, or reverted to before the weights entered it."""
+        return self.g.c.valid(self.last, self.stamp) and self.g is _current()
+
+    cdef NodeId _node(self, OpId op, const NodeId* args, int n, const Word* key, int n_key) except? 0xffffffff:
+        cdef NodeId id = self.g.c.add(op, args, n, key, n_key, NULL, 0)
+        if self.g.immediate or self.g.checked:
+            self.g.node_added(id)
+        return id
+
+    cdef NodeId _projection(self, NodeId b, NodeId w, NodeId x) except? 0xffffffff:
+        """w x + b; b alone without x."""
+        cdef NodeId a[3]
+        if x == NO_NODE:
+            return b
+        a[0] = b
+        a[1] = w
+        a[2] = x
+        return self._node(OP_affine_transform, a, 3, NULL, 0)
+
+    cdef NodeId _absent(self) except? 0xffffffff:
+        """h and c of a child that is not there."""
+        if self.zero == NO_NODE:
+            self.zero = (<Expression> zeros(self.size)).id
+        return self.zero
+
+    cdef int _push_child(self, child, Py_ssize_t layer) except -1:
+        cdef NodeId h
+        if child is None:
+            h = self._absent()
+            self.args.push_back(h)
+            self.args.push_back(h)
+        else:
+            h = _arg(self.g, (<tuple?> child)[layer])
+            self.args.push_back(h)
+            h += 1
+            self.args.push_back(h)
+        return 0
+
+    def node(self, x, list children not None):
+        """h's of all layers, a tuple, of a node of the tree.
+
+        x: its input, or None. children: for each the tuple of h's that this function gave, or None for an absent one.
+        """
+        cdef NodeId x_node
+        cdef NodeId* w
+        cdef Py_ssize_t layer, k, n = len(children)
+        cdef list out = [None] * self.n_layers
+        if not self.g.c.valid(self.last, self.stamp):
+            raise _errors.StaleExpressionError(
+                "[add_input] the tree belongs to a graph that was renewed or reverted; start it again")
+        if self.n_ary and n > self.n_weights - 4:
+            raise ValueError(f"[add_input] at most {self.n_weights - 4} children; got {n}")
+        x_node = NO_NODE if x is None else _arg(self.g, x)
+        for layer in range(self.n_layers):
+            w = &self.weights[layer * self.n_weights]
+            self.args.clear()
+            self.args.push_back(self._projection(w[0], w[1], x_node))
+            if n == 0:
+                x_node = self._node(OP__tree_lstm_leaf, self.args.data(), 1, NULL, 0)
+            else:
+                self.args.push_back(self._projection(w[2], w[3], x_node))
+                if not self.n_ary:
+                    self.args.push_back(w[4])
+                    self.args.push_back(w[5])
+                for k in range(n):
+                    self._push_child(children[k], layer)
+                    if self.n_ary:
+                        self.args.push_back(w[4 + k])
+                x_node = self._node(OP__nary_tree_lstm if self.n_ary else OP__child_sum_tree_lstm, self.args.data(),
+                                    <int> self.args.size(), &self.key, 1)
+            out[layer] = _expression(self.g, x_node)
+        return tuple(out)
 
 
 def _second(Expression e not None):

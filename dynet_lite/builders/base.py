@@ -1,0 +1,418 @@
+"""What all recurrent builders share: states, sequences, parameters in a graph, dropout.
+
+A builder owns parameters. ``initial_state()`` starts a Sequence, the thing that makes nodes; an RNNState is a point in it:
+the h's (and cells) of all layers after some inputs. States are cheap and never change, so that a search may branch.
+Nothing here computes; each builder's file says which cell it uses.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from collections.abc import Sequence as SequenceOf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dynet_lite import _core
+from dynet_lite._core import Expression, Parameters
+from dynet_lite.errors import StaleExpressionError
+
+Tensors = tuple[Expression, ...]
+Layer = list[Parameters]
+
+
+def positive(value: Any, what: str) -> int:
+    """A positive whole number, or ValueError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        if not isinstance(value, float) or value != int(value):
+            raise ValueError(f"[builder] {what} must be a whole number; got {value!r}") from None
+        number = int(value)  # hidden_dim / 2 is common
+    if number <= 0:
+        raise ValueError(f"[builder] {what} must be positive; got {value}")
+    return number
+
+
+def rate(value: Any) -> float:
+    """A dropout rate, or ValueError."""
+    p = float(value)
+    if not 0 <= p < 1:
+        raise ValueError(f"[set_dropout] a rate must be in [0, 1); got {value}")
+    return p
+
+
+def batch_of(x: Any) -> int:
+    """Batch size of an input: an expression or an array."""
+    return x.batch_size if isinstance(x, Expression) and not isinstance(x, Parameters) else 1
+
+
+def mask(size: int, p: float, batch_size: int) -> Expression | None:
+    """A dropout mask {size} X batch_size: 0 with probability p, else 1/(1-p). None when p is 0."""
+    return _core.random_bernoulli((size,), 1 - p, 1 / (1 - p), batch_size) if p else None
+
+
+def masked(x: Any, m: Expression | None) -> Any:
+    return x if m is None else _core.cmult(x, m)
+
+
+class Sequence:
+    """One run of a builder over inputs: makes the nodes of each step.
+
+    ``step`` takes an input and the previous (h, c) and gives the next; h and c are tuples with one expression per layer.
+    h is None at zero state. c is None where the cell has none, or where the cells are the second outputs of the h's.
+    """
+
+    def __init__(self, builder: RNNBuilder, update: bool) -> None:
+        self.builder = builder
+        self.update = update
+        self.started_in = graph = _core.cg()
+        self.version = graph.version()
+
+    def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
+        raise NotImplementedError
+
+    def outputs(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[Expression]:
+        """h of the last layer after each input."""
+        return [state[0][-1] for state in self.states(xs, h, c)]
+
+    def states(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[tuple[Tensors, Tensors | None]]:
+        """(h, c) after each input."""
+        out = []
+        for x in xs:
+            h, c = self.step(x, h, c)
+            out.append((h, c))
+        return out
+
+    def output(self, h: Expression) -> Expression:
+        """What a state shows as its output, from h of the last layer."""
+        return h
+
+    def draw_masks(self, batch_size: int) -> None:
+        """New dropout masks for inputs of this batch size; nothing where there is no such dropout."""
+
+
+class FusedSequence(Sequence):
+    """A sequence of a builder whose step is one cell node per layer; the masks are drawn at the first input."""
+
+    def __init__(self, builder: FusedBuilder, update: bool) -> None:
+        super().__init__(builder, update)
+        self.stack: Any = None
+
+    def begin(self, x: Any) -> Any:
+        """The stack of layers, with masks for inputs like x when the builder drops out."""
+        builder: Any = self.builder
+        if builder._drops():
+            self.draw_masks(batch_of(x))
+        else:
+            self.stack = builder._stack(self.update)
+        return self.stack
+
+    def draw_masks(self, batch_size: int) -> None:
+        builder: Any = self.builder
+        if builder._drops():
+            self.stack = builder._masked_stack(self.update, batch_size)
+
+    def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
+        return (self.stack or self.begin(x)).step(x, h, c), None
+
+    def outputs(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[Expression]:
+        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
+        if not xs:
+            return []
+        out: list[Expression] = (self.stack or self.begin(xs[0])).run(xs, h, c)
+        return out
+
+    def states(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[tuple[Tensors, Tensors | None]]:
+        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
+        if not xs:
+            return []
+        return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True)]
+
+
+class RNNState:
+    """A state of a recurrent builder: made by ``initial_state()`` and by adding inputs to another state."""
+
+    __slots__ = ("_c", "_h", "_output", "_prev", "_sequence")
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        h: Tensors | None = None,
+        c: Tensors | None = None,
+        prev: RNNState | None = None,
+    ) -> None:
+        self._sequence = sequence
+        self._h = h
+        self._c = c
+        self._prev = prev
+        self._output: Expression | None = None
+
+    def add_input(self, x: Any) -> RNNState:
+        """The state after one more input {input_dim}."""
+        sequence = self._sequence
+        h, c = sequence.step(x, self._h, self._c)
+        return RNNState(sequence, h, c, self)
+
+    def add_inputs(self, xs: Iterable[Any]) -> list[RNNState]:
+        """The states after each of several inputs."""
+        out = []
+        state = self
+        for h, c in self._sequence.states(xs, self._h, self._c):
+            state = RNNState(self._sequence, h, c, state)
+            out.append(state)
+        return out
+
+    def transduce(self, xs: Iterable[Any]) -> list[Expression]:
+        """The outputs after each of several inputs; cheaper than add_inputs()."""
+        sequence = self._sequence
+        out = sequence.outputs(xs, self._h, self._c)
+        return out if type(sequence).output is Sequence.output else [sequence.output(h) for h in out]
+
+    def output(self) -> Expression | None:
+        """h of the last layer, {hidden_dim}; None before any input."""
+        if self._h is None:
+            return None
+        if self._output is None:
+            self._output = self._sequence.output(self._h[-1])
+        return self._output
+
+    def h(self) -> Tensors:
+        """h of each layer; empty before any input."""
+        return self._h or ()
+
+    def s(self) -> Tensors:
+        """The whole state: h of each layer; for LSTMs the cells of all layers and then their h's."""
+        if self._h is None:
+            return ()
+        return (*self._cells(), *self._h) if self.b().has_cell else self._h
+
+    def _cells(self) -> Tensors:
+        if self._c is None and self._h is not None:
+            self._c = tuple(_core._second(h) for h in self._h)
+        return self._c or ()
+
+    def set_h(self, es: SequenceOf[Any]) -> RNNState:
+        """A state with other h's, one per layer; cells are kept (zero before any input)."""
+        builder = self.b()
+        h = _tensors(es, "set_h", (builder.layers,))
+        c = None
+        if builder.has_cell:
+            c = builder._zero_state() if self._h is None else self._cells()
+        return RNNState(self._sequence, h, c, self)
+
+    def set_s(self, es: SequenceOf[Any]) -> RNNState:
+        """A state with other contents, in the order of s(); for LSTMs also cells alone, h's are then kept."""
+        builder = self.b()
+        n = builder.layers
+        if not builder.has_cell:
+            return self.set_h(es)
+        new = _tensors(es, "set_s", (n, 2 * n))
+        h = new[n:] or self._h or builder._zero_state()
+        return RNNState(self._sequence, h, new[:n], self)
+
+    def prev(self) -> RNNState | None:
+        """The state before the last input; None at the start."""
+        return self._prev
+
+    def b(self) -> RNNBuilder:
+        """The builder."""
+        return self._sequence.builder
+
+    def __repr__(self) -> str:
+        steps, state = 0, self._prev
+        while state is not None:
+            steps, state = steps + 1, state._prev
+        return f"<state of a {self.b().whoami()}, {steps} steps from its start>"
+
+
+def _tensors(es: Any, name: str, counts: tuple[int, ...]) -> Tensors:
+    """A tuple of expressions, as many as one of counts says; arrays become inputs."""
+    if es is None or isinstance(es, Expression):
+        raise TypeError(f"[{name}] takes a list of expressions; got {type(es).__name__}")
+    out = tuple(e if isinstance(e, Expression) else _core.inputTensor(np.asarray(e)) for e in es)
+    if len(out) not in counts:
+        wanted = " or ".join(str(n) for n in counts)
+        raise ValueError(f"[{name}] {wanted} expressions are needed, got {len(out)}")
+    return out
+
+
+class RNNBuilder:
+    """Base of the recurrent builders. A builder keeps its parameters in a sub-collection of the model's collection."""
+
+    collection_name: ClassVar[str]
+    has_cell: ClassVar[bool] = False
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+        self.layers = positive(layers, "layers")
+        self.input_dim = positive(input_dim, "input_dim")
+        self.hidden_dim = positive(hidden_dim, "hidden_dim")
+        self._collection = model.add_subcollection(self.collection_name)
+        self._parameters = [
+            self._add_layer(self._collection, self.hidden_dim if i else self.input_dim) for i in range(self.layers)
+        ]
+        self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        self._stacks: dict[bool, Any] = {}
+        self._latest: Sequence | None = None
+        self._shown: tuple[Any, int, list[list[Expression]]] | None = None
+
+    # ---- for builders to fill in ----------------------------------------------------------------------------------
+
+    def _add_layer(self, collection: Any, input_dim: int) -> Layer:
+        """Adds the parameters of one layer, in DyNet's order."""
+        raise NotImplementedError
+
+    def _sequence(self, update: bool) -> Sequence:
+        raise NotImplementedError
+
+    def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
+        """The parameters of a layer as expressions of the current graph."""
+        return list(layer) if update else [_core.nobackprop(p) for p in layer]
+
+    # ---- states -----------------------------------------------------------------------------------------------------
+
+    def initial_state(self, vecs: SequenceOf[Any] | None = None, update: bool = True) -> RNNState:
+        """The state before any input.
+
+        vecs: initial h's, one per layer; for LSTMs cells, or cells and then h's (as RNNState.s()). None: zeros.
+        update=False: what is computed from this state gives the builder's parameters no gradient.
+        """
+        sequence = self._latest = self._sequence(bool(update))
+        self._shown = None
+        state = RNNState(sequence)
+        if vecs is None:
+            return state
+        state = state.set_s(vecs)
+        state._prev = None
+        return state
+
+    def initial_state_from_raw_vectors(self, vecs: Iterable[Any], update: bool = True) -> RNNState:
+        """initial_state() from lists of numbers."""
+        return self.initial_state([_core.inputVector(v) for v in vecs], update)
+
+    def _zero_state(self) -> Tensors:
+        return tuple(_core.zeros(self.hidden_dim) for _ in range(self.layers))
+
+    # ---- parameters ---------------------------------------------------------------------------------------------------
+
+    def get_parameters(self) -> list[Layer]:
+        """The parameters, a list per layer."""
+        return [list(layer) for layer in self._parameters]
+
+    def get_parameter_expressions(self) -> list[list[Expression]]:
+        """The parameters as the last initial_state() of this graph uses them, a list per layer."""
+        graph = _core.cg()
+        if self._shown is not None and self._shown[0] is graph and self._shown[1] == graph.version():
+            return self._shown[2]
+        latest = self._latest
+        if latest is None or latest.started_in is not graph or latest.version != graph.version():
+            raise StaleExpressionError(f"[{self.whoami()}] call initial_state() in this graph first")
+        shown = [self._layer_expressions(layer, latest.update) for layer in self._parameters]
+        self._shown = (graph, graph.version(), shown)
+        return shown
+
+    def param_collection(self) -> Any:
+        """The sub-collection that holds the parameters."""
+        return self._collection
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        """The arguments that make such a builder again, without the model."""
+        return (self.layers, self.input_dim, self.hidden_dim)
+
+    @classmethod
+    def from_spec(cls, spec: SequenceOf[Any], model: Any) -> RNNBuilder:
+        """A builder from its spec, with new parameters in a sub-collection of model."""
+        return cls(*spec[:3], model, *spec[3:])
+
+    def whoami(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+    # ---- dropout --------------------------------------------------------------------------------------------------------
+
+    def set_dropout(self, p: float) -> None:
+        """Dropout at this rate, for sequences whose first input comes from now on."""
+        raise NotImplementedError
+
+    def disable_dropout(self) -> None:
+        """No dropout, for sequences whose first input comes from now on."""
+        self.set_dropout(0.0)
+
+    # ---- the rest -------------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<{self.whoami()}: {self.layers} layers, {self.input_dim} to {self.hidden_dim}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_stacks={}, _latest=None, _shown=None)  # expressions belong to a graph
+        return state
+
+
+class FusedBuilder(RNNBuilder):
+    """A builder whose step is one cell node per layer, with (variational) dropout on inputs and previous h's.
+
+    The masks are drawn once per sequence (Gal and Ghahramani 2016): each input of a layer is multiplied by one mask, each
+    previous h by another.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+        super().__init__(layers, input_dim, hidden_dim, model)
+        self._rates = (0.0, 0.0)
+
+    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+        """b, Wx and the recurrent weights of the cell, from _layer_expressions()."""
+        raise NotImplementedError
+
+    def _forget_bias(self) -> float:
+        return 1.0
+
+    def _sequence(self, update: bool) -> Sequence:
+        return FusedSequence(self, update)
+
+    def _all_weights(self, update: bool) -> list[Any]:
+        return [self._cell_weights(self._layer_expressions(layer, update)) for layer in self._parameters]
+
+    def _stack(self, update: bool) -> Any:
+        """The layers in the current graph, without masks; one for all sequences."""
+        stack = self._stacks.get(update)
+        if stack is None or not stack.alive():
+            stack = self._stacks[update] = _core.CellStack(self.kind, self._all_weights(update), self._forget_bias())
+        return stack
+
+    def _masked_stack(self, update: bool, batch_size: int, weights: list[Any] | None = None) -> Any:
+        """The layers with new masks; weights: instead of the builder's."""
+        p, p_h = self._rates
+        layers = [
+            (*layer, mask(self.hidden_dim if i else self.input_dim, p, batch_size), mask(self.hidden_dim, p_h, batch_size))
+            for i, layer in enumerate(weights or self._all_weights(update))
+        ]
+        return _core.CellStack(self.kind, layers, self._forget_bias())
+
+    # ---- dropout --------------------------------------------------------------------------------------------------------
+
+    def _drops(self) -> bool:
+        return any(self._rates)
+
+    def set_dropout(self, p: float) -> None:
+        """Dropout of inputs and previous h's of all layers at this rate, one mask per sequence."""
+        self.set_dropouts(p, p)
+
+    def set_dropouts(self, d: float, d_r: float) -> None:
+        """Dropout of the layers' inputs at rate d and of their previous h's at rate d_r, one mask each per sequence."""
+        self._rates = (rate(d), rate(d_r))
+
+    def set_dropout_masks(self, batch_size: int = 1) -> None:
+        """New masks for the sequence that initial_state() started last, for inputs of this batch size.
+
+        Without this call the masks are drawn at the first input, for its batch size.
+        """
+        if self._latest is None:
+            raise StaleExpressionError(f"[{self.whoami()}] call initial_state() before set_dropout_masks()")
+        self._latest.draw_masks(positive(batch_size, "batch_size"))

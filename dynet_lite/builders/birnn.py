@@ -1,0 +1,91 @@
+"""BiRNNBuilder: layers of two recurrent builders, one for each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite._core import Expression
+from dynet_lite.builders.base import RNNState, positive
+
+
+class BiRNNBuilder:
+    """A bidirectional network of several layers, each with a forward and a backward builder of one layer.
+
+    ``BiRNNBuilder(num_layers, input_dim, hidden_dim, model, rnn_builder_factory, builder_layers=None)``: hidden_dim, which
+    must be even, is shared between the directions; the factory is a builder class, called as
+    ``rnn_builder_factory(1, input_dim, hidden_dim / 2, model)``; or pass pairs of builders as builder_layers.
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        input_dim: int,
+        hidden_dim: int,
+        model: Any,
+        rnn_builder_factory: Callable[..., Any],
+        builder_layers: Iterable[tuple[Any, Any]] | None = None,
+    ) -> None:
+        layers, hidden = positive(num_layers, "num_layers"), positive(hidden_dim, "hidden_dim")
+        if hidden % 2:
+            raise ValueError(f"[BiRNNBuilder] hidden_dim must be even; got {hidden}")
+        self.spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)
+        self.model = model.add_subcollection("birnn")
+        if builder_layers is not None:
+            self.builder_layers = list(builder_layers)
+            return
+        self.builder_layers = [
+            tuple(rnn_builder_factory(1, hidden if i else input_dim, hidden // 2, self.model) for _ in range(2))
+            for i in range(layers)
+        ]
+
+    def param_collection(self) -> Any:
+        """The sub-collection that holds the builders' own."""
+        return self.model
+
+    @classmethod
+    def from_spec(cls, spec: Any, model: Any) -> BiRNNBuilder:
+        """A builder from its spec, with new parameters in a sub-collection of model."""
+        num_layers, input_dim, hidden_dim, factory, *rest = spec
+        return cls(num_layers, input_dim, hidden_dim, model, factory, *rest)
+
+    def whoami(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+    def set_dropout(self, p: float) -> None:
+        """set_dropout(p) of all builders."""
+        for pair in self.builder_layers:
+            for builder in pair:
+                builder.set_dropout(p)
+
+    def disable_dropout(self) -> None:
+        """disable_dropout() of all builders."""
+        for pair in self.builder_layers:
+            for builder in pair:
+                builder.disable_dropout()
+
+    def _below(self, xs: list[Any], layers: list[Any]) -> list[Any]:
+        """What goes out of these layers."""
+        for forward, backward in layers:
+            ahead = forward.initial_state().transduce(xs)
+            back = backward.initial_state().transduce(xs[::-1])
+            back.reverse()
+            xs = _core._join_pairs(ahead, back)
+        return xs
+
+    def add_inputs(self, es: Iterable[Any]) -> list[tuple[RNNState, RNNState]]:
+        """The states (forward, backward) of the last layer at each input."""
+        xs = self._below(list(es), self.builder_layers[:-1])
+        forward, backward = self.builder_layers[-1]
+        ahead = forward.initial_state().add_inputs(xs)
+        back = backward.initial_state().add_inputs(xs[::-1])
+        return list(zip(ahead, reversed(back), strict=True))
+
+    def transduce(self, es: Iterable[Any]) -> list[Expression]:
+        """The outputs of both directions of the last layer at each input, one above the other: {hidden_dim}."""
+        return self._below(list(es), self.builder_layers)
+
+    def __repr__(self) -> str:
+        return f"<{self.whoami()}: {len(self.builder_layers)} layers of {self.builder_layers[0]}>"

@@ -1,0 +1,65 @@
+"""CompactVanillaLSTMBuilder: the standard LSTM, with Gaussian noise on the weights if wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite.builders.base import FusedSequence, Sequence
+from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
+
+
+class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
+    """The LSTM of VanillaLSTMBuilder with forget bias 1, plus set_weightnoise().
+
+    ``CompactVanillaLSTMBuilder(layers, input_dim, hidden_dim, model)``. In DyNet this builder saves memory; here both make
+    the same nodes. Parameters per layer: Wx, Wh, b.
+    """
+
+    collection_name = "compact-vanilla-lstm-builder"
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+        self._noise = 0.0
+        super().__init__(layers, input_dim, hidden_dim, model)
+
+    def set_weightnoise(self, std: float) -> None:
+        """Gaussian noise of this standard deviation on all weights (Graves 2011), drawn once per sequence; 0: none.
+
+        For states started from now on. A sequence with noise shares no matrix with others, so it batches less.
+        """
+        std = float(std)
+        if not 0 <= std < float("inf"):
+            raise ValueError(f"[set_weightnoise] a standard deviation must be >= 0; got {std}")
+        self._noise = std
+
+    def _sequence(self, update: bool) -> Sequence:
+        return NoisySequence(self, update) if self._noise else super()._sequence(update)
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        return (self.layers, self.input_dim, self.hidden_dim)
+
+
+class NoisySequence(FusedSequence):
+    """A sequence with weights of its own: those of the builder plus noise."""
+
+    def __init__(self, builder: CompactVanillaLSTMBuilder, update: bool) -> None:
+        super().__init__(builder, update)
+        std = builder._noise
+        self.weights = [
+            builder._cell_weights([_core.noise(e, std) for e in builder._layer_expressions(layer, update)])
+            for layer in builder._parameters
+        ]
+
+    def begin(self, x: Any) -> Any:
+        builder: Any = self.builder
+        if builder._drops():
+            return super().begin(x)
+        self.stack = _core.CellStack(builder.kind, self.weights, builder.forget_bias)
+        return self.stack
+
+    def draw_masks(self, batch_size: int) -> None:
+        builder: Any = self.builder
+        if builder._drops():
+            self.stack = builder._masked_stack(self.update, batch_size, self.weights)
+

@@ -1,0 +1,79 @@
+"""GRUBuilder: the gated recurrent unit in DyNet's form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite._core import Expression
+from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, rate
+
+
+class GRUBuilder(FusedBuilder):
+    """Gated recurrent units (Cho et al. 2014): h = (1 - z) h' + z tanh(Whx x + Whh (r h') + bh).
+
+    z = sigmoid(Wzx x + Wzh h' + bz), r likewise. ``GRUBuilder(layers, input_dim, hidden_dim, model)``. Parameters per
+    layer: Wzx, Wzh, bz, Wrx, Wrh, br, Whx, Whh, bh. Dropout is plain, drawn anew at each step: on the input of each layer
+    and on the output, not on the state.
+    """
+
+    collection_name = "gru-builder"
+    kind = "gru"
+
+    def _add_layer(self, collection: Any, input_dim: int) -> Layer:
+        n = self.hidden_dim
+        layer = []
+        for _ in "zrh":
+            layer += [
+                collection.add_parameters((n, input_dim)),
+                collection.add_parameters((n, n)),
+                collection.add_parameters((n,), init=0),
+            ]
+        return layer
+
+    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+        zx, zh, bz, rx, rh, br, hx, hh, bh = layer
+        join = _core.concatenate
+        return join([bz, br, bh]), join([zx, rx, hx]), (join([zh, rh]), hh)
+
+    def _sequence(self, update: bool) -> Sequence:
+        return DroppedSequence(self, update) if self._rates[0] else super()._sequence(update)
+
+    def set_dropout(self, p: float) -> None:
+        """Plain dropout at this rate, on the inputs of the layers and on the output, for states started from now on."""
+        self._rates = (rate(p), 0.0)
+
+    def set_dropouts(self, d: float, d_r: float) -> None:
+        raise AttributeError("GRUBuilder has no variational dropout; use set_dropout(p)")
+
+    def set_dropout_masks(self, batch_size: int = 1) -> None:
+        raise AttributeError("GRUBuilder has no variational dropout, so no masks; use set_dropout(p)")
+
+
+class DroppedSequence(Sequence):
+    """A GRU with dropout that is drawn anew at each step."""
+
+    def __init__(self, builder: GRUBuilder, update: bool) -> None:
+        super().__init__(builder, update)
+        self.p = builder._rates[0]
+        weights = builder._all_weights(update)
+        self.layers = [_core.CellStack(builder.kind, [w]) for w in weights]
+
+    def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
+        out = []
+        for i, layer in enumerate(self.layers):
+            (x,) = layer.step(_core.dropout(x, self.p), None if h is None else (h[i],), None)
+            out.append(x)
+        return tuple(out), None
+
+    def outputs(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[Expression]:
+        out = list(xs)
+        for i, layer in enumerate(self.layers):
+            out = layer.run([_core.dropout(x, self.p) for x in out], None if h is None else (h[i],), None)
+        return out
+
+    def output(self, h: Expression) -> Expression:
+        return _core.dropout(h, self.p)
+
+

@@ -1,0 +1,31 @@
+"""SimpleRNNBuilder: h = tanh(Wx x + Wh h' + b)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynet_lite._core import Expression
+from dynet_lite.builders.base import FusedBuilder, Layer
+
+
+class SimpleRNNBuilder(FusedBuilder):
+    """Elman's recurrent network: h = tanh(Wx x + Wh h' + b) in each layer.
+
+    ``SimpleRNNBuilder(layers, input_dim, hidden_dim, model)``. Parameters per layer: Wx {hidden,input}, Wh
+    {hidden,hidden}, b {hidden}.
+    """
+
+    collection_name = "simple-rnn-builder"
+    kind = "rnn"
+
+    def _add_layer(self, collection: Any, input_dim: int) -> Layer:
+        n = self.hidden_dim
+        return [
+            collection.add_parameters((n, input_dim)),
+            collection.add_parameters((n, n)),
+            collection.add_parameters((n,), init=0),
+        ]
+
+    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+        wx, wh, b = layer
+        return b, wx, (wh,)

@@ -1,0 +1,49 @@
+"""SparseLSTMBuilder: the standard LSTM with small weights switched off."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dynet_lite import _core
+from dynet_lite._core import Expression
+from dynet_lite.builders.base import Layer
+from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
+
+
+class SparseLSTMBuilder(VanillaLSTMBuilder):
+    """The LSTM of VanillaLSTMBuilder whose matrices are multiplied by masks of 0 and 1 (pruning; Narang et al. 2017).
+
+    Arguments as VanillaLSTMBuilder. Parameters per layer: Wx, Wh, b, mask of Wx, mask of Wh; the masks are not trained.
+    """
+
+    def _add_weights(self, collection: Any, input_dim: int) -> Layer:
+        n = self.hidden_dim
+        wx, wh, mask_x, mask_h = [
+            collection.add_parameters(shape, init=init)
+            for init in (None, 1)
+            for shape in ((4 * n, input_dim), (4 * n, n))
+        ]
+        for p in (mask_x, mask_h):
+            p.set_updated(False)
+        return [wx, wh, collection.add_parameters((4 * n,), init=0), mask_x, mask_h]
+
+    def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
+        wx, wh, b = super()._layer_expressions(layer[:3], update)
+        mask_x, mask_h = super()._layer_expressions(layer[3:], False)
+        return [_core.cmult(wx, mask_x), _core.cmult(wh, mask_h), b]
+
+    def set_sparsity(self, sparsity: float) -> None:
+        """Switch off this share of the weights (0 to 1): those of smallest size in all layers together, biases aside."""
+        sparsity = float(sparsity)
+        if not 0 <= sparsity <= 1:
+            raise ValueError(f"[set_sparsity] a share between 0 and 1 is needed; got {sparsity}")
+        pairs = [pair for wx, wh, _, mask_x, mask_h in self._parameters for pair in ((wx, mask_x), (wh, mask_h))]
+        sizes = [np.abs(weight.as_array()) for weight, _ in pairs]
+        every = np.sort(np.concatenate([a.ravel() for a in sizes]))
+        keep = math.ceil(every.size * (1 - sparsity) - 1e-9)
+        threshold = every[every.size - keep] if keep else np.inf
+        for (_, mask), size in zip(pairs, sizes, strict=True):
+            mask.set_value(size >= threshold)

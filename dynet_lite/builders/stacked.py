@@ -1,0 +1,60 @@
+"""StackedRNNState: states of several builders on top of each other, seen as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynet_lite._core import Expression
+
+
+class StackedRNNState:
+    """States of which each takes the output of the one before as its input.
+
+    ``StackedRNNState([first.initial_state(), second.initial_state()])``
+    """
+
+    def __init__(self, states: Iterable[Any], prev: StackedRNNState | None = None) -> None:
+        self._states = tuple(states)
+        if not self._states:
+            raise ValueError("[StackedRNNState] needs at least one state")
+        self._prev = prev
+
+    def add_input(self, x: Any) -> StackedRNNState:
+        """The states after one more input."""
+        states = []
+        for state in self._states:
+            states.append(state.add_input(x))
+            x = states[-1].output()
+        return StackedRNNState(states, self)
+
+    def add_inputs(self, xs: Iterable[Any]) -> list[StackedRNNState]:
+        """The stacked states after each of several inputs."""
+        out: list[StackedRNNState] = []
+        for x in xs:
+            out.append((out[-1] if out else self).add_input(x))
+        return out
+
+    def transduce(self, xs: Iterable[Any]) -> list[Expression]:
+        """The outputs after each of several inputs."""
+        out = list(xs)
+        for state in self._states:
+            out = state.transduce(out)
+        return out
+
+    def output(self) -> Expression | None:
+        """The output of the last state; None before any input."""
+        output: Expression | None = self._states[-1].output()
+        return output
+
+    def h(self) -> tuple[Expression, ...]:
+        """h of each layer of each state."""
+        return tuple(e for state in self._states for e in state.h())
+
+    def s(self) -> tuple[Expression, ...]:
+        """s() of each state, one after the other."""
+        return tuple(e for state in self._states for e in state.s())
+
+    def prev(self) -> StackedRNNState | None:
+        """The stacked state before the last input; None at the start."""
+        return self._prev

@@ -1,0 +1,261 @@
+"""Tree LSTMs: builders whose states are nodes of a tree.
+
+NaryTreeLSTMBuilder and ChildSumTreeLSTMBuilder have cells of their own (Tai, Socher, Manning 2015);
+UnidirectionalTreeLSTMBuilder and BidirectionalTreeLSTMBuilder run an LSTM over a node's input and its children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as SequenceOf
+from typing import Any, ClassVar
+
+from dynet_lite import _core
+from dynet_lite._core import Expression, Parameters
+from dynet_lite.builders.base import positive
+from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
+
+
+class TreeNode:
+    """What a tree builder knows of one node of a tree."""
+
+    __slots__ = ("_h",)
+
+    def __init__(self, h: tuple[Expression, ...]) -> None:
+        self._h = h
+
+    def output(self) -> Expression:
+        """h of the last layer, {hidden_dim}."""
+        return self._h[-1]
+
+    def h(self) -> tuple[Expression, ...]:
+        """h of each layer."""
+        return self._h
+
+    def s(self) -> tuple[Expression, ...]:
+        """The cells of all layers, then their h's."""
+        return (*(_core._second(h) for h in self._h), *self._h)
+
+
+class _NumberedTree:
+    """DyNet's way to build trees: set_num_elements(n), then add_input(id, children, x), children first."""
+
+    def _start(self) -> None:
+        self._nodes: list[Any] = []
+
+    def set_num_elements(self, n: int) -> None:
+        """Begin a tree of n nodes, numbered from 0."""
+        self._nodes = [None] * positive(n, "the number of nodes")
+
+    def _child(self, number: int) -> Any:
+        if not 0 <= number < len(self._nodes):
+            raise IndexError(f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
+        if self._nodes[number] is None:
+            raise ValueError(f"[add_input] node {number} has not been added yet; children come before their parent")
+        return self._nodes[number]
+
+    def _put(self, number: int, node: Any) -> None:
+        if not 0 <= number < len(self._nodes):
+            raise IndexError(f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
+        self._nodes[number] = node
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_nodes=[], _stacks={})
+        return state
+
+
+class _CellTreeBuilder(_NumberedTree):
+    """Base of the builders with tree LSTM cells.
+
+    Two ways to use one: ``builder.node(x, children)`` gives a TreeNode, with children TreeNodes (None for an absent one);
+    or DyNet's numbers, see add_input(). x may be None where a node has no input of its own.
+    """
+
+    collection_name: ClassVar[str]
+    n_ary: ClassVar[bool]
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float) -> None:
+        self.layers = positive(layers, "layers")
+        self.input_dim = positive(input_dim, "input_dim")
+        self.hidden_dim = positive(hidden_dim, "hidden_dim")
+        self.forget_bias = float(forget_bias)
+        self._collection = model.add_subcollection(self.collection_name)
+        self._parameters = [self._add_layer(self.hidden_dim if i else self.input_dim) for i in range(self.layers)]
+        self._stacks: dict[bool, Any] = {}
+        self._start()
+
+    def _recurrent_shapes(self) -> list[tuple[int, int]]:
+        raise NotImplementedError
+
+    def _add_layer(self, input_dim: int) -> list[Parameters]:
+        n, add = self.hidden_dim, self._collection.add_parameters
+        own = [add((3 * n, input_dim)), add((3 * n,), init=0), add((n, input_dim)), add((n,), init=0)]
+        return own + [add(shape) for shape in self._recurrent_shapes()]
+
+    def _stack(self, update: bool) -> Any:
+        stack = self._stacks.get(update)
+        if stack is None or not stack.alive():
+            layers = []
+            for layer in self._parameters:
+                wx, b, wf, bf, *u = layer if update else [_core.nobackprop(p) for p in layer]
+                layers.append((b, wx, bf, wf, u))
+            stack = _core.TreeStack(self.n_ary, layers, self.hidden_dim, self.forget_bias)
+            self._stacks[update] = stack
+        return stack
+
+    def node(self, x: Any = None, children: Iterable[TreeNode | None] = (), update: bool = True) -> TreeNode:
+        """A node with input x {input_dim} (None: no input) and children. update=False: no gradient to the parameters."""
+        states = [None if child is None else child._h for child in children]
+        return TreeNode(self._stack(bool(update)).node(x, states))
+
+    def add_input(self, id: int, children: SequenceOf[int], x: Any = None) -> Expression:
+        """Node number id of the tree begun by set_num_elements(): its h, {hidden_dim}. Children are numbers."""
+        node = self.node(x, [self._child(c) for c in children])
+        self._put(id, node)
+        return node.output()
+
+    def get_parameters(self) -> list[list[Parameters]]:
+        """The parameters, a list per layer."""
+        return [list(layer) for layer in self._parameters]
+
+    def param_collection(self) -> Any:
+        """The sub-collection that holds the parameters."""
+        return self._collection
+
+    def whoami(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+
+class NaryTreeLSTMBuilder(_CellTreeBuilder):
+    """Tree LSTM for trees whose nodes have at most N children in order, such as binarised parses (N = 2).
+
+    ``NaryTreeLSTMBuilder(N, layers, input_dim, hidden_dim, model, forget_bias=0.0)``. Parameters per layer: W {3 hidden,
+    input} and b {3 hidden} (blocks i, o, g), Wf {hidden,input} and bf {hidden}, then for each child U {(3+N) hidden,
+    hidden}: its part in i, o, g and in the forget gate of each child. DyNet's C++ builder of this name adds peepholes and
+    keeps U in lookup tables, so files are not exchanged with it.
+    """
+
+    collection_name = "nary-tree-lstm-builder"
+    n_ary = True
+
+    def __init__(
+        self, N: int, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0
+    ) -> None:
+        self.N = positive(N, "N")
+        super().__init__(layers, input_dim, hidden_dim, model, forget_bias)
+
+    def _recurrent_shapes(self) -> list[tuple[int, int]]:
+        return [((3 + self.N) * self.hidden_dim, self.hidden_dim)] * self.N
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        """The arguments that make such a builder again, without the model."""
+        return (self.N, self.layers, self.input_dim, self.hidden_dim, self.forget_bias)
+
+    @classmethod
+    def from_spec(cls, spec: SequenceOf[Any], model: Any) -> NaryTreeLSTMBuilder:
+        """A builder from its spec."""
+        return cls(*spec[:4], model, *spec[4:])
+
+
+class ChildSumTreeLSTMBuilder(_CellTreeBuilder):
+    """Tree LSTM for any number of children without order, such as dependency trees.
+
+    ``ChildSumTreeLSTMBuilder(layers, input_dim, hidden_dim, model, forget_bias=0.0)``. Parameters per layer: W {3 hidden,
+    input} and b {3 hidden} (blocks i, o, g), Wf {hidden,input} and bf {hidden}, U {3 hidden,hidden} on the sum of the
+    children's h, Uf {hidden,hidden} on each.
+    """
+
+    collection_name = "child-sum-tree-lstm-builder"
+    n_ary = False
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0) -> None:
+        super().__init__(layers, input_dim, hidden_dim, model, forget_bias)
+
+    def _recurrent_shapes(self) -> list[tuple[int, int]]:
+        return [(3 * self.hidden_dim, self.hidden_dim), (self.hidden_dim, self.hidden_dim)]
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        """The arguments that make such a builder again, without the model."""
+        return (self.layers, self.input_dim, self.hidden_dim, self.forget_bias)
+
+    @classmethod
+    def from_spec(cls, spec: SequenceOf[Any], model: Any) -> ChildSumTreeLSTMBuilder:
+        """A builder from its spec."""
+        return cls(*spec[:3], model, *spec[3:])
+
+
+class UnidirectionalTreeLSTMBuilder(_NumberedTree):
+    """An LSTM that reads a node's input and then the outputs of its children; its last h is the node's output.
+
+    ``UnidirectionalTreeLSTMBuilder(layers, input_dim, hidden_dim, model)``; inputs have the size of outputs, so input_dim
+    must equal hidden_dim.
+    """
+
+    collection_name = "unidirectional-tree-lstm-builder"
+    directions = 1
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+        hidden = positive(hidden_dim, "hidden_dim")
+        if positive(input_dim, "input_dim") != hidden:
+            raise ValueError(f"[{self.whoami()}] input_dim must equal hidden_dim; got {input_dim} and {hidden_dim}")
+        if hidden % self.directions:
+            raise ValueError(f"[{self.whoami()}] hidden_dim must be even; got {hidden}")
+        self.spec = (layers, input_dim, hidden_dim)
+        self._collection = model.add_subcollection(self.collection_name)
+        self._builders = [
+            VanillaLSTMBuilder(layers, hidden, hidden // self.directions, self._collection) for _ in range(self.directions)
+        ]
+        self._start()
+
+    def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
+        """The output {hidden_dim} of a node with input x and children of these outputs."""
+        (builder,) = self._builders
+        return builder.initial_state(update=update).transduce([x, *children])[-1]
+
+    def add_input(self, id: int, children: SequenceOf[int], x: Any) -> Expression:
+        """Node number id of the tree begun by set_num_elements(): its output. Children are numbers."""
+        out = self.node(x, [self._child(c) for c in children])
+        self._put(id, out)
+        return out
+
+    def set_dropout(self, p: float) -> None:
+        """set_dropout(p) of the LSTMs inside."""
+        for builder in self._builders:
+            builder.set_dropout(p)
+
+    def disable_dropout(self) -> None:
+        """No dropout."""
+        self.set_dropout(0.0)
+
+    def param_collection(self) -> Any:
+        """The sub-collection that holds the LSTMs' own."""
+        return self._collection
+
+    @classmethod
+    def from_spec(cls, spec: SequenceOf[Any], model: Any) -> UnidirectionalTreeLSTMBuilder:
+        """A builder from its spec."""
+        return cls(*spec, model)
+
+    def whoami(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+
+class BidirectionalTreeLSTMBuilder(UnidirectionalTreeLSTMBuilder):
+    """Two LSTMs that read a node's input and then its children, from the first to the last and from the last to the first.
+
+    Arguments as UnidirectionalTreeLSTMBuilder; hidden_dim, which must be even, is shared between the two.
+    """
+
+    collection_name = "bidirectional-tree-lstm-builder"
+    directions = 2
+
+    def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
+        forward, backward = self._builders
+        ahead = forward.initial_state(update=update).transduce([x, *children])[-1]
+        back = backward.initial_state(update=update).transduce([x, *children[::-1]])[-1]
+        return _core.concatenate([ahead, back])

@@ -1,0 +1,120 @@
+"""VanillaLSTMBuilder, also called LSTMBuilder: the standard LSTM, with or without layer normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite._core import Expression
+from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked
+from dynet_lite.ops import pick_range
+
+
+class VanillaLSTMBuilder(FusedBuilder):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997; forget gate: Gers et al. 2000), without peepholes.
+
+    i, f, o = sigmoid, g = tanh of the four blocks of Wx x + Wh h' + b, forget_bias added to f;
+    c = f c' + i g, h = o tanh(c).
+
+    ``VanillaLSTMBuilder(layers, input_dim, hidden_dim, model, ln_lstm=False, forget_bias=1.0)``. Parameters per layer: Wx
+    {4 hidden,input}, Wh {4 hidden,hidden}, b {4 hidden}. With ``ln_lstm`` the two products and the cell are layer-normalised
+    (Ba et al. 2016): six more per layer, gains and biases for Wh h', Wx x and c, in the builder's collection.
+    Dropout is variational.
+    """
+
+    collection_name = "vanilla-lstm-builder"
+    kind = "lstm"
+    has_cell = True
+
+    def __init__(
+        self,
+        layers: int,
+        input_dim: int,
+        hidden_dim: int,
+        model: Any,
+        ln_lstm: bool = False,
+        forget_bias: float = 1.0,
+    ) -> None:
+        self.ln_lstm = bool(ln_lstm)
+        self.forget_bias = float(forget_bias)
+        self._norms: list[Layer] = []
+        super().__init__(layers, input_dim, hidden_dim, model)
+
+    def _add_layer(self, collection: Any, input_dim: int) -> Layer:
+        layer = self._add_weights(collection, input_dim)
+        if self.ln_lstm:
+            n = self.hidden_dim
+            self._norms.append([
+                collection.add_parameters((size,), init=init) for size in (4 * n, 4 * n, n) for init in (1, 0)
+            ])  # fmt: skip
+        return layer
+
+    def _add_weights(self, collection: Any, input_dim: int) -> Layer:
+        n = self.hidden_dim
+        return [
+            collection.add_parameters((4 * n, input_dim)),
+            collection.add_parameters((4 * n, n)),
+            collection.add_parameters((4 * n,), init=0),
+        ]
+
+    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+        wx, wh, b = layer
+        return b, wx, (wh,)
+
+    def _forget_bias(self) -> float:
+        return self.forget_bias
+
+    def _sequence(self, update: bool) -> Sequence:
+        return NormedSequence(self, update) if self.ln_lstm else super()._sequence(update)
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        return (self.layers, self.input_dim, self.hidden_dim, self.ln_lstm, self.forget_bias)
+
+
+class NormedSequence(Sequence):
+    """A layer-normalised LSTM: ordinary nodes and the LSTM's loose parts."""
+
+    def __init__(self, builder: VanillaLSTMBuilder, update: bool) -> None:
+        super().__init__(builder, update)
+        self.weights = [builder._layer_expressions(layer, update) for layer in builder._parameters]
+        self.norms = [
+            list(layer) if update else [_core.nobackprop(p) for p in layer] for layer in builder._norms
+        ]
+        self.masks: list[tuple[Expression | None, Expression | None]] | None = None
+        self.zero: Expression | None = None
+
+    def draw_masks(self, batch_size: int) -> None:
+        builder: Any = self.builder
+        p, p_h = builder._rates
+        self.masks = [
+            (mask(builder.hidden_dim if i else builder.input_dim, p, batch_size), mask(builder.hidden_dim, p_h, batch_size))
+            for i in range(builder.layers)
+        ]
+
+    def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
+        builder: Any = self.builder
+        n = builder.hidden_dim
+        if self.masks is None:
+            self.draw_masks(batch_of(x))
+        assert self.masks is not None
+        new_h, new_c = [], []
+        for i, ((wx, wh, b), (gh, bh, gx, bx, gc, bc)) in enumerate(zip(self.weights, self.norms, strict=True)):
+            mask_x, mask_h = self.masks[i]
+            sums = b + _core.layer_norm(wx * masked(x, mask_x), gx, bx)
+            if h is not None:
+                sums = sums + _core.layer_norm(wh * masked(h[i], mask_h), gh, bh)
+            gates = _core._lstm_gates(sums, builder.forget_bias)
+            cell = _core.vanilla_lstm_c(c[i] if c is not None else self._zero(), gates)
+            x = _core.cmult(pick_range(gates, 2 * n, 3 * n), _core.tanh(_core.layer_norm(cell, gc, bc)))
+            new_h.append(x)
+            new_c.append(cell)
+        return tuple(new_h), tuple(new_c)
+
+    def _zero(self) -> Expression:
+        if self.zero is None:
+            self.zero = _core.zeros(self.builder.hidden_dim)
+        return self.zero
+
+
+LSTMBuilder = VanillaLSTMBuilder
