@@ -4,6 +4,9 @@ cdef extern from *:
     """
     // The weights of one layer, as nodes of one graph; kNoNode: absent.
     struct CellLayer { dnl::NodeId b, wx, mask_x, mask_h, u[3]; };
+    #include "base/few.h"
+    using CellLayers = dnl::Few<CellLayer, 4>;
+    using CellWeights = dnl::Few<dnl::NodeId, 48>;
     """
     cdef struct CellLayer:
         NodeId b
@@ -11,6 +14,16 @@ cdef extern from *:
         NodeId mask_x
         NodeId mask_h
         NodeId u[3]
+
+cdef extern from *:
+    cdef cppclass CellLayers:
+        size_t size()
+        CellLayer& operator[](size_t)
+        void push_back(const CellLayer&)
+    cdef cppclass CellWeights:
+        size_t size()
+        NodeId& operator[](size_t)
+        void push_back(const NodeId&)
 
 cdef NodeId NO_NODE = 0xffffffff
 
@@ -35,13 +48,12 @@ cdef class CellStack:
     cdef ComputationGraph g
     cdef NodeId last        # the newest of the weights: while it is there, all are
     cdef uint32_t stamp
-    cdef Vec[CellLayer] layers
+    cdef CellLayers layers
     cdef OpId first_op, step_op
     cdef int n_u, n_first
     cdef bint has_cell
     cdef Word key
     cdef int n_key
-    cdef Vec[NodeId] row    # outputs of the layer below
 
     def __init__(self, str kind not None, layers, float forget_bias=1.0):
         cdef CellLayer l
@@ -155,22 +167,22 @@ cdef class CellStack:
         if not isinstance(xs, (list, tuple)):
             xs = list(xs)
         steps = len(xs)
-        self.row.resize(steps)
+        self.g.row.resize(steps)
         t = 0
         for x in xs:
-            self.row[t] = _arg(self.g, x)
+            self.g.row[t] = _arg(self.g, x)
             t += 1
         for layer in range(n):
             l = &self.layers[layer]
             self._state(h, c, layer, &h_node, &c_node)
             for t in range(steps):
-                h_node = self._one(l, self.row[t], h_node, c_node)
+                h_node = self._one(l, self.g.row[t], h_node, c_node)
                 c_node = h_node + 1
-                self.row[t] = h_node
+                self.g.row[t] = h_node
             if every or layer == n - 1:
                 out = [None] * steps
                 for t in range(steps):
-                    out[t] = _expression(self.g, self.row[t])
+                    out[t] = _expression(self.g, self.g.row[t])
                 all_layers.append(out)
         return list(zip(*all_layers)) if every else out
 
@@ -188,9 +200,8 @@ cdef class TreeStack:
     cdef bint n_ary
     cdef Word key
     cdef uint32_t size
-    cdef Vec[NodeId] weights   # all layers, one after another
+    cdef CellWeights weights   # all layers, one after another
     cdef int n_weights, n_layers
-    cdef Vec[NodeId] args
 
     def __init__(self, bint n_ary, layers, uint32_t size, float forget_bias):
         cdef NodeId id
@@ -238,13 +249,13 @@ cdef class TreeStack:
         cdef NodeId h
         if child is None:
             h = self._absent()
-            self.args.push_back(h)
-            self.args.push_back(h)
+            self.g.row.push_back(h)
+            self.g.row.push_back(h)
         else:
             h = _arg(self.g, (<tuple?> child)[layer])
-            self.args.push_back(h)
+            self.g.row.push_back(h)
             h += 1
-            self.args.push_back(h)
+            self.g.row.push_back(h)
         return 0
 
     def node(self, x, list children not None):
@@ -264,21 +275,21 @@ cdef class TreeStack:
         x_node = NO_NODE if x is None else _arg(self.g, x)
         for layer in range(self.n_layers):
             w = &self.weights[layer * self.n_weights]
-            self.args.clear()
-            self.args.push_back(self._projection(w[0], w[1], x_node))
+            self.g.row.clear()
+            self.g.row.push_back(self._projection(w[0], w[1], x_node))
             if n == 0:
-                x_node = self._node(OP__tree_lstm_leaf, self.args.data(), 1, NULL, 0)
+                x_node = self._node(OP__tree_lstm_leaf, self.g.row.data(), 1, NULL, 0)
             else:
-                self.args.push_back(self._projection(w[2], w[3], x_node))
+                self.g.row.push_back(self._projection(w[2], w[3], x_node))
                 if not self.n_ary:
-                    self.args.push_back(w[4])
-                    self.args.push_back(w[5])
+                    self.g.row.push_back(w[4])
+                    self.g.row.push_back(w[5])
                 for k in range(n):
                     self._push_child(children[k], layer)
                     if self.n_ary:
-                        self.args.push_back(w[4 + k])
-                x_node = self._node(OP__nary_tree_lstm if self.n_ary else OP__child_sum_tree_lstm, self.args.data(),
-                                    <int> self.args.size(), &self.key, 1)
+                        self.g.row.push_back(w[4 + k])
+                x_node = self._node(OP__nary_tree_lstm if self.n_ary else OP__child_sum_tree_lstm, self.g.row.data(),
+                                    <int> self.g.row.size(), &self.key, 1)
             out[layer] = _expression(self.g, x_node)
         return tuple(out)
 

@@ -17,6 +17,7 @@ cdef class ComputationGraph:
     cdef Executor* x
     cdef Vec[NodeId] args      # of the node being built
     cdef Vec[Word] keys, members
+    cdef Vec[NodeId] row       # working memory of cells.pxi
     cdef uint32_t turn         # which call is filling these three
     cdef bint immediate
     cdef bint busy             # running without the GIL
