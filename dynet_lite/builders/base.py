@@ -326,7 +326,7 @@ class RNNBuilder:
     @classmethod
     def from_spec(cls, spec: SequenceOf[Any], model: Any) -> RNNBuilder:
         """A builder from its spec, with new parameters in a sub-collection of model."""
-        return cls(*spec[:3], model, *spec[3:])
+        return cls(*[*spec[:3], model, *spec[3:]])
 
     def whoami(self) -> str:
         """The name of the class."""

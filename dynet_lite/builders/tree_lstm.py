@@ -157,7 +157,7 @@ class NaryTreeLSTMBuilder(_CellTreeBuilder):
     @classmethod
     def from_spec(cls, spec: SequenceOf[Any], model: Any) -> NaryTreeLSTMBuilder:
         """A builder from its spec."""
-        return cls(*spec[:4], model, *spec[4:])
+        return cls(*[*spec[:4], model, *spec[4:]])
 
 
 class ChildSumTreeLSTMBuilder(_CellTreeBuilder):
@@ -185,7 +185,7 @@ class ChildSumTreeLSTMBuilder(_CellTreeBuilder):
     @classmethod
     def from_spec(cls, spec: SequenceOf[Any], model: Any) -> ChildSumTreeLSTMBuilder:
         """A builder from its spec."""
-        return cls(*spec[:3], model, *spec[3:])
+        return cls(*[*spec[:3], model, *spec[3:]])
 
 
 class UnidirectionalTreeLSTMBuilder(_NumberedTree):
@@ -238,7 +238,7 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
     @classmethod
     def from_spec(cls, spec: SequenceOf[Any], model: Any) -> UnidirectionalTreeLSTMBuilder:
         """A builder from its spec."""
-        return cls(*spec, model)
+        return cls(*[*spec, model])
 
     def whoami(self) -> str:
         """The name of the class."""
