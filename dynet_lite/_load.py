@@ -15,6 +15,14 @@ _before = os.environ.get(_NAME)
 os.environ[_NAME] = "1"
 try:
     from dynet_lite import _core  # noqa: F401
+except ImportError as error:
+    if "partially initialized" not in str(error):  # it is there, but something that it needs is not
+        raise
+    folder = os.path.dirname(__file__)
+    raise ImportError(
+        f"there is no compiled engine in {folder}. If this is the source folder: install the package (pip install .) and "
+        "run Python in another folder, or build in place (python setup.py build_ext --inplace)"
+    ) from None
 finally:
     if _before is None:
         del os.environ[_NAME]
