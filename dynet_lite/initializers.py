@@ -133,7 +133,7 @@ class GlorotInitializer(PyInitializer):
         if self.is_lookup:
             dims = dims[:-1]
         if len(dims) == 4:
-            return self.gain * float(np.sqrt(6 / (dims[0] * dims[1] * (dims[2] + dims[3]))))
+            return self.gain * float(np.sqrt(6 / max(1, dims[0] * dims[1] * (dims[2] + dims[3]))))
         return self.gain * float(np.sqrt(3 * len(dims) / max(1, sum(dims))))
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
@@ -144,7 +144,7 @@ class HeInitializer(PyInitializer):
     """Normal with variance 1 / (2 d), d the last number of the shape: what DyNet's 'he' does (usual is 2 / fan-in)."""
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
-        return NormalInitializer(0, 1 / (2 * shape[-1])).values(shape, is_lookup)
+        return NormalInitializer(0, 1 / (2 * max(1, shape[-1]))).values(shape, is_lookup)
 
 
 class FromFileInitializer(PyInitializer):

@@ -208,7 +208,7 @@ class TextFile:
         if match is None or int(match[2] or 1) != 1:
             raise self.fail(f"entry {name}: dims such as {{2,3}} are needed; got {words[2]!r}")
         dims = tuple(int(d) for d in match[1].split(","))
-        if 0 in dims or len(dims) > 8 or (KINDS[words[0]] is LookupParameters and len(dims) < 2):
+        if len(dims) > 8 or (KINDS[words[0]] is LookupParameters and len(dims) < 2):
             raise self.fail(f"entry {name}: dims {match[0]} are not possible")
         grad = words[4] if len(words) == 5 else b"ZERO_GRAD"
         if grad not in (b"ZERO_GRAD", b"FULL_GRAD"):

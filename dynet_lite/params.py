@@ -58,8 +58,8 @@ def _shape(dim: Any) -> Shape:
     if isinstance(dim, (int, np.integer)) or not hasattr(dim, "__iter__"):
         dim = (dim,)
     shape = tuple(d.__index__() if hasattr(d, "__index__") else d for d in dim)
-    if not shape or not all(isinstance(d, int) and d > 0 for d in shape):
-        raise ValueError(f"[add_parameters] dims must be positive whole numbers; got {dim}")
+    if not shape or not all(isinstance(d, int) and d >= 0 for d in shape):  # DyNet takes empty ones, too
+        raise ValueError(f"[add_parameters] dims must be whole numbers >= 0; got {dim}")
     if len(shape) > 7:
         raise ValueError(f"[add_parameters] at most 7 dims; got {dim}")
     return shape

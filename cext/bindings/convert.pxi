@@ -1,7 +1,7 @@
 # Python values to the engine's, with errors that name what was wanted.
 
-cdef int _dim_from(object dims, object batch, Dim* out) except -1:
-    """A Dim from an int or an iterable of ints."""
+cdef int _dim_from(object dims, object batch, Dim* out, int least=1) except -1:
+    """A Dim from an int or an iterable of ints, each of them at least `least`."""
     cdef list sizes
     if isinstance(dims, (tuple, list)):
         sizes = [int(v) for v in dims]
@@ -14,7 +14,7 @@ cdef int _dim_from(object dims, object batch, Dim* out) except -1:
     if not sizes:
         sizes = [1]
     for i, v in enumerate(sizes):
-        if v <= 0 or v > 0x7fffffff:
+        if v < least or v > 0x7fffffff:
             raise ValueError(f"[dim] sizes must be positive; got {tuple(sizes)}")
         out.d[i] = v
     for i in range(len(sizes), 7):

@@ -3,7 +3,7 @@
 cdef float[::1] _floats(float* p, size_t n):
     """A view of numbers that someone else owns."""
     cdef Py_ssize_t size = n
-    return <float[:size]> p
+    return <float[:size]> p if size else np.zeros(0, dtype=np.float32)
 
 
 cdef class Parameters(Expression):
@@ -19,7 +19,7 @@ cdef class Parameters(Expression):
         """A parameter of zeros; used by ParameterCollection."""
         cdef Parameters self = Parameters.__new__(Parameters)
         cdef Dim d
-        _dim_from(shape, 1, &d)
+        _dim_from(shape, 1, &d, least=0)   # an empty weight or table may be made and saved, but not used
         self.p = make_shared[Parameter](d)
         self._name = name
         return self
@@ -30,6 +30,8 @@ cdef class Parameters(Expression):
     cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
         if self.graph is g and g.c.valid(self.id, self.stamp):
             return self.id
+        if deref(self.p).size() == 0:
+            raise ValueError(f"[parameter] {self._name} is empty: its shape is {self.shape()}")
         self.id = g.c.add_parameter(self.p)
         self.graph = g
         self.stamp = g.c.generation()
@@ -63,7 +65,8 @@ cdef class Parameters(Expression):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape()}; got {a.shape}")
         cdef float[::1] to = _floats(deref(self.p).value.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
-        memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
+        if to.shape[0]:
+            memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         self._changed()
 
     cdef int _changed(self) except -1:
@@ -100,7 +103,8 @@ cdef class Parameters(Expression):
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape()}; got {a.shape}")
         cdef float[::1] to = _floats(deref(self.p).grad.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
-        memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
+        if to.shape[0]:
+            memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         deref(self.p).touched = True
 
     def is_updated(self):
@@ -175,7 +179,7 @@ cdef class LookupParameters(Expression):
             raise ValueError(f"[lookup] a table needs a number of rows and a row shape; got {shape}")
         if not 0 < shape[0] < 0x7fffffff:
             raise ValueError(f"[lookup] the number of rows must be positive; got {shape[0]}")
-        _dim_from(shape[1:], 1, &d)
+        _dim_from(shape[1:], 1, &d, least=0)
         self.t = make_shared[LookupTable](d, <uint32_t> shape[0])
         self._name = name
         return self
@@ -186,6 +190,8 @@ cdef class LookupParameters(Expression):
     cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
         if self.graph is g and g.c.valid(self.id, self.stamp):
             return self.id
+        if deref(self.t).size() == 0:
+            raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
         # The whole table is read: every row must have had its weight decay.
         deref(self.t).settle_all()
         self.id = g.c.add_table(self.t)
@@ -196,6 +202,8 @@ cdef class LookupParameters(Expression):
     cdef NodeId rows_node(self, ComputationGraph g) except? 0xffffffff:
         """The table as lookups use it: rows are brought up to date one by one."""
         if self.rows_graph is not g or not g.c.valid(self.rows_id, self.rows_stamp):
+            if deref(self.t).size() == 0:
+                raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
             self.rows_id = g.c.add_table(self.t)
             self.rows_graph = g
             self.rows_stamp = g.c.generation()
@@ -254,6 +262,8 @@ cdef class LookupParameters(Expression):
     cdef object _view(self):
         """All values, float32 array (V, row size), without a copy. The caller has settled the rows."""
         cdef Py_ssize_t v = deref(self.t).rows, n = deref(self.t).row_size
+        if n == 0:
+            return np.zeros((v, 0), dtype=np.float32)
         cdef float[:, ::1] view = <float[:v, :n]> deref(self.t).value.data()
         return np.asarray(view)
 

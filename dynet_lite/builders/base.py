@@ -22,16 +22,16 @@ Tensors = tuple[Expression, ...]
 Layer = list[Parameters]
 
 
-def positive(value: Any, what: str) -> int:
-    """A positive whole number, or ValueError."""
+def positive(value: Any, what: str, least: int = 1) -> int:
+    """A whole number of at least `least`, or ValueError."""
     try:
         number = operator.index(value)
     except TypeError:
         if not isinstance(value, float) or value != int(value):
             raise ValueError(f"[builder] {what} must be a whole number; got {value!r}") from None
         number = int(value)  # hidden_dim / 2 is common
-    if number <= 0:
-        raise ValueError(f"[builder] {what} must be positive; got {value}")
+    if number < least:
+        raise ValueError(f"[builder] {what} must be {least} or more; got {value}")
     return number
 
 
@@ -246,7 +246,7 @@ class RNNBuilder:
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
         self.layers = positive(layers, "layers")
-        self.input_dim = positive(input_dim, "input_dim")
+        self.input_dim = positive(input_dim, "input_dim", least=0)  # programs make builders that they never use
         self.hidden_dim = positive(hidden_dim, "hidden_dim")
         self._collection = model.add_subcollection(self.collection_name)
         self._parameters = [

@@ -158,7 +158,6 @@ DAMAGED = {
     "much too large": HEAD + GOOD.replace(b"+2.00000000e+00", b"+2.00000000e999"),
     "underscore": HEAD + b"1 2 3 4_0\n",
     "letters": HEAD + GOOD.replace(b"2.000", b"2.00x"),
-    "zero dim": b"#Parameter# /_0 {0,2} 1 ZERO_GRAD\n\n",
     "huge dim": b"#Parameter# /_0 {4000000000,4000000000,4000000000} 65 ZERO_GRAD\n" + GOOD,
     "negative dim": b"#Parameter# /_0 {-2,-2} 65 ZERO_GRAD\n" + GOOD,
     "batch": b"#Parameter# /_0 {2,2X3} 65 ZERO_GRAD\n" + GOOD,
