@@ -36,14 +36,21 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
         return [_core.cmult(wx, mask_x), _core.cmult(wh, mask_h), b]
 
     def set_sparsity(self, sparsity: float) -> None:
-        """Switch off this share of the weights (0 to 1): those of smallest size in all layers together, biases aside."""
+        """Switch off this share of the weights (0 to 1): those of smallest size in all layers together, biases aside.
+
+        What is off already counts as smallest, so with a growing share it stays off.
+        """
         sparsity = float(sparsity)
         if not 0 <= sparsity <= 1:
             raise ValueError(f"[set_sparsity] a share between 0 and 1 is needed; got {sparsity}")
         pairs = [pair for wx, wh, _, mask_x, mask_h in self._parameters for pair in ((wx, mask_x), (wh, mask_h))]
-        sizes = [np.abs(weight.as_array()) for weight, _ in pairs]
-        every = np.sort(np.concatenate([a.ravel() for a in sizes]))
-        keep = math.ceil(every.size * (1 - sparsity) - 1e-9)
-        threshold = every[every.size - keep] if keep else np.inf
-        for (_, mask), size in zip(pairs, sizes, strict=True):
-            mask.set_value(size >= threshold)
+        size = np.concatenate([np.abs(weight.as_array()).ravel() for weight, _ in pairs])
+        on = np.concatenate([mask.as_array().ravel() for _, mask in pairs])
+        off = size.size - math.ceil(size.size * (1 - sparsity) - 1e-9)
+        on_now = np.ones(size.size)
+        on_now[np.lexsort((size, size * on))[:off]] = 0
+        at = 0
+        for weight, mask in pairs:
+            shape = weight.shape()
+            mask.set_value(on_now[at : at + math.prod(shape)].reshape(shape))
+            at += math.prod(shape)
