@@ -1,6 +1,9 @@
-"""set_h and set_s: a state with other contents goes on as one that was started with them."""
+"""States of the sequence builders: what they hold, how they go on, how they fail."""
 
 from __future__ import annotations
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -36,3 +39,204 @@ def test_contents_decide(make: type) -> None:
     if builder.has_cell:
         same(first.set_s(c), [*c, *first.h()])
     assert first.set_h(h).prev() is first
+
+
+# ---- the rest of the state API ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_before_any_input(make: type) -> None:
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    state = builder.initial_state()
+    assert (state.output(), state.prev(), state.h(), state.s()) == (None, None, (), ())
+    assert state.b() is builder
+    assert state.transduce([]) == [] == state.add_inputs([])
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_states_branch(make: type) -> None:
+    """States never change: two ways on from one state, and a second sequence beside the first."""
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    rng = np.random.default_rng(0)
+    xs = rng.standard_normal((3, IN))
+    dy.renew_cg()
+    first = builder.initial_state().add_input(dy.inputVector(xs[0]))
+    one, two = (first.add_input(dy.inputVector(x)) for x in xs[1:])
+    other = builder.initial_state().add_input(dy.inputVector(xs[2]))
+    again = first.add_input(dy.inputVector(xs[1]))
+    assert one.prev() is first
+    assert len(one.h()) == LAYERS
+    assert len(one.s()) == LAYERS * (2 if builder.has_cell else 1)
+    np.testing.assert_array_equal(one.output().npvalue(), again.output().npvalue())
+    assert not np.allclose(one.output().npvalue(), two.output().npvalue())
+    assert not np.allclose(first.output().npvalue(), other.output().npvalue())
+    np.testing.assert_array_equal(one.output().npvalue(), one.h()[-1].npvalue())
+    for a, b in zip(one.h(), one.s()[-LAYERS:], strict=True):
+        assert a is b
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_wrong_use(make: type) -> None:
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    vec = dy.inputVector(np.ones(HIDDEN))
+    with pytest.raises(ValueError, match="expressions are needed"):
+        builder.initial_state([vec] * (2 * LAYERS + 1))
+    with pytest.raises(ValueError, match="expressions are needed"):
+        builder.initial_state().set_h([vec])
+    with pytest.raises(TypeError):
+        builder.initial_state().set_h(vec)
+    with pytest.raises(TypeError):
+        builder.initial_state().set_s(None)
+    with pytest.raises(ValueError):
+        builder.initial_state().add_input(dy.inputVector(np.ones(IN + 1)))
+    wide = [dy.inputVector(np.ones(HIDDEN + 1))] * (2 * LAYERS if builder.has_cell else LAYERS)
+    with pytest.raises(ValueError):
+        builder.initial_state(wide).add_input(dy.inputVector(np.ones(IN)))
+    with pytest.raises(TypeError):
+        builder.initial_state().add_input(None)
+    with pytest.raises(TypeError):
+        builder.initial_state().transduce([None])
+    for bad in ((0, IN, HIDDEN), (1, -1, HIDDEN), (1, IN, 2.5), (1, IN, "x")):
+        with pytest.raises(ValueError):
+            make(*bad, dy.ParameterCollection())
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_stale_states(make: type) -> None:
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    state = builder.initial_state()
+    after = state.add_input(dy.inputVector(np.ones(IN)))
+    dy.renew_cg()
+    x = dy.inputVector(np.ones(IN))
+    for old in (state, after):
+        with pytest.raises(dy.StaleExpressionError):
+            old.add_input(x)
+        with pytest.raises(dy.StaleExpressionError):
+            old.transduce([x])
+    builder.initial_state().add_input(x).output().npvalue()
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_after_a_revert(make: type) -> None:
+    builder = make(1, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    x = dy.inputVector(np.ones(IN))
+    dy.cg_checkpoint()
+    first = builder.initial_state().add_input(x).output().npvalue()
+    dy.cg_revert()
+    y = dy.tanh(x)
+    np.testing.assert_array_equal(builder.initial_state().add_input(x).output().npvalue(), first)
+    assert y.npvalue().shape == (IN,)
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_update_flag_counts_for_each_call(make: type) -> None:
+    model = dy.ParameterCollection()
+    builder = make(1, IN, HIDDEN, model)
+    dy.renew_cg()
+    x = dy.inputVector(np.ones(IN))
+
+    def moved(update: bool) -> bool:
+        model.reset_gradient()
+        dy.squared_norm(builder.initial_state(update=update).transduce([x, x])[-1]).backward()
+        return any(p.grad_as_array().any() for p in model.parameters_list())
+
+    assert [moved(u) for u in (True, False, True, False)] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_parameter_expressions(make: type) -> None:
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    with pytest.raises(ValueError, match="initial_state"):
+        builder.get_parameter_expressions()
+    builder.initial_state()
+    shown = builder.get_parameter_expressions()
+    assert [[e.dim()[0] for e in layer] for layer in shown] == [[p.shape() for p in layer] for layer in builder.get_parameters()]
+    dy.renew_cg()
+    with pytest.raises(ValueError, match="initial_state"):
+        builder.get_parameter_expressions()
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_raw_vectors_and_arrays(make: type) -> None:
+    builder = make(1, IN, HIDDEN, dy.ParameterCollection())
+    raw = [list(range(HIDDEN))] * (2 if builder.has_cell else 1)
+    dy.renew_cg()
+    for state in (builder.initial_state_from_raw_vectors(raw), builder.initial_state([np.array(v) for v in raw])):
+        np.testing.assert_array_equal(state.s()[0].npvalue(), raw[0])
+        assert state.prev() is None
+    assert builder.initial_state().add_input(np.ones(IN)).output().dim() == ((HIDDEN,), 1)
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_spec_and_copies(make: type) -> None:
+    model = dy.ParameterCollection()
+    builder = make(LAYERS, IN, HIDDEN, model)
+    twin = make.from_spec(builder.spec, dy.ParameterCollection())
+    assert twin.whoami() == make.__name__
+    assert [[p.shape() for p in a] for a in twin.get_parameters()] == [[p.shape() for p in a] for a in builder.get_parameters()]
+    dy.renew_cg()
+    x = dy.inputVector(np.ones(IN))
+    out = builder.initial_state().add_input(x).output()
+    for other in (copy.deepcopy(builder), pickle.loads(pickle.dumps(builder))):
+        np.testing.assert_array_equal(other.initial_state().add_input(x).output().npvalue(), out.npvalue())
+
+
+def test_ln_parameters_belong_to_the_builder() -> None:
+    model = dy.ParameterCollection()
+    builder = dy.VanillaLSTMBuilder(2, IN, HIDDEN, model, True)
+    assert len(builder.param_collection().parameters_list()) == 2 * 9 == len(model.parameters_list())
+
+
+def test_matrices_as_inputs() -> None:
+    """Columns of a matrix run side by side, as elements of a mini-batch do."""
+    for make in BUILDERS:
+        builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+        dy.renew_cg()
+        a = np.random.default_rng(0).standard_normal((3, IN, 4))
+        columns = builder.initial_state().transduce([dy.inputTensor(x) for x in a])[-1]
+        batch = builder.initial_state().transduce([dy.inputTensor(x, batched=True) for x in a])[-1]
+        assert columns.dim() == ((HIDDEN, 4), 1)
+        np.testing.assert_allclose(columns.npvalue(), batch.npvalue(), rtol=1e-5, atol=1e-6)
+
+
+def test_birnn() -> None:
+    model = dy.ParameterCollection()
+    builder = dy.BiRNNBuilder(2, IN, HIDDEN, model, dy.GRUBuilder)
+    assert dy.BiRNNBuilder.from_spec(builder.spec, dy.ParameterCollection()).whoami() == "BiRNNBuilder"
+    dy.renew_cg()
+    xs = [dy.inputVector(np.full(IN, k / 3)) for k in range(4)]
+    outs, states = builder.transduce(xs), builder.add_inputs(iter(xs))
+    assert [e.dim() for e in outs] == [((HIDDEN,), 1)] * 4
+    for e, (ahead, back) in zip(outs, states, strict=True):
+        both = np.concatenate([ahead.output().npvalue(), back.output().npvalue()])
+        np.testing.assert_allclose(e.npvalue(), both, atol=1e-6)
+    assert builder.transduce([]) == []
+    with pytest.raises(ValueError, match="even"):
+        dy.BiRNNBuilder(1, IN, 5, model, dy.GRUBuilder)
+    pairs = [(dy.GRUBuilder(1, IN, 2, model), dy.LSTMBuilder(1, IN, 3, model))]
+    (out,) = dy.BiRNNBuilder(1, IN, HIDDEN, model, None, pairs).transduce(xs[:1])
+    assert out.dim() == ((5,), 1)
+
+
+def test_stacked_states() -> None:
+    model = dy.ParameterCollection()
+    low, high = dy.GRUBuilder(1, IN, HIDDEN, model), dy.LSTMBuilder(2, HIDDEN, 3, model)
+    dy.renew_cg()
+    xs = [dy.inputVector(np.full(IN, k / 3)) for k in range(3)]
+    start = dy.StackedRNNState([low.initial_state(), high.initial_state()])
+    assert start.output() is None
+    assert start.prev() is None
+    states = start.add_inputs(xs)
+    assert states[1].prev() is states[0]
+    assert (len(states[-1].h()), len(states[-1].s())) == (3, 5)
+    expected = high.initial_state().transduce(low.initial_state().transduce(xs))
+    for state, out, e in zip(states, start.transduce(xs), expected, strict=True):
+        np.testing.assert_array_equal(state.output().npvalue(), e.npvalue())
+        np.testing.assert_array_equal(out.npvalue(), e.npvalue())
+    with pytest.raises(ValueError):
+        dy.StackedRNNState([])

@@ -1,0 +1,169 @@
+"""Dropout of the builders: what is masked, how often, and that it can be switched off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+
+IN, HIDDEN = 4, 5
+VARIATIONAL = [dy.SimpleRNNBuilder, dy.VanillaLSTMBuilder, dy.CompactVanillaLSTMBuilder, dy.SparseLSTMBuilder]
+SINGLE_RATE = [dy.GRUBuilder, dy.CoupledLSTMBuilder, dy.FastLSTMBuilder]
+
+
+def outputs(builder: Any, xs: list[np.ndarray]) -> list[np.ndarray]:
+    es = [dy.inputTensor(x, batched=x.ndim > 1) for x in xs]
+    return [e.npvalue() for e in builder.initial_state().transduce(es)]
+
+
+def linear_rnn(p_x: float, p_h: float, layers: int = 1) -> Any:
+    """A simple RNN that is nearly linear: tiny weights, so outputs show the masks."""
+    builder = dy.SimpleRNNBuilder(layers, IN, IN, dy.ParameterCollection())
+    for wx, wh, b in builder.get_parameters():
+        wx.set_value(0.01 * np.eye(IN))
+        wh.set_value(np.eye(IN))
+        b.zero()
+    builder.set_dropouts(p_x, p_h)
+    return builder
+
+
+def test_one_mask_per_sequence() -> None:
+    """The same inputs are dropped at every step of a sequence, others in the next sequence."""
+    builder = linear_rnn(0.5, 0.0)
+    dy.renew_cg()
+    seen = set()
+    for _ in range(20):
+        out = np.array(outputs(builder, [np.ones(IN)] * 3))
+        steps = np.diff(np.vstack([np.zeros(IN), out]), axis=0)
+        for column in steps.T:
+            assert np.allclose(column, 0, atol=1e-6) or np.allclose(column, 0.02, rtol=1e-2)
+        seen.add(tuple(out[0] > 0))
+    assert len(seen) > 3
+
+
+def test_rates() -> None:
+    builder = linear_rnn(0.3, 0.0)
+    dy.renew_cg()
+    first = [builder.initial_state().add_input(dy.inputVector(np.ones(IN))).output() for _ in range(3000)]
+    values = np.array([e.npvalue() for e in first])
+    assert np.mean(values == 0) == pytest.approx(0.3, abs=0.02)
+    assert values.mean() == pytest.approx(0.01, rel=0.05)  # 1 / (1 - p) keeps the mean
+
+
+def test_previous_h() -> None:
+    """d_r masks what a step sees of the previous h, not the output."""
+    builder = linear_rnn(0.0, 0.5)
+    dy.renew_cg()
+    kept = []
+    for _ in range(400):
+        first, second = outputs(builder, [np.ones(IN), np.zeros(IN)])
+        assert np.all(first > 0)
+        kept.append(second / first)
+    ratio = np.array(kept)
+    assert np.all(np.isclose(ratio, 0, atol=1e-6) | np.isclose(ratio, 2, rtol=1e-2))
+    assert np.mean(ratio > 1) == pytest.approx(0.5, abs=0.05)
+
+
+def test_batch_elements_have_masks_of_their_own() -> None:
+    builder = linear_rnn(0.5, 0.0)
+    dy.renew_cg()
+    (out,) = outputs(builder, [np.ones((IN, 500))])
+    assert out.shape == (IN, 500)
+    assert np.mean(out == 0) == pytest.approx(0.5, abs=0.05)
+    assert len({tuple(c) for c in (out == 0).T}) > 5
+
+
+def test_set_dropout_masks() -> None:
+    """Masks of batch size 1 are common to all elements of a mini-batch."""
+    builder = linear_rnn(0.5, 0.0)
+    dy.renew_cg()
+    for _ in range(5):
+        state = builder.initial_state()
+        builder.set_dropout_masks(batch_size=1)
+        out = state.add_input(dy.inputTensor(np.ones((IN, 50)), batched=True)).output().npvalue()
+        assert np.all((out == 0) == (out[:, :1] == 0))
+    with pytest.raises(RuntimeError):
+        dy.SimpleRNNBuilder(1, 2, 2, dy.ParameterCollection()).set_dropout_masks()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("make", [*VARIATIONAL, *SINGLE_RATE])
+def test_on_and_off(make: type, layers: int) -> None:
+    """Random while on, as without dropout when disabled; gradients flow while on; batched values stay finite."""
+    model = dy.ParameterCollection()
+    builder = make(layers, IN, HIDDEN, model)
+    xs = [np.random.default_rng(1).standard_normal((IN, 3)) for _ in range(3)]
+    dy.renew_cg()
+    plain = outputs(builder, xs)
+    builder.set_dropout(0.4)
+    first, second = outputs(builder, xs), outputs(builder, xs)
+    assert not np.allclose(first[-1], second[-1])
+    assert np.isfinite(first[-1]).all()
+    es = [dy.inputTensor(x, batched=True) for x in xs]
+    states = builder.initial_state().add_inputs(es)
+    assert states[-1].output().dim() == ((HIDDEN,), 3)
+    dy.sum_batches(dy.sum_elems(states[-1].output())).backward()
+    assert any(p.grad_as_array().any() for p in model.parameters_list())
+    builder.disable_dropout()
+    np.testing.assert_allclose(outputs(builder, xs), plain, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [*VARIATIONAL, *SINGLE_RATE])
+def test_a_graph_computed_again_draws_again(make: type) -> None:
+    builder = make(1, IN, 40, dy.ParameterCollection())
+    builder.set_dropout(0.5)
+    dy.renew_cg()
+    out = builder.initial_state().transduce([dy.inputVector(np.ones(IN))] * 2)[-1]
+    assert not np.allclose(out.npvalue(), out.npvalue(recalculate=True))
+
+
+def test_gru_drops_anew_at_each_step() -> None:
+    builder = dy.GRUBuilder(1, IN, 100, dy.ParameterCollection())
+    builder.set_dropout(0.5)
+    dy.renew_cg()
+    states = builder.initial_state().add_inputs([dy.inputVector(np.ones(IN))] * 2)
+    dropped = [s.output().npvalue() == 0 for s in states]
+    assert 20 < dropped[0].sum() < 80
+    assert (dropped[0] != dropped[1]).any()
+    assert not (states[0].h()[0].npvalue() == 0).any()  # the state itself is whole
+    assert states[0].output() is states[0].output()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
+@pytest.mark.parametrize("make", [*VARIATIONAL, *SINGLE_RATE])
+def test_bad_rates(make: type, rate: float) -> None:
+    builder = make(1, 2, 2, dy.ParameterCollection())
+    with pytest.raises(ValueError, match="set_dropout"):
+        builder.set_dropout(rate)
+
+
+def test_no_variational_methods() -> None:
+    for make in SINGLE_RATE:
+        builder = make(1, 2, 2, dy.ParameterCollection())
+        with pytest.raises(AttributeError):
+            builder.set_dropouts(0.1, 0.1)
+
+
+def test_weight_noise() -> None:
+    model = dy.ParameterCollection()
+    builder = dy.CompactVanillaLSTMBuilder(1, IN, HIDDEN, model)
+    xs = [np.ones(IN)] * 3
+    dy.renew_cg()
+    plain = outputs(builder, xs)[-1]
+    builder.set_weightnoise(0.05)
+    noisy = np.array([outputs(builder, xs)[-1] for _ in range(300)])
+    assert noisy.std(axis=0).min() > 1e-3
+    np.testing.assert_allclose(noisy.mean(axis=0), plain, atol=0.02)
+    dy.renew_cg()
+    builder.set_dropouts(0.2, 0.2)
+    loss = dy.squared_norm(builder.initial_state().transduce([dy.inputVector(x) for x in xs])[-1])
+    loss.backward()
+    assert all(p.grad_as_array().any() for p in model.parameters_list())
+    builder.disable_dropout()
+    builder.set_weightnoise(0)
+    np.testing.assert_allclose(outputs(builder, xs)[-1], plain, rtol=1e-6)
+    with pytest.raises(ValueError, match="set_weightnoise"):
+        builder.set_weightnoise(-1)
