@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the engine with the address and undefined-behaviour sanitizers, beside the normal build, and runs tests on it:
 #
-#   tests/sanitize.sh                 the op table, the engine, the kernels
-#   tests/sanitize.sh tests/builders  other tests; arguments go to pytest
+#   tests/sanitize.sh                       the op table, the engine, the kernels
+#   tests/sanitize.sh -n 2 tests/builders   other tests; arguments go to pytest
 #
 # Needs gcc on Linux and, in the Python that PYTHON names (default python), what `pip install ".[test]"` installs.
 set -euo pipefail
