@@ -16,6 +16,7 @@ from dynet_lite import (
     errors,
     initializers,
     io,
+    old_names,
     ops,
     ops_loss,
     ops_random,
@@ -34,6 +35,7 @@ from dynet_lite.gradcheck import *  # noqa: F403
 from dynet_lite.graph import *  # noqa: F403
 from dynet_lite.initializers import *  # noqa: F403
 from dynet_lite.io import *  # noqa: F403
+from dynet_lite.old_names import *  # noqa: F403
 from dynet_lite.ops import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
@@ -55,6 +57,7 @@ __all__ += _gradcheck.__all__
 __all__ += _graph.__all__
 __all__ += initializers.__all__
 __all__ += io.__all__
+__all__ += old_names.__all__
 __all__ += ops.__all__
 __all__ += ops_loss.__all__
 __all__ += ops_random.__all__
@@ -62,3 +65,7 @@ __all__ += params.__all__
 __all__ += _tensor.__all__
 __all__ += trainers.__all__
 __all__ = list(dict.fromkeys(__all__))
+
+
+def __getattr__(name: str) -> object:
+    return old_names.find(name)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite
-from dynet_lite import config, dynet_config, dynet_names
+from dynet_lite import config, dynet_config, dynet_names, old_names
 
 __all__ = ["install_as_dynet"]
 
@@ -36,7 +36,7 @@ class Standin(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(dynet_lite, name)
+        return vars(dynet_lite)[name] if name in vars(dynet_lite) else old_names.find(name)
 
     def __dir__(self) -> list[str]:
         return sorted({*vars(self), *dynet_lite.__all__})

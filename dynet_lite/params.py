@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynet_lite import config, initializers
+from dynet_lite import config, initializers, old_names
 from dynet_lite._core import LookupParameters, Parameters
 
 __all__ = [
@@ -52,6 +52,11 @@ def _checked_name(name: Any) -> str:
 def _checked_device(device: str) -> None:
     if device not in ("", "CPU", "cpu", b"", b"CPU"):
         raise ValueError(f"[device] the only device is CPU; got {device!r}")
+
+
+def _not_a_name(dim: Any) -> None:
+    if isinstance(dim, str):
+        raise ValueError(f"[add_parameters] the shape comes first, unlike in DyNet 1: write (shape, name={dim!r})")
 
 
 def _shape(dim: Any) -> Shape:
@@ -104,6 +109,7 @@ class ParameterCollection:
         """
         if isinstance(dim, np.ndarray):
             dim, init = dim.shape, dim
+        _not_a_name(dim)
         return self._add(Parameters, _shape(dim), init, name, device, scale, mean, std)
 
     def add_lookup_parameters(
@@ -119,6 +125,7 @@ class ParameterCollection:
         """A new table of shape (V, d1, ...): V rows of dims {d1, ...}; an int V means (V, 1). See add_parameters()."""
         if isinstance(dim, np.ndarray):
             dim, init = dim.shape, dim
+        _not_a_name(dim)
         shape = _shape(dim)
         return self._add(LookupParameters, shape if len(shape) > 1 else (*shape, 1), init, name, device, scale, mean, std)
 
@@ -247,6 +254,8 @@ class ParameterCollection:
         """Write all parameters as text, in DyNet's format. ``name`` ('/key') replaces this collection's name."""
         from dynet_lite import io
 
+        if isinstance(name, (list, tuple)):
+            raise TypeError("[save] a list of objects as in DyNet 1: write dynet_lite.save(basename, objects)")
         io.save_collection(self, fname, name, append)
 
     def populate(self, fname: Any, key: str = "") -> None:
@@ -258,6 +267,19 @@ class ParameterCollection:
         from dynet_lite import io
 
         io.populate_collection(self, fname, key)
+
+    def load(self, fname: Any) -> None:
+        """DyNet 1's name of populate(); warns once."""
+        old_names.warn_once("load", "collection.populate(file), or dynet_lite.load(basename, collection) for objects")
+        self.populate(fname)
+
+    def load_all(self, fname: Any) -> None:
+        """DyNet 1's other name of populate(); warns once."""
+        old_names.warn_once("load_all", "collection.populate(file)")
+        self.populate(fname)
+
+    def __getitem__(self, name: Any) -> Any:
+        raise TypeError("[ParameterCollection] has no items, unlike in DyNet 1: keep what add_parameters() gives you")
 
     def write_to_textfile(self, fname: Any, name: str = "", append: bool = False) -> None:
         """DyNet's other name of save()."""

@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 from dynet_lite._core import LookupParameters, Updater
+from dynet_lite.old_names import TrainerType
 from dynet_lite.params import ParameterCollection
 
 __all__ = [
@@ -39,7 +40,7 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
-class Trainer:
+class Trainer(metaclass=TrainerType):
     """Base of all trainers. A subclass names its rule and gives coefficients().
 
     ``update()``: the gradients are scaled down when their global L2 norm is over the clip threshold (5 unless set); the

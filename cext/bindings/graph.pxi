@@ -129,9 +129,45 @@ cdef class ComputationGraph:
         self._not_busy()
         self.x.invalidate()
 
-    def forward(self):
-        """Run every node that has not run."""
+    def forward(self, index=None):
+        """Run every node that has not run; a node number, as in DyNet, must be one of the graph's."""
+        if index is not None:
+            self.expression(index)
         self.run()
+
+    def inc_forward(self, index=None):
+        """The same as forward(): what has run is not run again."""
+        self.forward(index)
+
+    def forward_scalar(self, index):
+        """scalar_value() of a node by its number."""
+        return self.expression(index).scalar_value()
+
+    def forward_vec(self, index):
+        """vec_value() of a node by its number."""
+        return self.expression(index).vec_value()
+
+    def inc_forward_scalar(self, index):
+        """The same as forward_scalar()."""
+        return self.forward_scalar(index)
+
+    def inc_forward_vec(self, index):
+        """The same as forward_vec()."""
+        return self.forward_vec(index)
+
+    def backward(self, index, full=False):
+        """backward() of a node by its number."""
+        self.expression(index).backward(full)
+
+    def print_graphviz(self):
+        """Write the current graph in the language of graphviz on stderr."""
+        from dynet_lite import print_text_graphviz
+        print_text_graphviz()
+
+    def dump(self, filename="", show_values=True, show_gradients=True, nan_check_only=False):
+        """Write every node of the current graph; see dump_cg()."""
+        from dynet_lite import dump_cg
+        dump_cg(filename, show_values, show_gradients, nan_check_only)
 
     def stats(self):
         """Counters since the last renewal; see dynet_lite.stats."""
@@ -180,6 +216,9 @@ cdef class ComputationGraph:
 
     def __len__(self):
         return self.c.size()
+
+    def __bool__(self):
+        return True   # programs test what renew_cg() gives, as in DyNet
 
     def __enter__(self):
         _stack().append(self)

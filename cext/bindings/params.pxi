@@ -69,6 +69,12 @@ cdef class Parameters(Expression):
             memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         self._changed()
 
+    def load_array(self, arr):
+        """DyNet 1's name of set_value(); warns once."""
+        from dynet_lite import old_names
+        old_names.warn_once("load_array", "set_value(array)", stacklevel=2)
+        self.set_value(arr)
+
     cdef int _changed(self) except -1:
         """Values changed from outside: expressions of the current graph that use them are computed again."""
         if self.graph is not None and self.graph.c.valid(self.id, self.stamp):

@@ -1,0 +1,146 @@
+"""Names and keywords of DyNet 1 and its predecessor that programs still use.
+
+What can work works, with one warning for each name in a process; what cannot says what to write instead. Here are the
+functions of the module (found by dynet_lite.__getattr__), the keywords of trainers, and the boxes of numbers that DyNet
+exports. Who may import: dynet_lite/__init__.py, params.py and trainers.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from dynet_lite import _core, ops
+
+__all__ = ["FloatValue", "FloatVectorValue", "UnsignedValue", "UnsignedVectorValue", "inputMatrix", "matInput"]
+
+_warned: set[str] = set()
+
+
+def warn_once(name: str, instead: str, stacklevel: int = 3) -> None:
+    """A warning at the line of the program, the first time that this name is used."""
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"{name} is an old name of DyNet's; write {instead}", stacklevel=stacklevel)
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------------
+
+# name: (what it does, what to write instead)
+WORKING: dict[str, tuple[Callable[..., Any], str]] = {
+    "cwise_multiply": (_core.cmult, "cmult(x, y)"),
+    "sum_dims": (ops.sum_dim, "sum_dim(x, dims)"),
+    "sigmoid": (_core.logistic, "logistic(x)"),
+}
+GONE = {
+    "conv1d_narrow": "write conv2d(x, f, stride), or filter1d_narrow(x, f)",
+    "conv1d_wide": "write conv2d(x, f, stride, is_valid=False)",
+    "load_matrix": "write numpy.loadtxt(file) and parameters_from_numpy(array)",
+    "RNNBuilder": "write the builder you need: SimpleRNNBuilder, VanillaLSTMBuilder, GRUBuilder, ...",
+    "Saver": "write save(basename, objects)",
+    "Loader": "write load(basename, collection)",
+}
+
+
+def find(name: str) -> Any:
+    """A function of DyNet 1, or AttributeError that says what to write instead."""
+    if name in WORKING:
+        function, instead = WORKING[name]
+        warn_once(name, instead, stacklevel=4)
+        return function
+    hint = f": it is gone since DyNet 2; {GONE[name]}" if name in GONE else ""
+    raise AttributeError(f"module 'dynet_lite' has no attribute {name!r}{hint}")
+
+
+def _removed(name: str, instead: str) -> NoReturn:
+    raise DeprecationWarning(f"[{name}] is gone since DyNet 2; write {instead}")
+
+
+def matInput(*args: Any, **kwargs: Any) -> NoReturn:
+    """Gone since DyNet 2, raises DeprecationWarning: write inputTensor(array)."""
+    _removed("matInput", "inputTensor(array)")
+
+
+def inputMatrix(*args: Any, **kwargs: Any) -> NoReturn:
+    """Gone since DyNet 2, raises DeprecationWarning: write inputTensor(array)."""
+    _removed("inputMatrix", "inputTensor(array)")
+
+
+# ---- trainers ----------------------------------------------------------------------------------------------------------
+
+
+class TrainerType(type):
+    """Class of the trainer classes: takes the keywords of DyNet 1.
+
+    e0 is the learning rate. edecay and lam have no effect here, unless they are 0, which is what they then mean.
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if "e0" in kwargs:
+            warn_once("e0", "learning_rate=...")
+            kwargs["learning_rate"] = kwargs.pop("e0")
+        if kwargs.pop("edecay", 0):
+            warn_once("edecay", "trainer.learning_rate = ... after each epoch (edecay has no effect)")
+        if kwargs.pop("lam", 0):
+            warn_once("lam", "collection.set_weight_decay(lam) (lam has no effect)")
+        return super().__call__(*args, **kwargs)
+
+
+# ---- boxes of numbers ----------------------------------------------------------------------------------------------------
+
+
+class FloatValue:
+    """A box with a number: DyNet keeps changeable inputs in such. ``get()``, ``set(number)``."""
+
+    _convert: type = float
+
+    def __init__(self, val: Any = 0) -> None:
+        self.set(val)
+
+    def get(self) -> Any:
+        """The number."""
+        return self._value
+
+    def set(self, newval: Any) -> None:
+        """Put another number in."""
+        self._value = self._convert(newval)
+
+
+class UnsignedValue(FloatValue):
+    """A box with a whole number that is not negative. ``get()``, ``set(number)``."""
+
+    _convert = int
+
+    def set(self, newval: Any) -> None:
+        """Put another number in; OverflowError when it is negative."""
+        if newval < 0:
+            raise OverflowError(f"[UnsignedValue] a number >= 0 is needed; got {newval}")
+        super().set(newval)
+
+
+class FloatVectorValue:
+    """A box with a list of numbers. ``get()``, ``set(numbers)``, ``size()``."""
+
+    _box: type[FloatValue] = FloatValue
+
+    def __init__(self, vals: Iterable[Any] = ()) -> None:
+        self.set(vals)
+
+    def get(self) -> list[Any]:
+        """The numbers."""
+        return list(self._values)
+
+    def set(self, newval: Iterable[Any]) -> None:
+        """Put other numbers in."""
+        self._values = [self._box(v).get() for v in newval]
+
+    def size(self) -> int:
+        """How many there are."""
+        return len(self._values)
+
+
+class UnsignedVectorValue(FloatVectorValue):
+    """A box with a list of whole numbers that are not negative. ``get()``, ``set(numbers)``, ``size()``."""
+
+    _box = UnsignedValue

@@ -1,0 +1,152 @@
+"""Old spellings: those that can work do, with one warning each at the program's line; the others say what to write."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import old_names
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned_yet() -> Iterator[None]:
+    before = set(old_names._warned)
+    old_names._warned.clear()
+    yield
+    old_names._warned.clear()
+    old_names._warned.update(before)
+
+
+def warns_once(call):  # type: ignore[no-untyped-def]
+    """What the call gives; it warns the first time, in this file, and not again."""
+    with pytest.warns(UserWarning, match="old name") as caught:
+        out = call()
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call()
+    return out
+
+
+def test_functions() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    x = dy.inputTensor(a)
+    assert warns_once(lambda: dy.cwise_multiply(x, x)).npvalue().tolist() == (a * a).tolist()
+    assert warns_once(lambda: dy.sum_dims(x, [1])).value() == a.sum(1).tolist()
+    assert dy.sum_cols(x).value() == a.sum(1).tolist()
+    np.testing.assert_allclose(warns_once(lambda: dy.sigmoid(x)).npvalue(), 1 / (1 + np.exp(-a)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(old_names.GONE))
+def test_functions_that_are_gone(name: str) -> None:
+    with pytest.raises(AttributeError, match="write"):
+        getattr(dy, name)
+
+
+def test_other_names_are_plain_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):
+        _ = dy.nonsense
+    assert not hasattr(dy, "__path_that_is_not__")
+    for removed in (dy.matInput, dy.inputMatrix):
+        with pytest.raises(DeprecationWarning, match="inputTensor"):
+            removed(2, 3)
+
+
+def test_trainer_keywords() -> None:
+    m = dy.ParameterCollection()
+    assert warns_once(lambda: dy.SimpleSGDTrainer(m, e0=0.3)).learning_rate == 0.3
+    assert dy.AdamTrainer(m, e0=0.2).learning_rate == 0.2
+    assert warns_once(lambda: dy.SimpleSGDTrainer(m, 0.3, edecay=0.05)).learning_rate == 0.3
+    warns_once(lambda: dy.AdamTrainer(m, lam=1e-6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dy.MomentumSGDTrainer(m, edecay=0, lam=0.0)
+    with pytest.raises(TypeError):
+        dy.SimpleSGDTrainer(m, nonsense=1)
+    with pytest.warns(UserWarning) if not _epoch_warned() else warnings.catch_warnings():
+        dy.SimpleSGDTrainer(m).update_epoch()
+        dy.SimpleSGDTrainer(m).update_epoch(1.0)
+
+    class Own(dy.SimpleSGDTrainer):
+        def __init__(self, m: dy.ParameterCollection, extra: int, **keywords: float) -> None:
+            super().__init__(m, **keywords)
+            self.extra = extra
+
+    assert Own(m, 3, e0=0.5).learning_rate == 0.5
+
+
+def _epoch_warned() -> bool:
+    from dynet_lite import trainers
+
+    return trainers._warned_epoch
+
+
+def test_collections(tmp_path: Path) -> None:
+    m = dy.Model()
+    p = m.add_parameters((2, 3))
+    m.save(tmp_path / "file")
+    other = dy.Model()
+    q = other.add_parameters((2, 3))
+    warns_once(lambda: other.load(tmp_path / "file"))
+    assert (q.as_array() == p.as_array()).all()
+    warns_once(lambda: q.load_array(np.ones((2, 3))))
+    assert q.as_array().sum() == 6
+    with pytest.raises(TypeError, match=r"write dynet_lite\.save"):
+        m.save(tmp_path / "file", [p])
+    with pytest.raises(TypeError, match="keep what"):
+        m["W"]
+    for add in (m.add_parameters, m.add_lookup_parameters):
+        with pytest.raises(ValueError, match="the shape comes first"):
+            add("W", (2, 3))
+
+
+def test_names_of_2_that_are_called_old() -> None:
+    """No warning for what DyNet 2 itself offers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m = dy.Model()
+        p = dy.parameter(m.add_parameters(2, init=1))
+        total = 0.0
+        for e in (p, dy.vecInput(2), dy.inputVector([1, 2]), dy.zeroes((2,))):
+            total += dy.sum_elems(e)
+        assert (1 - total * 2 + sum([total, total]) / 2).value() == 1 - 10 + 5
+
+
+def test_boxes() -> None:
+    box = dy.FloatValue(2)
+    box.set(3.5)
+    assert box.get() == 3.5 and dy.FloatValue().get() == 0
+    assert dy.UnsignedValue(3).get() == 3
+    assert isinstance(dy.get_device_info("CPU"), dy.DeviceInfo)
+    many = dy.FloatVectorValue([1, 2])
+    assert many.get() == [1.0, 2.0] and many.size() == 2
+    many.set([3])
+    assert many.get() == [3.0] and dy.UnsignedVectorValue([1, 2]).get() == [1, 2]
+    with pytest.raises(OverflowError):
+        dy.UnsignedVectorValue([1, -2])
+
+
+def test_graph_methods(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What DyNet's graph object offers, by number of node; and it is true even when it is empty."""
+    g = dy.renew_cg()
+    assert g and len(g) == 0
+    x = dy.inputVector([1, 2])
+    y = dy.sum_elems(x)
+    last = len(g) - 1
+    g.forward(last)
+    g.inc_forward(last)
+    assert g.forward_scalar(last) == g.inc_forward_scalar(last) == 3
+    assert g.forward_vec(0) == g.inc_forward_vec(0) == [1, 2]
+    g.backward(last, full=True)
+    assert x.gradient().tolist() == [1, 1] and y.value() == 3
+    g.print_graphviz()
+    assert "digraph" in capfd.readouterr().err
+    g.dump(str(tmp_path / "nodes"))
+    assert "value" in (tmp_path / "nodes").read_text()
+    with pytest.raises(IndexError):
+        g.forward(last + 1)
