@@ -6,9 +6,11 @@ All of them are subclasses of the built-in exception that DyNet programs already
 __all__ = [
     "DataError",
     "InternalError",
+    "MissingFileError",
     "ModelFileError",
     "NotFiniteError",
     "OutOfMemoryError",
+    "OutOfRangeError",
     "StaleExpressionError",
 ]
 
@@ -36,6 +38,10 @@ class OutOfMemoryError(MemoryError, RuntimeError):
     """Memory for a graph could not be had; the message says how much was wanted."""
 
 
+class OutOfRangeError(IndexError, ValueError):
+    """A row, label or position that there is not. DyNet's programs catch ValueError, Python's habit is IndexError."""
+
+
 class InternalError(RuntimeError):
     """A bug of dynet_lite, not of your program. Please report it with the message."""
 
@@ -46,3 +52,7 @@ class DataError(ValueError):
 
 class ModelFileError(ValueError, RuntimeError):
     """A file of parameters is damaged, or does not fit the model; the message names the file and the entry."""
+
+
+class MissingFileError(FileNotFoundError, RuntimeError):
+    """A file of parameters is not there."""

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dynet_lite._core import LookupParameters, Parameters, read_decimals
-from dynet_lite.errors import ModelFileError
+from dynet_lite.errors import MissingFileError, ModelFileError
 
 __all__ = [
     "load",
@@ -95,10 +95,10 @@ def numbers(values: Array) -> bytes:
 def write_entry(f: Any, p: Parameters | LookupParameters, name: str) -> None:
     """One entry. ValueError when a number is not finite: such a file could not be read again."""
     is_lookup = isinstance(p, LookupParameters)
-    values = flat(p.as_array(), is_lookup)
+    values = flat(p._values(), is_lookup)
     if not np.isfinite(values).all():
         raise ValueError(f"[save] {p.name()} has NaN or infinity; nothing was written")
-    grad = flat(p.grad_as_array(), is_lookup)
+    grad = flat(p._grads(), is_lookup)
     full = bool(grad.any()) and bool(np.isfinite(grad).all())
     shape = p.shape()
     dims = (*shape[1:], shape[0]) if is_lookup else shape
@@ -181,8 +181,11 @@ class TextFile:
 
     def __init__(self, fname: Any) -> None:
         self.path = os.fspath(fname)
-        with open(self.path, "rb") as f:
-            self.data = f.read()
+        try:
+            with open(self.path, "rb") as f:
+                self.data = f.read()
+        except FileNotFoundError as error:
+            raise MissingFileError(error.errno, error.strerror, error.filename) from None
         self.entries: list[Entry] = []
         at = 0
         while at < len(self.data):

@@ -17,7 +17,7 @@ from engine cimport *
 
 from dynet_lite import errors as _errors
 
-set_error_hook((ValueError, IndexError, _errors.StaleExpressionError, _errors.OutOfMemoryError,
+set_error_hook((ValueError, _errors.OutOfRangeError, _errors.StaleExpressionError, _errors.OutOfMemoryError,
                 _errors.NotFiniteError, RuntimeError, _errors.InternalError))
 
 include "settings.pxi"

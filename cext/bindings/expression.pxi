@@ -230,6 +230,9 @@ cdef class Expression:
     def __bool__(self):
         return True   # as in DyNet: `cache = cache or expression` is common
 
+    def __hash__(self):
+        return <Py_hash_t> ((<size_t> <void*> self) >> 4)   # by identity, as == is
+
     def __lt__(self, other):
         raise _no_order()
 

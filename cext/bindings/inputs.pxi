@@ -101,7 +101,7 @@ def one_hot(d, idx, device=""):
     for k, i in enumerate(ids):
         i = _as_int(i, "[one_hot] an index")
         if not 0 <= i < d:
-            raise IndexError(f"[one_hot] index {i} is out of range for size {d}")
+            raise _errors.OutOfRangeError(f"[one_hot] index {i} is out of range for size {d}")
         a[k, i] = 1
     _dim_from(int(d), len(ids), &dim)
     return _input(_current(), dim, a.ravel())

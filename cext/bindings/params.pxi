@@ -49,12 +49,20 @@ cdef class Parameters(Expression):
         return self.shape()[0]
 
     def as_array(self):
-        """A copy of the numbers."""
+        """A copy of the numbers, in float64 as in DyNet."""
+        return self._values().astype(np.float64)
+
+    def _values(self):
+        """A copy of the numbers in float32, as they are kept."""
         cdef float[::1] view = _floats(deref(self.p).value.data(), deref(self.p).size())
         return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
 
     def grad_as_array(self):
-        """A copy of the accumulated gradient."""
+        """A copy of the accumulated gradient, in float64."""
+        return self._grads().astype(np.float64)
+
+    def _grads(self):
+        """A copy of the accumulated gradient in float32, as it is kept."""
         cdef float[::1] view = _floats(deref(self.p).grad.data(), deref(self.p).size())
         return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
 
@@ -87,11 +95,11 @@ cdef class Parameters(Expression):
 
     def scale(self, s):
         """Multiply all numbers by s."""
-        self.set_value(self.as_array() * np.float32(s))
+        self.set_value(self._values() * np.float32(s))
 
     def clip_inplace(self, left, right):
         """Limit all numbers to [left, right]."""
-        self.set_value(np.clip(self.as_array(), left, right))
+        self.set_value(np.clip(self._values(), left, right))
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s."""
@@ -128,7 +136,7 @@ cdef class Parameters(Expression):
 
     def gradient(self):
         """The accumulated gradient, as grad_as_array()."""
-        return self.grad_as_array().astype(np.float64)
+        return self.grad_as_array()
 
     def save(self, fname, key="", append=False):
         """Write the values as text in DyNet's format, under this name or ``key`` ('/...')."""
@@ -149,10 +157,10 @@ cdef class Parameters(Expression):
         self.populate(fname, key)
 
     def __reduce__(self):
-        return _restore_parameter, (self._name, self.as_array(), self.is_updated())
+        return _restore_parameter, (self._name, self._values(), self.is_updated())
 
     def __deepcopy__(self, memo):
-        copy = memo[id(self)] = _restore_parameter(self._name, self.as_array(), self.is_updated())
+        copy = memo[id(self)] = _restore_parameter(self._name, self._values(), self.is_updated())
         return copy
 
     def __repr__(self):
@@ -222,7 +230,7 @@ cdef class LookupParameters(Expression):
         if i < 0:
             i += deref(self.t).rows
         if not 0 <= i < deref(self.t).rows:
-            raise IndexError(f"[lookup] row {index} of {self._name}, a table with {deref(self.t).rows} rows")
+            raise _errors.OutOfRangeError(f"[lookup] row {index} of {self._name}, a table with {deref(self.t).rows} rows")
         row = i
         table = self.rows_node(g)
         return _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
@@ -233,7 +241,7 @@ cdef class LookupParameters(Expression):
         if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
             raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty or another kind of list")
         if a.min() < 0 or a.max() >= deref(self.t).rows:
-            raise IndexError(f"[lookup_batch] rows {a.min()}..{a.max()} of {self._name}, a table with "
+            raise _errors.OutOfRangeError(f"[lookup_batch] rows {a.min()}..{a.max()} of {self._name}, a table with "
                              f"{deref(self.t).rows} rows")
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         table = self.rows_node(g)
@@ -288,21 +296,25 @@ cdef class LookupParameters(Expression):
         return a.transpose((0,) + tuple(range(a.ndim - 1, 0, -1))).reshape(n, -1)
 
     def as_array(self):
-        """A copy of the table, (V, d1, ...)."""
+        """A copy of the table, (V, d1, ...), in float64 as in DyNet."""
+        return self._values().astype(np.float64)
+
+    def _values(self):
+        """A copy of the table in float32, as it is kept."""
         deref(self.t).settle_all()
         return np.array(self._rows_array(self._view()))
 
     def _row_ids(self, ids):
         a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids), dtype=np.int64).reshape(-1)
         if a.size and (a.min() < 0 or a.max() >= len(self)):
-            raise IndexError(f"[lookup] rows {a.min()}..{a.max()} of {self._name}, a table with {len(self)} rows")
+            raise _errors.OutOfRangeError(f"[lookup] rows {a.min()}..{a.max()} of {self._name}, a table with {len(self)} rows")
         return a
 
     def rows_as_array(self, ids):
         """Rows `ids` as an array (n, d1, ...)."""
         a = self._row_ids(ids)
         deref(self.t).settle_all()
-        return np.array(self._rows_array(self._view()[a]))
+        return np.array(self._rows_array(self._view()[a]), dtype=np.float64)
 
     def row_as_array(self, i):
         """Row i as an array (d1, ...)."""
@@ -344,7 +356,11 @@ cdef class LookupParameters(Expression):
         return np.asarray(ids).astype(np.int64), np.asarray(grad)
 
     def grad_as_array(self):
-        """The accumulated gradient as a dense array (V, d1, ...)."""
+        """The accumulated gradient as a dense array (V, d1, ...), in float64."""
+        return self._grads().astype(np.float64)
+
+    def _grads(self):
+        """The accumulated gradient in float32, as it is kept."""
         ids, grad = self._grad_view()
         full = np.zeros((len(self), deref(self.t).row_size), dtype=np.float32)
         full[ids] = grad
@@ -360,7 +376,7 @@ cdef class LookupParameters(Expression):
 
     def gradient(self):
         """The accumulated gradient, as grad_as_array()."""
-        return self.grad_as_array().astype(np.float64)
+        return self.grad_as_array()
 
     def set_rows_grad(self, ids, arr):
         """Overwrite the accumulated gradient by these rows (n, d1, ...) alone; all others are untouched."""
@@ -427,10 +443,10 @@ cdef class LookupParameters(Expression):
         self.populate(fname, key)
 
     def __reduce__(self):
-        return _restore_table, (self._name, self.as_array(), self.is_updated())
+        return _restore_table, (self._name, self._values(), self.is_updated())
 
     def __deepcopy__(self, memo):
-        copy = memo[id(self)] = _restore_table(self._name, self.as_array(), self.is_updated())
+        copy = memo[id(self)] = _restore_table(self._name, self._values(), self.is_updated())
         return copy
 
     def __repr__(self):

@@ -102,7 +102,17 @@ def test_every_op_of_dynet_has_a_case() -> None:
     modules = (builders, initializers, params, trainers, graph_functions)
     others = {name for m in modules for name in m.__all__}
     functions = [n for n in NAMES if n[0].islower() and n not in others and callable(getattr(dy, n, None))]
-    no_ops = {"cg", "init", "init_from_params", "load", "load_generator", "reset_random_seed", "save", "inputMatrix", "matInput"}
+    no_ops = {
+        "cg",
+        "init",
+        "init_from_params",
+        "load",
+        "load_generator",
+        "reset_random_seed",
+        "save",
+        "inputMatrix",
+        "matInput",
+    }
     assert set(functions) - called - no_ops == set()
 
 

@@ -90,7 +90,7 @@ m.save(sys.argv[1])
 n = dy.ParameterCollection()
 p = n.add_parameters(a.size)
 n.populate(sys.argv[1])
-print((p.as_array().view(np.uint32) != a.view(np.uint32)).sum())
+print((p.as_array().astype(np.float32).view(np.uint32) != a.view(np.uint32)).sum())
 """.replace("SPECIAL", repr(SPECIAL))
 
 
