@@ -1,9 +1,9 @@
 """Build of the one extension module, dynet_lite._core.
 
 What it does: writes the generated wrappers and Cython's C++ under build/, compiles every cext/**/*.cc (found by
-glob), links them with the OpenBLAS of the scipy-openblas32 wheel and copies that library into the package, so that
-the installed package needs no system BLAS. Objects are compiled in parallel and only when the source, a header it
-includes or the command has changed. Metadata is in pyproject.toml.
+glob), links them and copies the OpenBLAS of the scipy-openblas32 wheel into the package, where cext/kernels/blas.cc
+finds it, so that the installed package needs no system BLAS. Objects are compiled in parallel and only when the
+source, a header it includes or the command has changed. Metadata is in pyproject.toml.
 
 Switches (environment):
   DYNET_LITE_SANITIZE=1  address and undefined-behaviour sanitizers (run with LD_PRELOAD=$(gcc -print-file-name=libasan.so))
@@ -152,6 +152,7 @@ class BuildCore(build_ext):
         cpp = out_dir / pyx.with_suffix(".cpp")
         if cpp.exists() and stamp.exists() and stamp.read_text() == key:
             return cpp
+        stamp.unlink(missing_ok=True)  # a failing Cython leaves a file that says so
         include = [str(GENERATED), "cext/bindings"]
         modules = cythonize([Extension(ext.name, [str(pyx)], language="c++")], build_dir=str(out_dir), force=True,
                             include_path=include, compiler_directives=DIRECTIVES, annotate=False)  # fmt: skip
@@ -214,26 +215,27 @@ class BuildCore(build_ext):
             return False
 
     def link(self, ext, target, objects, anything_new):
-        import scipy_openblas32
+        dirs, libs = list(self.compiler.library_dirs), []
+        if sys.platform == "win32":  # elsewhere OpenBLAS is loaded at run time (cext/kernels/blas.cc)
+            import scipy_openblas32
 
-        lib_dir, lib = scipy_openblas32.get_lib_dir(), scipy_openblas32.get_library()
-        lib = lib[3:] if lib.startswith("lib") and not self.msvc else lib
+            lib = scipy_openblas32.get_library()
+            libs.append(lib[3:] if lib.startswith("lib") and not self.msvc else lib)
+            dirs.insert(0, scipy_openblas32.get_lib_dir())
         stamp = Path(self.build_temp) / (target.name + ".link")  # one for all variants: they share the target
-        key = sha(json.dumps(objects), lib, str(target), VARIANT)
+        key = sha(json.dumps(objects), *libs, str(target), VARIANT)
         if not (anything_new or self.force) and target.exists() and stamp.exists() and stamp.read_text() == key:
             return
-        args, dirs, libs = [], list(self.compiler.library_dirs), [lib]
-        if sys.platform == "darwin":
-            args += ["-Wl,-rpath,@loader_path/.libs"]
-        elif not self.msvc:
-            args += ["-Wl,-rpath,$ORIGIN/.libs", "-Wl,--exclude-libs,ALL", "-ldl", "-lpthread"]
+        args = []
+        if sys.platform != "darwin" and not self.msvc:
+            args += ["-Wl,--exclude-libs,ALL", "-ldl", "-lpthread"]
             args += [] if DEBUG or SANITIZE else ["-Wl,--strip-debug"]
         if SANITIZE:
             args += ["-fsanitize=address,undefined"]
         target.parent.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         target.unlink(missing_ok=True)  # else distutils thinks a newer library of another variant will do
-        self.compiler.link_shared_object(objects, str(target), libraries=libs, library_dirs=[lib_dir] + dirs,
+        self.compiler.link_shared_object(objects, str(target), libraries=libs, library_dirs=dirs,
                                          extra_postargs=args, export_symbols=self.get_export_symbols(ext),
                                          build_temp=str(self.objects_dir), target_lang="c++")  # fmt: skip
         stamp.write_text(key)
@@ -252,7 +254,7 @@ class BuildCore(build_ext):
         return found[0]
 
     def blas_target(self, package):
-        # Windows looks for a DLL beside the module that needs it; the others follow the module's rpath.
+        # Windows looks for a DLL beside the module that needs it; elsewhere cext/kernels/blas.cc looks in .libs.
         return (package if sys.platform == "win32" else package / ".libs") / self.blas_source().name
 
     def copy_blas(self, package):

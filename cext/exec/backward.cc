@@ -64,7 +64,7 @@ void Executor::run_backward(NodeId loss) {
   }
 }
 
-// Which nodes the loss depends on and want a gradient.
+// Which nodes the loss depends on and want a gradient: 1, or 2 for those that more than one node reads.
 void Executor::reach(NodeId loss, bool full) {
   reached_.assign(loss + 1, 0);
   auto wants = [&](NodeId i) { return full ? !g_.signature(i).no_grad : g_.node(i).is(kNeedsGrad); };
@@ -74,11 +74,11 @@ void Executor::reach(NodeId loss, bool full) {
     if (!reached_[i]) continue;
     const Node& n = g_.node(i);
     if (n.is(kLeaf)) continue;
-    if (n.is(kOutput)) { reached_[n.producer] = 1; continue; }
+    if (n.is(kOutput)) { reached_[n.producer] = reached_[n.producer] ? 2 : 1; continue; }
     const NodeId* args = g_.operands(i);
     const u32 nargs = n.is(kAlias) ? 1 : g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j)
-      if (wants(args[j])) reached_[args[j]] = 1;
+      if (wants(args[j])) reached_[args[j]] = reached_[args[j]] ? 2 : 1;
   }
 }
 

@@ -1,5 +1,5 @@
-// Runner::CallFrame: a Call and the arrays it points to, how rows are recognised as regular or dense, and the error of
-// a validity check.
+// Runner::CallFrame: a Call and the arrays it points to, how rows are recognised as regular, and the error of a
+// validity check.
 // Who may include: exec/ only; NotFiniteError also bindings/.
 #pragma once
 #include "exec/runner.h"
@@ -15,16 +15,6 @@ inline Rows rows_from(float** address, std::size_t k) {
   return Rows{address[0], stride, nullptr};
 }
 
-// Can a kernel that wants Access::Dense read these rows as they lie? Two rows of different allocations lie at one distance
-// too, but a BLAS counts distances in 32 bits.
-constexpr std::ptrdiff_t kFarthest = std::ptrdiff_t(1) << 24;
-inline bool is_dense(const Rows& r, std::size_t k, const Dim& d) {
-  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
-  if (k == 1) return true;
-  if (!r.regular()) return false;
-  return size == d.rows() ? r.stride >= size && r.stride <= kFarthest : r.stride == size;
-}
-
 struct Runner::CallFrame {
   u32 sig, nargs;
   const OpDef* op;
@@ -35,11 +25,9 @@ struct Runner::CallFrame {
   Rows y[kMaxOutputs], dy[kMaxOutputs];
   Call call;
 
-  // Backward: where gradients of arguments go, and for those that go through scratch memory, where from there.
+  // Backward: where gradients of arguments go.
   Rows* dx = nullptr;
   bool* acc = nullptr;
-  struct Scatter { Rows to; bool acc; bool needed; };
-  Scatter* scatter = nullptr;
   struct Target { u32 fresh, old; };  // members whose gradient is first written now, or was written before
   Target* target = nullptr;
   bool repeated = false;              // one gradient is written twice in this call, or only in part

@@ -3,6 +3,7 @@
 
 #include "exec/frame.h"
 #include "exec/timer.h"
+#include "kernels/gemm.h"
 
 namespace dnl {
 
@@ -10,6 +11,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
     : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
 
 void Runner::forward(const Run& run) {
+  const ProductCopies before = product_copies();
   for (const Group& group : run.plan.groups) {
     run_group(run, group);
     if (options_.check_validity) check_finite(run, group);
@@ -17,6 +19,14 @@ void Runner::forward(const Run& run) {
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
+  count_copies(before);
+}
+
+// What products of this thread copied since then.
+void Runner::count_copies(const ProductCopies& before) {
+  const ProductCopies now = product_copies();
+  stats.floats_gathered += now.gathered - before.gathered;
+  stats.floats_scattered += now.scattered - before.scattered;
 }
 
 void Runner::run_group(const Run& run, const Group& group) {
@@ -77,7 +87,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.acc = nullptr;
 }
 
-// Argument j of all members: shared, where it lies, or gathered.
+// Argument j of all members: shared, or where they lie.
 void Runner::argument(CallFrame& f, u32 j, const NodeId* members) {
   if (f.shared[j]) {
     f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
@@ -86,20 +96,7 @@ void Runner::argument(CallFrame& f, u32 j, const NodeId* members) {
   const std::size_t k = static_cast<std::size_t>(f.call.members);
   float** address = scratch_.arena.array<float*>(k);
   for (std::size_t m = 0; m < k; ++m) address[m] = g_.value(g_.operands(members[m])[j]);
-  Rows r = rows_from(address, k);
-  const Dim& d = *f.arg_dim[j];
-  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
-  if (g_.arg_dense(f.sig, j)) {
-    if (!is_dense(r, k, d)) {
-      const Rows to{scratch_.arena.floats(k * size), size, nullptr};
-      backend_->copy_rows(k, size, r, to);
-      stats.floats_gathered += k * size;
-      r = to;
-    } else if (k == 1) {
-      r.stride = size;
-    }
-  }
-  f.x[j] = r;
+  f.x[j] = rows_from(address, k);
 }
 
 void Runner::check_finite(const Run& run, const Group& group) {

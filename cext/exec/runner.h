@@ -1,6 +1,6 @@
 // A runner runs plans: one per worker thread, with scratch memory and counters of its own.
 //
-// It puts calls together (addresses, gathers, scatters) and hands them to the backend. It allocates no values and decides
+// It puts calls together (addresses, what to add to) and hands them to the backend. It allocates no values and decides
 // nothing about order; the executor does. Runners of one executor work at the same time on plans whose nodes are
 // disjoint; each has its own view of where gradients go (Gradients).
 // Who may include: exec/ only. Includes: schedule/, graph/, op/.
@@ -34,6 +34,8 @@ struct Gradients {
   float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
 };
 
+struct ProductCopies;
+
 class Runner {
  public:
   Runner(Graph& graph, Backend* backend, const ExecOptions& options);
@@ -66,12 +68,14 @@ class Runner {
   void back_members(const Run& run, const Group& group, u32 from, u32 count);
   void back_shared(const Run& run, u32 type);
   void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  bool reached(NodeId i) const;
   bool active(NodeId i) const;
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
   bool targets(CallFrame& f, const NodeId* members);
   void target(CallFrame& f, u32 j, const NodeId* members);
   void settle_target(CallFrame& f, u32 j);
-  void scatter_targets(CallFrame& f);
+  void find_kept(const Run& run);
+  void count_copies(const ProductCopies& before);
   u32& state(NodeId root) const { return (*gradients.state)[root]; }
 
   Graph& g_;
@@ -79,6 +83,7 @@ class Runner {
   const ExecOptions& options_;
   ScratchArena scratch_;
   Vec<NodeId> type_members_;
+  Vec<u8> kept_;             // by type of the run in work: Call::kept
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
   u32 serial_ = 0;

@@ -5,11 +5,41 @@
 #include "exec/frame.h"
 #include "exec/runner.h"
 #include "exec/timer.h"
+#include "kernels/gemm.h"
 
 namespace dnl {
 
 void Runner::backward(const Run& run) {
+  const ProductCopies before = product_copies();
+  find_kept(run);
   for (std::size_t k = run.plan.groups.size(); k-- > 0;) back_group(run, run.plan.groups[k]);
+  count_copies(before);
+}
+
+// Which types find the gradients of argument 0 again in backward_shared (Keep::Arg0): those whose members are each
+// the one consumer of an argument that has a fresh gradient of its own.
+void Runner::find_kept(const Run& run) {
+  kept_.assign(run.plan.types.size(), 0);
+  for (const Group& group : run.plan.groups) {
+    const PlanType& type = run.plan.types[group.type];
+    const bool first = &group == &run.plan.groups[type.first_group];
+    if (op_def(g_.sig(type.sig).op).keep != Keep::Arg0 || g_.arg_shared(type.sig, 0) || !(first || kept_[group.type])) continue;
+    bool all = true;
+    for (u32 k = 0; k < group.count && all; ++k) {
+      const NodeId i = run.plan.order[group.begin + k];
+      if (!reached(i)) continue;
+      const NodeId a = g_.operands(i)[0];
+      all = (*gradients.reached)[a] == 1 && gradients[a] && g_.node(a).root == a && !state(a);
+    }
+    kept_[group.type] = all;
+  }
+}
+
+bool Runner::reached(NodeId i) const {
+  const u32 visible = g_.signature(i).visible;
+  for (u32 o = 0; o < visible && i + o < gradients.reached->size(); ++o)
+    if ((*gradients.reached)[i + o]) return true;
+  return false;
 }
 
 bool Runner::active(NodeId i) const {
@@ -43,15 +73,12 @@ void Runner::back_members(const Run& run, const Group& group, u32 from, u32 coun
   const NodeId* members = run.plan.order.data() + group.begin + from;
   begin_call(f, run, group.type, members, count, group.slot + from);
   zero_unwritten_outputs(f, members, count);
+  f.call.kept = kept_[group.type];
   if (!targets(f, members) && !f.op->backward_shared) return;
   for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
-  if (!options_.profile) {
-    backend_->backward(f.call);
-    return scatter_targets(f);
-  }
+  if (!options_.profile) return backend_->backward(f.call);
   Timer timer;
   backend_->backward(f.call);
-  scatter_targets(f);
   profile[g_.sig(f.sig).op].backward += timer.lap();
 }
 
@@ -70,7 +97,6 @@ bool Runner::targets(CallFrame& f, const NodeId* members) {
   Arena& a = scratch_.arena;
   f.dx = a.array<Rows>(f.nargs + 1);
   f.acc = a.array<bool>(f.nargs + 1);
-  f.scatter = a.array<CallFrame::Scatter>(f.nargs + 1);
   f.target = a.array<CallFrame::Target>(f.nargs + 1);
   f.call.dx = f.dx;
   f.call.acc = f.acc;
@@ -81,7 +107,6 @@ bool Runner::targets(CallFrame& f, const NodeId* members) {
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
-    f.scatter[j].needed = false;
     f.target[j] = {0, 0};
     fresh_begin_[j] = static_cast<u32>(fresh_roots_.size());
     if (f.shared[j]) continue;
@@ -125,39 +150,13 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* members) {
   if (wanted) f.dx[j] = rows_from(address, k);
 }
 
-// Decides between assigning and adding, and sends a dense target through scratch memory where its rows do not fit.
+// Decides between assigning and adding.
 void Runner::settle_target(CallFrame& f, u32 j) {
   const CallFrame::Target& t = f.target[j];
-  bool acc = t.old > 0 || f.repeated;
-  if (acc)
-    for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
-      backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);
-  const std::size_t k = static_cast<std::size_t>(f.call.members);
-  const Dim& d = *f.arg_dim[j];
-  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(d.size());
-  if (g_.arg_dense(f.sig, j)) {
-    if (!is_dense(f.dx[j], k, d)) {
-      f.scatter[j] = {f.dx[j], acc, true};
-      f.dx[j] = Rows{scratch_.arena.floats(k * size), size, nullptr};
-      acc = false;
-    } else if (k == 1) {
-      f.dx[j].stride = size;
-    }
-  }
-  f.acc[j] = acc;
-}
-
-void Runner::scatter_targets(CallFrame& f) {
-  const std::size_t k = static_cast<std::size_t>(f.call.members);
-  for (u32 j = 0; j < f.nargs; ++j) {
-    if (!f.scatter[j].needed) continue;
-    const std::size_t size = f.arg_dim[j]->size();
-    stats.floats_scattered += k * size;
-    if (f.scatter[j].acc)
-      backend_->add_rows(k, size, f.dx[j], f.scatter[j].to);
-    else
-      backend_->copy_rows(k, size, f.dx[j], f.scatter[j].to);
-  }
+  f.acc[j] = (t.old > 0 || f.repeated) && !(j == 0 && f.call.kept);
+  if (!f.acc[j]) return;
+  for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
+    backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);
 }
 
 // Shared arguments of a whole type, once all its groups have their stacked gradients.
@@ -195,6 +194,7 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   f.acc = scratch_.arena.array<bool>(f.nargs + 1);
   f.call.dx = f.dx;
   f.call.acc = f.acc;
+  f.call.kept = kept_[type];
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
@@ -207,7 +207,7 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
         state(root) = ++serial_;
       }
       f.dx[j].base = gradients[a];
-    } else if (j == 0 && f.op->keep_arg) {
+    } else if (j == 0 && f.call.kept) {
       float** address = scratch_.arena.array<float*>(count);
       for (u32 m = 0; m < count; ++m) address[m] = gradients[g_.operands(members[m])[0]];
       f.dx[0] = rows_from(address, count);

@@ -58,7 +58,7 @@ struct Signature {
   u8 visible, total;  // outputs
   bool no_grad;
   bool has_seed;
-  bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be dense
+  bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
   u32 key;       // first word in key_words(): header, one word per argument, key attributes
   u32 nkey;      // key attribute words
@@ -107,9 +107,9 @@ class Graph {
     const u32 w = keys_[sigs_[s].key + 1 + j];
     return (w & 1u) ? nodes_[operands(example)[j]].dim : w >> 1;
   }
-  // Does the kernel need this stacked argument at one distance (Access::Dense)?
-  bool arg_dense(u32 s, u32 j) const {
-    return sigs_[s].any_shared && op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access == Access::Dense;
+  // Should the members' arguments lie one behind the other (Access::Near)?
+  bool arg_near(u32 s, u32 j) const {
+    return sigs_[s].any_shared && op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access == Access::Near;
   }
   Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
   LookupTable* table(u32 t) const { return tables_[t].get(); }

@@ -1,91 +1,124 @@
 // Small matrix products without packing. Part of isa_body.h: included there alone. gemm.cc decides who gets which
 // shape.
 //
+// Columns of the right matrix, of C and of what is added to it are Rows (base/rows.h): they may lie anywhere.
 // gemm_cols: the left matrix is read down its columns. A tile of C (a few vectors of rows by a few columns) stays in
-// registers while k runs; the right matrix is read number by number, so its strides are free.
+// registers while k runs; the right matrix is read number by number.
 // gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns; with many
-// columns a panel of it is transposed on the stack first and handed to gemm_cols.
+// columns a panel of it is transposed on the stack first and handed to the tiles of gemm_cols.
+// gemm_outer: a sum of products of a column and a row. The same tiles, which take both from lists of addresses.
+//
+// A tile adds to C column by column when its sums are done, so that columns of C that are one memory get all of it.
 
-// What gemm_cols tells a tile. `last`: how many rows the last vector of the tile has (F::W: all).
-struct ColsTile {
-  idx k;
-  const float* a;
-  idx lda;
-  const float* b;
-  idx b_k, b_j;
-  float alpha, beta;
-  float* c;
-  idx ldc, last;
+// Rows that are columns of a matrix, from float `at` of each on.
+struct Columns {
+  Row rows;
+  idx at;
+  DNL_INL_MEMBER Columns(const Row& r, idx from = 0) : rows(r), at(from) {}
+  DNL_INL_MEMBER float* operator[](idx j) const { return rows[j] + at; }
+  DNL_INL_MEMBER Columns from(idx i) const { return Columns(rows, at + i); }
 };
 
-template <int MV, int NC, bool Whole_>
+// What a tile is told. j0: its first column.
+struct ColsTile {
+  idx k;
+  const float* a;  // left matrix, columns lda apart
+  idx lda;
+  float* const* a_list;  // Outer: column p of the left matrix is a_list[p] + a_at, row p of the right one b_list[p]
+  float* const* b_list;
+  idx a_at;
+  Columns b, add, c;
+  float alpha, beta;
+  idx j0, last;  // last: how many rows the last vector of the tile has (F::W: all)
+};
+
+// C = alpha * sums + add + beta * C for column j of the tile.
+template <int MV, bool Whole_, bool Outer>
+DNL_INL void cols_store(const ColsTile& t, idx j, const F* sum) {
+  const F alpha = F(t.alpha), beta = F(t.beta);
+  const bool adds = !Outer && t.add.rows.wanted(), reads = t.beta != 0;
+  float* c = t.c[j];
+  const float* add = adds ? t.add[j] : nullptr;
+#pragma GCC unroll 8
+  for (int v = 0; v < MV; ++v) {
+    const idx i = v * F::W;
+    F r = alpha * sum[v];
+    if (Whole_ || v + 1 < MV) {
+      if (adds) r = r + load(add + i);
+      if (reads) r = madd(beta, load(c + i), r);
+      store(c + i, r);
+    } else {
+      if (adds) r = r + load_n(add + i, t.last);
+      if (reads) r = madd(beta, load_n(c + i, t.last), r);
+      store_n(c + i, r, t.last);
+    }
+  }
+}
+
+template <int MV, int NC, bool Whole_, bool Outer>
 static void cols_tile(const ColsTile& t) {
   constexpr int W = F::W;
-  const idx lda = t.lda, b_k = t.b_k, b_j = t.b_j, last = t.last;
-  const float *a = t.a, *b = t.b;
+  const idx lda = t.lda, last = t.last, k = t.k, j0 = t.j0, a_at = t.a_at;
   F sum[NC][MV];
+  const float* b[NC];
 #pragma GCC unroll 8
-  for (int j = 0; j < NC; ++j)
+  for (int j = 0; j < NC; ++j) {
+    b[j] = Outer ? nullptr : t.b[j0 + j];
 #pragma GCC unroll 8
     for (int v = 0; v < MV; ++v) sum[j][v] = F(0.0f);
-  for (idx p = 0; p < t.k; ++p, a += lda, b += b_k) {
+  }
+  const float* a = t.a;
+  float *const *a_list = t.a_list, *const *b_list = t.b_list;
+  for (idx p = 0; p < k; ++p) {
+    if (Outer) a = a_list[p] + a_at;
     F x[MV];
 #pragma GCC unroll 8
     for (int v = 0; v < MV; ++v) x[v] = Whole_ || v + 1 < MV ? load(a + v * W) : load_n(a + v * W, last);
+    const float* row = Outer ? b_list[p] + j0 : nullptr;
 #pragma GCC unroll 8
     for (int j = 0; j < NC; ++j) {
-      const F y = F(b[j * b_j]);
+      const F y = F(Outer ? row[j] : b[j][p]);
 #pragma GCC unroll 8
       for (int v = 0; v < MV; ++v) sum[j][v] = madd(x[v], y, sum[j][v]);
     }
+    a += lda;
   }
-  const F alpha = F(t.alpha), beta = F(t.beta);
 #pragma GCC unroll 8
-  for (int j = 0; j < NC; ++j)
-#pragma GCC unroll 8
-    for (int v = 0; v < MV; ++v) {
-      float* c = t.c + j * t.ldc + v * W;
-      F r = alpha * sum[j][v];
-      if (Whole_ || v + 1 < MV) {
-        if (t.beta != 0) r = madd(beta, load(c), r);
-        store(c, r);
-      } else {
-        if (t.beta != 0) r = madd(beta, load_n(c, last), r);
-        store_n(c, r, last);
-      }
-    }
+  for (int j = 0; j < NC; ++j) cols_store<MV, Whole_, Outer>(t, j0 + j, sum[j]);
 }
 
 // Tiles by size. The widest that registers hold: many vectors for one or two columns, else DNL_MV x DNL_NC.
 using ColsTileFn = void (*)(const ColsTile&);
-template <int NC>
+template <int NC, bool Outer>
 DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
   constexpr int kMost = NC == 1 ? kTileMv1 : NC == 2 ? kTileMv2 : kTileMv;
   static_assert(kMost <= 8, "the switch below ends at 8");
   switch (mv) {
-#define DNL_CASE(n) \
-  case n:           \
-    return whole_rows ? cols_tile<(n < kMost ? n : kMost), NC, true> : cols_tile<(n < kMost ? n : kMost), NC, false>;
+#define DNL_CASE(n)                                                         \
+  case n:                                                                   \
+    return whole_rows ? cols_tile<(n < kMost ? n : kMost), NC, true, Outer> \
+                      : cols_tile<(n < kMost ? n : kMost), NC, false, Outer>;
     DNL_CASE(1) DNL_CASE(2) DNL_CASE(3) DNL_CASE(4) DNL_CASE(5) DNL_CASE(6) DNL_CASE(7) DNL_CASE(8)
 #undef DNL_CASE
   }
   return nullptr;
 }
 DNL_INL int most_vectors(int nc) { return nc == 1 ? kTileMv1 : nc == 2 ? kTileMv2 : kTileMv; }
+template <bool Outer>
 DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
   switch (nc) {
-    case 1: return cols_tile_for<1>(mv, whole_rows);
-    case 2: return cols_tile_for<2>(mv, whole_rows);
-    case 3: return cols_tile_for<3>(mv, whole_rows);
-    case 4: return cols_tile_for<4>(mv, whole_rows);
-    case 5: return cols_tile_for<(kTileNc < 5 ? 4 : 5)>(mv, whole_rows);
-    default: return cols_tile_for<(kTileNc < 6 ? 4 : 6)>(mv, whole_rows);
+    case 1: return cols_tile_for<1, Outer>(mv, whole_rows);
+    case 2: return cols_tile_for<2, Outer>(mv, whole_rows);
+    case 3: return cols_tile_for<3, Outer>(mv, whole_rows);
+    case 4: return cols_tile_for<4, Outer>(mv, whole_rows);
+    case 5: return cols_tile_for<(kTileNc < 5 ? 4 : 5), Outer>(mv, whole_rows);
+    default: return cols_tile_for<(kTileNc < 6 ? 4 : 6), Outer>(mv, whole_rows);
   }
 }
 
 // Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin rest.
-static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx b_k, idx b_j,
-                      float beta, float* c, idx ldc) {
+template <bool Outer>
+static void all_tiles(idx m, idx n, const ColsTile& whole_product) {
   constexpr idx W = F::W;
   if (m <= 0 || n <= 0) return;
   const idx vectors = (m + W - 1) / W;
@@ -93,21 +126,46 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
   const idx widest = (n + col_tiles - 1) / col_tiles;
   const idx most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
+  ColsTile t = whole_product;
   idx v0 = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
-    const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
+    const idx v1 = vectors * (rt + 1) / row_tiles, i0 = v0 * W, rows = (v1 * W < m ? v1 * W : m) - i0;
     const int mv = static_cast<int>(v1 - v0);
-    const idx last = rows - (mv - 1) * W;
-    ColsTile t = {k, a + v0 * W, lda, b, b_k, b_j, alpha, beta, c + v0 * W, ldc, last};
-    idx j0 = 0;
+    t.a = Outer ? nullptr : whole_product.a + i0;
+    t.a_at = i0;
+    t.add = whole_product.add.from(i0);
+    t.c = whole_product.c.from(i0);
+    t.last = rows - (mv - 1) * W;
+    t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const idx j1 = n * (ct + 1) / col_tiles;
-      t.b = b + j0 * b_j;
-      t.c = c + v0 * W + j0 * ldc;
-      cols_tile_for(mv, static_cast<int>(j1 - j0), last == W)(t);
-      j0 = j1;
+      cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
+      t.j0 = j1;
     }
     v0 = v1;
+  }
+}
+
+DNL_INL void cols_product(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Columns& b,
+                          const Columns& add, float beta, const Columns& c) {
+  all_tiles<false>(m, n, {k, a, lda, nullptr, nullptr, 0, b, add, c, alpha, beta, 0, 0});
+}
+static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
+  cols_product(m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
+}
+
+static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc) {
+  constexpr idx kDepth = 128;  // a panel of the left matrix by so many columns stays in the first-level cache
+  const Row a = a_rows, b = b_rows;
+  const Row c_columns(c, ldc), none(nullptr, 0);
+  float *a_list[kDepth], *b_list[kDepth];
+  for (idx p = 0; p < k; p += kDepth) {
+    const idx depth = k - p < kDepth ? k - p : kDepth;
+    for (idx q = 0; q < depth && !a.ptr; ++q) a_list[q] = a[p + q];
+    for (idx q = 0; q < depth && !b.ptr; ++q) b_list[q] = b[p + q];
+    all_tiles<true>(m, n,
+                    {depth, nullptr, 0, a.ptr ? a.ptr + p : a_list, b.ptr ? b.ptr + p : b_list, 0, none, none,
+                     c_columns, alpha, p ? 1.0f : beta, 0, 0});
   }
 }
 
@@ -115,11 +173,9 @@ struct DotsTile {
   idx k;
   const float* a;
   idx lda;
-  const float* b;
-  idx ldb;
+  Columns b, add, c;
   float alpha, beta;
-  float* c;
-  idx ldc;
+  idx i0, j0;  // where in C
 };
 template <int MI, int NJ>
 static void dots_tile(const DotsTile& t) {
@@ -128,15 +184,17 @@ static void dots_tile(const DotsTile& t) {
   for (int j = 0; j < NJ; ++j)
 #pragma GCC unroll 8
     for (int i = 0; i < 4; ++i) sum[j][i] = F(0.0f);
-  const float *a = t.a, *b = t.b;
-  const idx lda = t.lda, ldb = t.ldb;
+  const float *a = t.a + t.i0 * t.lda, *b[NJ];
+  const idx lda = t.lda;
+#pragma GCC unroll 8
+  for (int j = 0; j < NJ; ++j) b[j] = t.b[t.j0 + j];
   for_lanes(t.k, [&](idx p, auto w) DNL_LAMBDA {
     F x[MI];
 #pragma GCC unroll 8
     for (int i = 0; i < MI; ++i) x[i] = w.load(a + i * lda + p);
 #pragma GCC unroll 8
     for (int j = 0; j < NJ; ++j) {
-      const F y = w.load(b + j * ldb + p);
+      const F y = w.load(b[j] + p);
 #pragma GCC unroll 8
       for (int i = 0; i < MI; ++i) sum[j][i] = madd(x[i], y, sum[j][i]);
     }
@@ -145,17 +203,18 @@ static void dots_tile(const DotsTile& t) {
   for (int j = 0; j < NJ; ++j) {
     float r[4];
     hsum4(sum[j][0], sum[j][1], sum[j][2], sum[j][3], r);
-    float* c = t.c + j * t.ldc;
-    for (int i = 0; i < MI; ++i) c[i] = t.alpha * r[i] + (t.beta != 0 ? t.beta * c[i] : 0.0f);
+    float* c = t.c[t.j0 + j] + t.i0;
+    const float* add = t.add.rows.wanted() ? t.add[t.j0 + j] + t.i0 : nullptr;
+    for (int i = 0; i < MI; ++i) c[i] = t.alpha * r[i] + (add ? add[i] : 0.0f) + (t.beta != 0 ? t.beta * c[i] : 0.0f);
   }
 }
 template <int MI>
 DNL_INL void dots_columns(DotsTile t, idx n) {
   const idx tiles = (n + kTileDots - 1) / kTileDots;
-  idx j0 = 0;
-  for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in gemm_cols
+  t.j0 = 0;
+  for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in all_tiles
     const idx j1 = n * (q + 1) / tiles;
-    switch (j1 - j0) {
+    switch (j1 - t.j0) {
       case 1: dots_tile<MI, 1>(t); break;
       case 2: dots_tile<MI, 2>(t); break;
       case 3: dots_tile<MI, (kTileDots < 3 ? kTileDots : 3)>(t); break;
@@ -163,31 +222,28 @@ DNL_INL void dots_columns(DotsTile t, idx n) {
       case 5: dots_tile<MI, (kTileDots < 5 ? kTileDots : 5)>(t); break;
       default: dots_tile<MI, kTileDots>(t);
     }
-    t.b += (j1 - j0) * t.ldb;
-    t.c += (j1 - j0) * t.ldc;
-    j0 = j1;
+    t.j0 = j1;
   }
 }
 // Panels of 64 rows by 128 of k: 32 KiB, which the first-level cache holds.
-static void gemm_dots_packed(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb,
-                             float beta, float* c, idx ldc) {
+static void gemm_dots_packed(idx m, idx n, const DotsTile& t) {
   constexpr idx kRows = 64, kDepth = 128;
   alignas(64) float panel[kRows * kDepth];
+  const Columns none = Row(nullptr, 0);
   for (idx i = 0; i < m; i += kRows) {
     const idx rows = m - i < kRows ? m - i : kRows;
-    for (idx p = 0; p < k; p += kDepth) {
-      const idx depth = k - p < kDepth ? k - p : kDepth;
-      transpose_strided(rows, depth, a + i * lda + p, lda, panel, kRows, false);
-      gemm_cols(rows, n, depth, alpha, panel, kRows, b + p, 1, ldb, p ? 1.0f : beta, c + i, ldc);
+    for (idx p = 0; p < t.k; p += kDepth) {
+      const idx depth = t.k - p < kDepth ? t.k - p : kDepth;
+      transpose_strided(rows, depth, t.a + i * t.lda + p, t.lda, panel, kRows, false);
+      cols_product(rows, n, depth, t.alpha, panel, kRows, t.b.from(p), p ? none : t.add.from(i), p ? 1.0f : t.beta,
+                   t.c.from(i));
     }
   }
 }
-static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb, float beta,
-                      float* c, idx ldc) {
+static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
+  DotsTile t = {k, a, lda, Row(b), Row(add), Row(c), alpha, beta, 0, 0};
   // Where transposing costs less than adding up the lanes of each dot product.
-  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W)
-    return gemm_dots_packed(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  idx i = 0;
-  for (; i + 4 <= m; i += 4) dots_columns<4>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);
-  for (; i < m; ++i) dots_columns<1>({k, a + i * lda, lda, b, ldb, alpha, beta, c + i, ldc}, n);
+  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W) return gemm_dots_packed(m, n, t);
+  for (; t.i0 + 4 <= m; t.i0 += 4) dots_columns<4>(t, n);
+  for (; t.i0 < m; ++t.i0) dots_columns<1>(t, n);
 }

@@ -1,20 +1,37 @@
-// Single-precision matrix products, column-major, one thread: C = alpha * op(A) op(B) + beta * C.
+// Single-precision matrix products, column-major, one thread.
 //
-// Dispatches by shape between our own small kernels and a BLAS (MKL when it is found at run time and not refused,
-// else the OpenBLAS shipped with the package). beta == 0 never reads C. Thread-safe.
-// Who may include: ops/, backends/. Includes: standard library only.
+// Dispatches by shape between our own small kernels and a BLAS (blas.h). Columns that are Rows lie anywhere: our
+// kernels read and write them there, for a BLAS they are copied. Thread-safe. Who may include: ops/, backends/, exec/
+// (what was copied), bindings/. Includes: base/rows.h.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+
+#include "base/rows.h"
 
 namespace dnl {
 
 using idx = std::ptrdiff_t;
 
-// op(A) is m x k, op(B) is k x n, C is m x n; lda, ldb, ldc are distances between columns in floats.
+// C = alpha * op(A) op(B) + beta * C. op(A) is m x k, op(B) is k x n, C is m x n; lda, ldb, ldc are distances between
+// columns in floats. beta == 0 never reads C.
 void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b,
           idx ldb, float beta, float* c, idx ldc);
 
-// "openblas 0.3.34 SkylakeX", "mkl 2026.2": what products run on.
+// Row j of c, m floats, is op(A) times row j of b, k floats, plus row j of add (may be not wanted; at distance 0 one
+// for all), plus what c held when acc; then rows of c may repeat or overlap. n rows. Other operands do not overlap c.
+void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c);
+
+// C, m x n, += the sum over k rows of row r of y, m floats, times row r of x, n floats, transposed.
+void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc);
+
+// Floats this thread copied so far because a BLAS wants one distance between columns: operands, results.
+struct ProductCopies {
+  std::uint64_t gathered, scattered;
+};
+ProductCopies product_copies();
+
+// "openblas 0.3.34 SkylakeX", "mkl 2026.2": what products that our own kernels leave run on.
 const char* blas_description();
 
 }  // namespace dnl

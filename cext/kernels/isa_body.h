@@ -47,6 +47,7 @@ struct Row {
   std::ptrdiff_t stride;
   float* const* ptr;
   DNL_INL_MEMBER Row(const Rows& r) : base(r.base), stride(r.stride), ptr(r.ptr) {}
+  DNL_INL_MEMBER Row(float* first, std::ptrdiff_t step) : base(first), stride(step), ptr(nullptr) {}
   DNL_INL_MEMBER float* operator[](idx m) const { return ptr ? ptr[m] : base + m * stride; }
   DNL_INL_MEMBER bool wanted() const { return ptr || base; }
   DNL_INL_MEMBER bool packed(idx length) const { return !ptr && stride == length; }
@@ -77,4 +78,4 @@ static constexpr Kernels kTable = {
     update_sgd, update_momentum, update_adagrad, update_adadelta, update_rmsprop, update_adam, update_amsgrad,
     update_eg,
     // small products
-    gemm_cols, gemm_dots};
+    gemm_cols, gemm_dots, gemm_outer};

@@ -138,12 +138,13 @@ struct Kernels {
   void (*eg)(const UpdateArgs&);
 
   // ---- small matrix products, column-major; for gemm.cc, which everybody else calls ------------------------------
-  // C = alpha A B + beta C. A is m x k by columns (lda apart); B[p, j] = b[p * b_k + j * b_j].
-  void (*gemm_cols)(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx b_k, idx b_j,
-                    float beta, float* c, idx ldc);
-  // C = alpha A^T B + beta C. A is k x m, B is k x n, both by columns.
-  void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b, idx ldb, float beta,
-                    float* c, idx ldc);
+  // C = alpha A B + add + beta C. A is m x k by columns (lda apart); a row of b, add (may be not wanted) and c is a
+  // column of B, of what is added and of C. When beta is 1, rows of c may repeat.
+  void (*gemm_cols)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
+  // The same with A^T: A is k x m by columns.
+  void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
+  // C = alpha * (sum over k rows of a's row times b's row transposed) + beta C; m floats a row of a, n a row of b.
+  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc);
 };
 
 const Kernels& kernels();

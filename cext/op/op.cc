@@ -46,11 +46,12 @@ void parse_parameter(const std::string& text, OpDef& def) {
 
 }  // namespace
 
-OpId register_op(OpDef def) {
+OpId register_op(OpDef def, Keep keep) {
   const std::string s = def.signature;
   const std::size_t open = s.find('('), close = s.rfind(')');
   DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
   def.name = s.substr(0, open);
+  def.keep = keep;
   int inside = 0;  // commas inside a default such as (1, 0) do not separate parameters
   for (std::size_t at = open + 1, i = at; i <= close && at < close; ++i) {
     if (i < close && (s[i] == '(' || s[i] == '[')) ++inside;

@@ -23,12 +23,10 @@ enum class Batch : u8 {
   Weight,  // shared when the argument is made of parameters alone (a weight), stacked otherwise
 };
 
-// How a kernel reads a stacked argument.
+// How a kernel reads a stacked argument. Addresses may be any; the layout tries to make them good.
 enum class Access : u8 {
-  Rows,   // any addresses
-  Dense,  // rows at a constant distance >= their length, and packed when a row is more than one column (a matrix, a
-          // mini-batch). The executor gathers into scratch memory where the layout does not fit, and scatters gradients.
-          // Guaranteed only in signatures with a shared argument; without one a kernel goes member by member.
+  Rows,  // wherever they are
+  Near,  // the members' rows had better lie one behind the other: a product with a shared matrix reads them as columns
 };
 
 struct ArgSpec {
@@ -125,6 +123,8 @@ struct Call {
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
+  bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
+                      // by backward_shared. The same for all calls of a signature in one pass
 
   std::size_t arg_size(int j) const { return arg_dim[j]->size(); }
   std::size_t out_size(int o = 0) const { return out_dim[o].size(); }
@@ -133,6 +133,10 @@ struct Call {
     return arg_dim[j]->bd == 1 ? 0 : e * static_cast<std::ptrdiff_t>(arg_dim[j]->batch_size());
   }
 };
+
+// What backward_shared would like to find again: the gradient of argument 0 that backward wrote. The executor grants it
+// (Call::kept) where nobody else adds to these gradients; an op must do without.
+enum class Keep : u8 { Nothing, Arg0 };
 
 struct OpDef {
   // Python signature: "affine_transform(es: exprs)", "elu(x: expr, alpha: float = 1.0)". A name that begins with an
@@ -148,7 +152,7 @@ struct OpDef {
   // Must honour acc[j]; when a row address occurs twice in dx[j], acc[j] is true.
   void (*backward)(const Call&) = nullptr;
   // Gradient of the shared argument `wrt`, called once for all members of the signature after their backward calls.
-  // Always adds to dx[wrt]. For arguments j whose dx is wanted(), dx[j] still holds what backward wrote.
+  // Always adds to dx[wrt].
   void (*backward_shared)(const Call&, int wrt) = nullptr;
 
   // Checks of member attributes against the shapes, when the node is made (an index out of range).
@@ -158,7 +162,6 @@ struct OpDef {
 
   bool no_grad = false;    // the value is a constant for differentiation
   bool joins = false;     // sums examples up at the end of a program (esum of losses); see schedule/split.h
-  bool keep_arg = false;   // the gradient of argument 0 is still read in backward_shared (argument 0 has one consumer)
   const ArgSpec& arg_spec(int j) const {
     if (j < static_cast<int>(args.size()) && !args[j].list) return args[j];
     int fixed = 0;
@@ -169,12 +172,13 @@ struct OpDef {
   // Filled in when the op is registered, from the signature.
   std::string name = {};
   std::vector<AttrSpec> attrs = {};
+  Keep keep = Keep::Nothing;
   bool has_member_attrs = false;
 };
 
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
 using OpId = u16;
-OpId register_op(OpDef def);
+OpId register_op(OpDef def, Keep keep = Keep::Nothing);
 constexpr int kMaxOps = 1024;
 extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op
 inline const OpDef& op_def(OpId id) { return *g_op_table[id]; }

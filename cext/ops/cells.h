@@ -10,11 +10,10 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/columns.h"
 
 namespace dnl {
 namespace cells {
-
-static_assert(sizeof(float*) <= 2 * sizeof(float), "scratch memory for addresses is taken in floats");
 
 inline const UnaryKernel& unary_kernel(const char* name) {
   const Kernels& k = kernels();
@@ -42,18 +41,13 @@ class Cell {
   Rows x(int j) const { return columns(c.x[j], *c.arg_dim[j]); }
   Rows y(int o) const { return columns(c.y[o], c.out_dim[o]); }
   Rows dy(int o) const { return columns(c.dy[o], c.out_dim[o]); }
-  // The same at one distance, as a matrix product wants it; gathered where needed.
-  Rows dense_x(int j) const {
-    const idx n = c.arg_dim[j]->rows();
-    Rows r = x(j);
-    if (r.regular() && (r.stride >= n || k == 1)) return r.stride >= n ? r : Rows{r.base, n, nullptr};
-    const Rows to{c.scratch->alloc(static_cast<std::size_t>(k * n)), n, nullptr};
-    kernels().copy_rows(k, n, r, to);
-    return to;
-  }
   const float* weight(int j) const { return c.x[j].base; }
   float* weight_gradient(int j) const { return c.dx[j].base; }
   Rows scratch_rows(idx n) const { return Rows{c.scratch->alloc(static_cast<std::size_t>(k * n)), n, nullptr}; }
+  // Where the gradient of the sums lies that backward hands to backward_shared, when it is that of argument 0 too: in the
+  // gradient of argument 0 (Keep::Arg0), else in the gradient memory of a hidden output.
+  bool kept() const { return c.kept && !repeated(0); }
+  Rows kept_or(int hidden) const { return kept() ? columns(c.dx[0], *c.arg_dim[0]) : dy(hidden); }
   bool repeated(int j) const { return static_cast<idx>(c.arg_size(j)) / c.arg_dim[j]->rows() != per; }
 
   // The same rows from float `at` on.
@@ -66,17 +60,9 @@ class Cell {
 
  private:
   friend class Gradient;
-  float** addresses() const {
-    return reinterpret_cast<float**>(c.scratch->alloc(static_cast<std::size_t>(k) * 2));  // two floats are one address
-  }
+  float** addresses() const { return scratch_addresses(c, k); }
   Rows columns(const Rows& r, const Dim& d) const {
-    const idx n = d.rows(), own = static_cast<idx>(d.size()) / n;
-    if (per == 1) return r;
-    if (own == per && r.regular() && (c.members == 1 || r.stride == n * per)) return Rows{r.base, n, nullptr};
-    float** p = addresses();
-    for (int m = 0; m < c.members; ++m)
-      for (idx i = 0; i < per; ++i) p[m * per + i] = r[m] + i % own * n;
-    return Rows{nullptr, 0, p};
+    return columns_of(c, r, d.rows(), static_cast<idx>(d.size()) / d.rows(), per);
   }
 };
 
@@ -94,9 +80,6 @@ class Gradient {
     }
   }
   bool wanted() const { return cell_.c.dx[j_].wanted(); }
-  float beta() const { return acc ? 1.f : 0.f; }
-  // For a product: the distance between columns.
-  idx ld() const { return std::max<idx>(rows.stride, cell_.c.arg_dim[j_]->rows()); }
   // All rows come from these.
   void take(const Rows& from) {
     if (!wanted()) return;

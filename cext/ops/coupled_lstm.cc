@@ -32,14 +32,13 @@ void forward(const Call& call, const Args& a) {
   const idx h = s.h, k = s.k;
   const Rows gates = s.y(kGates), c = s.y(kC), out = s.y(kH);
   Rows c_prev{};
-  kernels().copy_rows(k, 3 * h, s.x(0), gates);
   if (a.h_prev >= 0) {
-    const Rows h_prev = s.dense_x(a.h_prev);
-    c_prev = s.dense_x(a.c_prev);
-    gemm(false, false, 3 * h, k, h, 1.f, s.weight(a.u), 3 * h, h_prev.base, h_prev.stride, 1.f, gates.base, 3 * h);
+    c_prev = s.x(a.c_prev);
+    gemm_rows(false, 3 * h, k, h, s.weight(a.u), 3 * h, s.x(a.h_prev), s.x(0), false, gates);
+  } else {
+    kernels().copy_rows(k, 3 * h, s.x(0), gates);
   }
-  if (a.ci >= 0)
-    gemm(false, false, h, k, h, 1.f, s.weight(a.ci), h, c_prev.base, c_prev.stride, 1.f, gates.base, 3 * h);
+  if (a.ci >= 0) gemm_rows(false, h, k, h, s.weight(a.ci), h, c_prev, Rows{}, true, gates);
   for (idx r = 0; r < k; ++r) {
     float *i = gates[r], *g = i + 2 * h, *y = c[r];
     cells::logistic().fwd(h, i, i, nullptr);
@@ -49,7 +48,7 @@ void forward(const Call& call, const Args& a) {
     const float* p = c_prev[r];
     for (idx e = 0; e < h; ++e) y[e] += (1.f - i[e]) * p[e];
   }
-  if (a.co >= 0) gemm(false, false, h, k, h, 1.f, s.weight(a.co), h, c.base, h, 1.f, gates.base + h, 3 * h);
+  if (a.co >= 0) gemm_rows(false, h, k, h, s.weight(a.co), h, c, Rows{}, true, s.from(gates, h));
   for (idx r = 0; r < k; ++r) {
     float *o = gates[r] + h, *y = out[r];
     cells::logistic().fwd(h, o, o, nullptr);
@@ -72,7 +71,7 @@ void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_
       d[e] = dc[r][e] + dy[e] * o[e] * (1.f - t[e] * t[e]);
     }
   }
-  if (a.co >= 0) gemm(true, false, h, k, h, 1.f, s.weight(a.co), h, da.base + h, 3 * h, 1.f, total.base, h);
+  if (a.co >= 0) gemm_rows(true, h, k, h, s.weight(a.co), h, s.from(da, h), Rows{}, true, total);
   for (idx r = 0; r < k; ++r) {
     const float *i = gates[r], *g = i + 2 * h, *d = total[r], *p = c_prev.wanted() ? c_prev[r] : nullptr;
     float *di = da[r], *dg = di + 2 * h;
@@ -89,38 +88,35 @@ void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_
 void backward(const Call& call, const Args& a) {
   const Cell s(call);
   const idx h = s.h, k = s.k;
-  const Rows da = s.dy(kGates);
+  const Rows da = s.kept_or(kGates);
   if (a.h_prev < 0) {
     gate_gradients(s, a, da, Rows{}, nullptr);
   } else {
     Gradient dc(s, a.c_prev), dh(s, a.h_prev);
-    gate_gradients(s, a, da, s.dense_x(a.c_prev), &dc);
+    gate_gradients(s, a, da, s.x(a.c_prev), &dc);
     if (dc.wanted()) {
-      if (a.ci >= 0) gemm(true, false, h, k, h, 1.f, s.weight(a.ci), h, da.base, 3 * h, 1.f, dc.rows.base, dc.ld());
+      if (a.ci >= 0) gemm_rows(true, h, k, h, s.weight(a.ci), h, da, Rows{}, true, dc.rows);
       dc.done();
     }
     if (dh.wanted()) {
-      gemm(true, false, h, k, 3 * h, 1.f, s.weight(a.u), 3 * h, da.base, 3 * h, dh.beta(), dh.rows.base, dh.ld());
+      gemm_rows(true, h, k, 3 * h, s.weight(a.u), 3 * h, da, Rows{}, dh.acc, dh.rows);
       dh.done();
     }
   }
-  Gradient(s, 0).take(da);
+  if (!s.kept()) Gradient(s, 0).take(da);
 }
 
 void backward_shared(const Call& call, const Args& a, int wrt) {
   const Cell s(call);
   const idx h = s.h, k = s.k;
-  const Rows da = s.dy(kGates);
+  const Rows da = s.kept_or(kGates);
   float* dw = s.weight_gradient(wrt);
-  if (wrt == a.u) {
-    const Rows x = s.dense_x(a.h_prev);
-    gemm(false, true, 3 * h, h, k, 1.f, da.base, 3 * h, x.base, x.stride, 1.f, dw, 3 * h);
-  } else if (wrt == a.ci) {
-    const Rows x = s.dense_x(a.c_prev);
-    gemm(false, true, h, h, k, 1.f, da.base, 3 * h, x.base, x.stride, 1.f, dw, h);
-  } else {
-    gemm(false, true, h, h, k, 1.f, da.base + h, 3 * h, s.y(kC).base, h, 1.f, dw, h);
-  }
+  if (wrt == a.u)
+    gemm_outer(3 * h, h, k, da, s.x(a.h_prev), dw, 3 * h);
+  else if (wrt == a.ci)
+    gemm_outer(h, h, k, da, s.x(a.c_prev), dw, h);
+  else
+    gemm_outer(h, h, k, s.from(da, h), s.y(kC), dw, h);
 }
 
 const OpId step_id = register_op({
@@ -128,8 +124,8 @@ const OpId step_id = register_op({
     "A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes ci, co {h,h} or "
     "absent -> h {h}, and c {h} as second output.",
     {{"proj"},
-     {"h_prev", Batch::Stack, Access::Dense},
-     {"c_prev", Batch::Stack, Access::Dense},
+     {"h_prev", Batch::Stack, Access::Near},
+     {"c_prev", Batch::Stack, Access::Near},
      {"u", Batch::Share},
      {"ci", Batch::Share, Access::Rows, false, true},
      {"co", Batch::Share, Access::Rows, false, true}},
@@ -145,7 +141,7 @@ const OpId step_id = register_op({
     [](const Call& c) { forward(c, step_args(c)); },
     [](const Call& c) { backward(c, step_args(c)); },
     [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
-});
+}, Keep::Arg0);
 
 const OpId start_id = register_op({
     "_coupled_lstm_start(proj: expr, co: expr)",
@@ -160,7 +156,7 @@ const OpId start_id = register_op({
     [](const Call& c) { forward(c, start_args(c)); },
     [](const Call& c) { backward(c, start_args(c)); },
     [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
-});
+}, Keep::Arg0);
 
 }  // namespace
 }  // namespace dnl

@@ -13,6 +13,10 @@ using cells::Gradient;
 enum { kProj, kHPrev, kUzr, kUh };
 enum { kH, kZr, kCand, kReset };  // reset: r * h_prev
 
+// Gradients of the sums: two parts of the projection's gradient where that is kept.
+Rows dzr_of(const Cell& s) { return s.kept_or(kZr); }
+Rows dcand_of(const Cell& s) { return s.kept() ? s.from(s.kept_or(kCand), 2 * s.h) : s.dy(kCand); }
+
 // The gradient of the projection, from its two parts.
 void give_projection(const Cell& s, const Rows& dzr, const Rows& dcand) {
   Gradient d(s, kProj);
@@ -31,7 +35,7 @@ void give_projection(const Cell& s, const Rows& dzr, const Rows& dcand) {
 const OpId step_id = register_op({
     "_gru_step(proj: expr, h_prev: expr, uzr: expr, uh: expr)",
     "A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}.",
-    {{"proj"}, {"h_prev", Batch::Stack, Access::Dense}, {"uzr", Batch::Share}, {"uh", Batch::Share}},
+    {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"uzr", Batch::Share}, {"uh", Batch::Share}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 h = cells::block_size(in, 3);
       cells::need_state(in, kHPrev, h);
@@ -42,40 +46,33 @@ const OpId step_id = register_op({
     },
     [](const Call& c) {
       const Cell s(c);
-      const Rows proj = s.x(kProj), h_prev = s.dense_x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
-      kernels().copy_rows(s.k, 2 * s.h, proj, zr);
-      gemm(false, false, 2 * s.h, s.k, s.h, 1.f, s.weight(kUzr), 2 * s.h, h_prev.base, h_prev.stride, 1.f, zr.base,
-           2 * s.h);
+      const Rows proj = s.x(kProj), h_prev = s.x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
+      gemm_rows(false, 2 * s.h, s.k, s.h, s.weight(kUzr), 2 * s.h, h_prev, proj, false, zr);
       kernels().gru_zr_fwd(s.k, s.h, zr, h_prev, rh);
-      kernels().copy_rows(s.k, s.h, s.from(proj, 2 * s.h), cand);
-      gemm(false, false, s.h, s.k, s.h, 1.f, s.weight(kUh), s.h, rh.base, s.h, 1.f, cand.base, s.h);
+      gemm_rows(false, s.h, s.k, s.h, s.weight(kUh), s.h, rh, s.from(proj, 2 * s.h), false, cand);
       kernels().gru_out_fwd(s.k, s.h, zr, h_prev, cand, s.y(kH));
     },
     [](const Call& c) {
       const Cell s(c);
-      const Rows h_prev = s.dense_x(kHPrev), zr = s.y(kZr), dzr = s.dy(kZr), dcand = s.dy(kCand), drh = s.dy(kReset);
+      const Rows h_prev = s.x(kHPrev), zr = s.y(kZr), drh = s.dy(kReset), dzr = dzr_of(s), dcand = dcand_of(s);
       Gradient dh(s, kHPrev);
       kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
-      gemm(true, false, s.h, s.k, s.h, 1.f, s.weight(kUh), s.h, dcand.base, s.h, 0.f, drh.base, s.h);
+      gemm_rows(true, s.h, s.k, s.h, s.weight(kUh), s.h, dcand, Rows{}, false, drh);
       kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
       if (dh.wanted()) {
-        gemm(true, false, s.h, s.k, 2 * s.h, 1.f, s.weight(kUzr), 2 * s.h, dzr.base, 2 * s.h, 1.f, dh.rows.base, dh.ld());
+        gemm_rows(true, s.h, s.k, 2 * s.h, s.weight(kUzr), 2 * s.h, dzr, Rows{}, true, dh.rows);
         dh.done();
       }
-      give_projection(s, dzr, dcand);
+      if (!s.kept()) give_projection(s, dzr, dcand);
     },
     [](const Call& c, int wrt) {
       const Cell s(c);
-      if (wrt == kUh) {
-        const Rows dcand = s.dy(kCand), rh = s.y(kReset);
-        gemm(false, true, s.h, s.h, s.k, 1.f, dcand.base, s.h, rh.base, s.h, 1.f, s.weight_gradient(wrt), s.h);
-      } else {
-        const Rows dzr = s.dy(kZr), h_prev = s.dense_x(kHPrev);
-        gemm(false, true, 2 * s.h, s.h, s.k, 1.f, dzr.base, 2 * s.h, h_prev.base, h_prev.stride, 1.f,
-             s.weight_gradient(wrt), 2 * s.h);
-      }
+      if (wrt == kUh)
+        gemm_outer(s.h, s.h, s.k, dcand_of(s), s.y(kReset), s.weight_gradient(wrt), s.h);
+      else
+        gemm_outer(2 * s.h, s.h, s.k, dzr_of(s), s.x(kHPrev), s.weight_gradient(wrt), 2 * s.h);
     },
-});
+}, Keep::Arg0);
 
 // From zero state nothing is reset and nothing kept: h = z a.
 const OpId start_id = register_op({

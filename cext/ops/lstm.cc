@@ -2,7 +2,7 @@
 //
 // Rows of the projection and of the gates stand in DyNet's order i, f, o, g. The input projection Wx x + b is an ordinary
 // affine_transform before the cell: it has no recurrence, so all steps of all sentences are one product. The gradient of
-// the gates is kept in the gradient memory of the hidden output, so that dWh of all steps is one product too.
+// the gates is that of the projection, and is kept (Cell::kept_or), so that dWh of all steps is one product too.
 #include "ops/cells.h"
 
 namespace dnl {
@@ -51,7 +51,7 @@ const OpId step_id = register_op({
     "A step of an LSTM: proj {4h}, h_prev {h}, c_prev {h}, wh {4h,h} -> h {h}, and c {h} as second output.\n\n"
     "i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; "
     "h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes.",
-    {{"proj"}, {"h_prev", Batch::Stack, Access::Dense}, {"c_prev"}, {"wh", Batch::Share}},
+    {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"c_prev"}, {"wh", Batch::Share}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 h = cells::block_size(in, 4);
       cells::need_state(in, kHPrev, h);
@@ -61,33 +61,28 @@ const OpId step_id = register_op({
     },
     [](const Call& c) {
       const Cell s(c);
-      const Rows gates = s.y(kGates), h_prev = s.dense_x(kHPrev);
-      kernels().copy_rows(s.k, 4 * s.h, s.x(kProj), gates);
-      gemm(false, false, 4 * s.h, s.k, s.h, 1.f, s.weight(kWh), 4 * s.h, h_prev.base, h_prev.stride, 1.f, gates.base,
-           4 * s.h);
+      const Rows gates = s.y(kGates);
+      gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), s.x(kProj), false, gates);
       kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.y(kC), s.y(kH));
     },
     [](const Call& c) {
       const Cell s(c);
-      const Rows da = s.dy(kGates);
+      const Rows da = s.kept_or(kGates);
       Gradient dc(s, kCPrev);
       kernels().lstm_bwd(s.k, s.h, s.y(kGates), s.x(kCPrev), s.y(kC), s.dy(kH), s.dy(kC), da, false, dc.rows, dc.acc);
       dc.done();
       Gradient dh(s, kHPrev);
       if (dh.wanted()) {
-        gemm(true, false, s.h, s.k, 4 * s.h, 1.f, s.weight(kWh), 4 * s.h, da.base, 4 * s.h, dh.beta(), dh.rows.base,
-             dh.ld());
+        gemm_rows(true, s.h, s.k, 4 * s.h, s.weight(kWh), 4 * s.h, da, Rows{}, dh.acc, dh.rows);
         dh.done();
       }
-      Gradient(s, kProj).take(da);
+      if (!s.kept()) Gradient(s, kProj).take(da);
     },
     [](const Call& c, int wrt) {
       const Cell s(c);
-      const Rows da = s.dy(kGates), h_prev = s.dense_x(kHPrev);
-      gemm(false, true, 4 * s.h, s.h, s.k, 1.f, da.base, 4 * s.h, h_prev.base, h_prev.stride, 1.f,
-           s.weight_gradient(wrt), 4 * s.h);
+      gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
     },
-});
+}, Keep::Arg0);
 
 // ---- DyNet's loose parts -----------------------------------------------------------------------------------------
 

@@ -6,12 +6,10 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/columns.h"
 
 namespace dnl {
 namespace {
-
-// Distance between columns of a dense operand whose members hold `cols` columns of `n` floats each.
-idx column_stride(const Rows& r, idx n, idx cols) { return cols == 1 && r.stride ? r.stride : n; }
 
 // One product of an affine map or a matmul: y (+)= W x, for all members.
 // `per` columns a member (matrix columns times batch elements).
@@ -25,11 +23,13 @@ struct Product {
   bool shared() const { return c.shared[jw] && c.arg_dim[jw]->bd == 1 && x_per() == per; }
   idx x_per() const { return static_cast<idx>(c.arg_size(jx)) / k; }
 
-  void forward(float beta) const {
-    const Rows& y = c.y[0];
-    if (shared())
-      return gemm(false, false, m, c.members * per, k, 1.f, c.x[jw].base, m, c.x[jx].base,
-                  column_stride(c.x[jx], k, per), beta, y.base, column_stride(y, m, per));
+  // `add`, a row for each column, is added to it; acc: to what is there.
+  void forward(const Rows& add, bool acc) const {
+    const Rows y = columns(c.y[0], m);
+    const idx n = c.members * per;
+    if (shared()) return gemm_rows(false, m, n, k, c.x[jw].base, m, columns(c.x[jx], k), add, acc, y);
+    if (add.wanted()) (acc ? kernels().add_rows : kernels().copy_rows)(n, m, add, y);
+    const float beta = acc || add.wanted() ? 1.f : 0.f;
     each([&](float* w, float* x, float* out, float*, float*, idx cols) {
       gemm(false, false, m, cols, k, 1.f, w, m, x, k, beta, out, m);
     });
@@ -38,9 +38,8 @@ struct Product {
   void backward_x() const {
     if (!c.dx[jx].wanted()) return;
     if (shared())
-      return gemm(true, false, k, c.members * per, m, 1.f, c.x[jw].base, m, c.dy[0].base,
-                  column_stride(c.dy[0], m, per), c.acc[jx] ? 1.f : 0.f, c.dx[jx].base,
-                  column_stride(c.dx[jx], k, per));
+      return gemm_rows(true, k, c.members * per, m, c.x[jw].base, m, columns(c.dy[0], m), Rows{}, c.acc[jx],
+                       columns(c.dx[jx], k));
     zero_unless_added(jx);
     each([&](float* w, float*, float* dy, float* dx, float*, idx cols) {
       gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k);
@@ -58,14 +57,15 @@ struct Product {
   void backward_shared_w() const {
     float* dw = c.dx[jw].base;
     if (shared())
-      return gemm(false, true, m, k, c.members * per, 1.f, c.dy[0].base, column_stride(c.dy[0], m, per), c.x[jx].base,
-                  column_stride(c.x[jx], k, per), 1.f, dw, m);
+      return gemm_outer(m, k, c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dw, m);
     each([&](float*, float* x, float* dy, float*, float* dw_one, idx cols) {
       gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw_one, m);
     }, c.dy[0]);
   }
 
  private:
+  // Members that hold all their columns, n floats each.
+  Rows columns(const Rows& r, idx n) const { return columns_of(c, r, n, per, per); }
   void zero_unless_added(int j) const {
     if (c.acc[j]) return;
     for (int i = 0; i < c.members; ++i) kernels().fill(c.arg_size(j), 0.f, c.dx[j][i]);
@@ -103,9 +103,9 @@ const OpId matmul_id = register_op({
     "matmul(x: expr, y: expr)",
     "Matrix product of x and y, what the operators * and @ call.\n\n"
     "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.",
-    {{"x", Batch::Weight, Access::Dense}, {"y", Batch::Stack, Access::Dense}},
+    {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}},
     [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); },
-    [](const Call& c) { Product(c, 0, 1).forward(0.f); },
+    [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); },
     [](const Call& c) {
       const Product p(c, 0, 1);
       p.backward_x();
@@ -130,11 +130,11 @@ ShapeOut affine_shape(const ShapeIn& in) {
 }
 
 void affine_forward(const Call& c) {
-  const idx out = c.out_size(), b = c.arg_size(0);
-  // The bias is repeated over columns and batch elements: its block of b floats fills the member's out floats.
-  for (int i = 0; i < c.members; ++i)
-    for (idx at = 0; at < out; at += b) std::memcpy(c.y[0][i] + at, c.x[0][i], b * sizeof(float));
-  for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).forward(1.f);
+  if (c.nargs == 1) return kernels().copy_rows(c.members, c.out_size(), c.x[0], c.y[0]);
+  // The bias is repeated over columns and batch elements.
+  const idx m = c.out_dim[0].rows(), per = static_cast<idx>(c.out_size()) / m, own = static_cast<idx>(c.arg_size(0)) / m;
+  for (int j = 1; j < c.nargs; j += 2)
+    Product(c, j, j + 1).forward(j == 1 ? columns_of(c, c.x[0], m, own, per) : Rows{}, j > 1);
 }
 
 void add_bias_gradient(const Call& c) {
@@ -154,7 +154,7 @@ const OpId affine_id = register_op({
     "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
     "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}. A bias of one column is added to every "
     "column and every batch element.",
-    {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Dense, true}, {"x", Batch::Stack, Access::Dense, true}},
+    {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
     affine_shape,
     affine_forward,
     [](const Call& c) {

@@ -15,7 +15,7 @@ enum { kH, kSums };  // the hidden output is only there for its gradient memory:
 const OpId step_id = register_op({
     "_rnn_step(proj: expr, h_prev: expr, wh: expr)",
     "A step of a simple RNN: tanh(proj + wh h_prev); proj {h}, h_prev {h}, wh {h,h} -> {h}.",
-    {{"proj"}, {"h_prev", Batch::Stack, Access::Dense}, {"wh", Batch::Share}},
+    {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"wh", Batch::Share}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 h = cells::block_size(in, 1);
       cells::need_state(in, kHPrev, h);
@@ -25,28 +25,29 @@ const OpId step_id = register_op({
     },
     [](const Call& c) {
       const Cell s(c);
-      const Rows y = s.y(kH), h_prev = s.dense_x(kHPrev);
-      kernels().copy_rows(s.k, s.h, s.x(kProj), y);
-      gemm(false, false, s.h, s.k, s.h, 1.f, s.weight(kWh), s.h, h_prev.base, h_prev.stride, 1.f, y.base, s.h);
+      const Rows y = s.y(kH);
+      gemm_rows(false, s.h, s.k, s.h, s.weight(kWh), s.h, s.x(kHPrev), s.x(kProj), false, y);
       cells::tanh().fwd(s.k * s.h, y.base, y.base, nullptr);
     },
     [](const Call& c) {
       const Cell s(c);
-      const Rows y = s.y(kH), da = s.dy(kSums);
-      cells::tanh().bwd(s.k * s.h, y.base, y.base, s.dy(kH).base, da.base, nullptr, false);
+      const Rows y = s.y(kH), dy = s.dy(kH), da = s.kept_or(kSums);
+      if (da.packed(s.h))
+        cells::tanh().bwd(s.k * s.h, y.base, y.base, dy.base, da.base, nullptr, false);
+      else
+        for (idx r = 0; r < s.k; ++r) cells::tanh().bwd(s.h, y[r], y[r], dy[r], da[r], nullptr, false);
       Gradient dh(s, kHPrev);
       if (dh.wanted()) {
-        gemm(true, false, s.h, s.k, s.h, 1.f, s.weight(kWh), s.h, da.base, s.h, dh.beta(), dh.rows.base, dh.ld());
+        gemm_rows(true, s.h, s.k, s.h, s.weight(kWh), s.h, da, Rows{}, dh.acc, dh.rows);
         dh.done();
       }
-      Gradient(s, kProj).take(da);
+      if (!s.kept()) Gradient(s, kProj).take(da);
     },
     [](const Call& c, int wrt) {
       const Cell s(c);
-      const Rows da = s.dy(kSums), h_prev = s.dense_x(kHPrev);
-      gemm(false, true, s.h, s.h, s.k, 1.f, da.base, s.h, h_prev.base, h_prev.stride, 1.f, s.weight_gradient(wrt), s.h);
+      gemm_outer(s.h, s.h, s.k, s.kept_or(kSums), s.x(kHPrev), s.weight_gradient(wrt), s.h);
     },
-});
+}, Keep::Arg0);
 
 }  // namespace
 }  // namespace dnl

@@ -113,7 +113,7 @@ const OpId nary_id = register_op({
     "output. Tai, Socher, Manning 2015, equations 9 to 14.",
     {{"iog"},
      {"f"},
-     {"h", Batch::Stack, Access::Dense, true},
+     {"h", Batch::Stack, Access::Near, true},
      {"c", Batch::Stack, Access::Rows, true},
      {"u", Batch::Share, Access::Rows, true}},
     [](const ShapeIn& in) -> ShapeOut {
@@ -135,9 +135,7 @@ const OpId nary_id = register_op({
       const idx rows = (3 + n) * s.h;
       start_sums(s, sums, n);
       for (int j = kFirst; j < c.nargs; j += kStep) {
-        const Rows x = s.dense_x(j);
-        gemm(false, false, rows, s.k, s.h, 1.f, s.weight(j + 2), c.arg_dim[j + 2]->rows(), x.base, x.stride, 1.f,
-             sums.base, rows);
+        gemm_rows(false, rows, s.k, s.h, s.weight(j + 2), c.arg_dim[j + 2]->rows(), s.x(j), Rows{}, true, sums);
       }
       squash(s, n, kFirst + 1, kStep);
     },
@@ -150,17 +148,14 @@ const OpId nary_id = register_op({
       for (int j = kFirst; j < c.nargs; j += kStep) {
         Gradient dh(s, j);
         if (!dh.wanted()) continue;
-        gemm(true, false, s.h, s.k, rows, 1.f, s.weight(j + 2), c.arg_dim[j + 2]->rows(), da.base, rows, dh.beta(),
-             dh.rows.base, dh.ld());
+        gemm_rows(true, s.h, s.k, rows, s.weight(j + 2), c.arg_dim[j + 2]->rows(), da, Rows{}, dh.acc, dh.rows);
         dh.done();
       }
     },
     [](const Call& c, int wrt) {
       const Cell s(c);
-      const Rows da = s.dy(kSums), x = s.dense_x(wrt - 2);
       const idx rows = (3 + nary_children(c.nargs)) * s.h;
-      gemm(false, true, rows, s.h, s.k, 1.f, da.base, rows, x.base, x.stride, 1.f, s.weight_gradient(wrt),
-           c.arg_dim[wrt]->rows());
+      gemm_outer(rows, s.h, s.k, s.dy(kSums), s.x(wrt - 2), s.weight_gradient(wrt), c.arg_dim[wrt]->rows());
     },
 });
 
@@ -178,7 +173,7 @@ const OpId child_sum_id = register_op({
      {"f"},
      {"uiog", Batch::Share},
      {"uf", Batch::Share},
-     {"h", Batch::Stack, Access::Dense, true},
+     {"h", Batch::Stack, Access::Near, true},
      {"c", Batch::Stack, Access::Rows, true}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 h = check_projections(in);
@@ -192,30 +187,24 @@ const OpId child_sum_id = register_op({
       const Cell s(c);
       const int n = sum_children(c.nargs);
       const Rows sums = s.y(kSums), total = s.y(kChildH);
-      const idx rows = (3 + n) * s.h;
-      start_sums(s, sums, n);
       for (int l = 0; l < n; ++l) {
-        const Rows x = s.dense_x(kFirstChild + 2 * l);
+        const Rows x = s.x(kFirstChild + 2 * l);
         l ? kernels().add_rows(s.k, s.h, x, total) : kernels().copy_rows(s.k, s.h, x, total);
-        gemm(false, false, s.h, s.k, s.h, 1.f, s.weight(kUf), s.h, x.base, x.stride, 1.f, sums.base + (3 + l) * s.h,
-             rows);
+        gemm_rows(false, s.h, s.k, s.h, s.weight(kUf), s.h, x, s.x(kF), false, s.from(sums, (3 + l) * s.h));
       }
-      gemm(false, false, 3 * s.h, s.k, s.h, 1.f, s.weight(kUiog), 3 * s.h, total.base, s.h, 1.f, sums.base, rows);
+      gemm_rows(false, 3 * s.h, s.k, s.h, s.weight(kUiog), 3 * s.h, total, s.x(kIog), false, sums);
       squash(s, n, kFirstChild + 1, 2);
     },
     [](const Call& c) {
       const Cell s(c);
       const int n = sum_children(c.nargs);
       const Rows da = s.dy(kSums), dtotal = s.dy(kChildH);
-      const idx rows = (3 + n) * s.h;
       back_gates(s, n, kFirstChild + 1, 2);
-      gemm(true, false, s.h, s.k, 3 * s.h, 1.f, s.weight(kUiog), 3 * s.h, da.base, rows, 0.f, dtotal.base, s.h);
+      gemm_rows(true, s.h, s.k, 3 * s.h, s.weight(kUiog), 3 * s.h, da, Rows{}, false, dtotal);
       for (int l = 0; l < n; ++l) {
         Gradient dh(s, kFirstChild + 2 * l);
         if (!dh.wanted()) continue;
-        gemm(true, false, s.h, s.k, s.h, 1.f, s.weight(kUf), s.h, da.base + (3 + l) * s.h, rows, dh.beta(), dh.rows.base,
-             dh.ld());
-        kernels().add_rows(s.k, s.h, dtotal, dh.rows);
+        gemm_rows(true, s.h, s.k, s.h, s.weight(kUf), s.h, s.from(da, (3 + l) * s.h), dtotal, dh.acc, dh.rows);
         dh.done();
       }
     },
@@ -223,15 +212,9 @@ const OpId child_sum_id = register_op({
       const Cell s(c);
       const int n = sum_children(c.nargs);
       const Rows da = s.dy(kSums), total = s.y(kChildH);
-      const idx rows = (3 + n) * s.h;
-      if (wrt == kUiog)
-        return gemm(false, true, 3 * s.h, s.h, s.k, 1.f, da.base, rows, total.base, s.h, 1.f, s.weight_gradient(wrt),
-                    3 * s.h);
-      for (int l = 0; l < n; ++l) {
-        const Rows x = s.dense_x(kFirstChild + 2 * l);
-        gemm(false, true, s.h, s.h, s.k, 1.f, da.base + (3 + l) * s.h, rows, x.base, x.stride, 1.f,
-             s.weight_gradient(wrt), s.h);
-      }
+      if (wrt == kUiog) return gemm_outer(3 * s.h, s.h, s.k, da, total, s.weight_gradient(wrt), 3 * s.h);
+      for (int l = 0; l < n; ++l)
+        gemm_outer(s.h, s.h, s.k, s.from(da, (3 + l) * s.h), s.x(kFirstChild + 2 * l), s.weight_gradient(wrt), s.h);
     },
 });
 

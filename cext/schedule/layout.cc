@@ -1,8 +1,8 @@
 // Layout: the order of members inside each group, and where each type's slabs begin.
 //
-// Results should lie where they are read: a kernel that wants a dense argument gets it without a gather when its members'
-// arguments follow one another in memory. So groups are visited from the last to the first, and each takes its order
-// from the positions of its members' dense consumers, which are already fixed: proximity of consumers wins over the order
+// Results should lie where they are read: a kernel that wants an argument near reads its members' rows best, or without a
+// copy, when they follow one another in memory. So groups are visited from the last to the first, and each takes its order
+// from the positions of its members' consumers, which are already fixed: proximity of consumers wins over the order
 // of building. In a recurrence over sentences of different lengths this makes the state of step t that step t + 1
 // reads a prefix of the slab, and lines up input projections step by step.
 #include <algorithm>
@@ -33,13 +33,13 @@ void order_group(Plan& plan, PlanScratch& s, const Group& group, const Vec<u64>&
   for (u32 k = 0; k < group.count; ++k) members[k] = copy[place[k]];
 }
 
-// Arguments of this group that its kernel wants dense learn their place.
+// Arguments of this group that its kernel wants near learn their place.
 void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index, Vec<u64>& want) {
   const Group& group = plan.groups[index];
   const u32 sig = plan.types[group.type].sig;
   const u32 nargs = g.sig(sig).nargs;
   for (u32 j = nargs; j-- > 0;) {
-    if (g.arg_shared(sig, j) || !g.arg_dense(sig, j)) continue;
+    if (g.arg_shared(sig, j) || !g.arg_near(sig, j)) continue;
     for (u32 k = 0; k < group.count; ++k) {
       const u32 l = s.local[g.node(g.operands(plan.order[group.begin + k])[j]).producer];
       if (l != kNoNode) want[l] = static_cast<u64>(index) << 32 | k;

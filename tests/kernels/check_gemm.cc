@@ -1,4 +1,5 @@
-// Matrix products: our small kernels of each instruction set, and gemm() with its dispatch, against double.
+// Matrix products: our small kernels of each instruction set, and gemm(), gemm_rows(), gemm_outer() with their
+// dispatch, against double.
 #include "check.h"
 #include "kernels/gemm.h"
 
@@ -39,14 +40,112 @@ void one(const std::string& who, const Product& p, Fn run) {
   c.guarded(name(who, p));
 }
 
+Rows columns(const float* p, idx ld) { return Rows{const_cast<float*>(p), ld, nullptr}; }
+
+// ---- columns that lie anywhere -----------------------------------------------------------------------------------
+
+enum class Add { None, Each, Shared };
+struct RowsProduct {
+  bool ta;
+  idx m, n, k;
+  Block::Layout b, c;
+  Add add;
+  bool acc;
+};
+std::string name(const std::string& who, const RowsProduct& p) {
+  char text[120];
+  std::snprintf(text, sizeof text, " %c m=%ld n=%ld k=%ld b=%d c=%d add=%d acc=%d", p.ta ? 'T' : 'N', long(p.m),
+                long(p.n), long(p.k), int(p.b), int(p.c), int(p.add), int(p.acc));
+  return who + text;
+}
+
+// run(p, a, lda, b, add, c); also with rows of c that repeat, when acc.
+template <class Fn>
+void rows_product(const std::string& who, const RowsProduct& p, Fn run) {
+  Numbers numbers;
+  const idx lda = (p.ta ? p.k : p.m) + 1;
+  Buffer a(lda * (p.ta ? p.m : p.k));
+  Block b(p.n, p.k, p.b), add(p.n, p.m, p.c), c(p.n, p.m, p.c, p.acc ? 0.5f : kNan);
+  numbers.fill(a);
+  numbers.fill(b.buffer);
+  numbers.fill(add.buffer);
+  const Rows added = p.add == Add::None ? Rows{} : p.add == Add::Each ? add.rows : Rows{add.rows[0], 0, nullptr};
+  std::vector<double> want(p.n * p.m);
+  for (idx j = 0; j < p.n; ++j)
+    for (idx i = 0; i < p.m; ++i) {
+      double s = p.add == Add::None ? 0.0 : double(added[j][i]);
+      for (idx q = 0; q < p.k; ++q) s += double(p.ta ? a[i * lda + q] : a[q * lda + i]) * double(b.at(j, q));
+      want[j * p.m + i] = s;
+    }
+  run(p, a.p(), lda, b.rows, added, c.rows);
+  for (idx j = 0; j < p.n; ++j)
+    for (idx i = 0; i < p.m; ++i)
+      expect_near(c.at(j, i), want[j * p.m + i] + (p.acc ? 0.5 : 0.0), 1e-5, 1e-6 * (4 + p.k), name(who, p));
+  c.buffer.guarded(name(who, p));
+  if (!p.acc) return;
+  const idx distinct = p.n < 3 ? 1 : 3;  // columns j and j + 3 are one memory
+  Buffer few(distinct * p.m, 0.5f);
+  std::vector<float*> list;
+  for (idx j = 0; j < p.n; ++j) list.push_back(few.p() + j % distinct * p.m);
+  run(p, a.p(), lda, b.rows, added, Rows{nullptr, 0, list.data()});
+  for (idx d = 0; d < distinct; ++d)
+    for (idx i = 0; i < p.m; ++i) {
+      double s = 0.5;
+      for (idx j = d; j < p.n; j += distinct) s += want[j * p.m + i];
+      expect_near(few[d * p.m + i], s, 1e-5, 1e-6 * (4 + p.k) * p.n, name(who, p) + " repeated");
+    }
+  few.guarded(name(who, p) + " repeated");
+}
+
+template <class Fn>
+void all_layouts(const std::string& who, bool ta, idx m, idx n, idx k, Fn run) {
+  for (const auto b : {Block::kPacked, Block::kGaps, Block::kList})
+    for (const auto c : {Block::kPacked, Block::kList})
+      for (const Add add : {Add::None, Add::Each, Add::Shared})
+        for (const bool acc : {false, true}) rows_product(who, {ta, m, n, k, b, c, add, acc}, run);
+}
+
+// run(m, n, k, y, x, c, ldc) adds the sum of outer products.
+template <class Fn>
+void outer_product(const std::string& who, idx m, idx n, idx k, Block::Layout ly, Block::Layout lx, Fn run) {
+  char text[100];
+  std::snprintf(text, sizeof text, " outer m=%ld n=%ld k=%ld y=%d x=%d", long(m), long(n), long(k), int(ly), int(lx));
+  const std::string what = who + text;
+  Numbers numbers;
+  Block y(k, m, ly), x(k, n, lx);
+  const idx ldc = m + 2;
+  Buffer c(ldc * n, 0.5f);
+  numbers.fill(y.buffer);
+  numbers.fill(x.buffer);
+  run(m, n, k, y.rows, x.rows, c.p(), ldc);
+  for (idx j = 0; j < n; ++j) {
+    for (idx i = 0; i < m; ++i) {
+      double s = 0.5;
+      for (idx r = 0; r < k; ++r) s += double(y.at(r, i)) * double(x.at(r, j));
+      expect_near(c[j * ldc + i], s, 1e-5, 1e-6 * (4 + k), what);
+    }
+    expect(c[j * ldc + m] == 0.5f && c[j * ldc + m + 1] == 0.5f, what + " padding");
+  }
+  c.guarded(what);
+}
+
 }  // namespace
 
 void products(const Kernels& k) {
   const auto cols = [&](const Product& p, const float* a, idx lda, const float* b, idx ldb, float* c, idx ldc) {
-    k.gemm_cols(p.m, p.n, p.k, p.alpha, a, lda, b, p.tb ? ldb : 1, p.tb ? 1 : ldb, p.beta, c, ldc);
+    if (p.tb)
+      k.gemm_outer(p.m, p.n, p.k, p.alpha, columns(a, lda), columns(b, ldb), p.beta, c, ldc);
+    else
+      k.gemm_cols(p.m, p.n, p.k, p.alpha, a, lda, columns(b, ldb), Rows{}, p.beta, columns(c, ldc));
   };
   const auto dots = [&](const Product& p, const float* a, idx lda, const float* b, idx ldb, float* c, idx ldc) {
-    k.gemm_dots(p.m, p.n, p.k, p.alpha, a, lda, b, ldb, p.beta, c, ldc);
+    k.gemm_dots(p.m, p.n, p.k, p.alpha, a, lda, columns(b, ldb), Rows{}, p.beta, columns(c, ldc));
+  };
+  const auto rows = [&](const RowsProduct& p, const float* a, idx lda, Rows b, Rows add, Rows c) {
+    (p.ta ? k.gemm_dots : k.gemm_cols)(p.m, p.n, p.k, 1.0f, a, lda, b, add, p.acc ? 1.0f : 0.0f, c);
+  };
+  const auto outer = [&](idx m, idx n, idx kk, Rows y, Rows x, float* c, idx ldc) {
+    k.gemm_outer(m, n, kk, 1.0f, y, x, 1.0f, c, ldc);
   };
   const std::string isa = k.isa;
   for (idx m = 1; m <= 70; ++m)
@@ -63,6 +162,15 @@ void products(const Kernels& k) {
       one(isa + " dots", {true, false, 60, n, m, 1, 1.0f, 0.0f}, dots);
       one(isa + " dots", {true, false, 131, n, m, 0, 0.5f, 1.0f}, dots);
     }
+  for (idx m : {1, 3, 16, 37, 50, 131})
+    for (idx n : {1, 2, 7, 33})
+      for (idx kk : {1, 50, 133})
+        for (const bool ta : {false, true}) all_layouts(isa + " rows", ta, m, n, kk, rows);
+  for (const auto y : {Block::kPacked, Block::kGaps, Block::kList})
+    for (const auto x : {Block::kPacked, Block::kGaps, Block::kList})
+      for (idx m : {1, 16, 50, 83})
+        for (idx n : {1, 5, 32})
+          for (idx kk : {1, 9, 300}) outer_product(isa, m, n, kk, y, x, outer);
 }
 
 void gemm_dispatch() {
@@ -78,6 +186,20 @@ void gemm_dispatch() {
           one("gemm", {bool(t & 1), bool(t & 2), m, n, k, k % 2 * 3, k == 3 ? 0.5f : 1.0f, beta}, run);
         }
   one("gemm", {false, true, 200, 50, 2000, 0, 1.0f, 1.0f}, run);
+  const auto rows = [](const RowsProduct& p, const float* a, idx lda, Rows b, Rows add, Rows c) {
+    dnl::gemm_rows(p.ta, p.m, p.n, p.k, a, lda, b, add, p.acc, c);
+  };
+  for (const bool ta : {false, true})
+    for (idx m : {1, 50, 200})
+      for (idx n : {1, 2, 7, 70})  // with 1100 of k a BLAS's, in one piece; 1000 columns of 600 in several
+        for (idx k : {0, 1, 50, 1100}) all_layouts("gemm_rows", ta, m, n, k, rows);
+  for (const bool ta : {false, true})
+    for (const auto c : {Block::kPacked, Block::kGaps, Block::kList})
+      rows_product("gemm_rows", {ta, 20, 1000, 600, Block::kList, c, Add::Each, true}, rows);
+  for (const auto y : {Block::kPacked, Block::kGaps, Block::kList})
+    for (const auto x : {Block::kPacked, Block::kGaps, Block::kList})
+      for (idx k : {1, 5, 40, 1500})
+        for (idx m : {1, 50, 1030}) outer_product("gemm_outer", m, 30, k, y, x, dnl::gemm_outer);
 }
 
 }  // namespace check

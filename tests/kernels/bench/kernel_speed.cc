@@ -119,9 +119,11 @@ void product(const Shape& s, int rounds) {
     if (!t) return [] {};
     return [&, t, ta, tb, m, n, k, lda, ldb] {
       if (ta)
-        t->gemm_dots(m, n, k, 1, a.data(), lda, b.data(), ldb, beta, c.data(), m);
+        t->gemm_dots(m, n, k, 1, a.data(), lda, rows(b, ldb), Rows{}, beta, rows(c, m));
+      else if (tb)
+        t->gemm_outer(m, n, k, 1, rows(a, lda), rows(b, ldb), beta, c.data(), m);
       else
-        t->gemm_cols(m, n, k, 1, a.data(), lda, b.data(), tb ? ldb : 1, tb ? 1 : ldb, beta, c.data(), m);
+        t->gemm_cols(m, n, k, 1, a.data(), lda, rows(b, ldb), Rows{}, beta, rows(c, m));
     };
   };
   const double flops = 2.0 * m * n * k;

@@ -1,0 +1,179 @@
+// Finding and loading a BLAS.
+//
+// OpenBLAS is the library of the scipy-openblas32 wheel, whose names begin with scipy_. It travels in the package's
+// folder .libs and is loaded from there when first needed: a program whose products are all small never pays for it.
+// Where there is no dlopen it is linked. MKL is taken instead when libmkl_rt is found on an Intel processor;
+// DYNET_LITE_BLAS=openblas refuses it, =mkl asks for it on any processor.
+#include "kernels/blas.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <dlfcn.h>
+#define DNL_HAS_DLOPEN 1
+#endif
+
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include "base/check.h"
+
+#ifndef DNL_HAS_DLOPEN
+extern "C" {
+void scipy_cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
+                       const float* b, int ldb, float beta, float* c, int ldc);
+void scipy_openblas_set_num_threads(int);
+char* scipy_openblas_get_config(void);
+char* scipy_openblas_get_corename(void);
+}
+#endif
+
+namespace dnl {
+namespace {
+
+using SgemmFn = decltype(Blas::sgemm);
+using SetThreads = void (*)(int);
+using GetText = char* (*)();
+
+bool mkl_is_wished() {
+  const char* env = std::getenv("DYNET_LITE_BLAS");
+  const std::string wish = env ? env : "";
+  if (wish == "mkl" || wish == "openblas") return wish == "mkl";
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
+std::string openblas_text(GetText config_of, GetText core_of) {
+  std::string text = "openblas";
+  const std::string config = config_of ? config_of() : "";  // "OpenBLAS 0.3.34  USE64BITINT ..."
+  const std::size_t from = config.find(' ');
+  const std::size_t to = from == std::string::npos ? from : config.find(' ', from + 1);
+  if (from != std::string::npos) text += " " + config.substr(from + 1, to - from - 1);
+  return core_of ? text + " " + core_of() : text;
+}
+
+#ifdef DNL_HAS_DLOPEN
+template <class Fn>
+Fn symbol(void* library, const char* name) {
+  return reinterpret_cast<Fn>(dlsym(library, name));
+}
+
+// The folder of this module, with a slash at its end; empty when nobody knows.
+std::string own_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return "";
+  const std::string path = info.dli_fname;
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+// Where the mkl wheel puts its libraries: <environment>/lib, seen from
+// <environment>/lib/pythonX.Y/site-packages/dynet_lite.
+std::string environment_lib() {
+  const std::string path = own_folder();
+  const std::size_t at = path.find("/site-packages/");
+  const std::size_t lib = at == std::string::npos || at == 0 ? std::string::npos : path.rfind('/', at - 1);
+  return lib == std::string::npos ? "" : path.substr(0, lib + 1);
+}
+
+// Libraries are never closed: their functions are used until the process ends.
+bool load_mkl(Blas& blas) {
+  const std::string folder = environment_lib();
+  for (const char* name :
+       {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so", "libmkl_rt.2.dylib", "libmkl_rt.dylib"}) {
+    void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!lib && !folder.empty()) lib = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!lib) continue;
+    const auto sgemm = symbol<SgemmFn>(lib, "cblas_sgemm");
+    const auto set_layer = symbol<int (*)(int)>(lib, "MKL_Set_Threading_Layer");
+    const auto set_threads = symbol<SetThreads>(lib, "MKL_Set_Num_Threads");
+    const auto version = symbol<void (*)(char*, int)>(lib, "MKL_Get_Version_String");
+    if (!sgemm) continue;
+    if (set_layer) set_layer(1);  // MKL_THREADING_SEQUENTIAL
+    if (set_threads) set_threads(1);
+    char text[200] = "";
+    if (version) version(text, static_cast<int>(sizeof text) - 1);
+    blas.sgemm = sgemm;
+    blas.description = "mkl";
+    if (const char* v = std::strstr(text, "Version ")) blas.description += " " + std::string(v + 8).substr(0, 6);
+    return true;
+  }
+  return false;
+}
+
+// One thread while OpenBLAS loads, which else starts as many as there are processors. What the user set comes back.
+class OneThread {
+ public:
+  OneThread() {
+    if (const char* old = std::getenv(kName)) {
+      had_ = true;
+      old_ = old;
+    }
+    setenv(kName, "1", 1);
+  }
+  ~OneThread() { had_ ? setenv(kName, old_.c_str(), 1) : unsetenv(kName); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  static constexpr const char* kName = "OPENBLAS_NUM_THREADS";
+  std::string old_;
+  bool had_ = false;
+};
+
+#ifdef __APPLE__
+constexpr const char* kOpenBlas = "libscipy_openblas.dylib";
+#else
+constexpr const char* kOpenBlas = "libscipy_openblas.so";
+#endif
+
+void load_openblas(Blas& blas) {
+  const OneThread held;
+  const std::string folder = own_folder();
+  void* lib = nullptr;
+  // The last: wherever the loader looks, the module's own rpath among others.
+  for (const std::string& place : {folder + ".libs/", folder, std::string()})
+    if (!lib) lib = dlopen((place + kOpenBlas).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (lib) blas.sgemm = symbol<SgemmFn>(lib, "scipy_cblas_sgemm");
+  if (!blas.sgemm)
+    fail(ErrorKind::Runtime,
+         std::string("[gemm] ") + kOpenBlas + " of the package cannot be loaded from " + folder + ".libs");
+  if (const auto set_threads = symbol<SetThreads>(lib, "scipy_openblas_set_num_threads")) set_threads(1);
+  blas.description = openblas_text(symbol<GetText>(lib, "scipy_openblas_get_config"),
+                                   symbol<GetText>(lib, "scipy_openblas_get_corename"));
+}
+#else
+bool load_mkl(Blas&) { return false; }
+void load_openblas(Blas& blas) {
+  scipy_openblas_set_num_threads(1);
+  blas.sgemm = scipy_cblas_sgemm;
+  blas.description = openblas_text(scipy_openblas_get_config, scipy_openblas_get_corename);
+}
+#endif
+
+const Blas& mkl() {
+  static const Blas found = [] {
+    Blas b;
+    if (mkl_is_wished()) load_mkl(b);
+    return b;
+  }();
+  return found;
+}
+
+}  // namespace
+
+bool blas_is_mkl() { return mkl().sgemm != nullptr; }
+
+const Blas& blas() {
+  if (blas_is_mkl()) return mkl();
+  static const Blas openblas = [] {
+    Blas b;
+    load_openblas(b);
+    return b;
+  }();
+  return openblas;
+}
+
+}  // namespace dnl
