@@ -118,10 +118,8 @@ cdef class Expression:
         """One number: a float. A vector: a flat list. Two dims or more: an array, as npvalue()."""
         cdef NodeId i = self.use()
         cdef const Dim* d = &self.graph.c.dim(i)
-        if d.size() == 1:
-            return self.scalar_value(recalculate)
         if d.nd <= 1:
-            return self.vec_value(recalculate)
+            return self.scalar_value(recalculate) if d.size() == 1 else self.vec_value(recalculate)
         return self.npvalue(recalculate)
 
     def tensor_value(self, recalculate=False):

@@ -411,8 +411,9 @@ class FusedBuilder(RNNBuilder):
     def set_dropout_masks(self, batch_size: int = 1) -> None:
         """New masks for the sequence that initial_state() started last, for inputs of this batch size.
 
-        Without this call the masks are drawn at the first input, for its batch size.
+        Without this call the masks are drawn at the first input, for its batch size; so nothing is done before
+        initial_state(), where programs call it, too.
         """
-        if self._latest is None:
-            raise StaleExpressionError(f"[{self.whoami()}] call initial_state() before set_dropout_masks()")
-        self._latest.draw_masks(positive(batch_size, "batch_size"))
+        size = positive(batch_size, "batch_size")
+        if self._latest is not None:
+            self._latest.draw_masks(size)

@@ -65,3 +65,21 @@ def test_filter_none_keeps_expressions() -> None:
     cache = None
     cache = cache or dy.zeros(1)
     assert cache is not None
+
+
+def test_value_by_shape() -> None:
+    """{1} is a float, {1,1} an array, as any matrix."""
+    assert dy.ones(1).value() == 1.0 and isinstance(dy.ones(1).value(), float)
+    assert dy.ones((1, 1)).value().tolist() == [[1.0]] and dy.ones((1, 1)).scalar_value() == 1.0
+    assert dy.ones(1, batch_size=2).value() == [1.0, 1.0] and dy.ones((3, 1)).value().shape == (3, 1)
+
+
+def test_dropout_masks_before_the_first_state() -> None:
+    m = dy.ParameterCollection()
+    builder = dy.LSTMBuilder(1, 3, 4, m)
+    builder.set_dropouts(0.5, 0.2)
+    for _ in range(2):
+        dy.renew_cg()
+        builder.set_dropout_masks(3)
+        out = builder.initial_state().add_input(dy.ones(3, batch_size=3)).output()
+        assert out.dim() == ((4,), 3) and np.isfinite(out.npvalue()).all()
