@@ -17,7 +17,7 @@ for Builder in (dy.SimpleRNNBuilder, dy.LSTMBuilder, dy.GRUBuilder, dy.CoupledLS
     saved, sys.argv[1] = sys.argv[1], sys.argv[1] + Builder.__name__
     start(m)
     sys.argv[1] = saved
-    trainer = dy.AdagradTrainer(m, 0.1)
+    trainer = dy.AdagradTrainer(m, 0.1, 1e-4)  # without eps the first steps follow the sign of rounding errors
     trainer.set_clip_threshold(0.5)
     for epoch in range(4):
         dy.renew_cg()
