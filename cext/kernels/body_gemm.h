@@ -118,7 +118,7 @@ DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
 
 // Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin rest.
 template <bool Outer>
-static void all_tiles(idx m, idx n, const ColsTile& whole_product) {
+static void all_tiles(idx m, idx n, ColsTile t) {
   constexpr idx W = F::W;
   if (m <= 0 || n <= 0) return;
   const idx vectors = (m + W - 1) / W;
@@ -126,15 +126,10 @@ static void all_tiles(idx m, idx n, const ColsTile& whole_product) {
   const idx widest = (n + col_tiles - 1) / col_tiles;
   const idx most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
-  ColsTile t = whole_product;
   idx v0 = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
-    const idx v1 = vectors * (rt + 1) / row_tiles, i0 = v0 * W, rows = (v1 * W < m ? v1 * W : m) - i0;
+    const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
     const int mv = static_cast<int>(v1 - v0);
-    t.a = Outer ? nullptr : whole_product.a + i0;
-    t.a_at = i0;
-    t.add = whole_product.add.from(i0);
-    t.c = whole_product.c.from(i0);
     t.last = rows - (mv - 1) * W;
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
@@ -142,6 +137,10 @@ static void all_tiles(idx m, idx n, const ColsTile& whole_product) {
       cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
       t.j0 = j1;
     }
+    if (!Outer) t.a += rows;
+    t.a_at += rows;
+    t.add.at += rows;
+    t.c.at += rows;
     v0 = v1;
   }
 }
