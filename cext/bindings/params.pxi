@@ -242,7 +242,7 @@ cdef class LookupParameters(Expression):
             raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty or another kind of list")
         if a.min() < 0 or a.max() >= deref(self.t).rows:
             raise _errors.OutOfRangeError(f"[lookup_batch] rows {a.min()}..{a.max()} of {self._name}, a table with "
-                             f"{deref(self.t).rows} rows")
+                                          f"{deref(self.t).rows} rows")
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         table = self.rows_node(g)
         return _lookup_expression(g, g.c.add_lookup(table, &rows[0], <uint32_t> rows.shape[0], True, update))
@@ -307,7 +307,8 @@ cdef class LookupParameters(Expression):
     def _row_ids(self, ids):
         a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids), dtype=np.int64).reshape(-1)
         if a.size and (a.min() < 0 or a.max() >= len(self)):
-            raise _errors.OutOfRangeError(f"[lookup] rows {a.min()}..{a.max()} of {self._name}, a table with {len(self)} rows")
+            raise _errors.OutOfRangeError(f"[lookup] rows {a.min()}..{a.max()} of {self._name}, a table with "
+                                          f"{len(self)} rows")
         return a
 
     def rows_as_array(self, ids):
