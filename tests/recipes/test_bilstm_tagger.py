@@ -41,7 +41,7 @@ def test_saved_model_tags_text(tmp_path: Path) -> None:
     model = tmp_path / "model"
     trained = run("--epochs", "6", "--seed", "3", "--save", str(model), cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
-    done = run("--load", str(model), "--tag", "-", cwd=tmp_path, stdin="The dog sleeps .\n\nWe liked the film .\n")
+    done = run("predict", "--load", str(model), "-", cwd=tmp_path, stdin="The dog sleeps .\n\nWe liked the film .\n")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line]
     assert len(lines) == 2
@@ -53,7 +53,7 @@ def test_a_cut_model_is_a_clear_error(tmp_path: Path) -> None:
     assert run("--smoke", "--save", str(model), cwd=tmp_path).returncode == 0
     whole = model.read_bytes()
     model.write_bytes(whole[: len(whole) // 2])
-    done = run("--load", str(model), "--tag", "-", cwd=tmp_path, stdin="a b\n")
+    done = run("predict", "--load", str(model), "-", cwd=tmp_path, stdin="a b\n")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and str(model) in done.stderr
 
@@ -80,4 +80,4 @@ def test_ctrl_c_saves_and_stops(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert model.exists() and Path(str(model) + ".json").exists()
+    assert model.exists() and Path(str(model) + ".state").exists()

@@ -1,0 +1,31 @@
+"""What the recipes share: settings from the command line or a TOML file, the training loop, logs, model files.
+
+    from dynet_lite import harness
+
+A recipe is a script with a dataclass of settings (on `Settings`), a class for the task and its model (on `Recipe`) and
+`sys.exit(harness.main(MyRecipe, MySettings, __doc__))`. `import dynet_lite` does not import this package.
+"""
+
+from .cli import main
+from .data import Data, corpus
+from .loop import Diverged, Epoch, train
+from .recipe import Recipe, Score
+from .settings import Settings, option, parse_settings
+from .state import load_recipe, make_recipe, save_recipe
+
+__all__ = [
+    "Data",
+    "Diverged",
+    "Epoch",
+    "Recipe",
+    "Score",
+    "Settings",
+    "corpus",
+    "load_recipe",
+    "main",
+    "make_recipe",
+    "option",
+    "parse_settings",
+    "save_recipe",
+    "train",
+]

@@ -1,0 +1,98 @@
+"""Data of a recipe: examples to train on, to choose by and to test, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from dynet_lite.errors import DataError
+
+from .settings import Settings
+
+__all__ = ["Data", "corpus"]
+
+E = TypeVar("E")
+
+
+@dataclass
+class Data(Generic[E]):
+    """Examples and what to say about them. Without dev examples the last tenth of `train` becomes dev."""
+
+    name: str
+    licence: str
+    train: list[E]
+    dev: list[E]
+    test: list[E] = field(default_factory=list)
+    unit: str = "sentences"
+    detail: str = ""  # such as "3,718 words, 16 tags"; the first line of output shows it
+
+    def __post_init__(self) -> None:
+        if not self.dev:
+            cut = len(self.train) - max(1, len(self.train) // 10)
+            self.train, self.dev = self.train[:cut], self.train[cut:]
+        if not self.train or not self.dev:
+            raise DataError(f"{self.name}: expected at least two {self.unit}")
+
+    def small(self) -> Data[E]:
+        """A few examples of each part, for --smoke."""
+        return Data(self.name, self.licence, self.train[:12], self.dev[:4], self.test[:4], self.unit, self.detail)
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        test = f", {len(self.test):,} for test" if self.test else ""
+        return (
+            f"{self.name}: {len(self.train):,} {self.unit}{detail} to train on, {len(self.dev):,} for dev{test}; "
+            f"{self.licence}"
+        )
+
+
+def corpus(
+    s: Settings,
+    read: Callable[[str], Iterable[E]],
+    *,
+    home: str,
+    default: str = "conllu",
+    nltk: Callable[[str], Any] | None = None,
+    detail: Callable[[Sequence[E]], str] | None = None,
+    unit: str = "sentences",
+) -> Data[E]:
+    """What the settings ask for: --nltk NAME, or the files of --train, --dev and --test, or the project's treebank.
+
+    read    reads a file
+    home    __file__ of the recipe: data/treebank is looked for above it
+    default ending of the files of data/treebank: conllu, ptb or sst
+    nltk    reads a corpus of NLTK by name: a list of examples, or (train, dev, test) of which any may be empty
+    detail  says more about the training examples in the first line of output
+    """
+    parts: list[list[E]]
+    if s.nltk:
+        if nltk is None:
+            raise DataError("this recipe reads no corpora of NLTK")
+        name, licence = f"NLTK {s.nltk}", "terms of use: see the corpus's README in nltk_data"
+        found = nltk(s.nltk)
+        parts = [list(part) for part in found] if isinstance(found, tuple) else [list(found), [], []]
+    elif s.train:
+        name, licence = ", ".join(s.train), "terms of use: as its publisher says"
+        parts = [[e for path in paths for e in read(path)] for paths in (s.train, s.dev, ())]
+    else:
+        folder = treebank(home)
+        name, licence = "the project's treebank (data/treebank)", "written for this project, Apache-2.0"
+        dev = s.dev or (str(folder / f"dev.{default}"),)
+        parts = [list(read(str(folder / f"train.{default}"))), [e for path in dev for e in read(path)], []]
+    if s.test:
+        parts[2] = [e for path in s.test for e in read(path)]
+    train, dev_part, test = parts
+    data = Data(name, licence, train, dev_part, test, unit)
+    if detail is not None:
+        data.detail = detail(data.train)
+    return data
+
+
+def treebank(home: str) -> Path:
+    """The folder data/treebank of the project in which the file `home` lies."""
+    for folder in Path(home).resolve().parents:
+        if (folder / "data" / "treebank").is_dir():
+            return folder / "data" / "treebank"
+    raise DataError(f"{home}: expected data/treebank in a folder above; give files with --train")

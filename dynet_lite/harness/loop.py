@@ -1,0 +1,323 @@
+"""The training loop: epochs of minibatches, a score after each, the best model kept; stops, saves and resumes.
+
+What a run computes depends on the settings alone: a run that was stopped and resumed gives the same losses, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+import dynet_lite as dy
+from dynet_lite.errors import DataError
+
+from .data import Data
+from .recipe import Recipe, Score
+from .report import Report
+from .schedule import factor
+from .settings import MAY_CHANGE, Settings, to_dict
+from .state import (
+    Arrays,
+    get_random,
+    get_weights,
+    read_archive,
+    save_recipe,
+    set_random,
+    set_weights,
+    write_archive,
+)
+
+__all__ = ["Diverged", "Epoch", "Stopped", "train", "train_step"]
+
+
+class Diverged(RuntimeError):
+    """The loss or a gradient is not a number any more."""
+
+
+class Stopped(Exception):
+    """Ctrl-C came during an update, which has been finished."""
+
+
+@dataclass
+class Epoch:
+    """What one pass over the training examples gave, or the part of it that is done."""
+
+    number: int
+    losses: list[float] = field(default_factory=list)  # of each minibatch
+    examples: int = 0
+    seconds: float = 0.0
+    nodes: int = 0
+    batches: int = 0  # nodes / batches: how many nodes ran together
+    score: dict[str, Any] | None = None
+
+    @property
+    def loss(self) -> float:
+        return sum(self.losses) / max(1, len(self.losses))
+
+    @property
+    def speed(self) -> float:
+        """Examples per second."""
+        return self.examples / max(1e-9, self.seconds)
+
+    @property
+    def mean_batch(self) -> float:
+        return self.nodes / max(1, self.batches)
+
+
+def train_step(recipe: Recipe[Any, Any], trainer: dy.Trainer, batch: list[Any], epoch: Epoch) -> float:
+    """One update; its loss. `epoch` counts it. Diverged if the loss or the gradient is not finite."""
+    start = time.perf_counter()
+    recipe.training = True
+    dy.renew_cg()
+    loss = recipe.loss(batch)
+    value = float(loss.value())
+    where = f"epoch {epoch.number}, minibatch {len(epoch.losses) + 1}"
+    advice = "try a smaller --learning-rate, or --warmup; dy.renew_cg(check_validity=True) names the op"
+    if not math.isfinite(value):
+        raise Diverged(f"{where}: the loss is {value}; {advice}")
+    loss.backward()
+    try:
+        trainer.update()
+    except RuntimeError as error:
+        if "gradient" not in str(error):
+            raise
+        raise Diverged(f"{where}: the loss is {value:.4g}, but its gradient is not finite; {advice}") from None
+    counts = dy.stats()
+    recipe.training = False
+    epoch.losses.append(value)
+    epoch.examples += len(batch)
+    epoch.nodes += counts["nodes"]
+    epoch.batches += counts["batches"]
+    epoch.seconds += time.perf_counter() - start
+    return value
+
+
+class _Interrupts:
+    """Ctrl-C during an update waits for its end; elsewhere, or the second time, it is a KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.busy = self.asked = False
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self._on_signal)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _on_signal(self, *_: Any) -> None:
+        if not self.busy or self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    @contextmanager
+    def delayed(self) -> Iterator[None]:
+        self.busy = True
+        try:
+            yield
+        finally:
+            self.busy = False
+        if self.asked:
+            raise Stopped
+
+
+class Training:
+    """A training run: the model, its trainer, and how far it has come."""
+
+    def __init__(self, recipe: Recipe[Any, Any], data: Data[Any], report: Report) -> None:
+        self.recipe, self.data, self.report = recipe, data, report
+        self.settings: Settings = recipe.settings
+        self.trainer = recipe.trainer()
+        self.base_rate = self.trainer.learning_rate
+        self.epoch = Epoch(1)
+        self.epoch_random: dict[str, Any] | None = None  # at the start of the epoch, before its order is drawn
+        self.epochs: list[Epoch] = []  # those that are complete
+        self.updates = self.halvings = 0
+        self.best: dict[str, Any] | None = None  # score and epoch
+        self.best_weights: Arrays | None = None
+        self.interrupts = _Interrupts()
+
+    # ---- training ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Trains to the end. The exit status: 0, or 130 after Ctrl-C."""
+        with self.interrupts.installed():
+            try:
+                while not self._finished():
+                    self._run_epoch()
+                self._close()
+                return 0
+            except (KeyboardInterrupt, Stopped):
+                self._interrupted()
+                return 130
+
+    def _finished(self) -> bool:
+        s = self.settings
+        if len(self.epochs) >= s.epochs:
+            return True
+        return bool(s.patience and self.best and len(self.epochs) - self.best["epoch"] >= s.patience)
+
+    def _run_epoch(self) -> None:
+        recipe, epoch = self.recipe, self.epoch
+        recipe.epoch = epoch.number
+        todo = self._order()
+        done = len(epoch.losses)
+        steps = self.settings.epochs * len(todo)
+        bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=None)
+        for batch in bar:  # disable=None: a bar on a terminal only
+            with self.interrupts.delayed():
+                s = self.settings
+                share = factor(s.schedule, self.updates, steps, s.warmup, self.halvings)
+                self.trainer.set_learning_rate(self.base_rate * share)
+                loss = train_step(recipe, self.trainer, batch, epoch)
+                self.updates += 1
+            self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
+        score = self._evaluate(self.data.dev)
+        epoch.score = score.to_json()
+        self._end_epoch(score)
+
+    def _order(self) -> list[list[Any]]:
+        """The minibatches of the epoch, also when a part of them was done before the run was resumed."""
+        if self.epoch_random is None:
+            self.epoch_random = get_random(self.recipe)
+            return self.recipe.batches(self.data.train)
+        now = get_random(self.recipe)
+        set_random(self.recipe, self.epoch_random)
+        order = self.recipe.batches(self.data.train)
+        set_random(self.recipe, now)
+        return order
+
+    def _evaluate(self, examples: list[Any]) -> Score:
+        """The score; training goes on with the same random numbers as without it."""
+        before = get_random(self.recipe)
+        self.recipe.training = False
+        try:
+            return self.recipe.evaluate(examples)
+        finally:
+            set_random(self.recipe, before)
+
+    def _end_epoch(self, score: Score) -> None:
+        epoch = self.epoch
+        better = self.best is None or (
+            score.value < self.best["value"] if self.recipe.lower_is_better else score.value > self.best["value"]
+        )
+        self.epochs.append(epoch)
+        if better:
+            self.best = {**score.to_json(), "epoch": epoch.number}
+            self.best_weights = get_weights(self.recipe.model)
+            if self.settings.save:
+                save_recipe(self.recipe, self.settings.save)
+        else:
+            self.halvings += 1
+        self.epoch, self.epoch_random = Epoch(epoch.number + 1), None
+        self.report.epoch(epoch, score, self.recipe.unit)
+        self._save_state()
+
+    def _close(self) -> None:
+        """Back to the best model, and what is to be said of it."""
+        s, where = self.settings, f", saved to {self.settings.save}" if self.settings.save else ""
+        if self.best is None:
+            return
+        if self.best_weights is not None:
+            set_weights(self.recipe.model, self.best_weights)
+        self.report.say(f"best dev {self.best['text']} after epoch {self.best['epoch']}{where}")
+        test = self._evaluate(self.data.test) if self.data.test else None
+        if test is not None:
+            self.report.say(f"test {test.text}")
+        self.report.end(self.epochs, self.best, test, s.plot)
+
+    def _interrupted(self) -> None:
+        say, s = self.report.say, self.settings
+        say("\nstopped by the keyboard")
+        if s.save:
+            if self.best is None:  # not even one epoch: better than nothing
+                save_recipe(self.recipe, s.save)
+                say(f"the model as it is now is in {s.save}")
+            self._save_state()
+            say(f"go on with --resume {s.save}")
+        if self.best is not None:
+            say(f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save))
+        self.report.end(self.epochs, self.best, None, s.plot)
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    def _save_state(self) -> None:
+        if not self.settings.save:
+            return
+        trainer = self.trainer.state_dict()
+        names = sorted(trainer["state"])
+        arrays = {f"s{i}": trainer["state"][name] for i, name in enumerate(names)}
+        arrays.update(get_weights(self.recipe.model))
+        about = {
+            "recipe": type(self.recipe).__name__,
+            "settings": to_dict(self.settings),
+            "parts": self.recipe.parts,
+            "trainer": {"trainer": trainer["trainer"], "settings": trainer["settings"], "names": names},
+            "random": get_random(self.recipe),
+            "epoch_random": self.epoch_random,
+            "epoch": asdict(self.epoch),
+            "epochs": [asdict(epoch) for epoch in self.epochs],
+            "base_rate": self.base_rate,
+            "updates": self.updates,
+            "halvings": self.halvings,
+            "best": self.best,
+            "log_size": self.report.log_size(),
+        }
+        write_archive(self.settings.save + ".state", arrays, about)
+
+    def restore(self, path: str, arrays: Arrays, about: dict[str, Any]) -> None:
+        """Puts the run where the state says."""
+        try:
+            trainer, names = about["trainer"], about["trainer"]["names"]
+            set_weights(self.recipe.model, {k: v for k, v in arrays.items() if k[0] != "s"}, path)
+            state = {name: arrays[f"s{i}"] for i, name in enumerate(names)}
+            self.trainer.load_state_dict(
+                {"trainer": trainer["trainer"], "settings": trainer["settings"], "state": state}
+            )
+            self.epoch, self.epoch_random = Epoch(**about["epoch"]), about["epoch_random"]
+            self.epochs = [Epoch(**epoch) for epoch in about["epochs"]]
+            self.base_rate, self.updates, self.halvings = about["base_rate"], about["updates"], about["halvings"]
+            self.best = about["best"]
+            set_random(self.recipe, about["random"])
+            self.report.cut_log(about["log_size"])
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{path}: expected the state that --save wrote: {error!r}") from None
+        model = Path(path.removesuffix(".state"))
+        if self.best is not None and model.exists():
+            best, _ = read_archive(str(model), "the best model")
+            self.best_weights = best
+
+
+def read_state(path: str, kind: type[Recipe[Any, Any]]) -> tuple[Arrays, dict[str, Any]]:
+    """The state of a run that was saved with --save `path`."""
+    arrays, about = read_archive(path + ".state", "the state that --save wrote")
+    if about.get("recipe") != kind.__name__:
+        raise DataError(f"{path}.state: expected a run of {kind.__name__}, got one of {about.get('recipe')}")
+    return arrays, about
+
+
+def check_same(given: dict[str, Any], saved: dict[str, Any], path: str) -> None:
+    """DataError if a setting that would change the curve was given another value than the run has."""
+    for name, value in given.items():
+        if name in saved and name not in MAY_CHANGE:
+            old = tuple(saved[name]) if isinstance(saved[name], list) else saved[name]
+            if value != old:
+                raise DataError(f"{path}: the run was made with {name} = {old!r}; it cannot be resumed with {value!r}")
+
+
+def train(recipe: Recipe[Any, Any], data: Data[Any], report: Report | None = None) -> int:
+    """Trains a model by its settings. The exit status: 0, or 130 after Ctrl-C."""
+    return Training(recipe, data, report or Report(recipe.settings)).run()

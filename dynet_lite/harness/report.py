@@ -1,0 +1,108 @@
+"""What a run says about itself: lines for people, a JSONL file, TensorBoard, a picture of the learning curve."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynet_lite.errors import DataError
+
+from .settings import Settings, to_dict
+
+if TYPE_CHECKING:
+    from .loop import Epoch
+    from .recipe import Score
+
+__all__ = ["Report", "draw", "needed"]
+
+
+def needed(module: str, extra: str, what: str) -> Any:
+    """An optional module; DataError that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = module.split(".")[0]
+        raise DataError(f"{what} needs {name}: pip install {name}, or dynet_lite[{extra}]") from None
+
+
+class Report:
+    """Where a run reports to. Fails at the start, not after hours, when something that it needs is missing."""
+
+    def __init__(self, s: Settings, resumed: bool = False) -> None:
+        self._log = open(s.log, "ab" if resumed else "wb") if s.log else None
+        self._board = needed("tensorboardX", "tensorboard", "--tensorboard").SummaryWriter(s.tensorboard) if s.tensorboard else None
+        if s.plot:
+            needed("matplotlib", "plot", "--plot")
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        print(text, flush=True)
+
+    def start(self, s: Settings, data: str) -> None:
+        self._write({"event": "start", "data": data, "settings": to_dict(s)})
+
+    def step(self, epoch: int, batch: int, update: int, loss: float, rate: float) -> None:
+        self._write({"event": "update", "epoch": epoch, "batch": batch, "loss": loss, "learning_rate": rate})
+        if self._board:
+            self._board.add_scalar("loss", loss, update)
+            self._board.add_scalar("learning_rate", rate, update)
+
+    def epoch(self, epoch: Epoch, score: Score, unit: str) -> None:
+        self.say(
+            f"epoch {epoch.number:2}  loss {epoch.loss:.4f}  dev {score.text}  {epoch.speed:,.0f} {unit}/s  "
+            f"mean batch {epoch.mean_batch:.1f}"
+        )
+        self._write(
+            {"event": "epoch", "epoch": epoch.number, "loss": epoch.loss, "dev": score.to_json(),
+             "seconds": round(epoch.seconds, 3), "mean_batch": round(epoch.mean_batch, 2)}
+        )  # fmt: skip
+        if self._board:
+            self._board.add_scalar("dev", score.value, epoch.number)
+            self._board.flush()
+
+    def end(self, epochs: Sequence[Epoch], best: dict[str, Any] | None, test: Score | None, plot: str) -> None:
+        self._write({"event": "end", "best": best, "test": test.to_json() if test else None})
+        if plot and epochs:
+            draw(epochs, plot)
+        if self._log:
+            self._log.close()
+        if self._board:
+            self._board.close()
+
+    # ---- the log file: a resumed run goes on where its state was written -----------------------------------------------
+
+    def _write(self, event: dict[str, Any]) -> None:
+        if self._log:
+            self._log.write(json.dumps(event, ensure_ascii=False).encode() + b"\n")
+            if event["event"] != "update":
+                self._log.flush()
+
+    def log_size(self) -> int:
+        """Bytes written so far."""
+        if not self._log:
+            return 0
+        self._log.flush()
+        return os.fstat(self._log.fileno()).st_size
+
+    def cut_log(self, size: int) -> None:
+        """Drop what was written after the state."""
+        if self._log and 0 < size < self.log_size():
+            self._log.truncate(size)
+
+
+def draw(epochs: Sequence[Epoch], path: str) -> None:
+    """The learning curve: training loss and dev score by epoch."""
+    figures = needed("matplotlib.figure", "plot", "--plot")
+    numbers = [epoch.number for epoch in epochs]
+    figure = figures.Figure(figsize=(7, 4), layout="constrained")
+    left = figure.add_subplot()
+    right = left.twinx()
+    left.plot(numbers, [epoch.loss for epoch in epochs], color="tab:blue", marker=".")
+    left.set_xlabel("epoch")
+    left.set_ylabel("training loss", color="tab:blue")
+    right.plot(numbers, [epoch.score["value"] if epoch.score else None for epoch in epochs], color="tab:red", marker=".")
+    right.set_ylabel("dev score", color="tab:red")
+    figure.savefig(path)

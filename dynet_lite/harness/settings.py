@@ -1,0 +1,210 @@
+"""Settings of a recipe: a dataclass whose fields are options of the command line and keys of a TOML file.
+
+What the command line says wins over the file, the file over the defaults. Unknown names and wrong types are errors.
+Knows nothing of models or data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+
+from dynet_lite.errors import DataError
+
+from .schedule import SCHEDULES
+
+__all__ = ["Settings", "from_dict", "option", "parse_settings", "read_config", "to_dict"]
+
+S = TypeVar("S", bound="Settings")
+
+
+def option(default: Any, help: str = "", *, choices: Sequence[Any] = ()) -> Any:
+    """A field of a settings class: its default, one line of help, and what it may be (empty: anything of its type).
+
+    A field that a base class has takes its help from there. Types: bool, int, float, str, tuple[int, ...],
+    tuple[str, ...]; tuples are given as `--name A B C`, in TOML as lists.
+    """
+    return field(default=default, metadata={"help": help, "choices": tuple(choices)})
+
+
+@dataclass
+class Settings:
+    """What every recipe has. A recipe adds fields of its own, changes defaults by naming a field again, and lists in
+    `unused` the names of those that make no sense for it: these are no options then.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ()
+    noise: ClassVar[tuple[str, ...]] = ("dropout",)  # these are 0 in comparisons: the engine draws by batch
+
+    train: tuple[str, ...] = option((), "files to train on (default: data that comes with the project)")
+    dev: tuple[str, ...] = option((), "files to choose the best epoch on (default: the last tenth of the training data)")
+    test: tuple[str, ...] = option((), "files to measure the best model on, when training is over")
+    nltk: str = option("", "train on this corpus of NLTK")
+
+    epochs: int = option(20, "stop after so many passes over the training data")
+    patience: int = option(4, "stop when the dev score has not improved for so many epochs; 0: never")
+    batch: int = option(16, "examples per update")
+    learning_rate: float = option(1e-3, "step size of the trainer, at its highest")
+    schedule: str = option("constant", "how the step size changes", choices=SCHEDULES)
+    warmup: int = option(0, "updates in which the step size rises from 0")
+    seed: int = option(1, "start of all random numbers")
+    autobatch: bool = option(True, "automatic batching")
+    strategy: str = option("greedy", "how batches are found", choices=("greedy", "agenda", "depth", "none"))
+    threads: int = option(1, "threads that share the examples of a minibatch")
+
+    compare: bool = option(False, "train with automatic batching on and off, print the ratio of the speeds")
+    smoke: bool = option(False, "a tiny run that only shows that everything works")
+    save: str = option("", "write the best model to this file; FILE.state is for --resume")
+    load: str = option("", "begin with the weights, vocabularies and settings of this saved model")
+    resume: str = option("", "go on with the training that --save FILE began, as if it had never stopped")
+    log: str = option("", "write a line of JSON per update and epoch to this file")
+    tensorboard: str = option("", "write curves for TensorBoard to this folder")
+    plot: str = option("", "draw the learning curve in this file (.png, .svg, .pdf)")
+    config: str = option("", "read settings from this TOML file")
+
+
+# What to do with a run, and not what it computes: not saved with a model.
+NOT_SAVED = ("compare", "smoke", "save", "load", "resume", "log", "tensorboard", "plot", "config")
+# What may differ when a run is resumed.
+MAY_CHANGE = (*NOT_SAVED, "epochs", "patience", "threads", "test")
+
+
+def _options(cls: type[Settings]) -> dict[str, tuple[Any, Any, str, tuple[Any, ...]]]:
+    """name: (type, default, help, choices) of every option of the class."""
+    hints = get_type_hints(cls)
+    out = {}
+    for f in fields(cls):
+        if f.name in cls.unused:
+            continue
+        inherited = [base.__dataclass_fields__.get(f.name) for base in cls.__mro__ if issubclass(base, Settings)]
+        about = [g.metadata for g in (f, *inherited) if g is not None and g.metadata.get("help")]
+        if not about:
+            raise TypeError(f"[harness] {cls.__name__}.{f.name} needs option(default, help)")
+        choices = f.metadata.get("choices") or about[0].get("choices") or ()
+        out[f.name] = hints[f.name], f.default, about[0]["help"], tuple(choices)
+    return out
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequence[str] = ()) -> None:
+    """Options for the fields (those in `only`, if given). What is not on the command line is not in the result."""
+    for name, (kind, default, about, choices) in _options(cls).items():
+        if only and name not in only:
+            continue
+        how: dict[str, Any] = {}
+        if kind is bool:
+            how["action"] = argparse.BooleanOptionalAction if default else "store_true"
+        elif get_origin(kind) is tuple:
+            of = get_args(kind)[0]
+            how.update(type=of, nargs="+", metavar="FILE" if name in ("train", "dev", "test") else of.__name__.upper())
+        else:
+            how.update(type=kind, metavar="NAME" if kind is str else "N")
+        if choices:
+            how["choices"] = choices
+            del how["metavar"]
+        if default not in ("", (), False):
+            about += f" (default: {_shown(default)})"
+        parser.add_argument(_flag(name), default=argparse.SUPPRESS, help=about.replace("%", "%%"), **how)
+
+
+def parse_settings(
+    cls: type[S], about: str | None = None, argv: Sequence[str] | None = None, smoke: Mapping[str, Any] | None = None
+) -> tuple[S, dict[str, Any]]:
+    """The settings that the command line asks for, and those of them that were given there or in the TOML file.
+
+    `smoke` holds the values that --smoke puts in the place of defaults. A wrong command line ends the program with
+    status 2, as argparse does; a wrong file is a DataError.
+    """
+    about = about or ""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        epilog="`predict --load FILE INPUT` instead of options uses a saved model; see `predict --help`.",
+    )  # fmt: skip
+    add_options(parser, cls)
+    named = {k: tuple(v) if isinstance(v, list) else v for k, v in vars(parser.parse_args(argv)).items()}
+    given = {**(read_config(cls, str(named["config"])) if named.get("config") else {}), **named}
+    if given.get("nltk") and (given.get("train") or given.get("dev")):
+        parser.error("--nltk and --train/--dev exclude each other")
+    if given.get("resume") and given.get("load"):
+        parser.error("--resume and --load exclude each other")
+    defaults = dict(smoke or {}) if given.get("smoke") else {}
+    return from_dict(cls, {**defaults, **given}, "settings"), given
+
+
+def read_config(cls: type[Settings], path: str) -> dict[str, Any]:
+    """Settings from a TOML file of `name = value` lines; '-' in a name is as good as '_'."""
+    toml = _toml()
+    with open(path, "rb") as file:
+        try:
+            values = toml.load(file)
+        except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: expected a TOML file: {error}") from None
+    return checked(cls, {name.replace("-", "_"): value for name, value in values.items()}, path)
+
+
+def _toml() -> Any:
+    """The standard library's reader, or on Python 3.10 its forerunner, which then is a dependency of this package."""
+    return importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+
+def checked(cls: type[Settings], values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The values as their fields want them; DataError for an unknown name or a value of another type."""
+    options = _options(cls)
+    out = {}
+    for name, value in values.items():
+        if name not in options:
+            near = difflib.get_close_matches(name, options, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(options)}"
+            raise DataError(f"{where}: there is no setting {name!r}{hint}")
+        kind, _, _, choices = options[name]
+        try:
+            out[name] = _as(kind, value)
+        except TypeError:
+            wanted = kind.__name__ if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) else str(kind)
+            raise DataError(f"{where}: {name}: expected {wanted}, got {value!r}") from None
+        if choices and out[name] not in choices:
+            raise DataError(f"{where}: {name}: expected one of {', '.join(map(str, choices))}, got {value!r}")
+    return out
+
+
+def _as(kind: Any, value: Any) -> Any:
+    if get_origin(kind) is tuple:
+        if isinstance(value, (str, int, float)):
+            value = [value]
+        if not isinstance(value, (list, tuple)):
+            raise TypeError
+        return tuple(_as(get_args(kind)[0], v) for v in value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, bool) is not (kind is bool) or not isinstance(value, kind):
+        raise TypeError
+    return value
+
+
+def from_dict(cls: type[S], values: Mapping[str, Any], where: str) -> S:
+    """Settings with these values; DataError as `checked`, and for numbers that cannot be."""
+    s = replace(cls(), **checked(cls, values, where))
+    for name in ("epochs", "batch"):
+        if getattr(s, name) < 1:
+            raise DataError(f"{where}: {name}: expected at least 1, got {getattr(s, name)}")
+    return s
+
+
+def to_dict(s: Settings) -> dict[str, Any]:
+    """What json.dump can write and from_dict reads: all settings but those about the run."""
+    return {k: v for k, v in asdict(s).items() if k not in NOT_SAVED and k not in s.unused}
