@@ -7,12 +7,13 @@ downloaded here: a corpus that is not installed is a DataError that says how to 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from dynet_lite.errors import DataError
 
 from .conllu import Sentence
 
-__all__ = ["load_nltk_tagged"]
+__all__ = ["load_nltk_tagged", "read_nltk"]
 
 
 def load_nltk_tagged(name: str) -> list[Sentence]:
@@ -20,6 +21,19 @@ def load_nltk_tagged(name: str) -> list[Sentence]:
 
     The tags are the corpus's own and stand in `Sentence.upos`. Traces and other empty elements (tag -NONE- in
     the Penn Treebank) are no words of the sentence and are left out.
+    """
+    tagged = read_nltk(name, "tagged_sents", "tags; try 'treebank', 'brown' or 'conll2000'")
+    kept = ([pair for pair in sentence if pair[1] != "-NONE-"] for sentence in tagged)
+    sentences = [Sentence([w for w, _ in pairs], [tag for _, tag in pairs]) for pairs in kept if pairs]
+    if not sentences:
+        raise DataError(f"the NLTK corpus {name!r} holds no sentence")
+    return sentences
+
+
+def read_nltk(name: str, method: str, needs: str) -> list[Any]:
+    """All that this method of the reader of the NLTK corpus `name` gives.
+
+    DataError when there is no such corpus, when it is not installed, and "has no {needs}" when its reader lacks the method.
     """
     import nltk  # type: ignore[import-untyped, unused-ignore]
     import nltk.corpus  # type: ignore[import-untyped, unused-ignore]
@@ -29,10 +43,10 @@ def load_nltk_tagged(name: str) -> list[Sentence]:
     if reader is None:
         raise DataError(f"NLTK has no corpus named {name!r}; see https://www.nltk.org/nltk_data/")
     try:
-        tagged_sents = getattr(reader, "tagged_sents", None)
-        if tagged_sents is None:
-            raise DataError(f"the NLTK corpus {name!r} has no tags; try 'treebank', 'brown' or 'conll2000'")
-        tagged = [[pair for pair in sentence if pair[1] != "-NONE-"] for sentence in tagged_sents()]
+        read = getattr(reader, method, None)
+        if read is None:
+            raise DataError(f"the NLTK corpus {name!r} has no {needs}")
+        return list(read())
     except LookupError as error:
         if isinstance(error, (KeyError, IndexError)):
             raise
@@ -40,10 +54,6 @@ def load_nltk_tagged(name: str) -> list[Sentence]:
             f"the NLTK corpus {name!r} is not installed; get it with 'python -m nltk.downloader {name}', "
             f"or set NLTK_DATA to a folder that has corpora/{name}"
         ) from None
-    sentences = [Sentence([w for w, _ in pairs], [tag for _, tag in pairs]) for pairs in tagged if pairs]
-    if not sentences:
-        raise DataError(f"the NLTK corpus {name!r} holds no sentence")
-    return sentences
 
 
 def _make_roots_absolute(path: list[str]) -> None:

@@ -1,0 +1,156 @@
+"""Dependency trees as lists of heads: what is a tree, what is projective, how good a parse is. Does not know the engine.
+
+A sentence of n words has n heads; words count from 1 and 0 stands for the root, as in Sentence.heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dynet_lite.errors import DataError
+
+from .conllu import Sentence
+from .corpora import read_nltk
+
+__all__ = [
+    "AttachmentScores",
+    "attachment_scores",
+    "format_conllu",
+    "is_projective",
+    "is_tree",
+    "load_nltk_dependencies",
+    "need_trees",
+    "projective_heads",
+]
+
+
+def is_tree(heads: Sequence[int]) -> bool:
+    """Whether each word is reached from the root, and exactly one word hangs from the root."""
+    n = len(heads)
+    if any(not 0 <= head <= n for head in heads) or sum(head == 0 for head in heads) != 1:
+        return False
+    safe = {0}
+    for word in range(1, n + 1):
+        path = []
+        while word not in safe:
+            if word in path:
+                return False
+            path.append(word)
+            word = heads[word - 1]
+        safe.update(path)
+    return True
+
+
+def _crossed(heads: Sequence[int]) -> int:
+    """The dependent of the shortest arc that has a word between its ends that does not hang below its head; 0 if none."""
+    worst, length = 0, len(heads) + 2
+    for dependent, head in enumerate(heads, 1):
+        low, high = min(head, dependent), max(head, dependent)
+        if high - low >= length:
+            continue
+        for word in range(low + 1, high):
+            while word not in (head, 0):  # climb; the root is below nothing but itself
+                word = heads[word - 1]
+            if word != head:
+                worst, length = dependent, high - low
+                break
+    return worst
+
+
+def is_projective(heads: Sequence[int]) -> bool:
+    """Whether all words between a word and its head hang below that head. `heads` must be a tree."""
+    return _crossed(heads) == 0
+
+
+def projective_heads(heads: Sequence[int]) -> list[int]:
+    """The heads of a projective tree near this one: while an arc is crossed, the shortest such arc is lifted to the head of
+    its head (Nivre and Nilsson 2005, without the encoding in labels)."""
+    lifted = list(heads)
+    while dependent := _crossed(lifted):
+        lifted[dependent - 1] = lifted[lifted[dependent - 1] - 1]
+    return lifted
+
+
+def need_trees(sentences: Iterable[Sentence], name: str) -> None:
+    """DataError, with the words of the sentence, unless all sentences have tags and heads that make trees."""
+    for number, sentence in enumerate(sentences, 1):
+        if not (len(sentence.heads) == len(sentence.deprels) == len(sentence.upos) == len(sentence)):
+            raise DataError(f"{name}: expected tags, heads and relations in sentence {number}: {_start(sentence)}")
+        if not is_tree(sentence.heads):
+            raise DataError(f"{name}: expected a tree with one root in sentence {number}: {_start(sentence)}")
+
+
+def _start(sentence: Sentence) -> str:
+    return " ".join(sentence.forms[:8]) + (" ..." if len(sentence) > 8 else "")
+
+
+@dataclass
+class AttachmentScores:
+    """How many words have the right head (`heads`), and the right relation too (`labeled`; `universal`: of relations only
+    the part before the colon is compared, as the scorer of the CoNLL 2018 shared task does). Punctuation counts."""
+
+    words: int = 0
+    heads: int = 0
+    labeled: int = 0
+    universal: int = 0
+
+    @property
+    def uas(self) -> float:
+        return self.heads / max(1, self.words)
+
+    @property
+    def las(self) -> float:
+        return self.labeled / max(1, self.words)
+
+    @property
+    def universal_las(self) -> float:
+        return self.universal / max(1, self.words)
+
+
+def attachment_scores(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> AttachmentScores:
+    """Compares two parses of the same sentences. ValueError if they have not the same numbers of words."""
+    score = AttachmentScores()
+    for right, guess in zip(gold, parsed, strict=True):
+        if not len(right) == len(right.heads) == len(guess.heads) == len(guess.deprels):
+            raise ValueError(f"expected a parse of {len(right)} words, got {len(guess.heads)} heads: {_start(right)}")
+        score.words += len(right)
+        for i, head in enumerate(right.heads):
+            if head == guess.heads[i]:
+                score.heads += 1
+                score.labeled += right.deprels[i] == guess.deprels[i]
+                score.universal += right.deprels[i].split(":")[0] == guess.deprels[i].split(":")[0]
+    return score
+
+
+def format_conllu(sentence: Sentence) -> Iterator[str]:
+    """The lines of a sentence in CoNLL-U, ten columns each and an empty one at the end."""
+
+    def column(values: list[str] | list[int], i: int) -> str:
+        return str(values[i]) if values and values[i] != -1 else "_"
+
+    for i, form in enumerate(sentence.forms):
+        lemma, tag = column(sentence.lemmas, i), column(sentence.upos, i)
+        head, relation = column(sentence.heads, i), column(sentence.deprels, i)
+        yield f"{i + 1}\t{form}\t{lemma}\t{tag}\t_\t_\t{head}\t{relation}\t_\t_"
+    yield ""
+
+
+def load_nltk_dependencies(name: str) -> list[Sentence]:
+    """The sentences of the NLTK corpus `name` ('dependency_treebank'), with tags, heads and relations.
+
+    Where the corpus has no relations they are "root" and "dep". Sentences with several roots are left out.
+    """
+    graphs = read_nltk(name, "parsed_sents", "dependencies; try 'dependency_treebank'")
+    if not graphs or not hasattr(graphs[0], "nodes"):
+        raise DataError(f"the NLTK corpus {name!r} has no dependencies; try 'dependency_treebank'")
+    sentences = []
+    for graph in graphs:
+        words = [graph.nodes[i] for i in range(1, len(graph.nodes))]
+        heads = [word["head"] for word in words]
+        relations = [word["rel"] or ("dep" if word["head"] else "root") for word in words]
+        if is_tree(heads):
+            sentences.append(Sentence([w["word"] for w in words], [w["tag"] for w in words], [], heads, relations))
+    if not sentences:
+        raise DataError(f"the NLTK corpus {name!r} holds no tree")
+    return sentences
