@@ -54,12 +54,9 @@ def _checked_device(device: str) -> None:
         raise ValueError(f"[device] the only device is CPU; got {device!r}")
 
 
-def _not_a_name(dim: Any) -> None:
+def _shape(dim: Any) -> Shape:
     if isinstance(dim, str):
         raise ValueError(f"[add_parameters] the shape comes first, unlike in DyNet 1: write (shape, name={dim!r})")
-
-
-def _shape(dim: Any) -> Shape:
     if isinstance(dim, (int, np.integer)) or not hasattr(dim, "__iter__"):
         dim = (dim,)
     shape = tuple(d.__index__() if hasattr(d, "__index__") else d for d in dim)
@@ -107,10 +104,7 @@ class ParameterCollection:
         init: a number; 'uniform' (between -scale and scale), 'normal' (mean, std), 'identity', 'glorot', 'he', 'saxe'
         (times scale); an array; an initializer. None is GlorotInitializer().
         """
-        if isinstance(dim, np.ndarray):
-            dim, init = dim.shape, dim
-        _not_a_name(dim)
-        return self._add(Parameters, _shape(dim), init, name, device, scale, mean, std)
+        return self._add(Parameters, dim, init, name, device, scale, mean, std)
 
     def add_lookup_parameters(
         self,
@@ -123,17 +117,18 @@ class ParameterCollection:
         std: float = 1.0,
     ) -> LookupParameters:
         """A new table of shape (V, d1, ...): V rows of dims {d1, ...}; an int V means (V, 1). See add_parameters()."""
+        return self._add(LookupParameters, dim, init, name, device, scale, mean, std)
+
+    def _add(self, kind: Any, dim: Any, init: Any, name: str, device: str, scale: float, mean: float,
+             std: float) -> Any:  # fmt: skip
         if isinstance(dim, np.ndarray):
             dim, init = dim.shape, dim
-        _not_a_name(dim)
+        is_lookup = kind is LookupParameters
         shape = _shape(dim)
-        return self._add(LookupParameters, shape if len(shape) > 1 else (*shape, 1), init, name, device, scale, mean, std)
-
-    def _add(self, kind: Any, shape: Shape, init: Any, name: str, device: str, scale: float, mean: float,
-             std: float) -> Any:  # fmt: skip
+        if is_lookup and len(shape) == 1:
+            shape = (*shape, 1)
         name = _checked_name(name)
         _checked_device(device)
-        is_lookup = kind is LookupParameters
         first = initializers.make(init, scale, mean, std)
         values = first.values(shape, is_lookup)
         p = kind.make(shape, self._name + _unique(name, self._taken))

@@ -12,6 +12,8 @@ import sys
 import warnings
 from typing import Any
 
+import numpy as np
+
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.old_names import TrainerType
 from dynet_lite.params import ParameterCollection
@@ -167,48 +169,89 @@ class Trainer(metaclass=TrainerType):
 
     # ---- state -----------------------------------------------------------------------------------------------------
 
+    def _members(self) -> list[tuple[Any, int, bool]]:
+        """All members of the updater with (number, is it a table?)."""
+        self._sync()
+        weights, tables = self._updater.parameters, self._updater.tables
+        return [*((p, i, False) for i, p in enumerate(weights)), *((p, i, True) for i, p in enumerate(tables))]
+
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed training needs besides the parameters: settings by name, and state arrays by parameter.
 
         Numbers and arrays only: {"settings": {...}, "state": {name of parameter: float32 (states, size)}}.
         """
-        self._sync()
-        settings = {k.lstrip("_"): v for k, v in vars(self).items() if isinstance(v, (int, float)) and k != "_seen"}
-        state = {}
-        for i, p in enumerate(self._updater.parameters):
-            state[p.name()] = self._updater.get_state(i, False)
-        for i, table in enumerate(self._updater.tables):
-            state[table.name()] = self._updater.get_state(i, True)
-        return {"trainer": type(self).__name__, "settings": settings, "state": state}
+        state = {p.name(): self._updater.get_state(i, table) for p, i, table in self._members()}
+        return {"trainer": type(self).__name__, "settings": {k.lstrip("_"): vars(self)[k] for k in self._settings()},
+                "state": state}  # fmt: skip
+
+    def _settings(self) -> list[str]:
+        """Names of the attributes that are numbers and switches."""
+        return [k for k, v in vars(self).items() if isinstance(v, (int, float)) and k != "_seen"]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ."""
-        self._sync()
+        """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ.
+
+        Then nothing has changed.
+        """
+        self._take(self._checked(state))
+
+    def _checked(self, state: Any) -> tuple[dict[str, Any], list[Any]]:
+        """A state_dict() as (attributes, arrays in the order of _members()); ValueError if it does not fit."""
+        name, members = type(self).__name__, self._members()
         if not isinstance(state, dict) or set(state) != {"trainer", "settings", "state"}:
-            raise ValueError(f"[{type(self).__name__}] what state_dict() gives is needed; got {type(state).__name__}")
-        if state["trainer"] != type(self).__name__:
-            raise ValueError(f"[{type(self).__name__}] the state is that of a {state['trainer']}")
-        members: list[Any] = [*self._updater.parameters, *self._updater.tables]
-        if {p.name() for p in members} != set(state["state"]):
-            raise ValueError(f"[{type(self).__name__}] the state is that of other parameters")
-        for k in vars(self):
-            if k.lstrip("_") in state["settings"]:
-                setattr(self, k, state["settings"][k.lstrip("_")])
-        indices = {"p": 0, "t": 0}
-        for p in members:
-            kind = "t" if isinstance(p, LookupParameters) else "p"
-            self._updater.set_state(indices[kind], kind == "t", state["state"][p.name()])
-            indices[kind] += 1
+            raise ValueError(f"[{name}] what state_dict() gives is needed; got {type(state).__name__}")
+        if state["trainer"] != name:
+            raise ValueError(f"[{name}] the state is that of a {state['trainer']}")
+        if {p.name() for p, _, _ in members} != set(state["state"]):
+            raise ValueError(f"[{name}] the state is that of other parameters")
+        own = {k.lstrip("_"): k for k in self._settings()}
+        if set(own) != set(state["settings"]):
+            wanted, got = ", ".join(sorted(own)), ", ".join(sorted(map(str, state["settings"])))
+            raise ValueError(f"[{name}] the settings {wanted} are needed; the state has {got}")
+        fields = {own[k]: self._checked_setting(k, getattr(self, own[k]), v) for k, v in state["settings"].items()}
+        arrays = []
+        for p, i, table in members:
+            a = np.asarray(state["state"][p.name()], dtype=np.float32)
+            if a.shape != self._updater.get_state(i, table).shape:
+                raise ValueError(f"[{name}] the state of {p.name()} has shape {a.shape}, which does not fit")
+            if not np.isfinite(a).all():
+                raise ValueError(f"[{name}] the state of {p.name()} has NaN or infinity")
+            arrays.append(a)
+        return fields, arrays
+
+    def _checked_setting(self, key: str, mine: Any, value: Any) -> Any:
+        kind = type(mine)
+        if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"[{type(self).__name__}] {key} must be like {mine!r}; got {value!r}")
+        infinite = isinstance(value, float) and not math.isfinite(value)
+        if infinite and (key != "clip" or math.isnan(value)):
+            raise ValueError(f"[{type(self).__name__}] {key} must be a finite number; got {value!r}")
+        if kind is int and (not isinstance(value, int) or value < 0):
+            raise ValueError(f"[{type(self).__name__}] {key} must be a whole number >= 0; got {value!r}")
+        return value
+
+    def _take(self, checked: tuple[dict[str, Any], list[Any]]) -> None:
+        fields, arrays = checked
+        vars(self).update(fields)
+        for (_, i, table), a in zip(self._members(), arrays, strict=True):
+            self._updater.set_state(i, table, a)
+
+    # The members travel with the trainer: where a model refers to its trainer, that is made before the model has any.
 
     def __getstate__(self) -> dict[str, Any]:
-        fields = {k: v for k, v in vars(self).items() if k not in ("_updater", "_seen")}
-        return {"fields": fields, "state": self.state_dict()}
+        members = [(p, self._updater.get_state(i, table)) for p, i, table in self._members()]
+        return {**{k: v for k, v in vars(self).items() if k != "_updater"}, "_updater": members}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state["fields"])
+        vars(self).update(state)
+        members = state["_updater"]
         self._updater = Updater(self.rule)
-        self._seen = 0
-        self.load_state_dict(state["state"])
+        for p, _ in members:
+            self._updater.add(p)
+        weights = len(self._updater.parameters)
+        for k, (p, a) in enumerate(members):
+            table = isinstance(p, LookupParameters)
+            self._updater.set_state(k - weights if table else k, table, a)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} learning_rate={self._learning_rate:g} updates={self.updates}>"

@@ -86,6 +86,8 @@ cdef extern from "graph/params.h" namespace "dnl":
         void clear_grad()
         void settle(uint32_t)
         void settle_all()
+        double decay_now
+        Vec[double] decay_of_row
 
 cdef extern from "graph/graph.h" namespace "dnl":
     ctypedef uint32_t NodeId

@@ -109,6 +109,15 @@ cdef class ComputationGraph:
             self.run()
         return 0
 
+    @property
+    def seed_state(self):
+        """State of the generator that gives the graph's random nodes their seeds; for checkpoints."""
+        return self.c.seed_state
+
+    @seed_state.setter
+    def seed_state(self, state):
+        self.c.seed_state = state
+
     def version(self):
         """The stamp of the nodes made now; every renewal changes it."""
         return self.c.generation()
@@ -276,6 +285,11 @@ def replace_graph():
 def cg():
     """The current graph of this thread."""
     return _current()
+
+def existing_cg():
+    """The current graph of this thread; None before its first."""
+    cdef PyObject* p = current_graph()
+    return None if p == NULL else <ComputationGraph> p
 
 cdef str _caller():
     """file:line of the innermost frame outside the package."""

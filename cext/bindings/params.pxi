@@ -304,6 +304,33 @@ cdef class LookupParameters(Expression):
         deref(self.t).settle_all()
         return np.array(self._rows_array(self._view()))
 
+    def _unsettled(self):
+        """(numbers as they are kept, float32 (V, d1, ...); weight decay, float64 (1 + V), None if there was none).
+
+        For checkpoints: reading this way changes nothing. Decay: the sum of log(1 - decay) over all updates, then for each
+        row what of it the row has had; e to the power of the difference is what its numbers still have to be multiplied by.
+        """
+        values = np.array(self._rows_array(self._view()))
+        if deref(self.t).decay_of_row.empty():
+            return values, None
+        cdef Py_ssize_t v = deref(self.t).rows
+        cdef double[::1] of_row = <double[:v]> deref(self.t).decay_of_row.data()
+        return values, np.concatenate([[deref(self.t).decay_now], np.asarray(of_row)])
+
+    def _set_unsettled(self, values, decay):
+        """The reverse of _unsettled()."""
+        flat = self._flat_rows(values, len(self))
+        cdef Py_ssize_t v = deref(self.t).rows
+        cdef const double[::1] sums = np.ascontiguousarray([0] if decay is None else decay, dtype=np.float64)
+        if sums.shape[0] != (1 if decay is None else 1 + v):
+            raise ValueError(f"[lookup] {self._name}: decay of {v} rows is needed")
+        self._view()[:] = flat
+        deref(self.t).decay_now = sums[0]
+        deref(self.t).decay_of_row.clear()
+        if decay is not None:
+            memcpy(deref(self.t).decay_of_row.extend(v), &sums[1], v * sizeof(double))
+        self._changed()
+
     def _row_ids(self, ids):
         a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids), dtype=np.int64).reshape(-1)
         if a.size and (a.min() < 0 or a.max() >= len(self)):
