@@ -10,9 +10,11 @@ from dynet_lite import _load  # noqa: F401  isort: skip
 from dynet_lite import (
     _core,
     builders,
+    checkpoint,
     compat,
     config,
     dynet_config,
+    embeddings,
     errors,
     initializers,
     io,
@@ -21,15 +23,19 @@ from dynet_lite import (
     ops_loss,
     ops_random,
     params,
+    softmax_builders,
     trainers,
+    words,
 )
 from dynet_lite import gradcheck as _gradcheck
 from dynet_lite import graph as _graph
 from dynet_lite import tensor as _tensor
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
+from dynet_lite.checkpoint import *  # noqa: F403
 from dynet_lite.compat import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
+from dynet_lite.embeddings import *  # noqa: F403
 from dynet_lite.errors import *  # noqa: F403
 from dynet_lite.gradcheck import *  # noqa: F403
 from dynet_lite.graph import *  # noqa: F403
@@ -40,8 +46,10 @@ from dynet_lite.ops import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
 from dynet_lite.params import *  # noqa: F403
+from dynet_lite.softmax_builders import *  # noqa: F403
 from dynet_lite.tensor import *  # noqa: F403
 from dynet_lite.trainers import *  # noqa: F403
+from dynet_lite.words import *  # noqa: F403
 
 __version__ = "0.1.0"
 __gitversion__ = ""
@@ -50,8 +58,10 @@ HAVE_CUDA = False
 __all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "dynet_config"]
 __all__ += _core.__all__
 __all__ += builders.__all__
+__all__ += checkpoint.__all__
 __all__ += compat.__all__
 __all__ += config.__all__
+__all__ += embeddings.__all__
 __all__ += errors.__all__
 __all__ += _gradcheck.__all__
 __all__ += _graph.__all__
@@ -62,8 +72,10 @@ __all__ += ops.__all__
 __all__ += ops_loss.__all__
 __all__ += ops_random.__all__
 __all__ += params.__all__
+__all__ += softmax_builders.__all__
 __all__ += _tensor.__all__
 __all__ += trainers.__all__
+__all__ += words.__all__
 __all__ = list(dict.fromkeys(__all__))
 
 

@@ -24,6 +24,8 @@ cdef class ComputationGraph:
     cdef bint checked
     cdef bint warned
     cdef int entered           # 'with' blocks of this graph that are open
+    cdef uint64_t first_seed   # what seed_state began with, until the first renewal; 0 afterwards
+    cdef uint64_t seeded_at    # _seed_state after that
     cdef readonly str backend
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
@@ -38,6 +40,8 @@ cdef class ComputationGraph:
         self.c = new CGraph()
         self.x = new Executor(deref(self.c), backend_by_name(self.backend.encode()))
         self._take_settings(False, False, None)
+        self.c.seed_state = self.first_seed = _next_seed()
+        self.seeded_at = _seed_state
 
     def __dealloc__(self):
         del self.x
@@ -54,7 +58,6 @@ cdef class ComputationGraph:
         self.x.options.threads = _settings.threads
         self.x.options.least_work = _settings.least_work
         self.x.options.check_validity = check
-        self.c.seed_state = _next_seed()
 
     def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
         """Forget all nodes. See renew_cg()."""
@@ -62,6 +65,10 @@ cdef class ComputationGraph:
         self.turn += 1
         self.c.renew()
         self._take_settings(immediate_compute, check_validity, autobatching)
+        # A graph that is new keeps its seed if nothing was drawn since: whether this renewal made it must not matter.
+        if self.first_seed == 0 or self.c.seed_state != self.first_seed or self.seeded_at != _seed_state:
+            self.c.seed_state = _next_seed()
+        self.first_seed = 0
         return self
 
     cdef int _not_busy(self) except -1:
@@ -117,6 +124,7 @@ cdef class ComputationGraph:
     @seed_state.setter
     def seed_state(self, state):
         self.c.seed_state = state
+        self.first_seed = 0
 
     def version(self):
         """The stamp of the nodes made now; every renewal changes it."""
