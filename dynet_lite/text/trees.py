@@ -71,13 +71,15 @@ class Tree:
             made[id(node)] = make(node, [made[id(child)] for child in node.children])
         return made[id(self)]
 
-    def binary(self) -> Tree:
-        """A copy in which no node has more than two children: the children after the first get nodes of their own, from the
-        right, with the label of their parent."""
+    def narrow(self, most: int = 2) -> Tree:
+        """A copy in which no node has more than `most` children: the last children get a node of their own, with the label of
+        their parent, as often as it takes. ValueError for fewer than 2."""
+        if most < 2:
+            raise ValueError(f"expected at least 2 children, got {most}")
 
         def make(node: Tree, children: list[Tree]) -> Tree:
-            while len(children) > 2:
-                children[-2:] = [Tree(node.label, children=children[-2:])]
+            while len(children) > most:
+                children[-most:] = [Tree(node.label, children=children[-most:])]
             return Tree(node.label, node.word, children)
 
         result: Tree = self._rebuilt(make)

@@ -34,10 +34,14 @@ def test_several_lines_and_an_outer_bracket():
     assert str(second) == "(2 (1 a) (3 b))"
 
 
-def test_binary():
+def test_narrow():
     (tree,) = parse("(A (B b) (C c) (D d) (E (F f)))")
-    assert str(tree.binary()) == "(A (B b) (A (C c) (A (D d) (E (F f)))))"
+    assert str(tree.narrow()) == "(A (B b) (A (C c) (A (D d) (E (F f)))))"
+    assert str(tree.narrow(3)) == "(A (B b) (A (C c) (D d) (E (F f))))"
+    assert str(tree.narrow(4)) == str(tree)
     assert len(tree.children) == 4
+    with pytest.raises(ValueError, match="at least 2"):
+        tree.narrow(1)
 
 
 def test_empty_elements():
@@ -77,7 +81,7 @@ def test_deep_trees():
     depth = 5000
     (tree,) = parse("(X " * depth + "a" + ")" * depth)
     assert len(tree.nodes()) == depth and tree.words() == ["a"]
-    assert str(tree.binary()) == str(tree)
+    assert str(tree.narrow()) == str(tree)
 
 
 def test_nltk_both_ways():
