@@ -1,8 +1,20 @@
-"""Text for models: CoNLL-U files, NLTK corpora, vocabularies, minibatches. Does not know the engine."""
+"""Text for models: readers of files and NLTK corpora, vocabularies, subwords, minibatches, scores. Does not know the engine."""
 
 from dynet_lite.errors import DataError
 
 from .batching import minibatches
+from .classified import ClassifiedText, load_nltk_classified, read_classified, read_polarity_of_trees
+from .cmudict import load_cmudict
+from .columns import (
+    LabeledSentence,
+    chunks_of_tree,
+    load_nltk_chunks,
+    parse_columns,
+    read_chunks_of_trees,
+    read_columns,
+    spans,
+    to_iob2,
+)
 from .conllu import Sentence, iter_conllu, parse_conllu, read_conllu
 from .corpora import load_nltk_tagged
 from .dependencies import (
@@ -15,28 +27,59 @@ from .dependencies import (
     need_trees,
     projective_heads,
 )
+from .parallel import Pair, read_pairs, read_parallel
+from .scores import Accuracy, Perplexity, SpanScore
+from .sequence_scores import bleu, edit_distance, error_rate
+from .subwords import BytePairs, char_ngrams
 from .trees import Tree, load_nltk_trees, parse_trees, read_trees
+from .vectors import WordVectors, read_vectors
 from .vocab import Vocab
 
 __all__ = [
+    "Accuracy",
     "AttachmentScores",
+    "BytePairs",
+    "ClassifiedText",
     "DataError",
+    "LabeledSentence",
+    "Pair",
+    "Perplexity",
     "Sentence",
+    "SpanScore",
     "Tree",
     "Vocab",
+    "WordVectors",
     "attachment_scores",
+    "bleu",
+    "char_ngrams",
+    "chunks_of_tree",
+    "edit_distance",
+    "error_rate",
     "format_conllu",
     "is_projective",
     "is_tree",
     "iter_conllu",
+    "load_cmudict",
+    "load_nltk_chunks",
+    "load_nltk_classified",
     "load_nltk_dependencies",
     "load_nltk_tagged",
     "load_nltk_trees",
     "minibatches",
     "need_trees",
+    "parse_columns",
     "parse_conllu",
     "parse_trees",
     "projective_heads",
+    "read_chunks_of_trees",
+    "read_classified",
+    "read_columns",
     "read_conllu",
+    "read_pairs",
+    "read_parallel",
+    "read_polarity_of_trees",
     "read_trees",
+    "read_vectors",
+    "spans",
+    "to_iob2",
 ]

@@ -30,8 +30,8 @@ def load_nltk_tagged(name: str) -> list[Sentence]:
     return sentences
 
 
-def read_nltk(name: str, method: str, needs: str) -> list[Any]:
-    """All that this method of the reader of the NLTK corpus `name` gives.
+def read_nltk(name: str, method: str, needs: str, *args: Any, **options: Any) -> list[Any]:
+    """All that this method of the reader of the NLTK corpus `name` gives; the rest are arguments of the method.
 
     DataError when there is no such corpus, when it is not installed, and "has no {needs}" when its reader lacks the method.
     """
@@ -46,7 +46,7 @@ def read_nltk(name: str, method: str, needs: str) -> list[Any]:
         read = getattr(reader, method, None)
         if read is None:
             raise DataError(f"the NLTK corpus {name!r} has no {needs}")
-        return list(read())
+        return list(read(*args, **options))
     except LookupError as error:
         if isinstance(error, (KeyError, IndexError)):
             raise

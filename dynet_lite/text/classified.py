@@ -1,0 +1,76 @@
+"""Texts with a class each: two columns with a tab between (class, text), or a corpus of NLTK with categories."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+
+from dynet_lite.errors import DataError
+
+from .corpora import read_nltk
+from .lines import numbered_lines
+from .trees import Tree, read_trees
+
+__all__ = ["ClassifiedText", "load_nltk_classified", "read_classified", "read_polarity_of_trees"]
+
+
+@dataclass(slots=True)
+class ClassifiedText:
+    """The words of a text and its class."""
+
+    words: list[str]
+    label: str
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
+    """All texts of a file with lines CLASS<tab>TEXT; the words of a text have blanks between them. Empty lines are skipped.
+
+    A malformed file is a DataError, an unreadable one an OSError.
+    """
+    out = []
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        label, tab, text = line.partition("\t")
+        if not tab or not label.strip() or not text.strip() or "\t" in text:
+            raise DataError(f"{os.fspath(path)}:{number}: expected CLASS<tab>TEXT, got {line[:60]!r}")
+        out.append(ClassifiedText(text.split(), label.strip()))
+    return out
+
+
+def load_nltk_classified(name: str, seed: int = 1) -> list[ClassifiedText]:
+    """The texts of an NLTK corpus with categories ('sentence_polarity', 'movie_reviews'), shuffled: they are sorted there.
+
+    A text is a sentence if each category is one file, else a file.
+    """
+    categories = read_nltk(name, "categories", "categories; try 'sentence_polarity'")
+    files = {label: read_nltk(name, "fileids", "files", categories=[label]) for label in categories}
+    out = []
+    for label in sorted(categories):
+        if len(files[label]) == 1:
+            sentences = read_nltk(name, "sents", "sentences", categories=[label])
+            out += [ClassifiedText(list(words), label) for words in sentences if words]
+        else:
+            texts = (read_nltk(name, "words", "words", file) for file in files[label])
+            out += [ClassifiedText(words, label) for words in texts if words]
+    random.Random(seed).shuffle(out)
+    return out
+
+
+def read_polarity_of_trees(path: str | os.PathLike[str]) -> list[ClassifiedText]:
+    """The sentences of a sentiment treebank (classes 0 to 4 at the root) that are not neutral, as negative and positive."""
+    out = []
+    for number, tree in enumerate(read_trees(path), 1):
+        if tree.label not in ("0", "1", "2", "3", "4"):
+            raise DataError(f"{os.fspath(path)}: expected a class from 0 to 4 at the root of tree {number}, got {tree.label!r}")
+        if tree.label != "2":
+            out.append(ClassifiedText(tree.words(), _polarity(tree)))
+    return out
+
+
+def _polarity(tree: Tree) -> str:
+    return "positive" if tree.label > "2" else "negative"

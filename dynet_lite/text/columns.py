@@ -1,0 +1,189 @@
+"""Sentences with a label per word that marks spans: chunks, names. IOB columns, as of CoNLL-2000 and CoNLL-2003.
+
+    EU B-ORG          one word and its label a line, other columns between them, an empty line after each sentence
+    rejects O
+
+Labels are kept as IOB2: B-X begins a span, I-X goes on with it, O is outside. Files in IOB1 (I-X begins a span unless
+another X stands right before it) and IOBES are converted. Does not know the engine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dynet_lite.errors import DataError
+
+from .corpora import read_nltk
+from .lines import numbered_lines
+from .trees import Tree, load_nltk_trees, read_trees
+
+__all__ = [
+    "LabeledSentence",
+    "Span",
+    "chunks_of_tree",
+    "load_nltk_chunks",
+    "parse_columns",
+    "read_chunks_of_trees",
+    "read_columns",
+    "spans",
+    "to_iob2",
+]
+
+_BEFORE_NOUNS = ("ADJP", "QP", "ADVP", "UCP", "NML", "NX", "NAC")
+
+Span = tuple[int, int, str]  # first word, word after the last, type
+
+
+@dataclass(slots=True)
+class LabeledSentence:
+    """Words and, as long as they, their labels (IOB2) and tags; no tags if the file has two columns."""
+
+    forms: list[str]
+    labels: list[str]
+    tags: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+
+def read_columns(path: str | os.PathLike[str], label: int = -1) -> list[LabeledSentence]:
+    """All sentences of a file. The word is the first column, the label column number `label` (default: the last), the tag
+    the second if there are three or more. A malformed file is a DataError, an unreadable one an OSError."""
+    return list(parse_columns(numbered_lines(path), os.fspath(path), label))
+
+
+def parse_columns(
+    lines: Iterable[tuple[int, str]], name: str = "<text>", label: int = -1
+) -> Iterator[LabeledSentence]:
+    """Sentences from numbered lines; `name` stands for the file in messages."""
+    rows: list[list[str]] = []
+    for number, line in lines:
+        columns = line.split()
+        if columns and columns[0] == "-DOCSTART-":
+            columns = []
+        if not columns:
+            if rows:
+                yield _sentence(rows, label)
+                rows = []
+            continue
+        if len(columns) < 2:
+            raise DataError(f"{name}:{number}: expected a word and a label with a blank or a tab between, got {line!r}")
+        if rows and len(columns) != len(rows[0]):
+            raise DataError(f"{name}:{number}: expected {len(rows[0])} columns as in the line before, got {len(columns)}")
+        if not -len(columns) <= label < len(columns):
+            raise DataError(f"{name}:{number}: expected the label in column {label}, got {len(columns)} columns")
+        if not _is_label(columns[label]):
+            raise DataError(f"{name}:{number}: expected O, B-TYPE or I-TYPE as label, got {columns[label]!r}")
+        rows.append(columns)
+    if rows:
+        yield _sentence(rows, label)
+
+
+def _is_label(text: str) -> bool:
+    return text == "O" or (len(text) > 2 and text[1] == "-" and text[0] in "BIESUL")
+
+
+def _sentence(rows: list[list[str]], label: int) -> LabeledSentence:
+    tags = [row[1] for row in rows] if len(rows[0]) > 2 else []
+    return LabeledSentence([row[0] for row in rows], to_iob2([row[label] for row in rows]), tags)
+
+
+def to_iob2(labels: Sequence[str]) -> list[str]:
+    """IOB2 from IOB1, IOB2 or IOBES (E: end, S or U: single, L: last)."""
+    out: list[str] = []
+    before = "O"
+    for label in labels:
+        prefix, _, kind = label.partition("-")
+        if label != "O":
+            goes_on = prefix in "IEL" and before != "O" and before.partition("-")[2] == kind
+            label = f"{'I' if goes_on else 'B'}-{kind}"
+        out.append(label)
+        before = "O" if prefix in "ESUL" else label  # a span that has ended is not gone on with
+    return out
+
+
+def spans(labels: Sequence[str]) -> list[Span]:
+    """The spans that labels mark: (first word, word after the last, type). An I-X that goes on with nothing begins one."""
+    out: list[Span] = []
+    start, kind = 0, ""
+    for i, label in enumerate([*labels, "O"]):
+        prefix, _, now = label.partition("-")
+        if kind and (prefix != "I" or now != kind):
+            out.append((start, i, kind))
+            kind = ""
+        if prefix != "O" and not kind:
+            start, kind = i, now
+    return out
+
+
+def load_nltk_chunks(name: str) -> tuple[list[LabeledSentence], list[LabeledSentence], list[LabeledSentence]]:
+    """Training, dev and test sentences of a chunked NLTK corpus; those of 'conll2000' (which has no dev part: it is empty)
+    and of 'conll2002' as they are divided, others undivided. Corpora of trees, such as 'treebank', are chunked by rule."""
+    if name == "treebank":
+        return [chunks_of_tree(tree) for tree in load_nltk_trees(name)], [], []
+    files = read_nltk(name, "fileids", "files")
+    parts: list[list[LabeledSentence]] = [[], [], []]
+    for file in files:
+        part = 2 if "test" in file else 0
+        rows = read_nltk(name, "iob_sents", "chunks; try 'conll2000'", file)
+        parts[part] += [
+            LabeledSentence([w for w, _, _ in row], to_iob2([c for _, _, c in row]), [t for _, t, _ in row])
+            for row in rows if row
+        ]  # fmt: skip
+    if not parts[0]:
+        parts[0], parts[2] = parts[2], []
+    return parts[0], parts[1], parts[2]
+
+
+# ---- chunks of trees -------------------------------------------------------------------------------------------------
+
+
+def read_chunks_of_trees(path: str | os.PathLike[str]) -> list[LabeledSentence]:
+    """The chunks of the trees of a file in brackets."""
+    return [chunks_of_tree(tree) for tree in read_trees(path)]
+
+
+def chunks_of_tree(tree: Tree) -> LabeledSentence:
+    """The flat phrases of a tree: words that hang from the same phrase, one behind the other, are a chunk of its type.
+
+    A verb phrase inside a verb phrase goes on with its chunk (has been saved), and so does what stands before the noun of a
+    noun phrase (a sad but beautiful story). Words that hang from a clause (S, SBAR, ...)
+    and punctuation are outside. This is near to what was done for CoNLL-2000, not the same.
+    """
+    forms: list[str] = []
+    tags: list[str] = []
+    labels: list[str] = []
+    open_chunk: Tree | None = None  # what the word before belongs to
+    todo: list[tuple[Tree, Tree | None, Tree | None]] = [(tree, None, None)]  # node, its parent, the parent's phrase
+    while todo:
+        node, parent, phrase = todo.pop()
+        if node.children:
+            own = phrase if _goes_on(node, parent) else node
+            todo += [(child, node, own) for child in reversed(node.children)]
+            continue
+        kind = _kind(phrase.label) if phrase else ""
+        inside = bool(kind) and not kind.startswith("S") and not _is_punctuation(node)
+        labels.append("O" if not inside else f"{'I' if phrase is open_chunk else 'B'}-{kind}")
+        open_chunk = phrase if inside else None
+        forms.append(node.word)
+        tags.append(node.label)
+    return LabeledSentence(forms, labels, tags)
+
+
+def _goes_on(node: Tree, parent: Tree | None) -> bool:
+    """Whether the words of a phrase belong to the chunk of the phrase above it."""
+    if parent is None:
+        return False
+    kind, above = _kind(node.label), _kind(parent.label)
+    return kind == above == "VP" or (above == "NP" and kind in _BEFORE_NOUNS and node is not parent.children[-1])
+
+
+def _kind(label: str) -> str:
+    """NP of NP-SBJ-1, NP=2 and WHNP."""
+    return (label.split("-")[0].split("=")[0] or label).removeprefix("WH")
+
+
+def _is_punctuation(leaf: Tree) -> bool:
+    return leaf.label == "PUNCT" or not any(c.isalnum() or c in "$%&" for c in leaf.word)

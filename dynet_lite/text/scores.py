@@ -1,0 +1,101 @@
+"""Scores: accuracy with an interval, span F1 (checked against seqeval and NLTK in the tests), perplexity.
+
+Scores of dependency parses stand in dependencies.py, those of generated sequences in sequence_scores.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from .columns import spans
+
+__all__ = ["Accuracy", "Perplexity", "SpanScore"]
+
+
+@dataclass
+class Accuracy:
+    """How many of how many were right."""
+
+    right: int = 0
+    all: int = 0
+
+    def add(self, gold: Sequence[Hashable], guess: Sequence[Hashable]) -> None:
+        """Counts the places where two sequences agree; ValueError if they have not the same length."""
+        self.right += sum(a == b for a, b in zip(gold, guess, strict=True))
+        self.all += len(gold)
+
+    @property
+    def value(self) -> float:
+        return self.right / max(1, self.all)
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """Where the accuracy lies with 95 % (z = 1.96) confidence, if the examples were drawn one by one (Wilson 1927)."""
+        n, p = max(1, self.all), self.value
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"accuracy {self.value:.2%} ({low:.1%} to {high:.1%})"
+
+
+@dataclass
+class SpanScore:
+    """Spans that were found with the right ends and the right type, as conlleval counts them."""
+
+    found: int = 0  # by the model
+    wanted: int = 0
+    right: int = 0
+    by_type: dict[str, SpanScore] = field(default_factory=dict)
+
+    def add(self, gold: Sequence[str], guess: Sequence[str]) -> None:
+        """Counts a sentence: its labels (IOB2), and those that were guessed."""
+        if len(gold) != len(guess):
+            raise ValueError(f"expected {len(gold)} labels, got {len(guess)}")
+        wanted, found = set(spans(gold)), set(spans(guess))
+        self.wanted += len(wanted)
+        self.found += len(found)
+        self.right += len(wanted & found)
+        for counted, name in ((wanted, "wanted"), (found, "found"), (wanted & found, "right")):
+            for _, _, kind in counted:
+                score = self.by_type.setdefault(kind, SpanScore())
+                setattr(score, name, getattr(score, name) + 1)
+
+    @property
+    def precision(self) -> float:
+        return self.right / max(1, self.found)
+
+    @property
+    def recall(self) -> float:
+        return self.right / max(1, self.wanted)
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.right / max(1, self.found + self.wanted)
+
+    def __str__(self) -> str:
+        return f"F1 {self.f1:.2%} (precision {self.precision:.2%}, recall {self.recall:.2%})"
+
+
+@dataclass
+class Perplexity:
+    """exp of the mean of -log p over all tokens."""
+
+    loss: float = 0.0  # sum of -log p, natural logarithm
+    tokens: int = 0
+
+    def add(self, loss: float, tokens: int) -> None:
+        """Counts `tokens` tokens with `loss` in all."""
+        self.loss += loss
+        self.tokens += tokens
+
+    @property
+    def value(self) -> float:
+        mean = self.loss / max(1, self.tokens)
+        return math.exp(mean) if mean < 700 else math.inf
+
+    def __str__(self) -> str:
+        return f"perplexity {self.value:.2f}"
