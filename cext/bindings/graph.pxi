@@ -237,6 +237,9 @@ cdef class ComputationGraph:
     def __bool__(self):
         return True   # programs test what renew_cg() gives, as in DyNet
 
+    def __reduce__(self):
+        raise TypeError("[graph] a graph, and what is a part of one, cannot be pickled or copied; keep npvalue()s")
+
     def __enter__(self):
         _stack().append(self)
         _make_current(self)

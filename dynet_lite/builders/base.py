@@ -16,6 +16,7 @@ import numpy as np
 
 from dynet_lite import _core
 from dynet_lite._core import Expression, Parameters
+from dynet_lite.builders.part import Part
 from dynet_lite.errors import StaleExpressionError
 
 Tensors = tuple[Expression, ...]
@@ -238,9 +239,10 @@ def _tensors(es: Any, name: str, counts: tuple[int, ...]) -> Tensors:
     return out
 
 
-class RNNBuilder:
-    """Base of the recurrent builders. A builder keeps its parameters in a sub-collection of the model's collection."""
+class RNNBuilder(Part):
+    """Base of the recurrent builders."""
 
+    of_graph = ("_stacks", "_latest", "_shown")
     collection_name: ClassVar[str]
     has_cell: ClassVar[bool] = False
 
@@ -314,10 +316,6 @@ class RNNBuilder:
         self._shown = (graph, graph.version(), shown)
         return shown
 
-    def param_collection(self) -> Any:
-        """The sub-collection that holds the parameters."""
-        return self._collection
-
     @property
     def spec(self) -> tuple[Any, ...]:
         """The arguments that make such a builder again, without the model."""
@@ -327,10 +325,6 @@ class RNNBuilder:
     def from_spec(cls, spec: SequenceOf[Any], model: Any) -> RNNBuilder:
         """A builder from its spec, with new parameters in a sub-collection of model."""
         return cls(*[*spec[:3], model, *spec[3:]])
-
-    def whoami(self) -> str:
-        """The name of the class."""
-        return type(self).__name__
 
     # ---- dropout --------------------------------------------------------------------------------------------------------
 
@@ -346,11 +340,6 @@ class RNNBuilder:
 
     def __repr__(self) -> str:
         return f"<{self.whoami()}: {self.layers} layers, {self.input_dim} to {self.hidden_dim}>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_stacks={}, _latest=None, _shown=None)  # expressions belong to a graph
-        return state
 
 
 class FusedBuilder(RNNBuilder):

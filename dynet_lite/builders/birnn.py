@@ -8,9 +8,10 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import RNNState, positive
+from dynet_lite.builders.part import Part
 
 
-class BiRNNBuilder:
+class BiRNNBuilder(Part):
     """A bidirectional network of several layers, each with a forward and a backward builder of one layer.
 
     ``BiRNNBuilder(num_layers, input_dim, hidden_dim, model, rnn_builder_factory, builder_layers=None)``: hidden_dim, which
@@ -31,7 +32,7 @@ class BiRNNBuilder:
         if hidden % 2:
             raise ValueError(f"[BiRNNBuilder] hidden_dim must be even; got {hidden}")
         self.spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)
-        self.model = model.add_subcollection("birnn")
+        self.model = self._collection = model.add_subcollection("birnn")
         if builder_layers is not None:
             self.builder_layers = list(builder_layers)
             return
@@ -40,19 +41,11 @@ class BiRNNBuilder:
             for i in range(layers)
         ]
 
-    def param_collection(self) -> Any:
-        """The sub-collection that holds the builders' own."""
-        return self.model
-
     @classmethod
     def from_spec(cls, spec: Any, model: Any) -> BiRNNBuilder:
         """A builder from its spec, with new parameters in a sub-collection of model."""
         num_layers, input_dim, hidden_dim, factory, *rest = spec
         return cls(num_layers, input_dim, hidden_dim, model, factory, *rest)
-
-    def whoami(self) -> str:
-        """The name of the class."""
-        return type(self).__name__
 
     def set_dropout(self, p: float) -> None:
         """set_dropout(p) of all builders."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from dynet_lite import _core
 from dynet_lite._core import Expression, Parameters
 from dynet_lite.builders.base import positive
+from dynet_lite.builders.part import Part
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
 
 
@@ -37,10 +38,12 @@ class TreeNode:
         return (*(_core._second(h) for h in self._h), *self._h)
 
 
-class _NumberedTree:
+class _NumberedTree(Part):
     """DyNet's way to build trees: set_num_elements(n), then add_input(id, children, x), children first."""
 
-    def _start(self) -> None:
+    of_graph: ClassVar[tuple[str, ...]] = ("_nodes",)
+
+    def _forget_graph(self) -> None:
         self._nodes: list[Any] = []
 
     def set_num_elements(self, n: int) -> None:
@@ -59,11 +62,6 @@ class _NumberedTree:
             raise IndexError(f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
         self._nodes[number] = node
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_nodes=[], _stacks={})
-        return state
-
 
 class _CellTreeBuilder(_NumberedTree):
     """Base of the builders with tree LSTM cells.
@@ -72,6 +70,7 @@ class _CellTreeBuilder(_NumberedTree):
     or DyNet's numbers, see add_input(). x may be None where a node has no input of its own.
     """
 
+    of_graph = ("_nodes", "_stacks")
     collection_name: ClassVar[str]
     n_ary: ClassVar[bool]
 
@@ -82,8 +81,11 @@ class _CellTreeBuilder(_NumberedTree):
         self.forget_bias = float(forget_bias)
         self._collection = model.add_subcollection(self.collection_name)
         self._parameters = [self._add_layer(self.hidden_dim if i else self.input_dim) for i in range(self.layers)]
+        self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        super()._forget_graph()
         self._stacks: dict[bool, Any] = {}
-        self._start()
 
     def _recurrent_shapes(self) -> list[tuple[int, int]]:
         raise NotImplementedError
@@ -118,14 +120,6 @@ class _CellTreeBuilder(_NumberedTree):
     def get_parameters(self) -> list[list[Parameters]]:
         """The parameters, a list per layer."""
         return [list(layer) for layer in self._parameters]
-
-    def param_collection(self) -> Any:
-        """The sub-collection that holds the parameters."""
-        return self._collection
-
-    def whoami(self) -> str:
-        """The name of the class."""
-        return type(self).__name__
 
 
 class NaryTreeLSTMBuilder(_CellTreeBuilder):
@@ -209,7 +203,7 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
         self._builders = [
             VanillaLSTMBuilder(layers, hidden, hidden // self.directions, self._collection) for _ in range(self.directions)
         ]
-        self._start()
+        self._forget_graph()
 
     def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
         """The output {hidden_dim} of a node with input x and children of these outputs."""
@@ -230,19 +224,6 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
     def disable_dropout(self) -> None:
         """No dropout."""
         self.set_dropout(0.0)
-
-    def param_collection(self) -> Any:
-        """The sub-collection that holds the LSTMs' own."""
-        return self._collection
-
-    @classmethod
-    def from_spec(cls, spec: SequenceOf[Any], model: Any) -> UnidirectionalTreeLSTMBuilder:
-        """A builder from its spec."""
-        return cls(*[*spec, model])
-
-    def whoami(self) -> str:
-        """The name of the class."""
-        return type(self).__name__
 
 
 class BidirectionalTreeLSTMBuilder(UnidirectionalTreeLSTMBuilder):
