@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynet_lite._core import LookupParameters, Updater
+from dynet_lite.averages import MovingAverages
 from dynet_lite.old_names import TrainerType
 from dynet_lite.params import ParameterCollection
 
@@ -42,7 +43,7 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
-class Trainer(metaclass=TrainerType):
+class Trainer(MovingAverages, metaclass=TrainerType):
     """Base of all trainers. A subclass names its rule and gives coefficients().
 
     ``update()``: the gradients are scaled down when their global L2 norm is over the clip threshold (5 unless set); the
@@ -67,6 +68,7 @@ class Trainer(metaclass=TrainerType):
         self._recent_clips = 0
         self._updater = Updater(self.rule)
         self._seen = 0
+        self._begin_averages()
 
     # ---- the update ------------------------------------------------------------------------------------------------
 
@@ -91,6 +93,7 @@ class Trainer(metaclass=TrainerType):
         cleared, so that the next update works.
         """
         self._sync()
+        self.swap_params_to_weights()
         gscale = 1.0
         if self._clip > 0:
             norm = self._updater.gradient_norm()
@@ -104,6 +107,7 @@ class Trainer(metaclass=TrainerType):
         self.updates += 1
         self._recent_updates += 1
         self._updater.step(self.coefficients(), gscale, decay, self._sparse)
+        self._average()
 
     def restart(self, learning_rate: float | None = None) -> None:
         """Zero the state (moments, sums) and, if given, set the learning rate."""
@@ -180,9 +184,12 @@ class Trainer(metaclass=TrainerType):
 
         Numbers and arrays only: {"settings": {...}, "state": {name of parameter: float32 (states, size)}}.
         """
-        state = {p.name(): self._updater.get_state(i, table) for p, i, table in self._members()}
+        state = {p.name(): self._state(p, i, table) for p, i, table in self._members()}
         return {"trainer": type(self).__name__, "settings": {k.lstrip("_"): vars(self)[k] for k in self._settings()},
                 "state": state}  # fmt: skip
+
+    def _state(self, p: Any, i: int, table: bool) -> np.ndarray[Any, Any]:
+        return self._with_average(p, i, table, self._updater.get_state(i, table))
 
     def _settings(self) -> list[str]:
         """Names of the attributes that are numbers and switches."""
@@ -212,7 +219,10 @@ class Trainer(metaclass=TrainerType):
         arrays = []
         for p, i, table in members:
             a = np.asarray(state["state"][p.name()], dtype=np.float32)
-            if a.shape != self._updater.get_state(i, table).shape:
+            shape = self._updater.get_state(i, table).shape
+            if fields["_averaging"]:
+                shape = (shape[0] + 1, math.prod(p.shape()))
+            if a.shape != shape and not a.size == 0 == math.prod(shape):
                 raise ValueError(f"[{name}] the state of {p.name()} has shape {a.shape}, which does not fit")
             if not np.isfinite(a).all():
                 raise ValueError(f"[{name}] the state of {p.name()} has NaN or infinity")
@@ -228,13 +238,17 @@ class Trainer(metaclass=TrainerType):
             raise ValueError(f"[{type(self).__name__}] {key} must be a finite number; got {value!r}")
         if kind is int and (not isinstance(value, int) or value < 0):
             raise ValueError(f"[{type(self).__name__}] {key} must be a whole number >= 0; got {value!r}")
+        if (key == "averaging" and value > 2) or (key == "averaging_every" and not value):
+            raise ValueError(f"[{type(self).__name__}] there is no {key}={value!r}")
         return value
 
     def _take(self, checked: tuple[dict[str, Any], list[Any]]) -> None:
         fields, arrays = checked
+        self._begin_averages()
         vars(self).update(fields)
-        for (_, i, table), a in zip(self._members(), arrays, strict=True):
-            self._updater.set_state(i, table, a)
+        for (p, i, table), a in zip(self._members(), arrays, strict=True):
+            if a.size:
+                self._updater.set_state(i, table, self._take_average(p, i, table, a))
 
     # The members travel with the trainer: where a model refers to its trainer, that is made before the model has any.
 

@@ -1,0 +1,141 @@
+"""MovingAverages: the part of every trainer that keeps averages of the weights over the updates.
+
+DyNet has it in C++ only. The averages are part of a trainer's state: state_dict(), pickles and checkpoints have them.
+Who may import: trainers.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+MODES = ("none", "exponential", "cumulative")
+
+
+class MovingAverages:
+    """Averages of the weights, for evaluation with them instead of the weights themselves.
+
+        trainer.exponential_moving_average(0.999)      # before the first update
+        ...                                            # train
+        trainer.swap_params_to_moving_average(bias_correction=True)
+        ...                                            # evaluate, save
+        trainer.swap_params_to_weights()               # update() does it too
+
+    The average of a weight w starts at 0. Exponential: a = beta a + (1 - beta) w, which with bias correction is divided by
+    1 - beta^n after n values; cumulative: the mean of all values.
+    """
+
+    updates: int
+
+    def _begin_averages(self) -> None:
+        self._averaging = 0  # a place in MODES
+        self._averaging_beta = 0.0
+        self._averaging_every = 1
+        self._averaged = 0  # how many values the averages are of
+        self._averages: dict[tuple[bool, int], Array] = {}  # by kind (is it a table?) and number of the member
+        # The weights while the averages are in their place, else None. {}: they were not saved.
+        self._set_aside: dict[tuple[bool, int], Array] | None = None
+
+    def _members(self) -> list[tuple[Any, int, bool]]:
+        raise NotImplementedError
+
+    def moving_average(self) -> str:
+        """"none", "exponential" or "cumulative"."""
+        return MODES[self._averaging]
+
+    def exponential_moving_average(self, beta: float, update_freq: int = 1) -> None:
+        """Keep exponential averages with this beta, 0 <= beta < 1; of the weights after every update_freq-th update.
+
+        RuntimeError after the first update.
+        """
+        if not 0 <= beta < 1:
+            raise ValueError(f"[exponential_moving_average] beta must be >= 0 and < 1; got {beta}")
+        self._start_averaging("exponential", float(beta), update_freq)
+
+    def cumulative_moving_average(self, update_freq: int = 1) -> None:
+        """Keep the means of the weights after every update_freq-th update. RuntimeError after the first update."""
+        self._start_averaging("cumulative", 0.0, update_freq)
+
+    def _start_averaging(self, mode: str, beta: float, update_freq: int) -> None:
+        if self.updates:
+            raise RuntimeError(f"[{mode}_moving_average] this must be called before the first update")
+        if update_freq.__index__() < 1:
+            raise ValueError(f"[{mode}_moving_average] update_freq must be 1 or more; got {update_freq}")
+        self._begin_averages()
+        self._averaging = MODES.index(mode)
+        self._averaging_beta, self._averaging_every = beta, update_freq.__index__()
+
+    def swap_params_to_moving_average(self, save_weights: bool = True, bias_correction: bool = False) -> None:
+        """Put the averages in the place of the weights; nothing when they are there already.
+
+        save_weights=False forgets the weights; no update is possible then. bias_correction: of exponential averages.
+        RuntimeError when no averages are kept, or before the first.
+        """
+        if not self._averaging:
+            raise RuntimeError("[swap_params_to_moving_average] no averages are kept; see exponential_moving_average()")
+        if not self._averaged:
+            raise RuntimeError("[swap_params_to_moving_average] there are no averages before the first update")
+        if self._set_aside is not None:
+            return
+        scale = 1.0
+        if bias_correction and MODES[self._averaging] == "exponential":
+            scale = 1 / (1 - self._averaging_beta**self._averaged)
+        self._set_aside = {(table, i): p._values() for p, i, table in self._members()} if save_weights else {}
+        for p, i, table in self._members():
+            average = self._averages.get((table, i))
+            if average is not None:  # a parameter added since keeps its values
+                _put(p, average * np.float32(scale))
+
+    def swap_params_to_weights(self) -> None:
+        """Put the weights back; nothing when they are there. RuntimeError when they were not saved."""
+        if self._set_aside is None:
+            return
+        if not self._set_aside:
+            raise RuntimeError("[swap_params_to_weights] the weights were not saved when the averages took their place")
+        for p, i, table in self._members():
+            if (table, i) in self._set_aside:
+                _put(p, self._set_aside[table, i])
+        self._set_aside = None
+
+    def _average(self) -> None:
+        """After update number self.updates, the first being 1; as in DyNet the first counts whatever update_freq is."""
+        if not self._averaging or (self.updates - 1) % self._averaging_every:
+            return
+        n, beta = np.float32(self._averaged), np.float32(self._averaging_beta)
+        for p, i, table in self._members():
+            w = p._values()
+            a = self._averages.get((table, i))
+            a = np.zeros_like(w) if a is None else a
+            if MODES[self._averaging] == "exponential":
+                self._averages[table, i] = beta * a + (1 - beta) * w
+            else:
+                self._averages[table, i] = (n * a + w) / (n + 1)
+        self._averaged += 1
+
+    # ---- as part of the state ------------------------------------------------------------------------------------------
+
+    def _with_average(self, p: Any, i: int, table: bool, state: Array) -> Array:
+        """The state of a member with its average as one more row."""
+        if not self._averaging:
+            return state
+        if self._set_aside is not None:
+            raise RuntimeError("[trainer] averages are in the place of the weights; call swap_params_to_weights() first")
+        a = self._averages.get((table, i))
+        row = np.zeros(p._values().size, np.float32) if a is None else a.ravel(order="F")
+        return np.concatenate([state.reshape(len(state), row.size), row[None]])
+
+    def _take_average(self, p: Any, i: int, table: bool, state: Array) -> Array:
+        """The reverse: the state without its last row, which becomes the average."""
+        if not self._averaging:
+            return state
+        self._averages[table, i] = np.array(state[-1]).reshape(p.shape(), order="F")
+        return state[:-1] if len(state) > 1 else np.zeros((0, 0), np.float32)
+
+
+def _put(p: Any, values: Array) -> None:
+    if hasattr(p, "init_from_array"):
+        p.init_from_array(values)
+    else:
+        p.set_value(values)
