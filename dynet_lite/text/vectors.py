@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterable
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from dynet_lite.errors import DataError
 
@@ -14,11 +12,14 @@ from .lines import numbered_lines
 
 __all__ = ["WordVectors", "read_vectors"]
 
-Matrix = np.ndarray[Any, np.dtype[np.float32]]
+if TYPE_CHECKING:
+    import numpy as np
+
+    Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class WordVectors:
-    """Words and the matrix of their vectors, a row each."""
+    """Words and the matrix of their vectors, a row each (float32)."""
 
     def __init__(self, words: list[str], matrix: Matrix) -> None:
         self.words, self.matrix = words, matrix
@@ -58,6 +59,8 @@ def read_vectors(path: str | os.PathLike[str], keep: Container[str] | None = Non
 
     A malformed file is a DataError that names the line. Of a word that comes twice the first vector stays.
     """
+    import numpy as np  # here, since most users of this package have no vectors
+
     name = os.fspath(path)
     words: dict[str, None] = {}
     rows: list[Matrix] = []

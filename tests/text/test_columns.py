@@ -1,0 +1,100 @@
+"""IOB columns: reading, the three ways to write spans, chunks of trees and of NLTK's corpora."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dynet_lite.text import (
+    DataError,
+    SpanScore,
+    chunks_of_tree,
+    load_nltk_chunks,
+    parse_trees,
+    read_chunks_of_trees,
+    read_columns,
+    spans,
+    to_iob2,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPORA = Path(os.environ.get("DYNET_LITE_CORPORA", ROOT.parent / "shared" / "corpora"))
+
+
+def test_conll2003_and_iob1(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text(
+        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nGerman JJ I-NP I-MISC\n\n\nBonn NNP I-NP I-LOC\n"
+        "Paris NNP I-NP B-LOC\n"
+    )
+    first, second = read_columns(file)
+    assert first.forms == ["EU", "rejects", "German"]
+    assert first.labels == ["B-ORG", "O", "B-MISC"] and first.tags == ["NNP", "VBZ", "JJ"]
+    assert second.labels == ["B-LOC", "B-LOC"]
+    assert read_columns(file, label=2)[0].labels == ["B-NP", "B-VP", "B-NP"]
+
+
+@pytest.mark.parametrize(
+    "text, line, what",
+    [
+        ("EU B-ORG\nrejects\n", 2, "a word and a label"),
+        ("EU B-ORG\nrejects VBZ O\n", 2, "2 columns"),
+        ("EU B-ORG\n\nrejects X\n", 3, "O, B-TYPE or I-TYPE"),
+        ("EU NNP\n", 1, "label"),
+    ],
+)
+def test_malformed(tmp_path, text, line, what):
+    file = tmp_path / "bad.txt"
+    file.write_text(text)
+    with pytest.raises(DataError, match=what) as caught:
+        read_columns(file)
+    assert f"bad.txt:{line}:" in str(caught.value)
+
+
+def test_not_utf8(tmp_path):
+    file = tmp_path / "bad.txt"
+    file.write_bytes(b"EU B-ORG\n\xff\xfe O\n")
+    with pytest.raises(DataError, match=r"bad.txt:2: expected UTF-8"):
+        read_columns(file)
+
+
+def test_conversions():
+    assert to_iob2(["I-A", "I-A", "I-B", "B-B", "O", "I-A"]) == ["B-A", "I-A", "B-B", "B-B", "O", "B-A"]
+    assert to_iob2(["S-A", "B-A", "I-A", "E-A", "S-B", "O"]) == ["B-A", "B-A", "I-A", "I-A", "B-B", "O"]
+    assert to_iob2(["U-A", "B-A", "L-A", "I-A"]) == ["B-A", "B-A", "I-A", "B-A"]
+
+
+def test_spans():
+    assert spans(["B-A", "I-A", "B-A", "O", "I-B", "I-C"]) == [(0, 2, "A"), (2, 3, "A"), (4, 5, "B"), (5, 6, "C")]
+    assert spans([]) == []
+
+
+def test_chunks_of_a_tree():
+    (tree,) = parse_trees(
+        ["(S (NP-SBJ (NP (DT the) (ADJP (RB very) (JJ old)) (NN house)) (PP (IN on) (NP (NNP Mill)))) (, ,)"
+         " (VP (VBZ has) (VP (VBN been) (VP (VBN saved)))) (SBAR (WHNP (WDT which)) (S (VP (VBD fell)))) (. .))"]
+    )  # fmt: skip
+    chunked = chunks_of_tree(tree)
+    assert " ".join(f"{w}/{label}" for w, label in zip(chunked.forms, chunked.labels, strict=True)) == (
+        "the/B-NP very/I-NP old/I-NP house/I-NP on/B-PP Mill/B-NP ,/O has/B-VP been/I-VP saved/I-VP which/B-NP fell/B-VP ./O"
+    )
+    assert chunked.tags[0] == "DT"
+
+
+def test_chunks_of_the_treebank():
+    sentences = read_chunks_of_trees(ROOT / "data/treebank/dev.ptb")
+    assert len(sentences) == 59
+    assert all(to_iob2(s.labels) == s.labels and len(s.labels) == len(s.forms) for s in sentences)
+
+
+@pytest.mark.skipif(not (CORPORA / "nltk_data/corpora/conll2000").is_dir(), reason="conll2000 is not there")
+def test_conll2000(monkeypatch):
+    monkeypatch.setenv("NLTK_DATA", str(CORPORA / "nltk_data"))
+    train, dev, test = load_nltk_chunks("conll2000")
+    assert (len(train), len(dev), len(test)) == (8936, 0, 2012)
+    score = SpanScore()
+    for sentence in test:
+        score.add(sentence.labels, sentence.labels)
+    assert score.wanted == 23852 and score.f1 == 1.0
