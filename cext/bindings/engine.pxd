@@ -151,12 +151,19 @@ cdef extern from "schedule/plan.h" namespace "dnl":
         uint32_t sig
         uint32_t count
     cdef cppclass Plan:
+        Vec[NodeId] exec_ "exec"
         Vec[NodeId] order
         Vec[Group] groups
         Vec[PlanType] types
         uint32_t lower_bound
+        uint64_t floats
 
 cdef extern from "exec/executor.h" namespace "dnl":
+    cdef cppclass Run:
+        Plan plan
+        NodeId first, last
+        uint32_t lane
+        uint8_t stage
     cdef cppclass Stats:
         uint64_t nodes, batches, lower_bound, floats_gathered, floats_scattered, plans
         double plan_time, forward_time, backward_time
@@ -177,7 +184,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         void read_value(NodeId, float*) except +raise_python_error nogil
         cbool read_gradient(NodeId, float*) except +raise_python_error
         string dump_plans() except +raise_python_error
-        const Plan* plan(size_t)
+        const Run* run(size_t)
         ExecOptions options
         Stats stats()
         vector[OpProfile] profile()

@@ -22,6 +22,7 @@ cdef class Parameters(Expression):
         _dim_from(shape, 1, &d, least=0)   # an empty weight or table may be made and saved, but not used
         self.p = make_shared[Parameter](d)
         self._name = name
+        _named[<size_t> self.p.get()] = self
         return self
 
     cdef NodeId use(self) except? 0xffffffff:
@@ -196,6 +197,7 @@ cdef class LookupParameters(Expression):
         _dim_from(shape[1:], 1, &d, least=0)
         self.t = make_shared[LookupTable](d, <uint32_t> shape[0])
         self._name = name
+        _named[<size_t> self.t.get()] = self
         return self
 
     cdef NodeId use(self) except? 0xffffffff:

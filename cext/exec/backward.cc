@@ -10,6 +10,7 @@ namespace dnl {
 
 void Executor::backward(NodeId loss, bool full) {
   forward();
+  TraceScope trace(Phase::Backward, &g_);
   Timer timer;
   if (g_.dim(loss).size() != 1)
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
@@ -20,6 +21,7 @@ void Executor::backward(NodeId loss, bool full) {
   } locked(*this);
   reach(loss, full);
   place_gradients(loss);
+  trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
   const Gradients& grad = runner(0).gradients;
   if (grad[loss]) {

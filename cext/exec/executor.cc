@@ -70,10 +70,15 @@ void Executor::forward() {
     pending_.push_back(i);
   }
   try {
-    make_runs();
-    plan_runs(from);
-    place(from);
+    {
+      TraceScope trace(Phase::Plan, &g_);
+      make_runs();
+      plan_runs(from);
+      place(from);
+    }
     totals_.plan_time += timer.lap();
+    TraceScope trace(Phase::Forward, &g_);
+    trace.event.floats = values_.used() / sizeof(float);
     for (std::size_t a = from, b; a < n_runs_; a = b) {
       b = a + 1;
       while (b < n_runs_ && same_stage(a, b)) ++b;

@@ -35,7 +35,8 @@ class Executor final : private Graph::Listener {
   bool read_gradient(NodeId i, float* to);
 
   std::string dump_plans();
-  const Plan* plan(std::size_t i) const { return i < n_runs_ ? &runs_[i]->plan : nullptr; }
+  // Number i of what ran since the renewal, or null.
+  const Run* run(std::size_t i) const { return i < n_runs_ ? runs_[i].get() : nullptr; }
   // Totals over all runners; the profile is indexed by op id.
   Stats stats() const;
   std::vector<OpProfile> profile() const;

@@ -13,13 +13,27 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
 void Runner::forward(const Run& run) {
   const ProductCopies before = product_copies();
   for (const Group& group : run.plan.groups) {
-    run_group(run, group);
+    {
+      TraceScope trace(Phase::ForwardBatch, &g_);
+      describe(trace, run, group);
+      run_group(run, group);
+    }
     if (options_.check_validity) check_finite(run, group);
   }
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
   count_copies(before);
+}
+
+// What an event says of a batch.
+void Runner::describe(TraceScope& trace, const Run& run, const Group& group) const {
+  if (!trace.on()) return;
+  const Signature& sig = g_.sig(run.plan.types[group.type].sig);
+  for (u32 o = 0; o < sig.total; ++o) trace.event.floats += g_.dim_by_id(sig.dim[o]).size() * group.count;
+  trace.event.op = sig.op;
+  trace.event.members = group.count;
+  trace.event.lane = run.lane;
 }
 
 // What products of this thread copied since then.

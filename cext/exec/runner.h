@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/options.h"
+#include "exec/trace.h"
 #include "op/backend.h"
 #include "schedule/plan.h"
 
@@ -59,6 +60,7 @@ class Runner {
     Arena arena;
   };
 
+  void describe(TraceScope& trace, const Run& run, const Group& group) const;
   void run_group(const Run& run, const Group& group);
   void check_finite(const Run& run, const Group& group);
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);

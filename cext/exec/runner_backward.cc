@@ -55,6 +55,8 @@ void Runner::back_group(const Run& run, const Group& group) {
   const OpDef& op = op_def(g_.sig(type.sig).op);
   const NodeId* members = run.plan.order.data() + group.begin;
   if (op.backward) {
+    TraceScope trace(Phase::BackwardBatch, &g_);
+    describe(trace, run, group);
     for (u32 from = 0; from < group.count;) {
       if (!active(members[from])) { ++from; continue; }
       u32 to = from + 1;
@@ -63,7 +65,12 @@ void Runner::back_group(const Run& run, const Group& group) {
       from = to;
     }
   }
-  if (op.backward_shared && &group == &run.plan.groups[type.first_group]) back_shared(run, group.type);
+  if (op.backward_shared && &group == &run.plan.groups[type.first_group]) {
+    TraceScope trace(Phase::SharedBatch, &g_);
+    describe(trace, run, group);
+    trace.event.members = type.count;
+    back_shared(run, group.type);
+  }
 }
 
 // Stacked arguments of consecutive members of a group.

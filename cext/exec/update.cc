@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "exec/trace.h"
+
 namespace dnl {
 namespace {
 
@@ -69,6 +71,7 @@ void Updater::restart() {
 }
 
 void Updater::step(const UpdateStep& s) {
+  const TraceScope trace(Phase::Update, nullptr);
   UpdateArgs args{};
   std::memcpy(args.c, s.c, sizeof s.c);
   args.gscale = s.gscale;

@@ -1,0 +1,195 @@
+# Looking at a graph and its plans, and tracing what runs: plain data for dynet_lite/structure.py and profiling.py.
+# Nothing here changes a graph or runs anything.
+import weakref
+
+cdef extern from "op/op.h" namespace "dnl":
+    cdef enum class AttrKind(uint8_t):
+        Int
+        Float
+        Ints
+        Floats
+        Seed
+    cdef cppclass AttrOf "dnl::AttrSpec":
+        string name
+        AttrKind kind
+        cbool member
+
+cdef extern from "graph/graph.h" namespace "dnl":
+    cdef cppclass Looked "dnl::Graph":   # what only this file reads
+        cbool arg_shared(uint32_t, uint32_t)
+        NodeId shared_arg(uint32_t, uint32_t)
+        uint32_t arg_dim(uint32_t, NodeId, uint32_t)
+        const Dim& dim_by_id(uint32_t)
+        const Word* key(uint32_t)
+        const uint32_t* lookup_ids(NodeId)
+        Parameter* parameter(NodeId)
+        LookupTable* table(uint32_t)
+    cdef cppclass LookedSignature "dnl::Signature":
+        uint32_t table
+
+cdef extern from "exec/trace.h" namespace "dnl":
+    cdef cppclass TraceEvent:
+        pass
+    double c_trace_clock "dnl::trace_clock" () nogil
+    void c_trace_begin "dnl::trace_begin" () except +raise_python_error
+    void c_trace_end "dnl::trace_end" () except +raise_python_error
+    size_t c_trace_size "dnl::trace_size" ()
+    uint64_t c_trace_dropped "dnl::trace_dropped" ()
+    size_t c_trace_read "dnl::trace_read" (size_t, size_t, TraceEvent*)
+
+# Address of a weight or table -> its Python object, which knows its name.
+_named = weakref.WeakValueDictionary()
+
+
+cdef _attributes(OpId op, const Word* words, bint member):
+    """{name: value} of the key or the member attributes; seeds are left out."""
+    cdef const vector[AttrOf]* specs = <const vector[AttrOf]*> &op_def(op).attrs
+    cdef size_t i
+    cdef uint32_t k, n
+    out = {}
+    for i in range(specs.size()):
+        if deref(specs)[i].member != member:
+            continue
+        kind = deref(specs)[i].kind
+        name = deref(specs)[i].name.decode()
+        if kind == AttrKind.Int:
+            out[name] = words[0].i
+            words += 1
+        elif kind == AttrKind.Float:
+            out[name] = words[0].f
+            words += 1
+        elif kind == AttrKind.Seed:
+            words += 2
+        else:
+            n = words[0].u
+            out[name] = [words[1 + k].i if kind == AttrKind.Ints else words[1 + k].f for k in range(n)]
+            words += 1 + n
+    return out
+
+cdef str _name_of(size_t address):
+    found = _named.get(address)
+    return found.name() if found is not None else ""
+
+def graph_nodes(ComputationGraph g not None):
+    """Of each node: (sort, op, name, dim, arguments, producer, signature, depth, member attributes).
+
+    sort: op, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer for an output.
+    name: of the parameter or table. arguments: node numbers; none for leaves and outputs. producer: op node or leaf whose
+    running gives the value. Attributes of a lookup: {"row": first row}.
+    """
+    cdef CGraph* c = g.c
+    cdef Looked* looked = <Looked*> c
+    cdef NodeId i
+    cdef uint32_t j
+    cdef const Node* n
+    cdef const Signature* s
+    out = []
+    for i in range(c.size()):
+        n = &c.node(i)
+        s = &c.signature(i)
+        op, name, arguments, attributes = "", "", [], {}
+        if s.leaf == Leaf.Input:
+            sort = "input"
+        elif s.leaf == Leaf.Param:
+            sort, name = "parameter", _name_of(<size_t> looked.parameter(i))
+        elif s.leaf == Leaf.Table or s.leaf == Leaf.Lookup:
+            sort = "table" if s.leaf == Leaf.Table else "lookup"
+            name = _name_of(<size_t> looked.table((<const LookedSignature*> s).table))
+            if sort == "lookup":
+                attributes = {"row": looked.lookup_ids(i)[0]}
+        else:
+            sort = "alias" if n.flags & kAlias else "output" if n.flags & kOutput else "op"
+            op = op_def(s.op).name.decode()
+            if sort != "output":
+                arguments = [c.operands(i)[j] for j in range(s.nargs)]
+                attributes = _attributes(s.op, c.member(i), True)
+        out.append((sort, op, name, _dim_tuple(c.dim(i)), arguments, n.producer, n.sig, n.depth, attributes))
+    return out
+
+def graph_signature(ComputationGraph g not None, NodeId example):
+    """What is equal for all nodes that may run together with this op node: (op, arguments, key attributes).
+
+    arguments: per argument ("shared", node number) or ("stacked", dim).
+    """
+    if example >= g.c.size() or not g.c.is_op(example):
+        raise IndexError(f"[graph] node {example} is not an op of this graph")
+    cdef Looked* looked = <Looked*> g.c
+    cdef uint32_t sig = g.c.node(example).sig, j
+    arguments = []
+    for j in range(g.c.signature(example).nargs):
+        if looked.arg_shared(sig, j):
+            arguments.append(("shared", looked.shared_arg(sig, j)))
+        else:
+            arguments.append(("stacked", _dim_tuple(looked.dim_by_id(looked.arg_dim(sig, example, j)))))
+    op = g.c.signature(example).op
+    return op_def(op).name.decode(), arguments, _attributes(op, looked.key(sig), False)
+
+def graph_plans(ComputationGraph g not None):
+    """The plans that have run since the renewal, in order: (first node, stage, lane, lower bound, floats, batches).
+
+    Plans made by one evaluation have the same first node. stage: 0 all there is, or the head; 1 a lane; 2 the tail. batches:
+    lists of node numbers, in order of execution.
+    """
+    out = []
+    cdef size_t k = 0
+    cdef uint32_t b, m
+    cdef const Run* run
+    cdef const Plan* plan
+    while g.x.run(k) != NULL:
+        run = g.x.run(k)
+        plan = &run.plan
+        batches = []
+        for b in range(plan.groups.size()):
+            batches.append([plan.order[plan.groups[b].begin + m] for m in range(plan.groups[b].count)])
+        out.append((run.first, run.stage, run.lane, plan.lower_bound, plan.floats, batches))
+        k += 1
+    return out
+
+def graph_chain(ComputationGraph g not None, size_t plan, NodeId example):
+    """The most nodes on one path of a plan that have the signature of `example`: no schedule has fewer batches of it."""
+    cdef const Run* run = g.x.run(plan)
+    if run == NULL or example >= g.c.size():
+        raise IndexError(f"[graph] there is no plan {plan} with node {example}")
+    cdef uint32_t sig = g.c.node(example).sig, j, best = 0, d
+    cdef vector[uint32_t] longest
+    cdef NodeId i
+    cdef size_t k
+    longest.resize(g.c.size())
+    for k in range(run.plan.exec_.size()):
+        i = run.plan.exec_[k]
+        d = 0
+        for j in range(g.c.signature(i).nargs):
+            d = max(d, longest[g.c.node(g.c.operands(i)[j]).producer])
+        longest[i] = d + (g.c.node(i).sig == sig)
+        best = max(best, longest[i])
+    return best
+
+def all_op_names():
+    """Names of the ops by their number."""
+    return [op_def(i).name.decode() for i in range(op_count())]
+
+def trace_clock():
+    """Seconds of the clock that events are timed by."""
+    return c_trace_clock()
+
+def trace_begin():
+    """From now on events are kept; see dynet_lite/profiling.py. Calls are counted."""
+    c_trace_begin()
+
+def trace_end():
+    """Undoes one trace_begin(); with the last one the events are forgotten."""
+    c_trace_end()
+
+def trace_read(size_t start=0):
+    """(events from number `start` on as bytes, 48 each; how many were dropped because the log was full)."""
+    cdef size_t n = c_trace_size()
+    n = n - start if n > start else 0
+    data = np.empty((n, 48), dtype=np.uint8)
+    cdef unsigned char[:, ::1] view = data
+    if n:
+        n = c_trace_read(start, n, <TraceEvent*> &view[0, 0])
+    return data[:n], c_trace_dropped()
+
+def trace_size():
+    """How many events there are."""
+    return c_trace_size()
