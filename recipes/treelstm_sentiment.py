@@ -1,0 +1,152 @@
+#!/usr/bin/env python
+"""The sentiment of a sentence and of each of its phrases: an LSTM that runs up the tree of the sentence.
+
+    python recipes/treelstm_sentiment.py                               # the treebank that comes with the project
+    python recipes/treelstm_sentiment.py --cell childsum               # children without order
+    python recipes/treelstm_sentiment.py --train a.txt --dev b.txt     # trees in brackets: Stanford sentiment, Penn Treebank
+    python recipes/treelstm_sentiment.py --nltk treebank               # learns the labels of phrases
+    python recipes/treelstm_sentiment.py predict --load tree.model -   # labels the trees you type: (0 (0 bad) (0 film))
+    python recipes/treelstm_sentiment.py --compare --batch 64          # automatic batching on and off
+
+Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs together what is
+alike: all the leaves of a minibatch, then the nodes above them, and so on.
+
+Tai, Socher, Manning: Improved semantic representations from tree-structured long short-term memory networks (2015).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+from dynet_lite.text import Tree, Vocab, load_nltk_trees, minibatches, parse_trees, read_trees
+
+# --- 1. Settings: each field is an option of the command line -----------------------------------------------
+
+
+@dataclass
+class Settings(harness.Settings):
+    cell: str = option("nary", "what a node does with its children", choices=("nary", "childsum"))
+    most: int = option(2, "nary: a node has at most so many children, the rest get a node of their own")
+    word_dim: int = option(100, "size of a word vector")
+    hidden: int = option(150, "size of the state of a node")
+
+    epochs: int = option(40)
+    patience: int = option(20)
+    learning_rate: float = option(5e-3)
+    dropout: float = option(0.5, "share of the word vectors and of the states of nodes to drop in training")
+    word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
+
+
+class Sentiment(harness.Recipe[Settings, Tree]):
+    """A tree LSTM; from the state of each node a linear layer gives the scores of the labels."""
+
+    score_name = "root accuracy"
+    unit = "trees"
+    smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "hidden": 6}
+
+    # --- 2. Data --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load_data(cls, s: Settings) -> harness.Data[Tree]:
+        def detail(train):
+            return f"{sum(map(len, train)):,} words, {len({node.label for tree in train for node in tree.nodes()})} labels"
+
+        def shaped(read):
+            return lambda name: [cls.shaped(s, tree) for tree in read(name)]
+
+        read, nltk = shaped(read_trees), shaped(load_nltk_trees)
+        return harness.corpus(s, read, home=__file__, default="sst", nltk=nltk, detail=detail, unit="trees")
+
+    @staticmethod
+    def shaped(s: Settings, tree: Tree) -> Tree:
+        """The tree as the cell can use it."""
+        return tree.narrow(s.most) if s.cell == "nary" else tree
+
+    @classmethod
+    def build(cls, s: Settings, train: list[Tree]) -> dict:
+        words = Vocab.from_words(word for tree in train for word in tree.words())
+        labels = Vocab.from_words(node.label for tree in train for node in tree.nodes())
+        return {"words": words.to_json(), "labels": labels.to_json()}
+
+    # --- 3. Model -------------------------------------------------------------------------------------------
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        self.words, self.labels = Vocab.from_json(parts["words"]), Vocab.from_json(parts["labels"])
+        model = self.model
+        self.word_vectors = model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1)
+        if s.cell == "nary":
+            self.cell = dy.NaryTreeLSTMBuilder(s.most, 1, s.word_dim, s.hidden, model)
+        else:
+            self.cell = dy.ChildSumTreeLSTMBuilder(1, s.word_dim, s.hidden, model)
+        self.W = model.add_parameters((len(self.labels), s.hidden))
+        self.b = model.add_parameters(len(self.labels), init=0)
+
+    def word_id(self, word: str) -> int:
+        a, n = self.settings.word_dropout, self.words.count(word)
+        if self.training and self.random.random() < a / (a + n):
+            return 0  # the unknown word: this is how the model learns what to do with one
+        return self.words[word]
+
+    def scores(self, nodes: list[Tree]) -> list[dy.Expression]:
+        """For each node of a tree, children before parents, the scores of the labels."""
+        drop = self.settings.dropout if self.training else 0.0
+        states = {}
+        for node in nodes:
+            if node.children:
+                state = self.cell.node(None, [states[id(child)] for child in node.children])
+            else:
+                state = self.cell.node(dy.dropout(self.word_vectors[self.word_id(node.word)], drop))
+            states[id(node)] = state
+        outputs = [dy.dropout(state.output(), drop) for state in states.values()]
+        return [dy.affine_transform([self.b, self.W, h]) for h in outputs]
+
+    def loss(self, batch: list[Tree]) -> dy.Expression:
+        """Mean over the trees of the minibatch of the sum of -log p(label) of the nodes."""
+        losses = []
+        for tree in batch:
+            nodes = tree.nodes()
+            labels = self.labels.ids(node.label for node in nodes)
+            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(nodes), labels, strict=True)]
+        return dy.esum(losses) * (1 / len(batch))
+
+    # --- 4. Use ---------------------------------------------------------------------------------------------
+
+    def best_labels(self, trees: list[Tree]) -> list[list[str]]:
+        """For each tree the best labels of its nodes, in the order of Tree.nodes()."""
+        dy.renew_cg()
+        scores = [dy.concatenate_cols(self.scores(tree.nodes())) for tree in trees]
+        dy.forward(scores)  # all trees at once
+        best = [matrix.npvalue()[1:].argmax(axis=0) + 1 for matrix in scores]  # 0 is no label
+        return [[self.labels.word(int(i)) for i in tree] for tree in best]
+
+    def evaluate(self, examples: list[Tree]) -> harness.Score:
+        roots, nodes = [], []
+        for batch in minibatches(examples, 64):
+            for tree, labels in zip(batch, self.best_labels(batch), strict=True):
+                right = [node.label == label for node, label in zip(tree.nodes(), labels, strict=True)]
+                nodes += right
+                roots.append(right[-1])
+        text = f"root accuracy {np.mean(roots):.2%} (all nodes {np.mean(nodes):.2%})"
+        return harness.Score(np.mean(roots), text, nodes=np.mean(nodes), trees=len(roots))
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        """Each line holds trees; their labels are read over and written anew."""
+        trees = [[self.shaped(self.settings, tree) for tree in parse_trees([line], "input")] for line in lines]
+        flat = [tree for line in trees for tree in line]
+        for tree, labels in zip(flat, self.best_labels(flat) if flat else [], strict=True):
+            for node, label in zip(tree.nodes(), labels, strict=True):
+                node.label = label
+        for line in trees:
+            yield " ".join(map(str, line))
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(Sentiment, Settings, __doc__))

@@ -1,0 +1,58 @@
+"""The tree LSTM as a user runs it: in a process of its own, from another folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "treelstm_sentiment.py"
+
+
+def run(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(RECIPE), *args], cwd=cwd, input=stdin, capture_output=True, text=True,
+                          timeout=300)  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ["nary", "childsum"])
+def test_smoke(cell: str, tmp_path: Path) -> None:
+    done = run("--smoke", "--cell", cell, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, epoch, *_ = done.stdout.splitlines()
+    assert "351 trees (3,718 words, 5 labels)" in first and "Apache-2.0" in first
+    assert epoch.startswith("epoch  1") and "root accuracy" in epoch
+
+
+@pytest.mark.parametrize("cell", ["nary", "childsum"])
+def test_compare_gives_the_same_losses(cell: str, tmp_path: Path) -> None:
+    done = run("--smoke", "--compare", "--cell", cell, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert float(last.split("by ")[-1].split()[0]) <= 1e-5
+
+
+def test_it_learns_and_labels_trees(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    trained = run("--epochs", "12", "--hidden", "60", "--save", str(model), cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    best = trained.stdout.splitlines()[-1]
+    assert float(best.split("root accuracy ")[1].split("%")[0]) >= 58, best  # 31 of the 59 dev trees are neutral
+    lines = "(? (? (? the) (? film)) (? (? is) (? brilliant)))\n\n(X (X awful))\n"
+    done = run("predict", "--load", str(model), "-", cwd=tmp_path, stdin=lines)
+    assert done.returncode == 0, done.stderr
+    first, empty, last = done.stdout.splitlines()
+    assert not empty and "?" not in first and "brilliant" in first and last[1] in "01234"
+
+
+def test_wide_trees_and_a_malformed_file(tmp_path: Path) -> None:
+    trees = tmp_path / "trees.ptb"
+    trees.write_text("(S (NP (D the) (A old) (N dog)) (VP (V barks) (ADV loudly) (ADV now)) (. .))\n" * 4)
+    for options in (["--most", "3"], ["--cell", "childsum"], []):
+        done = run("--smoke", "--train", str(trees), *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    trees.write_text("(S (NP the)\n(VP barks\n")
+    done = run("--smoke", "--train", str(trees), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "trees.ptb:2: expected ')'" in done.stderr and "Traceback" not in done.stderr
