@@ -8,6 +8,7 @@ Nothing here computes; each builder's file says which cell it uses.
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar
@@ -68,8 +69,6 @@ class Sequence:
     def __init__(self, builder: RNNBuilder, update: bool) -> None:
         self.builder = builder
         self.update = update
-        self.started_in = graph = _core.cg()
-        self.version = graph.version()
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         raise NotImplementedError
@@ -242,7 +241,7 @@ def _tensors(es: Any, name: str, counts: tuple[int, ...]) -> Tensors:
 class RNNBuilder(Part):
     """Base of the recurrent builders."""
 
-    of_graph = ("_stacks", "_latest", "_shown")
+    of_graph = ("_stacks", "_latest", "_started", "_shown")
     collection_name: ClassVar[str]
     has_cell: ClassVar[bool] = False
 
@@ -258,7 +257,9 @@ class RNNBuilder(Part):
 
     def _forget_graph(self) -> None:
         self._stacks: dict[bool, Any] = {}
-        self._latest: Sequence | None = None
+        # The sequence that was started last. Weak: sequences hold their builder, and memory goes without the collector.
+        self._latest: weakref.ref[Sequence] | None = None
+        self._started: tuple[Any, int, bool] | None = None  # in which graph and version that was, with update
         self._shown: tuple[Any, int, list[list[Expression]]] | None = None
 
     # ---- for builders to fill in ----------------------------------------------------------------------------------
@@ -282,7 +283,10 @@ class RNNBuilder(Part):
         vecs: initial h's, one per layer; for LSTMs cells, or cells and then h's (as RNNState.s()). None: zeros.
         update=False: what is computed from this state gives the builder's parameters no gradient.
         """
-        sequence = self._latest = self._sequence(bool(update))
+        update, graph = bool(update), _core.cg()
+        sequence = self._sequence(update)
+        self._latest = weakref.ref(sequence)
+        self._started = (graph, graph.version(), update)
         self._shown = None
         state = RNNState(sequence)
         if vecs is None:
@@ -309,10 +313,10 @@ class RNNBuilder(Part):
         graph = _core.cg()
         if self._shown is not None and self._shown[0] is graph and self._shown[1] == graph.version():
             return self._shown[2]
-        latest = self._latest
-        if latest is None or latest.started_in is not graph or latest.version != graph.version():
+        started = self._started
+        if started is None or started[0] is not graph or started[1] != graph.version():
             raise StaleExpressionError(f"[{self.whoami()}] call initial_state() in this graph first")
-        shown = [self._layer_expressions(layer, latest.update) for layer in self._parameters]
+        shown = [self._layer_expressions(layer, started[2]) for layer in self._parameters]
         self._shown = (graph, graph.version(), shown)
         return shown
 
@@ -404,5 +408,6 @@ class FusedBuilder(RNNBuilder):
         initial_state(), where programs call it, too.
         """
         size = positive(batch_size, "batch_size")
-        if self._latest is not None:
-            self._latest.draw_masks(size)
+        latest = self._latest() if self._latest is not None else None
+        if latest is not None:
+            latest.draw_masks(size)

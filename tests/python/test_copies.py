@@ -6,6 +6,7 @@ import copy
 import gc
 import inspect
 import pickle
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -142,6 +143,24 @@ def test_a_builder_alone(name: str) -> None:
     root = again.param_collection()._root()
     train(root, again, use, dy.AdamTrainer(root, 0.1))
     assert (output(again, use) != before).any()
+
+
+@builders
+def test_a_builder_goes_with_its_last_reference(name: str) -> None:
+    """Without the garbage collector, which may come late; also after it was used and copied."""
+    make, use = BUILDERS[name]
+    gc.disable()
+    try:
+        m = dy.ParameterCollection()
+        builder, trainer = make(m), dy.AdamTrainer(m)
+        train(m, builder, use, trainer)
+        m2, builder2 = copy.deepcopy((m, builder))
+        gone = [weakref.ref(p) for p in (*m._all, *m2._all)]
+        dy.renew_cg()
+        del m, m2, builder, builder2, trainer
+        assert [r() for r in gone] == [None] * len(gone)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("name", ["VanillaLSTMBuilder", "CoupledLSTMBuilder", "GRUBuilder", "BiRNNBuilder"])

@@ -1,0 +1,283 @@
+"""What users may rely on besides numbers: a light import, memory that comes back, threads and forks that do not interfere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from real_dynet import python
+
+import dynet_lite as dy
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+# ---- import ----------------------------------------------------------------------------------------------------------
+
+# The time of an import is that of what it loads: these take long, and none is needed before something is used.
+LATE = """safetensors nltk tqdm matplotlib torch dynet scipy ctypes multiprocessing concurrent asyncio subprocess inspect
+    email http ssl sqlite3 unittest doctest pdb logging argparse typing_extensions numpy.random numpy.testing numpy.f2py
+    numpy.ma numpy.polynomial numpy.fft"""
+
+IMPORT = f"""
+import os, sys
+import numpy
+def pages(field):
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[field]) * os.sysconf("SC_PAGE_SIZE") / 2**20 if sys.platform == "linux" else 0.0
+before, size, rss, argv = set(sys.modules), pages(0), pages(1), list(sys.argv)
+import dynet_lite
+new = set(sys.modules) - before
+late = sorted(new & set({LATE.split()!r}))
+assert not late, late
+others = sorted(m for m in new if not m.startswith("dynet_lite"))
+assert len(others) < 80, others
+assert sys.argv == argv == ["-c", "--dynet-mem", "99999", "--dynet-seed", "7", "file"], sys.argv
+assert pages(0) - size < 60 and pages(1) - rss < 25, (pages(0) - size, pages(1) - rss)
+"""
+
+
+def test_import_is_light() -> None:
+    done = python("-c", IMPORT, "--dynet-mem", "99999", "--dynet-seed", "7", "file")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == done.stderr == ""
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+FLAT = """
+import gc, os, sys
+import numpy as np
+import dynet_lite as dy
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+gc.disable()
+def one(k):
+{body}
+for k in range(10): one(k)
+before = rss()
+for k in range(300): one(k)
+print(rss() - before)
+"""
+BODIES = {
+    "collections": """
+    m = dy.ParameterCollection()
+    m.add_subcollection("s").add_lookup_parameters((2000, 500))
+    lstm = dy.BiRNNBuilder(1, 100, 200, m, dy.LSTMBuilder)
+""",
+    "graphs": """
+    dy.renew_cg()
+    x = dy.inputTensor(np.ones((500, 200)))
+    y = dy.sum_elems(dy.esum([dy.tanh(x * (i + k)) for i in range(10)]))
+    y.value(); y.backward()
+    dy.renew_cg()
+""",
+    "graphs of blocks": """
+    with dy.graph():
+        x = dy.inputTensor(np.ones((500, 200)))
+        dy.sum_elems(dy.esum([dy.tanh(x * (i + k)) for i in range(10)])).value()
+""",
+    "graphs of growing size": """
+    dy.renew_cg()
+    x = dy.inputTensor(np.ones((100, 1 + k % 100)))
+    dy.sum_elems(dy.esum([dy.tanh(x * i) for i in range(1 + k % 17)])).value()
+""",
+    "copies and checkpoints": """
+    m = dy.ParameterCollection()
+    lstm, trainer = dy.LSTMBuilder(1, 50, 50, m), dy.AdamTrainer(m)
+    dy.sum_elems(lstm.initial_state().transduce([dy.inputTensor(np.ones(50))])[-1]).backward()
+    trainer.update()
+    dy.renew_cg()
+    import copy, pickle
+    m2, lstm2, trainer2 = copy.deepcopy((m, lstm, trainer))
+    pickle.loads(pickle.dumps((m2, trainer2)))
+    os.fsync = lambda f: None  # takes most of the time, and no memory
+    dy.save_checkpoint(sys.argv[1], m, trainer)
+    dy.load_checkpoint(sys.argv[1], m2, trainer2)
+    if k % 10 == 0:
+        m.save(sys.argv[1])
+        m2.populate(sys.argv[1])
+""",
+    "errors": """
+    dy.renew_cg()
+    m = dy.ParameterCollection()
+    W = m.add_parameters((300, 300))
+    for bad in (lambda: W * dy.inputVector([1, 2]), lambda: dy.pick(W, 400), lambda: W.set_value([1])):
+        try:
+            bad()
+        except ValueError:
+            pass
+    dy.sum_elems(W * W).value()
+""",
+}
+
+
+@linux
+@pytest.mark.parametrize("what", BODIES)
+def test_memory_comes_back(what: str, tmp_path: Any) -> None:
+    """Three hundred times, without the garbage collector: the process does not grow."""
+    done = python("-c", FLAT.format(body=BODIES[what]), str(tmp_path / "file"))
+    assert done.returncode == 0 and float(done.stdout) < 20, done.stdout + done.stderr
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+class Tagger:
+    """A small model with dropout; all of its random numbers come from NumPy, so that threads have their own."""
+
+    def __init__(self, seed: int, size: int = 12) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.model = m = dy.ParameterCollection()
+        self.words = m.add_lookup_parameters((30, size), init=self.rng.normal(size=(30, size)))
+        self.lstm = dy.BiRNNBuilder(1, size, size, m, dy.LSTMBuilder)
+        self.W = m.add_parameters((5, size))
+        for p in m.parameters_list():
+            p.set_value(self.rng.normal(size=p.shape()) * 0.3)
+        self.trainer = dy.AdamTrainer(m, 0.01)
+
+    def scores(self, sentence: list[int]) -> list[Any]:
+        return [self.W * h for h in self.lstm.transduce([self.words[w] for w in sentence])]
+
+    def step(self) -> float:
+        dy.renew_cg()
+        losses = []
+        for n in self.rng.integers(2, 7, size=6):
+            sentence = self.rng.integers(0, 30, size=n).tolist()
+            mask = dy.inputTensor((self.rng.random(5) > 0.2) / 0.8)
+            losses += [dy.pickneglogsoftmax(dy.cmult(s, mask), w % 5) for s, w in zip(self.scores(sentence), sentence, strict=True)]
+        loss = dy.esum(losses)
+        value = loss.value()
+        loss.backward()
+        self.trainer.update()
+        return float(value)
+
+    def run(self, steps: int = 40) -> list[float]:
+        return [self.step() for _ in range(steps)]
+
+
+def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
+    """What the jobs give, each run in a thread of its own, all of them started together and often interrupted."""
+    start, results, errors = threading.Barrier(len(jobs)), [None] * len(jobs), []
+
+    def work(k: int) -> None:
+        try:
+            start.wait()
+            results[k] = jobs[k]()
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(jobs))]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(120)
+    finally:
+        sys.setswitchinterval(interval)
+    if errors:
+        raise errors[0]
+    return results
+
+
+def weights(model: Any) -> list[Any]:
+    return [p._values().tolist() for p in model._all]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_two_threads_train_two_models(workers: int) -> None:
+    """Exactly as one after the other."""
+    with dy.configure(threads=workers):
+        dy._core.settings.least_work = 0
+        sizes = [12, 16, 10]
+        alone = [Tagger(k, size) for k, size in enumerate(sizes)]
+        expected = [t.run() for t in alone]
+        together = [Tagger(k, size) for k, size in enumerate(sizes)]
+        results = at_once([t.run for t in together])
+    assert results == expected and all(losses[-1] < losses[0] for losses in expected)
+    assert [weights(t.model) for t in together] == [weights(t.model) for t in alone]
+
+
+def test_a_thread_trains_what_another_made() -> None:
+    t, twin = Tagger(1), Tagger(1)
+    t.run(5)
+    assert at_once([lambda: t.run(5)])[0] == (twin.run(5), twin.run(5))[1]
+
+
+def test_one_model_is_read_by_several_threads() -> None:
+    tagger = Tagger(3)
+    rng = np.random.default_rng(0)
+    sentences = [rng.integers(0, 30, size=n).tolist() for n in rng.integers(1, 9, size=24)]
+
+    def read(order: list[int]) -> dict[int, Any]:
+        out: dict[int, Any] = {}
+        for k in order:
+            dy.renew_cg()
+            out[k] = dy.concatenate_cols(tagger.scores(sentences[k])).npvalue().tolist()
+        return out
+
+    expected = read(list(range(24)))
+    before = weights(tagger.model)
+    for again in at_once([lambda k=k: read(np.random.default_rng(k).permutation(24).tolist()) for k in range(6)]):
+        assert again == expected
+    assert weights(tagger.model) == before
+
+
+def test_reading_tables_that_owe_decay() -> None:
+    """Weight decay is paid by whoever reads a row first; several may want to."""
+    m = dy.ParameterCollection()
+    table = m.add_lookup_parameters((4000, 8), init=1)
+    m.set_weight_decay(0.01)
+    trainer = dy.SimpleSGDTrainer(m)
+    for _ in range(5):
+        table.set_rows_grad([0], np.zeros((1, 8)))
+        trainer.update()
+    expected = np.full((4000, 8), np.float32(0.99) ** 5)
+
+    def read(k: int) -> Any:
+        dy.renew_cg()
+        if k % 2:
+            return table.as_array()
+        return dy.lookup_batch(table, list(range(4000))).npvalue().T
+
+    for values in at_once([lambda k=k: read(k) for k in range(6)]):
+        np.testing.assert_allclose(values, expected, rtol=1e-5)
+
+
+# ---- forks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_fork_after_use(workers: int) -> None:
+    """A child goes on with its copy of model, graph and workers; the parent is not touched by what it does."""
+    with dy.configure(threads=workers):
+        dy._core.settings.least_work = 0
+        t, twin = Tagger(5), Tagger(5)
+        t.run(3)
+        twin.run(3)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.write(writer, repr((t.run(4), dy.random_normal(2).value())).encode())
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(writer)
+        before = weights(t.model)
+        with os.fdopen(reader) as f:
+            theirs = f.read()
+        assert os.waitpid(child, 0)[1] == 0
+        assert weights(t.model) == before
+        assert repr((t.run(4), dy.random_normal(2).value())) == theirs
+        assert twin.run(4) == eval(theirs)[0]
