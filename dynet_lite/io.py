@@ -37,6 +37,7 @@ Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[np.float32]]
 KINDS: dict[bytes, type] = {b"#Parameter#": Parameters, b"#LookupParameter#": LookupParameters}
 WIDTH = 16
+GRADS = (b"ZERO_GRAD", b"FULL_GRAD")
 DIM = re.compile(r"\{(\d{1,10}(?:,\d{1,10})*)(?:X(\d{1,10}))?\}")
 
 
@@ -176,6 +177,17 @@ class Entry:
         return mine == theirs
 
 
+def header_words(line: bytes) -> list[bytes]:
+    """[kind, NAME, DIM, BYTES, GRAD] of a header: NAME may hold blanks, GRAD may be missing."""
+    words = line.split()
+    if words and words[-1].isdigit():
+        words.append(GRADS[0])
+    if len(words) > 5:
+        rest = line.rstrip().removesuffix(words[-1]).rstrip().removesuffix(words[-2]).rstrip().removesuffix(words[-3])
+        words[1:-3] = [rest.strip().removeprefix(words[0]).strip()]
+    return words
+
+
 class TextFile:
     """A file of parameters and the index of its entries. ModelFileError when it is not such a file."""
 
@@ -200,8 +212,8 @@ class TextFile:
     def read_entry(self, at: int) -> int:
         """Index the entry whose header begins at `at`; the place after it."""
         line, after = self.line_at(at)
-        words = self.data[at:line].split()
-        if not words or words[0] not in KINDS or len(words) not in (4, 5):
+        words = header_words(self.data[at:line])
+        if not words or words[0] not in KINDS or len(words) != 5:
             if self.data.startswith(b"22 serialization::archive"):
                 raise self.fail("a Boost archive of DyNet 1; write it again with DyNet 2 first")
             raise self.fail(f"a header '#Parameter# NAME DIM BYTES GRAD' is needed at byte {at}; "
@@ -213,8 +225,8 @@ class TextFile:
         dims = tuple(int(d) for d in match[1].split(","))
         if len(dims) > 8 or (KINDS[words[0]] is LookupParameters and len(dims) < 2):
             raise self.fail(f"entry {name}: dims {match[0]} are not possible")
-        grad = words[4] if len(words) == 5 else b"ZERO_GRAD"
-        if grad not in (b"ZERO_GRAD", b"FULL_GRAD"):
+        grad = words[4]
+        if grad not in GRADS:
             raise self.fail(f"entry {name}: ZERO_GRAD or FULL_GRAD is needed; got {grad!r}")
         if not words[3].isdigit():
             raise self.fail(f"entry {name}: a number of bytes is needed; got {words[3]!r}")

@@ -142,6 +142,26 @@ def test_keys_and_single_parameters(tmp_path: Path) -> None:
             m.save(path, bad)
 
 
+def test_names_with_blanks(tmp_path: Path) -> None:
+    """DyNet writes such files and cannot read them."""
+    m = dy.ParameterCollection()
+    made = [m.add_parameters(2, name="first  layer"), m.add_lookup_parameters((3, 2), name="words #1 {2} 3"),
+            m.add_subcollection("a b").add_parameters((2, 2), name="ZERO_GRAD")]  # fmt: skip
+    made[2].set_grad([[1, 2], [3, 4]])
+    m.save(tmp_path / "f")
+    wanted = [p.as_array().tolist() for p in made]
+    for p in made:
+        p.zero()
+    m.populate(tmp_path / "f")
+    assert [p.as_array().tolist() for p in made] == wanted
+    made[0].zero()
+    made[0].populate(tmp_path / "f", "/first  layer")
+    assert made[0].as_array().tolist() == wanted[0]
+    other = dy.ParameterCollection()
+    assert other.load_lookup_param(tmp_path / "f", "/words #1 {2} 3").as_array().tolist() == wanted[1]
+    assert other.load_param(tmp_path / "f", "/a b/ZERO_GRAD").name() == "/ZERO_GRAD"
+
+
 HEAD = b"#Parameter# /_0 {2,2} 65 ZERO_GRAD\n"
 GOOD = b"+1.00000000e+00 +2.00000000e+00 +3.00000000e+00 +4.00000000e+00 \n"
 DAMAGED = {
