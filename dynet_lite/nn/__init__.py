@@ -1,5 +1,7 @@
 """Parts of models that recipes share, written over the public operations. ``import dynet_lite`` does not import them."""
 
+from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, causal_mask
+from .beam import Hypothesis, beam_search, sample
 from .mst import best_projective_tree, best_tree, tree_score
 from .transitions import Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
 
@@ -8,9 +10,17 @@ __all__ = [
     "ArcHybrid",
     "ArcStandard",
     "Configuration",
+    "DotAttention",
+    "Hypothesis",
+    "MLPAttention",
+    "Memory",
+    "MultiHeadAttention",
     "Oracle",
     "TransitionSystem",
+    "beam_search",
     "best_projective_tree",
     "best_tree",
+    "causal_mask",
+    "sample",
     "tree_score",
 ]

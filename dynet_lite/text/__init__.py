@@ -27,7 +27,7 @@ from .dependencies import (
     need_trees,
     projective_heads,
 )
-from .parallel import Pair, read_pairs, read_parallel
+from .parallel import Pair, read_pair_files, read_pairs, read_parallel
 from .scores import Accuracy, Perplexity, SpanScore
 from .sequence_scores import bleu, edit_distance, error_rate
 from .subwords import BytePairs, char_ngrams
@@ -75,6 +75,7 @@ __all__ = [
     "read_classified",
     "read_columns",
     "read_conllu",
+    "read_pair_files",
     "read_pairs",
     "read_parallel",
     "read_polarity_of_trees",

