@@ -13,7 +13,15 @@ from typing import Any, NoReturn
 
 from dynet_lite import _core, ops
 
-__all__ = ["FloatValue", "FloatVectorValue", "UnsignedValue", "UnsignedVectorValue", "inputMatrix", "matInput"]
+__all__ = [
+    "FloatValue",
+    "FloatVectorValue",
+    "UnsignedValue",
+    "UnsignedVectorValue",
+    "inputMatrix",
+    "inputTensorTranspose",
+    "matInput",
+]
 
 _warned: set[str] = set()
 
@@ -65,6 +73,16 @@ def matInput(*args: Any, **kwargs: Any) -> NoReturn:
 def inputMatrix(*args: Any, **kwargs: Any) -> NoReturn:
     """Gone since DyNet 2, raises DeprecationWarning: write inputTensor(array)."""
     _removed("inputMatrix", "inputTensor(array)")
+
+
+class inputTensorTranspose(_core.InputExpression):
+    """``inputTensorTranspose(flat_list, dim, batch_size=1, device="")``: numbers given flat, in column-major order.
+
+    A class, as in DyNet; what it gives is an input like any other.
+    """
+
+    def __new__(cls, flat_list: Any, dim: Any, batch_size: int = 1, device: str = "") -> Any:
+        return _core.inputTensorTranspose(flat_list, dim, batch_size, device)
 
 
 # ---- trainers ----------------------------------------------------------------------------------------------------------

@@ -231,6 +231,30 @@ cdef class ComputationGraph:
         e.stamp = self.c.stamp(i)
         return e
 
+    def inputMatrixLiteral(self, v, d, batch_size=1, device=""):
+        """inputTensorTranspose(v, d, batch_size) in this graph, which must be the current one."""
+        self._need_current("inputMatrixLiteral")
+        return inputTensorTranspose(v, d, batch_size, device)
+
+    def inputSparseTensor(self, idxs, v, dim, batch_size=1, defval=0, device=""):
+        """A tensor of shape dim and a mini-batch with v[k] at place idxs[k] of the flat, column-major numbers.
+
+        Elsewhere defval. In this graph, which must be the current one; see sparse_inputTensor().
+        """
+        cdef Dim d
+        self._need_current("inputSparseTensor")
+        _dim_from(dim, batch_size, &d)
+        places, values = np.asarray(idxs, dtype=np.int64).ravel(), np.asarray(v, dtype=np.float32).ravel()
+        if places.size != values.size or (places.size and not 0 <= places.min() <= places.max() < <Py_ssize_t> d.size()):
+            raise ValueError(f"[inputSparseTensor] as many numbers as places are needed, and places from 0 to {d.size() - 1}")
+        flat = np.full(d.size(), defval, dtype=np.float32)
+        flat[places] = values
+        return _input(self, d, flat)
+
+    def _need_current(self, str what):
+        if _current() is not self:
+            raise RuntimeError(f"[{what}] this graph is not the current one")
+
     def __len__(self):
         return self.c.size()
 
