@@ -16,6 +16,7 @@ from dynet_lite import (
     dynet_config,
     embeddings,
     errors,
+    explain,
     initializers,
     io,
     old_names,
@@ -23,6 +24,7 @@ from dynet_lite import (
     ops_loss,
     ops_random,
     params,
+    profiling,
     softmax_builders,
     trainers,
     words,
@@ -37,6 +39,7 @@ from dynet_lite.compat import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
 from dynet_lite.embeddings import *  # noqa: F403
 from dynet_lite.errors import *  # noqa: F403
+from dynet_lite.explain import *  # noqa: F403
 from dynet_lite.gradcheck import *  # noqa: F403
 from dynet_lite.graph import *  # noqa: F403
 from dynet_lite.initializers import *  # noqa: F403
@@ -46,6 +49,7 @@ from dynet_lite.ops import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
 from dynet_lite.params import *  # noqa: F403
+from dynet_lite.profiling import *  # noqa: F403
 from dynet_lite.softmax_builders import *  # noqa: F403
 from dynet_lite.tensor import *  # noqa: F403
 from dynet_lite.trainers import *  # noqa: F403
@@ -63,6 +67,7 @@ __all__ += compat.__all__
 __all__ += config.__all__
 __all__ += embeddings.__all__
 __all__ += errors.__all__
+__all__ += explain.__all__
 __all__ += _gradcheck.__all__
 __all__ += _graph.__all__
 __all__ += initializers.__all__
@@ -72,6 +77,7 @@ __all__ += ops.__all__
 __all__ += ops_loss.__all__
 __all__ += ops_random.__all__
 __all__ += params.__all__
+__all__ += profiling.__all__
 __all__ += softmax_builders.__all__
 __all__ += _tensor.__all__
 __all__ += trainers.__all__

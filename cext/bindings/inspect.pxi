@@ -193,3 +193,12 @@ def trace_read(size_t start=0):
 def trace_size():
     """How many events there are."""
     return c_trace_size()
+
+def graph_strategy(ComputationGraph g not None):
+    """The strategy that the graph's plans are made by; none: automatic batching is off."""
+    return strategy_name(g.x.options.strategy).decode()
+
+def expression_node(Expression e not None):
+    """(graph, node number) of an expression; a parameter's in the current graph."""
+    i = e.use()
+    return e.graph, i

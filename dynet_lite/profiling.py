@@ -1,0 +1,213 @@
+"""profile(): where the time of a block of code went: by phase and by op, with batch sizes and memory.
+
+The engine keeps an event per batch and per pass (cext/exec/trace.h); this module adds them up and writes them as a Chrome
+trace. Events of all graphs and threads of the process count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynet_lite import _core
+
+__all__ = ["OpTime", "Profile", "profile"]
+
+# struct TraceEvent
+EVENT = np.dtype([("start", "f8"), ("seconds", "f8"), ("graph", "u8"), ("floats", "u8"),
+                  ("phase", "u4"), ("op", "u4"), ("members", "u4"), ("lane", "u4")])  # fmt: skip
+# enum class Phase
+PLAN, FORWARD, BACKWARD, UPDATE, FORWARD_BATCH, BACKWARD_BATCH, SHARED_BATCH = range(7)
+PASSES = {"plan": PLAN, "forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
+BATCH_NAMES = {FORWARD_BATCH: "", BACKWARD_BATCH: " backward", SHARED_BATCH: " weight gradient"}
+
+
+@dataclass(frozen=True)
+class OpTime:
+    """What one op did: batches and nodes run forward, seconds (of all threads together), bytes of its results."""
+
+    op: str
+    batches: int
+    nodes: int
+    largest: int  # nodes in the largest batch
+    forward: float
+    backward: float  # with the gradients of weights
+    bytes: int
+
+    @property
+    def mean_batch(self) -> float:
+        return self.nodes / self.batches if self.batches else 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.forward + self.backward
+
+
+class Profile:
+    """What profile() gives. Inside the block it tells of what has happened so far."""
+
+    def __init__(self) -> None:
+        self._from = 0
+        self._start = self._end = 0.0
+        self._running = False
+        self._read: NDArray[Any] = np.zeros(0, dtype=EVENT)
+        self.dropped = 0  # events that found no room; the block was too long for a trace
+
+    def __enter__(self) -> Profile:
+        if self._running:
+            raise RuntimeError("[profile] this profile is running already; use a new one")
+        _core.trace_begin()
+        self._running, self._from, self._start = True, _core.trace_size(), _core.trace_clock()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._end = _core.trace_clock()
+        self._take()
+        self._running = False
+        _core.trace_end()
+
+    def _take(self) -> None:
+        data, self.dropped = _core.trace_read(self._from)
+        self._read = data.view(EVENT)[:, 0] if len(data) else np.zeros(0, dtype=EVENT)
+
+    @property
+    def events(self) -> NDArray[Any]:
+        """A structured array: start, seconds, graph, floats, phase, op, members, lane, in order of their ends."""
+        if self._running:
+            self._take()
+        return self._read
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the block."""
+        return (_core.trace_clock() if self._running else self._end) - self._start
+
+    # ---- sums --------------------------------------------------------------------------------------------------------
+
+    def phases(self) -> dict[str, float]:
+        """Seconds: plan, forward, backward, update, and the rest, which is Python: building the graph, reading data.
+
+        With graphs in several threads of Python the phases overlap, and the rest is what is left, or 0.
+        """
+        events = self.events
+        out = {name: float(events["seconds"][events["phase"] == number].sum()) for name, number in PASSES.items()}
+        return {**out, "python": max(0.0, self.seconds - sum(out.values()))}
+
+    def ops(self) -> list[OpTime]:
+        """What each op did, the one that took the longest first."""
+        events = self.events
+        names = _core.all_op_names()
+        out = []
+        batches = events[events["phase"] >= FORWARD_BATCH]
+        for op in np.unique(batches["op"]):
+            mine = batches[batches["op"] == op]
+            run, back = mine[mine["phase"] == FORWARD_BATCH], mine[mine["phase"] != FORWARD_BATCH]
+            out.append(OpTime(
+                names[op], len(run), int(run["members"].sum()), int(run["members"].max(initial=0)),
+                float(run["seconds"].sum()), float(back["seconds"].sum()), 4 * int(run["floats"].sum()),
+            ))  # fmt: skip
+        return sorted(out, key=lambda o: -o.seconds)
+
+    def batch_sizes(self, op: str | None = None) -> dict[int, int]:
+        """Size of a batch -> how many batches of that size ran forward, of one op or of all."""
+        events = self.events
+        wanted = events["phase"] == FORWARD_BATCH
+        if op is not None:
+            names = _core.all_op_names()
+            if op not in names:
+                raise ValueError(f"[profile] there is no op {op!r}")
+            wanted &= events["op"] == names.index(op)
+        sizes, counts = np.unique(events["members"][wanted], return_counts=True)
+        return {int(size): int(count) for size, count in zip(sizes, counts, strict=True)}
+
+    def memory(self) -> dict[str, int]:
+        """Bytes in use at most by one graph: of values, of gradients (parameters and inputs are not in it)."""
+        events = self.events
+        peaks = {name: events["floats"][events["phase"] == PASSES[name]] for name in ("forward", "backward")}
+        return {name: 4 * int(peaks[of].max(initial=0)) for name, of in (("values", "forward"), ("gradients", "backward"))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All sums as dicts and lists that json can write."""
+        ops = [{**asdict(o), "mean_batch": o.mean_batch} for o in self.ops()]
+        return {"seconds": self.seconds, "phases": self.phases(), "memory": self.memory(), "ops": ops}
+
+    # ---- as text and as a trace --------------------------------------------------------------------------------------
+
+    def table(self, limit: int = 20) -> str:
+        """The sums as text: a line of phases, then the ops that took the longest."""
+        total = self.seconds or 1e-12
+        phases = "  ".join(f"{name} {_seconds(s)} ({s / total:.0%})" for name, s in self.phases().items())
+        memory = self.memory()
+        lines = [f"{_seconds(self.seconds)}: {phases}",
+                 f"values {_bytes(memory['values'])}, gradients {_bytes(memory['gradients'])} at most in one graph", "",
+                 f"{'op':<24}{'batches':>9}{'nodes':>10}{'mean':>8}{'largest':>9}"
+                 f"{'forward':>11}{'backward':>11}{'share':>7}{'results':>10}"]  # fmt: skip
+        ops = self.ops()
+        of_ops = sum(o.seconds for o in ops) or 1e-12
+        for o in ops[:limit]:
+            lines.append(
+                f"{o.op:<24}{o.batches:>9,}{o.nodes:>10,}{o.mean_batch:>8.1f}{o.largest:>9,}"
+                f"{_seconds(o.forward):>11}{_seconds(o.backward):>11}{o.seconds / of_ops:>7.1%}{_bytes(o.bytes):>10}"
+            )
+        if len(ops) > limit:
+            lines.append(f"... and {len(ops) - limit} more")
+        if self.dropped:
+            lines.append(f"{self.dropped:,} events found no room in the log: profile a shorter block")
+        return "\n".join(lines)
+
+    __str__ = table
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """The events in the Trace Event Format: chrome://tracing, Perfetto and other viewers read it."""
+        events, names = self.events, _core.all_op_names()
+        graphs = {g: k for k, g in enumerate(dict.fromkeys(events["graph"].tolist()))}
+        out: list[dict[str, Any]] = []
+        threads: dict[int, str] = {}
+        passes = {number: name for name, number in PASSES.items()}
+        for start, seconds, graph, floats, phase, op, members, lane in events.tolist():
+            thread = 100 * graphs[graph] + lane
+            threads[thread] = f"graph {graphs[graph]}, lane {lane}" if graph else "updates"
+            one = {"ph": "X", "pid": 1, "tid": thread, "ts": (start - self._start) * 1e6, "dur": seconds * 1e6}
+            if phase < FORWARD_BATCH:
+                out.append({**one, "name": passes[phase], "cat": "pass", "args": {"bytes": 4 * floats}})
+            else:
+                about = {"nodes": members, "bytes": 4 * floats}
+                out.append({**one, "name": names[op] + BATCH_NAMES[phase], "cat": "batch", "args": about})
+        out += [{"ph": "M", "pid": 1, "tid": t, "name": "thread_name", "args": {"name": n}} for t, n in threads.items()]
+        return {"traceEvents": out, "displayTimeUnit": "ms"}
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write chrome_trace() as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.chrome_trace(), file)
+
+
+def profile() -> Profile:
+    """Measure a block: ``with dy.profile() as p: ...``, then ``print(p.table())`` or ``p.save_trace("trace.json")``.
+
+    What runs in the block is counted, in all graphs and threads: per op the batches, their sizes, seconds forward and
+    backward, and bytes; per phase (plan, forward, backward, update, the rest in Python) the seconds. An event is kept per
+    batch, so measure some training steps and not a whole training.
+    """
+    return Profile()
+
+
+def _seconds(s: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if s >= scale:
+            return f"{s / scale:.3g} {unit}" if s / scale < 1000 else f"{s / scale:,.0f} {unit}"
+    return f"{s * 1e6:.3g} us"
+
+
+def _bytes(n: int) -> str:
+    size = float(n)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.3g} {unit}"

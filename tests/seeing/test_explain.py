@@ -1,0 +1,192 @@
+"""explain_batches(): each cause is brought about by a program that has it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+
+
+@pytest.fixture
+def weights() -> dict[str, Any]:
+    model = dy.ParameterCollection()
+    return {
+        "W": model.add_parameters((3, 4), name="W"),
+        "V": model.add_parameters((3, 4), name="V"),
+        "E": model.add_lookup_parameters((9, 4), name="E"),
+        "lstm": dy.LSTMBuilder(1, 4, 4, model),
+        "model": model,
+    }
+
+
+def vector(n: int = 4) -> dy.Expression:
+    return dy.inputVector(np.linspace(-1, 1, n))
+
+
+def kinds(e: dy.BatchExplanation, op: str) -> list[dy.BatchKind]:
+    return [k for k in e.kinds if k.op == op]
+
+
+def test_alike_nodes_run_together() -> None:
+    a, b = dy.tanh(vector()), dy.tanh(vector())
+    e = dy.explain_batches()  # runs what is pending
+    assert (e.nodes, e.batches, e.lower_bound, e.strategy) == (2, 1, 1, "greedy")
+    (kind,) = e.kinds
+    assert (kind.op, kind.sizes, kind.fewest, kind.causes) == ("tanh", (2,), 1, {})
+    assert kind.arguments == ("stacked {4}",)
+    assert e.why(a, b).cause == "together"
+    assert not e.differences
+
+
+def test_another_op() -> None:
+    a, b = dy.tanh(vector()), dy.logistic(vector())
+    assert str(dy.explain_batches().why(a, b)) == "different ops: tanh and logistic"
+
+
+def test_another_shape() -> None:
+    a, b = dy.tanh(vector(3)), dy.tanh(vector(4))
+    e = dy.explain_batches()
+    assert str(e.why(a, b)) == "different shape of argument 0: {3} and {4}"
+    (d,) = e.differences
+    assert (d.op, d.parts) == ("tanh", (("shape of argument 0", "{3}", "{4}"),))
+    assert "tanh, by shape of argument 0: {3} (1 nodes), {4} (1 nodes)" in str(e)
+
+
+def test_another_weight(weights: dict[str, Any]) -> None:
+    a, b = weights["W"] * vector(), weights["V"] * vector()
+    e = dy.explain_batches()
+    (d,) = e.differences
+    ((part, x, y),) = d.parts
+    assert part == "argument 0" and x.endswith("/W") and y.endswith("/V") and x.startswith("shared")
+    assert e.why(a, b).cause == "signature"
+
+
+def test_a_weight_and_a_computed_matrix(weights: dict[str, Any]) -> None:
+    a, b = weights["W"] * vector(), dy.inputTensor(np.ones((3, 4))) * vector()
+    text = str(dy.explain_batches().why(a, b))
+    assert "argument 0: shared" in text and "stacked {3,4}" in text
+
+
+def test_another_attribute() -> None:
+    a, b = dy.sum_dim(dy.inputTensor(np.ones((3, 3))), [0]), dy.sum_dim(dy.inputTensor(np.ones((3, 3))), [1])
+    assert "different attribute dims: [0] and [1]" in str(dy.explain_batches().why(a, b))
+
+
+def test_another_number_of_arguments() -> None:
+    a, b = dy.esum([vector(), vector()]), dy.esum([vector(), vector(), vector()])
+    e = dy.explain_batches()
+    assert str(e.why(a, b)) == "different number of arguments: 2 and 3"
+    assert [d.parts for d in e.differences] == [(("number of arguments", "2", "3"),)]
+
+
+def test_member_attributes_do_not_part() -> None:
+    a, b = dy.pick(vector(), 1), dy.pick(vector(), 2)
+    dy.forward([a + 1, b + 2])
+    e = dy.explain_batches()
+    assert all(len(k.batches) == 1 for k in e.kinds)
+
+
+def test_dependency(weights: dict[str, Any]) -> None:
+    long = weights["lstm"].initial_state().transduce([weights["E"][i] for i in (1, 2, 3, 4)])
+    short = weights["lstm"].initial_state().transduce([weights["E"][i] for i in (1, 2)])
+    e = dy.explain_batches()
+    (steps,) = kinds(e, "_lstm_step")
+    assert (steps.nodes, steps.fewest, steps.sizes, steps.causes) == (4, 3, (2, 1, 1), {"dependency": 2})
+    assert e.why(long[1], short[1]).cause == "together"
+    assert e.why(long[1], long[3]).text.endswith(f"depends on node {steps_node(e, steps, 0)}")
+    apart = e.why(short[1], long[2])  # apart only because the other one's argument ran with this one
+    assert apart.cause == "dependency" and "which ran with node" in apart.text
+    assert "they depend on each other" in str(e)
+
+
+def steps_node(e: dy.BatchExplanation, kind: dy.BatchKind, batch: int) -> int:
+    return min(e._structure.batches[kind.batches[batch]].nodes)
+
+
+def test_a_value_in_between() -> None:
+    a = dy.tanh(vector())
+    a.value()
+    b = dy.tanh(vector())
+    e = dy.explain_batches()
+    assert e.kinds[0].causes == {"evaluation": 1} and e.why(a, b).cause == "evaluation"
+
+
+def test_batching_off() -> None:
+    dy.renew_cg(autobatching=False)
+    a, b = dy.tanh(vector()), dy.tanh(vector())
+    e = dy.explain_batches()
+    assert e.kinds[0].causes == {"off": 1} and e.why(a, b).cause == "off"
+    assert "automatic batching is off" in str(e)
+
+
+def test_the_strategy() -> None:
+    """By depth, nodes that could run together do not."""
+    with dy.configure(strategy="depth"):
+        dy.renew_cg()
+        a, b = dy.tanh(vector()), dy.tanh(dy.logistic(vector()))
+        e = dy.explain_batches()
+    (tanh,) = kinds(e, "tanh")
+    assert tanh.fewest == 1 and tanh.causes == {"strategy": 1}
+    assert e.why(a, b).cause == "strategy" and "depth" in e.why(a, b).text
+
+
+def test_threads(weights: dict[str, Any]) -> None:
+    from dynet_lite import _core
+
+    _core.settings.least_work = 0
+    with dy.configure(threads=2):
+        dy.renew_cg()
+        ends = [weights["lstm"].initial_state().transduce([weights["E"][i]] * 3)[-1] for i in range(8)]
+        loss = dy.esum([dy.sum_elems(x) for x in ends])
+        loss.value()
+        e = dy.explain_batches()
+    (steps,) = kinds(e, "_lstm_step")
+    assert steps.causes == {"dependency": 1, "threads": 2} and steps.fewest == 2
+    causes = {e.why(a, b).cause for a in ends for b in ends if a is not b}
+    assert causes == {"together", "threads"}
+
+
+def test_what_does_not_run(weights: dict[str, Any]) -> None:
+    x = vector()
+    y = dy.tanh(x)
+    part, whole = y[1:3], dy.reshape(y, (2, 2))
+    state = weights["lstm"].initial_state().add_input(x)
+    e = dy.explain_batches()
+    assert e.why(x, y).cause == "leaf" and "an input" in e.why(x, y).text
+    assert e.why(part, whole).cause == "same"
+    h, c = state.h()[0], state.s()[0]
+    assert e.why(h, c).cause == "same"  # two values of one step
+
+
+def test_as_data(weights: dict[str, Any]) -> None:
+    dy.esum([dy.sum_elems(weights["W"] * weights["E"][i]) for i in range(3)])
+    e = dy.explain_batches()
+    data = json.loads(json.dumps(e.to_dict()))
+    assert data["nodes"] == sum(k["nodes"] for k in data["kinds"]) and data["batches"] == e.batches
+    assert "7 nodes in 3 batches, 3 kinds" in repr(e)
+
+
+def test_of_an_old_graph() -> None:
+    a = dy.tanh(vector())
+    e = dy.explain_batches()
+    dy.renew_cg()
+    with pytest.raises(RuntimeError, match="renewed"):
+        e.why(a, a)
+    assert "tanh" in str(e)
+
+
+def test_nothing_ran() -> None:
+    assert str(dy.explain_batches()).startswith("0 nodes of 0 kinds ran in 0 batches")
+
+
+def test_many_kinds_stay_quick() -> None:
+    """Every length is a kind of its own; the text stays short."""
+    for n in range(2, 402):
+        dy.esum([vector()] * n)
+    e = dy.explain_batches()
+    assert len(e.kinds) == 400
+    assert len([line for line in str(e).splitlines() if "number of arguments" in line]) == 1
