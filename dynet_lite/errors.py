@@ -5,6 +5,7 @@ All of them are subclasses of the built-in exception that DyNet programs already
 
 __all__ = [
     "DataError",
+    "EmptyListError",
     "InternalError",
     "MissingFileError",
     "ModelFileError",
@@ -40,6 +41,10 @@ class OutOfMemoryError(MemoryError, RuntimeError):
 
 class OutOfRangeError(IndexError, ValueError):
     """A row, label or position that there is not. DyNet's programs catch ValueError, Python's habit is IndexError."""
+
+
+class EmptyListError(ValueError, AssertionError):
+    """A list of expressions that is empty, where at least one is needed. DyNet's programs catch AssertionError."""
 
 
 class InternalError(RuntimeError):

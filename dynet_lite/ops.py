@@ -374,12 +374,12 @@ def trace_of_product(x: Any, y: Any) -> Any:
 
 
 def fold_rows(x: Any, nrows: int = 2) -> Any:
-    """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}. ValueError when m is not a multiple."""
+    """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
     x = _expression(x)
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
         raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_text(x)}")
-    return _core._sum_dims(_core.reshape(x, (nrows, rows // nrows, *rest), x.batch_size), (0,), False)
+    return _core._sum_dims(_core.reshape(x, (nrows, rows // nrows, *(rest or [1])), x.batch_size), (0,), False)
 
 
 def kmh_ngram(x: Any, n: int) -> Any:

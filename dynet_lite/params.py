@@ -8,6 +8,7 @@ the garbage collector. Files are dynet_lite/io.py's business.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,13 @@ def _checked_name(name: Any) -> str:
 def _checked_device(device: str) -> None:
     if device not in ("", "CPU", "cpu", b"", b"CPU"):
         raise ValueError(f"[device] the only device is CPU; got {device!r}")
+
+
+def _cut(shape: Shape) -> Shape:
+    """The shape without trailing dims of 1."""
+    while shape and shape[-1] == 1:
+        shape = shape[:-1]
+    return shape
 
 
 def _shape(dim: Any) -> Shape:
@@ -102,7 +110,8 @@ class ParameterCollection:
         """A new parameter of shape ``dim`` (an int or a tuple; or an array, which gives shape and values).
 
         init: a number; 'uniform' (between -scale and scale), 'normal' (mean, std), 'identity', 'glorot', 'he', 'saxe'
-        (times scale); an array; an initializer. None is GlorotInitializer().
+        (times scale); an array, whose shape is taken, as in DyNet (with a warning when it is not dim); an initializer.
+        None is GlorotInitializer().
         """
         return self._add(Parameters, dim, init, name, device, scale, mean, std)
 
@@ -125,6 +134,11 @@ class ParameterCollection:
             dim, init = dim.shape, dim
         is_lookup = kind is LookupParameters
         shape = _shape(dim)
+        if isinstance(init, np.ndarray):
+            if _cut(init.shape) != _cut(shape):
+                warnings.warn(f"the array that a parameter is made from has shape {init.shape}, not {shape}; "
+                              "the array's shape is taken", stacklevel=3)  # fmt: skip
+            shape = _shape(init.shape)
         if is_lookup and len(shape) == 1:
             shape = (*shape, 1)
         name = _checked_name(name)

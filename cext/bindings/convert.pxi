@@ -111,5 +111,5 @@ cdef object _as_sequence(object es, str op):
     if not isinstance(es, (list, tuple)):
         es = list(es)
     if not es:
-        raise ValueError(f"[{op}] needs at least one expression; got an empty list")
+        raise _errors.EmptyListError(f"[{op}] needs at least one expression; got an empty list")
     return es

@@ -9,15 +9,15 @@
 namespace dnl {
 namespace {
 
-// Key words: 2, stride of rows, stride of columns, valid.
+// Key words: n >= 2, stride of rows, stride of columns, n - 2 that are not read, valid.
 struct Conv {
   const Call& c;
   Window r, w;
   idx channels, filters, places, patch;  // places of the window; numbers under it
   explicit Conv(const Call& call)
       : c(call),
-        r(call.arg_dim[0]->rows(), call.arg_dim[1]->rows(), call.key[1].i, call.key[3].i != 0),
-        w(call.arg_dim[0]->cols(), call.arg_dim[1]->cols(), call.key[2].i, call.key[3].i != 0),
+        r(call.arg_dim[0]->rows(), call.arg_dim[1]->rows(), call.key[1].i, call.key[1 + call.key[0].i].i != 0),
+        w(call.arg_dim[0]->cols(), call.arg_dim[1]->cols(), call.key[2].i, call.key[1 + call.key[0].i].i != 0),
         channels((*call.arg_dim[0])[2]), filters((*call.arg_dim[1])[3]), places(r.out * w.out),
         patch(r.k * w.k * channels) {}
 
@@ -108,9 +108,9 @@ struct Conv {
 
 ShapeOut shape(const ShapeIn& in) {
   const Dim &x = in[0], &f = in[1];
-  in.need(in.key[0].i == 2, "stride must be two numbers");
+  in.need(in.key[0].i >= 2, "stride must be two numbers");  // programs give four, as elsewhere; DyNet reads two
   const i32 sr = in.key[1].i, sw = in.key[2].i;
-  const bool valid = in.key[3].i != 0;
+  const bool valid = in.key[1 + in.key[0].i].i != 0;
   in.need(sr >= 1 && sw >= 1, "strides must be positive");
   in.need((x.nd == 2 || x.nd == 3) && f.nd >= 2 && f.nd <= 4, "needs an image {H,W,C} and filters {h,w,C,Co}");
   in.need(f[2] == x[2], "image and filters must have the same number of channels");

@@ -126,6 +126,11 @@ ShapeOut affine_shape(const ShapeIn& in) {
   }
   in.need(in[0].like(out) || (in[0].is_vector() && in[0].rows() == out.rows()),
           "the bias must have as many rows as the products (one column, or the same shape)");
+  if (out.cols() == 1) {  // of one column a vector, unlike in a product: as in DyNet
+    const u32 b = out.bd;
+    out = Dim{out.rows()};
+    out.bd = b;
+  }
   return out;
 }
 
@@ -152,7 +157,7 @@ void add_bias_gradient(const Call& c) {
 const OpId affine_id = register_op({
     "affine_transform(es: exprs)",
     "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
-    "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}. A bias of one column is added to every "
+    "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one column is added to every "
     "column and every batch element.",
     {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
     affine_shape,

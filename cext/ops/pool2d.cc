@@ -1,5 +1,5 @@
 // maxpooling2d: the largest number under a window that moves over an image. Padding is no number: a window is what of it
-// lies inside.
+// lies inside. Of equal numbers the first one wins, row by row: images have many, and DyNet orders them so.
 #include "kernels/kernels.h"
 #include "op/op.h"
 #include "ops/window.h"
@@ -7,25 +7,36 @@
 namespace dnl {
 namespace {
 
-// Key words: 2, window rows, window columns, 2, stride of rows, stride of columns, valid.
+// The key words: n >= 2, window rows, window columns, n - 2 that are not read (DyNet takes no notice of a third number, and
+// programs give it), the same for the strides, valid.
+struct Pooling {
+  i32 kr, kw, sr, sw;
+  bool valid;
+  explicit Pooling(const Word* key) {
+    const i32 n = key[0].i, m = key[1 + n].i;
+    kr = key[1].i, kw = key[2].i, sr = key[2 + n].i, sw = key[3 + n].i;
+    valid = key[2 + n + m].i != 0;
+  }
+};
+
 ShapeOut shape(const ShapeIn& in) {
   const Dim& x = in[0];
-  in.need(in.key[0].i == 2, "ksize must be two numbers");
-  in.need(in.key[3].i == 2, "stride must be two numbers");
-  const i32 kr = in.key[1].i, kw = in.key[2].i, sr = in.key[4].i, sw = in.key[5].i;
-  const bool valid = in.key[6].i != 0;
-  in.need(kr >= 1 && kw >= 1 && sr >= 1 && sw >= 1, "ksize and stride must be positive");
+  const i32 n = in.key[0].i;
+  in.need(n >= 2 && in.key[1 + n].i >= 2, "ksize and stride must be two numbers each");
+  const Pooling p(in.key);
+  in.need(p.kr >= 1 && p.kw >= 1 && p.sr >= 1 && p.sw >= 1, "ksize and stride must be positive");
   in.need(x.nd == 2 || x.nd == 3, "needs an image {H,W,C}");
-  in.need(!valid || (static_cast<u32>(kr) <= x.rows() && static_cast<u32>(kw) <= x.cols()), "the window is larger than the image");
-  const Window r(x.rows(), kr, sr, valid), w(x.cols(), kw, sw, valid);
-  const Dim y({static_cast<u32>(r.out), static_cast<u32>(w.out), x[2]}, x.bd);
+  in.need(!p.valid || (static_cast<u32>(p.kr) <= x.rows() && static_cast<u32>(p.kw) <= x.cols()), "the window is larger than the image");
+  const Window r(x.rows(), p.kr, p.sr, p.valid), w(x.cols(), p.kw, p.sw, p.valid);
+  Dim y({static_cast<u32>(r.out), static_cast<u32>(w.out), x[2]}, x.bd);
+  y.nd = x.nd;
   return ShapeOut(y).hidden(y);  // hidden: place of the largest in its channel, an integer
 }
 
 void forward(const Call& c) {
   const Dim& x_dim = *c.arg_dim[0];
-  const Window r(x_dim.rows(), c.key[1].i, c.key[4].i, c.key[6].i != 0);
-  const Window w(x_dim.cols(), c.key[2].i, c.key[5].i, c.key[6].i != 0);
+  const Pooling p(c.key);
+  const Window r(x_dim.rows(), p.kr, p.sr, p.valid), w(x_dim.cols(), p.kw, p.sw, p.valid);
   const idx slices = static_cast<idx>(x_dim[2]) * x_dim.bd;
   for (int m = 0; m < c.members; ++m) {
     float *y = c.y[0][m], *place = c.y[1][m];
@@ -34,8 +45,8 @@ void forward(const Call& c) {
       for (idx ow = 0; ow < w.out; ++ow)
         for (idx orow = 0; orow < r.out; ++orow) {
           idx best = w.first(ow) * r.n + r.first(orow);
-          for (idx col = w.first(ow); col < w.last(ow); ++col)
-            for (idx row = r.first(orow); row < r.last(orow); ++row) {
+          for (idx row = r.first(orow); row < r.last(orow); ++row)
+            for (idx col = w.first(ow); col < w.last(ow); ++col) {
               const float v = x[col * r.n + row];
               if (v > x[best] || (v != v && x[best] == x[best])) best = col * r.n + row;
             }
@@ -65,7 +76,7 @@ void backward(const Call& c) {
 
 const OpId maxpooling2d_id = register_op({
     "maxpooling2d(x: expr, ksize: ints, stride: ints, is_valid: bool = True)",
-    "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}.\n\n"
+    "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> {H',W'}.\n\n"
     "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those that "
     "reach over the edge, H' = ceil(H / stride).",
     {{"x"}},

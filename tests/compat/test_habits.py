@@ -83,3 +83,38 @@ def test_dropout_masks_before_the_first_state() -> None:
         builder.set_dropout_masks(3)
         out = builder.initial_state().add_input(dy.ones(3, batch_size=3)).output()
         assert out.dim() == ((4,), 3) and np.isfinite(out.npvalue()).all()
+
+
+def test_windows_and_strides_with_more_numbers() -> None:
+    """Written as elsewhere, with four numbers; the first two count. Of equal numbers the first in its row wins."""
+    x = dy.inputTensor(np.cos(np.arange(36)).reshape(1, 9, 4))
+    f = dy.inputTensor(np.sin(np.arange(60)).reshape(1, 3, 4, 5))
+    pooled = dy.maxpooling2d(x, [1, 9, 1], (1, 1, 1, 1))
+    assert pooled.dim() == ((1, 1, 4), 1)
+    np.testing.assert_array_equal(pooled.npvalue(), dy.maxpooling2d(x, [1, 9], [1, 1]).npvalue())
+    for valid in (True, False):
+        given = dy.conv2d(x, f, (1, 2, 1, 1), is_valid=valid).npvalue()
+        np.testing.assert_array_equal(given, dy.conv2d(x, f, (1, 2), is_valid=valid).npvalue())
+    assert dy.maxpooling2d(dy.inputTensor(np.ones((9, 4))), [2, 2], [1, 1]).dim() == ((8, 3), 1)
+    assert dy.fold_rows(dy.ones(4)).dim() == ((2, 1), 1)
+
+
+def test_affine_transform_of_a_column_is_a_vector() -> None:
+    b, w, x = dy.ones(4), dy.ones((4, 3)), dy.ones((3, 1))
+    assert dy.affine_transform([b, w, x]).dim() == ((4,), 1) and (w * x).dim() == ((4, 1), 1)
+    assert dy.affine_transform([b, w, dy.ones((3, 1), batch_size=2)]).dim() == ((4,), 2)
+
+
+def test_arrays_give_parameters_their_shape() -> None:
+    """Programs give the size of a vocabulary that is larger than the array of embeddings; the array's shape counts."""
+    m = dy.ParameterCollection()
+    with pytest.warns(UserWarning, match="the array's shape is taken"):
+        table = m.add_lookup_parameters((7, 3), init=np.ones((5, 3)))
+    assert table.shape() == (5, 3) and m.add_parameters((2, 1), init=np.ones(2)).shape() == (2,)
+
+
+def test_empty_lists() -> None:
+    for kind in (ValueError, AssertionError):
+        for call in (dy.esum, dy.average, dy.concatenate, dy.emax, dy.logsumexp, dy.concatenate_cols):
+            with pytest.raises(kind):
+                call([])

@@ -91,7 +91,7 @@ def test_values_in_and_out() -> None:
         assert t.npvalue().shape == (3, 4, 2) and len(t) == 2
     assert m.add_lookup_parameters(5).shape() == (5, 1)
     with pytest.raises(ValueError, match="shape"):
-        m.add_parameters((3, 2), init=np.zeros((2, 3)))
+        m.add_parameters((3, 2), init=[[0, 0, 0], [0, 0, 0]])
 
 
 def test_parameters_outlive_their_collection() -> None:
