@@ -2,6 +2,7 @@
 
 from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, causal_mask
 from .beam import Hypothesis, beam_search, sample
+from .biaffine import Biaffine
 from .mst import best_projective_tree, best_tree, tree_score
 from .transitions import Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
 
@@ -9,6 +10,7 @@ __all__ = [
     "Actions",
     "ArcHybrid",
     "ArcStandard",
+    "Biaffine",
     "Configuration",
     "DotAttention",
     "Hypothesis",
@@ -17,8 +19,8 @@ __all__ = [
     "MultiHeadAttention",
     "Oracle",
     "TransitionSystem",
-    "beam_search",
     "best_projective_tree",
+    "beam_search",
     "best_tree",
     "causal_mask",
     "sample",

@@ -26,8 +26,10 @@ from .dependencies import (
     load_nltk_dependencies,
     need_trees,
     projective_heads,
+    read_dependencies,
 )
 from .parallel import Pair, read_pair_files, read_pairs, read_parallel
+from .plain import load_nltk_words, read_words
 from .scores import Accuracy, Perplexity, SpanScore
 from .sequence_scores import bleu, edit_distance, error_rate
 from .subwords import BytePairs, char_ngrams
@@ -64,6 +66,7 @@ __all__ = [
     "load_nltk_classified",
     "load_nltk_dependencies",
     "load_nltk_tagged",
+    "load_nltk_words",
     "load_nltk_trees",
     "minibatches",
     "need_trees",
@@ -75,12 +78,14 @@ __all__ = [
     "read_classified",
     "read_columns",
     "read_conllu",
+    "read_dependencies",
     "read_pair_files",
     "read_pairs",
     "read_parallel",
     "read_polarity_of_trees",
     "read_trees",
     "read_vectors",
+    "read_words",
     "spans",
     "to_iob2",
 ]

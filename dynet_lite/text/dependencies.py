@@ -5,12 +5,13 @@ A sentence of n words has n heads; words count from 1 and 0 stands for the root,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dynet_lite.errors import DataError
 
-from .conllu import Sentence
+from .conllu import Sentence, read_conllu
 from .corpora import read_nltk
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "load_nltk_dependencies",
     "need_trees",
     "projective_heads",
+    "read_dependencies",
 ]
 
 
@@ -81,6 +83,13 @@ def need_trees(sentences: Iterable[Sentence], name: str) -> None:
             raise DataError(f"{name}: expected a tree with one root in sentence {number}: {_start(sentence)}")
 
 
+def read_dependencies(path: str | os.PathLike[str]) -> list[Sentence]:
+    """The sentences of a CoNLL-U file, each with a tree; a DataError otherwise."""
+    sentences = read_conllu(path)
+    need_trees(sentences, os.fspath(path))
+    return sentences
+
+
 def _start(sentence: Sentence) -> str:
     return " ".join(sentence.forms[:8]) + (" ..." if len(sentence) > 8 else "")
 
@@ -94,6 +103,9 @@ class AttachmentScores:
     heads: int = 0
     labeled: int = 0
     universal: int = 0
+
+    def __str__(self) -> str:
+        return f"LAS {self.las:.2%}, UAS {self.uas:.2%}, LAS without subtypes {self.universal_las:.2%}"
 
     @property
     def uas(self) -> float:

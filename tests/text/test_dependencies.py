@@ -79,6 +79,7 @@ def test_scores_by_hand():
         attachment_scores([gold], [Sentence(["a"], [], [], [0], ["root"])])
 
 
+@pytest.mark.filterwarnings("ignore:The graph")
 def test_scores_agree_with_nltk():
     nltk_parse = pytest.importorskip("nltk.parse")
     rng = random.Random(3)

@@ -1,0 +1,47 @@
+"""Biaffine: scores of pairs of vectors, as in graph-based parsers (Dozat and Manning 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dynet_lite as dy
+
+__all__ = ["Biaffine"]
+
+
+class Biaffine:
+    """Scores how well a head h {head_dim} goes with a dependent d {dependent_dim}, once or for each of several labels.
+
+    For label l the score is h' U_l d + u_l' h + w_l' d + b_l. The last two terms are the same for all heads; with one label
+    they do not choose between them and are left out.
+    """
+
+    def __init__(self, model: Any, head_dim: int, dependent_dim: int, labels: int = 1) -> None:
+        self.head_dim, self.labels = head_dim, labels
+        self._collection = model = model.add_subcollection("biaffine")
+        # U and u as one affine map of d, with the rows of label l at l, l + labels, ...
+        self.U = model.add_parameters((labels * head_dim, dependent_dim), init="glorot")
+        self.u = model.add_parameters(labels * head_dim, init=0)
+        if labels > 1:
+            self.W = model.add_parameters((labels, dependent_dim), init="glorot")
+            self.b = model.add_parameters(labels, init=0)
+
+    def all_pairs(self, heads: dy.Expression, dependents: dy.Expression) -> dy.Expression:
+        """heads {head_dim, m}, dependents {dependent_dim, n} -> the scores {m, n} of all pairs. Needs labels=1."""
+        if self.labels != 1:
+            raise ValueError(f"[Biaffine] all_pairs() needs one label, there are {self.labels}")
+        return dy.transpose(heads) * dy.affine_transform([self.u, self.U, dependents])
+
+    def pairs(self, heads: dy.Expression, dependents: dy.Expression) -> dy.Expression:
+        """heads {head_dim, n}, dependents {dependent_dim, n} -> the scores {labels} X n of each column with its own."""
+        n = heads.dim()[0][1]
+        by_label = dy.affine_transform([self.u, self.U, dependents])
+        by_label = dy.reshape(by_label, (self.labels, self.head_dim), n)
+        scores = by_label * dy.reshape(heads, (self.head_dim,), n)
+        if self.labels == 1:
+            return scores
+        return scores + dy.reshape(dy.affine_transform([self.b, self.W, dependents]), (self.labels,), n)
+
+    def param_collection(self) -> Any:
+        """The sub-collection that holds the parameters."""
+        return self._collection
