@@ -1,0 +1,136 @@
+#!/usr/bin/env python
+"""A language model: an LSTM reads a sentence word by word and says how likely each word is to be the next.
+
+    python recipes/rnnlm.py                                    # the treebank that comes with the project
+    python recipes/rnnlm.py --train a.txt --dev b.txt          # lines of words and blanks; also .conllu and .ptb files
+    python recipes/rnnlm.py --nltk treebank --hidden 200       # any corpus of NLTK
+    python recipes/rnnlm.py predict --load words.model -       # goes on with the sentences that you begin
+    python recipes/rnnlm.py --compare --batch 64               # automatic batching on and off
+
+Sentences keep their own length: no text is cut into blocks and nothing is filled up. dynet_lite runs the n-th steps of all
+sentences of a minibatch together, and the scores of all their words.
+
+Mikolov and others: Recurrent neural network based language model (2010); Sundermeyer, Schlüter, Ney: LSTM neural networks
+for language modeling (2012).
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+from dynet_lite.nn import sample
+from dynet_lite.text import Perplexity, Vocab, load_nltk_words, minibatches, read_words
+
+END = "</s>"  # ends a sentence, and stands before its first word
+Sentence = list[str]
+
+# --- 1. Settings: each field is an option of the command line -----------------------------------------------
+
+
+@dataclass
+class Settings(harness.Settings):
+    word_dim: int = option(100, "size of a word vector")
+    hidden: int = option(100, "size of the LSTM")
+    layers: int = option(1, "layers of the LSTM")
+    min_count: int = option(2, "words seen less often are unknown ones")
+
+    epochs: int = option(30)
+    learning_rate: float = option(3e-3)
+    schedule: str = option("halve")
+    dropout: float = option(0.4, "share of the inputs and outputs of the LSTM to drop in training")
+
+    temperature: float = option(0.8, "predict: below 1 likely words come more often, 0 takes the likeliest")
+    length: int = option(30, "predict: most words of a sentence")
+
+
+# --- 2. Data and model --------------------------------------------------------------------------------------
+
+
+class LanguageModel(harness.Recipe[Settings, Sentence]):
+    """Word vector -> LSTM -> a score per word that may come next."""
+
+    score_name = "perplexity"
+    lower_is_better = True
+    predict_options = ("temperature", "length", "seed")
+    smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "hidden": 6}
+
+    @classmethod
+    def load_data(cls, s: Settings) -> harness.Data[Sentence]:
+        def detail(train: list[Sentence]) -> str:
+            return f"{sum(map(len, train)):,} words, {len(cls.vocabulary(s, train)):,} of them known"
+
+        return harness.corpus(s, read_words, home=__file__, nltk=load_nltk_words, detail=detail)
+
+    @staticmethod
+    def vocabulary(s: Settings, train: list[Sentence]) -> Vocab:
+        return Vocab.from_words((word for words in train for word in [*words, END]), min_count=s.min_count)
+
+    @classmethod
+    def build(cls, s: Settings, train: list[Sentence]) -> dict:
+        return {"words": cls.vocabulary(s, train).to_json()}
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        self.words = Vocab.from_json(parts["words"])
+        self.end = self.words[END]
+        n = len(self.words)
+        self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1)
+        self.lstm = dy.LSTMBuilder(s.layers, s.word_dim, s.hidden, self.model)
+        self.W = self.model.add_parameters((n, s.hidden))
+        self.b = self.model.add_parameters(n, init=0)
+
+    def losses(self, words: Sentence) -> list[dy.Expression]:
+        """-log p of each word, given those before it, and of the end."""
+        ids = self.words.ids(words)
+        drop = self.settings.dropout if self.training else 0.0
+        inputs = [dy.dropout(x, drop) for x in self.vectors.rows([self.end, *ids])]
+        outputs = self.lstm.initial_state().transduce(inputs)
+        scores = [dy.affine_transform([self.b, self.W, dy.dropout(h, drop)]) for h in outputs]
+        return [dy.pickneglogsoftmax(x, i) for x, i in zip(scores, [*ids, self.end], strict=True)]
+
+    def loss(self, batch: list[Sentence]) -> dy.Expression:
+        """Mean over the words of the minibatch."""
+        losses = [loss for words in batch for loss in self.losses(words)]
+        return dy.esum(losses) * (1 / len(losses))
+
+    # --- 3. Use ---------------------------------------------------------------------------------------------
+
+    def evaluate(self, examples: list[Sentence]) -> harness.Score:
+        score, unknown = Perplexity(), sum(word not in self.words for words in examples for word in words)
+        for batch in minibatches(examples, 64):
+            dy.renew_cg()
+            losses = [loss for words in batch for loss in self.losses(words)]
+            score.add(dy.esum(losses).value(), len(losses))
+        return harness.Score(score.value, f"{score} ({unknown / score.tokens:.1%} unknown words)", loss=score.loss)
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        """Goes on from each line, all lines at once, until a sentence ends or is long enough."""
+        s, rng = self.settings, random.Random(self.settings.seed)
+        dy.renew_cg()
+        sentences = [line.split() for line in lines]
+        going = {}  # number of the sentence: state
+        for i, words in enumerate(sentences):
+            going[i] = self.lstm.initial_state().add_inputs(self.vectors.rows([self.end, *self.words.ids(words)]))[-1]
+        for _ in range(s.length):
+            scores = dy.npvalues([dy.affine_transform([self.b, self.W, state.output()]) for state in going.values()])
+            for i, values in zip(list(going), scores, strict=True):
+                values[0] = float("-inf")  # the unknown word is none to write
+                word = sample(values, s.temperature, rng)
+                if word == self.end:
+                    del going[i]
+                else:
+                    sentences[i].append(self.words.word(word))
+                    going[i] = going[i].add_input(self.vectors[word])
+            if not going:
+                break
+        yield from map(" ".join, sentences)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(LanguageModel, Settings, __doc__))
