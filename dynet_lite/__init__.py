@@ -66,6 +66,4 @@ __all__ += _tensor.__all__
 __all__ += trainers.__all__
 __all__ = list(dict.fromkeys(__all__))
 
-
-def __getattr__(name: str) -> object:
-    return old_names.find(name)
+globals().update(old_names.functions())
