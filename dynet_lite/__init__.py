@@ -84,6 +84,4 @@ __all__ += trainers.__all__
 __all__ += words.__all__
 __all__ = list(dict.fromkeys(__all__))
 
-
-def __getattr__(name: str) -> object:
-    return old_names.find(name)
+globals().update(old_names.functions())

@@ -17,29 +17,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 import numpy as np
 
 import dynet_lite
-from dynet_lite import config, dynet_config, dynet_names, old_names
+from dynet_lite import config, dynet_config, dynet_names
 
 __all__ = ["install_as_dynet"]
 
 NAMES = ("dynet", "_dynet", "dynet_config")
+MARK = "__dynet_lite__"  # an attribute of the stand-ins
 FOLDER = str(Path(__file__).parent / "standin")
-
-
-class Standin(ModuleType):
-    """What `import dynet` gives: DyNet's names in a module of their own; every other name of dynet_lite is found, too."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return vars(dynet_lite)[name] if name in vars(dynet_lite) else old_names.find(name)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *dynet_lite.__all__})
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -50,18 +38,21 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def module(name: str) -> ModuleType:
-    """The module that stands in for dynet, _dynet or dynet_config."""
+    """The module that stands in for dynet, _dynet or dynet_config.
+
+    `from dynet import *` brings DyNet's names; every other name of dynet_lite is found, too.
+    """
     if name == "dynet_config":
         return dynet_config
     if name == "dynet":
         config.start()
-    standin = Standin(name, dynet_lite.__doc__)
+    standin = ModuleType(name, dynet_lite.__doc__)
     names = [n for n in dynet_names.NAMES if hasattr(dynet_lite, n)]
-    vars(standin).update({n: getattr(dynet_lite, n) for n in names})
+    vars(standin).update({n: value for n, value in vars(dynet_lite).items() if not n.startswith("__")})
     # DyNet's module shows these through `from dynet import *`, and programs lean on it.
     vars(standin).update(np=np, os=os, pickle=pickle, sys=sys)
     vars(standin).update(__version__=dynet_lite.__version__, __gitversion__=dynet_lite.__gitversion__)
-    vars(standin).update(__all__=[*names, "np", "os", "pickle", "sys"])
+    vars(standin).update({"__all__": [*names, "np", "os", "pickle", "sys"], MARK: True})
     standin.__file__ = dynet_lite.__file__
     standin.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=dynet_lite.__file__)
     return standin
@@ -75,7 +66,7 @@ def install_as_dynet() -> None:
     """
     for name in NAMES:
         loaded = sys.modules.get(name)
-        if loaded is not None and not isinstance(loaded, Standin) and loaded is not dynet_config:
+        if loaded is not None and not hasattr(loaded, MARK) and loaded is not dynet_config:
             raise RuntimeError(f"[install_as_dynet] {name} is already imported from {loaded.__file__}; "
                                "call dynet_lite.install_as_dynet() before anything imports it")  # fmt: skip
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

@@ -1,7 +1,7 @@
 """Names and keywords of DyNet 1 and its predecessor that programs still use.
 
 What can work works, with one warning for each name in a process; what cannot says what to write instead. Here are the
-functions of the module (found by dynet_lite.__getattr__), the keywords of trainers, and the boxes of numbers that DyNet
+functions of the module, the keywords of trainers, and the boxes of numbers that DyNet
 exports. Who may import: dynet_lite/__init__.py, params.py and trainers.py.
 """
 
@@ -51,14 +51,34 @@ GONE = {
 }
 
 
-def find(name: str) -> Any:
-    """A function of DyNet 1, or AttributeError that says what to write instead."""
-    if name in WORKING:
-        function, instead = WORKING[name]
-        warn_once(name, instead, stacklevel=4)
-        return function
-    hint = f": it is gone since DyNet 2; {GONE[name]}" if name in GONE else ""
-    raise AttributeError(f"module 'dynet_lite' has no attribute {name!r}{hint}")
+def _working(name: str) -> Callable[..., Any]:
+    function, instead = WORKING[name]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        warn_once(name, instead)
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Old name: write {instead}."
+    return call
+
+
+def _gone(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
+        raise AttributeError(f"[{name}] it is gone since DyNet 2; {GONE[name]}")
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Gone since DyNet 2, raises AttributeError: {GONE[name]}."
+    return call
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    """The functions of DyNet 1 by name, for the module's own dict.
+
+    They stand there, although few need them, because a module with a __getattr__ finds all its names slowly (a CPython
+    that specialises attribute access passes such modules over), and a program reads dozens per sentence.
+    """
+    return {name: _working(name) for name in WORKING} | {name: _gone(name) for name in GONE}
 
 
 def _removed(name: str, instead: str) -> NoReturn:

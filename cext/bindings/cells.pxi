@@ -115,6 +115,7 @@ cdef class CellStack:
         a[1] = l.wx
         a[2] = x
         a[0] = self._node(OP_affine_transform, a, 3, NULL, 0)
+        self.g.c.mark_inner(a[0])
         if h == NO_NODE:
             for k in range(self.n_u - self.n_first, self.n_u):
                 a[n] = l.u[k]

@@ -130,6 +130,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         const Word* member(NodeId)
         float* input_data(NodeId)
         uint32_t stamp(NodeId)
+        void mark_inner(NodeId)
         cbool valid(NodeId, uint32_t)
         cbool is_op(NodeId)
         uint32_t generation()

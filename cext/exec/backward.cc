@@ -33,7 +33,7 @@ void Executor::backward(NodeId loss, bool full) {
     float one = 1.f;
     backend_->add_rows(1, 1, Rows{&one, 1, nullptr}, Rows{grad[loss], 1, nullptr});
     run_backward(loss);
-    collect_lookups(loss);
+    collect_lookups();
   }
   totals_.backward_time += timer.lap();
 }
@@ -66,21 +66,28 @@ void Executor::run_backward(NodeId loss) {
   }
 }
 
-// Which nodes the loss depends on and want a gradient: 1, or 2 for those that more than one node reads.
+// Which nodes the loss depends on and want a gradient. Leaves and aliases among them are listed, the last first.
 void Executor::reach(NodeId loss, bool full) {
   reached_.assign(loss + 1, 0);
+  reached_leaves_.clear();
+  reached_aliases_.clear();
   auto wants = [&](NodeId i) { return full ? !g_.signature(i).no_grad : g_.node(i).is(kNeedsGrad); };
   if (!wants(loss)) return;
-  reached_[loss] = 1;
+  auto mark = [&](NodeId i) {
+    u8& r = reached_[i];
+    r = r ? static_cast<u8>(r | kSeveral) : g_.node(i).is(kAlias) ? u8(kReached | kReachedAlias) : u8(kReached);
+  };
+  mark(loss);
   for (NodeId i = loss + 1; i-- > 0;) {
     if (!reached_[i]) continue;
     const Node& n = g_.node(i);
-    if (n.is(kLeaf)) continue;
-    if (n.is(kOutput)) { reached_[n.producer] = reached_[n.producer] ? 2 : 1; continue; }
+    if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
+    if (n.is(kAlias)) reached_aliases_.push_back(i);
+    if (n.is(kOutput)) { mark(n.producer); continue; }
     const NodeId* args = g_.operands(i);
     const u32 nargs = n.is(kAlias) ? 1 : g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j)
-      if (wants(args[j])) reached_[args[j]] = reached_[args[j]] ? 2 : 1;
+      if (wants(args[j])) mark(args[j]);
   }
 }
 
@@ -90,7 +97,7 @@ void Executor::place_gradients(NodeId loss) {
   Vec<float*>& at = runner(0).gradients.at;
   at.assign(loss + 1, nullptr);
   state_.assign(loss + 1, 0);
-  place_leaf_gradients(loss);
+  place_leaf_gradients();
   for (std::size_t r = 0; r < n_runs_; ++r) {
     Run& run = *runs_[r];
     if (run.first > loss) break;
@@ -103,9 +110,10 @@ void Executor::place_gradients(NodeId loss) {
         if (reached_[i + o]) at[i + o] = g_.value(i + o) + shift;
     }
   }
-  for (NodeId i = 0; i <= loss; ++i) {
+  for (std::size_t k = reached_aliases_.size(); k-- > 0;) {
+    const NodeId i = reached_aliases_[k];
     const Node& n = g_.node(i);
-    if (!reached_[i] || !n.is(kAlias) || g_.signature(i).no_grad) continue;
+    if (g_.signature(i).no_grad) continue;
     if (at[g_.operands(i)[0]]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
   }
   u32 lanes = 1;
@@ -117,14 +125,13 @@ void Executor::place_gradients(NodeId loss) {
 }
 
 // Parameters and rows of tables collect over all backward calls; other leaves have gradients only when asked for.
-void Executor::place_leaf_gradients(NodeId loss) {
+void Executor::place_leaf_gradients() {
   Vec<float*>& at = runner(0).gradients.at;
   auto row_of = [&](NodeId i) { return g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1 && g_.node(i).is(kNeedsGrad); };
   // Slots of lookup rows first: their array may move while it grows.
-  for (NodeId i = 0; i <= loss; ++i)
-    if (reached_[i] && row_of(i)) g_.table(g_.signature(i).table)->slot(*g_.lookup_ids(i));
-  for (NodeId i = 0; i <= loss; ++i) {
-    if (!reached_[i] || !g_.node(i).is(kLeaf)) continue;
+  for (NodeId i : reached_leaves_)
+    if (row_of(i)) g_.table(g_.signature(i).table)->slot(*g_.lookup_ids(i));
+  for (NodeId i : reached_leaves_) {
     if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad)) {
       Parameter& p = *g_.parameter(i);
       p.touched = true;
@@ -190,10 +197,10 @@ void Executor::add_private_gradients() {
 }
 
 // Gradients of lookups of several rows, and of whole tables, go to the slots of their rows.
-void Executor::collect_lookups(NodeId loss) {
+void Executor::collect_lookups() {
   const Gradients& grad = runner(0).gradients;
-  for (NodeId i = 0; i <= loss; ++i) {
-    if (!reached_[i] || !grad[i] || !state_[i] || !g_.node(i).is(kNeedsGrad)) continue;
+  for (NodeId i : reached_leaves_) {
+    if (!grad[i] || !state_[i] || !g_.node(i).is(kNeedsGrad)) continue;
     const Leaf leaf = g_.signature(i).leaf;
     const bool rows = leaf == Leaf::Lookup && g_.dim(i).bd > 1;
     if (!rows && leaf != Leaf::Table) continue;

@@ -61,14 +61,14 @@ class Executor final : private Graph::Listener {
 
   void reach(NodeId loss, bool full);
   void place_gradients(NodeId loss);
-  void place_leaf_gradients(NodeId loss);
+  void place_leaf_gradients();
   void lock_gradients();
   void unlock_gradients();
   void run_backward(NodeId loss);
   void give_private_gradients(std::size_t from, std::size_t to);
   void own_gradient(NodeId root, Vec<float*>& mine);
   void add_private_gradients();
-  void collect_lookups(NodeId loss);
+  void collect_lookups();
 
   Graph& g_;
   Backend* backend_;
@@ -84,6 +84,7 @@ class Executor final : private Graph::Listener {
   Vec<GradientMutex*> locked_;
   Vec<u32> state_;    // see Gradients
   Vec<u8> reached_;
+  Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
   struct Private { float* from; float* to; std::size_t n; };
   Vec<Private> private_;
   NodeId graded_ = 0; // nodes below have gradients

@@ -10,15 +10,16 @@ namespace dnl {
 Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
     : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
 
-void Runner::forward(const Run& run) {
+void Runner::forward(Run& run) {
   const ProductCopies before = product_copies();
-  for (const Group& group : run.plan.groups) {
+  list_operands(run);
+  for (u32 k = 0; k < run.plan.groups.size(); ++k) {
     {
       TraceScope trace(Phase::ForwardBatch, &g_);
-      describe(trace, run, group);
-      run_group(run, group);
+      describe(trace, run, run.plan.groups[k]);
+      run_group(run, k);
     }
-    if (options_.check_validity) check_finite(run, group);
+    if (options_.check_validity) check_finite(run, run.plan.groups[k]);
   }
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
@@ -29,11 +30,31 @@ void Runner::forward(const Run& run) {
 // What an event says of a batch.
 void Runner::describe(TraceScope& trace, const Run& run, const Group& group) const {
   if (!trace.on()) return;
-  const Signature& sig = g_.sig(run.plan.types[group.type].sig);
-  for (u32 o = 0; o < sig.total; ++o) trace.event.floats += g_.dim_by_id(sig.dim[o]).size() * group.count;
+  const PlanType& type = run.plan.types[group.type];
+  const Signature& sig = g_.sig(type.sig);
+  for (u32 o = 0; o < type.slabs(sig); ++o) trace.event.floats += g_.dim_by_id(sig.dim[o]).size() * group.count;
   trace.event.op = sig.op;
   trace.event.members = group.count;
   trace.event.lane = run.lane;
+}
+
+// Room for the operands of all groups: rows point into it, so it must not grow later.
+void Runner::list_operands(Run& run) const {
+  Operands& o = run.operands;
+  o.args.clear();
+  o.begin.clear();
+  u32 n = 0;
+  for (const Group& group : run.plan.groups) {
+    const u32 sig = run.plan.types[group.type].sig, nargs = g_.sig(sig).nargs;
+    o.begin.push_back(static_cast<u32>(o.args.size()));
+    for (u32 j = 0; j < nargs; ++j) {
+      const bool shared = g_.arg_shared(sig, j);
+      o.args.push_back({shared ? kNoNode : n, Rows{}});
+      if (!shared) n += group.count;
+    }
+  }
+  o.ids.resize(n);
+  o.at.resize(n);
 }
 
 // What products of this thread copied since then.
@@ -43,12 +64,13 @@ void Runner::count_copies(const ProductCopies& before) {
   stats.floats_scattered += now.scattered - before.scattered;
 }
 
-void Runner::run_group(const Run& run, const Group& group) {
+void Runner::run_group(Run& run, u32 index) {
   scratch_.arena.reset();
   CallFrame f;
+  const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin;
   begin_call(f, run, group.type, members, group.count, group.slot);
-  for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
+  find_arguments(f, run, index, members);
   if (!options_.profile) return backend_->forward(f.call);
   Timer timer;
   backend_->forward(f.call);
@@ -73,8 +95,8 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
     f.arg_dim[j] = &g_.dim_by_id(g_.arg_dim(type.sig, members[0], j));
     f.shared[j] = g_.arg_shared(type.sig, j);
   }
-  for (u32 o = 0; o < sig.total; ++o) {
-    f.out_dim[o] = g_.dim_by_id(sig.dim[o]);
+  for (u32 o = 0; o < sig.total; ++o) f.out_dim[o] = g_.dim_by_id(sig.dim[o]);
+  for (u32 o = 0; o < type.slabs(sig); ++o) {
     const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(f.out_dim[o].size());
     f.y[o] = Rows{run.value_base + type.value[o] + slot * size, size, nullptr};
     f.dy[o] = run.grad_base ? Rows{run.grad_base + type.value[o] + slot * size, size, nullptr} : Rows{};
@@ -96,21 +118,51 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.key = g_.key(type.sig);
   c.member = member;
   c.scratch = &scratch_;
+  c.over = type.over;
+  c.of_signature = static_cast<int>(type.count);
+  c.lasting = &lasting_;
   c.dy = f.dy;
   c.dx = nullptr;
   c.acc = nullptr;
 }
 
-// Argument j of all members: shared, or where they lie.
-void Runner::argument(CallFrame& f, u32 j, const NodeId* members) {
-  if (f.shared[j]) {
-    f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+// Where the arguments of a group lie; noted for backward.
+void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members) {
+  Operands& o = run.operands;
+  const u32 count = static_cast<u32>(f.call.members);
+  for (u32 j = 0; j < f.nargs; ++j) {
+    Operands::Arg& arg = o.arg(group, j);
+    if (f.shared[j]) {
+      f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+      continue;
+    }
+    NodeId* ids = o.ids.data() + arg.first;
+    float** at = o.at.data() + arg.first;
+    for (u32 m = 0; m < count; ++m) {
+      ids[m] = g_.operands(members[m])[j];
+      at[m] = g_.value(ids[m]);
+    }
+    f.x[j] = arg.rows = rows_from(at, count);
+  }
+  lay_output_over(f, run);
+}
+
+// The last output where argument 0 lies; its gradient where that one's would: gradients lie in the layout of values.
+void Runner::lay_output_over(CallFrame& f, const Run& run) {
+  if (!f.call.over) return;
+  const u32 last = g_.sig(f.sig).total - 1u;
+  f.y[last] = f.x[0];
+  f.dy[last] = Rows{};
+  if (!run.grad_base) return;
+  const std::ptrdiff_t shift = run.grad_base - run.value_base;
+  if (f.x[0].regular()) {
+    f.dy[last] = Rows{f.x[0].base + shift, f.x[0].stride, nullptr};
     return;
   }
   const std::size_t k = static_cast<std::size_t>(f.call.members);
   float** address = scratch_.arena.array<float*>(k);
-  for (std::size_t m = 0; m < k; ++m) address[m] = g_.value(g_.operands(members[m])[j]);
-  f.x[j] = rows_from(address, k);
+  for (std::size_t m = 0; m < k; ++m) address[m] = f.x[0].ptr[m] + shift;
+  f.dy[last] = Rows{nullptr, 0, address};
 }
 
 void Runner::check_finite(const Run& run, const Group& group) {

@@ -15,9 +15,26 @@
 
 namespace dnl {
 
+// The stacked operands of a plan's calls: who they are and where their values lie. A forward pass notes them, group by
+// group and argument by argument; backward need not look them up again.
+struct Operands {
+  struct Arg {
+    u32 first;  // of ids and at; kNoNode: a shared argument, which has none
+    Rows rows;
+  };
+  Vec<Arg> args;
+  Vec<u32> begin;  // by group: its argument 0 in args
+  Vec<NodeId> ids;
+  Vec<float*> at;
+
+  Arg& arg(u32 group, u32 j) { return args[begin[group] + j]; }
+  const Arg& arg(u32 group, u32 j) const { return args[begin[group] + j]; }
+};
+
 // A plan and where its values lie. Gradients lie in the same layout from grad_base on.
 struct Run {
   Plan plan;
+  Operands operands;
   float* value_base = nullptr;
   float* grad_base = nullptr;
   NodeId first = 0, last = 0;  // nodes that were pending when the plan was made
@@ -25,12 +42,15 @@ struct Run {
   u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
 };
 
+// Which nodes a backward pass comes to.
+enum Reached : u8 { kReached = 1, kSeveral = 2 /* more than one node reads it */, kReachedAlias = 4 };
+
 // Where gradients go, by node.
 struct Gradients {
   static constexpr u32 kAlways = 0xffffffffu;
   Vec<float*> at;           // null: none is wanted. Of this lane: what lanes share has a private address in each
   Vec<u32>* state = nullptr;        // by root: 0 nothing written; kAlways: added to from the start; else a serial number
-  const Vec<u8>* reached = nullptr;
+  const Vec<u8>* reached = nullptr;  // Reached bits
 
   float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
 };
@@ -41,7 +61,7 @@ class Runner {
  public:
   Runner(Graph& graph, Backend* backend, const ExecOptions& options);
 
-  void forward(const Run& run);
+  void forward(Run& run);
   // All groups of the run in reverse. `gradients` must be filled.
   void backward(const Run& run);
 
@@ -61,20 +81,26 @@ class Runner {
   };
 
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
-  void run_group(const Run& run, const Group& group);
+  void list_operands(Run& run) const;
+  void run_group(Run& run, u32 group);
   void check_finite(const Run& run, const Group& group);
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
-  void argument(CallFrame& f, u32 j, const NodeId* members);
+  void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
+  void lay_output_over(CallFrame& f, const Run& run);
 
-  void back_group(const Run& run, const Group& group);
-  void back_members(const Run& run, const Group& group, u32 from, u32 count);
+  void back_group(const Run& run, u32 group);
+  void back_members(const Run& run, u32 group, u32 from, u32 count);
   void back_shared(const Run& run, u32 type);
   void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
+  void arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from);
   bool reached(NodeId i) const;
-  bool active(NodeId i) const;
+  bool active(NodeId i, u32 visible) const;
+  u32 active_from(const NodeId* members, u32 from, u32 count, u32 visible, u32* to) const;
+  NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
-  bool targets(CallFrame& f, const NodeId* members);
-  void target(CallFrame& f, u32 j, const NodeId* members);
+  bool targets(CallFrame& f, const Run& run, u32 group, u32 from);
+  void target(CallFrame& f, u32 j, const NodeId* operands);
   void settle_target(CallFrame& f, u32 j);
   void find_kept(const Run& run);
   void count_copies(const ProductCopies& before);
@@ -86,6 +112,8 @@ class Runner {
   ScratchArena scratch_;
   Vec<NodeId> type_members_;
   Vec<u8> kept_;             // by type of the run in work: Call::kept
+  Vec<float*> memo_;         // by type of the run in work: Call::memo
+  ScratchArena lasting_;     // what they point to
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
   u32 serial_ = 0;

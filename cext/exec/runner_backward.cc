@@ -12,7 +12,9 @@ namespace dnl {
 void Runner::backward(const Run& run) {
   const ProductCopies before = product_copies();
   find_kept(run);
-  for (std::size_t k = run.plan.groups.size(); k-- > 0;) back_group(run, run.plan.groups[k]);
+  memo_.assign(run.plan.types.size(), nullptr);
+  lasting_.arena.reset();
+  for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k);
   count_copies(before);
 }
 
@@ -20,16 +22,17 @@ void Runner::backward(const Run& run) {
 // the one consumer of an argument that has a fresh gradient of its own.
 void Runner::find_kept(const Run& run) {
   kept_.assign(run.plan.types.size(), 0);
-  for (const Group& group : run.plan.groups) {
+  for (u32 index = 0; index < run.plan.groups.size(); ++index) {
+    const Group& group = run.plan.groups[index];
     const PlanType& type = run.plan.types[group.type];
-    const bool first = &group == &run.plan.groups[type.first_group];
+    const bool first = index == type.first_group;
     if (op_def(g_.sig(type.sig).op).keep != Keep::Arg0 || g_.arg_shared(type.sig, 0) || !(first || kept_[group.type])) continue;
     bool all = true;
     for (u32 k = 0; k < group.count && all; ++k) {
       const NodeId i = run.plan.order[group.begin + k];
       if (!reached(i)) continue;
-      const NodeId a = g_.operands(i)[0];
-      all = (*gradients.reached)[a] == 1 && gradients[a] && g_.node(a).root == a && !state(a);
+      const NodeId a = run.operands.ids[run.operands.arg(index, 0).first + k];
+      all = (*gradients.reached)[a] == kReached && gradients[a] && !state(a);
     }
     kept_[group.type] = all;
   }
@@ -42,30 +45,34 @@ bool Runner::reached(NodeId i) const {
   return false;
 }
 
-bool Runner::active(NodeId i) const {
-  if (i >= gradients.reached->size()) return false;
-  const u32 visible = g_.signature(i).visible;
-  for (u32 o = 0; o < visible && i + o < gradients.reached->size(); ++o)
-    if ((*gradients.reached)[i + o] && state(i + o)) return true;
+bool Runner::active(NodeId i, u32 visible) const {
+  const Vec<u8>& reached = *gradients.reached;
+  for (u32 o = 0; o < visible && i + o < reached.size(); ++o)
+    if (reached[i + o] && state(root_of(i + o))) return true;
   return false;
 }
 
-void Runner::back_group(const Run& run, const Group& group) {
+// The next members, from `from` on, that a gradient flows into: [returned, *to), empty at the end.
+u32 Runner::active_from(const NodeId* members, u32 from, u32 count, u32 visible, u32* to) const {
+  while (from < count && !active(members[from], visible)) ++from;
+  *to = from;
+  while (*to < count && active(members[*to], visible)) ++*to;
+  return from;
+}
+
+void Runner::back_group(const Run& run, u32 index) {
+  const Group& group = run.plan.groups[index];
   const PlanType& type = run.plan.types[group.type];
-  const OpDef& op = op_def(g_.sig(type.sig).op);
+  const Signature& sig = g_.sig(type.sig);
+  const OpDef& op = op_def(sig.op);
   const NodeId* members = run.plan.order.data() + group.begin;
   if (op.backward) {
     TraceScope trace(Phase::BackwardBatch, &g_);
     describe(trace, run, group);
-    for (u32 from = 0; from < group.count;) {
-      if (!active(members[from])) { ++from; continue; }
-      u32 to = from + 1;
-      while (to < group.count && active(members[to])) ++to;
-      back_members(run, group, from, to - from);
-      from = to;
-    }
+    for (u32 from = 0, to; (from = active_from(members, from, group.count, sig.visible, &to)) < group.count; from = to)
+      back_members(run, index, from, to - from);
   }
-  if (op.backward_shared && &group == &run.plan.groups[type.first_group]) {
+  if (op.backward_shared && index == type.first_group) {
     TraceScope trace(Phase::SharedBatch, &g_);
     describe(trace, run, group);
     trace.event.members = type.count;
@@ -74,19 +81,33 @@ void Runner::back_group(const Run& run, const Group& group) {
 }
 
 // Stacked arguments of consecutive members of a group.
-void Runner::back_members(const Run& run, const Group& group, u32 from, u32 count) {
+void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   scratch_.arena.reset();
   CallFrame f;
+  const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin + from;
   begin_call(f, run, group.type, members, count, group.slot + from);
   zero_unwritten_outputs(f, members, count);
   f.call.kept = kept_[group.type];
-  if (!targets(f, members) && !f.op->backward_shared) return;
-  for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
+  f.call.memo = &memo_[group.type];
+  if (!targets(f, run, index, from) && !f.op->backward_shared) return;
+  arguments_again(f, run, index, from);
   if (!options_.profile) return backend_->backward(f.call);
   Timer timer;
   backend_->backward(f.call);
   profile[g_.sig(f.sig).op].backward += timer.lap();
+}
+
+// The arguments of some members of a group, as forward noted them.
+void Runner::arguments_again(CallFrame& f, const Run& run, u32 group, u32 from) {
+  for (u32 j = 0; j < f.nargs; ++j) {
+    const Rows& r = run.operands.arg(group, j).rows;
+    if (f.shared[j])
+      f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+    else
+      f.x[j] = r.ptr ? Rows{nullptr, 0, r.ptr + from} : Rows{r.base + from * r.stride, r.stride, nullptr};
+  }
+  lay_output_over(f, run);
 }
 
 // An output that nothing flowed into has an undefined gradient: it is zero.
@@ -100,7 +121,7 @@ void Runner::zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 cou
 }
 
 // Where the gradients of all stacked arguments go. False: nobody wants any.
-bool Runner::targets(CallFrame& f, const NodeId* members) {
+bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
   Arena& a = scratch_.arena;
   f.dx = a.array<Rows>(f.nargs + 1);
   f.acc = a.array<bool>(f.nargs + 1);
@@ -117,7 +138,7 @@ bool Runner::targets(CallFrame& f, const NodeId* members) {
     f.target[j] = {0, 0};
     fresh_begin_[j] = static_cast<u32>(fresh_roots_.size());
     if (f.shared[j]) continue;
-    target(f, j, members);
+    target(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
     wanted |= f.dx[j].wanted();
   }
   fresh_begin_[f.nargs] = static_cast<u32>(fresh_roots_.size());
@@ -127,13 +148,13 @@ bool Runner::targets(CallFrame& f, const NodeId* members) {
 }
 
 // Collects the addresses of one argument's gradients and what is known of their state.
-void Runner::target(CallFrame& f, u32 j, const NodeId* members) {
+void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
   const u32 k = static_cast<u32>(f.call.members);
   float** address = scratch_.arena.array<float*>(k);
   float* nowhere = nullptr;  // members whose argument wants no gradient write here
   u32 wanted = 0;
   for (u32 m = 0; m < k; ++m) {
-    const NodeId a = g_.operands(members[m])[j];
+    const NodeId a = operands[m];
     float* p = gradients[a];
     if (!p) {
       if (!nowhere) nowhere = scratch_.arena.floats(f.arg_dim[j]->size());
@@ -142,13 +163,13 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* members) {
     }
     ++wanted;
     address[m] = p;
-    const Node& n = g_.node(a);
-    u32& written = state(n.root);
+    const NodeId root = root_of(a);
+    u32& written = state(root);
     if (written == 0) {
       written = serial_;
-      fresh_roots_.push_back(n.root);
+      fresh_roots_.push_back(root);
       ++f.target[j].fresh;
-      f.repeated |= n.is(kPartial);
+      f.repeated |= root != a && g_.node(a).is(kPartial);
     } else {
       f.repeated |= written == serial_;
       ++f.target[j].old;
@@ -183,20 +204,41 @@ void Runner::back_shared(const Run& run, u32 type_index) {
     const NodeId* from = run.plan.order.data() + group.begin;
     std::memcpy(type_members_.extend(group.count), from, group.count * sizeof(NodeId));
   }
-  for (u32 from = 0; from < type.count;) {
-    if (!active(type_members_[from])) { ++from; continue; }
-    u32 to = from + 1;
-    while (to < type.count && active(type_members_[to])) ++to;
-    back_shared_members(run, type_index, type_members_.data() + from, to - from, from);
-    from = to;
+  const u32 visible = g_.sig(type.sig).visible;
+  const NodeId* members = type_members_.data();
+  for (u32 from = 0, to; (from = active_from(members, from, type.count, visible, &to)) < type.count; from = to)
+    back_shared_members(run, type_index, members + from, to - from, from);
+}
+
+// The arguments of members [from, from + f.call.members) of a type, through all its groups.
+void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from) {
+  const PlanType& t = run.plan.types[type];
+  const u32 count = static_cast<u32>(f.call.members);
+  if (run.plan.groups[t.first_group].count == t.count) return arguments_again(f, run, t.first_group, from);
+  for (u32 j = 0; j < f.nargs; ++j) {
+    if (f.shared[j]) {
+      f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+      continue;
+    }
+    float** address = scratch_.arena.array<float*>(count);
+    u32 filled = 0;
+    for (u32 k = t.first_group; filled < count; ++k) {
+      const Group& group = run.plan.groups[k];
+      if (group.type != type || group.slot + group.count <= from) continue;
+      const Rows& r = run.operands.arg(k, j).rows;
+      const u32 skip = from > group.slot ? from - group.slot : 0;
+      for (u32 m = skip; m < group.count && filled < count; ++m) address[filled++] = r[m];
+    }
+    f.x[j] = rows_from(address, count);
   }
+  lay_output_over(f, run);
 }
 
 void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot) {
   scratch_.arena.reset();
   CallFrame f;
   begin_call(f, run, type, members, count, slot);
-  for (u32 j = 0; j < f.nargs; ++j) argument(f, j, members);
+  arguments_of_type(f, run, type, slot);
   f.dx = scratch_.arena.array<Rows>(f.nargs + 1);
   f.acc = scratch_.arena.array<bool>(f.nargs + 1);
   f.call.dx = f.dx;
@@ -208,7 +250,7 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
     if (f.shared[j]) {
       const NodeId a = g_.shared_arg(f.sig, j);
       if (!gradients[a]) continue;
-      const NodeId root = g_.node(a).root;
+      const NodeId root = root_of(a);
       if (!state(root)) {
         backend_->fill(g_.dim(root).size(), 0.f, gradients[root]);
         state(root) = ++serial_;

@@ -130,10 +130,10 @@ u32 Graph::intern_dim(const Dim& d) {
   return static_cast<u32>(dims_.size() - 1);
 }
 
-NodeId Graph::push(u32 sig, u32 args, u32 member, u32 depth, u8 flags) {
+inline NodeId Graph::push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u8 flags) {
   const NodeId id = size();
   if (id == 0x7fffffffu) fail(ErrorKind::Memory, "[graph] more than 2^31 nodes in one graph; call renew_cg()");
-  nodes_.push_back({sig, args, member, id, id, 0, depth, sigs_[sig].dim[0], generation_, flags, nullptr});
+  *nodes_.extend(1) = {sig, args, member, id, id, 0, depth, dim, generation_, flags, nullptr};
   return id;
 }
 
@@ -152,7 +152,7 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float*
     g.dim[0] = dim;
     g.table = k1;
   }
-  const NodeId id = push(s, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0, flags | kLeaf);
+  const NodeId id = push(s, dim, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0, flags | kLeaf);
   nodes_[id].value = value;
   return id;
 }
@@ -245,8 +245,7 @@ void Graph::set_member_word(NodeId i, u32 at, Word w) {
 
 // ---- op nodes --------------------------------------------------------------------------------------------------
 
-u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key, int nkey) {
-  const OpDef& def = op_def(op);
+inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, int nargs, const Word* key, int nkey) {
   u32 local[24];
   const u32 n = static_cast<u32>(1 + nargs + nkey);
   u32* k = local;
@@ -255,6 +254,7 @@ u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key,
     k = build_key_.data();
   }
   k[0] = static_cast<u32>(op) | static_cast<u32>(nargs) << 16;
+  u32 at = k[0];
   const ArgSpec* specs = def.args.data();
   const int n_specs = static_cast<int>(def.args.size());
   for (int j = 0; j < nargs; ++j) {
@@ -262,12 +262,14 @@ u32 Graph::find_or_make(OpId op, const NodeId* args, int nargs, const Word* key,
     const NodeId a = args[j];
     const bool share = spec.batch == Batch::Share || (spec.batch == Batch::Weight && nodes_[a].is(kWeight));
     k[1 + j] = share ? a << 1 | 1u : nodes_[a].dim << 1;
+    at = at * 31 + k[1 + j];
   }
-  for (int i = 0; i < nkey; ++i) k[1 + nargs + i] = key[i].u;
+  for (int i = 0; i < nkey; ++i) {
+    k[1 + nargs + i] = key[i].u;
+    at = at * 31 + key[i].u;
+  }
   if (n > Recent::kWords) return find_or_make(k, n, op, args, nargs, nkey);
   // Short keys that were seen lately are found without hashing.
-  u32 at = k[0];
-  for (u32 i = 1; i < n; ++i) at = at * 31 + k[i];
   Recent& recent = recent_[(at ^ at >> 8) & (kRecent - 1)];
   if (recent.generation == generation_ && recent.n == n && same_words(recent.key, k, n)) return recent.sig;
   const u32 s = find_or_make(k, n, op, args, nargs, nkey);
@@ -321,20 +323,13 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.visible = out.visible;
   g.total = out.total;
   for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
+  g.plain = !g.alias && g.visible == 1 && !g.has_seed && !def.check;
 }
 
 NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember) {
-  const u32 s = find_or_make(op, args, nargs, key, nkey);
-  const Signature& sig = sigs_[s];
   const OpDef& def = op_def(op);
-  std::size_t alias_at = 0;
-  if (def.check || sig.alias) {
-    build_dims_.resize(nargs);
-    for (int j = 0; j < nargs; ++j) build_dims_[j] = &dims_[nodes_[args[j]].dim];
-    const ShapeIn in{def, nargs, build_dims_.data(), this->key(s), nkey};
-    if (def.check) def.check(in, member);
-    if (sig.alias && def.alias_offset) alias_at = def.alias_offset(in, member);
-  }
+  const u32 s = find_or_make(def, op, args, nargs, key, nkey);
+  const Signature& sig = sigs_[s];
   u32 depth = 0;
   u8 any = 0, all = 0xff;
   for (int j = 0; j < nargs; ++j) {
@@ -345,29 +340,42 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   }
   u8 flags = sig.no_grad ? u8(0) : static_cast<u8>(any & kNeedsGrad);
   if (nargs && !sig.has_seed) flags |= static_cast<u8>(all & kWeight);
-  if (sig.alias) flags |= kAlias; else ++depth;
+  std::size_t alias_at = 0;
+  if (!sig.plain) alias_at = check_attributes(def, sig, s, args, member);
 
   const u32 at = static_cast<u32>(operands_.size());
-  if (nargs) std::memcpy(operands_.extend(nargs), args, nargs * sizeof(NodeId));
+  NodeId* to = operands_.extend(static_cast<std::size_t>(nargs));
+  for (int j = 0; j < nargs; ++j) to[j] = args[j];
   const u32 words = static_cast<u32>(words_.size());
   if (nmember) std::memcpy(words_.extend(nmember), member, nmember * sizeof(Word));
-  const NodeId id = push(s, at, words, depth, flags);
-  if (sig.alias) {
-    Node& n = nodes_[id];
-    const Node& a = nodes_[args[0]];
-    n.producer = a.producer;
-    n.root = a.root;
-    n.offset = static_cast<u32>(alias_at) + (a.is(kAlias) ? a.offset : 0);
-    if (dims_[sig.dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
-    if (float* base = nodes_[n.root].value) nodes_[id].value = base + n.offset;
+  if (!sig.alias) {
+    const NodeId id = push(s, sig.dim[0], at, words, depth + 1, flags);
+    for (u32 o = 1; o < sig.visible; ++o) {
+      const NodeId extra = push(s, sig.dim[o], at, words, depth + 1, static_cast<u8>(flags | kOutput));
+      nodes_[extra].producer = id;
+      nodes_[extra].offset = o;
+    }
+    return id;
   }
-  for (u32 o = 1; o < sig.visible; ++o) {
-    const NodeId extra = push(s, at, words, depth, static_cast<u8>(flags | kOutput));
-    nodes_[extra].producer = id;
-    nodes_[extra].offset = o;
-    nodes_[extra].dim = sig.dim[o];
-  }
+  const NodeId id = push(s, sig.dim[0], at, words, depth, static_cast<u8>(flags | kAlias));
+  Node& n = nodes_[id];
+  const Node& a = nodes_[args[0]];
+  n.producer = a.producer;
+  n.root = a.root;
+  n.offset = static_cast<u32>(alias_at) + (a.is(kAlias) ? a.offset : 0);
+  if (dims_[sig.dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
+  if (float* base = nodes_[n.root].value) n.value = base + n.offset;
   return id;
+}
+
+// Throws when member attributes do not go with the shapes. For an alias: where it begins in argument 0.
+std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member) {
+  if (!def.check && !sig.alias) return 0;
+  build_dims_.resize(sig.nargs);
+  for (u32 j = 0; j < sig.nargs; ++j) build_dims_[j] = &dims_[nodes_[args[j]].dim];
+  const ShapeIn in{def, static_cast<int>(sig.nargs), build_dims_.data(), key(s), static_cast<int>(sig.nkey)};
+  if (def.check) def.check(in, member);
+  return sig.alias && def.alias_offset ? def.alias_offset(in, member) : 0;
 }
 
 void Graph::refresh() {

@@ -32,6 +32,7 @@ enum NodeFlag : u8 {
   kNeedsGrad = 8,   // some parameter can be reached backward from here
   kWeight = 16,     // made of parameters alone
   kPartial = 32,    // an alias that does not cover its root
+  kInner = 64,      // made inside a cell, which alone reads it: no expression refers to it
 };
 
 struct Node {
@@ -58,6 +59,7 @@ struct Signature {
   u8 visible, total;  // outputs
   bool no_grad;
   bool has_seed;
+  bool plain;       // an op with one output that is no alias, without checks of attributes and without a seed
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
   u32 key;       // first word in key_words(): header, one word per argument, key attributes
@@ -132,6 +134,8 @@ class Graph {
   // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
   void set_member_word(NodeId i, u32 at, Word w);
+  // The caller promises that only the next node reads i (kInner).
+  void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
   void refresh();
@@ -145,11 +149,12 @@ class Graph {
  private:
   struct Mark { u32 nodes, operands, words, params, tables, sigs; };
   void read_rows(NodeId i);
-  NodeId push(u32 sig, u32 args, u32 member, u32 depth, u8 flags);
+  NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u8 flags);
+  std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
   u32 intern_dim(const Dim& d);
   NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float* value);
-  u32 find_or_make(OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
+  u32 find_or_make(const OpDef& def, OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
   u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
   void truncate(const Mark& m);

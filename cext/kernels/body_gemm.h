@@ -154,7 +154,7 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
 }
 
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc) {
-  constexpr idx kDepth = 128;  // a panel of the left matrix by so many columns stays in the first-level cache
+  constexpr idx kDepth = 80;  // a panel of both sides by so many columns stays in the first-level cache
   const Row a = a_rows, b = b_rows;
   const Row c_columns(c, ldc), none(nullptr, 0);
   float *a_list[kDepth], *b_list[kDepth];

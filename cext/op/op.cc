@@ -46,12 +46,13 @@ void parse_parameter(const std::string& text, OpDef& def) {
 
 }  // namespace
 
-OpId register_op(OpDef def, Keep keep) {
+OpId register_op(OpDef def, Keep keep, Over over) {
   const std::string s = def.signature;
   const std::size_t open = s.find('('), close = s.rfind(')');
   DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
   def.name = s.substr(0, open);
   def.keep = keep;
+  def.over = over;
   int inside = 0;  // commas inside a default such as (1, 0) do not separate parameters
   for (std::size_t at = open + 1, i = at; i <= close && at < close; ++i) {
     if (i < close && (s[i] == '(' || s[i] == '[')) ++inside;

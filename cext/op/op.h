@@ -33,8 +33,7 @@ struct ArgSpec {
   const char* name;
   Batch batch = Batch::Stack;
   Access access = Access::Rows;
-  bool list = false;      // repeats: the specs marked list stand last and are cycled through for the remaining arguments
-  bool optional = false;  // may be absent (then all after it are absent too)
+  bool list = false;  // repeats: the specs marked list stand last and are cycled through for the remaining arguments
 };
 
 // Attributes are 32-bit words. Key attributes are part of the signature; member attributes may differ between members of
@@ -108,21 +107,26 @@ class Scratch {
 struct Call {
   const struct OpDef* op;
   int members;
+  int of_signature;           // members of this signature in all calls of the plan
   int nargs;
   const Dim* const* arg_dim;  // of one member
   const Dim* out_dim;         // of each output, of one member
   const Rows* x;              // arguments; a shared one has stride 0
   const bool* shared;         // per argument: shared in this signature
-  const Rows* y;              // outputs, always regular; packed unless `members` is a part of a batch
+  const Rows* y;              // outputs, regular and packed unless `members` is a part of a batch or `over` is set
   const Word* key;
   const Word* const* member;  // member attributes, one pointer per member; null when the op has none
   Scratch* scratch;
+  bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
+                      // forward and must not be read in backward
 
   // Backward only.
   const Rows* dy;   // gradients of the outputs. Visible ones hold the incoming gradient; a hidden one is uninitialised
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
+  float** memo = nullptr;      // one address per signature and backward pass: null in the first call, then what was left there.
+  Scratch* lasting = nullptr;  // memory for what it points to, which lives until the pass ends
   bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
                       // by backward_shared. The same for all calls of a signature in one pass
 
@@ -137,6 +141,10 @@ struct Call {
 // What backward_shared would like to find again: the gradient of argument 0 that backward wrote. The executor grants it
 // (Call::kept) where nobody else adds to these gradients; an op must do without.
 enum class Keep : u8 { Nothing, Arg0 };
+
+// Whether the last output, a hidden one of the shape of argument 0, may be written where that argument lies. Granted
+// (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory.
+enum class Over : u8 { Nothing, Arg0 };
 
 struct OpDef {
   // Python signature: "affine_transform(es: exprs)", "elu(x: expr, alpha: float = 1.0)". A name that begins with an
@@ -173,12 +181,13 @@ struct OpDef {
   std::string name = {};
   std::vector<AttrSpec> attrs = {};
   Keep keep = Keep::Nothing;
+  Over over = Over::Nothing;
   bool has_member_attrs = false;
 };
 
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
 using OpId = u16;
-OpId register_op(OpDef def, Keep keep = Keep::Nothing);
+OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing);
 constexpr int kMaxOps = 1024;
 extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op
 inline const OpDef& op_def(OpId id) { return *g_op_table[id]; }

@@ -30,13 +30,12 @@ Args start_args(const Call& c) { return {-1, -1, -1, -1, c.nargs > 1 ? 1 : -1}; 
 void forward(const Call& call, const Args& a) {
   const Cell s(call);
   const idx h = s.h, k = s.k;
-  const Rows gates = s.y(kGates), c = s.y(kC), out = s.y(kH);
+  const Rows c = s.y(kC), out = s.y(kH);
+  const Rows gates = s.begun(kGates);
   Rows c_prev{};
   if (a.h_prev >= 0) {
     c_prev = s.x(a.c_prev);
-    gemm_rows(false, 3 * h, k, h, s.weight(a.u), 3 * h, s.x(a.h_prev), s.x(0), false, gates);
-  } else {
-    kernels().copy_rows(k, 3 * h, s.x(0), gates);
+    gemm_rows(false, 3 * h, k, h, s.weight(a.u), 3 * h, s.x(a.h_prev), Rows{}, true, gates);
   }
   if (a.ci >= 0) gemm_rows(false, h, k, h, s.weight(a.ci), h, c_prev, Rows{}, true, gates);
   for (idx r = 0; r < k; ++r) {
@@ -127,8 +126,8 @@ const OpId step_id = register_op({
      {"h_prev", Batch::Stack, Access::Near},
      {"c_prev", Batch::Stack, Access::Near},
      {"u", Batch::Share},
-     {"ci", Batch::Share, Access::Rows, false, true},
-     {"co", Batch::Share, Access::Rows, false, true}},
+     {"ci", Batch::Share},
+     {"co", Batch::Share}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 h = cells::block_size(in, 3);
       cells::need_state(in, 1, h);
@@ -141,13 +140,13 @@ const OpId step_id = register_op({
     [](const Call& c) { forward(c, step_args(c)); },
     [](const Call& c) { backward(c, step_args(c)); },
     [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
-}, Keep::Arg0);
+}, Keep::Arg0, Over::Arg0);
 
 const OpId start_id = register_op({
     "_coupled_lstm_start(proj: expr, co: expr)",
     "First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; peephole co {h,h} or absent -> h {h}, "
     "and c {h} as second output.",
-    {{"proj"}, {"co", Batch::Share, Access::Rows, false, true}},
+    {{"proj"}, {"co", Batch::Share}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 h = cells::block_size(in, 3);
       if (in.nargs > 1) cells::need_matrix(in, 1, h, h);
@@ -156,7 +155,7 @@ const OpId start_id = register_op({
     [](const Call& c) { forward(c, start_args(c)); },
     [](const Call& c) { backward(c, start_args(c)); },
     [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
-}, Keep::Arg0);
+}, Keep::Arg0, Over::Arg0);
 
 }  // namespace
 }  // namespace dnl

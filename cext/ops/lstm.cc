@@ -29,9 +29,7 @@ const OpId start_id = register_op({
     [](const ShapeIn& in) -> ShapeOut { return lstm_outputs(in, cells::block_size(in, 4)); },
     [](const Call& c) {
       const Cell s(c);
-      const Rows gates = s.y(kGates);
-      kernels().copy_rows(s.k, 4 * s.h, s.x(0), gates);
-      kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, Rows{}, s.y(kC), s.y(kH));
+      kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.y(kC), s.y(kH));
     },
     [](const Call& c) {
       const Cell s(c);
@@ -40,7 +38,7 @@ const OpId start_id = register_op({
       kernels().lstm_bwd(s.k, s.h, s.y(kGates), Rows{}, s.y(kC), s.dy(kH), s.dy(kC), da.rows, da.acc, Rows{}, false);
       da.done();
     },
-});
+}, Keep::Nothing, Over::Arg0);
 
 // ---- further steps -----------------------------------------------------------------------------------------------
 
@@ -62,7 +60,8 @@ const OpId step_id = register_op({
     [](const Call& c) {
       const Cell s(c);
       const Rows gates = s.y(kGates);
-      gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), s.x(kProj), false, gates);
+      const Rows add = c.over ? Rows{} : s.x(kProj);
+      gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), add, c.over, gates);
       kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.y(kC), s.y(kH));
     },
     [](const Call& c) {
@@ -73,7 +72,7 @@ const OpId step_id = register_op({
       dc.done();
       Gradient dh(s, kHPrev);
       if (dh.wanted()) {
-        gemm_rows(true, s.h, s.k, 4 * s.h, s.weight(kWh), 4 * s.h, da, Rows{}, dh.acc, dh.rows);
+        s.times_transposed(kWh, da, dh.acc, dh.rows);
         dh.done();
       }
       if (!s.kept()) Gradient(s, kProj).take(da);
@@ -82,7 +81,7 @@ const OpId step_id = register_op({
       const Cell s(c);
       gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
     },
-}, Keep::Arg0);
+}, Keep::Arg0, Over::Arg0);
 
 // ---- DyNet's loose parts -----------------------------------------------------------------------------------------
 

@@ -47,6 +47,20 @@ void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index,
   }
 }
 
+// May the last output of this type lie over argument 0? Every member's argument must be its own alone and be made by this
+// plan, whose slabs hold values and gradients at the same distances.
+void grant_over(const Graph& g, Plan& plan, const PlanScratch& s) {
+  for (PlanType& type : plan.types) type.over = op_def(g.sig(type.sig).op).over == Over::Arg0;
+  for (const Group& group : plan.groups) {
+    PlanType& type = plan.types[group.type];
+    for (u32 k = 0; k < group.count && type.over; ++k) {
+      const NodeId a = g.operands(plan.order[group.begin + k])[0];
+      const Signature& sig = g.sig(type.sig);
+      type.over = g.node(a).is(kInner) && g.is_op(a) && s.local[a] != kNoNode && g.node(a).dim == sig.dim[sig.total - 1];
+    }
+  }
+}
+
 }  // namespace
 
 void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
@@ -57,6 +71,7 @@ void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
     tell_arguments(g, plan, s, i, want);
   }
 
+  grant_over(g, plan, s);
   for (u32 i = static_cast<u32>(plan.types.size()); i-- > 0;) plan.types[i].first_group = kNoNode;
   Vec<u32>& filled = s.a;
   filled.assign(plan.types.size(), 0);
@@ -68,7 +83,7 @@ void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
     if (type.first_group != kNoNode) continue;
     type.first_group = i;
     const Signature& sig = g.sig(type.sig);
-    for (u32 o = 0; o < sig.total; ++o) {
+    for (u32 o = 0; o < type.slabs(sig); ++o) {
       type.value[o] = plan.floats;
       const u64 floats = static_cast<u64>(g.dim_by_id(sig.dim[o]).size()) * type.count;
       plan.floats += (floats + 15) & ~u64(15);

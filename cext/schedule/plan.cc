@@ -23,7 +23,7 @@ void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node)
     u32& t = s.type_of_sig[sig];
     if (t == kNoNode || one_type_per_node) {
       t = static_cast<u32>(plan.types.size());
-      plan.types.push_back({sig, 0, 0, {0, 0, 0, 0}});
+      plan.types.push_back({sig, 0, 0, false, {0, 0, 0, 0}});
     }
     ++plan.types[t].count;
     s.type_of[i] = t;

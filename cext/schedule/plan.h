@@ -27,7 +27,9 @@ struct PlanType {
   u32 sig;
   u32 count;        // members in all groups
   u32 first_group;  // index of the group that runs first
+  bool over;        // the last output has no slab: it lies where argument 0 lies (Over::Arg0)
   u64 value[kMaxOutputs];  // slab offset per output, floats
+  u32 slabs(const Signature& sig) const { return sig.total - (over ? 1u : 0u); }
 };
 
 struct Plan {

@@ -32,6 +32,7 @@ void verify_plan(const Graph& g, const Plan& plan, PlanScratch& s) {
       const NodeId i = plan.order[m];
       check(s.marks[i] == 1, "a node is not in exec or runs twice");
       check(g.node(i).sig == type.sig, "members of a group must have one signature");
+      check(!type.over || s.marks[g.operands(i)[0]] == 2, "an output lies over an argument of another plan");
       for (u32 j = 0; j < g.nargs(i); ++j)
         check(s.marks[g.node(g.operands(i)[j]).producer] != 1, "an argument runs after its consumer, or with it");
     }
@@ -44,12 +45,12 @@ void verify_plan(const Graph& g, const Plan& plan, PlanScratch& s) {
   for (u32 t = 0; t < plan.types.size(); ++t) {
     check(filled[t] == plan.types[t].count, "a type's members are not all in groups");
     const Signature& sig = g.sig(plan.types[t].sig);
-    for (u32 o = 0; o < sig.total; ++o) s.keys.push_back(plan.types[t].value[o]);
+    for (u32 o = 0; o < plan.types[t].slabs(sig); ++o) s.keys.push_back(plan.types[t].value[o]);
   }
   std::sort(s.keys.begin(), s.keys.end());
   for (u32 t = 0; t < plan.types.size(); ++t) {
     const Signature& sig = g.sig(plan.types[t].sig);
-    for (u32 o = 0; o < sig.total; ++o) {
+    for (u32 o = 0; o < plan.types[t].slabs(sig); ++o) {
       const u64 begin = plan.types[t].value[o];
       const u64 end = begin + static_cast<u64>(g.dim_by_id(sig.dim[o]).size()) * plan.types[t].count;
       check(end <= plan.floats, "a slab reaches beyond the plan's memory");

@@ -14,18 +14,20 @@ import numpy as np
 from dynet_lite import _core, ops
 from dynet_lite._core import Expression, Parameters
 from dynet_lite.builders.base import positive
+from dynet_lite.builders.part import Part
 from dynet_lite.errors import OutOfRangeError
 
 NEVER = -10000.0  # log-probability of a word that is in no class, as DyNet has it
 
 
-class SoftmaxBuilder:
+class SoftmaxBuilder(Part):
     """Base of the softmax builders; not for direct use.
 
     With update=False what is computed gives the builder's parameters no gradient; it may differ from call to call. x may
     have a mini-batch wherever DyNet allows one item only.
     """
 
+    of_graph = ("_constants",)
     collection_name: ClassVar[str]
 
     def __init__(self, input_dim: int, pc: Any) -> None:
@@ -33,6 +35,9 @@ class SoftmaxBuilder:
             raise TypeError("[SoftmaxBuilder] is a base class; use StandardSoftmaxBuilder or another one")
         self.input_dim = positive(input_dim, "input_dim")
         self._collection = pc.add_subcollection(self.collection_name)
+        self._forget_graph()
+
+    def _forget_graph(self) -> None:
         self._constants: tuple[Any, int, dict[int, Expression]] | None = None
 
     # ---- for builders to fill in ---------------------------------------------------------------------------------------
@@ -69,14 +74,6 @@ class SoftmaxBuilder:
         """The parameters, in the order of making."""
         return list(self._collection.parameters_list())
 
-    def param_collection(self) -> Any:
-        """The sub-collection that holds the parameters."""
-        return self._collection
-
-    def whoami(self) -> str:
-        """The name of the class."""
-        return type(self).__name__
-
     # ---- for builders to use -------------------------------------------------------------------------------------------
 
     def _scores(self, w: Parameters, b: Parameters | None, x: Any, update: bool) -> Any:
@@ -104,9 +101,6 @@ class SoftmaxBuilder:
             raise ValueError(f"[{self.whoami()}] one class per batch element is needed; got {len(labels)} classes for a "
                              f"batch of {size}")  # fmt: skip
         return labels
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_constants": None}  # expressions belong to a graph
 
 
 def batch_size(x: Any) -> int:

@@ -45,7 +45,7 @@ def test_functions() -> None:
 @pytest.mark.parametrize("name", sorted(old_names.GONE))
 def test_functions_that_are_gone(name: str) -> None:
     with pytest.raises(AttributeError, match="write"):
-        getattr(dy, name)
+        getattr(dy, name)("file")
 
 
 def test_other_names_are_plain_attribute_errors() -> None:

@@ -52,6 +52,8 @@ class Run:
             self.words.init_from_array(np.abs(self.words.as_array()))
         m.set_weight_decay(0.001)
         self.trainer = getattr(dy, name)(m)
+        if what == "begin" and name in ("AdamTrainer", "SimpleSGDTrainer"):
+            self.trainer.exponential_moving_average(0.9) if name[0] == "A" else self.trainer.cumulative_moving_average(2)
         self.shuffler, self.noise = random.Random(3), np.random.default_rng(4)
         self.batches, self.losses = 0, []
 
@@ -79,6 +81,9 @@ class Run:
         parts = [np.float64(self.losses).tobytes()]
         for p in [*self.model.parameters_list(), *self.model.lookup_parameters_list()]:
             parts += [p._values().tobytes(), p._grads().tobytes()]
+        if self.trainer.moving_average() != "none":
+            self.trainer.swap_params_to_moving_average()
+            parts += [p._values().tobytes() for p in self.model.parameters_list()]
         parts.append(np.float64([dy.random_normal(3).npvalue(), self.noise.normal(size=3)]).tobytes())
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
