@@ -96,6 +96,7 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
 }
 ALIASES = {"random_seed": "seed", "profiling": "profile"}
 _IGNORED = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1, "shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
+_BY_PREFIX = ("mem", "weight_decay", "seed", "autobatch", "profiling", "gpus", "devices")
 
 _given: dict[str, dict[str, Any]] = {source: {} for source in SOURCES}
 
@@ -179,6 +180,8 @@ def _from_argv(argv: Sequence[str]) -> dict[str, Any]:
             continue
         flag, equals, value = word.partition("=")
         name = flag[len("--dynet-") :].replace("-", "_")
+        if name not in {*OPTIONS, *ALIASES, *_IGNORED}:  # DyNet looks at how the word begins
+            name = next((known for known in _BY_PREFIX if name.startswith(known)), name)
         if name in _IGNORED:
             if not equals and _IGNORED[name]:
                 value = next(rest, "")

@@ -31,7 +31,7 @@ class BiRNNBuilder(Part):
         layers, hidden = positive(num_layers, "num_layers"), positive(hidden_dim, "hidden_dim")
         if hidden % 2:
             raise ValueError(f"[BiRNNBuilder] hidden_dim must be even; got {hidden}")
-        self.spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)
+        self._spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)
         self.model = self._collection = model.add_subcollection("birnn")
         if builder_layers is not None:
             self.builder_layers = list(builder_layers)
@@ -40,6 +40,11 @@ class BiRNNBuilder(Part):
             tuple(rnn_builder_factory(1, hidden if i else input_dim, hidden // 2, self.model) for _ in range(2))
             for i in range(layers)
         ]
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        """The arguments that make such a builder again, without the model."""
+        return self._spec
 
     @classmethod
     def from_spec(cls, spec: Any, model: Any) -> BiRNNBuilder:

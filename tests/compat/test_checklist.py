@@ -1,9 +1,13 @@
-"""The checklist: every name of DyNet, and every method of its classes, is ours and documented, or stands here with a reason."""
+"""The checklist: each name that DyNet offers exists here, is documented and has a test; checklist.txt has the names.
+
+Where DyNet is installed, the list is held against the module itself, with all methods of its classes.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,73 +16,89 @@ from real_dynet import needs_dynet, run
 import dynet_lite as dy
 from dynet_lite.dynet_names import NAMES
 
-EXCEPTIONS = {
-    "ERRMSG": "a text inside DyNet's module",
-    "print_function": "an import of DyNet's module",
-    "SoftmaxBuilder": "not there yet",
-    "StandardSoftmaxBuilder": "not there yet",
-    "ClassFactoredSoftmaxBuilder": "not there yet",
-    "ComputationGraph.inputMatrixLiteral": "DyNet's own way into inputTensorTranspose(); use that",
-    "ComputationGraph.inputSparseTensor": "DyNet's own way into sparse_inputTensor(); use that",
-    "inputTensorTranspose": "a function here: what it gives has the methods of every expression",
-}
+HERE = Path(__file__)
 STAR_ONLY = {"np", "os", "pickle", "sys"}  # what `from dynet import *` brings, by way of compat.py
 
-# Methods that DyNet's manual names; kept here so that they are checked where DyNet is not installed.
-METHODS = {
-    "Expression": "dim value scalar_value vec_value npvalue tensor_value forward backward gradient",
-    "Parameters": "shape as_array grad_as_array set_value clip_inplace zero scale scale_gradient is_updated set_updated "
-    "name expr save populate write_to_textfile populate_from_textfile",
-    "LookupParameters": "batch init_from_array init_row shape as_array row_as_array rows_as_array grad_as_array "
-    "row_grad_as_array rows_grad_as_array scale scale_gradient zero is_updated set_updated name save populate expr",
-    "ParameterCollection": "add_parameters add_lookup_parameters parameters_from_numpy lookup_parameters_from_numpy "
-    "add_subcollection parameters_list lookup_parameters_list parameter_count name save populate write_to_textfile "
-    "populate_from_textfile load_param load_lookup_param get_weight_decay set_weight_decay set_weight_decay_lambda",
-    "ComputationGraph": "renew version forward inc_forward forward_scalar forward_vec inc_forward_scalar inc_forward_vec "
-    "backward print_graphviz dump checkpoint revert",
-    "Tensor": "as_numpy argmax topk categorical_sample_log_prob",
-    "RNNState": "add_input add_inputs transduce output h s set_h set_s prev b",
-    "Trainer": "update set_clip_threshold get_clip_threshold set_sparse_updates learning_rate set_learning_rate restart "
-    "status update_subset update_epoch",
-    "BiRNNBuilder": "add_inputs transduce set_dropout disable_dropout",
-    "DynetParams": "from_args from_config init set_mem set_random_seed set_autobatch set_profiling set_weight_decay "
-    "set_shared_parameters set_requested_gpus set_gpu_mask set_cpu_mode",
-    "CompactVanillaLSTMBuilder": "set_weightnoise",
-    "SparseLSTMBuilder": "set_sparsity",
-    **{
-        name: "initial_state initial_state_from_raw_vectors get_parameters get_parameter_expressions param_collection "
-        "set_dropout disable_dropout" + ("" if name == "FastLSTMBuilder" else " spec from_spec whoami")
-        + (" set_dropouts set_dropout_masks" if name in ("SimpleRNNBuilder", "VanillaLSTMBuilder", "SparseLSTMBuilder",
-                                                        "CompactVanillaLSTMBuilder") else "")
-        for name in ("SimpleRNNBuilder", "GRUBuilder", "VanillaLSTMBuilder", "LSTMBuilder", "SparseLSTMBuilder",
-                     "CoupledLSTMBuilder", "FastLSTMBuilder", "CompactVanillaLSTMBuilder")
-    },
-}  # fmt: skip
+
+def read_list() -> tuple[list[str], list[str], dict[str, str]]:
+    """Names such as tanh and Parameters.shape, flags, and names that are not offered with their reasons."""
+    names: list[str] = []
+    flags: list[str] = []
+    absent: dict[str, str] = {}
+    section = ""
+    for line in HERE.with_name("checklist.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            section = line
+        elif section == "[flags]":
+            flags += line.split()
+        elif section == "[not offered]" and line:
+            name, _, reason = line.partition(": ")
+            absent[name] = reason
+        elif section and line:
+            left, colon, methods = line.partition(":")
+            names += [f"{holder}.{m}" for holder in left.split() for m in methods.split()] if colon else line.split()
+    assert len(names) == len(set(names)), sorted(n for n in set(names) if names.count(n) > 1)
+    return names, flags, absent
+
+
+LIST, FLAGS, ABSENT = read_list()
+
+
+@cache
+def text_of_tests() -> str:
+    """All tests but this one."""
+    return "\n".join(p.read_text(encoding="utf-8") for p in HERE.parents[1].rglob("*.py") if p != HERE)
 
 
 def check(name: str) -> None:
-    """A name such as tanh or Parameters.shape exists and has a docstring."""
+    """A name exists and has a docstring, where it is a thing that has one."""
     holder, _, method = name.partition(".")
     item = getattr(dy, holder)
     if method:
         found = inspect.getattr_static(item, method, None)
         assert found is not None, f"{name} is missing"
+        if method.startswith("__"):
+            return
         documented = inspect.getdoc(getattr(item, method)) or inspect.getdoc(found)
-        documented = documented or any(getattr(getattr(base, method, None), "__doc__", None) for base in item.__mro__)
+        for base in getattr(item, "__mro__", ()):
+            documented = documented or getattr(getattr(base, method, None), "__doc__", None)
         assert documented, f"{name} has no docstring"
     elif callable(item):
         assert inspect.getdoc(item), f"{name} has no docstring"
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in EXCEPTIONS])
+@pytest.mark.parametrize("name", LIST)
 def test_name(name: str) -> None:
+    """It exists and is documented, `import *` brings it, and a test names it."""
     check(name)
-    assert name in dy.__all__
+    holder, _, method = name.partition(".")
+    assert holder in dy.__all__
+    if not method.startswith("__"):
+        pattern = rf"\.{method}\b|[\"']{method}[\"']" if method else rf"\b{holder}\b"
+        assert re.search(pattern, text_of_tests()), f"no test names {name}"
 
 
-@pytest.mark.parametrize("name", [f"{c}.{m}" for c, ms in METHODS.items() for m in dict.fromkeys(ms.split())])
-def test_method(name: str) -> None:
-    check(name)
+@pytest.mark.parametrize("flag", FLAGS)
+def test_flag(flag: str) -> None:
+    """It is read, or ignored on purpose, and a test uses it."""
+    name = flag.removeprefix("--dynet-").replace("-", "_")
+    assert {name, dy.config.ALIASES.get(name)} & {*dy.config.OPTIONS, *dy.config._IGNORED}
+    assert re.search(rf"{flag}\b(?!-)", text_of_tests()), f"no test uses {flag}"
+
+
+def test_what_is_not_offered() -> None:
+    """A name that exists by now does not belong there."""
+    for name in ABSENT:
+        holder, _, method = name.partition(".")
+        assert not hasattr(getattr(dy, holder, None), method) if method else not hasattr(dy, name), name
+
+
+def test_star_imports() -> None:
+    """dynet_names.py, what the stand-in shows, has the names of the list, and no others."""
+    listed = {n for n in LIST if "." not in n and not n.startswith("__")}
+    text = HERE.with_name("checklist.txt").read_text(encoding="utf-8")
+    ours_only = {n for line in text.split("[C++ only in DyNet]")[1].splitlines() if ":" not in line for n in line.split()}
+    assert listed - ours_only == set(NAMES)
 
 
 @needs_dynet
@@ -91,28 +111,10 @@ for n in dir(dy):
         item = getattr(dy, n)
         out[n] = [m for m in dir(item) if not m.startswith("_")] if isinstance(item, type) else []
 """)
-    assert set(found) - STAR_ONLY - set(NAMES) - set(EXCEPTIONS) == set()
+    assert set(found) - STAR_ONLY - set(NAMES) == set(ABSENT)
     assert set(NAMES) <= set(found), "dynet_names.py has a name that DyNet has not"
     for name, methods in found.items():
-        if name in STAR_ONLY or name in EXCEPTIONS:
-            continue
-        check(name)
-        for method in methods:
-            if f"{name}.{method}" not in EXCEPTIONS:
+        if name not in STAR_ONLY and name not in ABSENT:
+            check(name)
+            for method in methods:
                 check(f"{name}.{method}")
-
-
-def test_exceptions_are_exceptions() -> None:
-    """A name that exists by now does not belong in the list."""
-    for name in EXCEPTIONS:
-        holder, _, method = name.partition(".")
-        if name != "inputTensorTranspose":
-            assert not hasattr(getattr(dy, holder, None), method) if method else not hasattr(dy, name), name
-
-
-def test_every_name_is_in_a_test() -> None:
-    """Each name occurs in some test file besides this one."""
-    folder = Path(__file__).parents[1]
-    text = "\n".join(p.read_text(encoding="utf-8") for p in folder.rglob("*.py") if p != Path(__file__))
-    words = set(re.findall(r"\w+", text))
-    assert {n for n in NAMES if n not in words and n not in EXCEPTIONS} == set()

@@ -48,6 +48,28 @@ def test_all_flags() -> None:
                    "backend": "null", "verify": True, "profile": True, "weight_decay": 0.25, "collection": 0.25}  # fmt: skip
 
 
+@pytest.mark.parametrize("flags", ["--dynet-gpu", "--dynet_gpu", "--dynet-gpus 1", "--dynet_gpus=2", "--dynet-devices CPU,GPU:0",
+                                   "--dynet_devices=GPU:1"])  # fmt: skip
+def test_flags_of_gpus(flags: str) -> None:
+    """They are accepted with a warning: what is computed is the same."""
+    done = python("-c", "import dynet_lite as dy; dy.inputVector([1]); print(dy.config.get('seed'), dy.available_devices())",
+                  *flags.split(), "--dynet-seed", "4")  # fmt: skip
+    assert done.stdout.strip() == "4 ['CPU']" and "runs on the CPU" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("flags", ["--dynet-viz", "--dynet_viz", "--dynet-devices CPU", "--dynet-mem 5,6,7,8"])
+def test_flags_without_effect(flags: str) -> None:
+    done = python("-c", "import dynet_lite as dy; dy.inputVector([1]); print(dy.config.get('seed'))", *flags.split(),
+                  "--dynet_seed=4")  # fmt: skip
+    assert done.stdout.strip() == "4" and not done.stderr
+
+
+def test_flags_are_known_by_their_beginning() -> None:
+    """As in DyNet: --dynet-autobatching is --dynet-autobatch; schedules 2 and 3, profiling 2."""
+    out = child("out = dy.config.settings()", "--dynet-memory", "100", "--dynet_autobatching=3", "--dynet-profiling", "2")
+    assert out["mem"] == "100" and out["autobatch"] is True and out["profile"] is True
+
+
 def test_flags_reach_the_engine() -> None:
     code = """
 dy.renew_cg()
