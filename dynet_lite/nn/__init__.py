@@ -4,6 +4,7 @@ from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, c
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
 from .mst import best_projective_tree, best_tree, tree_score
+from .transformer import LayerNorm, Transformer, TransformerLayer, positions
 from .transitions import Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
 
 __all__ = [
@@ -14,15 +15,19 @@ __all__ = [
     "Configuration",
     "DotAttention",
     "Hypothesis",
+    "LayerNorm",
     "MLPAttention",
     "Memory",
     "MultiHeadAttention",
     "Oracle",
+    "Transformer",
+    "TransformerLayer",
     "TransitionSystem",
     "best_projective_tree",
     "beam_search",
     "best_tree",
     "causal_mask",
+    "positions",
     "sample",
     "tree_score",
 ]

@@ -1,0 +1,80 @@
+"""Transformer layers over sequences that are matrices {dim,n}, a column per position. Over public operations only.
+
+Vaswani and others: Attention is all you need (2017), with the normalisation before each part and not after it (Xiong and
+others 2020): such a stack trains without warmup and needs a last normalisation, which Transformer has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import dynet_lite as dy
+
+from .attention import MultiHeadAttention, causal_mask
+
+__all__ = ["LayerNorm", "Transformer", "TransformerLayer", "positions"]
+
+
+def positions(dim: int, n: int) -> Any:
+    """Sines and cosines of the position, one wavelength per pair of rows, to be added to the vectors: a constant {dim,n}."""
+    row, column = np.arange(dim)[:, None], np.arange(n)[None, :]
+    angle = column / 10000.0 ** (row // 2 * 2 / dim)
+    return dy.inputTensor(np.where(row % 2, np.cos(angle), np.sin(angle)))
+
+
+class LayerNorm:
+    """Layer normalisation of a vector {dim}, or of each column of a matrix {dim,n} by itself (Ba, Kiros, Hinton 2016)."""
+
+    def __init__(self, dim: int, model: dy.ParameterCollection) -> None:
+        self.dim = dim
+        collection = model.add_subcollection("layer-norm")
+        self.gain, self.bias = collection.add_parameters(dim, init=1), collection.add_parameters(dim, init=0)
+
+    def __call__(self, x: Any) -> Any:
+        """As x."""
+        shape = x.dim()[0]
+        if len(shape) == 1:
+            return dy.layer_norm(x, self.gain, self.bias)
+        columns = dy.layer_norm(dy.reshape(x, (self.dim,), shape[1]), self.gain, self.bias)
+        return dy.reshape(columns, shape)
+
+
+class TransformerLayer:
+    """Attention of the columns to each other, then a hidden layer for each column; both are added to what came in.
+
+    ``TransformerLayer(dim, heads, hidden, model)``.
+    """
+
+    def __init__(self, dim: int, heads: int, hidden: int, model: dy.ParameterCollection) -> None:
+        collection = model.add_subcollection("transformer-layer")
+        self.before_attention, self.before_hidden = LayerNorm(dim, collection), LayerNorm(dim, collection)
+        self.attention = MultiHeadAttention(dim, heads, collection)
+        self.W1, self.b1 = collection.add_parameters((hidden, dim)), collection.add_parameters(hidden, init=0)
+        self.W2, self.b2 = collection.add_parameters((dim, hidden)), collection.add_parameters(dim, init=0)
+
+    def __call__(self, x: Any, mask: Any = None, dropout: float = 0.0) -> Any:
+        """{dim,n} -> {dim,n}. mask {n,n} is added to the scores; dropout drops a share of what is added to x."""
+        x = x + dy.dropout(self.attention(self.before_attention(x), mask=mask), dropout)
+        hidden = dy.gelu(dy.affine_transform([self.b1, self.W1, self.before_hidden(x)]))
+        return x + dy.dropout(dy.affine_transform([self.b2, self.W2, hidden]), dropout)
+
+
+class Transformer:
+    """Layers one on the other, and a last normalisation: ``Transformer(layers, dim, heads, hidden, model)``."""
+
+    def __init__(self, layers: int, dim: int, heads: int, hidden: int, model: dy.ParameterCollection) -> None:
+        if layers < 1:
+            raise ValueError(f"[transformer] expected at least one layer, got {layers}")
+        collection = model.add_subcollection("transformer")
+        self.layers = [TransformerLayer(dim, heads, hidden, collection) for _ in range(layers)]
+        self.norm = LayerNorm(dim, collection)
+
+    def __call__(self, x: Any, mask: Any = None, causal: bool = False, dropout: float = 0.0) -> Any:
+        """{dim,n} -> {dim,n}. causal: column i sees columns 0..i only; otherwise mask, if any, says what is seen."""
+        if causal and mask is None:
+            mask = causal_mask(x.dim()[0][1])
+        for layer in self.layers:
+            x = layer(x, mask, dropout)
+        return self.norm(x)

@@ -1,0 +1,132 @@
+#!/usr/bin/env python
+"""A language model of letters: a small transformer reads a block of text and says how likely each letter is the next.
+
+    python recipes/transformer_lm.py                               # the treebank that comes with the project
+    python recipes/transformer_lm.py --train a.txt --dev b.txt     # text; also .conllu and .ptb files
+    python recipes/transformer_lm.py --nltk treebank --layers 4    # any corpus of NLTK
+    python recipes/transformer_lm.py predict --load letters.model - # goes on with what you type
+    python recipes/transformer_lm.py --compare --batch 64          # automatic batching on and off
+
+All blocks have one size, so this network is the same for every example. Automatic batching is of less use here than
+anywhere else in these recipes, and does no harm: nothing in the program says "batch".
+
+Vaswani and others: Attention is all you need (2017); Al-Rfou and others: Character-level language modeling with deeper
+self-attention (2019).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+from dynet_lite.nn import Transformer, positions, sample
+from dynet_lite.text import Perplexity, Vocab, load_nltk_words, minibatches, read_words
+
+END = "\n"  # ends a sentence
+
+# --- 1. Settings: each field is an option of the command line -----------------------------------------------
+
+
+@dataclass
+class Settings(harness.Settings):
+    block: int = option(64, "letters that are read together")
+    dim: int = option(64, "size of a letter's vector in every layer")
+    layers: int = option(2, "layers of the transformer")
+    heads: int = option(4, "heads of its attention")
+
+    epochs: int = option(40)
+    batch: int = option(8)
+    learning_rate: float = option(2e-3)
+    schedule: str = option("cosine")
+    warmup: int = option(50)
+    dropout: float = option(0.2, "share of what each layer adds to drop in training")
+
+    temperature: float = option(0.7, "predict: below 1 likely letters come more often, 0 takes the likeliest")
+    length: int = option(100, "predict: most letters to write")
+
+
+# --- 2. Data and model --------------------------------------------------------------------------------------
+
+
+class LetterModel(harness.Recipe[Settings, str]):
+    """Letter and position -> transformer in which no position sees a later one -> a score per letter."""
+
+    score_name = "perplexity"
+    lower_is_better = True
+    unit = "blocks"
+    predict_options = ("temperature", "length", "seed")
+    smoke = {"epochs": 1, "batch": 4, "block": 12, "dim": 8, "heads": 2, "layers": 1}
+
+    @classmethod
+    def load_data(cls, s: Settings) -> harness.Data[str]:
+        """Blocks of letters; the last letter of one is the first of the next, which is the first to be predicted."""
+        data = harness.corpus(s, read_words, home=__file__, nltk=load_nltk_words)
+
+        def blocks(sentences: list[list[str]]) -> list[str]:
+            text = END + "".join(" ".join(words) + END for words in sentences)
+            return [text[i : i + s.block + 1] for i in range(0, len(text) - 1, s.block)]
+
+        parts = [blocks(sentences) if sentences else [] for sentences in (data.train, data.dev, data.test)]
+        return harness.Data(data.name, data.licence, *parts, unit=f"blocks of {s.block} letters")
+
+    @classmethod
+    def build(cls, s: Settings, train: list[str]) -> dict:
+        return {"letters": Vocab.from_words((c for text in train for c in text), min_count=2).to_json()}
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        self.letters = Vocab.from_json(parts["letters"])
+        n = len(self.letters)
+        self.vectors = self.model.add_lookup_parameters((n, s.dim), init="normal", std=0.3)
+        self.transformer = Transformer(s.layers, s.dim, s.heads, 4 * s.dim, self.model)
+        self.W, self.b = self.model.add_parameters((n, s.dim)), self.model.add_parameters(n, init=0)
+
+    def scores(self, ids: list[int]) -> dy.Expression:
+        """What may follow each letter, given it and those before: {letters} for each of them."""
+        s, n = self.settings, len(ids)
+        x = dy.reshape(dy.lookup_batch(self.vectors, ids), (s.dim, n)) + positions(s.dim, n)
+        x = self.transformer(x, causal=True, dropout=s.dropout if self.training else 0.0)
+        return dy.affine_transform([self.b, self.W, x])
+
+    def losses(self, text: str) -> dy.Expression:
+        """The sum of -log p of the letters after the first."""
+        *ids, last = self.letters.ids(text)
+        scores = dy.reshape(self.scores(ids), (len(self.letters),), len(ids))  # positions are a mini-batch here
+        return dy.sum_batches(dy.pickneglogsoftmax(scores, [*ids[1:], last]))
+
+    def loss(self, batch: list[str]) -> dy.Expression:
+        """Mean over the letters of the minibatch."""
+        return dy.esum([self.losses(text) for text in batch]) * (1 / sum(len(text) - 1 for text in batch))
+
+    # --- 3. Use ---------------------------------------------------------------------------------------------
+
+    def evaluate(self, examples: list[str]) -> harness.Score:
+        score = Perplexity()
+        for batch in minibatches(examples, 32):
+            dy.renew_cg()
+            score.add(dy.esum([self.losses(text) for text in batch]).value(), sum(len(text) - 1 for text in batch))
+        return harness.Score(score.value, f"{score} per letter ({math.log2(score.value):.3f} bits)")
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        """Goes on from each line to the end of a sentence, or until enough is written."""
+        s, rng = self.settings, random.Random(self.settings.seed)
+        for line in lines:
+            text = END + line
+            for _ in range(s.length):
+                dy.renew_cg()
+                values = self.scores(self.letters.ids(text[-s.block :])).npvalue().reshape(len(self.letters), -1)[:, -1]
+                values[0] = float("-inf")  # the unknown letter is none to write
+                text += self.letters.word(sample(values, s.temperature, rng))
+                if text.endswith(END):
+                    break
+            yield text.strip(END)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(LetterModel, Settings, __doc__))
