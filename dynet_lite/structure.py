@@ -43,9 +43,10 @@ class Node:
     @property
     def title(self) -> str:
         """What it is, in a few letters: the op, the name of the weight, the row of the table."""
+        name = self.name.lstrip("/")
         if self.sort == "lookup":
-            return f"{self.name or 'lookup'}[{self.attributes['row']}{'...' if self.dim[1] > 1 else ''}]"
-        return self.op or self.name or self.sort
+            return f"{name or 'lookup'}[{self.attributes['row']}{'...' if self.dim[1] > 1 else ''}]"
+        return self.op or name or self.sort
 
     @property
     def shape(self) -> str:

@@ -1,0 +1,50 @@
+"""Pictures of a graph and of the plan it was run by: text, graphviz, SVG, and an HTML page to look around in.
+
+    from dynet_lite import viz
+
+    viz.save("graph.html", loss)   # or .svg, .dot, .txt; loss: what to draw; without it the whole current graph
+
+Each function takes a graph (default: the current one), an expression or a list of expressions (then what they depend on is
+drawn). Nodes of one batch have one colour. Weights are left out unless ``weights=True``. What is pending is run first.
+`import dynet_lite` does not import this package.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .formats import to_dot, to_svg, to_text
+from .page import to_html
+from .picture import What, picture
+
+__all__ = ["dot", "html", "save", "svg", "text"]
+
+
+def text(what: What = None, weights: bool = False) -> str:
+    """A line per node with its arguments and batch, then a line per batch."""
+    return to_text(picture(what, weights))
+
+
+def dot(what: What = None, weights: bool = False) -> str:
+    """The graph in the language of graphviz, batches coloured."""
+    return to_dot(picture(what, weights))
+
+
+def svg(what: What = None, weights: bool = False) -> str:
+    """The graph as an SVG picture, batches coloured; at most 4000 nodes, else ValueError."""
+    return to_svg(picture(what, weights))
+
+
+def html(what: What = None, weights: bool = False, title: str = "Computation graph") -> str:
+    """A page that stands alone: point at nodes, click batches, follow the order of execution."""
+    return to_html(picture(what, weights), title)
+
+
+def save(path: str | os.PathLike[str], what: What = None, weights: bool = False) -> None:
+    """Write the picture to a file; its ending says how: .txt, .dot, .gv, .svg, .html."""
+    formats = {".txt": text, ".dot": dot, ".gv": dot, ".svg": svg, ".html": html}
+    ending = Path(path).suffix.lower()
+    if ending not in formats:
+        raise ValueError(f"[viz] a file name ends in {', '.join(formats)}; got {os.fspath(path)!r}")
+    Path(path).write_text(formats[ending](what, weights), encoding="utf-8")
