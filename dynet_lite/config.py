@@ -141,12 +141,15 @@ def _apply(names: Sequence[str]) -> None:
             setattr(_core.settings, name, value)
 
 
-def start() -> None:
-    """Read variables and flags, once. Everything that needs a setting calls it first."""
+def start(strict: bool = True) -> None:
+    """Read variables and flags, once. Everything that needs a setting calls it first.
+
+    strict: a bad value of a flag is an error; otherwise the flag is passed over.
+    """
     if _core.settings.start is None:
         return
     environment = _from_environment(os.environ)
-    flags = _from_argv(sys.argv)
+    flags = _from_argv(sys.argv, strict)
     _core.settings.start = None
     _given["environment"].update(environment)
     _given["flag"].update(flags)
@@ -171,7 +174,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     return out
 
 
-def _from_argv(argv: Sequence[str]) -> dict[str, Any]:
+def _from_argv(argv: Sequence[str], strict: bool = True) -> dict[str, Any]:
     """Settings from --dynet-x value, --dynet-x=value, --dynet_x value, --dynet_x=value; later flags win."""
     out: dict[str, Any] = {}
     rest = iter(argv)
@@ -185,7 +188,7 @@ def _from_argv(argv: Sequence[str]) -> dict[str, Any]:
         if name in _IGNORED:
             if not equals and _IGNORED[name]:
                 value = next(rest, "")
-            if name in ("gpu", "gpus") or (name == "devices" and "GPU" in value):
+            if name == "gpu" or (name == "gpus" and value != "0") or (name == "devices" and "GPU" in value):
                 warnings.warn(f"dynet_lite runs on the CPU; {flag} is ignored", stacklevel=3)
             continue
         name = ALIASES.get(name, name)
@@ -193,7 +196,11 @@ def _from_argv(argv: Sequence[str]) -> dict[str, Any]:
             continue
         if not equals:
             value = next(rest, "")
-        out[name] = _convert(name, value, flag)
+        try:
+            out[name] = _convert(name, value, flag)
+        except ValueError:
+            if strict:
+                raise
     return out
 
 
@@ -205,7 +212,8 @@ def _put(source: str, options: Mapping[str, Any]) -> None:
     for key, value in options.items():
         name = ALIASES.get(key, key)
         values[name] = _convert(name, value, f"{source}({key}=...)")
-    start()
+    # A program that calls dynet_config may have flags of its own under DyNet's names: --dynet-autobatch without a number.
+    start(strict=source != "dynet_config")
     _given[source].update(values)
     _apply([name for name in values if source == "configure" or name not in _given["configure"]])
 
@@ -273,8 +281,11 @@ class DynetParams:
         self._options.update(_from_argv(sys.argv))
 
     def from_config(self, conf: Mapping[str, Any]) -> None:
-        """Take what dynet_config.get() gives."""
-        self._options.update(from_dynet_config(conf))
+        """Take what dynet_config.get() gives. DyNet's default of autobatch in it is no wish to turn batching off."""
+        options = from_dynet_config(conf)
+        if not options.get("autobatch"):
+            options.pop("autobatch", None)
+        self._options.update(options)
 
     def set_mem(self, mem: Any) -> None:
         """Memory in megabytes: a hint, memory grows as needed."""

@@ -10,6 +10,8 @@ from typing import Any
 from dynet_lite import config
 
 _set: dict[str, Any] = {}
+_defaults = {"mem": "512", "seed": 0, "autobatch": 0, "profiling": 0, "weight_decay": 0, "shared_params": 0,
+             "requested_gpus": 0, "gpu_mask": []}  # fmt: skip
 _gpu: bool | None = None
 
 
@@ -45,5 +47,5 @@ def gpu() -> bool | None:
 
 
 def get() -> dict[str, Any] | None:
-    """What was set here, in DyNet's names; None before the first set()."""
-    return dict(_set) if _set else None
+    """What was set here, in DyNet's names and with DyNet's defaults for the rest; None before the first set()."""
+    return {**_defaults, **_set} if _set else None
