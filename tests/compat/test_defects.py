@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -125,3 +127,131 @@ def test_lists_of_different_batches() -> None:
     for use in (lambda: dy.esum([x, y]), lambda: dy.average([x, y]), lambda: dy.concatenate([x, y]), lambda: w * y):
         with pytest.raises(ValueError, match="batch"):
             use()
+
+
+# ---- wrong numbers of DyNet's automatic batching -----------------------------------------------------------------------
+
+A = RNG.standard_normal((4, 3)).astype(np.float32)
+COLLIDING = {
+    "elu, alpha": [lambda x, k=k: dy.elu(x, k) for k in (0.5, 1.0, 2.0)] + [dy.rectify, dy.selu],
+    "silu, beta": [lambda x, k=k: dy.silu(x, k) for k in (0.5, 1.0, 2.0)],
+    "softmax, dim": [lambda x, d=d: dy.softmax(x, d) for d in (0, 1)],
+    "transpose": [lambda x, d=d: dy.reshape(dy.transpose(dy.reshape(x, (2, 2, 3)), d), (4, 3))
+                  for d in ((0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2, 0))],
+    "rounding": [lambda x: dy.round(x, "zero_gradient"), dy.ceil, dy.floor],
+    "pick_range": [lambda x, k=k: dy.pick_range(x, k, k + 2) for k in (0, 1, 2)],
+    "pick, dim": [lambda x, d=d: dy.concatenate([dy.pick(x, 1, d)] * (3 if d else 4)) for d in (0, 1)],
+    "constants": [lambda x, k=k: (k * x + k) - dy.pow(dy.square(x) + 1, dy.scalarInput(k)) for k in (1.0, 2.0)],
+    "dropout": [lambda x, p=p: dy.dropout(x, p) * 0 for p in (0.1, 0.5)],
+    "reshape": [lambda x, d=d: dy.concatenate([dy.reshape(x, d)[0]] * 12)[:3] for d in ((4, 3), (3, 4), (12,))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", COLLIDING)
+def test_signatures_do_not_collide(what: str) -> None:
+    """DyNet's signature is a hash without these arguments; the second of them is given the first one's numbers."""
+    results = []
+    for autobatch in (False, True):
+        dy.renew_cg(autobatching=autobatch)
+        xs = [dy.inputTensor(A + i) for i in range(3)]
+        es = [use(x) for x in xs for use in COLLIDING[what]]
+        dy.forward(es)
+        dy.esum([dy.sum_elems(dy.square(e)) for e in es]).backward(full=True)
+        results.append([e.npvalue() for e in es] + [x.gradient() for x in xs])
+    for alone, together in zip(*results, strict=True):
+        close(together, alone)
+
+
+# ---- other wrong numbers ------------------------------------------------------------------------------------------------
+
+
+def test_full_logits_of_class_factors() -> None:
+    """DyNet adds a probability to a logarithm."""
+    words = {"a": 0, "b": 1, "c": 2}
+    s = dy.ClassFactoredSoftmaxBuilder(2, ["X a", "X b", "Y c"], words, dy.ParameterCollection())
+    x = dy.inputVector([1.0, -2.0])
+    p = np.exp(-np.array([s.neg_log_softmax(x, k).value() for k in range(3)]))
+    logits = s.full_logits(x).npvalue()
+    close(np.exp(logits) / np.exp(logits).sum(), p)
+    close(np.exp(s.full_log_distribution(x).npvalue()), p)
+
+
+def test_logdet_of_a_negative_determinant() -> None:
+    """NaN in DyNet, silently; the logarithm of abs(det), or an error, would both do."""
+    a = np.array([[0.0, 1.0], [2.0, 0.0]])
+    x = dy.inputTensor(a)
+    e = dy.logdet(x)
+    close(e.npvalue(), [np.log(2.0)])
+    close(gradient(x, e), np.linalg.inv(a).T)
+
+
+def test_weight_decay_is_in_every_value() -> None:
+    """In DyNet as_array() leaves out the decay that is still owed: 1.0 for a value of 0.5."""
+    m = dy.ParameterCollection()
+    m.set_weight_decay(0.5)
+    w, e = m.add_parameters(2, init=1), m.add_lookup_parameters((2, 2), init=1)
+    trainer = dy.SimpleSGDTrainer(m)
+    trainer.update()
+    dy.renew_cg()
+    for given in (w.as_array(), w.npvalue(), e.as_array(), e[0].npvalue(), e.row_as_array(1)):
+        close(given, np.full(np.shape(given), 0.5))
+
+
+def test_gradients_of_frozen_parameters_do_not_pile_up() -> None:
+    """In DyNet they do, and the first update after set_updated(True) takes them all."""
+    m = dy.ParameterCollection()
+    w, v = m.add_parameters(2, init=1), m.add_parameters(2, init=1)
+    trainer = dy.SimpleSGDTrainer(m, 0.1)
+    w.set_updated(False)
+    for _ in range(5):
+        dy.renew_cg()
+        dy.dot_product(w, v).backward()
+        trainer.update()
+    w.set_updated(True)
+    trainer.update()
+    close(w.as_array(), [1, 1])
+
+
+def test_update_false_counts_for_its_call_alone() -> None:
+    """In DyNet the first initial_state() of a graph decides for all."""
+    m = dy.ParameterCollection()
+    b = dy.VanillaLSTMBuilder(1, 2, 2, m)
+    x = dy.inputVector([1.0, 2.0])
+    first = b.initial_state(update=False).add_input(x).output()
+    second = b.initial_state(update=True).add_input(x).output()
+    dy.sum_elems(first).backward()
+    assert not any(p.grad_as_array().any() for p in m.parameters_list())
+    dy.sum_elems(second).backward()
+    assert all(p.grad_as_array().any() for p in m.parameters_list() if p.shape() != (8, 2) or p is m.parameters_list()[0])
+
+
+def test_layer_norm_weights_are_saved_with_their_builder(tmp_path: Path) -> None:
+    """In DyNet they lie outside the builder's collection and are lost."""
+    m = dy.ParameterCollection()
+    b = dy.VanillaLSTMBuilder(1, 2, 3, m, ln_lstm=True)
+    for p in m.parameters_list():
+        p.set_value(RNG.standard_normal(p.shape()))
+    assert len(b.param_collection().parameters_list()) == len(m.parameters_list())
+    dy.save(tmp_path / "b", [b])
+    (again,) = dy.load(tmp_path / "b", dy.ParameterCollection())
+    xs = [dy.inputVector([1.0, 2.0]), dy.inputVector([0.5, -1.0])]
+    close(again.initial_state().transduce(xs)[-1].npvalue(), b.initial_state().transduce(xs)[-1].npvalue())
+
+
+def test_the_program_keeps_its_small_numbers() -> None:
+    """DyNet's start-up code makes the processor flush denormal numbers, NumPy's too."""
+    dy.tanh(dy.inputVector([1.0])).value()
+    small = np.array([5e-324]) * 1.0
+    assert small[0] > 0 and np.float32(1e-40) * np.float32(1) > 0
+
+
+def test_initializers_and_gumbel(tmp_path: Path) -> None:
+    """DyNet's FromFileInitializer wants bytes, and a missing file passes silently; its gumbel takes its defaults only."""
+    with pytest.raises((OSError, RuntimeError)):
+        dy.ParameterCollection().add_parameters(2, init=dy.FromFileInitializer(str(tmp_path / "none")))
+    (tmp_path / "two").write_text("1 2", encoding="utf-8")
+    for name in (str(tmp_path / "two"), str(tmp_path / "two").encode()):
+        close(dy.ParameterCollection().add_parameters(2, init=dy.FromFileInitializer(name)).as_array(), [1, 2])
+    close(dy.ParameterCollection().add_lookup_parameters((2, 2), init=dy.NumpyInitializer(np.eye(2))).as_array(), np.eye(2))
+    drawn = dy.random_gumbel((4000,), 3.0, 2.0).npvalue()
+    assert abs(drawn.mean() - (3 + 2 * 0.57722)) < 0.2
