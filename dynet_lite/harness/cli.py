@@ -74,6 +74,8 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
         model = make_recipe(kind, s, parts)
         if s.load:
             set_weights(model.model, weights, s.load)
+        elif not s.resume:
+            model.begin()
         training = Training(model, data, report)
         if state is not None:
             training.restore(s.resume + ".state", *state)

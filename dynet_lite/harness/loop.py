@@ -106,6 +106,7 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.busy = self.asked = False
+        self.broken = False  # an update was not finished: the state is not that of any moment of the run
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -128,6 +129,9 @@ class _Interrupts:
         self.busy = True
         try:
             yield
+        except KeyboardInterrupt:
+            self.broken = True
+            raise
         finally:
             self.busy = False
         if self.asked:
@@ -184,7 +188,7 @@ class Training:
                 self.trainer.set_learning_rate(self.base_rate * share)
                 loss = train_step(recipe, self.trainer, batch, epoch)
                 self.updates += 1
-            self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
+                self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
         score = self._evaluate(self.data.dev)
         epoch.score = score.to_json()
         self._end_epoch(score)
@@ -246,8 +250,10 @@ class Training:
             if self.best is None:  # not even one epoch: better than nothing
                 save_recipe(self.recipe, s.save)
                 say(f"the model as it is now is in {s.save}")
-            self._save_state()
-            say(f"go on with --resume {s.save}")
+            if not self.interrupts.broken:
+                self._save_state()
+            if Path(s.save + ".state").exists():
+                say(f"go on with --resume {s.save}" + ", from the last whole epoch" * self.interrupts.broken)
         if self.best is not None:
             say(f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save))
         self.report.end(self.epochs, self.best, None, s.plot)
