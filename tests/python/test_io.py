@@ -104,7 +104,7 @@ def test_numbers_are_written_as_printf_does() -> None:
     bits = np.random.default_rng(1).integers(0, 2**32, size=50_000, dtype=np.uint32)
     a = bits.view(np.float32)
     a = np.concatenate([a[np.isfinite(a)], np.array(SPECIAL, dtype=np.float32)])
-    expected = "".join("%+.8e " % x for x in a.tolist()).encode()
+    expected = "".join(f"{x:+.8e} " for x in a.tolist()).encode()
     assert dy._core.write_decimals(a) == expected and dy._core.write_decimals(a[:0]) == b""
 
 
