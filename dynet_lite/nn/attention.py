@@ -55,7 +55,8 @@ class _Attention:
 
     def weights(self, query: Any, memory: Memory) -> Any:
         """How much of each column the query gets: {n}, positive, with sum 1."""
-        return dy.softmax(dy.reshape(self._scores(query, memory.keys), (len(memory),), query.batch_size))
+        scores = self._scores(query, memory.keys)
+        return dy.softmax(dy.reshape(scores, (len(memory),), scores.batch_size))
 
     def __call__(self, query: Any, memory: Memory) -> Any:
         """The mean of the columns with these weights: {memory_dim}."""
@@ -118,7 +119,8 @@ def causal_mask(n: int) -> Any:
 class MultiHeadAttention:
     """Scaled dot products in several heads (Vaswani et al. 2017), over sequences that are matrices, a column per position.
 
-    ``MultiHeadAttention(dim, heads, model)``; dim is a multiple of heads. The heads are a batch dimension inside: no loop.
+    ``MultiHeadAttention(dim, heads, model)``; dim is a multiple of heads. Inside, the heads are a mini-batch and not a loop;
+    so the sequences are none, they come one by one.
     """
 
     def __init__(self, dim: int, heads: int, model: dy.ParameterCollection) -> None:

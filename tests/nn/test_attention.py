@@ -51,6 +51,23 @@ def test_gradients(kind, model):
     dy.gradcheck(loss, *weights, q, m)
 
 
+@pytest.mark.parametrize("kind", ["mlp", "dot", "plain"])
+def test_minibatches_of_queries_and_memories(kind, model):
+    attention = attentions(model)[kind]
+    rng = np.random.default_rng(3)
+    columns, queries = rng.standard_normal((4, 6, 2)), rng.standard_normal((4 if kind == "plain" else 3, 2))
+    dy.renew_cg()
+
+    def context(q, m):
+        return attention(q, attention.remember(m)).npvalue()
+
+    one, many = dy.inputTensor, lambda x: dy.inputTensor(x, batched=True)
+    expected = np.stack([context(one(queries[:, i]), one(columns[:, :, 0])) for i in range(2)], axis=1)
+    np.testing.assert_allclose(context(many(queries), one(columns[:, :, 0])), expected, rtol=1e-5, atol=1e-6)
+    expected = np.stack([context(one(queries[:, 0]), one(columns[:, :, i])) for i in range(2)], axis=1)
+    np.testing.assert_allclose(context(one(queries[:, 0]), many(columns)), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_formulas_of_the_scores(model):
     mlp, dot, plain = attentions(model).values()
     rng = np.random.default_rng(2)
