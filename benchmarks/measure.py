@@ -9,6 +9,7 @@ may take batches of its own kind (sorted by length) where that is its way of wor
 from __future__ import annotations
 
 import importlib
+import pickle
 import resource
 import time
 from collections import Counter
@@ -32,7 +33,7 @@ Step = Callable[[Batch], tuple[float, dict[str, float]]]
 def prepare(dy: ModuleType, engine: Engine, setup: Question) -> Measure:
     """The worker's part: see side_by_side.serve()."""
     task, sizes = TASKS[setup["task"]], setup["sizes"]
-    instances = task.data(np.random.RandomState(setup["seed"]), setup["sentences"], sizes)
+    instances = instances_of(setup)
     make = {"torch": torch_step, "floor": floor_step}.get(engine.module, graph_step)
     step, extras = make(dy, engine, setup, initial_weights(task.shapes(sizes), setup["seed"] + 1))
     common = batches_of(instances, sizes["batch"])
@@ -44,6 +45,15 @@ def prepare(dy: ModuleType, engine: Engine, setup: Question) -> Measure:
         return one_round(step, common if question.get("common") else own, extras, bool(question.get("profile")))
 
     return measure
+
+
+def instances_of(setup: Question) -> list[Any]:
+    """The same ones in every process: real sentences from a file that run.py wrote, or made up from the seed."""
+    if setup.get("instances"):
+        with open(setup["instances"], "rb") as file:
+            return list(pickle.load(file))
+    found = TASKS[setup["task"]].data(np.random.RandomState(setup["seed"]), setup["sentences"], setup["sizes"])
+    return list(found)
 
 
 def batches_of(instances: Sequence[Any], size: int) -> list[Batch]:

@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import measure
@@ -49,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for setup in setups(args):
         label = name_of(setup)
         try:
-            answers = compare(engines_of(args), setup, args.rounds)
+            with real_sentences(args.conllu, setup) as complete:
+                answers = compare(engines_of(args), complete, args.rounds)
         except (LossesDiffer, RuntimeError) as error:
             print(f"{label}: {error}", file=sys.stderr)
             pages.append(f"## {label}\n\nno speeds: {str(error).splitlines()[0]}\n")
@@ -110,7 +114,6 @@ def setups(args: argparse.Namespace) -> list[dict[str, Any]]:
                     "sentences": args.sentences or max(8 * usual["batch"], 2 * batch),
                     "seed": args.seed,
                     "inference": args.inference,
-                    "conllu": args.conllu,
                 })  # fmt: skip
     return found
 
@@ -130,6 +133,24 @@ def engines_of(args: argparse.Namespace) -> list[str]:
 def name_of(setup: dict[str, Any]) -> str:
     what = "inference" if setup["inference"] else "training"
     return f"{setup['task']}, {setup['size']}, {what}, batch {setup['sizes']['batch']}"
+
+
+@contextmanager
+def real_sentences(path: str, setup: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The set-up, with the name of a file of instances in it if there is a corpus for the task."""
+    if path:
+        import real
+
+        if setup["task"] in real.TASKS:
+            found = real.instances(path, setup["task"], setup["sentences"], setup["sizes"], setup["seed"])
+            with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
+                pickle.dump(found, file)
+                file.flush()
+                setup["text"] = "conllu"
+                yield setup | {"instances": file.name}
+            return
+    setup["text"] = "made up"
+    yield setup
 
 
 class LossesDiffer(Exception):
@@ -188,7 +209,7 @@ def written(
     ops = {name: found[0]["ops"] for name, found in answers.items() if "ops" in found[0]}
     page = [
         f"## {label}\n",
-        f"{count} sentences a round, medians of {rounds} rounds; losses agree to {worst:.1e}; "
+        f"{count} sentences ({setup['text']}) a round, medians of {rounds} rounds; losses agree to {worst:.1e}; "
         f"{where['cpu']}, load {where['load']}\n",
         report.speed_table(rows, answers),
     ]

@@ -29,6 +29,8 @@ MODES = {
     "torch": ("one", "padded", "sorted", "compiled"),
     "floor": ("numpy",),
 }
+# Every matrix library chooses its kernels for this processor itself.
+CHOSEN = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "ATEN_CPU_CAPABILITY")
 VARIANTS = {"dynet": ("compact",), "dynet_lite": ("compact", "idiomatic")}
 
 
@@ -96,16 +98,13 @@ class Worker:
         blas_threads = 1 if engine.module == "dynet_lite" else engine.threads
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         settings = dict.fromkeys(names, str(blas_threads))
-        if engine.module == "floor" and "avx512f" in processor().get("flags", "").split():
-            # OpenBLAS leaves AVX-512 aside on processors that it does not know.
-            settings["OPENBLAS_CORETYPE"] = os.environ.get("OPENBLAS_CORETYPE", "SkylakeX")
         self.process = subprocess.Popen(
             [sys.executable, script, "--worker", str(engine)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | settings,
+            env={name: value for name, value in os.environ.items() if name not in CHOSEN} | settings,
         )
         self.ask(setup)
 
@@ -192,19 +191,14 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def processor() -> dict[str, str]:
-    """What the system says of its first processor; empty where it says nothing."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            lines = file.read().split("\n\n")[0].splitlines()
-    except OSError:
-        return {}
-    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
 def machine() -> dict[str, Any]:
     """What the figures were taken on."""
-    cpu = processor().get("model name") or platform.processor() or platform.machine()
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            cpu = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else -1.0
     return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "load": round(load, 2)}
 
