@@ -25,7 +25,8 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
-from dynet_lite.text import Tree, Vocab, load_nltk_trees, minibatches, parse_trees, read_trees
+from dynet_lite.nn import WordReader
+from dynet_lite.text import Tree, Vocab, load_nltk_trees, minibatches, parse_trees, read_trees, read_vectors
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -36,6 +37,7 @@ class Settings(harness.Settings):
     most: int = option(2, "nary: a node has at most so many children, the rest get a node of their own")
     word_dim: int = option(100, "size of a word vector")
     hidden: int = option(150, "size of the state of a node")
+    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
 
     epochs: int = option(40)
     patience: int = option(20)
@@ -71,17 +73,17 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     @classmethod
     def build(cls, s: Settings, train: list[Tree]) -> dict:
-        words = Vocab.from_words(word for tree in train for word in tree.words())
+        known = read_vectors(s.vectors) if s.vectors else None
         labels = Vocab.from_words(node.label for tree in train for node in tree.nodes())
-        return {"words": words.to_json(), "labels": labels.to_json()}
+        return {"labels": labels.to_json(), **WordReader.build((tree.words() for tree in train), known)}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
-        self.words, self.labels = Vocab.from_json(parts["words"]), Vocab.from_json(parts["labels"])
+        self.labels = Vocab.from_json(parts["labels"])
         model = self.model
-        self.word_vectors = model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1)
+        self.reader = WordReader(model, parts, dim=s.word_dim, hide=s.word_dropout, rng=self.random)
         if s.cell == "nary":
             self.cell = dy.NaryTreeLSTMBuilder(s.most, 1, s.word_dim, s.hidden, model)
         else:
@@ -89,21 +91,20 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         self.W = model.add_parameters((len(self.labels), s.hidden))
         self.b = model.add_parameters(len(self.labels), init=0)
 
-    def word_id(self, word: str) -> int:
-        a, n = self.settings.word_dropout, self.words.count(word)
-        if self.training and self.random.random() < a / (a + n):
-            return 0  # the unknown word: this is how the model learns what to do with one
-        return self.words[word]
+    def begin(self) -> None:
+        if self.settings.vectors:
+            self.reader.use(read_vectors(self.settings.vectors))
 
     def scores(self, nodes: list[Tree]) -> list[dy.Expression]:
         """For each node of a tree, children before parents, the scores of the labels."""
         drop = self.settings.dropout if self.training else 0.0
+        words = iter(self.reader([node.word for node in nodes if node.word], self.training))
         states = {}
         for node in nodes:
             if node.children:
                 state = self.cell.node(None, [states[id(child)] for child in node.children])
             else:
-                state = self.cell.node(dy.dropout(self.word_vectors[self.word_id(node.word)], drop))
+                state = self.cell.node(dy.dropout(next(words), drop))
             states[id(node)] = state
         outputs = [dy.dropout(state.output(), drop) for state in states.values()]
         return [dy.affine_transform([self.b, self.W, h]) for h in outputs]

@@ -1,0 +1,56 @@
+"""The biaffine parser as a user runs it: in a process of its own, from another folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from dynet_lite.text import is_projective, need_trees, parse_conllu
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "recipes" / "biaffine_parser.py"
+SMALL = ["--hidden", "40", "--layers", "1", "--arc-dim", "40", "--label-dim", "20", "--dropout", "0.2"]
+
+
+def run(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(RECIPE), *args], cwd=cwd, input=stdin, capture_output=True, text=True,
+                          timeout=300)  # fmt: skip
+
+
+def test_smoke(tmp_path: Path) -> None:
+    done = run("--smoke", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, epoch, *_ = done.stdout.splitlines()
+    assert "351 sentences (3,718 words, 39 relations)" in first and "Apache-2.0" in first
+    assert epoch.startswith("epoch  1") and "LAS" in epoch and "UAS" in epoch
+
+
+def test_compare_gives_the_same_losses(tmp_path: Path) -> None:
+    done = run("--smoke", "--compare", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.splitlines()[-1].split("by ")[-1].split()[0]) <= 1e-5
+
+
+def test_it_learns_and_parses_files(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    trained = run("--epochs", "6", "--learning-rate", "0.005", *SMALL, "--save", str(model), cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    best = trained.stdout.splitlines()[-1]
+    assert float(best.split("LAS ")[1].split("%")[0]) >= 40, best
+    plain = "1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tdog\t_\tNOUN\t_\t_\t_\t_\t_\t_\n3\tsleeps\t_\tVERB\t_\t_\t_\t_\t_\t_\n"
+    for options in [], ["--projective"]:
+        done = run("predict", "--load", str(model), *options, "-", cwd=tmp_path, stdin=plain + "\n" + plain)
+        assert done.returncode == 0, done.stderr
+        sentences = list(parse_conllu(done.stdout.split("\n")))
+        assert len(sentences) == 2 and sentences[0] == sentences[1]
+        need_trees(sentences, "output")
+        assert is_projective(sentences[0].heads) and sentences[0].heads[0] == 2
+
+
+def test_a_file_without_trees_is_a_clear_error(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.conllu"
+    bad.write_text("1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t1\troot\t_\t_\n\n")
+    done = run("--train", str(bad), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "bad.conllu: expected a tree with one root in sentence 1: Dogs bark" in done.stderr
