@@ -1,4 +1,6 @@
-"""The command line: `python -m dynet_lite run script.py ...` runs a DyNet program, `info` tells what this build is."""
+"""The command line: `python -m dynet_lite run script.py ...` runs a DyNet program, `compare recipes/X.py` trains a recipe
+with automatic batching on and off, `info` tells what this build is.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as in `python -m`")
     run.add_argument("script", help="file of the program (or name of the module)")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="everything after it is the program's own")
+    commands.add_parser("compare", help="train a recipe with automatic batching on and off")  # main() gives it away
     commands.add_parser("info", help="version, engine and settings")
     return parser
 
@@ -29,6 +32,11 @@ def _info() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["compare"]:
+        from dynet_lite import compare  # imports the harness and what recipes need
+
+        return compare.main(arguments[1:])
     options = _parser().parse_args(arguments)
     if options.command == "info":
         _info()

@@ -1,0 +1,156 @@
+"""The command line of `python -m dynet_lite compare`: finds the recipe in a script, runs it, writes what came out."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite.errors import DataError
+from dynet_lite.harness import Recipe, Settings, parse_settings
+from dynet_lite.io import replacing
+
+from .measure import CLOCKS, OFF, Comparison, Way, compare
+from .plot import draw
+from .report import page, table
+
+ABOUT = """Trains a recipe for some minibatches with automatic batching on and off, at several batch sizes,
+and tells how fast that is, why, and whether the losses are the same.
+
+    python -m dynet_lite compare recipes/bilstm_tagger.py
+    python -m dynet_lite compare recipes/treelstm_sentiment.py --batch-sizes 1,64 --strategies off,greedy --threads 1,2
+    python -m dynet_lite compare recipes/bilstm_tagger.py -- --hidden 200 --train en.conllu
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m dynet_lite compare", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s SCRIPT [options] [-- options of the recipe]",
+    )  # fmt: skip
+    parser.add_argument("script", metavar="SCRIPT", help="the recipe")
+    parser.add_argument("--batch-sizes", type=_numbers(1), default="1,8,64,256", metavar="N,N,...",
+                        help="examples per minibatch (default: 1,8,64,256)")  # fmt: skip
+    parser.add_argument("--strategies", type=_strategies, default="off,greedy,agenda", metavar="NAME,...",
+                        help="off, greedy, agenda, depth (default: off,greedy,agenda)")  # fmt: skip
+    parser.add_argument("--threads", type=_numbers(1), default="1", metavar="N,N,...", help="(default: 1)")
+    parser.add_argument("--sentences", type=int, default=0, metavar="N",
+                        help="so many training examples (default: two of the largest minibatches)")  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="timings of each way; the best counts (default: 3)")
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall",
+                        help="cpu: of this program alone, for one thread on a busy machine (default: wall)")  # fmt: skip
+    parser.add_argument("--out", default="runs", metavar="FOLDER", help="where the page and the rest go (default: runs)")
+    return parser
+
+
+def _numbers(least: int) -> Callable[[str], list[int]]:
+    def convert(text: str) -> list[int]:
+        try:
+            found = sorted({int(word) for word in text.split(",")})
+        except ValueError:
+            found = []
+        if not found or found[0] < least:
+            raise argparse.ArgumentTypeError(f"numbers of at least {least} with commas between them; got {text!r}")
+        return found
+
+    return convert
+
+
+def _strategies(text: str) -> list[str]:
+    names = list(dict.fromkeys(OFF if name == "none" else name for name in text.split(",")))
+    for name in names:
+        try:
+            _core.check_setting("strategy", "none" if name == OFF else name)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"off, greedy, agenda, depth with commas between them; got {text!r}") from None
+    return names
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the comparison that the command line asks for; the exit status. What follows "--" is for the recipe."""
+    words = list(argv)
+    cut = words.index("--") if "--" in words else len(words)
+    options = _parser().parse_args(words[:cut])
+    try:
+        module = load_script(options.script)
+        kind, settings = find_recipe(module)
+        s, _ = parse_settings(settings, module.__doc__, words[cut + 1 :], kind.smoke)
+        ways = [Way(batch, strategy, threads) for batch in options.batch_sizes for strategy in options.strategies
+                for threads in options.threads]  # fmt: skip
+        data = kind.load_data(s)
+        print(data, flush=True)
+        c = compare(kind, s, data, ways, sentences=options.sentences, rounds=max(1, options.rounds),
+                    clock=options.clock, say=_progress)  # fmt: skip
+        c.recipe = Path(options.script).stem
+    except (DataError, OSError, UnicodeError) as error:
+        _progress("")
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    _progress("")
+    print(table(c))
+    for path in write(c, Path(options.out)):
+        print(f"wrote {path}")
+    return 0
+
+
+def _progress(text: str) -> None:
+    """One line that is written over, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\r{text:<78}\r" if not text else f"\r{text:<78}", end="", file=sys.stderr, flush=True)
+
+
+def write(c: Comparison, folder: Path) -> list[Path]:
+    """The page, the numbers and, with matplotlib, a picture; what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / f"compare-{c.recipe}"
+    texts = {".html": page(c), ".json": json.dumps(c.to_dict(), indent=1)}
+    written = []
+    for ending, text in texts.items():
+        path = stem.with_name(stem.name + ending)
+        with replacing(str(path)) as file:
+            file.write(text.encode())
+        written.append(path)
+    picture = stem.with_name(stem.name + ".png")
+    return [*written, picture] if draw(c, picture) else written
+
+
+# ---- the recipe in a script ----------------------------------------------------------------------------------------
+
+
+def load_script(path: str) -> ModuleType:
+    """The script as a module: what stands under `if __name__ == "__main__"` does not run."""
+    file = Path(path)
+    name = f"recipe_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise DataError(f"{path}: expected a Python script with a recipe")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def find_recipe(module: ModuleType) -> tuple[type[Recipe[Any, Any]], type[Settings]]:
+    """The recipe class and the settings class of a script: RECIPE and SETTINGS, or the last ones that it defines."""
+    kind = getattr(module, "RECIPE", None) or _last(module, Recipe)
+    if kind is None:
+        raise DataError(f"{module.__name__}: expected a subclass of harness.Recipe in the script")
+    return kind, getattr(module, "SETTINGS", None) or _last(module, Settings) or Settings
+
+
+def _last(module: ModuleType, base: type) -> Any:
+    """The last subclass among the names of a module; those it defines itself come before those it imports."""
+    found = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base) and c is not base]
+    own = [c for c in found if c.__module__ == module.__name__]
+    candidates: Sequence[Any] = own or found
+    return candidates[-1] if candidates else None

@@ -1,0 +1,226 @@
+"""`python -m dynet_lite compare`: figures that fit together, a page that works, and what is said of wrong command lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynet_lite.__main__ import main
+from dynet_lite.compare import Comparison, Way, compare, table
+from dynet_lite.compare.chart import _ticks, bars, lines
+from dynet_lite.compare.cli import find_recipe, load_script, write
+from dynet_lite.errors import DataError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A recipe small enough to be run often.
+SCRIPT = '''"""A recipe for tests."""
+from dataclasses import dataclass
+import sys
+import dynet_lite as dy
+from dynet_lite import harness
+
+
+@dataclass
+class Settings(harness.Settings):
+    hidden: int = harness.option(4, "size")
+    dropout: float = harness.option(0.5, "noise")
+
+
+class Chains(harness.Recipe[Settings, int]):
+    """Chains of so many steps."""
+    unit = "chains"
+
+    @classmethod
+    def load_data(cls, s):
+        return harness.Data("chains", "free", [1 + i % 5 for i in range(20)], [1, 2], unit="chains")
+
+    @classmethod
+    def build(cls, s, train):
+        return {}
+
+    def __init__(self, s, parts):
+        super().__init__(s, parts)
+        self.W = self.model.add_parameters((s.hidden, s.hidden))
+
+    def loss(self, batch):
+        ends = []
+        for n in batch:
+            x = dy.inputVector([0.5] * self.settings.hidden)
+            for _ in range(n):
+                x = dy.tanh(self.W * x)
+            ends.append(dy.sum_elems(dy.dropout(x, self.settings.dropout)))
+        return dy.esum(ends)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(Chains, Settings, __doc__))
+'''
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "chains.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture
+def result(script: Path) -> Comparison:
+    kind, settings = find_recipe(load_script(str(script)))
+    s = settings()
+    ways = [Way(b, strategy, 1) for b in (1, 8, 64) for strategy in ("off", "greedy", "depth")]
+    c = compare(kind, s, kind.load_data(s), ways, rounds=2)
+    c.recipe = "chains"
+    return c
+
+
+def test_figures(result: Comparison) -> None:
+    assert {m.way.batch for m in result.measurements} == {1, 8}  # there are 20 examples
+    assert any("batch size 64 is left out" in note for note in result.notes)
+    assert any("dropout is off" in note for note in result.notes)
+    off, greedy, depth = (result.find(8, name) for name in ("off", "greedy", "depth"))
+    assert off and greedy and depth
+    assert off.nodes == greedy.nodes == depth.nodes == off.batches
+    assert greedy.lower_bound == off.lower_bound == depth.lower_bound
+    assert greedy.lower_bound and greedy.lower_bound <= greedy.batches <= depth.batches < off.batches
+    assert off.examples == greedy.examples == 20
+    assert greedy.mean_batch == greedy.nodes / greedy.batches > 1 and off.mean_batch == 1
+    assert result.gain(off) == 1 and result.gain(greedy) == greedy.speed / off.speed
+    assert greedy.agreement and greedy.agreement[1] < 1e-5 and off.agreement is None
+    for m in result.measurements:
+        assert len(m.rounds) == 2 and len(m.rounds[0]) == len(m.losses)
+        assert m.seconds <= sum(m.rounds[0])
+        assert sum(o["nodes"] for o in m.ops) == m.nodes and sum(o["batches"] for o in m.ops) == m.batches
+        assert m.memory["values"] > 0 and m.phases["forward"] > 0
+
+
+def test_table(result: Comparison) -> None:
+    text = table(result)
+    assert "chains/s" in text.splitlines()[0]
+    rows = [line.split() for line in text.splitlines() if re.match(r" +\d", line)]
+    assert [(row[0], row[1]) for row in rows] == [(b, s) for b in "18" for s in ("off", "greedy", "depth")]
+
+
+def test_numbers_as_json(result: Comparison, tmp_path: Path) -> None:
+    written = write(result, tmp_path / "out")
+    assert {p.name for p in written} >= {"compare-chains.html", "compare-chains.json"}
+    data = json.loads((tmp_path / "out" / "compare-chains.json").read_text())
+    assert len(data["measurements"]) == 6 and data["measurements"][0]["gain"] == 1
+
+
+def test_picture(result: Comparison, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    (picture,) = [p for p in write(result, tmp_path) if p.suffix == ".png"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_processor_time(script: Path) -> None:
+    kind, settings = find_recipe(load_script(str(script)))
+    s = settings()
+    c = compare(kind, s, kind.load_data(s), [Way(4, "greedy", 1)], rounds=1, clock="cpu")
+    assert c.measurements[0].seconds > 0 and "times are of the processor" in c.notes
+    with pytest.raises(DataError, match="one thread"):
+        compare(kind, s, kind.load_data(s), [Way(4, "greedy", 2)], clock="cpu")
+
+
+# ---- the command line --------------------------------------------------------------------------------------------------
+
+
+def test_command(script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "runs"
+    words = ["compare", str(script), "--batch-sizes", "4,2", "--strategies", "none,agenda", "--threads", "1,2", "--rounds", "1",
+             "--sentences", "8", "--out", str(out), "--", "--hidden", "3"]  # fmt: skip
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("chains: 20 chains to train on")
+    assert len(re.findall(r"^ +[24] +(?:off|agenda) +[12] ", printed, re.MULTILINE)) == 8
+    assert f"wrote {out / 'compare-chains.html'}" in printed
+
+
+def test_a_recipe_of_the_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", str(ROOT / "recipes" / "bilstm_tagger.py"), "--batch-sizes", "4", "--strategies", "off,greedy",
+             "--rounds", "1", "--out", str(tmp_path), "--", "--smoke"]  # fmt: skip
+    assert main(words) == 0
+    assert "greedy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--batch-sizes", "0,4"], "numbers of at least 1"),
+        (["--batch-sizes", "a"], "numbers of at least 1"),
+        (["--strategies", "greedy,clever"], "off, greedy, agenda, depth"),
+        (["--", "--hiden", "3"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_options(script: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", str(script), *words])
+    assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_wrong_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path / "none.py")]) == 2
+    assert "expected a Python script" in capsys.readouterr().err
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    assert main(["compare", str(tmp_path / "empty.py")]) == 2
+    assert "expected a subclass of harness.Recipe" in capsys.readouterr().err
+
+
+def test_which_classes_are_taken(script: Path) -> None:
+    module = load_script(str(script))
+    kind, settings = find_recipe(module)
+    assert (kind.__name__, settings.__name__) == ("Chains", "Settings")
+    module.RECIPE = other = type("Other", (kind,), {})  # type: ignore[attr-defined]
+    assert find_recipe(module)[0] is other
+    with pytest.raises(DataError):
+        find_recipe(sys)
+
+
+def test_help_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "compare" in capsys.readouterr().out
+
+
+# ---- charts and the page -----------------------------------------------------------------------------------------------
+
+
+def test_ticks() -> None:
+    assert _ticks(9, 110) == [10, 20, 50, 100]
+    assert _ticks(0.5, 1500) == [1, 10, 100, 1000]
+
+
+def test_charts_with_little_to_show() -> None:
+    assert "nothing" in lines([], "x", "y") and "nothing" in lines([("a", [(1, 0.0)])], "x", "y")
+    assert lines([("a <b>", [(8, 3.0)])], "x", "y").count("<circle") == 1
+    assert "a &lt;b&gt;" in lines([("a <b>", [(8, 3.0)])], "x", "y")
+    assert bars([], ["a"], "ms").endswith("</svg>")
+
+
+def test_page(result: Comparison, tmp_path: Path, open_page: Any) -> None:
+    write(result, tmp_path)
+    page = open_page(tmp_path / "compare-chains.html")
+    assert page.errors() == []
+    assert "chains" in page.one("h1").text
+    assert len(page.all("#figures tbody tr")) == len(result.measurements) == len(page.all("#way option"))
+    assert len(page.all("svg.chart")) == 3
+    # A circle per measurement in the chart of speed; the other chart has the lower bounds too.
+    assert [len(c.find_elements("css selector", "circle")) for c in page.all("figure")] == [6, 8]
+    for k, m in enumerate(result.measurements):
+        page.run(f"const w = document.getElementById('way'); w.value = {k}; w.onchange();")
+        first = [cell.text for cell in page.all("#ops tr:first-child td")]
+        assert first[0] == m.ops[0]["op"] and first[1] == f"{m.ops[0]['batches']:,}"
+        assert len(page.all("#ops tr")) == len(m.ops)
+
+
+def test_page_stands_alone(result: Comparison, tmp_path: Path) -> None:
+    write(result, tmp_path)
+    text = (tmp_path / "compare-chains.html").read_text()
+    assert not re.findall(r"""(?:src|href)=|https?://(?!www\.w3\.org/2000/svg)|@import""", text)
