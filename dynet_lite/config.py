@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -265,9 +266,14 @@ def configure(**options: Any) -> Change:
 
 
 def reset_random_seed(seed: int) -> None:
-    """Seed the one generator from which graphs, initializers and random ops draw."""
+    """Seed the generator from which graphs, initializers and random ops draw.
+
+    In the main thread it is that of all threads. Called in another thread it gives that thread a generator of its own, so
+    that what it draws does not depend on what others do at the same time.
+    """
     start()
-    _core.set_seed(_convert("seed", seed, "reset_random_seed()"))
+    own = threading.current_thread() is not threading.main_thread()
+    _core.set_seed(_convert("seed", seed, "reset_random_seed()"), own)
 
 
 class DynetParams:

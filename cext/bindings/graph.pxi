@@ -25,7 +25,7 @@ cdef class ComputationGraph:
     cdef bint warned
     cdef int entered           # 'with' blocks of this graph that are open
     cdef uint64_t first_seed   # what seed_state began with, until the first renewal; 0 afterwards
-    cdef uint64_t seeded_at    # _seed_state after that
+    cdef uint64_t seeded_at    # the generator's state after that
     cdef readonly str backend
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
@@ -41,7 +41,7 @@ cdef class ComputationGraph:
         self.x = new Executor(deref(self.c), backend_by_name(self.backend.encode()))
         self._take_settings(False, False, None)
         self.c.seed_state = self.first_seed = _next_seed()
-        self.seeded_at = _seed_state
+        self.seeded_at = _seed_now()
 
     def __dealloc__(self):
         del self.x
@@ -66,7 +66,7 @@ cdef class ComputationGraph:
         self.c.renew()
         self._take_settings(immediate_compute, check_validity, autobatching)
         # A graph that is new keeps its seed if nothing was drawn since: whether this renewal made it must not matter.
-        if self.first_seed == 0 or self.c.seed_state != self.first_seed or self.seeded_at != _seed_state:
+        if self.first_seed == 0 or self.c.seed_state != self.first_seed or self.seeded_at != _seed_now():
             self.c.seed_state = _next_seed()
         self.first_seed = 0
         return self

@@ -21,27 +21,44 @@ cdef class Settings:
 
 settings = Settings()
 cdef Settings _settings = settings
+# The state of the generator that all threads share, unless one has its own: _own.state.
 cdef uint64_t _seed_state = 0x5DEECE66DuLL
+_own = threading.local()
 
-def set_seed(seed):
-    """Seed the one generator from which graphs, initializers and random ops draw."""
+cdef uint64_t _seed_now():
+    own = getattr(_own, "state", None)
+    return _seed_state if own is None else own
+
+cdef _set_seed_now(uint64_t state):
     global _seed_state
-    _seed_state = (int(seed) * 0x9E3779B97F4A7C15 + 0x1234567) & 0xFFFFFFFFFFFFFFFF
+    if getattr(_own, "state", None) is None:
+        _seed_state = state
+    else:
+        _own.state = state
+
+def set_seed(seed, own=False):
+    """Seed the generator from which graphs, initializers and random ops draw; own: this thread gets one of its own."""
+    if own:
+        _own.state = 0
+    _set_seed_now((int(seed) * 0x9E3779B97F4A7C15 + 0x1234567) & 0xFFFFFFFFFFFFFFFF)
 
 cdef uint64_t _next_seed():
-    global _seed_state
-    return splitmix64(_seed_state)
+    cdef uint64_t state = _seed_now()
+    cdef uint64_t seed = splitmix64(state)
+    _set_seed_now(state)
+    return seed
 
 def next_seed():
     """The next 64 random bits of the generator."""
     return _next_seed()
 
 def get_seed_state():
-    return _seed_state
+    """State of the generator that this thread draws from."""
+    return _seed_now()
 
 def set_seed_state(state):
-    global _seed_state
-    _seed_state = state
+    """Let that generator go on from here."""
+    _set_seed_now(state)
 
 def check_setting(str what, str name):
     """ValueError unless the engine knows this strategy or backend."""

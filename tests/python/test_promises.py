@@ -13,6 +13,7 @@ import pytest
 from real_dynet import python
 
 import dynet_lite as dy
+from dynet_lite import _core
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -129,9 +130,10 @@ def test_memory_comes_back(what: str, tmp_path: Any) -> None:
 
 
 class Tagger:
-    """A small model with dropout; all of its random numbers come from NumPy, so that threads have their own."""
+    """A small model with dropout: masks from NumPy, and, with engine_dropout, also from the engine."""
 
-    def __init__(self, seed: int, size: int = 12) -> None:
+    def __init__(self, seed: int, size: int = 12, engine_dropout: float = 0.0) -> None:
+        self.seed, self.engine_dropout = seed, engine_dropout
         self.rng = np.random.default_rng(seed)
         self.model = m = dy.ParameterCollection()
         self.words = m.add_lookup_parameters((30, size), init=self.rng.normal(size=(30, size)))
@@ -140,6 +142,7 @@ class Tagger:
         for p in m.parameters_list():
             p.set_value(self.rng.normal(size=p.shape()) * 0.3)
         self.trainer = dy.AdamTrainer(m, 0.01)
+        self.lstm.set_dropout(engine_dropout)
 
     def scores(self, sentence: list[int]) -> list[Any]:
         return [self.W * h for h in self.lstm.transduce([self.words[w] for w in sentence])]
@@ -158,6 +161,8 @@ class Tagger:
         return float(value)
 
     def run(self, steps: int = 40) -> list[float]:
+        if self.engine_dropout:
+            dy.reset_random_seed(self.seed)
         return [self.step() for _ in range(steps)]
 
 
@@ -191,15 +196,16 @@ def weights(model: Any) -> list[Any]:
     return [p._values().tolist() for p in model._all]
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_two_threads_train_two_models(workers: int) -> None:
-    """Exactly as one after the other."""
+def test_two_threads_train_two_models(workers: int, dropout: float) -> None:
+    """Exactly as one after the other; with dropout of the engine when each thread sets its seed."""
     with dy.configure(threads=workers):
-        dy._core.settings.least_work = 0
+        _core.settings.least_work = 0
         sizes = [12, 16, 10]
-        alone = [Tagger(k, size) for k, size in enumerate(sizes)]
+        alone = [Tagger(k, size, dropout) for k, size in enumerate(sizes)]
         expected = [t.run() for t in alone]
-        together = [Tagger(k, size) for k, size in enumerate(sizes)]
+        together = [Tagger(k, size, dropout) for k, size in enumerate(sizes)]
         results = at_once([t.run for t in together])
     assert results == expected and all(losses[-1] < losses[0] for losses in expected)
     assert [weights(t.model) for t in together] == [weights(t.model) for t in alone]
@@ -267,6 +273,12 @@ def test_a_seed_gives_its_numbers_wherever_it_is_set() -> None:
     assert numbers() == first
     [in_a_thread] = at_once([lambda: [numbers(), numbers()]])  # has its first graph there
     assert in_a_thread == [first, first]
+    assert at_once([lambda: [numbers() for _ in range(20)]] * 3) == [[first] * 20] * 3
+    before = _core.get_seed_state()
+    at_once([numbers])
+    assert _core.get_seed_state() == before
+    at_once([lambda: dy.random_normal(2).value()])
+    assert _core.get_seed_state() != before  # a thread without a seed of its own draws from the common generator
 
 
 # ---- forks -----------------------------------------------------------------------------------------------------------
@@ -278,7 +290,7 @@ def test_a_seed_gives_its_numbers_wherever_it_is_set() -> None:
 def test_fork_after_use(workers: int) -> None:
     """A child goes on with its copy of model, graph and workers; the parent is not touched by what it does."""
     with dy.configure(threads=workers):
-        dy._core.settings.least_work = 0
+        _core.settings.least_work = 0
         t, twin = Tagger(5), Tagger(5)
         t.run(3)
         twin.run(3)
