@@ -19,45 +19,66 @@ from importlib import metadata
 from types import ModuleType
 from typing import Any
 
-Measure = Callable[[], dict[str, Any]]  # one round: what it took
+Question = dict[str, Any]
+Measure = Callable[[Question], dict[str, Any]]  # one round: what it took
 
-PACKAGES = {"dynet": "dyNET38", "dynet_lite": "dynet_lite"}
+PACKAGES = {"dynet": "dyNET38", "dynet_lite": "dynet_lite", "torch": "torch", "floor": "numpy"}
+MODES = {
+    "dynet": ("0", "1", "2", "3"),
+    "dynet_lite": ("on", "off", "null"),
+    "torch": ("one", "padded", "sorted", "compiled"),
+    "floor": ("numpy",),
+}
+VARIANTS = {"dynet": ("compact",), "dynet_lite": ("compact", "idiomatic")}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """dynet:1 is DyNet with autobatch 1; dynet_lite:on:2 has 2 threads; dynet_lite:null computes nothing."""
+    """module:mode[:threads][+variant], such as dynet:1, dynet_lite:on:2, dynet_lite:on+idiomatic, torch:sorted."""
 
     module: str
     mode: str
     threads: int
+    variant: str
 
     @classmethod
     def parse(cls, text: str) -> Engine:
-        module, _, rest = text.partition(":")
+        rest, _, variant = text.partition("+")
+        module, _, rest = rest.partition(":")
         mode, _, threads = rest.partition(":")
-        modes = {"dynet": "0 1 2 3", "dynet_lite": "on off null"}.get(module, "").split()
-        if mode not in modes or (threads and not threads.isdecimal()):
-            raise ValueError(f"expected dynet:0-3 or dynet_lite:on|off|null[:THREADS], got {text!r}")
-        return cls(module, mode, int(threads or 1))
+        modes = MODES.get(module, ())
+        mode = mode or (modes[0] if module == "floor" else "")
+        wrong_variant = variant and variant not in VARIANTS.get(module, ())
+        if mode not in modes or wrong_variant or (threads and not threads.isdecimal()):
+            known = ", ".join(f"{module}:{'|'.join(modes)}" for module, modes in MODES.items())
+            raise ValueError(f"expected {known}, then perhaps :THREADS and +compact or +idiomatic; got {text!r}")
+        return cls(module, mode, int(threads or 1), variant)
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.mode}" + (f":{self.threads}" if self.threads > 1 else "")
+        threads = f":{self.threads}" if self.threads > 1 else ""
+        return f"{self.module}:{self.mode}{threads}" + (f"+{self.variant}" if self.variant else "")
 
-    def start(self, seed: int = 1) -> ModuleType:
-        """Imports and sets up the engine; call it once, in the process that belongs to it."""
+    def start(self, seed: int = 1, memory: int = 1500) -> ModuleType:
+        """Imports and sets up the engine; call it once, in the process that belongs to it. memory: MB, for DyNet."""
         if self.module == "dynet":
             import dynet_config
 
-            dynet_config.set(mem="1500", random_seed=seed, autobatch=int(self.mode))
-            import dynet as dy
-        else:
-            import dynet_lite as dy
+            dynet_config.set(mem=str(memory), random_seed=seed, autobatch=int(self.mode))
+            import dynet as engine
+        elif self.module == "dynet_lite":
+            import dynet_lite as engine
 
-            dy.configure(autobatch=self.mode != "off", threads=self.threads, seed=seed)
+            engine.configure(autobatch=self.mode != "off", threads=self.threads, seed=seed)
             if self.mode == "null":
-                dy.configure(backend="null")
-        return dy  # type: ignore[no-any-return]
+                engine.configure(backend="null")
+        elif self.module == "torch":
+            import torch as engine
+
+            engine.set_num_threads(self.threads)
+            engine.manual_seed(seed)
+        else:
+            import numpy as engine
+        return engine  # type: ignore[no-any-return]
 
     def version(self) -> str:
         try:
@@ -69,20 +90,26 @@ class Engine:
 class Worker:
     """A process that answers one line of JSON with one line of JSON."""
 
-    def __init__(self, engine: Engine, script: str, setup: dict[str, Any]) -> None:
+    def __init__(self, engine: Engine, script: str, setup: Question) -> None:
         self.engine = engine
-        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        # The matrix library inside dynet_lite takes its threads from dynet_lite.
+        blas_threads = 1 if engine.module == "dynet_lite" else engine.threads
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        settings = dict.fromkeys(names, str(blas_threads))
+        if engine.module == "floor" and "avx512f" in processor().get("flags", "").split():
+            # OpenBLAS leaves AVX-512 aside on processors that it does not know.
+            settings["OPENBLAS_CORETYPE"] = os.environ.get("OPENBLAS_CORETYPE", "SkylakeX")
         self.process = subprocess.Popen(
             [sys.executable, script, "--worker", str(engine)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | one_thread,
+            env=os.environ | settings,
         )
         self.ask(setup)
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, question: Question) -> dict[str, Any]:
         assert self.process.stdin and self.process.stdout and self.process.stderr
         try:
             self.process.stdin.write(json.dumps(question) + "\n")
@@ -97,11 +124,14 @@ class Worker:
 
     def close(self) -> None:
         assert self.process.stdin and self.process.stderr
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has died already
         self.process.wait(timeout=60)
 
 
-def serve(engine: str, prepare: Callable[[ModuleType, Engine, dict[str, Any]], Measure]) -> None:
+def serve(engine: str, prepare: Callable[[ModuleType, Engine, Question], Measure]) -> None:
     """The worker's side: the first line is the set-up, each further line asks for one round."""
     answers = sys.stdout
     sys.stdout = sys.stderr  # an engine may print
@@ -110,33 +140,39 @@ def serve(engine: str, prepare: Callable[[ModuleType, Engine, dict[str, Any]], M
         question = json.loads(line)
         if measure is None:
             parsed = Engine.parse(engine)
-            measure = prepare(parsed.start(), parsed, question)
+            measure = prepare(parsed.start(memory=question.get("memory", 1500)), parsed, question)
             answer: dict[str, Any] = {"ready": True}
         else:
-            answer = measure()
+            answer = measure(question)
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
+def start_workers(engines: Sequence[str], script: str, setup: Question) -> list[Worker]:
+    """A worker for each engine that is installed."""
+    workers = []
+    for name in engines:
+        engine = Engine.parse(name)
+        try:
+            workers.append(Worker(engine, script, setup))
+        except RuntimeError as error:
+            if "ModuleNotFoundError" not in str(error):
+                for worker in workers:
+                    worker.close()
+                raise
+            print(f"{engine} is left out: {str(error).splitlines()[-1]}", file=sys.stderr)
+    return workers
+
+
 def run_rounds(
-    engines: Sequence[str], script: str, setup: dict[str, Any], rounds: int, warm: int = 1
+    engines: Sequence[str], script: str, setup: Question, rounds: int, warm: int = 1
 ) -> dict[str, list[dict[str, Any]]]:
     """The answers of each engine, round by round; the first `warm` of them are for warming up."""
-    workers = []
+    workers = start_workers(engines, script, setup)
     answers: dict[str, list[dict[str, Any]]] = {}
     try:
-        for name in engines:
-            engine = Engine.parse(name)
-            try:
-                workers.append(Worker(engine, script, setup))
-            except RuntimeError as error:
-                if "ModuleNotFoundError" not in str(error):
-                    raise
-                print(f"{engine} is left out: {str(error).splitlines()[-1]}", file=sys.stderr)
         for number in range(warm + rounds):
-            # Every second round runs backwards, so that nobody is always the first.
-            for worker in workers if number % 2 == 0 else workers[::-1]:
-                answers.setdefault(str(worker.engine), []).append(worker.ask({"round": number}))
+            take_turns(workers, {"round": number}, answers, number)
             print(f"round {number + 1} of {warm + rounds} done", file=sys.stderr)
     finally:
         for worker in workers:
@@ -144,18 +180,31 @@ def run_rounds(
     return {str(worker.engine): answers[str(worker.engine)] for worker in workers}
 
 
+def take_turns(
+    workers: Sequence[Worker], question: Question, answers: dict[str, list[dict[str, Any]]], number: int
+) -> None:
+    """Asks every worker the same thing. Every second round runs backwards, so that nobody is always the first."""
+    for worker in workers if number % 2 == 0 else workers[::-1]:
+        answers.setdefault(str(worker.engine), []).append(worker.ask(question))
+
+
 def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
-    cpu = platform.processor() or platform.machine()
+def processor() -> dict[str, str]:
+    """What the system says of its first processor; empty where it says nothing."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            cpu = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
+            lines = file.read().split("\n\n")[0].splitlines()
+    except OSError:
+        return {}
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    cpu = processor().get("model name") or platform.processor() or platform.machine()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else -1.0
     return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "load": round(load, 2)}
 

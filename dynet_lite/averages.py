@@ -6,6 +6,7 @@ Who may import: trainers.py.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,12 @@ class MovingAverages:
     def _start_averaging(self, mode: str, beta: float, update_freq: int) -> None:
         if self.updates:
             raise RuntimeError(f"[{mode}_moving_average] this must be called before the first update")
-        if update_freq.__index__() < 1:
+        every = operator.index(update_freq)
+        if every < 1:
             raise ValueError(f"[{mode}_moving_average] update_freq must be 1 or more; got {update_freq}")
         self._begin_averages()
         self._averaging = MODES.index(mode)
-        self._averaging_beta, self._averaging_every = beta, update_freq.__index__()
+        self._averaging_beta, self._averaging_every = beta, every
 
     def swap_params_to_moving_average(self, save_weights: bool = True, bias_correction: bool = False) -> None:
         """Put the averages in the place of the weights; nothing when they are there already.

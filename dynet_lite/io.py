@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from dynet_lite._core import LookupParameters, Parameters, read_decimals
+from dynet_lite._core import LookupParameters, Parameters, read_decimals, write_decimals
 from dynet_lite.errors import MissingFileError, ModelFileError
 
 __all__ = [
@@ -84,15 +84,6 @@ def flat(array: Array, is_lookup: bool) -> Array:
     return (np.moveaxis(array, 0, -1) if is_lookup else array).ravel(order="F")
 
 
-def numbers(values: Array) -> bytes:
-    """One line of values."""
-    parts = []
-    for begin in range(0, values.size, 4096):
-        block = values[begin : begin + 4096].tolist()
-        parts.append("%+.8e " * len(block) % tuple(block))
-    return "".join(parts).encode() + b"\n"
-
-
 def write_entry(f: Any, p: Parameters | LookupParameters, name: str) -> None:
     """One entry. ValueError when a number is not finite: such a file could not be read again."""
     is_lookup = isinstance(p, LookupParameters)
@@ -107,9 +98,9 @@ def write_entry(f: Any, p: Parameters | LookupParameters, name: str) -> None:
     kind = "LookupParameter" if is_lookup else "Parameter"
     dim = "{" + ",".join(map(str, dims)) + "}"
     f.write(f"#{kind}# {name} {dim} {size} {'FULL_GRAD' if full else 'ZERO_GRAD'}\n".encode())
-    f.write(numbers(values))
-    if full:
-        f.write(numbers(grad))
+    for line in (values, grad) if full else (values,):
+        f.write(write_decimals(np.ascontiguousarray(line)))
+        f.write(b"\n")
 
 
 def checked_key(key: str) -> str:

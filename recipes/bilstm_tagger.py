@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
-from dynet_lite.text import Sentence, Vocab, load_nltk_tagged, minibatches, read_conllu
+from dynet_lite.nn import WordReader
+from dynet_lite.text import Accuracy, Sentence, Vocab, load_nltk_tagged, minibatches, read_conllu, read_vectors
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -32,11 +33,12 @@ from dynet_lite.text import Sentence, Vocab, load_nltk_tagged, minibatches, read
 class Settings(harness.Settings):
     word_dim: int = option(100, "size of a word vector")
     chars: bool = option(True, "also read each word letter by letter")
-    char_dim: int = option(25, "size of a character vector")
-    char_hidden: int = option(25, "size of the character LSTM, each direction")
-    hidden: int = option(50, "size of the sentence LSTM, each direction")
+    char_dim: int = option(50, "size of a character vector")
+    char_hidden: int = option(50, "size of the character LSTM, each direction")
+    hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
+    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
 
     epochs: int = option(30)
     learning_rate: float = option(2e-3)
@@ -48,6 +50,7 @@ class Settings(harness.Settings):
 class Tagger(harness.Recipe[Settings, Sentence]):
     """Word vector and character BiLSTM -> BiLSTM over the sentence -> hidden layer -> a score per tag."""
 
+    score_name = "accuracy"
     predict_options = ("columns",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "char_dim": 4, "char_hidden": 4, "hidden": 6, "mlp": 6}
 
@@ -62,52 +65,32 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     @classmethod
     def build(cls, s: Settings, train: list[Sentence]) -> dict:
-        words = Vocab.from_words(word for sentence in train for word in sentence.forms)
-        letters = Vocab.from_words((c for x in train for word in x.forms for c in word), min_count=2)
         tags = Vocab.from_words((tag for sentence in train for tag in sentence.upos), unk=None)
-        return {"words": words.to_json(), "letters": letters.to_json(), "tags": tags.to_json()}
+        known = read_vectors(s.vectors) if s.vectors else None
+        return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known)}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
-        self.words, self.letters, self.tags = (Vocab.from_json(parts[name]) for name in ("words", "letters", "tags"))
+        self.tags = Vocab.from_json(parts["tags"])
         model = self.model
-        self.word_vectors = model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1)
-        width = s.word_dim
-        if s.chars:
-            shape = len(self.letters), s.char_dim
-            self.char_vectors = model.add_lookup_parameters(shape, init="uniform", scale=0.1)
-            self.char_forward = dy.LSTMBuilder(1, s.char_dim, s.char_hidden, model)
-            self.char_backward = dy.LSTMBuilder(1, s.char_dim, s.char_hidden, model)
-            width += 2 * s.char_hidden
-        self.lstm = dy.BiRNNBuilder(s.layers, width, 2 * s.hidden, model, dy.LSTMBuilder)
+        self.reader = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden if s.chars else 0,
+                                 hide=s.word_dropout, rng=self.random)  # fmt: skip
+        self.lstm = dy.BiRNNBuilder(s.layers, self.reader.width, 2 * s.hidden, model, dy.LSTMBuilder)
         self.W1 = model.add_parameters((s.mlp, 2 * s.hidden))
         self.b1 = model.add_parameters(s.mlp, init=0)
         self.W2 = model.add_parameters((len(self.tags), s.mlp))
         self.b2 = model.add_parameters(len(self.tags), init=0)
 
-    def spell(self, word: str, seen: dict) -> dy.Expression:
-        """What the letters say about a word. A word that comes again in the minibatch is read once."""
-        if word not in seen:
-            text = word if len(word) <= 24 else word[:12] + word[-12:]
-            letters = [self.char_vectors[i] for i in self.letters.ids(text)]
-            forward = self.char_forward.initial_state().transduce(letters)[-1]
-            backward = self.char_backward.initial_state().transduce(letters[::-1])[-1]
-            seen[word] = dy.concatenate([forward, backward])
-        return seen[word]
+    def begin(self) -> None:
+        if self.settings.vectors:
+            self.reader.use(read_vectors(self.settings.vectors))
 
-    def scores(self, forms: list[str], seen: dict) -> list[dy.Expression]:
-        """For each word a vector with the scores of the tags. `seen` is a dict for the whole minibatch."""
-        s = self.settings
-        inputs = []
-        for word in forms:
-            index = self.words[word]
-            if self.training and self.random.random() < s.word_dropout / (s.word_dropout + self.words.count(word)):
-                index = 0  # the unknown word: this is how the model learns what to do with one
-            vector = self.word_vectors[index]
-            inputs.append(dy.concatenate([vector, self.spell(word, seen)]) if s.chars else vector)
-        drop = s.dropout if self.training else 0.0
+    def scores(self, forms: list[str]) -> list[dy.Expression]:
+        """For each word a vector with the scores of the tags."""
+        inputs = self.reader(forms, self.training)
+        drop = self.settings.dropout if self.training else 0.0
         if drop:
             inputs = [dy.dropout(x, drop) for x in inputs]
         outputs = self.lstm.transduce(inputs)
@@ -118,11 +101,10 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
         """Mean over the words of the minibatch of -log p(tag)."""
-        seen: dict = {}
         losses = []
         for sentence in batch:
             tags = self.tags.ids(sentence.upos)
-            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(sentence.forms, seen), tags, strict=True)]
+            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(sentence.forms), tags, strict=True)]
         return dy.esum(losses) * (1 / len(losses))
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
@@ -130,19 +112,17 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     def tag(self, batch: list[list[str]]) -> list[list[str]]:
         """The best tag of each word of each sentence; no sentence may be empty."""
         dy.renew_cg()
-        seen: dict = {}
-        scores = [dy.concatenate_cols(self.scores(forms, seen)) for forms in batch]
+        scores = [dy.concatenate_cols(self.scores(forms)) for forms in batch]
         dy.forward(scores)  # all sentences at once
         best = [matrix.npvalue().reshape(len(self.tags), -1).argmax(axis=0) for matrix in scores]
         return [[self.tags.word(i) for i in sentence] for sentence in best]
 
     def evaluate(self, examples: list[Sentence]) -> harness.Score:
-        right = words = 0
+        score = Accuracy()
         for batch in minibatches(examples, 64):
             for sentence, tags in zip(batch, self.tag([s.forms for s in batch]), strict=True):
-                right += sum(map(str.__eq__, sentence.upos, tags))
-                words += len(tags)
-        return harness.Score(right / words, f"accuracy {right / words:.2%}", words=words)
+                score.add(sentence.upos, tags)
+        return harness.Score(score.value, str(score), words=score.all)
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         sentences = [line.split() for line in lines]

@@ -1,10 +1,13 @@
 // Numbers of DyNet's text files: 16 characters each, "+d.dddddddde+dd " (printf's %+.8e and a blank).
 //
-// Only that form is read here, fast; any other spelling is the caller's to parse. Nine digits name a float uniquely, and
+// Only that form is read here, fast; any other spelling is the caller's to parse. Written numbers are finite. Nine digits name a float uniquely, and
 // the arithmetic below errs by a few parts in 10^16, far less than the distance to the next float: the float that was
 // written comes back. Includes: standard library only.
 #pragma once
+#include <charconv>
+#include <cmath>
 #include <cstddef>
+#include <cstdio>
 
 namespace dnl {
 
@@ -44,6 +47,23 @@ inline bool read_decimals(const char* s, std::size_t n, float* out) {
     out[i] = static_cast<float>(negative ? -v : v);
   }
   return true;
+}
+
+// Writes n finite numbers, kDecimalWidth characters each, and no zero at the end.
+inline void write_decimals(const float* in, std::size_t n, char* out) {
+  for (std::size_t i = 0; i < n; ++i, out += kDecimalWidth) {
+    out[0] = std::signbit(in[i]) ? '-' : '+';
+    const double size = std::fabs(static_cast<double>(in[i]));
+#if defined(__cpp_lib_to_chars)
+    std::to_chars(out + 1, out + kDecimalWidth - 1, size, std::chars_format::scientific, 8);
+    out[kDecimalWidth - 1] = ' ';
+#else
+    char text[kDecimalWidth + 8];
+    std::snprintf(text, sizeof text, "%.8e ", size);
+    for (std::size_t k = 1; k < kDecimalWidth; ++k) out[k] = text[k - 1];
+    out[2] = '.';  // whatever the locale has
+#endif
+  }
 }
 
 }  // namespace dnl

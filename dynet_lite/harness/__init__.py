@@ -6,6 +6,7 @@ A recipe is a script with a dataclass of settings (on `Settings`), a class for t
 `sys.exit(harness.main(MyRecipe, MySettings, __doc__))`. `import dynet_lite` does not import this package.
 """
 
+from .classification import ClassifierSettings, TextClassifier
 from .cli import main
 from .data import Data, corpus
 from .loop import Diverged, Epoch, train
@@ -14,12 +15,14 @@ from .settings import Settings, option, parse_settings
 from .state import load_recipe, make_recipe, save_recipe
 
 __all__ = [
+    "ClassifierSettings",
     "Data",
     "Diverged",
     "Epoch",
     "Recipe",
     "Score",
     "Settings",
+    "TextClassifier",
     "corpus",
     "load_recipe",
     "main",

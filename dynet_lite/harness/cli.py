@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Any, TextIO
 
 import dynet_lite as dy
-from dynet_lite.errors import DataError
+from dynet_lite.errors import DataError, ModelFileError
 
-from .loop import Diverged, Training, check_same, read_state
+from .loop import Diverged, Training, check_same
 from .onoff import compare
 from .recipe import Recipe
 from .report import Report
 from .settings import Settings, add_options, from_dict, parse_settings
-from .state import load_recipe, make_recipe, read_about, set_weights
+from .state import load_recipe, make_recipe, read
 
 __all__ = ["main"]
 
@@ -37,7 +37,7 @@ def main(
             return predict(recipe, settings, argv[1:])
         s, given = parse_settings(settings, about, argv, recipe.smoke)
         return run(recipe, s, given)
-    except (DataError, OSError, UnicodeError) as error:
+    except (DataError, ModelFileError, OSError, UnicodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except Diverged as error:
@@ -50,35 +50,31 @@ def main(
 def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int:
     """Training or comparison, from the start, from a saved model or from where a run was stopped."""
     cls = type(s)
-    state: tuple[Any, dict[str, Any]] | None = None
-    parts: dict[str, Any] | None = None
+    file: dy.Checkpoint | None = None
     if s.resume:
-        state = read_state(s.resume, kind)
-        check_same(given, state[1]["settings"], s.resume)
-        s = from_dict(cls, {**state[1]["settings"], **given, "save": s.save or s.resume}, s.resume)
-        parts = state[1]["parts"]
+        file = read(s.resume + ".state", kind)
+        check_same(given, file.config["settings"], s.resume)
+        s = from_dict(cls, {**file.config["settings"], **given, "save": s.save or s.resume}, s.resume)
     elif s.load:
-        weights, saved = read_about(s.load, kind)
-        s = from_dict(cls, {**saved["settings"], **given}, s.load)
-        parts = saved["parts"]
+        file = read(s.load, kind)
+        s = from_dict(cls, {**file.config["settings"], **given}, s.load)
     with engine(s):
         data = kind.load_data(s)
         print(data, flush=True)
         if s.smoke:
             data = data.small()
-        if parts is None:
-            parts = kind.build(s, data.train)
+        parts = file.config["parts"] if file else kind.build(s, data.train)
         if s.compare:
             return compare(kind, s, parts, data)
-        report = Report(s, resumed=bool(s.resume))
-        model = make_recipe(kind, s, parts)
-        if s.load:
-            set_weights(model.model, weights, s.load)
-        training = Training(model, data, report)
-        if state is not None:
-            training.restore(s.resume + ".state", *state)
+        training = Training(make_recipe(kind, s, parts), data, Report(s, resumed=bool(s.resume)))
+        if s.resume and file:
+            training.restore(file)
         else:
-            report.start(s, str(data))
+            if file:
+                file.restore(training.recipe.model)
+            else:
+                training.recipe.begin()
+            training.report.start(s, str(data))
         return training.run()
 
 

@@ -6,6 +6,7 @@ What a run computes depends on the settings alone: a run that was stopped and re
 from __future__ import annotations
 
 import math
+import random
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 import dynet_lite as dy
@@ -24,17 +26,8 @@ from .data import Data
 from .recipe import Recipe, Score
 from .report import Report
 from .schedule import factor
-from .settings import MAY_CHANGE, Settings, to_dict
-from .state import (
-    Arrays,
-    get_random,
-    get_weights,
-    read_archive,
-    save_recipe,
-    set_random,
-    set_weights,
-    write_archive,
-)
+from .settings import MAY_CHANGE, Settings
+from .state import Arrays, about, get_random, get_weights, read, save_recipe, set_random, set_weights
 
 __all__ = ["Diverged", "Epoch", "Stopped", "train", "train_step"]
 
@@ -106,6 +99,7 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.busy = self.asked = False
+        self.broken = False  # an update was not finished: the state is not that of any moment of the run
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -128,6 +122,9 @@ class _Interrupts:
         self.busy = True
         try:
             yield
+        except KeyboardInterrupt:
+            self.broken = True
+            raise
         finally:
             self.busy = False
         if self.asked:
@@ -184,7 +181,7 @@ class Training:
                 self.trainer.set_learning_rate(self.base_rate * share)
                 loss = train_step(recipe, self.trainer, batch, epoch)
                 self.updates += 1
-            self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
+                self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
         score = self._evaluate(self.data.dev)
         epoch.score = score.to_json()
         self._end_epoch(score)
@@ -246,8 +243,10 @@ class Training:
             if self.best is None:  # not even one epoch: better than nothing
                 save_recipe(self.recipe, s.save)
                 say(f"the model as it is now is in {s.save}")
-            self._save_state()
-            say(f"go on with --resume {s.save}")
+            if not self.interrupts.broken:
+                self._save_state()
+            if Path(s.save + ".state").exists():
+                say(f"go on with --resume {s.save}" + ", from the last whole epoch" * self.interrupts.broken)
         if self.best is not None:
             say(f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save))
         self.report.end(self.epochs, self.best, None, s.plot)
@@ -257,16 +256,8 @@ class Training:
     def _save_state(self) -> None:
         if not self.settings.save:
             return
-        trainer = self.trainer.state_dict()
-        names = sorted(trainer["state"])
-        arrays = {f"s{i}": trainer["state"][name] for i, name in enumerate(names)}
-        arrays.update(get_weights(self.recipe.model))
-        about = {
-            "recipe": type(self.recipe).__name__,
-            "settings": to_dict(self.settings),
-            "parts": self.recipe.parts,
-            "trainer": {"trainer": trainer["trainer"], "settings": trainer["settings"], "names": names},
-            "random": get_random(self.recipe),
+        config = {
+            **about(self.recipe),
             "epoch_random": self.epoch_random,
             "epoch": asdict(self.epoch),
             "epochs": [asdict(epoch) for epoch in self.epochs],
@@ -276,37 +267,27 @@ class Training:
             "best": self.best,
             "log_size": self.report.log_size(),
         }
-        write_archive(self.settings.save + ".state", arrays, about)
+        path = self.settings.save + ".state"
+        dy.save_checkpoint(path, self.recipe.model, self.trainer, config=config, rng=self._generators())
 
-    def restore(self, path: str, arrays: Arrays, about: dict[str, Any]) -> None:
+    def _generators(self) -> dict[str, Any]:
+        return {"recipe": self.recipe.random, "python": random, "numpy": np.random}
+
+    def restore(self, file: dy.Checkpoint) -> None:
         """Puts the run where the state says."""
+        state = file.config
         try:
-            trainer, names = about["trainer"], about["trainer"]["names"]
-            set_weights(self.recipe.model, {k: v for k, v in arrays.items() if k[0] != "s"}, path)
-            state = {name: arrays[f"s{i}"] for i, name in enumerate(names)}
-            self.trainer.load_state_dict(
-                {"trainer": trainer["trainer"], "settings": trainer["settings"], "state": state}
-            )
-            self.epoch, self.epoch_random = Epoch(**about["epoch"]), about["epoch_random"]
-            self.epochs = [Epoch(**epoch) for epoch in about["epochs"]]
-            self.base_rate, self.updates, self.halvings = about["base_rate"], about["updates"], about["halvings"]
-            self.best = about["best"]
-            set_random(self.recipe, about["random"])
-            self.report.cut_log(about["log_size"])
+            self.epoch, self.epoch_random = Epoch(**state["epoch"]), state["epoch_random"]
+            self.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
+            self.base_rate, self.updates, self.halvings = state["base_rate"], state["updates"], state["halvings"]
+            self.best = state["best"]
+            self.report.cut_log(state["log_size"])
         except (KeyError, TypeError) as error:
-            raise DataError(f"{path}: expected the state that --save wrote: {error!r}") from None
-        model = Path(path.removesuffix(".state"))
-        if self.best is not None and model.exists():
-            best, _ = read_archive(str(model), "the best model")
-            self.best_weights = best
-
-
-def read_state(path: str, kind: type[Recipe[Any, Any]]) -> tuple[Arrays, dict[str, Any]]:
-    """The state of a run that was saved with --save `path`."""
-    arrays, about = read_archive(path + ".state", "the state that --save wrote")
-    if about.get("recipe") != kind.__name__:
-        raise DataError(f"{path}.state: expected a run of {kind.__name__}, got one of {about.get('recipe')}")
-    return arrays, about
+            raise DataError(f"{file.path}: expected the state that --save wrote: {error!r}") from None
+        model = file.path.removesuffix(".state")
+        if self.best is not None and Path(model).exists():
+            self.best_weights = read(model, type(self.recipe)).parameters
+        file.restore(self.recipe.model, self.trainer, rng=self._generators())
 
 
 def check_same(given: dict[str, Any], saved: dict[str, Any], path: str) -> None:

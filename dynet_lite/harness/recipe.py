@@ -70,6 +70,9 @@ class Recipe(Generic[S, E]):
         """What the model needs to know of the training data: vocabularies and the like, as values json.dump can write."""
         return {}
 
+    def begin(self) -> None:
+        """Called once, before a new model is trained, and not when a saved one is loaded: pretrained vectors go here."""
+
     def trainer(self) -> dy.Trainer:
         """The trainer; its learning rate is then set by the schedule."""
         return dy.AdamTrainer(self.model, self.settings.learning_rate)

@@ -1,14 +1,12 @@
-"""Files of a recipe: the model (weights, settings, vocabularies) and the state of a training that can be resumed.
+"""Models of recipes in files: made anew, saved, loaded; weights and random numbers taken and put back.
 
-A file is written beside its target and then moved there, so that it is whole or the old one. Nothing in it is executed
-when it is read.
+A model file is a checkpoint (dynet_lite/checkpoint.py) whose config has the name of the recipe, the settings and the parts
+that build() gave. The state of a training, in a file of its own, is written by loop.py.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,12 +15,11 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite import _core
 from dynet_lite.errors import DataError
-from dynet_lite.io import replacing
 
 from .recipe import Recipe
 from .settings import Settings, from_dict, to_dict
 
-__all__ = ["Arrays", "load_recipe", "make_recipe", "read_archive", "save_recipe", "write_archive"]
+__all__ = ["about", "load_recipe", "make_recipe", "read", "save_recipe"]
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 AnyRecipe = Recipe[Any, Any]
@@ -40,24 +37,20 @@ def make_recipe(kind: type[AnyRecipe], s: Settings, parts: dict[str, Any]) -> An
 # ---- weights and random numbers ------------------------------------------------------------------------------------
 
 
+def _members(model: dy.ParameterCollection) -> dict[str, Any]:
+    members: list[Any] = [*model.parameters_list(), *model.lookup_parameters_list()]
+    return {p.name(): p for p in members}
+
+
 def get_weights(model: dy.ParameterCollection) -> Arrays:
-    """Copies of all weights."""
-    out = {f"p{i}": p.as_array().astype(np.float32) for i, p in enumerate(model.parameters_list())}
-    out.update({f"t{i}": p.as_array().astype(np.float32) for i, p in enumerate(model.lookup_parameters_list())})
-    return out
+    """Copies of all weights, by name."""
+    return {name: p.as_array().astype(np.float32) for name, p in _members(model).items()}
 
 
-def set_weights(model: dy.ParameterCollection, arrays: Mapping[str, Any], where: str = "weights") -> None:
-    """The reverse of get_weights; DataError, and nothing changed, if the arrays are those of another model."""
-    members: dict[str, Any] = {f"p{i}": p for i, p in enumerate(model.parameters_list())}
-    members.update({f"t{i}": p for i, p in enumerate(model.lookup_parameters_list())})
-    if set(members) != set(arrays):
-        raise DataError(f"{where}: expected the weights of {len(members)} parameters, got {len(arrays)}")
-    for key, p in members.items():
-        if tuple(p.shape()) != arrays[key].shape:
-            raise DataError(f"{where}: expected shape {tuple(p.shape())} for {p.name()}, got {arrays[key].shape}")
-    for key, p in members.items():
-        (p.set_value if key[0] == "p" else p.init_from_array)(arrays[key])
+def set_weights(model: dy.ParameterCollection, arrays: Mapping[str, Any]) -> None:
+    """The reverse of get_weights."""
+    for name, p in _members(model).items():
+        (p.init_from_array if isinstance(p, dy.LookupParameters) else p.set_value)(arrays[name])
 
 
 def get_random(recipe: AnyRecipe) -> dict[str, Any]:
@@ -84,48 +77,37 @@ def set_random(recipe: AnyRecipe, state: Mapping[str, Any]) -> None:
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-def write_archive(path: str, arrays: Arrays, about: Mapping[str, Any]) -> None:
-    """Arrays and a JSON value in one file."""
-    text = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), dtype=np.uint8)
-    with replacing(path) as file:
-        np.savez(file, about=text, **arrays)  # type: ignore[arg-type]  # the names of arrays are never 'allow_pickle'
-
-
-def read_archive(path: str, wanted: str) -> tuple[Arrays, dict[str, Any]]:
-    """What write_archive wrote. DataError if the file is something else or damaged; `wanted` says what it should be."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays.pop("about").tobytes())
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError, AttributeError):
-        raise DataError(f"{path}: expected {wanted}; the file is damaged or something else") from None
-    return arrays, about
+def about(recipe: AnyRecipe) -> dict[str, Any]:
+    """What a file has to say so that the model can be made again."""
+    return {"recipe": type(recipe).__name__, "settings": to_dict(recipe.settings), "parts": recipe.parts}
 
 
 def save_recipe(recipe: AnyRecipe, path: str) -> None:
     """Writes weights, settings and vocabularies."""
-    about = {"recipe": type(recipe).__name__, "settings": to_dict(recipe.settings), "parts": recipe.parts}
-    write_archive(path, get_weights(recipe.model), about)
+    dy.save_checkpoint(path, recipe.model, config=about(recipe))
 
 
-def read_about(path: str, kind: type[AnyRecipe]) -> tuple[Arrays, dict[str, Any]]:
-    """Weights and description of a saved model of this kind."""
-    arrays, about = read_archive(path, "a model that --save wrote")
-    if about.get("recipe") != kind.__name__:
-        raise DataError(f"{path}: expected a model of {kind.__name__}, got one of {about.get('recipe')}")
-    return arrays, about
+def read(path: str, kind: type[AnyRecipe]) -> dy.Checkpoint:
+    """A file of a model of this kind; DataError or ModelFileError if it is something else."""
+    file = dy.read_checkpoint(path)
+    if not isinstance(file.config, dict) or not {"recipe", "settings", "parts"} <= set(file.config):
+        raise DataError(f"{path}: expected a file that a recipe wrote with --save")
+    if file.config["recipe"] != kind.__name__:
+        raise DataError(f"{path}: expected a model of {kind.__name__}, got one of {file.config['recipe']}")
+    return file
 
 
 def load_recipe(
     kind: type[AnyRecipe], settings: type[Settings], path: str, change: Mapping[str, Any] | None = None
 ) -> AnyRecipe:
     """A saved model; `change` holds settings that are to differ from the saved ones."""
-    arrays, about = read_about(path, kind)
+    file = read(path, kind)
     try:
-        recipe = make_recipe(kind, from_dict(settings, {**about["settings"], **(change or {})}, path), about["parts"])
+        s = from_dict(settings, {**file.config["settings"], **(change or {})}, path)
+        recipe = make_recipe(kind, s, file.config["parts"])
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: expected a model that --save wrote: {error!r}") from None
-    set_weights(recipe.model, arrays, path)
+    file.restore(recipe.model)
     return recipe

@@ -3,11 +3,16 @@
 from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, causal_mask
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
+from .crf import LinearChainCRF, iob_pairs
 from .mst import best_projective_tree, best_tree, tree_score
+from .stack_lstm import StackLSTM
+from .top_down import CLOSE, Progress, TopDown
 from .transformer import LayerNorm, Transformer, TransformerLayer, positions
 from .transitions import Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
+from .words import WordReader
 
 __all__ = [
+    "CLOSE",
     "Actions",
     "ArcHybrid",
     "ArcStandard",
@@ -16,17 +21,23 @@ __all__ = [
     "DotAttention",
     "Hypothesis",
     "LayerNorm",
+    "LinearChainCRF",
     "MLPAttention",
     "Memory",
     "MultiHeadAttention",
     "Oracle",
+    "Progress",
+    "StackLSTM",
+    "TopDown",
     "Transformer",
     "TransformerLayer",
     "TransitionSystem",
-    "best_projective_tree",
+    "WordReader",
     "beam_search",
+    "best_projective_tree",
     "best_tree",
     "causal_mask",
+    "iob_pairs",
     "positions",
     "sample",
     "tree_score",

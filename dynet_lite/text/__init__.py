@@ -3,6 +3,7 @@
 from dynet_lite.errors import DataError
 
 from .batching import minibatches
+from .brackets import BracketScore, base_labels, brackets
 from .classified import ClassifiedText, load_nltk_classified, read_classified, read_polarity_of_trees
 from .cmudict import load_cmudict
 from .columns import (
@@ -40,6 +41,7 @@ from .vocab import Vocab
 __all__ = [
     "Accuracy",
     "AttachmentScores",
+    "BracketScore",
     "BytePairs",
     "ClassifiedText",
     "DataError",
@@ -52,7 +54,9 @@ __all__ = [
     "Vocab",
     "WordVectors",
     "attachment_scores",
+    "base_labels",
     "bleu",
+    "brackets",
     "char_ngrams",
     "chunks_of_tree",
     "edit_distance",
@@ -66,8 +70,8 @@ __all__ = [
     "load_nltk_classified",
     "load_nltk_dependencies",
     "load_nltk_tagged",
-    "load_nltk_words",
     "load_nltk_trees",
+    "load_nltk_words",
     "minibatches",
     "need_trees",
     "parse_columns",

@@ -221,6 +221,7 @@ assert not [n for n in vars(builtins) if "dynet" in n.lower()]
 
 
 def test_import_is_fast() -> None:
-    code = "import numpy, numpy.random, time; t = time.perf_counter(); import dynet_lite; print(time.perf_counter() - t)"
+    """Processor time: others may be at work on the machine."""
+    code = "import numpy, numpy.random, time; t = time.process_time(); import dynet_lite; print(time.process_time() - t)"
     times = [float(python("-c", code).stdout) for _ in range(5)]
     assert min(times) <= 0.15, times

@@ -18,7 +18,7 @@ LEFT_OUT = {"OPTIONS", "start", "from_dynet_config", "coefficients"}
 
 
 def anything(rng: random.Random, things: list[Any]) -> Any:
-    plain = [None, 0, 1, -1, 2, 10**12, -(10**12), 1.5, float("nan"), float("inf"), "", "x", "/x", "a b", "good", "base",
+    plain = [None, 0, 1, -1, 2, 10**12, -(10**12), 1.5, float("nan"), float("inf"), "", "x", "/x", "a b", "good", "base", "checkpoint",
              b"x", (), (2, 3), [1, 2], [-1], [10**10], {}, object(), np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(0),
              np.array(3), np.array(["a"]), np.zeros((2, 3), dtype=complex), True, range(3), iter([1, 2]), np.int64(2),
              np.float32(0.5), lambda: 0]  # fmt: skip
@@ -48,9 +48,10 @@ def test_wrong_calls(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     p, t = m.add_parameters((2, 3)), m.add_lookup_parameters((4, 3))
     m.save("good")
     dy.save("base", [p, t])
+    dy.save_checkpoint("checkpoint", m)
     trainers = [getattr(dy, name)(m) for name in dy.trainers.__all__ if name != "Trainer"]
     classes = [getattr(dy, name) for name in dy.trainers.__all__ + dy.initializers.__all__ + ["ParameterCollection"]]
-    functions = [getattr(dy, name) for name in dy.io.__all__ + dy.renew_cg.__globals__["__all__"] + ["lookup", "lookup_batch",
+    functions = [getattr(dy, name) for name in dy.io.__all__ + dy.checkpoint.__all__ + dy.renew_cg.__globals__["__all__"] + ["lookup", "lookup_batch",
                  "inputTensor", "inputVector", "one_hot", "sparse_inputTensor", "vecInput", "zeros"]]  # fmt: skip
     before = dy.config.settings()
     for _ in range(25):

@@ -100,6 +100,14 @@ def test_every_float_survives(tmp_path: Path) -> None:
     assert done.stdout == "0\n", done.stderr
 
 
+def test_numbers_are_written_as_printf_does() -> None:
+    bits = np.random.default_rng(1).integers(0, 2**32, size=50_000, dtype=np.uint32)
+    a = bits.view(np.float32)
+    a = np.concatenate([a[np.isfinite(a)], np.array(SPECIAL, dtype=np.float32)])
+    expected = "".join(f"{x:+.8e} " for x in a.tolist()).encode()
+    assert dy._core.write_decimals(a) == expected and dy._core.write_decimals(a[:0]) == b""
+
+
 def test_other_spellings(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"#Parameter# /_0 {2,2} 65 ZERO_GRAD\r\n1 -2.5e0 +3 .5\r\n\r\n#LookupParameter# /_1 {1,3} 3\n1 2 3")
@@ -267,7 +275,7 @@ def test_links_and_permissions(tmp_path: Path) -> None:
 
 
 def test_speed(tmp_path: Path) -> None:
-    """40 MB; DyNet takes about 0.8 s to read it on the machine where this takes 0.05 s."""
+    """40 MB; DyNet takes about 0.8 s to read it on the machine where this takes 0.05 s; see benchmarks/model_files.py."""
     path = tmp_path / "f"
     m = dy.ParameterCollection()
     for _ in range(26):

@@ -251,6 +251,24 @@ def test_reading_tables_that_owe_decay() -> None:
         np.testing.assert_allclose(values, expected, rtol=1e-5)
 
 
+def test_a_seed_gives_its_numbers_wherever_it_is_set() -> None:
+    """Before the first graph of a thread, and after others have been used."""
+
+    def numbers() -> list[Any]:
+        dy.reset_random_seed(7)
+        p, out = dy.ParameterCollection().add_parameters(3), []
+        for _ in range(3):
+            dy.renew_cg()
+            out += [dy.dropout(p, 0.5).value(), dy.random_normal(2).value()]
+        return out
+
+    first = numbers()
+    dy.random_normal(3).value()
+    assert numbers() == first
+    [in_a_thread] = at_once([lambda: [numbers(), numbers()]])  # has its first graph there
+    assert in_a_thread == [first, first]
+
+
 # ---- forks -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Scores against counts by hand, and against seqeval and NLTK."""
+"""Scores against counts by hand, and against seqeval, sacrebleu and NLTK."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dynet_lite.text import Accuracy, Perplexity, SpanScore
+from dynet_lite.text import Accuracy, Perplexity, SpanScore, bleu, edit_distance
 
 
 def random_labels(rng: random.Random, n: int) -> list[str]:
@@ -69,3 +69,32 @@ def test_perplexity():
     score.add(math.log(8), 1)
     assert score.value == pytest.approx(8)
     assert Perplexity(1e9, 1).value == math.inf
+
+
+def translations(seed: int) -> tuple[list[list[str]], list[list[str]]]:
+    rng = random.Random(seed)
+    references = [[rng.choice("abcdefgh") for _ in range(rng.randint(5, 15))] for _ in range(20)]
+    answers = [[w if rng.random() < 0.8 else "x" for w in words if rng.random() < 0.9] for words in references]
+    return answers, references
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bleu_is_that_of_sacrebleu(seed):
+    sacrebleu = pytest.importorskip("sacrebleu")
+    answers, references = translations(seed)
+    lines = [[" ".join(words) for words in texts] for texts in (answers, references)]
+    theirs = sacrebleu.corpus_bleu(lines[0], [lines[1]], tokenize="none", smooth_method="none").score
+    assert 100 * bleu(answers, [[r] for r in references]) == pytest.approx(theirs)
+    both = sacrebleu.corpus_bleu(lines[0], [lines[1], lines[1][::-1]], tokenize="none", smooth_method="none").score
+    assert 100 * bleu(answers, list(zip(references, references[::-1], strict=True))) == pytest.approx(both)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bleu_and_edit_distance_are_those_of_nltk(seed):
+    from nltk.metrics.distance import edit_distance as theirs
+    from nltk.translate.bleu_score import corpus_bleu
+
+    answers, references = translations(seed)
+    assert bleu(answers, [[r] for r in references]) == pytest.approx(corpus_bleu([[r] for r in references], answers))
+    for a, b in zip(answers, references, strict=True):
+        assert edit_distance(a, b) == theirs(a, b)

@@ -1,0 +1,1 @@
+"""The models that are timed, a file each. See common.py for what such a file holds."""

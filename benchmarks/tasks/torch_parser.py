@@ -1,0 +1,113 @@
+"""The stack-LSTM parser in PyTorch: all sentences take their t-th action together.
+
+What does not wait for the stack (buffer, history, scores) is done in bulk. States of the stack lie in one piece of
+memory, a block per step; a stack is a list of block numbers, known beforehand as the actions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from made_up import SHIFT, Parsed
+from torch import Tensor
+
+from tasks.common import alive
+from tasks.torch_common import Base, pad, pick_loss
+
+
+class Net(Base):
+    COMPILED = ("compose", "scores")
+
+    def make(self) -> None:
+        self.word_table, self.action_table = self.table("word_table"), self.table("action_table")
+        self.buffer, self.history, self.stack = self.lstm("buffer"), self.lstm("actions"), self.cell("stack")
+        self.empty_stack, self.empty_buffer = self.weight("empty_stack"), self.weight("empty_buffer")
+        self.state = self.beside(["W_stack", "W_buffer", "W_actions"], "b_state")
+        self.out = self.linear(["W_out"], ["b_out"])
+        self.composition = self.beside(["W_head", "W_dependent", "W_relation"], "b_composition")
+
+    def one(self, instance: Parsed) -> Tensor:
+        return self.padded([instance])
+
+    def compose(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.composition(x))
+
+    def scores(self, x: Tensor) -> Tensor:
+        return self.out(torch.relu(self.state(x)))  # type: ignore[no-any-return]
+
+    def padded(self, batch: Sequence[Parsed]) -> Tensor:
+        batch = sorted(batch, key=lambda s: -len(s.actions))
+        count, labels = len(batch), self.sizes["labels"]
+        words = self.word_table(pad([s.words[::-1] for s in batch]))
+        first = self.empty_buffer.expand(1, count, -1)
+        buffers = self.buffer(torch.cat([first, words]))[0].reshape(-1, self.sizes["hidden"])
+        relations = self.action_table(pad([[1 + 2 * labels, *s.actions] for s in batch]))
+        history = self.history(relations[:-1])[0].reshape(-1, self.sizes["hidden"])
+        plan = Plan(batch, labels)
+        tops = self.run_stack(batch, plan, words.reshape(-1, words.shape[-1]), relations)
+        rows = torch.from_numpy(np.concatenate([np.arange(n) + t * count for t, n in enumerate(plan.going)]))
+        fronts = buffers.index_select(0, torch.from_numpy(np.concatenate(plan.fronts)))
+        x = torch.cat([tops, fronts, history.index_select(0, rows)], -1)
+        golden = [s.actions[t] for t, n in enumerate(plan.going) for s in batch[:n]]
+        return pick_loss(self.scores(x), torch.tensor(golden))
+
+    def run_stack(self, batch: Sequence[Parsed], plan: Plan, words: Tensor, relations: Tensor) -> Tensor:
+        """The outputs of the stacks before each action, step by step, {actions, hidden}."""
+        count, steps, hidden = len(batch), len(plan.going), self.sizes["hidden"]
+        memory_h, memory_c = torch.zeros((steps + 1) * count, hidden), torch.zeros((steps + 1) * count, hidden)
+        memory_x = torch.zeros((steps + 1) * count, words.shape[-1])
+        memory_h[:count], memory_c[:count] = self.stack(self.empty_stack.expand(count, -1))
+        for t, n in enumerate(plan.going):
+            arcs, shifts = plan.arcs[t], plan.shifts[t]
+            parts, order = [], []
+            if len(shifts):
+                parts.append(words.index_select(0, torch.from_numpy(plan.words[t])))
+                order.append(shifts)
+            if len(arcs):
+                heads = memory_x.index_select(0, torch.from_numpy(plan.heads[t]))
+                dependents = memory_x.index_select(0, torch.from_numpy(plan.dependents[t]))
+                relation = relations[t + 1].index_select(0, torch.from_numpy(arcs))
+                parts.append(self.compose(torch.cat([heads, dependents, relation], -1)))
+                order.append(arcs)
+            places = torch.from_numpy(np.argsort(np.concatenate(order)))
+            x = torch.cat(parts).index_select(0, places)
+            below = torch.from_numpy(plan.below[t])
+            h, c = self.stack(x, (memory_h.index_select(0, below), memory_c.index_select(0, below)))
+            start = (t + 1) * count
+            memory_h[start : start + n], memory_c[start : start + n], memory_x[start : start + n] = h, c, x
+        return memory_h.index_select(0, torch.from_numpy(np.concatenate(plan.tops)))
+
+
+class Plan:
+    """Where everything lies, step by step: block t + 1 of the memory holds what action t pushed."""
+
+    def __init__(self, batch: Sequence[Parsed], labels: int) -> None:
+        count = len(batch)
+        self.going = alive([len(s.actions) for s in batch])
+        stacks = [[j] for j in range(count)]
+        left = [len(s.words) for s in batch]  # words to come
+        names = ("arcs", "shifts", "words", "heads", "dependents", "below", "tops", "fronts")
+        for name in names:
+            setattr(self, name, [])
+        for t, n in enumerate(self.going):
+            found: dict[str, list[int]] = {name: [] for name in names}
+            for j in range(n):
+                stack, action = stacks[j], batch[j].actions[t]
+                found["tops"].append(stack[-1])
+                found["fronts"].append(left[j] * count + j)
+                if action == SHIFT:
+                    left[j] -= 1
+                    found["shifts"].append(j)
+                    found["words"].append(left[j] * count + j)
+                else:
+                    found["arcs"].append(j)
+                    right, leftmost = stack.pop(), stack.pop()
+                    to_left = action <= labels
+                    found["heads"].append(right if to_left else leftmost)
+                    found["dependents"].append(leftmost if to_left else right)
+                found["below"].append(stack[-1])
+                stack.append((t + 1) * count + j)
+            for name in names:
+                getattr(self, name).append(np.asarray(found[name], np.int64))

@@ -1,0 +1,130 @@
+"""What recipes that give texts a class share: data, vocabulary, loss, score, predictions. They add the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+import dynet_lite as dy
+from dynet_lite.text import (
+    Accuracy,
+    BytePairs,
+    ClassifiedText,
+    Vocab,
+    load_nltk_classified,
+    minibatches,
+    read_classified,
+    read_polarity_of_trees,
+    read_vectors,
+)
+
+from .data import Data, corpus
+from .recipe import Recipe, Score
+from .settings import Settings, option
+
+__all__ = ["ClassifierSettings", "TextClassifier"]
+
+
+@dataclass
+class ClassifierSettings(Settings):
+    """Settings of all classifiers. Files have lines CLASS<tab>TEXT; files that end in .sst have sentiment trees."""
+
+    word_dim: int = option(100, "size of a word vector")
+    min_count: int = option(1, "words that were seen less often are unknown words")
+    subwords: int = option(0, "cut words into pieces: so many joins of byte-pair encoding; 0: whole words")
+    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    dropout: float = option(0.5, "share of the network's last layer to drop in training")
+    word_dropout: float = option(0.0, "share of the words to replace by the unknown word in training")
+
+
+S = TypeVar("S", bound=ClassifierSettings)
+
+
+class TextClassifier(Recipe[S, ClassifiedText]):
+    """A recipe that has to say only how the scores of the classes come from the words: `scores`.
+
+    The default data are the sentences of data/treebank that are not neutral, as positive and negative.
+    """
+
+    score_name: ClassVar[str] = "accuracy"
+    unit: ClassVar[str] = "texts"
+    home: ClassVar[str] = ""  # __file__ of the recipe
+
+    @classmethod
+    def load_data(cls, s: S) -> Data[ClassifiedText]:
+        def read(path: str) -> list[ClassifiedText]:
+            return read_polarity_of_trees(path) if path.endswith(".sst") else read_classified(path)
+
+        def detail(train: Sequence[ClassifiedText]) -> str:
+            return f"{sum(map(len, train)):,} words, {len({text.label for text in train})} classes"
+
+        return corpus(s, read, home=cls.home, default="sst", nltk=load_nltk_classified, detail=detail, unit="texts")
+
+    @classmethod
+    def build(cls, s: S, train: Sequence[ClassifiedText]) -> dict[str, Any]:
+        labels = Vocab.from_words(sorted({text.label for text in train}), unk=None)
+        pieces = BytePairs.learn((w for text in train for w in text.words), s.subwords) if s.subwords else None
+        split = pieces.split_all if pieces else list
+        words = Vocab.from_words((w for text in train for w in split(text.words)), min_count=s.min_count)
+        if s.vectors:
+            known = (w for w in read_vectors(s.vectors).words if w not in words)
+            words = Vocab.from_words({**{w: words.count(w) for w in words}, **dict.fromkeys(known, 1)})
+        return {"words": words.to_json(), "labels": labels.to_json(), "pieces": pieces.to_json() if pieces else None}
+
+    def __init__(self, s: S, parts: dict[str, Any]) -> None:
+        super().__init__(s, parts)
+        self.words, self.labels = Vocab.from_json(parts["words"]), Vocab.from_json(parts["labels"])
+        self.pieces = BytePairs.from_json(parts["pieces"]) if parts["pieces"] else None
+        self.table = self.model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1)
+
+    def begin(self) -> None:
+        if self.settings.vectors:
+            table = self.table.as_array().astype(np.float32)
+            read_vectors(self.settings.vectors).fill(table, self.words)
+            self.table.init_from_array(table)
+
+    # ---- the network -------------------------------------------------------------------------------------------------
+
+    def embed(self, words: Sequence[str]) -> list[dy.Expression]:
+        """The vectors of the words (or of their pieces)."""
+        ids = self.words.ids(self.pieces.split_all(words) if self.pieces else words)
+        hide = self.settings.word_dropout if self.training else 0.0
+        if hide:
+            ids = [0 if self.random.random() < hide else i for i in ids]
+        return [self.table[i] for i in ids]
+
+    def scores(self, words: Sequence[str]) -> dy.Expression:
+        """The scores of the classes, {classes}; there is at least one word. This is what a recipe adds."""
+        raise NotImplementedError
+
+    def loss(self, batch: list[ClassifiedText]) -> dy.Expression:
+        """Mean over the texts of -log p(class)."""
+        losses = [dy.pickneglogsoftmax(self.scores(text.words), self.labels[text.label]) for text in batch]
+        return dy.esum(losses) * (1 / len(losses))
+
+    # ---- use ---------------------------------------------------------------------------------------------------------
+
+    def classify(self, batch: Sequence[Sequence[str]]) -> list[tuple[str, float]]:
+        """For each text its class and how probable it is."""
+        dy.renew_cg()
+        found = [dy.softmax(self.scores(words)) for words in batch]
+        dy.forward(found)  # all texts at once
+        values = [p.npvalue() for p in found]
+        return [(self.labels.word(int(p.argmax())), float(p.max())) for p in values]
+
+    def evaluate(self, examples: Sequence[ClassifiedText]) -> Score:
+        score = Accuracy()
+        for batch in minibatches(examples, 64):
+            guesses = self.classify([text.words for text in batch])
+            score.add([text.label for text in batch], [label for label, _ in guesses])
+        return Score(score.value, str(score), texts=score.all)
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        texts = [line.split() for line in lines]
+        guesses = iter(self.classify([words for words in texts if words]) if any(texts) else [])
+        for words in texts:
+            label, p = next(guesses) if words else ("", 0.0)
+            yield f"{label}\t{p:.3f}\t{' '.join(words)}" if words else ""

@@ -1,0 +1,90 @@
+"""A conditional random field over a chain of labels, as dynamic programming over expressions.
+
+Lafferty, McCallum, Pereira: Conditional random fields (2001); over the scores of an LSTM: Huang, Xu, Yu: Bidirectional
+LSTM-CRF models for sequence tagging (2015). Written for one sentence; in a minibatch the steps of all sentences are batched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import dynet_lite as dy
+
+__all__ = ["LinearChainCRF", "iob_pairs", "viterbi"]
+
+Array = np.ndarray[Any, Any]
+
+
+class LinearChainCRF:
+    """Scores of label pairs on top of the scores that a network gives to each label of each word.
+
+    The score of a labelling y of n words is
+
+        start[y_1] + sum over t of emissions[t][y_t] + sum over t > 1 of transitions[y_t, y_{t-1}] + end[y_n]
+
+    and its probability is exp(score) over the sum of that for all labellings. `emissions` are n >= 1 vectors {labels}.
+    """
+
+    def __init__(self, model: dy.ParameterCollection, labels: int) -> None:
+        self.labels = labels
+        self.transitions = model.add_parameters((labels, labels), init=0)  # [to, from]
+        self.start = model.add_parameters(labels, init=0)
+        self.end = model.add_parameters(labels, init=0)
+
+    def log_partition(self, emissions: Sequence[dy.Expression]) -> dy.Expression:
+        """log of the sum of exp(score) over all labellings, a scalar: the forward algorithm, in logarithms."""
+        alpha = self.start + emissions[0]  # log of the sum over all labellings that end in each label, {labels}
+        for emission in emissions[1:]:
+            ways = self.transitions + dy.reshape(alpha, (1, self.labels))  # {to, from}
+            alpha = dy.logsumexp_dim(ways, d=1) + emission
+        return dy.logsumexp_dim(alpha + self.end, d=0)
+
+    def score(self, emissions: Sequence[dy.Expression], labels: Sequence[int]) -> dy.Expression:
+        """The score of a labelling, a scalar."""
+        pairs = np.zeros((self.labels, self.labels))  # how often each pair of labels comes
+        np.add.at(pairs, (np.array(labels[1:], dtype=int), np.array(labels[:-1], dtype=int)), 1)
+        single = [dy.pick(emission, label) for emission, label in zip(emissions, labels, strict=True)]
+        ends = [dy.pick(self.start, labels[0]), dy.pick(self.end, labels[-1])]
+        return dy.esum([*single, *ends, dy.sum_elems(dy.cmult(self.transitions, dy.inputTensor(pairs)))])
+
+    def loss(self, emissions: Sequence[dy.Expression], labels: Sequence[int]) -> dy.Expression:
+        """-log p(labels), a scalar."""
+        return self.log_partition(emissions) - self.score(emissions, labels)
+
+    def best(self, emissions: Sequence[Array], allowed: Array | None = None) -> list[list[int]]:
+        """The most probable labels of each sentence; `emissions` are matrices (words, labels) of values.
+
+        allowed: (labels + 1, labels + 1) of bool, [to, from]; the last row and column stand for the ends of the sentence.
+        """
+        pairs, start, end = (np.asarray(p.as_array()) for p in (self.transitions, self.start, self.end))
+        if allowed is not None:
+            pairs = np.where(allowed[:-1, :-1], pairs, -np.inf)
+            start, end = np.where(allowed[:-1, -1], start, -np.inf), np.where(allowed[-1, :-1], end, -np.inf)
+        return [viterbi(matrix, pairs, start, end) for matrix in emissions]
+
+
+def viterbi(emissions: Array, transitions: Array, start: Array, end: Array) -> list[int]:
+    """The labels of the highest score. emissions (words, labels), transitions (to, from), start and end (labels)."""
+    best = start + emissions[0]
+    came_from = []
+    for emission in emissions[1:]:
+        ways = transitions + best  # (to, from)
+        came_from.append(ways.argmax(axis=1))
+        best = ways.max(axis=1) + emission
+    labels = [int((best + end).argmax())]
+    for previous in reversed(came_from):
+        labels.append(int(previous[labels[-1]]))
+    return labels[::-1]
+
+
+def iob_pairs(labels: Sequence[str]) -> Array:
+    """Which labels may follow which in IOB2, for LinearChainCRF.best: I-X only after B-X and I-X."""
+    n = len(labels)
+    allowed = np.ones((n + 1, n + 1), dtype=bool)
+    for to, label in enumerate(labels):
+        if label.startswith("I-"):
+            allowed[to, :] = [before in (label, "B-" + label[2:]) for before in [*labels, ""]]
+    return allowed

@@ -1,0 +1,61 @@
+#!/usr/bin/env python
+"""Classes of texts with a deep averaging network: the mean of the word vectors, then some hidden layers.
+
+    python recipes/dan_classifier.py                              # positive or negative: the treebank of the project
+    python recipes/dan_classifier.py --nltk sentence_polarity     # or another corpus of NLTK that has categories
+    python recipes/dan_classifier.py --train a.tsv --dev b.tsv --save dan.model     # lines CLASS<tab>TEXT
+    python recipes/dan_classifier.py predict --load dan.model -   # says of each line that you type what it is
+
+The smallest network that reads texts: a good first try, and the one to beat. In training some words are left out.
+
+Iyyer, Manjunatha, Boyd-Graber, Daumé: Deep unordered composition rivals syntactic methods for text classification (2015).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+
+# --- 1. Settings and data: options of the command line; those of all classifiers are in the base class -------
+
+
+@dataclass
+class Settings(harness.ClassifierSettings):
+    hidden: int = option(100, "size of a hidden layer")
+    layers: int = option(2, "hidden layers")
+
+    word_dropout: float = option(0.3)
+    dropout: float = option(0.2)
+    epochs: int = option(20)
+
+
+class DAN(harness.TextClassifier[Settings]):
+    """Word vectors -> their mean -> hidden layers -> a score per class."""
+
+    home = __file__
+    smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "hidden": 6}
+
+    # --- 2. Model -------------------------------------------------------------------------------------------
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        sizes = [s.word_dim] + [s.hidden] * s.layers + [len(self.labels)]
+        self.W = [self.model.add_parameters((o, i)) for i, o in zip(sizes, sizes[1:], strict=False)]
+        self.b = [self.model.add_parameters(o, init=0) for o in sizes[1:]]
+
+    def scores(self, words: Sequence[str]) -> dy.Expression:
+        x = dy.average(self.embed(words))
+        for W, b in zip(self.W[:-1], self.b[:-1], strict=True):
+            x = dy.tanh(dy.affine_transform([b, W, x]))
+            if self.training and self.settings.dropout:
+                x = dy.dropout(x, self.settings.dropout)
+        return dy.affine_transform([self.b[-1], self.W[-1], x])
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(DAN, Settings, __doc__))

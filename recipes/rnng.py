@@ -1,0 +1,197 @@
+#!/usr/bin/env python
+"""A recurrent neural network grammar: a parser that builds the tree of a sentence and reads it while it grows.
+
+    python recipes/rnng.py                                     # the treebank that comes with the project
+    python recipes/rnng.py --train a.ptb --dev b.ptb           # trees in brackets, one or more lines each
+    python recipes/rnng.py --nltk treebank                     # trees of the Penn Treebank from NLTK
+    python recipes/rnng.py predict --load rnng.model -         # parses sentences of words and blanks; --beam 5
+    python recipes/rnng.py --compare --batch 64                # automatic batching on and off
+
+The parser opens phrases, takes words and closes phrases. A phrase that is closed becomes one vector, made of its parts; what
+is computed next depends on what was decided before. So no two sentences have the same network, and when parsing it is not
+known beforehand. The program follows one sentence; dynet_lite runs together whatever is alike in all of them.
+
+Dyer, Kuncoro, Ballesteros, Smith: Recurrent neural network grammars (2016), the discriminative model. Here a BiLSTM reads
+the words first, and taking a word also gives it its tag.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+from dynet_lite.nn import CLOSE, Progress, TopDown, WordReader, beam_search
+from dynet_lite.text import BracketScore, Tree, base_labels, load_nltk_trees, minibatches, read_trees
+
+# --- 1. Settings: each field is an option of the command line -----------------------------------------------
+
+
+@dataclass
+class Settings(harness.Settings):
+    word_dim: int = option(100, "size of a word vector")
+    char_dim: int = option(20, "size of a letter vector")
+    char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
+    hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
+    word_dropout: float = option(0.5, "a: a word seen n times is hidden with probability a / (a + n)")
+    beam: int = option(1, "parses of a sentence that the search keeps")
+
+    epochs: int = option(30)
+    learning_rate: float = option(2e-3)
+    dropout: float = option(0.3, "share of the words' vectors and of the summary of a state to drop in training")
+
+
+# --- 2. Data and model --------------------------------------------------------------------------------------
+
+
+class Item(NamedTuple):
+    """Something on the stack: a word, a whole phrase, or a phrase that is open; and what lies below it."""
+
+    vector: dy.Expression
+    label: int | None  # action that opened the phrase
+    summary: Any  # LSTM state: all of the stack up to here
+    below: Item | None
+
+
+class State(NamedTuple):
+    """A tree on its way. States never change: the beam search lets several grow out of one."""
+
+    words: list[dy.Expression]
+    progress: Progress
+    stack: Item
+    history: Any  # LSTM state: the actions so far
+    scores: dy.Expression  # of the next action
+
+
+class Grammar(harness.Recipe[Settings, Tree]):
+    """LSTMs over the stack, the words to come and the actions -> a score per action."""
+
+    score_name = "bracket F1"
+    predict_options = ("beam",)
+    smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "char_dim": 4, "char_hidden": 4, "hidden": 8}
+
+    @classmethod
+    def load_data(cls, s: Settings) -> harness.Data[Tree]:
+        def trees(read):
+            return lambda name: [base_labels(tree) for tree in read(name) if tree.children]
+
+        def detail(train):
+            actions = TopDown.of_trees(train)
+            return f"{sum(map(len, train)):,} words, {len(actions.labels)} labels, {len(actions.tags)} tags"
+
+        read, nltk = trees(read_trees), trees(load_nltk_trees)
+        return harness.corpus(s, read, home=__file__, default="ptb", nltk=nltk, detail=detail)
+
+    @classmethod
+    def build(cls, s: Settings, train: list[Tree]) -> dict:
+        actions = TopDown.of_trees(train)
+        return {"labels": actions.labels, "tags": actions.tags, **WordReader.build(tree.words() for tree in train)}
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        self.actions = TopDown(parts["labels"], parts["tags"])
+        model, h, n = self.model, s.hidden, len(self.actions)
+        self.read = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden,
+                               hide=s.word_dropout, rng=self.random)  # fmt: skip
+        self.reader = dy.BiRNNBuilder(1, self.read.width, h, model, dy.LSTMBuilder)
+        self.end = model.add_parameters(h)
+        self.vectors = model.add_lookup_parameters((n, h))  # of actions; of open phrases, too
+        self.stack, self.history = dy.LSTMBuilder(1, h, h, model), dy.LSTMBuilder(1, h, h, model)
+        self.forward, self.backward = dy.LSTMBuilder(1, h, h, model), dy.LSTMBuilder(1, h, h, model)
+        self.Wf, self.Wb, self.bc = model.add_parameters((h, h)), model.add_parameters((h, h)), model.add_parameters(h)
+        self.Ws, self.Ww, self.Wh = (model.add_parameters((h, h)) for _ in range(3))
+        self.b1 = model.add_parameters(h, init=0)
+        self.W2, self.b2 = model.add_parameters((n, h)), model.add_parameters(n, init=0)
+
+    def start(self, words: list[str]) -> State:
+        """Before the first action: all words are to come, nothing is on the stack."""
+        drop = self.settings.dropout if self.training else 0.0
+        read = [dy.dropout(x, drop) for x in self.read(words, self.training)]
+        vectors = [dy.dropout(x, drop) for x in self.reader.transduce(read)]
+        bottom = Item(self.end, None, self.stack.initial_state().add_input(self.end), None)
+        return self.scored(vectors, Progress(len(words)), bottom, self.history.initial_state().add_input(self.end))
+
+    def step(self, now: State, action: int) -> State:
+        """What an action makes of the stack."""
+        words, progress, stack, history, _ = now
+        if action == CLOSE:
+            parts = []
+            while stack.label is None:
+                parts.append(stack.vector)
+                stack = stack.below
+            label, stack = stack.label, stack.below
+            stack = self.push(stack, self.composed(label, parts[::-1]))
+        elif action in self.actions.opening:
+            stack = self.push(stack, self.vectors[action], action)
+        else:
+            stack = self.push(stack, words[-progress.left] + self.vectors[action])
+        return self.scored(words, self.actions.after(progress, action), stack, history.add_input(self.vectors[action]))
+
+    def push(self, stack: Item, vector: dy.Expression, label: int | None = None) -> Item:
+        return Item(vector, label, stack.summary.add_input(vector), stack)
+
+    def composed(self, label: int, parts: list[dy.Expression]) -> dy.Expression:
+        """A phrase as one vector: its label and its parts, read from both ends."""
+        name = self.vectors[label]
+        there = self.forward.initial_state().transduce([name, *parts])[-1]
+        back = self.backward.initial_state().transduce([name, *parts[::-1]])[-1]
+        return dy.tanh(dy.affine_transform([self.bc, self.Wf, there, self.Wb, back]))
+
+    def scored(self, words: list[dy.Expression], progress: Progress, stack: Item, history: Any) -> State:
+        """The state, with the scores of all actions, legal or not."""
+        word = words[-progress.left] if progress.left else self.end
+        seen = [self.b1, self.Ws, stack.summary.output(), self.Ww, word, self.Wh, history.output()]
+        hidden = dy.dropout(dy.tanh(dy.affine_transform(seen)), self.settings.dropout if self.training else 0.0)
+        return State(words, progress, stack, history, dy.affine_transform([self.b2, self.W2, hidden]))
+
+    def loss(self, batch: list[Tree]) -> dy.Expression:
+        """Mean over the actions of -log p(action | those before it, words)."""
+        losses = []
+        for tree in batch:
+            now = self.start(tree.words())
+            for action in self.actions.actions(tree):
+                losses.append(dy.pickneglogsoftmax(now.scores, action))
+                now = self.step(now, action)
+        return dy.esum(losses) * (1 / len(losses))
+
+    # --- 3. Use ---------------------------------------------------------------------------------------------
+
+    def legal_scores(self, states: list[State]) -> Iterator[np.ndarray]:
+        """log p of the actions, -inf for those that are not legal. Here everything that was built so far runs."""
+        for now, values in zip(states, dy.npvalues([dy.log_softmax(now.scores) for now in states]), strict=True):
+            scores = np.full(len(values), -np.inf)
+            legal = self.actions.legal(now.progress)
+            scores[legal] = values[legal]
+            yield scores
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree]:
+        """The trees of some sentences, none of which is empty; all grow at once."""
+        dy.renew_cg()
+        found = beam_search(
+            [self.start(words) for words in sentences], self.legal_scores, self.step, lambda now: now.progress.finished,
+            width=self.settings.beam, limit=[self.actions.limit(len(words)) for words in sentences],
+        )  # fmt: skip
+        return [self.actions.tree(best.actions, words) for (best, *_), words in zip(found, sentences, strict=True)]
+
+    def evaluate(self, examples: list[Tree]) -> harness.Score:
+        score = BracketScore()
+        for batch in minibatches(examples, 64):
+            for gold, tree in zip(batch, self.parse([tree.words() for tree in batch]), strict=True):
+                score.add(gold, tree)
+        return harness.Score(score.f1, str(score), precision=score.precision, recall=score.recall)
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        sentences = [line.split() for line in lines]
+        trees = iter(self.parse([words for words in sentences if words]))
+        for words in sentences:
+            yield str(next(trees)) if words else ""
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(Grammar, Settings, __doc__))

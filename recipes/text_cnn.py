@@ -1,0 +1,74 @@
+#!/usr/bin/env python
+"""Classes of texts with a convolutional network: filters look at each run of 3, 4 and 5 words, the strongest answer counts.
+
+    python recipes/text_cnn.py                                    # positive or negative: the treebank of the project
+    python recipes/text_cnn.py --nltk sentence_polarity           # or another corpus of NLTK that has categories
+    python recipes/text_cnn.py --train a.tsv --dev b.tsv --save cnn.model     # lines CLASS<tab>TEXT
+    python recipes/text_cnn.py --train a.tsv --vectors glove.6B.100d.txt --subwords 2000
+    python recipes/text_cnn.py predict --load cnn.model reviews.txt
+
+Written for one text, with a loop over its runs of words. All runs of all texts of a minibatch are one batch, however long
+the texts are.
+
+Kim: Convolutional neural networks for sentence classification (2014).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+
+# --- 1. Settings and data: options of the command line; those of all classifiers are in the base class -------
+
+
+@dataclass
+class Settings(harness.ClassifierSettings):
+    widths: tuple[int, ...] = option((3, 4, 5), "how many words the filters look at")
+    filters: int = option(100, "filters of each width")
+
+    epochs: int = option(15)
+    batch: int = option(32)
+
+
+class TextCNN(harness.TextClassifier[Settings]):
+    """Word vectors -> filters over runs of words -> the largest value of each filter -> a score per class."""
+
+    home = __file__
+    smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "filters": 6}
+
+    # --- 2. Model -------------------------------------------------------------------------------------------
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        add = self.model.add_parameters
+        self.filters = [[add((s.filters, s.word_dim)) for _ in range(width)] for width in s.widths]  # one matrix per word
+        self.biases = [add(s.filters, init=0) for _ in s.widths]
+        self.W = add((len(self.labels), s.filters * len(s.widths)))
+        self.b = add(len(self.labels), init=0)
+
+    def scores(self, words: Sequence[str]) -> dy.Expression:
+        vectors = self.embed(words)
+        padding = dy.zeros(self.settings.word_dim)
+        features = []
+        for matrices, bias in zip(self.filters, self.biases, strict=True):
+            around = [padding] * (len(matrices) - 1)
+            row = [*around, *vectors, *around]
+            runs = [row[i : i + len(matrices)] for i in range(len(row) - len(around))]
+            answers = [
+                dy.affine_transform([bias, *(item for pair in zip(matrices, run, strict=True) for item in pair)])
+                for run in runs
+            ]
+            features.append(dy.rectify(dy.emax(answers)))
+        joined = dy.concatenate(features)
+        if self.training and self.settings.dropout:
+            joined = dy.dropout(joined, self.settings.dropout)
+        return dy.affine_transform([self.b, self.W, joined])
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(TextCNN, Settings, __doc__))

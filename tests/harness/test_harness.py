@@ -1,0 +1,310 @@
+"""The harness with a recipe of its own: settings, early stopping, schedules, resuming, interrupts, logs, predictions."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import option
+from dynet_lite.harness.schedule import SCHEDULES, factor
+
+
+@dataclass
+class Settings(harness.Settings):
+    unused = ("nltk", "train", "test")
+
+    hidden: int = option(4, "size of the hidden layer")
+    sizes: tuple[int, ...] = option((1, 2), "some sizes")
+    dropout: float = option(0.2, "share to drop")
+    wreck: int = option(0, "the update whose loss is not a number")
+    epochs: int = option(3)
+    learning_rate: float = option(0.01)
+
+
+class Parity(harness.Recipe[Settings, tuple[list[int], int]]):
+    """Whether the sum of a list of bits is odd."""
+
+    smoke = {"epochs": 1, "batch": 2}
+    interrupts: dict[int, int] = {}  # number of an update, or -epoch: how often the keyboard interrupts it
+
+    @classmethod
+    def load_data(cls, s: Settings) -> harness.Data:
+        rng = random.Random(3)
+        bits = [[rng.randint(0, 1) for _ in range(rng.randint(1, 4))] for _ in range(40)]
+        return harness.Data("bits", "no licence", [(x, sum(x) % 2) for x in bits], [], unit="lists")
+
+    @classmethod
+    def build(cls, s: Settings, train: list) -> dict:
+        return {"longest": max(len(x) for x, _ in train)}
+
+    def __init__(self, s: Settings, parts: dict) -> None:
+        super().__init__(s, parts)
+        self.table = self.model.add_lookup_parameters((2, 3))
+        self.lstm = dy.LSTMBuilder(1, 3, s.hidden, self.model)
+        self.W = self.model.add_parameters((2, s.hidden))
+        self.updates = 0
+
+    def scores(self, bits: list[int]) -> dy.Expression:
+        h = self.lstm.initial_state().transduce([self.table[b] for b in bits])[-1]
+        return self.W * (dy.dropout(h, self.settings.dropout) if self.training else h)
+
+    def loss(self, batch: list) -> dy.Expression:
+        self.updates += 1
+        for _ in range(self.interrupts.get(self.updates, 0)):
+            signal.raise_signal(signal.SIGINT)
+        self.random.random()
+        total = dy.esum([dy.pickneglogsoftmax(self.scores(x), y) for x, y in batch])
+        return total * float("nan") if self.updates == self.settings.wreck else total
+
+    def evaluate(self, examples: list) -> harness.Score:
+        self.random.random()
+        dy.renew_cg()
+        losses = [dy.pickneglogsoftmax(self.scores(x), y) for x, y in examples]
+        if self.interrupts.get(-self.epoch):
+            signal.raise_signal(signal.SIGINT)
+        return harness.Score(-dy.esum(losses).value())
+
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        dy.renew_cg()
+        for line in lines:
+            yield f"{line} {int(self.scores([int(c) for c in line]).npvalue().argmax())}" if line else ""
+
+
+def run(*argv: object) -> int:
+    return harness.main(Parity, Settings, "A test.", [str(a) for a in argv])
+
+
+def events(path: Path, kind: str) -> list[dict]:
+    return [e for e in map(json.loads, path.read_text().splitlines()) if e["event"] == kind]
+
+
+# ---- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text('hidden = 7\nlearning-rate = 1\nsizes = [3, 4, 5]\nschedule = "cosine"\n')
+    s, given = harness.parse_settings(Settings, "", ["--config", str(file), "--hidden", "9"])
+    assert (s.hidden, s.learning_rate, s.sizes, s.schedule, s.epochs) == (9, 1.0, (3, 4, 5), "cosine", 3)
+    assert isinstance(s.learning_rate, float) and set(given) == {"config", "hidden", "learning_rate", "sizes", "schedule"}
+    s, _ = harness.parse_settings(Settings, "", ["--no-autobatch", "--sizes", "8", "9", "--smoke"], {"hidden": 2})
+    assert (s.autobatch, s.sizes, s.hidden) == (False, (8, 9), 2)
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("hiden = 3", "no setting 'hiden'; did you mean 'hidden'"),
+        ('hidden = "3"', "hidden: expected int, got '3'"),
+        ("hidden = true", "hidden: expected int, got True"),
+        ("autobatch = 1", "autobatch: expected bool"),
+        ('schedule = "slow"', "schedule: expected one of constant"),
+        ("nltk = 'x'", "no setting 'nltk'"),  # this recipe does not have it
+        ("hidden 3", "expected a TOML file"),
+        ("batch = 0", "batch: expected at least 1"),
+    ],
+)
+def test_wrong_file(tmp_path, capsys, text, what):
+    file = tmp_path / "a.toml"
+    file.write_text(text + "\n")
+    assert run("--config", file) == 2
+    err = capsys.readouterr().err
+    assert what in err and ("a.toml" in err or "batch" in err)
+
+
+def test_wrong_command_line(capsys):
+    for argv in (["--hiden", "3"], ["--hidden", "x"], ["--schedule", "slow"], ["--hidd", "3"]):
+        with pytest.raises(SystemExit) as stop:
+            run(*argv)
+        assert stop.value.code == 2
+    assert "--hiden" in capsys.readouterr().err
+
+
+def test_a_setting_without_help_is_an_error():
+    @dataclass
+    class Bad(harness.Settings):
+        more: int = 3
+
+    with pytest.raises(TypeError, match="more needs option"):
+        harness.parse_settings(Bad, "", [])
+
+
+# ---- training --------------------------------------------------------------------------------------------------------
+
+
+def test_first_line_and_epochs(capsys):
+    assert run() == 0
+    first, *epochs, best = capsys.readouterr().out.splitlines()
+    assert first == "bits: 36 lists to train on, 4 for dev; no licence"
+    assert len(epochs) == 3 and all("loss" in line and "mean batch" in line for line in epochs)
+    assert best.startswith("best dev")
+
+
+def test_early_stopping_and_the_best_model(tmp_path, capsys):
+    """With steps far too big the score gets worse: the model of the best epoch is what is kept."""
+    assert run("--epochs", 50, "--patience", 2, "--learning-rate", 3, "--save", tmp_path / "m", "--log", tmp_path / "l") == 0
+    scores = [e["dev"]["value"] for e in events(tmp_path / "l", "epoch")]
+    assert len(scores) < 50 and scores.index(max(scores)) == len(scores) - 3
+    recipe = harness.load_recipe(Parity, Settings, str(tmp_path / "m"))
+    assert recipe.evaluate(Parity.load_data(recipe.settings).dev).value == pytest.approx(max(scores), abs=1e-6)
+    assert recipe.parts == {"longest": 4}
+
+
+def test_nan_stops_with_a_clear_message(capsys):
+    assert run("--wreck", 6) == 1
+    err = capsys.readouterr().err
+    assert "epoch 2, minibatch 3: the loss is nan" in err and "--learning-rate" in err
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules(schedule):
+    rates = [factor(schedule, step, 100, warmup=10) for step in range(100)]
+    assert rates[0] == pytest.approx(1 / 11) and max(rates) <= 1
+    assert rates[:10] == sorted(rates[:10])
+    if schedule in ("linear", "cosine"):
+        assert rates[10] == 1 and rates[10:] == sorted(rates[10:], reverse=True) and rates[-1] < 0.02
+    if schedule == "inverse-sqrt":
+        assert rates[39] == pytest.approx(math.sqrt(10 / 40))
+    assert factor("halve", 3, 10, halvings=2) == 0.25
+
+
+# ---- resuming --------------------------------------------------------------------------------------------------------
+
+
+def curve(path: Path) -> list[tuple]:
+    """All numbers of a log that do not depend on the clock."""
+    out = []
+    for e in map(json.loads, path.read_text().splitlines()):
+        if e["event"] == "update":
+            out.append((e["epoch"], e["batch"], e["loss"], e["learning_rate"]))
+        elif e["event"] == "epoch":
+            out.append((e["epoch"], e["loss"], e["dev"]["value"]))
+    return out
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5, 7, -2])
+@pytest.mark.parametrize("schedule", ["cosine", "halve"])
+def test_a_resumed_run_gives_the_same_curve(tmp_path, capsys, monkeypatch, stop, schedule):
+    """Interrupted in the middle of an epoch, at its start, while it is evaluated: bit for bit the same numbers."""
+    common = ["--schedule", schedule, "--batch", 8]
+    assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", *common) == 0
+    monkeypatch.setattr(Parity, "interrupts", {stop: 1})
+    assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", *common) == 130
+    assert f"go on with --resume {tmp_path / 'b'}\n" in capsys.readouterr().out
+    random.seed(17)
+    np.random.seed(17)
+    dy.reset_random_seed(17)
+    monkeypatch.setattr(Parity, "interrupts", {})
+    assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log") == 0
+    assert curve(tmp_path / "b.log") == curve(tmp_path / "a.log")
+    assert (weights(tmp_path / "a") == weights(tmp_path / "b")).all()
+
+
+def weights(path: Path) -> np.ndarray:
+    recipe = harness.load_recipe(Parity, Settings, str(path))
+    return np.concatenate([p.as_array().ravel() for p in recipe.model.parameters_list()])
+
+
+def test_interrupted_twice_at_once(tmp_path, capsys, monkeypatch):
+    """The second Ctrl-C does not wait for the end of the update: the run goes on from the last whole epoch."""
+    assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", "--batch", 8) == 0
+    monkeypatch.setattr(Parity, "interrupts", {7: 2})
+    assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", "--batch", 8) == 130
+    assert "from the last whole epoch" in capsys.readouterr().out
+    monkeypatch.setattr(Parity, "interrupts", {})
+    assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log") == 0
+    assert curve(tmp_path / "b.log") == curve(tmp_path / "a.log")
+
+
+def test_a_finished_run_goes_on_with_more_epochs(tmp_path, capsys):
+    assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", "--epochs", 4) == 0
+    assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 2) == 0
+    assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 4) == 0
+    assert curve(tmp_path / "a.log") == curve(tmp_path / "b.log")
+    assert run("--resume", tmp_path / "b", "--hidden", 9) == 2
+    assert "hidden = 4" in capsys.readouterr().err
+
+
+def test_two_runs_with_one_seed_are_one(tmp_path):
+    for name in "ab":
+        assert run("--log", tmp_path / name) == 0
+    assert curve(tmp_path / "a") == curve(tmp_path / "b")
+    assert run("--log", tmp_path / "c", "--seed", 2) == 0
+    assert curve(tmp_path / "a") != curve(tmp_path / "c")
+
+
+def test_load_begins_with_the_weights(tmp_path, capsys):
+    assert run("--save", tmp_path / "a", "--hidden", 6, "--log", tmp_path / "a.log") == 0
+    assert run("--load", tmp_path / "a", "--log", tmp_path / "b.log", "--epochs", 1, "--dropout", 0) == 0
+    (start,) = events(tmp_path / "b.log", "start")
+    assert start["settings"]["hidden"] == 6 and start["settings"]["dropout"] == 0
+    assert events(tmp_path / "b.log", "epoch")[0]["loss"] < events(tmp_path / "a.log", "epoch")[0]["loss"]
+
+
+@pytest.mark.parametrize("name", ["m", "m.state"])
+def test_damaged_files(tmp_path, capsys, name):
+    assert run("--save", tmp_path / "m", "--epochs", 1) == 0
+    whole = (tmp_path / name).read_bytes()
+    for part in (whole[: len(whole) // 2], b"", b"nonsense"):
+        (tmp_path / name).write_bytes(part)
+        assert run("--load" if name == "m" else "--resume", tmp_path / "m") == 2
+        assert name in capsys.readouterr().err
+    assert run("--load", tmp_path / "none") == 2
+
+
+# ---- reports, predictions, comparison --------------------------------------------------------------------------------
+
+
+def test_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    assert run("--plot", tmp_path / "curve.svg", "--epochs", 2) == 0
+    assert "training loss" in (tmp_path / "curve.svg").read_text() or (tmp_path / "curve.svg").stat().st_size > 5000
+
+
+def test_tensorboard(tmp_path):
+    pytest.importorskip("tensorboardX")
+    assert run("--tensorboard", tmp_path / "board", "--epochs", 1) == 0
+    assert any(p.stat().st_size > 100 for p in (tmp_path / "board").iterdir())
+
+
+def test_missing_extras_are_told_at_the_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    assert run("--tensorboard", tmp_path / "board") == 2
+    assert "dynet_lite[tensorboard]" in capsys.readouterr().err
+
+
+def test_predict(tmp_path, capsys):
+    assert run("--save", tmp_path / "m", "--epochs", 1) == 0
+    text = tmp_path / "in.txt"
+    text.write_text("101\n\n" + "1\n" * 70)
+    capsys.readouterr()
+    assert run("predict", "--load", tmp_path / "m", text) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 72 and lines[0].split()[0] == "101" and lines[1] == ""
+    assert run("predict", "--load", tmp_path / "m", "--output", tmp_path / "out.txt", text, text) == 0
+    assert (tmp_path / "out.txt").read_text().splitlines() == lines * 2
+    assert run("predict", "--load", tmp_path / "m", tmp_path / "none.txt") == 2
+
+
+def test_compare(capsys):
+    assert run("--compare", "--epochs", 1) == 0
+    out = capsys.readouterr().out
+    assert "dropout is off" in out
+    assert float(out.split("by ")[-1].split()[0]) <= 1e-5
+
+
+def test_the_settings_of_the_engine_are_put_back():
+    before = dy.config.settings()
+    assert run("--epochs", 1, "--no-autobatch", "--strategy", "agenda", "--threads", 2) == 0
+    assert dy.config.settings() == before

@@ -1,0 +1,40 @@
+"""The two classifiers of texts."""
+
+from __future__ import annotations
+
+import pytest
+
+BOTH = pytest.mark.parametrize("name", ["text_cnn", "dan_classifier"])
+TEXTS = "good\ta fine film\nbad\ta dull film\ngood\tfine and funny\nbad\tdull , dull , dull\n" * 20
+
+
+@BOTH
+def test_batching_changes_nothing(run_recipe, same_losses, name):
+    done = run_recipe(name, "--smoke", "--compare")
+    assert "data/treebank" in done.stdout.splitlines()[0]
+    same_losses(done.stdout)
+
+
+@BOTH
+@pytest.mark.parametrize("subwords", [0, 20])
+def test_learns_from_a_table(run_recipe, tmp_path, name, subwords):
+    (tmp_path / "a.tsv").write_text(TEXTS)
+    done = run_recipe(name, "--train", "a.tsv", "--subwords", subwords, "--epochs", 8, "--save", "model", "--learning-rate", 0.01)
+    assert "72 texts (252 words, 2 classes)" in done.stdout
+    assert "accuracy 100.00%" in done.stdout.splitlines()[-1]
+    lines = run_recipe(name, "predict", "--load", "model", "-", stdin="a funny film\n\nso dull\n").stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["good", "", "bad"]
+
+
+@BOTH
+def test_a_malformed_table_names_the_line(run_recipe, tmp_path, name):
+    (tmp_path / "a.tsv").write_text(TEXTS + "good fine\n")
+    done = run_recipe(name, "--train", "a.tsv", ok=False)
+    assert done.returncode == 2 and "a.tsv:81: expected CLASS<tab>TEXT" in done.stderr
+
+
+def test_xor(run_recipe):
+    lines = run_recipe("xor").stdout.splitlines()
+    assert lines[0].startswith("data:")
+    answers = [float(line.split("=")[1].split()[0]) for line in lines[-4:]]
+    assert [round(answer) for answer in answers] == [0, 1, 1, 0]

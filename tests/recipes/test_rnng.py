@@ -1,0 +1,42 @@
+"""The recurrent neural network grammar: trains, parses sentences, batching changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynet_lite.text import parse_trees
+
+NAME = "rnng"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    subjects = ["(NP (PRON We))", "(NP (DET the) (NOUN dog))", "(NP (DET the) (ADJ old) (NOUN dog))"]
+    objects = ["", " (NP (PRON it))", " (NP (DET the) (NOUN road))", " (ADVP (ADV here))"]
+    trees = [f"(S {s} (VP (VERB left){o}) (PUNCT .))\n" for s in subjects for o in objects]
+    (tmp_path / "trees.ptb").write_text("".join(trees * 5))
+    return tmp_path / "trees.ptb"
+
+
+def test_learns_and_parses(run_recipe, corpus, tmp_path):
+    sizes = ["--word-dim", 16, "--hidden", 24, "--char-hidden", 6, "--learning-rate", 0.01, "--dropout", 0.1]
+    done = run_recipe(NAME, "--train", corpus, "--dev", corpus, *sizes, "--epochs", 8, "--save", tmp_path / "model")
+    assert float(done.stdout.splitlines()[-1].split("F1 ")[1].split("%")[0]) > 95
+    for beam in ("1", "4"):
+        done = run_recipe(NAME, "predict", "--load", tmp_path / "model", "--beam", beam, "-",
+                          stdin="the old dog left here .\n\nwe saw unheardof things\n")  # fmt: skip
+        first, empty, other = done.stdout.split("\n")[:3]
+        assert first == "(S (NP (DET the) (ADJ old) (NOUN dog)) (VP (VERB left) (ADVP (ADV here))) (PUNCT .))"
+        assert empty == ""
+        assert next(parse_trees([other])).words() == ["we", "saw", "unheardof", "things"]
+
+
+def test_smoke(run_recipe):
+    first, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
+    assert "data/treebank" in first and "17 labels" in first
+    assert epoch.startswith("epoch  1") and "bracket F1" in epoch
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "agenda"])
+def test_batching_changes_nothing(run_recipe, same_losses, strategy):
+    same_losses(run_recipe(NAME, "--smoke", "--compare", "--strategy", strategy).stdout)
