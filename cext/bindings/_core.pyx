@@ -30,6 +30,7 @@ include "trainers.pxi"
 include "files.pxi"
 include "ops.pxi"
 include "cells.pxi"
+include "states.pxi"
 include "inspect.pxi"
 
 # What the package offers of this module; the functions of ops come from their entries.

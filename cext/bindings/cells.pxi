@@ -140,7 +140,7 @@ cdef class CellStack:
             c_node[0] = _arg(self.g, c[layer]) if c is not None else h_node[0] + 1
         return 0
 
-    def step(self, x, tuple h, tuple c):
+    cpdef tuple step(self, x, tuple h, tuple c):
         """New h's of all layers, a tuple, for one input.
 
         h: the previous ones, or None for zero state; c: the previous cells, or None when they are those of h.
@@ -158,7 +158,7 @@ cdef class CellStack:
             out[layer] = e
         return tuple(out)
 
-    def run(self, xs, tuple h, tuple c, bint every=False):
+    cpdef list run(self, xs, tuple h, tuple c, bint every=False):
         """h's of the last layer for a list of inputs; every: for each input a tuple of the h's of all layers."""
         cdef NodeId h_node, c_node
         cdef Py_ssize_t layer, t, n = <Py_ssize_t> self.layers.size(), steps

@@ -1,5 +1,4 @@
-// Small matrix products without packing. Part of isa_body.h: included there alone. gemm.cc decides who gets which
-// shape.
+// Matrix products on tiles in registers. Part of isa_body.h: included there alone. gemm.cc decides who gets which shape.
 //
 // Columns of the right matrix, of C and of what is added to it are Rows (base/rows.h): they may lie anywhere.
 // gemm_cols: the left matrix is read down its columns. A tile of C (a few vectors of rows by a few columns) stays in
@@ -7,6 +6,8 @@
 // gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns; with many
 // columns a panel of it is transposed on the stack first and handed to the tiles of gemm_cols.
 // gemm_outer: a sum of products of a column and a row. The same tiles, which take both from lists of addresses.
+// Small products are read where they lie. Larger ones are cut into blocks, so that what is read again comes from a near
+// cache, and panels of the left matrix are copied (or transposed) to the stack first.
 //
 // A tile adds to C column by column when its sums are done, so that columns of C that are one memory get all of it.
 
@@ -149,23 +150,70 @@ DNL_INL void cols_product(idx m, idx n, idx k, float alpha, const float* a, idx 
                           const Columns& add, float beta, const Columns& c) {
   all_tiles<false>(m, n, {k, a, lda, nullptr, nullptr, 0, b, add, c, alpha, beta, 0, 0});
 }
+
+// Rows from row j on.
+DNL_INL Row rows_after(const Row& r, idx j) {
+  Row s = r;
+  if (r.ptr)
+    s.ptr = r.ptr + j;
+  else if (r.base)
+    s.base = r.base + j * r.stride;
+  return s;
+}
+
+// A panel of the left matrix, rows x depth, as columns kPanelRows apart: copied, or transposed.
+constexpr idx kPanelRows = 64, kPanelDepth = 128;  // 32 KiB, which the first-level cache holds
+DNL_INL void pack_panel(bool trans, idx rows, idx depth, const float* a, idx lda, float* panel) {
+  if (trans) return transpose_strided(rows, depth, a, lda, panel, kPanelRows, false);
+  for (idx p = 0; p < depth; ++p)
+    for_lanes(rows, [&](idx i, auto w) DNL_LAMBDA { w.store(panel + p * kPanelRows + i, w.load(a + p * lda + i)); });
+}
+
+// By blocks of the right matrix that stay in the second-level cache while all panels of the left one pass.
+static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const float* a, idx lda, const Row& b,
+                         const Row& add, float beta, const Row& c) {
+  constexpr idx kBlockCols = 480, kBlockDepth = 2 * kPanelDepth;
+  alignas(64) float panel[kPanelRows * kPanelDepth];
+  const Columns none = Row(nullptr, 0);
+  for (idx j = 0; j < n; j += kBlockCols) {
+    const idx cols = n - j < kBlockCols ? n - j : kBlockCols;
+    const Columns right = rows_after(b, j), to = rows_after(c, j), more = rows_after(add, j);
+    for (idx p0 = 0; p0 < k; p0 += kBlockDepth)
+      for (idx i = 0; i < m; i += kPanelRows)
+        for (idx p = p0; p < k && p < p0 + kBlockDepth; p += kPanelDepth) {
+          const idx rows = m - i < kPanelRows ? m - i : kPanelRows, depth = k - p < kPanelDepth ? k - p : kPanelDepth;
+          pack_panel(trans, rows, depth, trans ? a + i * lda + p : a + p * lda + i, lda, panel);
+          cols_product(rows, cols, depth, alpha, panel, kPanelRows, right.from(p), p ? none : more.from(i),
+                       p ? 1.0f : beta, to.from(i));
+        }
+  }
+}
+
+// A left matrix that the second-level cache holds is read where it lies.
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
+  constexpr idx kNear = idx(1) << 16;
+  if (n >= 48 && (m * k > kNear || k > 4 * kPanelDepth))
+    return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
   cols_product(m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
 }
 
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc) {
-  constexpr idx kDepth = 80;  // a panel of both sides by so many columns stays in the first-level cache
-  const Row a = a_rows, b = b_rows;
-  const Row c_columns(c, ldc), none(nullptr, 0);
+  constexpr idx kDepth = 80;         // panels of both sides by so many columns stay in the first-level cache
+  constexpr idx kRows = 512, kCols = 256;  // a block of C, in the second-level cache
+  const Row a = a_rows, b = b_rows, none(nullptr, 0);
   float *a_list[kDepth], *b_list[kDepth];
-  for (idx p = 0; p < k; p += kDepth) {
-    const idx depth = k - p < kDepth ? k - p : kDepth;
-    for (idx q = 0; q < depth && !a.ptr; ++q) a_list[q] = a[p + q];
-    for (idx q = 0; q < depth && !b.ptr; ++q) b_list[q] = b[p + q];
-    all_tiles<true>(m, n,
-                    {depth, nullptr, 0, a.ptr ? a.ptr + p : a_list, b.ptr ? b.ptr + p : b_list, 0, none, none,
-                     c_columns, alpha, p ? 1.0f : beta, 0, 0});
-  }
+  for (idx i = 0; i < m; i += kRows)
+    for (idx j = 0; j < n; j += kCols) {
+      const idx rows = m - i < kRows ? m - i : kRows, cols = n - j < kCols ? n - j : kCols;
+      const Row block(c + j * ldc + i, ldc);
+      for (idx p = 0; p < k; p += kDepth) {
+        const idx depth = k - p < kDepth ? k - p : kDepth;
+        for (idx q = 0; q < depth; ++q) a_list[q] = a[p + q];
+        for (idx q = 0; q < depth; ++q) b_list[q] = b[p + q] + j;
+        all_tiles<true>(rows, cols,
+                        {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0});
+      }
+    }
 }
 
 struct DotsTile {
@@ -224,25 +272,11 @@ DNL_INL void dots_columns(DotsTile t, idx n) {
     t.j0 = j1;
   }
 }
-// Panels of 64 rows by 128 of k: 32 KiB, which the first-level cache holds.
-static void gemm_dots_packed(idx m, idx n, const DotsTile& t) {
-  constexpr idx kRows = 64, kDepth = 128;
-  alignas(64) float panel[kRows * kDepth];
-  const Columns none = Row(nullptr, 0);
-  for (idx i = 0; i < m; i += kRows) {
-    const idx rows = m - i < kRows ? m - i : kRows;
-    for (idx p = 0; p < t.k; p += kDepth) {
-      const idx depth = t.k - p < kDepth ? t.k - p : kDepth;
-      transpose_strided(rows, depth, t.a + i * t.lda + p, t.lda, panel, kRows, false);
-      cols_product(rows, n, depth, t.alpha, panel, kRows, t.b.from(p), p ? none : t.add.from(i), p ? 1.0f : t.beta,
-                   t.c.from(i));
-    }
-  }
-}
 static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
   DotsTile t = {k, a, lda, Row(b), Row(add), Row(c), alpha, beta, 0, 0};
   // Where transposing costs less than adding up the lanes of each dot product.
-  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W) return gemm_dots_packed(m, n, t);
+  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W)
+    return gemm_blocked(true, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
   for (; t.i0 + 4 <= m; t.i0 += 4) dots_columns<4>(t, n);
   for (; t.i0 < m; ++t.i0) dots_columns<1>(t, n);
 }

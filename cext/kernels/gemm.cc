@@ -33,15 +33,15 @@ bool steps_on_pages(idx ld) { return ld % 1024 == 0; }
 bool own_cols(idx n, idx k, idx lda) {
   if (blas_is_mkl() && n > 8) return false;
   switch (own_kernels()) {
-    case Own::Most: return k <= 512 || (k <= 1024 && n <= 64);
+    case Own::Most: return true;
     case Own::Few: return n <= 64 && k <= 512 && !steps_on_pages(lda);
     case Own::None: return n == 1 && k <= 512;
   }
   return false;
 }
-bool own_outer(idx m, idx n, idx k, idx lda) {
+bool own_outer(idx n, idx k) {
   if (blas_is_mkl() && n > 8) return false;
-  return own_kernels() == Own::Most && k >= 8 && (lda <= 1024 || m * k <= (1 << 19));
+  return own_kernels() == Own::Most && k >= 8;
 }
 bool own_dots(idx n, idx k) {
   if (blas_is_mkl() && n > 8) return false;
@@ -146,7 +146,7 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
     return kernels().gemm_dots(m, n, k, alpha, a, lda, columns(b, ldb), add, beta, columns(c, ldc));
   if (!trans_a && !trans_b && own_cols(n, k, lda))
     return kernels().gemm_cols(m, n, k, alpha, a, lda, columns(b, ldb), add, beta, columns(c, ldc));
-  if (!trans_a && trans_b && own_outer(m, n, k, lda))
+  if (!trans_a && trans_b && own_outer(n, k))
     return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc);
   blas_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
@@ -170,7 +170,7 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
   if (m <= 0 || n <= 0 || k <= 0) return;
-  if (own_outer(m, n, k, y.regular() ? y.stride : m)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc);
+  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc);
   CopyRoom& room = copy_room();
   const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);

@@ -1,7 +1,8 @@
 """What all recurrent builders share: states, sequences, parameters in a graph, dropout.
 
 A builder owns parameters. ``initial_state()`` starts a Sequence, the thing that makes nodes; an RNNState is a point in it:
-the h's (and cells) of all layers after some inputs. States are cheap and never change, so that a search may branch.
+the h's (and cells) of all layers after some inputs. States are cheap and never change, so that a search may branch; they are
+compiled (cext/bindings/states.pxi), as programs make one for every input.
 Nothing here computes; each builder's file says which cell it uses.
 """
 
@@ -13,10 +14,8 @@ from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dynet_lite import _core
-from dynet_lite._core import Expression, Parameters
+from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part
 from dynet_lite.errors import StaleExpressionError
 
@@ -59,16 +58,12 @@ def masked(x: Any, m: Expression | None) -> Any:
     return x if m is None else _core.cmult(x, m)
 
 
-class Sequence:
-    """One run of a builder over inputs: makes the nodes of each step.
+class Sequence(_core.BuilderRun):
+    """One run of a builder over inputs: makes the nodes of each step. ``builder`` and ``update`` say for whom and how.
 
     ``step`` takes an input and the previous (h, c) and gives the next; h and c are tuples with one expression per layer.
     h is None at zero state. c is None where the cell has none, or where the cells are the second outputs of the h's.
     """
-
-    def __init__(self, builder: RNNBuilder, update: bool) -> None:
-        self.builder = builder
-        self.update = update
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         raise NotImplementedError
@@ -89,16 +84,17 @@ class Sequence:
         """What a state shows as its output, from h of the last layer."""
         return h
 
+    def shown(self, hs: list[Expression]) -> list[Expression]:
+        """output() of each of these."""
+        return hs if type(self).output is Sequence.output else [self.output(h) for h in hs]
+
     def draw_masks(self, batch_size: int) -> None:
         """New dropout masks for inputs of this batch size; nothing where there is no such dropout."""
 
 
 class FusedSequence(Sequence):
-    """A sequence of a builder whose step is one cell node per layer; the masks are drawn at the first input."""
-
-    def __init__(self, builder: FusedBuilder, update: bool) -> None:
-        super().__init__(builder, update)
-        self.stack: Any = None
+    """A sequence of a builder whose step is one cell node per layer, made by its ``stack``; the masks are drawn at the
+    first input."""
 
     def begin(self, x: Any) -> Any:
         """The stack of layers, with masks for inputs like x when the builder drops out."""
@@ -131,113 +127,6 @@ class FusedSequence(Sequence):
         return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True)]
 
 
-class RNNState:
-    """A state of a recurrent builder: made by ``initial_state()`` and by adding inputs to another state."""
-
-    __slots__ = ("_c", "_h", "_output", "_prev", "_sequence")
-
-    def __init__(
-        self,
-        sequence: Sequence,
-        h: Tensors | None = None,
-        c: Tensors | None = None,
-        prev: RNNState | None = None,
-    ) -> None:
-        self._sequence = sequence
-        self._h = h
-        self._c = c
-        self._prev = prev
-        self._output: Expression | None = None
-
-    def add_input(self, x: Any) -> RNNState:
-        """The state after one more input {input_dim}."""
-        sequence = self._sequence
-        h, c = sequence.step(x, self._h, self._c)
-        return RNNState(sequence, h, c, self)
-
-    def add_inputs(self, xs: Iterable[Any]) -> list[RNNState]:
-        """The states after each of several inputs."""
-        out = []
-        state = self
-        for h, c in self._sequence.states(xs, self._h, self._c):
-            state = RNNState(self._sequence, h, c, state)
-            out.append(state)
-        return out
-
-    def transduce(self, xs: Iterable[Any]) -> list[Expression]:
-        """The outputs after each of several inputs; cheaper than add_inputs()."""
-        sequence = self._sequence
-        out = sequence.outputs(xs, self._h, self._c)
-        return out if type(sequence).output is Sequence.output else [sequence.output(h) for h in out]
-
-    def output(self) -> Expression | None:
-        """h of the last layer, {hidden_dim}; None before any input."""
-        if self._h is None:
-            return None
-        if self._output is None:
-            self._output = self._sequence.output(self._h[-1])
-        return self._output
-
-    def h(self) -> Tensors:
-        """h of each layer; empty before any input."""
-        return self._h or ()
-
-    def s(self) -> Tensors:
-        """The whole state: h of each layer; for LSTMs the cells of all layers and then their h's."""
-        if self._h is None:
-            return ()
-        return (*self._cells(), *self._h) if self.b().has_cell else self._h
-
-    def _cells(self) -> Tensors:
-        if self._c is None and self._h is not None:
-            self._c = tuple(_core._second(h) for h in self._h)
-        return self._c or ()
-
-    def set_h(self, es: SequenceOf[Any]) -> RNNState:
-        """A state with other h's, one per layer; cells are kept (zero before any input)."""
-        builder = self.b()
-        h = _tensors(es, "set_h", (builder.layers,))
-        c = None
-        if builder.has_cell:
-            c = builder._zero_state() if self._h is None else self._cells()
-        return RNNState(self._sequence, h, c, self)
-
-    def set_s(self, es: SequenceOf[Any]) -> RNNState:
-        """A state with other contents, in the order of s(); for LSTMs also cells alone, h's are then kept."""
-        builder = self.b()
-        n = builder.layers
-        if not builder.has_cell:
-            return self.set_h(es)
-        new = _tensors(es, "set_s", (n, 2 * n))
-        h = new[n:] or self._h or builder._zero_state()
-        return RNNState(self._sequence, h, new[:n], self)
-
-    def prev(self) -> RNNState | None:
-        """The state before the last input; None at the start."""
-        return self._prev
-
-    def b(self) -> RNNBuilder:
-        """The builder."""
-        return self._sequence.builder
-
-    def __repr__(self) -> str:
-        steps, state = 0, self._prev
-        while state is not None:
-            steps, state = steps + 1, state._prev
-        return f"<state of a {self.b().whoami()}, {steps} steps from its start>"
-
-
-def _tensors(es: Any, name: str, counts: tuple[int, ...]) -> Tensors:
-    """A tuple of expressions, as many as one of counts says; arrays become inputs."""
-    if es is None or isinstance(es, Expression):
-        raise TypeError(f"[{name}] takes a list of expressions; got {type(es).__name__}")
-    out = tuple(e if isinstance(e, Expression) else _core.inputTensor(np.asarray(e)) for e in es)
-    if len(out) not in counts:
-        wanted = " or ".join(str(n) for n in counts)
-        raise ValueError(f"[{name}] {wanted} expressions are needed, got {len(out)}")
-    return out
-
-
 class RNNBuilder(Part):
     """Base of the recurrent builders."""
 
@@ -259,8 +148,8 @@ class RNNBuilder(Part):
         self._stacks: dict[bool, Any] = {}
         # The sequence that was started last. Weak: sequences hold their builder, and memory goes without the collector.
         self._latest: weakref.ref[Sequence] | None = None
-        self._started: tuple[Any, int, bool] | None = None  # in which graph and version that was, with update
-        self._shown: tuple[Any, int, list[list[Expression]]] | None = None
+        self._started: tuple[int, bool] | None = None  # the stamp of its graph, with update
+        self._shown: tuple[int, list[list[Expression]]] | None = None
 
     # ---- for builders to fill in ----------------------------------------------------------------------------------
 
@@ -283,17 +172,12 @@ class RNNBuilder(Part):
         vecs: initial h's, one per layer; for LSTMs cells, or cells and then h's (as RNNState.s()). None: zeros.
         update=False: what is computed from this state gives the builder's parameters no gradient.
         """
-        update, graph = bool(update), _core.cg()
+        update = bool(update)
         sequence = self._sequence(update)
         self._latest = weakref.ref(sequence)
-        self._started = (graph, graph.version(), update)
+        self._started = (sequence.stamp, update)
         self._shown = None
-        state = RNNState(sequence)
-        if vecs is None:
-            return state
-        state = state.set_s(vecs)
-        state._prev = None
-        return state
+        return _core._first_state(sequence, vecs)
 
     def initial_state_from_raw_vectors(self, vecs: Iterable[Any], update: bool = True) -> RNNState:
         """initial_state() from lists of numbers."""
@@ -310,14 +194,13 @@ class RNNBuilder(Part):
 
     def get_parameter_expressions(self) -> list[list[Expression]]:
         """The parameters as the last initial_state() of this graph uses them, a list per layer."""
-        graph = _core.cg()
-        if self._shown is not None and self._shown[0] is graph and self._shown[1] == graph.version():
-            return self._shown[2]
-        started = self._started
-        if started is None or started[0] is not graph or started[1] != graph.version():
+        stamp = _core.cg().version()
+        if self._shown is not None and self._shown[0] == stamp:
+            return self._shown[1]
+        if self._started is None or self._started[0] != stamp:
             raise StaleExpressionError(f"[{self.whoami()}] call initial_state() in this graph first")
-        shown = [self._layer_expressions(layer, started[2]) for layer in self._parameters]
-        self._shown = (graph, graph.version(), shown)
+        shown = [self._layer_expressions(layer, self._started[1]) for layer in self._parameters]
+        self._shown = (stamp, shown)
         return shown
 
     @property

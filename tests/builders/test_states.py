@@ -240,3 +240,12 @@ def test_stacked_states() -> None:
         np.testing.assert_array_equal(out.npvalue(), e.npvalue())
     with pytest.raises(ValueError):
         dy.StackedRNNState([])
+
+
+def test_a_long_chain_of_states_goes_in_one_piece() -> None:
+    builder = dy.VanillaLSTMBuilder(1, 2, 2, dy.ParameterCollection())
+    dy.renew_cg()
+    x, state = dy.inputTensor([0.1, 0.2]), builder.initial_state()
+    for _ in range(200_000):
+        state = state.add_input(x)
+    del state  # each holds the one before it
