@@ -14,6 +14,7 @@ Who may import: the modules of the package; users reach it as ``dy.configure`` a
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -143,6 +144,21 @@ def _apply(names: Sequence[str]) -> None:
 
 
 def start(strict: bool = True) -> None:
+        if name == "profile" and value and "profile" not in _given["configure"]:
+            atexit.unregister(_report_times)
+            atexit.register(_report_times)
+
+
+def _report_times() -> None:
+    """What --dynet-profiling shows when the program ends: time by op of the main thread's graph, on stderr."""
+    g = _core.existing_cg()
+    rows = [(f"{p} {op}", t[what]) for op, t in (g.op_profile() if g else {}).items() for p, what in
+            (("FWD", "forward"), ("BWD", "backward"))]  # fmt: skip
+    total = sum(seconds for _, seconds in rows)
+    if not total:
+        return
+    lines = [f"{1000 * s:11.4g}  {s / total:6.1%}  {name}" for name, s in sorted(rows, key=lambda r: r[1]) if s]
+    sys.stderr.write("\n".join(["Timing Info (ms):", *lines, f"{1000 * total:11.4g}    100%  (total time)", ""]))
     """Read variables and flags, once. Everything that needs a setting calls it first.
 
     strict: a bad value of a flag is an error; otherwise the flag is passed over.

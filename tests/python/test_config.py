@@ -71,6 +71,23 @@ def test_flags_are_known_by_their_beginning() -> None:
 
 
 def test_flags_reach_the_engine() -> None:
+@pytest.mark.parametrize("how", ["flag", "dynet_config", "configure"])
+def test_profiling_shows_times_at_the_end(how: str) -> None:
+    """As in DyNet; configure(profile=True) is for stats()."""
+    code = "import dynet_lite as dy\n" + {
+        "flag": "", "dynet_config": "dy.dynet_config.set(profiling=1)", "configure": "dy.configure(profile=True)"}[how] + """
+x = dy.tanh(dy.ParameterCollection().add_parameters((3, 3)) * dy.inputVector([1, 2, 3]))
+dy.squared_norm(x).backward()
+dy.renew_cg()
+"""  # fmt: skip
+    done = python("-c", code, *(["--dynet-profiling", "1"] if how == "flag" else []))
+    assert done.returncode == 0 and not done.stdout
+    if how == "configure":
+        assert not done.stderr
+    else:
+        assert "Timing Info" in done.stderr and "FWD tanh" in done.stderr and "BWD matmul" in done.stderr
+
+
     code = """
 dy.renew_cg()
 x = dy.esum([dy.tanh(dy.inputVector([float(i), 2.0])) for i in range(8)])
