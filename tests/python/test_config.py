@@ -41,11 +41,12 @@ def test_every_spelling_of_a_flag(argv: tuple[str, ...]) -> None:
 
 def test_all_flags() -> None:
     flags = ["--dynet-mem", "512,128,1,1", "--dynet-autobatch", "0", "--dynet-profiling", "1", "--dynet-weight-decay",
-             "0.25", "--dynet-threads=2", "--dynet-strategy=agenda", "--dynet-backend", "null", "--dynet-verify=1",
+             "0.25", "--dynet-threads=2", "--dynet-strategy=agenda", "--dynet-backend", "null", "--dynet-verify=1", "--dynet-keep-weights=1",
              "--dynet-shared-parameters", "1", "--dynet-devices", "CPU", "--dynet-unknown", "--dynet-unknown=3"]  # fmt: skip
     out = child("out = dy.config.settings(); out['collection'] = dy.ParameterCollection().get_weight_decay()", *flags)
     assert out == {"mem": "512,128,1,1", "seed": 0, "autobatch": False, "strategy": "agenda", "threads": 2,
-                   "backend": "null", "verify": True, "profile": True, "weight_decay": 0.25, "collection": 0.25}  # fmt: skip
+                   "backend": "null", "verify": True, "profile": True, "keep_weights": True, "weight_decay": 0.25,
+                   "collection": 0.25}  # fmt: skip
 
 
 @pytest.mark.parametrize("flags", ["--dynet-gpu", "--dynet_gpu", "--dynet-gpus 1", "--dynet_gpus=2", "--dynet-devices CPU,GPU:0",
@@ -70,7 +71,6 @@ def test_flags_are_known_by_their_beginning() -> None:
     assert out["mem"] == "100" and out["autobatch"] is True and out["profile"] is True
 
 
-def test_flags_reach_the_engine() -> None:
 @pytest.mark.parametrize("how", ["flag", "dynet_config", "configure"])
 def test_profiling_shows_times_at_the_end(how: str) -> None:
     """As in DyNet; configure(profile=True) is for stats()."""
@@ -88,6 +88,7 @@ dy.renew_cg()
         assert "Timing Info" in done.stderr and "FWD tanh" in done.stderr and "BWD matmul" in done.stderr
 
 
+def test_flags_reach_the_engine() -> None:
     code = """
 dy.renew_cg()
 x = dy.esum([dy.tanh(dy.inputVector([float(i), 2.0])) for i in range(8)])
