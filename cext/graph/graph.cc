@@ -193,7 +193,7 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   const u8 flags = update && t.updated ? static_cast<u8>(kNeedsGrad) : u8(0);
   Dim d = t.row_dim;
   NodeId id;
-  if (n == 1 && !batched) {
+  if (n == 1 && !batched && !keep_weights_flag()) {
     t.settle(ids[0]);
     id = add_leaf(Leaf::Lookup, index, flags, d, flags, t.row(ids[0]));
   } else {
@@ -218,7 +218,7 @@ void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
   read_rows(i);
 }
 
-// One row is read where it lies in the table, several are copied one behind the other.
+// One row is read where it lies in the table, unless graphs keep weights; several are copied one behind the other.
 void Graph::read_rows(NodeId i) {
   LookupTable& t = *tables_[signature(i).table];
   const u32* ids = lookup_ids(i);

@@ -148,6 +148,14 @@ def test_a_graph_keeps_its_weights() -> None:
         assert later.value() == 2 and loss.value(recalculate=True) == 3750
         dy.renew_cg()
         assert dy.sum_elems(p).value() == 3750
+        table = m.add_lookup_parameters((3, 2), init=1.0)
+        row = table[1]
+        loss = dy.squared_norm(row)
+        for new in (0.75, 0.5):
+            loss.backward()
+            trainer.update()
+            assert row.value() == [1, 1] and dy.square(row).value() == [1, 1] and table[1].value() == [new, new]
+        assert loss.value(recalculate=True) == 0.5
     loss = dy.sum_elems(p)
     loss.backward()
     trainer.update()
