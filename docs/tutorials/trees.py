@@ -82,10 +82,10 @@ print("the vectors of the two roots:", explanation.why(roots[0], roots[1]))
 # Instead of the folder for a moment take a place of your own and open the file in a browser.
 
 with tempfile.TemporaryDirectory() as folder:
-    viz.save(Path(folder) / "trees.html", loss)
+    viz.save(Path(folder) / "trees.html", loss, names=lambda table, row: words.word(row))
     viz.save(Path(folder) / "one_tree.svg", roots[0])  # only what this vector depends on
     print("pictures:", sorted(p.name for p in Path(folder).iterdir()))
-print(viz.text(roots[1]))
+print(viz.text(roots[1], names=lambda table, row: words.word(row)))
 
 # %% 7. What it gains
 
