@@ -176,7 +176,8 @@ class Training:
     def _run_epoch(self) -> None:
         recipe, epoch = self.recipe, self.epoch
         recipe.epoch = epoch.number
-        todo = self._order()
+        with self.interrupts.delayed():
+            todo = self._order()
         done = len(epoch.losses)
         steps = self.settings.epochs * len(todo)
         bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=None)
@@ -190,8 +191,10 @@ class Training:
                 self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
             bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
         score = self._evaluate(self.data.dev)
-        epoch.score = score.to_json()
-        self._end_epoch(score)
+        if math.isnan(score.value):
+            raise Diverged(f"epoch {epoch.number}: the dev score is not a number")
+        with self.interrupts.delayed():
+            self._end_epoch(score)
 
     def _order(self) -> list[list[Any]]:
         """The minibatches of the epoch, also when a part of them was done before the run was resumed."""
@@ -215,6 +218,7 @@ class Training:
 
     def _end_epoch(self, score: Score) -> None:
         epoch = self.epoch
+        epoch.score = score.to_json()
         better = self.best is None or (
             score.value < self.best["value"] if self.recipe.lower_is_better else score.value > self.best["value"]
         )
