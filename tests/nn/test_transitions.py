@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynet_lite.nn.transitions import LEFT, RIGHT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration
+from dynet_lite.text import read_dependencies
 from dynet_lite.text.dependencies import is_projective, is_tree, projective_heads
 
+ROOT = Path(__file__).resolve().parents[2]
+CORPORA = Path(os.environ.get("DYNET_LITE_CORPORA", ROOT.parent / "shared" / "corpora"))
+FILES = [ROOT / "data" / "treebank" / "train.conllu", CORPORA / "ud_english_ewt" / "en_ewt-ud-dev.conllu"]
 SYSTEMS = [ArcStandard(), ArcHybrid()]
 
 
@@ -53,6 +59,19 @@ def test_random_trees_are_made_again(system, heads):
         assert move in system.oracle(heads).best(c)
         system.apply(c, move)
     assert c.heads[1:] == heads and not system.legal(c)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+def test_gold_trees_are_made_again(system, path):
+    if not path.exists():
+        pytest.skip("the corpus is not here")
+    for sentence in read_dependencies(path):
+        heads = projective_heads(sentence.heads)
+        c = system.start(len(heads))
+        for move in system.moves(heads):
+            system.apply(c, move)
+        assert c.heads[1:] == heads
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
