@@ -28,8 +28,7 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
-from dynet_lite.nn import Actions, ArcHybrid, ArcStandard, StackLSTM
-from dynet_lite.nn.transitions import LEFT, SHIFT
+from dynet_lite.nn import LEFT, SHIFT, Actions, ArcHybrid, ArcStandard, StackLSTM
 from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------

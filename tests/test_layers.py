@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import text
+from dynet_lite import harness, nn, text
 
 ROOT = Path(__file__).resolve().parent.parent
 CEXT = ROOT / "cext"
@@ -108,14 +108,24 @@ def imports(path: Path) -> Iterator[tuple[str, str | None]]:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.py")), ids=name_of)
 def test_recipes_use_public_names(path: Path) -> None:
-    public = {"dynet_lite": set(dy.__all__), "dynet_lite.text": set(text.__all__)}
+    packages = {f"dynet_lite.{m.__name__.split('.')[1]}": set(m.__all__) for m in (text, nn, harness)}
+    public = {"dynet_lite": set(dy.__all__), **packages}
     for module, name in imports(path):
         if module.split(".")[0] == "dynet_lite":
-            assert module in public, f"a recipe imports dynet_lite or dynet_lite.text, not {module}"
+            assert module in public, f"a recipe imports {', '.join(public)}, not {module}"
             assert name is None or name in public[module] or f"{module}.{name}" in public, f"{module}.{name}"
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "dy":
             assert node.attr in dy.__all__, f"dy.{node.attr} is not a public name"
+
+
+PUBLIC_IN_PACKAGES = [(m, name) for m in (text, nn, harness) for name in m.__all__]
+
+
+@pytest.mark.parametrize("module, name", PUBLIC_IN_PACKAGES, ids=lambda x: getattr(x, "__name__", x))
+def test_names_of_packages_have_docstrings(module: object, name: str) -> None:
+    item = getattr(module, name)
+    assert not callable(item) or item.__doc__, f"{name} has no docstring"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "dynet_lite" / "text").rglob("*.py")), ids=name_of)

@@ -8,11 +8,14 @@ from .mst import best_projective_tree, best_tree, tree_score
 from .stack_lstm import StackLSTM
 from .top_down import CLOSE, Progress, TopDown
 from .transformer import LayerNorm, Transformer, TransformerLayer, positions
-from .transitions import Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
+from .transitions import LEFT, RIGHT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
 from .words import WordReader
 
 __all__ = [
     "CLOSE",
+    "LEFT",
+    "RIGHT",
+    "SHIFT",
     "Actions",
     "ArcHybrid",
     "ArcStandard",
