@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         serve(args.worker, measure.prepare)
         return 0
     if args.quick:
-        args.rounds, args.sentences = min(args.rounds, 2), args.sentences or 32
+        args.rounds, args.sentences = min(args.rounds, 2), args.sentences or 1
     judged: list[tuple[str, report.Verdict]] = []
     pages: list[str] = []
     lines: list[dict[str, Any]] = []
@@ -91,7 +91,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--sentences", type=int, default=0, help="sentences per round; default: 8 minibatches")
     parser.add_argument("--seed", type=int, default=7, help="of the data and the initial weights")
     parser.add_argument("--conllu", default="", metavar="FILE", help="real sentences, where a task can use them")
-    parser.add_argument("--quick", action="store_true", help="32 sentences, 2 rounds: figures mean nothing")
+    parser.add_argument("--quick", action="store_true", help="one minibatch, 2 rounds: figures mean nothing")
     parser.add_argument("--jsonl", default="", metavar="FILE", help="add a line of JSON per run to this file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write the tables to this file")
     parser.add_argument("--plot", default="", metavar="FILE", help="draw the speeds (needs matplotlib)")
@@ -111,7 +111,7 @@ def setups(args: argparse.Namespace) -> list[dict[str, Any]]:
                     "size": size,
                     "sizes": usual | {"batch": batch},
                     "usual_batch": batch == usual["batch"],
-                    "sentences": args.sentences or max(8 * usual["batch"], 2 * batch),
+                    "sentences": max(args.sentences, batch) if args.sentences else max(8 * usual["batch"], 2 * batch),
                     "seed": args.seed,
                     "inference": args.inference,
                 })  # fmt: skip
