@@ -245,7 +245,7 @@ class Training:
         test = self._evaluate(self.data.test) if self.data.test else None
         if test is not None:
             self.report.say(f"test {test.text}")
-        self.report.end(self.epochs, self.best, test, s.plot)
+        self.report.end(self.epochs, self.best, test, s.plot, self.recipe.score_name)
 
     def _interrupted(self) -> None:
         say, s = self.report.say, self.settings
@@ -260,7 +260,7 @@ class Training:
                 say(f"go on with --resume {s.save}" + ", from the last whole epoch" * self.interrupts.broken)
         if self.best is not None:
             say(f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save))
-        self.report.end(self.epochs, self.best, None, s.plot)
+        self.report.end(self.epochs, self.best, None, s.plot, self.recipe.score_name)
 
     # ---- state -------------------------------------------------------------------------------------------------------
 

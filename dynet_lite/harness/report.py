@@ -63,10 +63,12 @@ class Report:
             self._board.add_scalar("dev", score.value, epoch.number)
             self._board.flush()
 
-    def end(self, epochs: Sequence[Epoch], best: dict[str, Any] | None, test: Score | None, plot: str) -> None:
+    def end(
+        self, epochs: Sequence[Epoch], best: dict[str, Any] | None, test: Score | None, plot: str, score_name: str
+    ) -> None:
         self._write({"event": "end", "best": best, "test": test.to_json() if test else None})
         if plot and epochs:
-            draw(epochs, plot)
+            draw(epochs, plot, score_name)
         if self._log:
             self._log.close()
         if self._board:
@@ -93,7 +95,7 @@ class Report:
             self._log.truncate(size)
 
 
-def draw(epochs: Sequence[Epoch], path: str) -> None:
+def draw(epochs: Sequence[Epoch], path: str, score_name: str = "score") -> None:
     """The learning curve: training loss and dev score by epoch."""
     figures = needed("matplotlib.figure", "plot", "--plot")
     numbers = [epoch.number for epoch in epochs]
@@ -102,7 +104,8 @@ def draw(epochs: Sequence[Epoch], path: str) -> None:
     right = left.twinx()
     left.plot(numbers, [epoch.loss for epoch in epochs], color="tab:blue", marker=".")
     left.set_xlabel("epoch")
+    left.xaxis.get_major_locator().set_params(integer=True)
     left.set_ylabel("training loss", color="tab:blue")
     right.plot(numbers, [epoch.score["value"] if epoch.score else None for epoch in epochs], color="tab:red", marker=".")
-    right.set_ylabel("dev score", color="tab:red")
+    right.set_ylabel(f"dev {score_name}", color="tab:red")
     figure.savefig(path)
