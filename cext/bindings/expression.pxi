@@ -66,7 +66,7 @@ cdef class Expression:
         cdef NodeId i = self.use()
         if recalculate:
             self.graph.invalidate()
-        self.graph.run()
+        self.graph.run_to(i)
         i = self.use()
         return self._copy_out(i, dtype)
 
@@ -102,7 +102,7 @@ cdef class Expression:
             raise ValueError(f"[scalar_value] needs one number; got {self.graph.c.dim(i).text().decode()}")
         if recalculate:
             self.graph.invalidate()
-        self.graph.run()
+        self.graph.run_to(i)
         cdef float v
         self.graph.x.read_value(i, &v)
         return v
@@ -129,10 +129,10 @@ cdef class Expression:
 
     def forward(self, recalculate=False):
         """Compute the value (and everything else that is pending)."""
-        self.use()
+        cdef NodeId i = self.use()
         if recalculate:
             self.graph.invalidate()
-        self.graph.run()
+        self.graph.run_to(i)
 
     def backward(self, full=False):
         """Gradients of this number with respect to everything it depends on; adds into those of parameters.
