@@ -15,7 +15,8 @@ Answers = dict[str, list[dict[str, Any]]]  # by engine, round by round; the firs
 
 def loss_difference(answers: Answers) -> dict[str, float]:
     """Of each engine that computes losses: the largest relative difference of a minibatch's loss from the first one's."""
-    losses = {name: rounds[0]["losses"] for name, rounds in answers.items() if not name.startswith("floor")}
+    computes = [name for name in answers if Engine.parse(name).mode not in ("null", "numpy")]
+    losses = {name: answers[name][0]["losses"] for name in computes}
     reference = next(iter(losses.values()), [])
     return {name: largest_difference(mine, reference) for name, mine in losses.items()}
 

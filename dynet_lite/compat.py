@@ -44,6 +44,7 @@ def module(name: str) -> ModuleType:
     """
     if name == "dynet_config":
         return dynet_config
+    config.as_dynet()
     if name == "dynet":
         config.start()
     standin = ModuleType(name, dynet_lite.__doc__)

@@ -14,6 +14,7 @@ Who may import: the modules of the package; users reach it as ``dy.configure`` a
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -93,6 +94,7 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
     "verify": (_flag, "0 or 1", False),
     "profile": (_flag, "0 or 1", False),
+    "keep_weights": (_flag, "0 or 1", False),
     "weight_decay": (_fraction, "a number >= 0 and < 1", 0.0),
 }
 ALIASES = {"random_seed": "seed", "profiling": "profile"}
@@ -138,8 +140,25 @@ def _apply(names: Sequence[str]) -> None:
         value = _effective(name)
         if name == "seed":
             _core.set_seed(value or int.from_bytes(os.urandom(7), "little"))
+        elif name == "keep_weights":
+            _core.keep_weights(value)
         elif name in ("autobatch", "strategy", "threads", "backend", "verify", "profile"):
             setattr(_core.settings, name, value)
+        if name == "profile" and value and "profile" not in _given["configure"]:
+            atexit.unregister(_report_times)
+            atexit.register(_report_times)
+
+
+def _report_times() -> None:
+    """What --dynet-profiling shows when the program ends: time by op of the main thread's graph, on stderr."""
+    g = _core.existing_cg()
+    rows = [(f"{p} {op}", t[what]) for op, t in (g.op_profile() if g else {}).items() for p, what in
+            (("FWD", "forward"), ("BWD", "backward"))]  # fmt: skip
+    total = sum(seconds for _, seconds in rows)
+    if not total:
+        return
+    lines = [f"{1000 * s:11.4g}  {s / total:6.1%}  {name}" for name, s in sorted(rows, key=lambda r: r[1]) if s]
+    sys.stderr.write("\n".join(["Timing Info (ms):", *lines, f"{1000 * total:11.4g}    100%  (total time)", ""]))
 
 
 def start(strict: bool = True) -> None:
@@ -155,6 +174,13 @@ def start(strict: bool = True) -> None:
     _given["environment"].update(environment)
     _given["flag"].update(flags)
     _apply(list(OPTIONS))
+
+
+def as_dynet() -> None:
+    """From now on the defaults are those that DyNet's programs build on."""
+    OPTIONS["keep_weights"] = (*OPTIONS["keep_weights"][:2], True)
+    if _core.settings.start is None:
+        _apply(["keep_weights"])
 
 
 def _first_use() -> None:
@@ -254,6 +280,8 @@ def configure(**options: Any) -> Change:
     backend        cpu (default), null (runs nothing)
     verify         check every plan before it runs
     profile        time every op, see stats()
+    keep_weights   a graph that goes on after an update keeps the weights it began with, as in DyNet (default only where
+                   dynet_lite stands in for DyNet: an update then takes up to half as long again)
     weight_decay   default of new parameter collections
 
     ``with dy.configure(autobatch=False):`` takes it back at the end of the block (with a seed, the random generator

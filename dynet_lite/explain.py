@@ -16,7 +16,7 @@ from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
 from dynet_lite.structure import Node, Signature, Structure, dim_text, node_number, read
 
-__all__ = ["Apart", "BatchExplanation", "BatchKind", "Difference", "explain_batches"]
+__all__ = ["BatchExplanation", "explain_batches"]
 
 CAUSES = {
     "off": "automatic batching is off",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynet_lite import _core
 
-__all__ = ["OpTime", "Profile", "profile"]
+__all__ = ["Profile", "profile"]
 
 # struct TraceEvent
 EVENT = np.dtype([("start", "f8"), ("seconds", "f8"), ("graph", "u8"), ("floats", "u8"),

@@ -39,12 +39,15 @@ class Settings(harness.Settings):
     char_dim: int = option(20, "size of a letter vector")
     char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
-    word_dropout: float = option(0.5, "a: a word seen n times is hidden with probability a / (a + n)")
+    word_dropout: float = option(1.0, "a: a word seen n times is hidden with probability a / (a + n)")
     beam: int = option(1, "parses of a sentence that the search keeps")
 
-    epochs: int = option(30)
+    epochs: int = option(40)
+    patience: int = option(0)
+    batch: int = option(8)
     learning_rate: float = option(2e-3)
-    dropout: float = option(0.3, "share of the words' vectors and of the summary of a state to drop in training")
+    schedule: str = option("linear")
+    dropout: float = option(0.4, "share of the words' vectors and of the summary of a state to drop in training")
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------

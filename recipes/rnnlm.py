@@ -35,8 +35,8 @@ Sentence = list[str]
 
 @dataclass
 class Settings(harness.Settings):
-    word_dim: int = option(100, "size of a word vector")
-    hidden: int = option(100, "size of the LSTM")
+    word_dim: int = option(128, "size of a word vector")
+    hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
     min_count: int = option(2, "words seen less often are unknown ones")
 

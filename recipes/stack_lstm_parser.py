@@ -20,7 +20,6 @@ Ballesteros, Goldberg, Dyer, Smith: Training with exploration improves a greedy 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -29,45 +28,27 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
-from dynet_lite.nn import Actions, ArcHybrid, ArcStandard, StackLSTM, WordReader
+from dynet_lite.nn import Actions, ArcHybrid, ArcStandard, StackLSTM
 from dynet_lite.nn.transitions import LEFT, SHIFT
-from dynet_lite.text import (
-    DataError,
-    Sentence,
-    Vocab,
-    attachment_scores,
-    format_conllu,
-    load_nltk_dependencies,
-    minibatches,
-    parse_conllu,
-    projective_heads,
-    read_dependencies,
-    read_vectors,
-)
+from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
 
 @dataclass
-class Settings(harness.Settings):
+class Settings(harness.ParserSettings):
     system: str = option("arc-standard", "the moves there are", choices=("arc-standard", "arc-hybrid"))
     oracle: str = option("static", "dynamic (arc-hybrid): also learn what to do after mistakes", choices=("static", "dynamic"))
     explore: float = option(0.1, "dynamic: how often training goes where the model wants and not where it should")
 
-    word_dim: int = option(100, "size of a word vector")
-    tag_dim: int = option(30, "size of the vector of a tag")
-    char_dim: int = option(25, "size of a character vector")
-    char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
-    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
     item_dim: int = option(100, "size of the vector of a word, or of joined words, on the stack and in the buffer")
     action_dim: int = option(30, "size of the vector of a move with its relation")
-    hidden: int = option(100, "size of the LSTMs and of the layer that decides")
-    layers: int = option(2, "layers of the LSTMs")
+    hidden: int = option(150, "size of the LSTMs and of the layer that decides")
+    layers: int = option(1, "layers of the LSTMs")
 
     epochs: int = option(15)
-    learning_rate: float = option(2e-3)
+    learning_rate: float = option(3e-3)
     dropout: float = option(0.3, "share of the word vectors and of the last layer to drop in training")
-    word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
 
 
 class Parse:
@@ -79,105 +60,69 @@ class Parse:
         self.relations = [""] * len(sentence)
 
 
-class Parser(harness.Recipe[Settings, Sentence]):
-    score_name = "LAS"
-    blocks = True
+class Parser(harness.ParserRecipe[Settings]):
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "tag_dim": 4, "item_dim": 6, "action_dim": 4, "hidden": 6}
 
-    # --- 2. Data --------------------------------------------------------------------------------------------
-
-    @classmethod
-    def load_data(cls, s: Settings) -> harness.Data[Sentence]:
-        def detail(train):
-            return f"{sum(map(len, train)):,} words, {len({r for x in train for r in x.deprels})} relations"
-
-        return harness.corpus(s, read_dependencies, home=__file__, nltk=load_nltk_dependencies, detail=detail)
-
-    @classmethod
-    def build(cls, s: Settings, train: list[Sentence]) -> dict:
-        known = read_vectors(s.vectors) if s.vectors else None
-        words = WordReader.build((sentence.forms for sentence in train), known)
-        tags = Vocab.from_words(tag for sentence in train for tag in sentence.upos)
-        relations = Vocab.from_words((r for sentence in train for r in sentence.deprels), unk=None)
-        return {"tags": tags.to_json(), "relations": relations.words(), **words}
-
-    # --- 3. Model -------------------------------------------------------------------------------------------
+    # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------
 
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
         self.system = ArcStandard() if s.system == "arc-standard" else ArcHybrid()
         if s.oracle == "dynamic" and not self.system.dynamic:
             raise DataError("--oracle dynamic goes with --system arc-hybrid")
-        self.actions = Actions(parts["relations"])
+        self.actions = Actions(self.relations.words())
         self.moves = np.array([self.actions.move(i) for i in range(len(self.actions))])
         self.gold_moves = lru_cache(None)(lambda heads: self.system.moves(projective_heads(heads)))
-        self.tags = Vocab.from_json(parts["tags"])
-        model = self.model
-        self.reader = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden,
-                                 hide=s.word_dropout, rng=self.random)  # fmt: skip
-        self.tag_vectors = model.add_lookup_parameters((len(self.tags), s.tag_dim), init="uniform", scale=0.1)
-        self.action_vectors = model.add_lookup_parameters((len(self.actions), s.action_dim), init="uniform", scale=0.1)
-        self.W_word = model.add_parameters((s.item_dim, self.reader.width))
-        self.W_tag = model.add_parameters((s.item_dim, s.tag_dim))
-        self.b_word = model.add_parameters(s.item_dim, init=0)
-        self.root = model.add_parameters(s.item_dim, init="uniform", scale=0.1)
-        self.nothing = model.add_parameters(s.item_dim, init="uniform", scale=0.1)
-        self.no_action = model.add_parameters(s.action_dim, init="uniform", scale=0.1)
-        # The LSTMs of the stack, the buffer and the history.
-        self.lstms = [dy.LSTMBuilder(s.layers, n, s.hidden, model) for n in (s.item_dim, s.item_dim, s.action_dim)]
-        self.W_head = model.add_parameters((s.item_dim, s.item_dim))
-        self.W_dependent = model.add_parameters((s.item_dim, s.item_dim))
-        self.W_relation = model.add_parameters((s.item_dim, s.action_dim))
-        self.b_joined = model.add_parameters(s.item_dim, init=0)
-        self.W_stack, self.W_buffer, self.W_history = (model.add_parameters((s.hidden, s.hidden)) for _ in range(3))
-        self.b_hidden = model.add_parameters(s.hidden, init=0)
-        self.W_action = model.add_parameters((len(self.actions), s.hidden))
-        self.b_action = model.add_parameters(len(self.actions), init=0)
-
-    def begin(self) -> None:
-        if self.settings.vectors:
-            self.reader.use(read_vectors(self.settings.vectors))
+        add = self.model.add_parameters
+        # A word with its tag; the root, and what lies below everything on a stack.
+        self.W_word, self.b_word = add((s.item_dim, self.width)), add(s.item_dim, init=0)
+        self.root, self.bottom = (add(s.item_dim, init="uniform", scale=0.1) for _ in range(2))
+        # Actions; an action that joins two items; what has been done so far.
+        shape = len(self.actions), s.action_dim
+        self.action_vectors = self.model.add_lookup_parameters(shape, init="uniform", scale=0.1)
+        self.no_action = add(s.action_dim, init="uniform", scale=0.1)
+        self.W_join, self.b_join = add((s.item_dim, 2 * s.item_dim + s.action_dim)), add(s.item_dim, init=0)
+        sizes = s.item_dim, s.item_dim, s.action_dim
+        self.stack, self.buffer, self.history = (dy.LSTMBuilder(s.layers, n, s.hidden, self.model) for n in sizes)
+        # The decision.
+        self.W_hidden, self.b_hidden = add((s.hidden, 3 * s.hidden)), add(s.hidden, init=0)
+        self.W_action, self.b_action = add((len(self.actions), s.hidden)), add(len(self.actions), init=0)
 
     @property
     def drop(self) -> float:
         return self.settings.dropout if self.training else 0.0
 
     def start(self, sentence: Sentence) -> Parse:
-        words = self.reader(sentence.forms, self.training)
-        tags = [self.tag_vectors[i] for i in self.tags.ids(sentence.upos)]
-        items = []
-        for word, tag in zip(words, tags, strict=True):
-            word = dy.dropout(word, self.drop)
-            items.append(dy.rectify(dy.affine_transform([self.b_word, self.W_word, word, self.W_tag, tag])))
-        stack, buffer = (StackLSTM(lstm.initial_state().add_input(self.nothing)) for lstm in self.lstms[:2])
-        if self.system.name == "arc-standard":
-            stack.push(self.root)
-        else:
-            buffer.push(self.root)
+        inputs = self.inputs(sentence, self.drop)
+        items = [dy.rectify(dy.affine_transform([self.b_word, self.W_word, x])) for x in inputs]
+        stack, buffer = (StackLSTM(lstm.initial_state().add_input(self.bottom)) for lstm in (self.stack, self.buffer))
+        (stack if self.system.name == "arc-standard" else buffer).push(self.root)
         buffer.extend(reversed(items))
-        history = self.lstms[2].initial_state().add_input(self.no_action)
+        history = self.history.initial_state().add_input(self.no_action)
         return Parse(sentence, self.system.start(len(sentence)), stack, buffer, history)
 
     def scores(self, p: Parse) -> dy.Expression:
         """{actions}: how much the network would like each to be the next."""
-        parts = [self.b_hidden, self.W_stack, p.stack.output(), self.W_buffer, p.buffer.output()]
-        hidden = dy.rectify(dy.affine_transform([*parts, self.W_history, p.history.output()]))
+        x = dy.concatenate([p.stack.output(), p.buffer.output(), p.history.output()])
+        hidden = dy.rectify(dy.affine_transform([self.b_hidden, self.W_hidden, x]))
         return dy.affine_transform([self.b_action, self.W_action, dy.dropout(hidden, self.drop)])
 
     def advance(self, p: Parse, action: int) -> None:
-        """Makes a move: in the configuration, and with the vectors."""
+        """Takes an action: in the configuration, and with the vectors."""
         move, c, vector = self.actions.move(action), p.configuration, self.action_vectors[action]
         if move == SHIFT:
             p.stack.push(p.buffer.pop())
         else:
-            _, dependent = self.system.arc(c, move)
-            p.relations[dependent - 1] = self.actions.relation(action)
+            p.relations[self.system.arc(c, move)[1] - 1] = self.actions.relation(action)
             last = p.stack.pop()
-            heads = p.buffer if move == LEFT and self.system.name == "arc-hybrid" else p.stack
-            pair = heads.pop(), last
-            head, below = pair if heads is p.buffer or move != LEFT else pair[::-1]
-            joined = [self.b_joined, self.W_head, head, self.W_dependent, below, self.W_relation, vector]
-            heads.push(dy.tanh(dy.affine_transform(joined)))
+            if move == LEFT and self.system.name == "arc-hybrid":
+                head, dependent, place = p.buffer.pop(), last, p.buffer
+            elif move == LEFT:
+                head, dependent, place = last, p.stack.pop(), p.stack
+            else:
+                head, dependent, place = p.stack.pop(), last, p.stack
+            x = dy.concatenate([head, dependent, vector])
+            place.push(dy.tanh(dy.affine_transform([self.b_join, self.W_join, x])))
         self.system.apply(c, move)
         p.history = p.history.add_input(vector)
 
@@ -223,7 +168,7 @@ class Parser(harness.Recipe[Settings, Sentence]):
             todo = [(p, oracle) for p, oracle in todo if self.system.legal(p.configuration)]
         return losses
 
-    # --- 4. Use ---------------------------------------------------------------------------------------------
+    # --- 3. Parsing ---------------------------------------------------------------------------------------------
 
     def best_action(self, p: Parse, values: np.ndarray) -> int:
         """The legal action with the highest score."""
@@ -241,17 +186,6 @@ class Parser(harness.Recipe[Settings, Sentence]):
                 self.advance(p, self.best_action(p, x))
             todo = [p for p in todo if self.system.legal(p.configuration)]
         return [replace(p.sentence, heads=p.configuration.heads[1:], deprels=p.relations) for p in parses]
-
-    def evaluate(self, examples: list[Sentence]) -> harness.Score:
-        parsed = [tree for batch in minibatches(examples, 64) for tree in self.parse(batch)]
-        score = attachment_scores(examples, parsed)
-        return harness.Score(score.las, str(score), uas=score.uas, words=score.words)
-
-    def predict(self, blocks: list[str]) -> Iterator[str]:
-        """Each block is a sentence in CoNLL-U."""
-        sentences = [x for block in blocks for x in parse_conllu(block.split("\n"), "input")]
-        for sentence in self.parse(sentences) if sentences else []:
-            yield "\n".join(format_conllu(sentence))
 
 
 if __name__ == "__main__":

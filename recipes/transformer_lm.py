@@ -21,6 +21,7 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import dynet_lite as dy
 from dynet_lite import harness
@@ -40,7 +41,8 @@ class Settings(harness.Settings):
     layers: int = option(2, "layers of the transformer")
     heads: int = option(4, "heads of its attention")
 
-    epochs: int = option(40)
+    epochs: int = option(80)
+    patience: int = option(8)
     batch: int = option(8)
     learning_rate: float = option(2e-3)
     schedule: str = option("cosine")
@@ -99,6 +101,13 @@ class LetterModel(harness.Recipe[Settings, str]):
         *ids, last = self.letters.ids(text)
         scores = dy.reshape(self.scores(ids), (len(self.letters),), len(ids))  # positions are a mini-batch here
         return dy.sum_batches(dy.pickneglogsoftmax(scores, [*ids[1:], last]))
+
+    def batches(self, train: list[str]) -> list[list[str]]:
+        """The text is cut at other places in every epoch, so that a letter is seen with ever other ones before it."""
+        s, text = self.settings, train[0][0] + "".join(block[1:] for block in train)
+        cuts = [0, *range(1 + self.random.randrange(s.block), len(text) - 1, s.block), len(text) - 1]
+        blocks = [text[a : b + 1] for a, b in pairwise(cuts)]
+        return list(minibatches(blocks, s.batch, seed=self.random))
 
     def loss(self, batch: list[str]) -> dy.Expression:
         """Mean over the letters of the minibatch."""

@@ -6,6 +6,7 @@ replaces two things on the stack by their composition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import made_up
@@ -117,16 +118,35 @@ class Program(Model):
 
 
 class Idiomatic(Program):
-    """What does not wait for the stack runs in bulk: look-ups, the buffer, the history, the scores and losses."""
+    """What does not wait for the stack runs in bulk: look-ups, buffer and history of a sentence, all scores and losses."""
 
-    def loss(self, instance: Parsed) -> Any:
-        dy, labels, actions = self.dy, self.sizes["labels"], instance.actions
-        coming = self.words.rows(instance.words[::-1])
+    def batch_loss(self, batch: Sequence[Parsed]) -> Any:
+        dy = self.dy
+        tops: list[Any] = []
+        fronts: list[Any] = []
+        history: list[Any] = []
+        for sentence in batch:
+            self.run(sentence, tops, fronts, history)
+        state = dy.rectify(
+            dy.affine_transform([
+                self.b_state,
+                self.W_stack, dy.concatenate_to_batch(tops),
+                self.W_buffer, dy.concatenate_to_batch(fronts),
+                self.W_actions, dy.concatenate_to_batch(history),
+            ])
+        )  # fmt: skip
+        scores = dy.affine_transform([self.b_out, self.W_out, state])
+        golden = [action for sentence in batch for action in sentence.actions]
+        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, golden))
+
+    def run(self, sentence: Parsed, tops: list[Any], fronts: list[Any], history: list[Any]) -> None:
+        """Adds what each action is chosen by: the outputs for the stack, the buffer and the actions so far."""
+        dy, labels, actions = self.dy, self.sizes["labels"], sentence.actions
+        coming = self.words.rows(sentence.words[::-1])
         buffer = self.buffer.initial_state().transduce([self.empty_buffer, *coming])
         relations = self.action_vectors.rows([1 + 2 * labels, *actions])
-        history = self.history.initial_state().transduce(relations[:-1])
+        history += self.history.initial_state().transduce(relations[:-1])
         stack = [(self.stack.initial_state().add_input(self.empty_stack), None)]
-        tops, fronts = [], []
         for action, relation in zip(actions, relations[1:], strict=True):
             tops.append(stack[-1][0].output())
             fronts.append(buffer[-1])
@@ -145,13 +165,3 @@ class Idiomatic(Program):
                     ])
                 )  # fmt: skip
             stack.append((stack[-1][0].add_input(top), top))
-        state = dy.rectify(
-            dy.affine_transform([
-                self.b_state,
-                self.W_stack, dy.concatenate_to_batch(tops),
-                self.W_buffer, dy.concatenate_to_batch(fronts),
-                self.W_actions, dy.concatenate_to_batch(history),
-            ])
-        )  # fmt: skip
-        scores = dy.affine_transform([self.b_out, self.W_out, state])
-        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, actions))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import made_up
@@ -57,10 +58,12 @@ class Program(Model):
 
 
 class Idiomatic(Program):
-    """The scores of a sentence are one matrix."""
+    """The scores of all words are one matrix."""
 
-    def loss(self, instance: list[int]) -> Any:
+    def batch_loss(self, batch: Sequence[list[int]]) -> Any:
         dy = self.dy
-        states = self.rnn.initial_state().transduce(self.vectors.rows(instance[:-1]))
+        states: list[Any] = []
+        for sentence in batch:
+            states += self.rnn.initial_state().transduce(self.vectors.rows(sentence[:-1]))
         scores = dy.affine_transform([self.b, self.W, dy.concatenate_to_batch(states)])
-        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, instance[1:]))
+        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, [word for s in batch for word in s[1:]]))

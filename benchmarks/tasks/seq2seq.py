@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import made_up
@@ -95,11 +96,20 @@ class Program(Model):
 
 
 class Idiomatic(Program):
-    """Rows of the tables in one call; the scores of a sentence are one matrix."""
+    """Rows of the tables in one call; the scores of all words are one matrix."""
 
-    def loss(self, instance: Instance) -> Any:
-        dy, (words, targets) = self.dy, instance
-        source = self.encode(self.source_vectors.rows(words))
+    def batch_loss(self, batch: Sequence[Instance]) -> Any:
+        dy = self.dy
+        outputs = [output for words, targets in batch for output in self.decode(words, targets)]
+        scores = dy.affine_transform([self.b_out, self.W_out, dy.concatenate_to_batch(outputs)])
+        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, [word for _, targets in batch for word in targets]))
+
+    def decode(self, words: list[int], targets: list[int]) -> list[Any]:
+        """The decoder's outputs, {hidden} each."""
+        dy = self.dy
+        fs = self.forward.initial_state().transduce(xs := self.source_vectors.rows(words))
+        bs = self.backward.initial_state().transduce(xs[::-1])[::-1]
+        source = dy.concatenate([dy.concatenate_cols(fs), dy.concatenate_cols(bs)])
         keys = self.W_keys * source
         state, query = self.decoder.initial_state(), dy.zeros((self.sizes["hidden"],))
         outputs = []
@@ -107,5 +117,4 @@ class Idiomatic(Program):
             state = state.add_input(dy.concatenate([x, self.attend(source, keys, query)]))
             query = state.output()
             outputs.append(query)
-        scores = dy.affine_transform([self.b_out, self.W_out, dy.concatenate_to_batch(outputs)])
-        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, targets))
+        return outputs

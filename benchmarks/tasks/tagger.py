@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import made_up
@@ -67,17 +68,20 @@ class Program(Model):
 
 
 class Idiomatic(Program):
-    """Rows of the table in one call, the layers after the LSTMs as one matrix of the sentence's words."""
+    """Rows of the table in one call; after the LSTMs the words of all sentences are one matrix, with one loss."""
 
     def inputs(self, words: list[int]) -> list[Any]:
         return self.vectors.rows(words)  # type: ignore[no-any-return]
 
-    def loss(self, instance: Instance) -> Any:
-        dy, (words, tags) = self.dy, instance
-        xs = self.inputs(words)
-        fs = self.forward.initial_state().transduce(xs)
-        bs = self.backward.initial_state().transduce(xs[::-1])[::-1]
+    def batch_loss(self, batch: Sequence[Instance]) -> Any:
+        dy = self.dy
+        fs: list[Any] = []
+        bs: list[Any] = []
+        for words, _ in batch:
+            xs = self.inputs(words)
+            fs += self.forward.initial_state().transduce(xs)
+            bs += self.backward.initial_state().transduce(xs[::-1])[::-1]
         both = dy.concatenate([dy.concatenate_to_batch(fs), dy.concatenate_to_batch(bs)])
         hidden = dy.tanh(dy.affine_transform([self.b1, self.W1, both]))
         scores = dy.affine_transform([self.b2, self.W2, hidden])
-        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, tags))
+        return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, [tag for _, tags in batch for tag in tags]))

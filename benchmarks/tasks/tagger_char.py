@@ -63,9 +63,9 @@ class Program(tagger.Program):
 
 
 class Idiomatic(Program):
-    """Rows of the tables in one call, the layers after the LSTMs as one matrix of the sentence's words."""
+    """Rows of the tables in one call; after the LSTMs the words of all sentences are one matrix, with one loss."""
 
-    loss = tagger.Idiomatic.loss
+    batch_loss = tagger.Idiomatic.batch_loss
 
     def inputs(self, words: list[int]) -> list[Any]:
         spellings = self.spellings

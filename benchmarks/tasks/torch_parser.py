@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tasks.common import alive
 from tasks.torch_common import Base, pad, pick_loss
+from tasks.torch_memory import Memory
 
 
 class Net(Base):
@@ -56,28 +57,35 @@ class Net(Base):
     def run_stack(self, batch: Sequence[Parsed], plan: Plan, words: Tensor, relations: Tensor) -> Tensor:
         """The outputs of the stacks before each action, step by step, {actions, hidden}."""
         count, steps, hidden = len(batch), len(plan.going), self.sizes["hidden"]
-        memory_h, memory_c = torch.zeros((steps + 1) * count, hidden), torch.zeros((steps + 1) * count, hidden)
-        memory_x = torch.zeros((steps + 1) * count, words.shape[-1])
-        memory_h[:count], memory_c[:count] = self.stack(self.empty_stack.expand(count, -1))
-        for t, n in enumerate(plan.going):
-            arcs, shifts = plan.arcs[t], plan.shifts[t]
-            parts, order = [], []
-            if len(shifts):
-                parts.append(words.index_select(0, torch.from_numpy(plan.words[t])))
-                order.append(shifts)
-            if len(arcs):
-                heads = memory_x.index_select(0, torch.from_numpy(plan.heads[t]))
-                dependents = memory_x.index_select(0, torch.from_numpy(plan.dependents[t]))
-                relation = relations[t + 1].index_select(0, torch.from_numpy(arcs))
-                parts.append(self.compose(torch.cat([heads, dependents, relation], -1)))
-                order.append(arcs)
-            places = torch.from_numpy(np.argsort(np.concatenate(order)))
-            x = torch.cat(parts).index_select(0, places)
+        rows = (steps + 1) * count
+        memory_h, memory_c, memory_x = Memory(rows, hidden), Memory(rows, hidden), Memory(rows, words.shape[-1])
+        h, c = self.stack(self.empty_stack.expand(count, -1))
+        memory_h.write(0, h)
+        memory_c.write(0, c)
+        for t in range(steps):
+            x = self.pushed(plan, t, words, relations[t + 1], memory_x)
             below = torch.from_numpy(plan.below[t])
-            h, c = self.stack(x, (memory_h.index_select(0, below), memory_c.index_select(0, below)))
+            h, c = self.stack(x, (memory_h.read(below), memory_c.read(below)))
             start = (t + 1) * count
-            memory_h[start : start + n], memory_c[start : start + n], memory_x[start : start + n] = h, c, x
-        return memory_h.index_select(0, torch.from_numpy(np.concatenate(plan.tops)))
+            memory_h.write(start, h)
+            memory_c.write(start, c)
+            memory_x.write(start, x)
+        return memory_h.read(torch.from_numpy(np.concatenate(plan.tops)))
+
+    def pushed(self, plan: Plan, t: int, words: Tensor, relations: Tensor, memory_x: Memory) -> Tensor:
+        """What action t pushes on each stack: the next word or a composition, {sentences, emb}."""
+        arcs, shifts = plan.arcs[t], plan.shifts[t]
+        parts, order = [], []
+        if len(shifts):
+            parts.append(words.index_select(0, torch.from_numpy(plan.words[t])))
+            order.append(shifts)
+        if len(arcs):
+            heads = memory_x.read(torch.from_numpy(plan.heads[t]))
+            dependents = memory_x.read(torch.from_numpy(plan.dependents[t]))
+            relation = relations.index_select(0, torch.from_numpy(arcs))
+            parts.append(self.compose(torch.cat([heads, dependents, relation], -1)))
+            order.append(arcs)
+        return torch.cat(parts).index_select(0, torch.from_numpy(np.argsort(np.concatenate(order))))
 
 
 class Plan:

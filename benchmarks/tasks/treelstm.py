@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import made_up
@@ -101,7 +102,7 @@ class Program(Model):
 
 
 class Idiomatic(Model):
-    """The gates are a cell of the builder's; leaves are looked up in one call, the losses of a tree are one node."""
+    """The gates are a cell of the builder's; leaves are looked up in one call, there is one loss for all nodes of all trees."""
 
     def make(self) -> None:
         dy, sizes, w = self.dy, self.sizes, self.weights
@@ -116,13 +117,14 @@ class Idiomatic(Model):
         Wf.set_updated(False)  # only leaves have inputs here, and they forget nothing
         self.W_out = self.weight("W_out")
 
-    def loss(self, instance: Tree) -> Any:
+    def batch_loss(self, batch: Sequence[Tree]) -> Any:
         dy = self.dy
-        words: list[int] = []
-        flatten(instance, words)
         outputs: list[Any] = []
         labels: list[int] = []
-        self.node(instance, iter(self.vectors.rows(words)), outputs, labels)
+        for tree in batch:
+            words: list[int] = []
+            flatten(tree, words)
+            self.node(tree, iter(self.vectors.rows(words)), outputs, labels)
         scores = self.W_out * dy.concatenate_to_batch(outputs)
         return dy.sum_batches(dy.pickneglogsoftmax_batch(scores, labels))
 

@@ -60,6 +60,7 @@ cdef extern from "op/backend.h" namespace "dnl":
     Backend* backend_by_name(const string&) except +raise_python_error
 
 cdef extern from "graph/params.h" namespace "dnl":
+    void keep_weights_ "dnl::keep_weights"(cbool)
     cdef cppclass Parameter:
         Dim dim
         Vec[float] value

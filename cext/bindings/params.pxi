@@ -525,3 +525,7 @@ def lookup(LookupParameters p not None, index=0, update=True):
 def lookup_batch(LookupParameters p not None, indices, update=True):
     """Rows `indices` of a table as batch elements: {d...} X n."""
     return p.look_batch(_current(), indices, update)
+
+def keep_weights(bint on):
+    """Whether a graph that goes on after an update keeps the weights it began with; for the whole process."""
+    keep_weights_(on)

@@ -141,6 +141,9 @@ void Executor::place(std::size_t from) {
       }
     }
   }
+  // A parameter that no run has read yet may have been updated since it became a node.
+  for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k)
+    g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.data());
   for (NodeId i = done_; i < g_.size(); ++i) {
     const Node& n = g_.node(i);
     if (n.is(kAlias)) g_.place(i, g_.value(n.root) + n.offset);

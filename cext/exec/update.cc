@@ -1,5 +1,6 @@
 #include "exec/update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "exec/trace.h"
@@ -85,11 +86,22 @@ void Updater::step(const UpdateStep& s) {
       continue;
     }
     if (!p.touched && rule_->can_skip && s.decay == 0) continue;
-    args.n = static_cast<idx>(p.size());
-    args.w = p.value.data();
-    args.g = p.grad.data();
-    point_at_state(args, rule_->states, parameter_state(i).data(), p.size(), 0);
-    kernel(args);
+    float* state = parameter_state(i).data();
+    const bool turn = p.must_turn();
+    if (turn) p.other.resize(p.size());
+    float* w = (turn ? p.other : p.value).data();
+    // In pieces that stay in the nearest cache between the copy and the rule; eg looks at all numbers at once.
+    const std::size_t piece = turn && rule_->kernel != &Kernels::eg ? 4096 : p.size();
+    for (std::size_t at = 0; at < p.size(); at += piece) {
+      const std::size_t n = std::min(piece, p.size() - at);
+      if (turn) std::memcpy(w + at, p.value.data() + at, n * sizeof(float));
+      args.n = static_cast<idx>(n);
+      args.w = w + at;
+      args.g = p.grad.data() + at;
+      point_at_state(args, rule_->states, state, p.size(), at);
+      kernel(args);
+    }
+    if (turn) p.turn();
     p.touched = false;
   }
   for (std::size_t i = 0; i < tables_.size(); ++i) {

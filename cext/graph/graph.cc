@@ -29,7 +29,13 @@ std::atomic<u32> g_generation{1};
 }  // namespace
 
 Graph::Graph() { bump_generation(); }
-Graph::~Graph() = default;
+Graph::~Graph() { keep_parameters(0); }
+
+void Graph::keep_parameters(std::size_t n) {
+  for (std::size_t i = n; i < params_.size(); ++i) params_[i]->let_go();
+  params_.resize(n);
+  param_nodes_.resize(n);
+}
 
 void Graph::bump_generation() { generation_ = g_generation.fetch_add(1, std::memory_order_relaxed); }
 
@@ -43,8 +49,7 @@ void Graph::renew() {
   keys_.clear();
   key_len_.clear();
   dims_.clear();
-  params_.clear();
-  param_nodes_.clear();
+  keep_parameters(0);
   tables_.clear();
   marks_.clear();
   inputs_.reset();
@@ -69,8 +74,7 @@ void Graph::truncate(const Mark& m) {
   nodes_.resize(m.nodes);
   operands_.resize(m.operands);
   words_.resize(m.words);
-  params_.resize(m.params);
-  param_nodes_.resize(m.params);
+  keep_parameters(m.params);
   tables_.resize(m.tables);
   if (m.sigs < sigs_.size()) {
     keys_.resize(sigs_[m.sigs].key);
@@ -163,6 +167,7 @@ NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
   const u8 flags = static_cast<u8>(kWeight | (p->updated ? kNeedsGrad : 0));
   const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.data());
   nodes_[id].offset = static_cast<u32>(params_.size());
+  p->hold();
   params_.push_back(p);
   param_nodes_.push_back(id);
   return id;
@@ -188,7 +193,7 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   const u8 flags = update && t.updated ? static_cast<u8>(kNeedsGrad) : u8(0);
   Dim d = t.row_dim;
   NodeId id;
-  if (n == 1 && !batched) {
+  if (n == 1 && !batched && !keep_weights_flag()) {
     t.settle(ids[0]);
     id = add_leaf(Leaf::Lookup, index, flags, d, flags, t.row(ids[0]));
   } else {
@@ -213,7 +218,7 @@ void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
   read_rows(i);
 }
 
-// One row is read where it lies in the table, several are copied one behind the other.
+// One row is read where it lies in the table, unless graphs keep weights; several are copied one behind the other.
 void Graph::read_rows(NodeId i) {
   LookupTable& t = *tables_[signature(i).table];
   const u32* ids = lookup_ids(i);
@@ -379,6 +384,8 @@ std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 
 }
 
 void Graph::refresh() {
+  for (auto& p : params_)  // the next forward takes the addresses anew; nobody reads the other buffer
+    if (p->holders == 1) p->turned = false;
   for (NodeId i = 0; i < size(); ++i) {
     const Signature& s = signature(i);
     if (s.leaf == Leaf::Lookup) read_rows(i);

@@ -180,6 +180,8 @@ class Graph {
   Vec<u32> build_key_;  // scratch
   Vec<const Dim*> build_dims_;
 
+  void keep_parameters(std::size_t n);  // the first n
+
   std::vector<std::shared_ptr<Parameter>> params_;
   Vec<NodeId> param_nodes_;
   std::vector<std::shared_ptr<LookupTable>> tables_;

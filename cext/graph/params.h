@@ -3,9 +3,12 @@
 // A Parameter is dense. A LookupTable is a table of rows of which a step touches few: its gradient is kept for touched
 // rows only, in a compact array with one slot per touched row. Objects are shared (shared_ptr) between the Python
 // objects, the graphs that use them and the trainers; they are freed with the last of these.
+// A graph holds the address of a parameter's value. Where graphs keep weights (for DyNet programs), an update in the middle
+// of a graph's life writes to the parameter's other buffer, so that the graph goes on with the numbers it began with.
 // Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle).
 // Who may include: graph/, exec/, bindings/. Includes: base/.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -18,6 +21,13 @@ namespace dnl {
 using GradientMutex = std::recursive_mutex;
 using GradientLock = std::lock_guard<GradientMutex>;
 
+// Whether graphs keep the weights that they began with; for the whole process.
+inline std::atomic<bool>& keep_weights_flag() {
+  static std::atomic<bool> on{false};
+  return on;
+}
+inline void keep_weights(bool on) { keep_weights_flag() = on; }
+
 struct Parameter {
   GradientMutex in_use;
   Dim dim;
@@ -25,12 +35,26 @@ struct Parameter {
   Vec<float> grad;      // always valid; zero after an update
   bool updated = true;  // false: frozen, trainers skip it and no gradient is kept
   bool touched = false; // gradient may be non-zero
+  Vec<float> other;     // empty, or the buffer that takes turns with value
+  std::atomic<u32> holders{0};      // graphs in which this is a node
+  std::atomic<bool> turned{false};  // one of them holds the other buffer: it must not be written
 
   explicit Parameter(const Dim& d) : dim(d) {
     value.assign(d.size(), 0.f);
     grad.assign(d.size(), 0.f);
   }
   std::size_t size() const { return value.size(); }
+  void hold() { ++holders; }
+  void let_go() {
+    if (--holders == 0) turned = false;
+  }
+  // The next update must not write to `value`: a graph reads it.
+  bool must_turn() const { return keep_weights_flag() && holders != 0 && !turned; }
+  // The other buffer holds the new numbers.
+  void turn() {
+    std::swap(value, other);
+    turned = true;
+  }
   void clear_grad() {
     const GradientLock lock(in_use);
     if (touched) std::memset(grad.data(), 0, grad.size() * sizeof(float));

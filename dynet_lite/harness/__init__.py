@@ -9,6 +9,7 @@ A recipe is a script with a dataclass of settings (on `Settings`), a class for t
 from .classification import ClassifierSettings, TextClassifier
 from .cli import main
 from .data import Data, corpus
+from .dependencies import ParserRecipe, ParserSettings
 from .loop import Diverged, Epoch, train
 from .recipe import Recipe, Score
 from .settings import Settings, option, parse_settings
@@ -19,6 +20,8 @@ __all__ = [
     "Data",
     "Diverged",
     "Epoch",
+    "ParserRecipe",
+    "ParserSettings",
     "Recipe",
     "Score",
     "Settings",

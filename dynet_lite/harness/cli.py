@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import Any, TextIO
 
 import dynet_lite as dy
@@ -90,7 +91,8 @@ def engine(s: Settings) -> ExitStack:
 
 def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`predict --load FILE INPUT...`: what the model says of each line (or block of lines) of the files."""
-    parser = argparse.ArgumentParser(description="What a saved model says of each line of the files.", prog="predict")
+    prog = f"{Path(sys.argv[0]).name} predict"
+    parser = argparse.ArgumentParser(prog=prog, description="What a saved model says of each line of the files.")
     parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
     parser.add_argument("--output", metavar="FILE", default="", help="write there and not to standard output")
     add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])

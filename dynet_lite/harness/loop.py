@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -66,9 +66,15 @@ class Epoch:
         return self.nodes / max(1, self.batches)
 
 
-def train_step(recipe: Recipe[Any, Any], trainer: dy.Trainer, batch: list[Any], epoch: Epoch) -> float:
+def train_step(
+    recipe: Recipe[Any, Any],
+    trainer: dy.Trainer,
+    batch: list[Any],
+    epoch: Epoch,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """One update; its loss. `epoch` counts it. Diverged if the loss or the gradient is not finite."""
-    start = time.perf_counter()
+    start = clock()
     recipe.training = True
     dy.renew_cg()
     loss = recipe.loss(batch)
@@ -90,7 +96,7 @@ def train_step(recipe: Recipe[Any, Any], trainer: dy.Trainer, batch: list[Any], 
     epoch.examples += len(batch)
     epoch.nodes += counts["nodes"]
     epoch.batches += counts["batches"]
-    epoch.seconds += time.perf_counter() - start
+    epoch.seconds += clock() - start
     return value
 
 
@@ -170,7 +176,8 @@ class Training:
     def _run_epoch(self) -> None:
         recipe, epoch = self.recipe, self.epoch
         recipe.epoch = epoch.number
-        todo = self._order()
+        with self.interrupts.delayed():
+            todo = self._order()
         done = len(epoch.losses)
         steps = self.settings.epochs * len(todo)
         bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=None)
@@ -182,9 +189,12 @@ class Training:
                 loss = train_step(recipe, self.trainer, batch, epoch)
                 self.updates += 1
                 self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
+            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
         score = self._evaluate(self.data.dev)
-        epoch.score = score.to_json()
-        self._end_epoch(score)
+        if math.isnan(score.value):
+            raise Diverged(f"epoch {epoch.number}: the dev score is not a number")
+        with self.interrupts.delayed():
+            self._end_epoch(score)
 
     def _order(self) -> list[list[Any]]:
         """The minibatches of the epoch, also when a part of them was done before the run was resumed."""
@@ -208,6 +218,7 @@ class Training:
 
     def _end_epoch(self, score: Score) -> None:
         epoch = self.epoch
+        epoch.score = score.to_json()
         better = self.best is None or (
             score.value < self.best["value"] if self.recipe.lower_is_better else score.value > self.best["value"]
         )

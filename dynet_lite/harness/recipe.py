@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -25,7 +27,8 @@ class Score:
     """
 
     def __init__(self, value: float, text: str = "", **more: Any) -> None:
-        self.value = float(value)
+        value = float(value)
+        self.value = math.copysign(sys.float_info.max, value) if math.isinf(value) else value  # JSON has no infinity
         self.text = text or f"{self.value:.4f}"
         self.more = more
 
@@ -33,7 +36,8 @@ class Score:
         return f"Score({self.value!r}, {self.text!r})"
 
     def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "text": self.text, **self.more}
+        finite = {k: v for k, v in self.more.items() if not (isinstance(v, float) and not math.isfinite(v))}
+        return {"value": self.value, "text": self.text, **finite}
 
 
 class Recipe(Generic[S, E]):

@@ -5,7 +5,8 @@
     viz.save("graph.html", loss)   # or .svg, .dot, .txt; loss: what to draw; without it the whole current graph
 
 Each function takes a graph (default: the current one), an expression or a list of expressions (then what they depend on is
-drawn). Nodes of one batch have one colour. Weights are left out unless ``weights=True``. What is pending is run first.
+drawn). Nodes of one batch have one colour. Weights are left out unless ``weights=True``. `names` gives rows of tables a name:
+``names=lambda table, row: words.word(row) if table == "/E" else None``. What is pending is run first.
 `import dynet_lite` does not import this package.
 """
 
@@ -16,35 +17,35 @@ from pathlib import Path
 
 from .formats import to_dot, to_svg, to_text
 from .page import to_html
-from .picture import What, picture
+from .picture import Names, What, picture
 
 __all__ = ["dot", "html", "save", "svg", "text"]
 
 
-def text(what: What = None, weights: bool = False) -> str:
+def text(what: What = None, weights: bool = False, names: Names = None) -> str:
     """A line per node with its arguments and batch, then a line per batch."""
-    return to_text(picture(what, weights))
+    return to_text(picture(what, weights, names))
 
 
-def dot(what: What = None, weights: bool = False) -> str:
+def dot(what: What = None, weights: bool = False, names: Names = None) -> str:
     """The graph in the language of graphviz, batches coloured."""
-    return to_dot(picture(what, weights))
+    return to_dot(picture(what, weights, names))
 
 
-def svg(what: What = None, weights: bool = False) -> str:
+def svg(what: What = None, weights: bool = False, names: Names = None) -> str:
     """The graph as an SVG picture, batches coloured; at most 4000 nodes, else ValueError."""
-    return to_svg(picture(what, weights))
+    return to_svg(picture(what, weights, names))
 
 
-def html(what: What = None, weights: bool = False, title: str = "Computation graph") -> str:
+def html(what: What = None, weights: bool = False, names: Names = None, title: str = "Computation graph") -> str:
     """A page that stands alone: point at nodes, click batches, follow the order of execution."""
-    return to_html(picture(what, weights), title)
+    return to_html(picture(what, weights, names), title)
 
 
-def save(path: str | os.PathLike[str], what: What = None, weights: bool = False) -> None:
+def save(path: str | os.PathLike[str], what: What = None, weights: bool = False, names: Names = None) -> None:
     """Write the picture to a file; its ending says how: .txt, .dot, .gv, .svg, .html."""
     formats = {".txt": text, ".dot": dot, ".gv": dot, ".svg": svg, ".html": html}
     ending = Path(path).suffix.lower()
     if ending not in formats:
         raise ValueError(f"[viz] a file name ends in {', '.join(formats)}; got {os.fspath(path)!r}")
-    Path(path).write_text(formats[ending](what, weights), encoding="utf-8")
+    Path(path).write_text(formats[ending](what, weights, names), encoding="utf-8")

@@ -5,7 +5,7 @@ Knows nothing of places, colours or formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from dynet_lite import _core
@@ -13,6 +13,7 @@ from dynet_lite._core import ComputationGraph, Expression
 from dynet_lite.structure import Node, Structure, dim_text, node_number, read
 
 What = ComputationGraph | Expression | Iterable[Expression] | None
+Names = Callable[[str, int], str | None] | None  # of rows: (name of the table, row) -> a word, or None
 
 MOST = 4000  # boxes of a picture
 
@@ -60,10 +61,10 @@ class Picture:
         return f"{s.nodes_run} nodes in {len(s.batches)} batches{bound}, strategy {s.strategy}{part}"
 
 
-def picture(what: What = None, weights: bool = False) -> Picture:
+def picture(what: What = None, weights: bool = False, names: Names = None) -> Picture:
     """What to draw: a graph (default: the current one), or only what an expression or several depend on.
 
-    ValueError when that is too much for a picture. Runs what is pending.
+    names says what the rows of tables are called. ValueError when that is too much for a picture. Runs what is pending.
     """
     graph, roots = _graph_and_roots(what)
     s = read(graph)
@@ -78,7 +79,7 @@ def picture(what: What = None, weights: bool = False) -> Picture:
         ends = (a.producer if a.sort == "output" else a.number for a in sources)
         arrows += [(a, i) for a in dict.fromkeys(ends) if a in wanted]
     batches = sorted({b for i in wanted if (b := s.nodes[i].batch) is not None})
-    return Picture([_box(s, s.nodes[i]) for i in sorted(wanted)], arrows, s, batches)
+    return Picture([_box(s, s.nodes[i], names) for i in sorted(wanted)], arrows, s, batches)
 
 
 def _graph_and_roots(what: What) -> tuple[ComputationGraph, list[int] | None]:
@@ -93,12 +94,16 @@ def _graph_and_roots(what: What) -> tuple[ComputationGraph, list[int] | None]:
     return graph, [node_number(e, graph) for e in expressions]
 
 
-def _box(s: Structure, node: Node) -> Box:
-    details = [] if node.sort == "lookup" else [f"{name}={value}" for name, value in node.attributes.items()]
+def _box(s: Structure, node: Node, names: Names) -> Box:
+    if node.sort == "lookup":
+        called = names(node.name, node.attributes["row"]) if names else None
+        title, details = (called, [node.title]) if called else (node.title, [])
+    else:
+        title, details = node.title, [f"{name}={value}" for name, value in node.attributes.items()]
     if node.sort == "op":
         details += [f"{name}={value}" for name, value in s.signatures[node.signature].attributes.items()]
         shared = [s.nodes[n] for how, n in s.signatures[node.signature].arguments if how == "shared"]
         if shared:
             details.append("weights " + " ".join(w.name or f"node {w.number}" for w in shared))
     total = len(s.batches[node.batch].nodes) if node.batch is not None else 0
-    return Box(node.number, node.title, dim_text(node.dim), node.sort, node.batch, total, node.origin, " ".join(details))
+    return Box(node.number, title, dim_text(node.dim), node.sort, node.batch, total, node.origin, " ".join(details))

@@ -27,6 +27,8 @@ def read_list() -> tuple[list[str], list[str], dict[str, str]]:
     absent: dict[str, str] = {}
     section = ""
     for line in HERE.with_name("checklist.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
         if line.startswith("["):
             section = line
         elif section == "[flags]":

@@ -94,6 +94,13 @@ def test_gradient_modes_of_rounding(op: str, mode: str, wanted: float) -> None:
     close(gradient(x, dy.sum_elems(e)), np.full(3, wanted))
 
 
+@pytest.mark.parametrize("n", [1, 3, 8, 13, 64])
+def test_round_of_halves_is_the_same_everywhere(n: int) -> None:
+    """To the even neighbour; in DyNet so in blocks of eight, and away from zero in what is left."""
+    a = np.resize([0.5, 1.5, 2.5, -0.5, -2.5], n)
+    close(dy.round(dy.inputVector(a), "zero_gradient").npvalue(), np.round(a))
+
+
 def test_one_hot_out_of_range() -> None:
     """DyNet gives zeros."""
     with pytest.raises((IndexError, ValueError)):

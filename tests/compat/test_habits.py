@@ -128,3 +128,56 @@ def test_flags_of_programs_that_call_dynet_config() -> None:
             "import dynet as dy; print(dy.ParameterCollection().get_weight_decay(), dynet_config.get()['requested_gpus'])")
     done = python("-c", "import dynet_lite; dynet_lite.install_as_dynet()\n" + code)
     assert done.returncode == 0 and done.stdout.split() == ["0.25", "0"], done.stderr
+
+
+def test_a_graph_keeps_its_weights() -> None:
+    """DyNet's attention example generates on the graph it has just trained on: with the weights from before the update."""
+    m = dy.ParameterCollection()
+    p, unused = m.add_parameters(5000, init=1.0), m.add_parameters(2, init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.125)
+    trainer.set_clip_threshold(0)
+    with dy.configure(keep_weights=True):
+        dy.renew_cg()
+        later = dy.sum_elems(unused)
+        loss = dy.sum_elems(p)
+        for new in (0.875, 0.75):
+            loss.backward()
+            trainer.update()
+            assert p.as_array().tolist() == [new] * 5000
+            assert dy.sum_elems(p).value() == 5000 and p.npvalue().sum() == 5000 and loss.value() == 5000
+        assert later.value() == 2 and loss.value(recalculate=True) == 3750
+        dy.renew_cg()
+        assert dy.sum_elems(p).value() == 3750
+        table = m.add_lookup_parameters((3, 2), init=1.0)
+        row = table[1]
+        loss = dy.squared_norm(row)
+        for new in (0.75, 0.5):
+            loss.backward()
+            trainer.update()
+            assert row.value() == [1, 1] and dy.square(row).value() == [1, 1] and table[1].value() == [new, new]
+        assert loss.value(recalculate=True) == 0.5
+    loss = dy.sum_elems(p)
+    loss.backward()
+    trainer.update()
+    assert loss.value() == 3750 and dy.sum_elems(p).value() == 3125
+
+
+@pytest.mark.parametrize("kind", [dy.SimpleSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
+                                  dy.RMSPropTrainer, dy.AdamTrainer, dy.AmsgradTrainer, dy.EGTrainer])  # fmt: skip
+def test_kept_weights_are_updated_as_others(kind: type) -> None:
+    results = []
+    start = np.random.default_rng(1).uniform(0.1, 1, 5001)
+    start /= start.sum()
+    for keep in (False, True):
+        with dy.configure(keep_weights=keep):
+            m = dy.ParameterCollection()
+            m.set_weight_decay(0.01)
+            p = m.parameters_from_numpy(start)
+            trainer = kind(m)
+            for step in range(4):
+                if step != 2:
+                    dy.renew_cg()
+                dy.dot_product(p, dy.inputVector(np.cos(np.arange(5001) * step))).backward()
+                trainer.update()
+            results.append(p.as_array())
+    np.testing.assert_array_equal(*results)

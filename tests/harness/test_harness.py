@@ -167,6 +167,17 @@ def test_nan_stops_with_a_clear_message(capsys):
     assert "epoch 2, minibatch 3: the loss is nan" in err and "--learning-rate" in err
 
 
+def test_scores_without_end(tmp_path, capsys, monkeypatch):
+    """An infinite score can be saved and compared; one that is not a number stops the run."""
+    scores = iter([-math.inf, -3.0, -2.0, math.nan])
+    monkeypatch.setattr(Parity, "evaluate", lambda self, examples: harness.Score(next(scores), "s", more=math.inf))
+    assert run("--save", tmp_path / "m", "--log", tmp_path / "l") == 0
+    assert "after epoch 3" in capsys.readouterr().out
+    assert [e["dev"]["value"] for e in events(tmp_path / "l", "epoch")][1:] == [-3, -2]
+    assert run() == 1
+    assert "epoch 1: the dev score is not a number" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_schedules(schedule):
     rates = [factor(schedule, step, 100, warmup=10) for step in range(100)]

@@ -41,11 +41,12 @@ def test_every_spelling_of_a_flag(argv: tuple[str, ...]) -> None:
 
 def test_all_flags() -> None:
     flags = ["--dynet-mem", "512,128,1,1", "--dynet-autobatch", "0", "--dynet-profiling", "1", "--dynet-weight-decay",
-             "0.25", "--dynet-threads=2", "--dynet-strategy=agenda", "--dynet-backend", "null", "--dynet-verify=1",
+             "0.25", "--dynet-threads=2", "--dynet-strategy=agenda", "--dynet-backend", "null", "--dynet-verify=1", "--dynet-keep-weights=1",
              "--dynet-shared-parameters", "1", "--dynet-devices", "CPU", "--dynet-unknown", "--dynet-unknown=3"]  # fmt: skip
     out = child("out = dy.config.settings(); out['collection'] = dy.ParameterCollection().get_weight_decay()", *flags)
     assert out == {"mem": "512,128,1,1", "seed": 0, "autobatch": False, "strategy": "agenda", "threads": 2,
-                   "backend": "null", "verify": True, "profile": True, "weight_decay": 0.25, "collection": 0.25}  # fmt: skip
+                   "backend": "null", "verify": True, "profile": True, "keep_weights": True, "weight_decay": 0.25,
+                   "collection": 0.25}  # fmt: skip
 
 
 @pytest.mark.parametrize("flags", ["--dynet-gpu", "--dynet_gpu", "--dynet-gpus 1", "--dynet_gpus=2", "--dynet-devices CPU,GPU:0",
@@ -68,6 +69,23 @@ def test_flags_are_known_by_their_beginning() -> None:
     """As in DyNet: --dynet-autobatching is --dynet-autobatch; schedules 2 and 3, profiling 2."""
     out = child("out = dy.config.settings()", "--dynet-memory", "100", "--dynet_autobatching=3", "--dynet-profiling", "2")
     assert out["mem"] == "100" and out["autobatch"] is True and out["profile"] is True
+
+
+@pytest.mark.parametrize("how", ["flag", "dynet_config", "configure"])
+def test_profiling_shows_times_at_the_end(how: str) -> None:
+    """As in DyNet; configure(profile=True) is for stats()."""
+    code = "import dynet_lite as dy\n" + {
+        "flag": "", "dynet_config": "dy.dynet_config.set(profiling=1)", "configure": "dy.configure(profile=True)"}[how] + """
+x = dy.tanh(dy.ParameterCollection().add_parameters((3, 3)) * dy.inputVector([1, 2, 3]))
+dy.squared_norm(x).backward()
+dy.renew_cg()
+"""  # fmt: skip
+    done = python("-c", code, *(["--dynet-profiling", "1"] if how == "flag" else []))
+    assert done.returncode == 0 and not done.stdout
+    if how == "configure":
+        assert not done.stderr
+    else:
+        assert "Timing Info" in done.stderr and "FWD tanh" in done.stderr and "BWD matmul" in done.stderr
 
 
 def test_flags_reach_the_engine() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
+from dynet_lite.explain import BatchKind
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def vector(n: int = 4) -> dy.Expression:
     return dy.inputVector(np.linspace(-1, 1, n))
 
 
-def kinds(e: dy.BatchExplanation, op: str) -> list[dy.BatchKind]:
+def kinds(e: dy.BatchExplanation, op: str) -> list[BatchKind]:
     return [k for k in e.kinds if k.op == op]
 
 
@@ -103,7 +104,7 @@ def test_dependency(weights: dict[str, Any]) -> None:
     assert "they depend on each other" in str(e)
 
 
-def steps_node(e: dy.BatchExplanation, kind: dy.BatchKind, batch: int) -> int:
+def steps_node(e: dy.BatchExplanation, kind: BatchKind, batch: int) -> int:
     return min(e._structure.batches[kind.batches[batch]].nodes)
 
 
@@ -190,3 +191,11 @@ def test_many_kinds_stay_quick() -> None:
     e = dy.explain_batches()
     assert len(e.kinds) == 400
     assert len([line for line in str(e).splitlines() if "number of arguments" in line]) == 1
+
+
+def test_of_another_graph() -> None:
+    with dy.graph() as g:
+        dy.tanh(vector())
+    dy.logistic(vector())
+    assert [k.op for k in dy.explain_batches(g).kinds] == ["tanh"]
+    assert [k.op for k in dy.explain_batches().kinds] == ["logistic"]

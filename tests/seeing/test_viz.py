@@ -71,6 +71,15 @@ def test_words_of_a_node() -> None:
     assert Path(__file__).name in box.words
 
 
+def test_rows_have_names() -> None:
+    words, letters = (dy.ParameterCollection().add_lookup_parameters((9, 2), name=name) for name in ("E", "C"))
+    x = words[3] + letters[4]
+    boxes = picture(x, names=lambda table, row: f"word {row}" if table == "/E" else None).boxes
+    assert [box.title for box in boxes] == ["word 3", "C[4]", "add"] and "E[3]" in boxes[0].words
+    for function in (viz.text, viz.dot, viz.svg, viz.html):
+        assert "WORD" in function(x, names=lambda table, row: "WORD")  # type: ignore[operator]
+
+
 def test_wrong_things(losses: list[dy.Expression]) -> None:
     for wrong in ([], [1], 3):
         with pytest.raises(TypeError, match="viz"):

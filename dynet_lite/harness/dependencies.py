@@ -1,0 +1,107 @@
+"""What parsers of dependency trees have in common: data, vectors of words and tags, scores, files to parse.
+
+A recipe on ParserRecipe has settings on ParserSettings, its network, loss() and parse().
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import dynet_lite as dy
+from dynet_lite.nn import WordReader
+from dynet_lite.text import (
+    Sentence,
+    Vocab,
+    attachment_scores,
+    format_conllu,
+    load_nltk_dependencies,
+    minibatches,
+    parse_conllu,
+    read_dependencies,
+    read_vectors,
+)
+
+from .data import Data, corpus
+from .recipe import Recipe, Score
+from .settings import Settings, option
+
+__all__ = ["ParserRecipe", "ParserSettings"]
+
+
+@dataclass
+class ParserSettings(Settings):
+    """Settings about words and tags."""
+
+    word_dim: int = option(100, "size of a word vector")
+    tag_dim: int = option(30, "size of the vector of a tag")
+    char_dim: int = option(25, "size of a character vector")
+    char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
+    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
+
+
+S = TypeVar("S", bound=ParserSettings)
+
+
+class ParserRecipe(Recipe[S, Sentence]):
+    """A task: dependency trees of sentences with gold tags, in CoNLL-U files or from NLTK.
+
+    Attachment scores count all tokens, with punctuation, and whole relations (nsubj:pass is not nsubj); the score without
+    subtypes is printed beside them. `predict` reads CoNLL-U and writes it with other heads and relations.
+    """
+
+    score_name = "LAS"
+    blocks = True
+
+    @classmethod
+    def load_data(cls, s: S) -> Data[Sentence]:
+        def detail(train: Sequence[Sentence]) -> str:
+            return f"{sum(map(len, train)):,} words, {len({r for x in train for r in x.deprels})} relations"
+
+        home = inspect.getfile(cls)
+        return corpus(s, read_dependencies, home=home, nltk=load_nltk_dependencies, detail=detail)
+
+    @classmethod
+    def build(cls, s: S, train: Sequence[Sentence]) -> dict[str, Any]:
+        known = read_vectors(s.vectors) if s.vectors else None
+        words = WordReader.build((sentence.forms for sentence in train), known)
+        tags = Vocab.from_words(tag for sentence in train for tag in sentence.upos)
+        relations = Vocab.from_words((r for sentence in train for r in sentence.deprels), unk=None)
+        return {"tags": tags.to_json(), "relations": relations.to_json(), **words}
+
+    def __init__(self, s: S, parts: dict[str, Any]) -> None:
+        super().__init__(s, parts)
+        self.tags, self.relations = Vocab.from_json(parts["tags"]), Vocab.from_json(parts["relations"])
+        self.reader = WordReader(
+            self.model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden, hide=s.word_dropout,
+            rng=self.random,
+        )  # fmt: skip
+        self.tag_vectors = self.model.add_lookup_parameters((len(self.tags), s.tag_dim), init="uniform", scale=0.1)
+        self.width = self.reader.width + s.tag_dim  # of inputs()
+
+    def begin(self) -> None:
+        if self.settings.vectors:
+            self.reader.use(read_vectors(self.settings.vectors))
+
+    def inputs(self, sentence: Sentence, drop: float = 0.0) -> list[dy.Expression]:
+        """For each word its vector, with dropout, over the vector of its tag: {width}."""
+        words = [dy.dropout(x, drop) for x in self.reader(sentence.forms, self.training)]
+        tags = self.tag_vectors.rows(self.tags.ids(sentence.upos))
+        return [dy.concatenate(pair) for pair in zip(words, tags, strict=True)]
+
+    def parse(self, batch: list[Sentence]) -> list[Sentence]:
+        """The sentences with other heads and relations; their own are not looked at. Renews the graph itself."""
+        raise NotImplementedError(f"{type(self).__name__} has no parse")
+
+    def evaluate(self, examples: Sequence[Sentence]) -> Score:
+        parsed = [tree for batch in minibatches(examples, 64) for tree in self.parse(batch)]
+        score = attachment_scores(examples, parsed)
+        return Score(score.las, str(score), uas=score.uas, universal_las=score.universal_las, words=score.words)
+
+    def predict(self, blocks: list[str]) -> Iterator[str]:
+        sentences = [x for block in blocks for x in parse_conllu(block.split("\n"), "input")]
+        for sentence in self.parse(sentences) if sentences else []:
+            yield "\n".join(format_conllu(sentence))

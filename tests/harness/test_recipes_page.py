@@ -1,0 +1,33 @@
+"""docs/recipes.md: the recipe that it shows runs, and every option that it names is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from dynet_lite import harness
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
+
+
+def test_the_recipe_of_the_page(tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "last_letter.py").write_text(code, encoding="utf-8")
+
+    def run(*args: str, stdin: str = "") -> list[str]:
+        done = subprocess.run([sys.executable, "last_letter.py", *args], cwd=tmp_path, input=stdin, text=True,
+                              capture_output=True, timeout=60)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert "ten words: 50 sentences" in run("--smoke")[0]
+    assert "accuracy 100%" in run("--save", "model", "--learning-rate", "0.02")[-1]
+    assert run("predict", "--load", "model", "-", stdin="tree\nplan\n") == ["e", "n"]
+
+
+def test_every_option_of_the_page_is_there():
+    names = {"--" + f.name.replace("_", "-") for f in fields(harness.Settings)} | {"--help", "--output"}
+    assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", PAGE.read_text(encoding="utf-8"))) <= names

@@ -1,0 +1,69 @@
+"""The reader of words: tables, letters, hidden words, pretrained vectors."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+
+import dynet_lite as dy
+from dynet_lite.nn import WordReader
+from dynet_lite.text import WordVectors
+
+SENTENCES = [["the", "dog", "sees", "the", "cat"], ["a", "dog"]]
+
+
+def make(known: WordVectors | None = None, **options: object) -> WordReader:
+    parts = json.loads(json.dumps(WordReader.build(SENTENCES, known)))
+    sizes = {"dim": 4, "char_dim": 3, "char_hidden": 2, "rng": random.Random(1), **options}
+    return WordReader(dy.ParameterCollection(), parts, **sizes)
+
+
+def test_vectors_of_words_and_letters():
+    reader = make()
+    vectors = [v.npvalue() for v in reader(["the", "elephant", "the", "doh"])]
+    assert reader.width == 8 and all(v.shape == (8,) for v in vectors)
+    assert (vectors[0] == vectors[2]).all()
+    assert (vectors[1][:4] == vectors[3][:4]).all()  # both are unknown words
+    assert (vectors[1][4:] != vectors[3][4:]).any()  # with letters of their own
+    assert make(char_hidden=0)(["dog"])[0].dim() == ((4,), 1)
+
+
+def test_a_word_is_spelled_once_in_a_graph():
+    reader = make()
+    reader(["dog", "dog", "the"])
+    nodes = len(dy.cg())
+    reader(["dog", "the"])
+    assert len(dy.cg()) - nodes <= 4  # no LSTM steps: two rows, two concatenations
+    dy.renew_cg()
+    assert reader(["dog"])[0].npvalue().shape == (8,)  # nothing of the old graph is used
+
+
+def test_long_words_are_cut():
+    reader = make()
+    reader(["x" * 1000])
+    assert len(dy.cg()) < 300
+    a, b = (reader([word])[0].npvalue() for word in ("t" * 12 + "h" * 400 + "e" * 12, "t" * 12 + "e" * 12))
+    assert (a == b).all()
+
+
+def test_rare_words_are_hidden_in_training_only():
+    reader = make(hide=1.0, char_hidden=0)
+    known, unknown = (reader.table.as_array()[i] for i in (reader.words["the"], 0))
+    hidden = 0
+    for _ in range(300):
+        dy.renew_cg()
+        value = reader(["the"], training=True)[0].npvalue()
+        hidden += np.allclose(value, unknown)
+        assert np.allclose(value, unknown) or np.allclose(value, known)
+    assert 60 < hidden < 140  # the word was seen twice: 1 / (1 + 2)
+    assert np.allclose(reader(["the"])[0].npvalue(), known)
+
+
+def test_pretrained_vectors():
+    vectors = WordVectors(["dog", "elephant"], np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32))
+    reader = make(vectors, char_hidden=0)
+    assert reader.use(vectors) == 2
+    assert reader(["elephant"])[0].value() == [5, 6, 7, 8]  # known, though it was not in the training sentences
+    assert reader(["Dog"])[0].value() == reader(["zebra"])[0].value()
