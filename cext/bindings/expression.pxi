@@ -66,7 +66,7 @@ cdef class Expression:
         cdef NodeId i = self.use()
         if recalculate:
             self.graph.invalidate()
-        self.graph.run()
+        self.graph.run_to(i)
         i = self.use()
         return self._copy_out(i, dtype)
 
@@ -102,7 +102,7 @@ cdef class Expression:
             raise ValueError(f"[scalar_value] needs one number; got {self.graph.c.dim(i).text().decode()}")
         if recalculate:
             self.graph.invalidate()
-        self.graph.run()
+        self.graph.run_to(i)
         cdef float v
         self.graph.x.read_value(i, &v)
         return v
@@ -122,6 +122,32 @@ cdef class Expression:
             return self.scalar_value(recalculate) if d.size() == 1 else self.vec_value(recalculate)
         return self.npvalue(recalculate)
 
+    def set_index(self, i):
+        """Pick another element (pick(), e[number]) or others (pick_batch()) in the same node; the graph then runs again.
+
+        IndexError when out of range, TypeError when this is no pick.
+        """
+        cdef NodeId node = self.use()
+        cdef OpId op = self.graph.c.signature(node).op
+        cdef Word w
+        cdef uint32_t k
+        if not self.graph.c.is_op(node) and not self.graph.c.node(node).flags & kAlias or op not in (OP__pick, OP__pick_batch):
+            raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
+        new = [i.__index__()] if op == OP__pick else [int(one) for one in i]
+        if op == OP__pick_batch and len(new) != <uint32_t> self.graph.c.member(node)[0].i:
+            raise ValueError(f"[set_index] {self.graph.c.member(node)[0].i} indices are needed; got {len(new)}")
+        old = [self.graph.c.member(node)[k + (op == OP__pick_batch)].i for k in range(len(new))]
+        try:
+            for k in range(len(new)):
+                w.i = new[k]
+                self.graph.c.set_member_word(node, k + (op == OP__pick_batch), w)
+        except (IndexError, OverflowError):
+            for k in range(len(new)):
+                w.i = old[k]
+                self.graph.c.set_member_word(node, k + (op == OP__pick_batch), w)
+            raise
+        self.graph.invalidate()
+
     def tensor_value(self, recalculate=False):
         """A Tensor handle: as_numpy(), argmax(), topk(), categorical_sample_log_prob()."""
         from dynet_lite.tensor import Tensor
@@ -129,10 +155,10 @@ cdef class Expression:
 
     def forward(self, recalculate=False):
         """Compute the value (and everything else that is pending)."""
-        self.use()
+        cdef NodeId i = self.use()
         if recalculate:
             self.graph.invalidate()
-        self.graph.run()
+        self.graph.run_to(i)
 
     def backward(self, full=False):
         """Gradients of this number with respect to everything it depends on; adds into those of parameters.

@@ -97,8 +97,14 @@ cdef class ComputationGraph:
             self.busy = False
         return 0
 
+    cdef int run_to(self, NodeId node) except -1:
+        """As run(), unless the node has run: reading a value must not tear apart the batches of what comes next."""
+        if self.x.done(node):
+            return self._not_busy()
+        return self.run()
+
     cdef int run_backward(self, NodeId loss, bint full) except -1:
-        self.run()
+        self.run_to(loss)
         self._not_busy()
         self.busy = True
         try:

@@ -9,7 +9,7 @@
 namespace dnl {
 
 void Executor::backward(NodeId loss, bool full) {
-  forward();
+  if (!done(loss)) forward();
   TraceScope trace(Phase::Backward, &g_);
   Timer timer;
   if (g_.dim(loss).size() != 1)

@@ -112,7 +112,8 @@ class Runner {
   ScratchArena scratch_;
   Vec<NodeId> type_members_;
   Vec<u8> kept_;             // by type of the run in work: Call::kept
-  Vec<float*> memo_;         // by type of the run in work: Call::memo
+  Vec<float*> memo_;         // of the run in work: Call::memo
+  Vec<u32> memo_begin_;      // by type, into memo_
   ScratchArena lasting_;     // what they point to
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_

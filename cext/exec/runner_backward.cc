@@ -12,7 +12,13 @@ namespace dnl {
 void Runner::backward(const Run& run) {
   const ProductCopies before = product_copies();
   find_kept(run);
-  memo_.assign(run.plan.types.size(), nullptr);
+  memo_begin_.clear();
+  u32 n_memo = 0;
+  for (const PlanType& type : run.plan.types) {
+    memo_begin_.push_back(n_memo);
+    n_memo += g_.sig(type.sig).nargs;
+  }
+  memo_.assign(n_memo, nullptr);
   lasting_.arena.reset();
   for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k);
   count_copies(before);
@@ -89,7 +95,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   begin_call(f, run, group.type, members, count, group.slot + from);
   zero_unwritten_outputs(f, members, count);
   f.call.kept = kept_[group.type];
-  f.call.memo = &memo_[group.type];
+  f.call.memo = memo_.data() + memo_begin_[group.type];
   if (!targets(f, run, index, from) && !f.op->backward_shared) return;
   arguments_again(f, run, index, from);
   if (!options_.profile) return backend_->backward(f.call);

@@ -246,6 +246,20 @@ void Graph::set_member_word(NodeId i, u32 at, Word w) {
     words_[nodes_[i].member + at].u = old;
     throw;
   }
+  // Another place in the argument: the aliases of this node move with it.
+  if (!nodes_[i].is(kAlias) || !op.alias_offset) return;
+  const Node& a = nodes_[operands(i)[0]];
+  const u32 offset = static_cast<u32>(op.alias_offset(in, member(i))) + (a.is(kAlias) ? a.offset : 0);
+  const u32 moved = offset - nodes_[i].offset;
+  Vec<u8> moves;
+  moves.resize(size());
+  for (NodeId j = i; j < size(); ++j) {
+    Node& n = nodes_[j];
+    moves[j] = j == i || (n.is(kAlias) && operands(j)[0] >= i && moves[operands(j)[0]]);
+    if (!moves[j]) continue;
+    n.offset += moved;
+    if (float* base = nodes_[n.root].value) n.value = base + n.offset;
+  }
 }
 
 // ---- op nodes --------------------------------------------------------------------------------------------------

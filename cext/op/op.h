@@ -125,7 +125,7 @@ struct Call {
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
-  float** memo = nullptr;      // one address per signature and backward pass: null in the first call, then what was left there.
+  float** memo = nullptr;      // by argument, of a signature in one backward pass: null in the first call, then what was left
   Scratch* lasting = nullptr;  // memory for what it points to, which lives until the pass ends
   bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
                       // by backward_shared. The same for all calls of a signature in one pass

@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "op/op.h"
 #include "ops/columns.h"
+#include "ops/transposed.h"
 
 namespace dnl {
 namespace cells {
@@ -42,22 +43,6 @@ class Cell {
   Rows y(int o) const { return columns(c.y[o], c.out_dim[o]); }
   Rows dy(int o) const { return columns(c.dy[o], c.out_dim[o]); }
   const float* weight(int j) const { return c.x[j].base; }
-  // The rows of weight j as columns, when a backward pass uses them often enough to make that worth it; null otherwise.
-  const float* transposed(int j) const {
-    if (!c.memo || c.of_signature < 16) return nullptr;
-    const Dim& d = *c.arg_dim[j];
-    if (!*c.memo) {
-      *c.memo = c.lasting->alloc(d.size());
-      kernels().transpose(d.rows(), d.cols(), weight(j), *c.memo, false);
-    }
-    return *c.memo;
-  }
-  // (+)= the transpose of weight j times `from`, for all columns.
-  void times_transposed(int j, const Rows& from, bool acc, const Rows& to) const {
-    const idx rows = c.arg_dim[j]->rows(), cols = c.arg_dim[j]->cols();
-    if (const float* t = transposed(j)) return gemm_rows(false, cols, k, rows, t, cols, from, Rows{}, acc, to);
-    gemm_rows(true, cols, k, rows, weight(j), rows, from, Rows{}, acc, to);
-  }
   float* weight_gradient(int j) const { return c.dx[j].base; }
   Rows scratch_rows(idx n) const { return Rows{c.scratch->alloc(static_cast<std::size_t>(k * n)), n, nullptr}; }
   // What was computed so far lies where output o will be: x(0), over which it may lie (Over::Arg0).

@@ -70,7 +70,7 @@ void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_
       d[e] = dc[r][e] + dy[e] * o[e] * (1.f - t[e] * t[e]);
     }
   }
-  if (a.co >= 0) gemm_rows(true, h, k, h, s.weight(a.co), h, s.from(da, h), Rows{}, true, total);
+  if (a.co >= 0) times_transposed(s.c, a.co, k, s.from(da, h), Rows{}, true, total);
   for (idx r = 0; r < k; ++r) {
     const float *i = gates[r], *g = i + 2 * h, *d = total[r], *p = c_prev.wanted() ? c_prev[r] : nullptr;
     float *di = da[r], *dg = di + 2 * h;
@@ -86,7 +86,7 @@ void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_
 
 void backward(const Call& call, const Args& a) {
   const Cell s(call);
-  const idx h = s.h, k = s.k;
+  const idx k = s.k;
   const Rows da = s.kept_or(kGates);
   if (a.h_prev < 0) {
     gate_gradients(s, a, da, Rows{}, nullptr);
@@ -94,11 +94,11 @@ void backward(const Call& call, const Args& a) {
     Gradient dc(s, a.c_prev), dh(s, a.h_prev);
     gate_gradients(s, a, da, s.x(a.c_prev), &dc);
     if (dc.wanted()) {
-      if (a.ci >= 0) gemm_rows(true, h, k, h, s.weight(a.ci), h, da, Rows{}, true, dc.rows);
+      if (a.ci >= 0) times_transposed(s.c, a.ci, k, da, Rows{}, true, dc.rows);
       dc.done();
     }
     if (dh.wanted()) {
-      gemm_rows(true, h, k, 3 * h, s.weight(a.u), 3 * h, da, Rows{}, dh.acc, dh.rows);
+      times_transposed(s.c, a.u, k, da, Rows{}, dh.acc, dh.rows);
       dh.done();
     }
   }

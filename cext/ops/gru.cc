@@ -57,10 +57,10 @@ const OpId step_id = register_op({
       const Rows h_prev = s.x(kHPrev), zr = s.y(kZr), drh = s.dy(kReset), dzr = dzr_of(s), dcand = dcand_of(s);
       Gradient dh(s, kHPrev);
       kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
-      gemm_rows(true, s.h, s.k, s.h, s.weight(kUh), s.h, dcand, Rows{}, false, drh);
+      times_transposed(c, kUh, s.k, dcand, Rows{}, false, drh);
       kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
       if (dh.wanted()) {
-        gemm_rows(true, s.h, s.k, 2 * s.h, s.weight(kUzr), 2 * s.h, dzr, Rows{}, true, dh.rows);
+        times_transposed(c, kUzr, s.k, dzr, Rows{}, true, dh.rows);
         dh.done();
       }
       if (!s.kept()) give_projection(s, dzr, dcand);

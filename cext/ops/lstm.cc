@@ -72,7 +72,7 @@ const OpId step_id = register_op({
       dc.done();
       Gradient dh(s, kHPrev);
       if (dh.wanted()) {
-        s.times_transposed(kWh, da, dh.acc, dh.rows);
+        times_transposed(c, kWh, s.k, da, Rows{}, dh.acc, dh.rows);
         dh.done();
       }
       if (!s.kept()) Gradient(s, kProj).take(da);

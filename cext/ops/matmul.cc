@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "op/op.h"
 #include "ops/columns.h"
+#include "ops/transposed.h"
 
 namespace dnl {
 namespace {
@@ -38,8 +39,7 @@ struct Product {
   void backward_x() const {
     if (!c.dx[jx].wanted()) return;
     if (shared())
-      return gemm_rows(true, k, c.members * per, m, c.x[jw].base, m, columns(c.dy[0], m), Rows{}, c.acc[jx],
-                       columns(c.dx[jx], k));
+      return times_transposed(c, jw, c.members * per, columns(c.dy[0], m), Rows{}, c.acc[jx], columns(c.dx[jx], k));
     zero_unless_added(jx);
     each([&](float* w, float*, float* dy, float* dx, float*, idx cols) {
       gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k);

@@ -38,7 +38,7 @@ const OpId step_id = register_op({
         for (idx r = 0; r < s.k; ++r) cells::tanh().bwd(s.h, y[r], y[r], dy[r], da[r], nullptr, false);
       Gradient dh(s, kHPrev);
       if (dh.wanted()) {
-        s.times_transposed(kWh, da, dh.acc, dh.rows);
+        times_transposed(c, kWh, s.k, da, Rows{}, dh.acc, dh.rows);
         dh.done();
       }
       if (!s.kept()) Gradient(s, kProj).take(da);

@@ -148,7 +148,7 @@ const OpId nary_id = register_op({
       for (int j = kFirst; j < c.nargs; j += kStep) {
         Gradient dh(s, j);
         if (!dh.wanted()) continue;
-        gemm_rows(true, s.h, s.k, rows, s.weight(j + 2), c.arg_dim[j + 2]->rows(), da, Rows{}, dh.acc, dh.rows);
+        times_transposed(c, j + 2, s.k, da, Rows{}, dh.acc, dh.rows, rows);
         dh.done();
       }
     },
@@ -200,11 +200,11 @@ const OpId child_sum_id = register_op({
       const int n = sum_children(c.nargs);
       const Rows da = s.dy(kSums), dtotal = s.dy(kChildH);
       back_gates(s, n, kFirstChild + 1, 2);
-      gemm_rows(true, s.h, s.k, 3 * s.h, s.weight(kUiog), 3 * s.h, da, Rows{}, false, dtotal);
+      times_transposed(c, kUiog, s.k, da, Rows{}, false, dtotal);
       for (int l = 0; l < n; ++l) {
         Gradient dh(s, kFirstChild + 2 * l);
         if (!dh.wanted()) continue;
-        gemm_rows(true, s.h, s.k, s.h, s.weight(kUf), s.h, s.from(da, (3 + l) * s.h), dtotal, dh.acc, dh.rows);
+        times_transposed(c, kUf, s.k, s.from(da, (3 + l) * s.h), dtotal, dh.acc, dh.rows);
         dh.done();
       }
     },
