@@ -40,7 +40,7 @@ class Settings(harness.ParserSettings):
     dropout: float = option(0.33, "share of the inputs of each layer to drop in training")
 
 
-class Parser(harness.ParserRecipe[Settings]):
+class BiaffineParser(harness.ParserRecipe[Settings]):
     """Word and tag vector -> BiLSTM -> for each word a vector as head and one as dependent -> scores of arcs; relations too."""
 
     predict_options = ("projective",)
@@ -97,4 +97,4 @@ class Parser(harness.ParserRecipe[Settings]):
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main(Parser, Settings, __doc__))
+    sys.exit(harness.main(BiaffineParser, Settings, __doc__))

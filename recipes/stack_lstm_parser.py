@@ -59,7 +59,7 @@ class Parse:
         self.relations = [""] * len(sentence)
 
 
-class Parser(harness.ParserRecipe[Settings]):
+class StackParser(harness.ParserRecipe[Settings]):
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "tag_dim": 4, "item_dim": 6, "action_dim": 4, "hidden": 6}
 
     # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------
@@ -188,4 +188,4 @@ class Parser(harness.ParserRecipe[Settings]):
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main(Parser, Settings, __doc__))
+    sys.exit(harness.main(StackParser, Settings, __doc__))
