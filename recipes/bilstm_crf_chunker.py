@@ -30,6 +30,7 @@ from dynet_lite.text import (
     LabeledSentence,
     SpanScore,
     Vocab,
+    has_brackets,
     load_nltk_chunks,
     minibatches,
     read_chunks_of_trees,
@@ -68,7 +69,7 @@ class Chunker(harness.Recipe[Settings, LabeledSentence]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[LabeledSentence]:
         def read(path: str) -> list[LabeledSentence]:
-            return read_chunks_of_trees(path) if path.endswith(".ptb") else read_columns(path, s.column)
+            return read_chunks_of_trees(path) if has_brackets(path) else read_columns(path, s.column)
 
         def detail(train: list[LabeledSentence]) -> str:
             return f"{sum(map(len, train)):,} words, {sum(len(spans(x.labels)) for x in train):,} chunks"

@@ -14,6 +14,7 @@ from dynet_lite.text import (
     BytePairs,
     ClassifiedText,
     Vocab,
+    has_brackets,
     load_nltk_classified,
     minibatches,
     read_classified,
@@ -30,7 +31,7 @@ __all__ = ["ClassifierSettings", "TextClassifier"]
 
 @dataclass
 class ClassifierSettings(Settings):
-    """Settings of all classifiers. Files have lines CLASS<tab>TEXT; files that end in .sst have sentiment trees."""
+    """Settings of all classifiers. Files have two columns, class and text, or sentiment trees in brackets."""
 
     word_dim: int = option(100, "size of a word vector")
     min_count: int = option(1, "words that were seen less often are unknown words")
@@ -56,7 +57,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     @classmethod
     def load_data(cls, s: S) -> Data[ClassifiedText]:
         def read(path: str) -> list[ClassifiedText]:
-            return read_polarity_of_trees(path) if path.endswith(".sst") else read_classified(path)
+            return read_polarity_of_trees(path) if has_brackets(path) else read_classified(path)
 
         def detail(train: Sequence[ClassifiedText]) -> str:
             return f"{sum(map(len, train)):,} words, {len({text.label for text in train})} classes"

@@ -32,6 +32,9 @@ class Report:
     """Where a run reports to. Fails at the start, not after hours, when something that it needs is missing."""
 
     def __init__(self, s: Settings, resumed: bool = False) -> None:
+        for path in (s.save, s.plot):
+            if path and not os.path.isdir(os.path.dirname(path) or "."):
+                raise DataError(f"{path}: expected a name in a folder that is there")
         self._log = open(s.log, "ab" if resumed else "wb") if s.log else None
         self._board = needed("tensorboardX", "tensorboard", "--tensorboard").SummaryWriter(s.tensorboard) if s.tensorboard else None
         if s.plot:

@@ -29,6 +29,7 @@ from .dependencies import (
     projective_heads,
     read_dependencies,
 )
+from .lines import has_brackets
 from .parallel import Pair, read_pair_files, read_pairs, read_parallel
 from .plain import load_nltk_words, read_words
 from .scores import Accuracy, Perplexity, SpanScore
@@ -62,6 +63,7 @@ __all__ = [
     "edit_distance",
     "error_rate",
     "format_conllu",
+    "has_brackets",
     "is_projective",
     "is_tree",
     "iter_conllu",

@@ -1,4 +1,4 @@
-"""Texts with a class each: two columns with a tab between (class, text), or a corpus of NLTK with categories."""
+"""Texts with a class each: files of two columns with a tab between, or a corpus of NLTK with categories."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .trees import Tree, read_trees
 
 __all__ = ["ClassifiedText", "load_nltk_classified", "read_classified", "read_polarity_of_trees"]
 
+_COLUMN_NAMES = ("label", "class", "category", "target", "sentiment", "polarity")
+
 
 @dataclass(slots=True)
 class ClassifiedText:
@@ -27,19 +29,25 @@ class ClassifiedText:
 
 
 def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
-    """All texts of a file with lines CLASS<tab>TEXT; the words of a text have blanks between them. Empty lines are skipped.
+    """All texts of a file with two columns and a tab between, CLASS<tab>TEXT or TEXT<tab>CLASS, words with blanks between.
 
-    A malformed file is a DataError, an unreadable one an OSError.
+    The class is the column with fewer different values, the first if both have as many. Empty lines are skipped, and so is a
+    first line that names the columns (label, sentence, ...). A malformed file is a DataError, an unreadable one an OSError.
     """
-    out = []
+    rows = []
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        label, tab, text = line.partition("\t")
-        if not tab or not label.strip() or not text.strip() or "\t" in text:
-            raise DataError(f"{os.fspath(path)}:{number}: expected CLASS<tab>TEXT, got {line[:60]!r}")
-        out.append(ClassifiedText(text.split(), label.strip()))
-    return out
+        columns = [column.strip() for column in line.split("\t")]
+        if len(columns) != 2 or not all(columns):
+            raise DataError(f"{os.fspath(path)}:{number}: expected CLASS<tab>TEXT or TEXT<tab>CLASS, got {line[:60]!r}")
+        rows.append((columns[0], columns[1]))
+    if rows and any(name.lower() in _COLUMN_NAMES for name in rows[0]) and all(len(name.split()) == 1 for name in rows[0]):
+        del rows[0]
+    first, second = ({row[i] for row in rows} for i in range(2))
+    if len(second) < len(first):
+        return [ClassifiedText(text.split(), label) for text, label in rows]
+    return [ClassifiedText(text.split(), label) for label, text in rows]
 
 
 def load_nltk_classified(name: str, seed: int = 1) -> list[ClassifiedText]:

@@ -3,6 +3,7 @@
     EU B-ORG          one word and its label a line, other columns between them, an empty line after each sentence
     rejects O
 
+With a tab in a line columns are separated by tabs, else by blanks. Lines that begin with # before a sentence are comments.
 Labels are kept as IOB2: B-X begins a span, I-X goes on with it, O is outside. Files in IOB1 (I-X begins a span unless
 another X stands right before it) and IOBES are converted. Does not know the engine.
 """
@@ -60,9 +61,11 @@ def parse_columns(
     """Sentences from numbered lines; `name` stands for the file in messages."""
     rows: list[list[str]] = []
     for number, line in lines:
-        columns = line.split()
+        columns = line.rstrip().split("\t") if "\t" in line else line.split()
         if columns and columns[0] == "-DOCSTART-":
             columns = []
+        if columns and not rows and line[0] == "#" and not _is_label(columns[-1]):
+            continue  # a comment before a sentence
         if not columns:
             if rows:
                 yield _sentence(rows, label)
@@ -142,7 +145,8 @@ def load_nltk_chunks(name: str) -> tuple[list[LabeledSentence], list[LabeledSent
 
 def read_chunks_of_trees(path: str | os.PathLike[str]) -> list[LabeledSentence]:
     """The chunks of the trees of a file in brackets."""
-    return [chunks_of_tree(tree) for tree in read_trees(path)]
+    trees = (tree.without_empty() for tree in read_trees(path))
+    return [chunks_of_tree(tree) for tree in trees if tree is not None]
 
 
 def chunks_of_tree(tree: Tree) -> LabeledSentence:

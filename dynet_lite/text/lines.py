@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dynet_lite.errors import DataError
 
-__all__ = ["numbered_lines"]
+__all__ = ["has_brackets", "numbered_lines"]
 
 
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -24,3 +24,12 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
                     raise DataError(f"{name}:{number}: expected UTF-8 text, {error.reason}") from None
         except (gzip.BadGzipFile, EOFError):
             raise DataError(f"{name}: expected a file packed by gzip") from None
+
+
+def has_brackets(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks as if it held trees in brackets, and not columns or a table."""
+    for _, line in numbered_lines(path):
+        if line.strip():
+            last = line.split()[-1]
+            return line.lstrip().startswith("(") and "\t" not in line and last != "O" and last[1:2] != "-"
+    return False

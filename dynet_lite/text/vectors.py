@@ -44,7 +44,7 @@ class WordVectors:
     def fill(self, table: Matrix, words: Iterable[str]) -> int:
         """Puts the vector of each of `words` that has one in its row of `table`, (words, size); how many that were."""
         if table.shape[1] != self.size:
-            raise ValueError(f"expected a table of vectors of size {self.size}, got {table.shape[1]}")
+            raise DataError(f"the pretrained vectors have {self.size} numbers each, expected {table.shape[1]}")
         found = 0
         for i, word in enumerate(words):
             row = self.row(word)

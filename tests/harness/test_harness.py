@@ -295,6 +295,13 @@ def test_missing_extras_are_told_at_the_start(tmp_path, capsys, monkeypatch):
     assert "dynet_lite[tensorboard]" in capsys.readouterr().err
 
 
+def test_a_folder_that_is_not_there_is_told_at_the_start(tmp_path, capsys):
+    for option_name in ("--save", "--plot", "--log"):
+        assert run(option_name, tmp_path / "none" / "file") == 2
+        printed = capsys.readouterr()
+        assert "none" in printed.err and "epoch" not in printed.out
+
+
 def test_predict(tmp_path, capsys):
     assert run("--save", tmp_path / "m", "--epochs", 1) == 0
     text = tmp_path / "in.txt"

@@ -36,6 +36,14 @@ def test_conll2003_and_iob1(tmp_path):
     assert read_columns(file, label=2)[0].labels == ["B-NP", "B-VP", "B-NP"]
 
 
+def test_tabs_and_comments(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("# id = 7\n#text = a # b\nNew York\tB-LOC\n#\tO\n\n# B-X\n")
+    first, second = read_columns(file)
+    assert (first.forms, first.labels) == (["New York", "#"], ["B-LOC", "O"])
+    assert (second.forms, second.labels) == (["#"], ["B-X"])
+
+
 @pytest.mark.parametrize(
     "text, line, what",
     [

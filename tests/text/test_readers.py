@@ -13,6 +13,7 @@ from dynet_lite.text import (
     BytePairs,
     DataError,
     char_ngrams,
+    has_brackets,
     load_nltk_classified,
     read_classified,
     read_pairs,
@@ -34,6 +35,10 @@ def test_classified(tmp_path):
         file.write_text("pos\tx\n" + bad)
         with pytest.raises(DataError, match=r"a.tsv:2: expected CLASS<tab>TEXT"):
             read_classified(file)
+    file.write_text("sentence\tlabel\na fine film\t1\na dull film\t0\nfine\t1\n")  # as GLUE's files are
+    assert [(t.label, t.words[-1]) for t in read_classified(file)] == [("1", "film"), ("0", "film"), ("1", "fine")]
+    file.write_text("")
+    assert read_classified(file) == []
 
 
 def test_polarity_of_trees(tmp_path):
@@ -83,7 +88,7 @@ def test_vectors_of_both_kinds(tmp_path):
     table = np.zeros((3, 3), np.float32)
     assert vectors.fill(table, ["<unk>", "House", "tree"]) == 1  # lower case is tried, too
     assert table.tolist() == [[0, 0, 0], [7, 8, 9], [0, 0, 0]]
-    with pytest.raises(ValueError, match="size 3, got 2"):
+    with pytest.raises(DataError, match="3 numbers each, expected 2"):
         vectors.fill(np.zeros((1, 2), np.float32), ["a"])
 
 
@@ -137,3 +142,22 @@ def test_byte_pairs_join_what_is_most_frequent():
 
 def test_char_ngrams():
     assert char_ngrams("ab", 2, 3) == ["<a", "ab", "b>", "<ab", "ab>"]
+
+
+@pytest.mark.parametrize(
+    "text, trees",
+    [
+        ("(3 (2 a) (4 b))\n", True),
+        ("\n( (S\n  (NP x)))\n", True),
+        ("(S\n (NP x))", True),
+        ("( ( O\na DT B-NP\n", False),
+        ("(\tB-X\n", False),
+        ("pos\t(a text)\n", False),
+        ("( B-X\n", False),
+        ("", False),
+    ],
+)
+def test_what_looks_like_trees(tmp_path, text, trees):
+    file = tmp_path / "a.txt"
+    file.write_text(text)
+    assert has_brackets(file) is trees
