@@ -28,7 +28,10 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    except Exception as error:
+        pytest.skip(f"{binary} does not start: {str(error).splitlines()[0]}")
     yield browser
     browser.quit()
 
