@@ -15,14 +15,14 @@ DASHED = "fewest possible"  # the line of what cannot be beaten
 Series = tuple[str, Sequence[tuple[float, float]]]
 
 
-def _number(v: float) -> str:
+def short(v: float) -> str:
     """Short: 1,200, 0.35, 12k."""
     if v >= 10000:
         return f"{v / 1000:.3g}k" if v < 1e6 else f"{v / 1e6:.3g}M"
     return f"{v:,.0f}" if v >= 100 or v == int(v) else f"{v:.2g}"
 
 
-def _ticks(least: float, most: float) -> list[float]:
+def ticks(least: float, most: float) -> list[float]:
     """1, 2 and 5 times powers of ten (powers alone over a wide range) in [least, most]."""
     wide = most / least > 60
     found = [
@@ -51,11 +51,11 @@ def lines(series: Sequence[Series], across: str, up: str) -> str:
         return TOP + (1 - math.log(y / low) / math.log(high / low)) * (HEIGHT - TOP - BOTTOM)
 
     out = [_head(WIDTH, HEIGHT, f"{up} over {across}")]
-    for y in _ticks(low, high):
+    for y in ticks(low, high):
         out.append(f'<path class="grid" d="M{LEFT},{at_y(y):.1f} H{WIDTH - RIGHT}"/>'
-                   f'<text class="end" x="{LEFT - 6}" y="{at_y(y) + 4:.1f}">{_number(y)}</text>')  # fmt: skip
+                   f'<text class="end" x="{LEFT - 6}" y="{at_y(y) + 4:.1f}">{short(y)}</text>')  # fmt: skip
     for x in xs:
-        out.append(f'<text class="middle" x="{at_x(x):.1f}" y="{HEIGHT - BOTTOM + 18}">{_number(x)}</text>')
+        out.append(f'<text class="middle" x="{at_x(x):.1f}" y="{HEIGHT - BOTTOM + 18}">{short(x)}</text>')
     out.append(f'<path class="axis" d="M{LEFT},{TOP} V{HEIGHT - BOTTOM} H{WIDTH - RIGHT}"/>')
     out.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}">{escape(across)}</text>')
     out.append(f'<text class="middle" transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)">{escape(up)}</text>')
@@ -67,7 +67,7 @@ def lines(series: Sequence[Series], across: str, up: str) -> str:
         out.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
         for x, y in points:
             out.append(f'<circle cx="{at_x(x):.1f}" cy="{at_y(y):.1f}" r="3.5" fill="{colour}">'
-                       f"<title>{escape(name)}, {_number(x)}: {_number(y)}</title></circle>")  # fmt: skip
+                       f"<title>{escape(name)}, {short(x)}: {short(y)}</title></circle>")  # fmt: skip
         out.append(f'<text x="{at_x(points[-1][0]) + 9:.1f}" y="{ends[k] + 4:.1f}" style="fill:{colour}">{escape(name)}</text>')
     return "\n".join([*out, "</svg>"])
 
@@ -102,9 +102,9 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], unit
             w = value / most * (wide - left - 70)
             if w > 0.05:
                 out.append(f'<rect x="{x:.2f}" y="{y}" width="{w:.2f}" height="{high - 6}" fill="{PALETTE[k % len(PALETTE)]}">'
-                           f"<title>{escape(name)}: {escape(part)} {_number(value)} {unit}</title></rect>")  # fmt: skip
+                           f"<title>{escape(name)}: {escape(part)} {short(value)} {unit}</title></rect>")  # fmt: skip
             x += w
-        out.append(f'<text x="{x + 6:.1f}" y="{y + 13}">{_number(sum(values))}</text>')
+        out.append(f'<text x="{x + 6:.1f}" y="{y + 13}">{short(sum(values))}</text>')
     return "\n".join([*out, "</svg>"])
 
 

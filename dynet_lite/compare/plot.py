@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from .chart import short, ticks
 from .measure import Comparison
 from .report import bounds, curves
 
@@ -27,6 +28,8 @@ def draw(c: Comparison, path: Path) -> bool:
     for axes, up in ((left, f"{c.unit} per second"), (right, "batches per example")):
         axes.set(xscale="log", yscale="log", xlabel="examples per minibatch", ylabel=up)
         axes.set_xticks(sizes, labels=[str(n) for n in sizes], minor=False)
+        marks = ticks(*axes.get_ylim())
+        axes.set_yticks(marks, labels=[short(v) for v in marks], minor=False)
         axes.minorticks_off()
         axes.grid(alpha=0.3)
         axes.legend()

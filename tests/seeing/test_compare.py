@@ -12,7 +12,7 @@ import pytest
 
 from dynet_lite.__main__ import main
 from dynet_lite.compare import Comparison, Way, compare, table
-from dynet_lite.compare.chart import _ticks, bars, lines
+from dynet_lite.compare.chart import bars, lines, ticks
 from dynet_lite.compare.cli import find_recipe, load_script, write
 from dynet_lite.errors import DataError
 from dynet_lite.harness.settings import from_dict
@@ -207,9 +207,9 @@ def test_help_names_it(capsys: pytest.CaptureFixture[str]) -> None:
 # ---- charts and the page -----------------------------------------------------------------------------------------------
 
 
-def test_ticks() -> None:
-    assert _ticks(9, 110) == [10, 20, 50, 100]
-    assert _ticks(0.5, 1500) == [1, 10, 100, 1000]
+def testticks() -> None:
+    assert ticks(9, 110) == [10, 20, 50, 100]
+    assert ticks(0.5, 1500) == [1, 10, 100, 1000]
 
 
 def test_charts_with_little_to_show() -> None:
