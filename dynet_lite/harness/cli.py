@@ -1,11 +1,13 @@
-"""The command line of a recipe: training (with nothing but options), `predict`, --compare."""
+"""The command line of a recipe: training (with nothing but options), `predict`, `evaluate`, --compare."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -36,9 +38,18 @@ def main(
     try:
         if argv[:1] == ["predict"]:
             return predict(recipe, settings, argv[1:])
+        if argv[:1] == ["evaluate"]:
+            return evaluate(recipe, settings, argv[1:])
         s, given = parse_settings(settings, about, argv, recipe.smoke)
         return run(recipe, s, given)
-    except (DataError, ModelFileError, OSError, UnicodeError) as error:
+    except BrokenPipeError:  # `| head` has read enough: the interpreter must not try to write the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"error: {where}", file=sys.stderr)
+        return 2
+    except (DataError, ModelFileError, UnicodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except Diverged as error:
@@ -86,14 +97,12 @@ def engine(s: Settings) -> ExitStack:
     return stack
 
 
-# ---- predict -------------------------------------------------------------------------------------------------------
+# ---- predict and evaluate ------------------------------------------------------------------------------------------
 
 
 def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`predict --load FILE INPUT...`: what the model says of each line (or block of lines) of the files."""
-    prog = f"{Path(sys.argv[0]).name} predict"
-    parser = argparse.ArgumentParser(prog=prog, description="What a saved model says of each line of the files.")
-    parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
+    parser = _parser("predict", "What a saved model says of each line of the files.")
     parser.add_argument("--output", metavar="FILE", default="", help="write there and not to standard output")
     add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file; - is standard input")
@@ -110,6 +119,29 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
                     print(answer, file=out)
                 out.flush()
     return 0
+
+
+def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
+    """`evaluate --load FILE INPUT...`: the score of a saved model on the examples of the files."""
+    parser = _parser("evaluate", "The score of a saved model on the examples of files in the format of --train.")
+    add_options(parser, settings, only=["autobatch", "strategy", "threads"])
+    parser.add_argument("input", nargs="+", metavar="INPUT", help="a file")
+    given = vars(parser.parse_args(argv))
+    path, inputs = given.pop("load"), tuple(given.pop("input"))
+    if "train" in settings.unused:
+        raise DataError("this recipe reads no files")
+    recipe = load_recipe(kind, settings, path, given)
+    with engine(recipe.settings):
+        data = kind.load_data(replace(recipe.settings, train=inputs, dev=inputs, test=(), nltk=""))
+        score = recipe.evaluate(data.train)
+    print(f"{data.name}: {len(data.train):,} {data.unit}: {score.text}")
+    return 0
+
+
+def _parser(command: str, about: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"{Path(sys.argv[0]).name} {command}", description=about)
+    parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
+    return parser
 
 
 def groups(file: TextIO, blocks: bool) -> Iterator[list[str]]:

@@ -74,7 +74,8 @@ def corpus(
         found = nltk(s.nltk)
         parts = [list(part) for part in found] if isinstance(found, tuple) else [list(found), [], []]
     elif s.train:
-        name, licence = ", ".join(s.train), "terms of use: as its publisher says"
+        more = f" and {len(s.train) - 3} more files" if len(s.train) > 3 else ""
+        name, licence = ", ".join(s.train[:3]) + more, "terms of use: as its publisher says"
         parts = [[e for path in paths for e in read(path)] for paths in (s.train, s.dev, ())]
     else:
         folder = treebank(home)

@@ -133,7 +133,7 @@ def parse_settings(
     about = about or ""
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        epilog="`predict --load FILE INPUT` instead of options uses a saved model; see `predict --help`.",
+        epilog="In the place of options, `predict` and `evaluate` use a saved model: see `predict --help`, `evaluate --help`.",
     )  # fmt: skip
     add_options(parser, cls)
     named = {k: tuple(v) if isinstance(v, list) else v for k, v in vars(parser.parse_args(argv)).items()}

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -313,6 +314,18 @@ def test_predict(tmp_path, capsys):
     assert run("predict", "--load", tmp_path / "m", "--output", tmp_path / "out.txt", text, text) == 0
     assert (tmp_path / "out.txt").read_text().splitlines() == lines * 2
     assert run("predict", "--load", tmp_path / "m", tmp_path / "none.txt") == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes of that kind")
+def test_a_reader_that_has_read_enough_is_no_error(tmp_path):
+    recipe = Path(__file__).resolve().parents[2] / "recipes" / "dan_classifier.py"
+    process = subprocess.Popen([sys.executable, str(recipe), "--epochs", "100", "--patience", "0"], cwd=tmp_path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(60) == 141 and process.stderr.read() == b""
+    process.stderr.close()
 
 
 def test_compare(capsys):

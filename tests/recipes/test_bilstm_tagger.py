@@ -49,6 +49,16 @@ def test_saved_model_tags_text(tmp_path: Path) -> None:
     assert lines[0].startswith("The_DET dog_NOUN") and lines[0].endswith("._PUNCT")
 
 
+def test_evaluate_gives_the_score_of_the_best_epoch(tmp_path: Path) -> None:
+    dev = RECIPE.parents[1] / "data" / "treebank" / "dev.conllu"
+    trained = run("--epochs", "3", "--hidden", "10", "--test", str(dev), "--save", "model", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    test = trained.stdout.splitlines()[-1].removeprefix("test ")
+    done = run("evaluate", "--load", "model", str(dev), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{dev}: 59 sentences: {test}\n"
+
+
 def test_a_cut_model_is_a_clear_error(tmp_path: Path) -> None:
     model = tmp_path / "model"
     assert run("--smoke", "--save", str(model), cwd=tmp_path).returncode == 0
