@@ -131,8 +131,26 @@ void Updater::step_table(Table& table, const UpdateStep& s, UpdateArgs& args) {
       update_row(table, r, slot >= 0 ? t.slot_grad(static_cast<u32>(slot)) : no_grad_.data(), args);
     }
   } else {
-    for (u32 k = 0; k < t.touched.size(); ++k) update_row(table, t.touched[k], t.slot_grad(k), args);
+    constexpr u32 kAhead = 2;
+    for (u32 k = 0; k < t.touched.size(); ++k) {
+      if (k + kAhead < t.touched.size()) fetch_row(table, t.touched[k + kAhead]);
+      update_row(table, t.touched[k], t.slot_grad(k), args);
+    }
   }
+}
+
+// Asks for a row and its state, which lie anywhere in tables of many megabytes.
+void Updater::fetch_row(const Table& table, u32 row) const {
+#if defined(__GNUC__)
+  const LookupTable& t = *table.t;
+  const std::size_t at = row * t.row_size;
+  for (std::size_t i = 0; i < t.row_size; i += 16) {
+    __builtin_prefetch(t.value.data() + at + i, 1);
+    for (int s = 0; s < rule_->states; ++s) __builtin_prefetch(table.state.data() + s * t.size() + at + i, 1);
+  }
+#else
+  (void)table, (void)row;
+#endif
 }
 
 void Updater::update_row(Table& table, u32 row, float* grad, UpdateArgs& args) {

@@ -61,6 +61,7 @@ class Updater {
   };
   void step_table(Table& table, const UpdateStep& s, UpdateArgs& args);
   void update_row(Table& table, u32 row, float* grad, UpdateArgs& args);
+  void fetch_row(const Table& table, u32 row) const;
 
   const UpdateRule* rule_;
   std::vector<Dense> dense_;

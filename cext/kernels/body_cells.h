@@ -68,7 +68,14 @@ static void lstm_bwd(idx k, idx h, Rows gates_rows, Rows c_prev_rows, Rows c_row
   const Row gates = gates_rows, c_prev = c_prev_rows, cell = c_rows, dh = dh_rows, dc = dc_rows, da = da_rows,
             dc_prev = dc_prev_rows;
   const bool has_prev = c_prev.wanted(), has_dh = dh.wanted(), has_dc = dc.wanted(), want_dcp = dc_prev.wanted();
+  constexpr idx kAhead = 3;  // what forward wrote long ago is far away by now
   for (idx m = 0; m < k; ++m) {
+    if (m + kAhead < k) {
+      fetch(gates[m + kAhead], 4 * h);
+      fetch(cell[m + kAhead], h);
+      if (has_prev) fetch(c_prev[m + kAhead], h);
+      fetch_to_write(da[m + kAhead], 4 * h);
+    }
     const float *gi = gates[m], *gf = gi + h, *go = gf + h, *gg = go + h, *c = cell[m];
     const float *cp = has_prev ? c_prev[m] : nullptr, *dy = has_dh ? dh[m] : nullptr, *ds = has_dc ? dc[m] : nullptr;
     float *di = da[m], *df = di + h, *do_ = df + h, *dg = do_ + h, *dcp = want_dcp ? dc_prev[m] : nullptr;

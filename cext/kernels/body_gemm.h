@@ -135,6 +135,8 @@ static void all_tiles(idx m, idx n, ColsTile t) {
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const idx j1 = n * (ct + 1) / col_tiles;
+      if (!Outer && rt == 0 && t.b.rows.ptr)  // columns that lie anywhere: those of the next tile
+        for (idx j = j1; j < n && j < j1 + kTileNc; ++j) fetch(t.b[j], t.k);
       cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
       t.j0 = j1;
     }
