@@ -52,7 +52,8 @@ def module(name: str) -> ModuleType:
     vars(standin).update({n: value for n, value in vars(dynet_lite).items() if not n.startswith("__")})
     # DyNet's module shows these through `from dynet import *`, and programs lean on it.
     vars(standin).update(np=np, os=os, pickle=pickle, sys=sys)
-    vars(standin).update(__version__=dynet_lite.__version__, __gitversion__=dynet_lite.__gitversion__)
+    # Programs ask which DyNet they run on; dynet_lite.__version__ is ours.
+    vars(standin).update(__version__="2.1", __gitversion__=dynet_lite.__gitversion__)
     vars(standin).update({"__all__": [*names, "np", "os", "pickle", "sys"], MARK: True})
     standin.__file__ = dynet_lite.__file__
     standin.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=dynet_lite.__file__)

@@ -6,6 +6,7 @@ All of them are subclasses of the built-in exception that DyNet programs already
 __all__ = [
     "DataError",
     "EmptyListError",
+    "InputTypeError",
     "InternalError",
     "MissingFileError",
     "ModelFileError",
@@ -45,6 +46,10 @@ class OutOfRangeError(IndexError, ValueError):
 
 class EmptyListError(ValueError, AssertionError):
     """A list of expressions that is empty, where at least one is needed. DyNet's programs catch AssertionError."""
+
+
+class InputTypeError(TypeError, ValueError):
+    """Something else than numbers in the wanted shape was given as an input. DyNet's programs catch TypeError."""
 
 
 class InternalError(RuntimeError):

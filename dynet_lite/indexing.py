@@ -27,7 +27,7 @@ def getitem(x: Any, index: Any) -> Any:
     if type(index) is int:
         return _core._pick(x, index, 0)
     if type(index) is slice:
-        start, stop, step = index.indices(len(x))
+        start, stop, step = _whole(index).indices(len(x))
         if step == 1 and stop > start:
             return x if stop - start == len(x) else _core._pick_range(x, start, stop - start, 0)
     elif type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
@@ -81,7 +81,7 @@ class _Selection:
         """Note what is wanted at one position; False when the dim is removed."""
         size = self.sizes[at]
         if isinstance(item, slice):
-            start, stop, step = item.indices(size)
+            start, stop, step = _whole(item).indices(size)
             self.start[at], self.step[at] = start, step
             self.count[at] = len(range(start, stop, step))
             if self.count[at] == 0:
@@ -141,6 +141,13 @@ class _Selection:
         if len(cut) == 1 and last < self.nd and self.step[last] == 1:
             return _core._pick_range(self.x, self.start[last], self.count[last], last)
         return _core._slice(self.x, self.start[: last + 1], self.step[: last + 1], self.count[: last + 1])
+
+
+def _whole(item: slice) -> slice:
+    """The slice with ints where programs write half / 2."""
+    if not isinstance(item.start, float) and not isinstance(item.stop, float):
+        return item
+    return slice(*(int(v) if isinstance(v, float) and v.is_integer() else v for v in (item.start, item.stop, item.step)))
 
 
 def _text(item: slice) -> str:

@@ -180,7 +180,7 @@ def pick(x: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
 
     A list of indices is pick_batch(). Negative indices count from the end. IndexError when out of range.
     """
-    if hasattr(index, "__index__"):
+    if hasattr(index, "__index__") or isinstance(index, float):
         return _core._pick(x, index, dim)  # type: ignore[arg-type]  # hasattr says it is one index
     return pick_batch(x, index, dim)
 

@@ -67,7 +67,9 @@ def _shape(dim: Any) -> Shape:
         raise ValueError(f"[add_parameters] the shape comes first, unlike in DyNet 1: write (shape, name={dim!r})")
     if isinstance(dim, (int, np.integer)) or not hasattr(dim, "__iter__"):
         dim = (dim,)
-    shape = tuple(d.__index__() if hasattr(d, "__index__") else d for d in dim)
+    # Half a size, hidden / 2, is a float; DyNet cuts it off.
+    shape = tuple(int(d) if isinstance(d, (float, np.floating)) and d == d else d for d in dim)
+    shape = tuple(d.__index__() if hasattr(d, "__index__") else d for d in shape)
     if not shape or not all(isinstance(d, int) and d >= 0 for d in shape):  # DyNet takes empty ones, too
         raise ValueError(f"[add_parameters] dims must be whole numbers >= 0; got {dim}")
     if len(shape) > 7:

@@ -98,15 +98,17 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     def scores(self, nodes: list[Tree]) -> list[dy.Expression]:
         """For each node of a tree, children before parents, the scores of the labels."""
         drop = self.settings.dropout if self.training else 0.0
-        words = iter(self.reader([node.word for node in nodes if node.word], self.training))
+        words = self.reader([node.word for node in nodes if node.word], self.training)
+        words = iter([dy.dropout(x, drop) for x in words] if drop else words)
         states = {}
         for node in nodes:
             if node.children:
                 state = self.cell.node(None, [states[id(child)] for child in node.children])
             else:
-                state = self.cell.node(dy.dropout(next(words), drop))
+                state = self.cell.node(next(words))
             states[id(node)] = state
-        outputs = [dy.dropout(state.output(), drop) for state in states.values()]
+        outputs = [state.output() for state in states.values()]
+        outputs = [dy.dropout(h, drop) for h in outputs] if drop else outputs
         return [dy.affine_transform([self.b, self.W, h]) for h in outputs]
 
     def loss(self, batch: list[Tree]) -> dy.Expression:

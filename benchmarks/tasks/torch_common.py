@@ -11,6 +11,8 @@ Weights that end in "_table" are embeddings with sparse gradients, updated row b
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -36,8 +38,8 @@ def training_step(
             setattr(net, name, torch.compile(getattr(net, name), dynamic=True))
     tables = [p for name, p in net.named_parameters() if "_table" in name]
     others = [p for name, p in net.named_parameters() if "_table" not in name and p.requires_grad]
-    optimizers = [torch.optim.SparseAdam(tables), torch.optim.Adam(others, fused=True)]
-    cpu = time.process_time
+    sparse, dense = torch.optim.SparseAdam(tables), torch.optim.Adam(others, fused=True)
+    cpu, updates = time.process_time, itertools.count(1)
 
     def losses(batch: Sequence[Any]) -> Any:
         return map(net.one, batch) if mode == "one" else [net.padded(batch)]
@@ -54,7 +56,9 @@ def training_step(
             now = cpu()
             took["backward"] += now - start
             start = now
-        for optimizer in optimizers:
+        # DyNet, and SparseAdam, add epsilon before the correction of the second moment, Adam after it.
+        dense.param_groups[0]["eps"] = 1e-8 / math.sqrt(1 - 0.999 ** next(updates))
+        for optimizer in (sparse, dense):
             optimizer.step()
             optimizer.zero_grad()
         took["update"] = cpu() - start

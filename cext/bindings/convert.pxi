@@ -102,6 +102,8 @@ cdef inline object _listed(object v):
     """A list of what an iterable gives, read before the node is begun; anything else as it is."""
     if type(v) is int or type(v) is list or type(v) is tuple or not hasattr(v, "__iter__"):
         return v
+    if isinstance(v, np.ndarray) and v.ndim == 0:
+        return v.item()
     return list(v)
 
 cdef object _as_sequence(object es, str op):

@@ -57,9 +57,14 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
 def inputVector(v, device=""):
     """A vector {len(v)} from numbers."""
     cdef Dim d
-    a = np.ascontiguousarray(v, dtype=np.float32)
+    if not isinstance(v, (list, np.ndarray)) and hasattr(v, "__next__"):
+        v = list(v)  # map(float, ...)
+    try:
+        a = np.ascontiguousarray(v, dtype=np.float32)
+    except ValueError as e:
+        raise _errors.InputTypeError(f"[inputVector] {e}") from None
     if a.ndim != 1:
-        raise ValueError(f"[inputVector] a flat list of numbers is needed; got shape {a.shape}")
+        raise _errors.InputTypeError(f"[inputVector] a flat list of numbers is needed; got shape {a.shape}")
     if a.size == 0:
         raise ValueError("[inputVector] the list is empty")
     _dim_from(a.shape[0], 1, &d)

@@ -240,6 +240,8 @@ cdef class LookupParameters(Expression):
     cdef Expression look_batch(self, ComputationGraph g, object ids, bint update):
         cdef NodeId table
         a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids))
+        if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
+            a = a.astype(np.int64)  # numbers read from an array of floats
         if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
             raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty or another kind of list")
         if a.min() < 0 or a.max() >= deref(self.t).rows:
@@ -351,10 +353,11 @@ cdef class LookupParameters(Expression):
         return self.rows_as_array([i])[0]
 
     def init_from_array(self, arr):
-        """Overwrite the table; shape (V, d1, ...)."""
-        flat = self._flat_rows(arr, len(self))
+        """Overwrite the table; shape (V, d1, ...). With fewer rows than the table has, the first rows."""
+        rows = min(np.shape(arr)[0], len(self)) if np.ndim(arr) and np.shape(arr)[0] else len(self)
+        flat = self._flat_rows(arr, rows)
         deref(self.t).settle_all()
-        self._view()[:] = flat
+        self._view()[:rows] = flat
         self._changed()
 
     def init_row(self, i, row):

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dynet_lite import _core
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part
@@ -28,9 +30,9 @@ def positive(value: Any, what: str, least: int = 1) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        if not isinstance(value, float) or value != int(value):
+        if not isinstance(value, (float, np.floating)) or not np.isfinite(value):
             raise ValueError(f"[builder] {what} must be a whole number; got {value!r}") from None
-        number = int(value)  # hidden_dim / 2 is common
+        number = int(value)  # hidden_dim / 2 is common; DyNet cuts it off
     if number < least:
         raise ValueError(f"[builder] {what} must be {least} or more; got {value}")
     return number

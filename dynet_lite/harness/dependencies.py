@@ -50,7 +50,8 @@ class ParserRecipe(Recipe[S, Sentence]):
     """A task: dependency trees of sentences with gold tags, in CoNLL-U files or from NLTK.
 
     Attachment scores count all tokens, with punctuation, and whole relations (nsubj:pass is not nsubj); the score without
-    subtypes is printed beside them. `predict` reads CoNLL-U and writes it with other heads and relations.
+    subtypes is printed beside them. `predict` reads CoNLL-U and writes it with other heads and
+    relations; of the other columns it keeps forms, lemmas and universal tags.
     """
 
     score_name = "LAS"

@@ -181,3 +181,40 @@ def test_kept_weights_are_updated_as_others(kind: type) -> None:
                 trainer.update()
             results.append(p.as_array())
     np.testing.assert_array_equal(*results)
+
+
+def test_floats_where_whole_numbers_are_meant() -> None:
+    """hidden / 2 is a float since Python 3, and numbers read from arrays of floats; DyNet cuts them off."""
+    m = dy.ParameterCollection()
+    assert m.add_parameters((7 / 2, np.float64(2))).shape() == (3, 2)
+    assert m.add_lookup_parameters((4.0, np.float32(3))).shape() == (4, 3)
+    table = m.add_lookup_parameters((4, 3))
+    assert table.batch([1.0, 2]).dim() == ((3,), 2) == dy.lookup_batch(table, np.array([0.0, 3])).dim()
+    with pytest.raises(ValueError):
+        table.batch([0.5])
+    for builder in (dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder):
+        state = builder(1, 6 / 2, 9 / 2, m).initial_state()
+        assert state.add_input(table[1]).output().dim() == ((4,), 1)
+    x = dy.inputVector([1, 2, 3, 4])
+    assert dy.pick(x, 1.0).value() == dy.pick(x, np.float64(1)).value() == 2
+    assert x[: 4 / 2].value() == [1, 2] and dy.pick_range(x, 0, 4 / 2).value() == [1, 2]
+    assert dy.pickneglogsoftmax(x, np.array(1)).value() == dy.pickneglogsoftmax(x, 1.0).value()
+    assert dy.inputVector(map(float, "123")).value() == [1, 2, 3] == dy.inputVector(float(c) for c in "123").value()
+    with pytest.raises(TypeError):
+        x["a":]
+    with pytest.raises(TypeError):
+        x[:0.5]
+
+
+def test_fewer_rows_than_the_table_has() -> None:
+    table = dy.ParameterCollection().add_lookup_parameters((4, 2), init=1.0)
+    table.init_from_array(np.zeros((3, 2)))
+    assert table.as_array().sum(1).tolist() == [0, 0, 0, 2]
+    for wrong in (np.zeros((5, 2)), np.zeros((3, 3)), np.zeros(4), np.zeros((0, 2)), 1.0):
+        with pytest.raises(ValueError):
+            table.init_from_array(wrong)
+
+
+def test_the_version_that_programs_ask_for() -> None:
+    done = python("-c", "import dynet_lite; dynet_lite.install_as_dynet(); import dynet; print(dynet.__version__)")
+    assert done.stdout.strip() == "2.1"

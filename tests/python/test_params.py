@@ -57,7 +57,7 @@ def test_bad_names(bad: str) -> None:
     assert m.parameters_list() == [] and m.add_parameters(1).name() == "/_0"
 
 
-@pytest.mark.parametrize("bad", [-1, (2, -3), (1,) * 8, (), "ab", 2.5, None, (2, "x")])
+@pytest.mark.parametrize("bad", [-1, (2, -3), (1,) * 8, (), "ab", None, (2, "x")])
 def test_bad_dims(bad: Any) -> None:
     m = dy.ParameterCollection()
     for add in (m.add_parameters, m.add_lookup_parameters):

@@ -56,3 +56,12 @@ def test_wide_trees_and_a_malformed_file(tmp_path: Path) -> None:
     done = run("--smoke", "--train", str(trees), cwd=tmp_path)
     assert done.returncode == 2
     assert "trees.ptb:2: expected ')'" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_model_is_the_one_written_for_dynet(tmp_path: Path) -> None:
+    pytest.importorskip("dynet_config", reason="DyNet is not installed")
+    program = RECIPE.parents[1] / "benchmarks" / "treelstm_accuracy.py"
+    done = subprocess.run([sys.executable, str(program), "--seeds", "0"], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split("differ by ")[1].split()[0]) < 1e-4

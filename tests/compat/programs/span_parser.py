@@ -36,7 +36,7 @@ E = m.add_lookup_parameters((15, D))
 lstm = dy.BiRNNBuilder(2, D, 2 * H, m, dy.VanillaLSTMBuilder)
 labels, splits = Feedforward(m, [2 * H, 8, LABELS - 1]), Feedforward(m, [2 * H, 8, 1])
 start(m)
-trainer = dy.AdamTrainer(m)
+trainer = dy.SimpleSGDTrainer(m, 0.05)
 
 
 def loss_of(sent, gold, train):

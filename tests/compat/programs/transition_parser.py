@@ -9,7 +9,7 @@ from harness import finish, report, start
 
 D, H, REL, K = 6, 7, 2, 3
 m = dy.Model()
-trainer = dy.AdamTrainer(m, alpha=0.01)
+trainer = dy.MomentumSGDTrainer(m, 0.01)
 words = m.add_lookup_parameters((16, D))
 fwd, bwd = (dy.LSTMBuilder(1, D, H, m) for _ in range(2))
 pad_word, pad_vec = m.add_parameters(D), m.add_parameters(2 * H)
