@@ -2,7 +2,7 @@
 
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
 @cython.no_gc
-@cython.freelist(1024)
+@cython.freelist(16384)  # those of a mini-batch: they go and come together
 cdef class Expression:
     """A value that will be computed: a node of a graph.
 

@@ -138,7 +138,10 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
     }
     NodeId* ids = o.ids.data() + arg.first;
     float** at = o.at.data() + arg.first;
+    constexpr u32 kAhead = 8;  // members of a group lie all over the graph
     for (u32 m = 0; m < count; ++m) {
+      if (m + 2 * kAhead < count) g_.fetch(members[m + 2 * kAhead]);
+      if (m + kAhead < count) g_.fetch(g_.operands(members[m + kAhead])[j]);
       ids[m] = g_.operands(members[m])[j];
       at[m] = g_.value(ids[m]);
     }

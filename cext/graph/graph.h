@@ -117,6 +117,14 @@ class Graph {
   LookupTable* table(u32 t) const { return tables_[t].get(); }
   u32 tables() const { return static_cast<u32>(tables_.size()); }
   u32 parameters() const { return static_cast<u32>(params_.size()); }
+  // Asks for the record of a node that is read soon.
+  void fetch(NodeId i) const {
+#if defined(__GNUC__)
+    __builtin_prefetch(nodes_.data() + i);
+#else
+    (void)i;
+#endif
+  }
   NodeId parameter_node(u32 p) const { return param_nodes_[p]; }
   // Row ids of a lookup node.
   const u32* lookup_ids(NodeId i) const { return reinterpret_cast<const u32*>(words_.data() + nodes_[i].member); }
