@@ -93,7 +93,17 @@ cdef class Expression:
 
     def vec_value(self, recalculate=False):
         """All numbers as a flat list, column-major, batch elements one after another."""
-        return self._array(recalculate, np.float64).ravel(order="F").tolist()
+        cdef NodeId i = self.use()
+        if recalculate:
+            self.graph.invalidate()
+        self.graph.run_to(i)
+        i = self.use()
+        cdef size_t k, n = self.graph.c.dim(i).size()
+        cdef float few[256]
+        if n > 256:
+            return self._copy_out(i, np.float64).ravel(order="F").tolist()
+        self.graph.x.read_value(i, few)
+        return [<double> few[k] for k in range(n)]
 
     def scalar_value(self, recalculate=False):
         """The value as a float; the expression must hold one number."""
