@@ -122,8 +122,9 @@ def parameter(*parameters: Any) -> Any:
 
 def const_parameter(*parameters: Any) -> Any:
     """The parameters as constants, which get no gradient here. One item, or a list."""
-    constants = [_core.nobackprop(p) for p in parameters]
-    return constants[0] if len(constants) == 1 else constants
+    if len(parameters) == 1:
+        return _core.nobackprop(parameters[0])
+    return [_core.nobackprop(p) for p in parameters]
 
 
 def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Any:

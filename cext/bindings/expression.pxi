@@ -1,5 +1,7 @@
 # Expression: a handle to a node. Arguments, operators, values.
 
+_new_array = np.empty
+
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
 @cython.no_gc
 @cython.freelist(1024)
@@ -72,7 +74,16 @@ cdef class Expression:
 
     cdef object _copy_out(self, NodeId i, dtype):
         cdef const Dim* d = &self.graph.c.dim(i)
-        cdef size_t n = d.size()
+        cdef size_t k, n = d.size()
+        cdef float few[256]
+        cdef double[::1] doubles
+        if n <= 256 and dtype is np.float64:  # scores of a decision: what a greedy parser reads at each step
+            flat = _new_array(n)
+            doubles = flat
+            self.graph.x.read_value(i, few)
+            for k in range(n):
+                doubles[k] = few[k]
+            return flat if d.nd == 1 and d.bd == 1 else flat.reshape(_numpy_shape(deref(d)), order="F")
         flat = np.empty(n, dtype=np.float32)
         cdef float[::1] view = flat
         self.graph.x.read_value(i, &view[0])
