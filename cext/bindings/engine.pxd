@@ -32,6 +32,7 @@ cdef extern from "base/dim.h" namespace "dnl":
         Dim() nogil
         size_t size() nogil const
         size_t batch_size() nogil const
+        cbool like(const Dim&) nogil const
         string text() const
 
 cdef extern from "op/op.h" namespace "dnl":

@@ -1,5 +1,7 @@
 # Expression: a handle to a node. Arguments, operators, values.
 
+_new_array = np.empty
+
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
 @cython.no_gc
 @cython.freelist(16384)  # those of a mini-batch: they go and come together
@@ -72,7 +74,16 @@ cdef class Expression:
 
     cdef object _copy_out(self, NodeId i, dtype):
         cdef const Dim* d = &self.graph.c.dim(i)
-        cdef size_t n = d.size()
+        cdef size_t k, n = d.size()
+        cdef float few[256]
+        cdef double[::1] doubles
+        if n <= 256 and dtype is np.float64:  # scores of a decision: what a greedy parser reads at each step
+            flat = _new_array(n)
+            doubles = flat
+            self.graph.x.read_value(i, few)
+            for k in range(n):
+                doubles[k] = few[k]
+            return flat if d.nd == 1 and d.bd == 1 else flat.reshape(_numpy_shape(deref(d)), order="F")
         flat = np.empty(n, dtype=np.float32)
         cdef float[::1] view = flat
         self.graph.x.read_value(i, &view[0])
@@ -93,7 +104,17 @@ cdef class Expression:
 
     def vec_value(self, recalculate=False):
         """All numbers as a flat list, column-major, batch elements one after another."""
-        return self._array(recalculate, np.float64).ravel(order="F").tolist()
+        cdef NodeId i = self.use()
+        if recalculate:
+            self.graph.invalidate()
+        self.graph.run_to(i)
+        i = self.use()
+        cdef size_t k, n = self.graph.c.dim(i).size()
+        cdef float few[256]
+        if n > 256:
+            return self._copy_out(i, np.float64).ravel(order="F").tolist()
+        self.graph.x.read_value(i, few)
+        return [<double> few[k] for k in range(n)]
 
     def scalar_value(self, recalculate=False):
         """The value as a float; the expression must hold one number."""

@@ -27,6 +27,7 @@ cdef class ComputationGraph:
     cdef uint64_t first_seed   # what seed_state began with, until the first renewal; 0 afterwards
     cdef uint64_t seeded_at    # the generator's state after that
     cdef readonly str backend
+    cdef object strategy       # the name that x.options.strategy was found by
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
     cdef object __weakref__
@@ -52,7 +53,10 @@ cdef class ComputationGraph:
         self.immediate = immediate
         self.checked = check
         self.origins = {} if check else None
-        self.x.options.strategy = strategy_by_name((_settings.strategy if on else "none").encode())
+        cdef object name = _settings.strategy if on else "none"
+        if name is not self.strategy:
+            self.x.options.strategy = strategy_by_name(name.encode())
+            self.strategy = name
         self.x.options.verify = _settings.verify
         self.x.options.profile = _settings.profile
         self.x.options.threads = _settings.threads

@@ -16,16 +16,39 @@ cdef class InputExpression(Expression):
         self.graph.invalidate()
 
 
-cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
-    """An input node; flat: contiguous float32 numbers in the engine's order."""
-    cdef NodeId id = g.c.add_input(d)
-    cdef const float[::1] view = flat
-    memcpy(g.c.input_data(id), &view[0], d.size() * sizeof(float))
+cdef inline InputExpression _new_input(ComputationGraph g, const Dim& d):
+    """An input node; the caller writes its numbers."""
     cdef InputExpression e = InputExpression.__new__(InputExpression)
     e.graph = g
-    e.id = id
+    e.id = g.c.add_input(d)
     e.stamp = g.c.generation()
     return e
+
+
+cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
+    """An input node; flat: contiguous float32 numbers in the engine's order."""
+    cdef const float[::1] view = flat
+    cdef InputExpression e = _new_input(g, d)
+    memcpy(g.c.input_data(e.id), &view[0], d.size() * sizeof(float))
+    return e
+
+
+cdef Expression _filled(ComputationGraph g, const Dim& d, double v):
+    """An input node with the same number everywhere."""
+    cdef InputExpression e = _new_input(g, d)
+    cdef float* to = g.c.input_data(e.id)
+    cdef size_t k
+    for k in range(d.size()):
+        to[k] = <float> v
+    return e
+
+
+cdef bint _plain_numbers(list v):
+    """Floats and small ints only: they can be read without NumPy, and without an error half way."""
+    for one in v:
+        if not (isinstance(one, float) or type(one) is int and -(1 << 60) < one < 1 << 60):
+            return False
+    return True
 
 
 def inputTensor(arr, batched=False, device="", reusable_expr=False):
@@ -57,6 +80,15 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
 def inputVector(v, device=""):
     """A vector {len(v)} from numbers."""
     cdef Dim d
+    cdef InputExpression e
+    cdef float* to
+    if type(v) is list and v and _plain_numbers(v):
+        _dim_from(len(v), 1, &d)
+        e = _new_input(_current(), d)
+        to = e.graph.c.input_data(e.id)
+        for k, one in enumerate(<list> v):
+            to[k] = <float> <double> one
+        return e
     if not isinstance(v, (list, np.ndarray)) and hasattr(v, "__next__"):
         v = list(v)  # map(float, ...)
     try:
@@ -73,19 +105,22 @@ def inputVector(v, device=""):
 
 def vecInput(dim, device=""):
     """Zeros {dim}, to be filled with set()."""
-    return inputVector(np.zeros(_int32(dim), dtype=np.float32))
+    return constant(_int32(dim), 0.0)
 
 
 def scalarInput(s, device=""):
     """One number {1}."""
-    return inputVector([float(s)])
+    cdef Dim d
+    cdef double v = float(s)
+    _dim_from(1, 1, &d)
+    return _filled(_current(), d, v)
 
 
 def constant(dim, val, batch_size=1):
     """A tensor filled with one number."""
     cdef Dim d
     _dim_from(dim, batch_size, &d)
-    return _input(_current(), d, np.full(d.size(), val, dtype=np.float32))
+    return _filled(_current(), d, float(val))
 
 
 def zeros(dim, batch_size=1):
@@ -132,3 +167,12 @@ def inputTensorTranspose(flat_list, dim, batch_size=1, device=""):
     if <size_t> a.size != d.size():
         raise ValueError(f"[inputTensorTranspose] {d.size()} numbers are needed for {d.text().decode()}; got {a.size}")
     return _input(_current(), d, a)
+
+
+def _alike(x, y):
+    """Two expressions whose shapes are equal when missing trailing dims count as 1; False for anything else."""
+    if not isinstance(x, Expression) or not isinstance(y, Expression):
+        return False
+    cdef ComputationGraph g = _current()
+    cdef NodeId a = _arg(g, x), b = _arg(g, y)
+    return g.c.dim(a).like(g.c.dim(b))

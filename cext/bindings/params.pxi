@@ -239,6 +239,18 @@ cdef class LookupParameters(Expression):
 
     cdef Expression look_batch(self, ComputationGraph g, object ids, bint update):
         cdef NodeId table
+        cdef uint32_t few[256]
+        cdef size_t k, n
+        if type(ids) is list and 0 < len(<list> ids) <= 256:
+            n = len(<list> ids)
+            for k in range(n):  # ints in range, as most programs give them; everything else goes the long way
+                one = (<list> ids)[k]
+                if type(one) is not int or not 0 <= one < deref(self.t).rows:
+                    break
+                few[k] = one
+            else:
+                table = self.rows_node(g)
+                return _lookup_expression(g, g.c.add_lookup(table, few, <uint32_t> n, True, update))
         a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids))
         if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
             a = a.astype(np.int64)  # numbers read from an array of floats

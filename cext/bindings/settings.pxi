@@ -24,22 +24,25 @@ cdef Settings _settings = settings
 # The state of the generator that all threads share, unless one has its own: _own.state.
 cdef uint64_t _seed_state = 0x5DEECE66DuLL
 _own = threading.local()
+cdef bint _some_own = False   # whether any thread has one: looking costs more than everything else here
 
 cdef uint64_t _seed_now():
-    own = getattr(_own, "state", None)
+    own = getattr(_own, "state", None) if _some_own else None
     return _seed_state if own is None else own
 
 cdef _set_seed_now(uint64_t state):
     global _seed_state
-    if getattr(_own, "state", None) is None:
+    if not _some_own or getattr(_own, "state", None) is None:
         _seed_state = state
     else:
         _own.state = state
 
 def set_seed(seed, own=False):
     """Seed the generator from which graphs, initializers and random ops draw; own: this thread gets one of its own."""
+    global _some_own
     if own:
         _own.state = 0
+        _some_own = True
     _set_seed_now((int(seed) * 0x9E3779B97F4A7C15 + 0x1234567) & 0xFFFFFFFFFFFFFFFF)
 
 cdef uint64_t _next_seed():
