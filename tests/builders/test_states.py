@@ -98,7 +98,7 @@ def test_wrong_use(make: type) -> None:
         builder.initial_state().add_input(None)
     with pytest.raises(TypeError):
         builder.initial_state().transduce([None])
-    for bad in ((0, IN, HIDDEN), (1, -1, HIDDEN), (1, IN, 2.5), (1, IN, "x")):
+    for bad in ((0, IN, HIDDEN), (1, -1, HIDDEN), (1, IN, 0.5), (1, IN, "x")):
         with pytest.raises(ValueError):
             make(*bad, dy.ParameterCollection())
 
