@@ -143,6 +143,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--seeds", type=int, default=5, help="0: only the losses without dropout")
     options.add_argument("--epochs", type=int, default=recipe.Settings().epochs)
+    options.add_argument("--dropout", type=float, default=recipe.Settings().dropout, help="0: both do the same")
     given = options.parse_args()
     dynet_config.set(mem="512", autobatch=1, random_seed=1)
     import dynet as dn
@@ -153,7 +154,7 @@ def main() -> None:
         return
     print("\n| seed | recipe | DyNet | recipe s | DyNet s |\n|---:|---:|---:|---:|---:|")
     for seed in range(1, given.seeds + 1):
-        s = recipe.Settings(seed=seed, epochs=given.epochs)
+        s = recipe.Settings(seed=seed, epochs=given.epochs, dropout=given.dropout)
         data = recipe.Sentiment.load_data(s)
         parts = recipe.Sentiment.build(s, data.train)
         start = time.perf_counter()
