@@ -7,7 +7,7 @@
     python benchmarks/run.py --batch-sizes 1,8,64,256           # instead of each task's own
     python benchmarks/run.py --threads 1,2                      # dynet_lite and PyTorch with both
     python benchmarks/run.py --inference                        # the forward pass alone
-    python benchmarks/run.py --quick                            # few sentences, few rounds: does it run?
+    python benchmarks/run.py --quick                            # one minibatch, two rounds: does it run?
 
 All engines start from the same weights and see the same minibatches; their losses over a first round must agree
 to 1e-4 relative, else no speed is printed. Then come the timed rounds, in turns, and one round of dynet_lite with time
