@@ -117,6 +117,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         uint8_t visible
     cdef cppclass CGraph "dnl::Graph":
         NodeId add(OpId, const NodeId*, int, const Word*, int, const Word*, int) except +raise_python_error
+        NodeId add_unary(OpId, NodeId) except +raise_python_error
         NodeId add_input(const Dim&) except +raise_python_error
         NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         NodeId add_table(const shared_ptr[LookupTable]&) except +raise_python_error

@@ -372,7 +372,7 @@ cdef inline Expression _made(ComputationGraph g, NodeId id):
 cdef Expression _op1(OpId op, object x):
     cdef ComputationGraph g = _current()
     cdef NodeId a = _arg(g, x)
-    return _made(g, g.c.add(op, &a, 1, NULL, 0, NULL, 0))
+    return _made(g, g.c.add_unary(op, a))
 
 cdef Expression _op2(OpId op, object x, object y):
     cdef ComputationGraph g = _current()

@@ -387,6 +387,22 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   return id;
 }
 
+NodeId Graph::add_unary(OpId op, NodeId a) {
+  const OpDef& def = op_def(op);
+  const Node& x = nodes_[a];
+  const u32 head = static_cast<u32>(op) | 1u << 16, arg = x.dim << 1;
+  const u32 at = head * 31 + arg;
+  const Recent& recent = recent_[(at ^ at >> 8) & (kRecent - 1)];
+  const bool found = recent.generation == generation_ && recent.n == 2 && recent.key[0] == head && recent.key[1] == arg;
+  if (!found || def.args[0].batch != Batch::Stack || !sigs_[recent.sig].plain)
+    return add(op, &a, 1, nullptr, 0, nullptr, 0);
+  const Signature& sig = sigs_[recent.sig];
+  const u8 flags = x.flags & (sig.no_grad ? u8(kWeight) : u8(kNeedsGrad | kWeight));
+  const u32 depth = x.depth + 1, args = static_cast<u32>(operands_.size());
+  operands_.push_back(a);
+  return push(recent.sig, sig.dim[0], args, static_cast<u32>(words_.size()), depth, flags);
+}
+
 // Throws when member attributes do not go with the shapes. For an alias: where it begins in argument 0.
 std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member) {
   if (!def.check && !sig.alias) return 0;

@@ -77,6 +77,8 @@ class Graph {
 
   // ---- building ----------------------------------------------------------------------------------------------
   NodeId add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  // The same for one argument and no attributes: the commonest call, kept short.
+  NodeId add_unary(OpId op, NodeId a);
   // Room for an input of this shape; the caller fills input_data() before anything runs.
   NodeId add_input(const Dim& dim);
   NodeId add_parameter(const std::shared_ptr<Parameter>& p);
