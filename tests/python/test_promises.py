@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /
 # ---- import ----------------------------------------------------------------------------------------------------------
 
 # The time of an import is that of what it loads: these take long, and none is needed before something is used.
-LATE = """safetensors nltk tqdm matplotlib torch dynet scipy ctypes multiprocessing concurrent asyncio subprocess inspect
+LATE = """safetensors nltk tqdm matplotlib torch dynet scipy ctypes multiprocessing concurrent asyncio subprocess
     email http ssl sqlite3 unittest doctest pdb logging argparse typing_extensions numpy.random numpy.testing numpy.f2py
     numpy.ma numpy.polynomial numpy.fft"""
 
