@@ -152,7 +152,8 @@ cdef class Expression:
         cdef OpId op = self.graph.c.signature(node).op
         cdef Word w
         cdef uint32_t k
-        if not self.graph.c.is_op(node) and not self.graph.c.node(node).flags & kAlias or op not in (OP__pick, OP__pick_batch):
+        if (not self.graph.c.is_op(node) and not self.graph.c.node(node).flags & kAlias
+                or op not in (OP__pick, OP__pick_batch)):
             raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
         new = [i.__index__()] if op == OP__pick else [int(one) for one in i]
         if op == OP__pick_batch and len(new) != <uint32_t> self.graph.c.member(node)[0].i:

@@ -256,7 +256,8 @@ cdef class ComputationGraph:
         _dim_from(dim, batch_size, &d)
         places, values = np.asarray(idxs, dtype=np.int64).ravel(), np.asarray(v, dtype=np.float32).ravel()
         if places.size != values.size or (places.size and not 0 <= places.min() <= places.max() < <Py_ssize_t> d.size()):
-            raise ValueError(f"[inputSparseTensor] as many numbers as places are needed, and places from 0 to {d.size() - 1}")
+            raise ValueError("[inputSparseTensor] as many numbers as places are needed, and places from 0 to "
+                             f"{d.size() - 1}")
         flat = np.full(d.size(), defval, dtype=np.float32)
         flat[places] = values
         return _input(self, d, flat)

@@ -31,7 +31,8 @@ def interpreter(library: str) -> str:
 def run(library: str, script: str, *arguments: object, ours: bool) -> str:
     command = [interpreter(library), *(["-m", "dynet_lite", "run"] if ours else []), str(HERE / script)]
     path = str(Path(dynet_lite.__file__).parents[1]) if ours else ""
-    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=600,
+    # Not in the source folder, which -m would put before what is installed.
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=600, cwd=HERE,
                           env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"})  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
