@@ -150,18 +150,21 @@ def dump_cg(
 
 def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: bool) -> None:
     g = cg()
-    for number, what, _, arguments in g.nodes():
+    nodes = [(g.kept_expression(number), what, arguments) for number, what, _, arguments in g.nodes()]  # before they run
+    for number, (node, what, arguments) in enumerate(nodes):
         parts = []
-        if show_values:
-            parts.append(("value", g.expression(number).npvalue()))
-        if show_gradients:
+        if show_values and node is not None:
+            parts.append(("value", node.npvalue()))
+        if show_gradients and node is not None:
             try:
-                parts.append(("gradient", g.expression(number).gradient()))
+                parts.append(("gradient", node.gradient()))
             except RuntimeError:
                 pass  # no backward() yet
         if nan_check_only and all(np.isfinite(array).all() for _, array in parts):
             continue
         print(f"v{number} = {what} of {[f'v{a}' for a in arguments]}", file=out)
+        if node is None:
+            print("  inside a cell that has run; not kept", file=out)
         for name, array in parts:
             print(f"  {name} " + np.array2string(array, precision=5, threshold=64, prefix="  " + name + " "), file=out)
 

@@ -96,6 +96,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
     cdef enum NodeFlag:
         kLeaf
         kAlias
+        kOverwritten
         kOutput
         kNeedsGrad
         kWeight
@@ -134,6 +135,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         float* input_data(NodeId)
         uint32_t stamp(NodeId)
         void mark_inner(NodeId)
+        void unmark_inner(NodeId)
         cbool valid(NodeId, uint32_t)
         cbool is_op(NodeId)
         uint32_t generation()

@@ -234,9 +234,23 @@ cdef class ComputationGraph:
         return out
 
     def expression(self, NodeId i):
-        """Node number i as an expression."""
+        """Node number i as an expression.
+
+        ValueError when its value is gone: the sums inside a cell are not kept once the cell has run.
+        """
+        e = self.kept_expression(i)
+        if e is None:
+            raise ValueError(f"[graph] the value of node {i} was needed inside a cell only and is gone; ask for the node "
+                             "before the graph runs")
+        return e
+
+    def kept_expression(self, NodeId i):
+        """Node number i as an expression; None when its value is gone."""
         if i >= self.c.size():
             raise IndexError(f"[graph] node {i} of a graph of {self.c.size()} nodes")
+        if self.c.node(i).flags & kOverwritten:
+            return None
+        self.c.unmark_inner(i)  # from now on it is kept
         cdef Expression e = _expression(self, i)
         e.stamp = self.c.stamp(i)
         return e

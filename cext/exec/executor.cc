@@ -139,6 +139,7 @@ void Executor::place(std::size_t from) {
         float* p = run.value_base + type.value[o] + group.slot * size;
         for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
       }
+      for (u32 m = 0; type.over && m < group.count; ++m) g_.mark_overwritten(g_.operands(plan.order[group.begin + m])[0]);
     }
   }
   // A parameter that no run has read yet may have been updated since it became a node.

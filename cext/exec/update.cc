@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/fetch.h"
 #include "exec/trace.h"
 
 namespace dnl {
@@ -141,16 +142,12 @@ void Updater::step_table(Table& table, const UpdateStep& s, UpdateArgs& args) {
 
 // Asks for a row and its state, which lie anywhere in tables of many megabytes.
 void Updater::fetch_row(const Table& table, u32 row) const {
-#if defined(__GNUC__)
   const LookupTable& t = *table.t;
   const std::size_t at = row * t.row_size;
   for (std::size_t i = 0; i < t.row_size; i += 16) {
-    __builtin_prefetch(t.value.data() + at + i, 1);
-    for (int s = 0; s < rule_->states; ++s) __builtin_prefetch(table.state.data() + s * t.size() + at + i, 1);
+    DNL_FETCH_TO_WRITE(t.value.data() + at + i);
+    for (int s = 0; s < rule_->states; ++s) DNL_FETCH_TO_WRITE(table.state.data() + s * t.size() + at + i);
   }
-#else
-  (void)table, (void)row;
-#endif
 }
 
 void Updater::update_row(Table& table, u32 row, float* grad, UpdateArgs& args) {

@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/dim.h"
+#include "base/fetch.h"
 #include "graph/params.h"
 #include "op/op.h"
 
@@ -33,6 +34,7 @@ enum NodeFlag : u8 {
   kWeight = 16,     // made of parameters alone
   kPartial = 32,    // an alias that does not cover its root
   kInner = 64,      // made inside a cell, which alone reads it: no expression refers to it
+  kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
 };
 
 struct Node {
@@ -120,13 +122,7 @@ class Graph {
   u32 tables() const { return static_cast<u32>(tables_.size()); }
   u32 parameters() const { return static_cast<u32>(params_.size()); }
   // Asks for the record of a node that is read soon.
-  void fetch(NodeId i) const {
-#if defined(__GNUC__)
-    __builtin_prefetch(nodes_.data() + i);
-#else
-    (void)i;
-#endif
-  }
+  void fetch(NodeId i) const { DNL_FETCH(nodes_.data() + i); }
   NodeId parameter_node(u32 p) const { return param_nodes_[p]; }
   // Row ids of a lookup node.
   const u32* lookup_ids(NodeId i) const { return reinterpret_cast<const u32*>(words_.data() + nodes_[i].member); }
@@ -146,6 +142,9 @@ class Graph {
   void set_member_word(NodeId i, u32 at, Word w);
   // The caller promises that only the next node reads i (kInner).
   void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
+  // Somebody is about to read i, too.
+  void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u8>(~kInner); }
+  void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
   void refresh();

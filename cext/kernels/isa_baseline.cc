@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/fetch.h"
 #include "kernels/formula_info.h"
 #include "kernels/isa_tables.h"
 

@@ -56,14 +56,10 @@ struct Row {
 // Asks for n floats that are read (or written) soon: memory that lies elsewhere for every call takes the processor by
 // surprise at its beginning.
 DNL_INL void fetch(const float* p, idx n) {
-#if defined(__GNUC__)
-  for (idx i = 0; i < n; i += 16) __builtin_prefetch(p + i);
-#endif
+  for (idx i = 0; i < n; i += 16) DNL_FETCH(p + i);
 }
 DNL_INL void fetch_to_write(float* p, idx n) {
-#if defined(__GNUC__)
-  for (idx i = 0; i < n; i += 16) __builtin_prefetch(p + i, 1);
-#endif
+  for (idx i = 0; i < n; i += 16) DNL_FETCH_TO_WRITE(p + i);
 }
 
 #include "kernels/body_elementwise.h"

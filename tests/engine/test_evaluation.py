@@ -1,5 +1,6 @@
 """Incremental evaluation, renewal, checkpoints, full gradients, threads, several graphs."""
 
+import os
 import threading
 
 import numpy as np
@@ -314,3 +315,42 @@ def test_recalculate_reads_changed_rows():
     loss.backward()
     dy.SimpleSGDTrainer(pc, 0.5).update()
     assert loss.value(recalculate=True) == 0.0
+
+
+# ---- nodes inside cells -----------------------------------------------------------------------------------------------
+
+
+def test_a_sum_inside_a_cell_is_right_or_refused() -> None:
+    """The gates of an LSTM lie over their sums, unless somebody has asked for these by number."""
+    builder = dy.VanillaLSTMBuilder(1, 2, 3, dy.ParameterCollection())
+    x = np.array([0.5, -0.25])
+    wx, _, b = (p.npvalue() for p in builder.get_parameters()[0])
+    sums = wx @ x + b
+
+    def chain() -> tuple[dy.Expression, list[int]]:
+        dy.renew_cg()
+        state = builder.initial_state()
+        for _ in range(3):
+            state = state.add_input(dy.inputVector(x))
+        inner = [number for number, what, *_ in dy.cg().nodes() if what.startswith("affine_transform")]
+        assert len(inner) == 3
+        return state.output(), inner
+
+    output, inner = chain()
+    wanted = output.npvalue()
+    for number in inner:
+        with pytest.raises(ValueError, match="gone"):
+            dy.cg().expression(number)
+    dy.dump_cg(os.devnull)
+
+    output, inner = chain()
+    asked = [dy.cg().expression(number) for number in inner]
+    np.testing.assert_array_equal(output.npvalue(), wanted)
+    for one in asked:
+        np.testing.assert_allclose(one.npvalue(), sums, rtol=1e-6)
+
+    output, inner = chain()
+    one = dy.cg().expression(inner[1])  # the others lie where they lay
+    np.testing.assert_array_equal(output.npvalue(), wanted)
+    np.testing.assert_allclose(one.npvalue(), sums, rtol=1e-6)
+    dy.sum_elems(output).backward()
