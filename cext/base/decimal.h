@@ -1,8 +1,8 @@
 // Numbers of DyNet's text files: 16 characters each, "+d.dddddddde+dd " (printf's %+.8e and a blank).
 //
-// Only that form is read here, fast; any other spelling is the caller's to parse. Written numbers are finite. Nine digits name a float uniquely, and
-// the arithmetic below errs by a few parts in 10^16, far less than the distance to the next float: the float that was
-// written comes back. Includes: standard library only.
+// Only that form is read here, fast; any other spelling is the caller's to parse. Written numbers are finite. Nine digits
+// name a float uniquely, and the arithmetic below errs by a few parts in 10^16, far less than the distance to the next
+// float: the float that was written comes back. Includes: standard library only.
 #pragma once
 #include <charconv>
 #include <cmath>

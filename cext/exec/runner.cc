@@ -133,7 +133,7 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
   for (u32 j = 0; j < f.nargs; ++j) {
     Operands::Arg& arg = o.arg(group, j);
     if (f.shared[j]) {
-      f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+      f.x[j] = shared_argument(f.sig, j);
       continue;
     }
     NodeId* ids = o.ids.data() + arg.first;

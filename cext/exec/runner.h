@@ -97,6 +97,8 @@ class Runner {
   bool reached(NodeId i) const;
   bool active(NodeId i, u32 visible) const;
   u32 active_from(const NodeId* members, u32 from, u32 count, u32 visible, u32* to) const;
+  // One row for all members.
+  Rows shared_argument(u32 sig, u32 j) const { return Rows{g_.value(g_.shared_arg(sig, j)), 0, nullptr}; }
   NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
   bool targets(CallFrame& f, const Run& run, u32 group, u32 from);

@@ -109,7 +109,7 @@ void Runner::arguments_again(CallFrame& f, const Run& run, u32 group, u32 from) 
   for (u32 j = 0; j < f.nargs; ++j) {
     const Rows& r = run.operands.arg(group, j).rows;
     if (f.shared[j])
-      f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+      f.x[j] = shared_argument(f.sig, j);
     else
       f.x[j] = r.ptr ? Rows{nullptr, 0, r.ptr + from} : Rows{r.base + from * r.stride, r.stride, nullptr};
   }
@@ -223,7 +223,7 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
   if (run.plan.groups[t.first_group].count == t.count) return arguments_again(f, run, t.first_group, from);
   for (u32 j = 0; j < f.nargs; ++j) {
     if (f.shared[j]) {
-      f.x[j] = Rows{g_.value(g_.shared_arg(f.sig, j)), 0, nullptr};
+      f.x[j] = shared_argument(f.sig, j);
       continue;
     }
     float** address = scratch_.arena.array<float*>(count);
