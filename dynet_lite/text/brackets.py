@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from .scores import Found
 from .trees import Tree
 
 __all__ = ["BracketScore", "base_labels", "brackets"]
@@ -35,12 +36,9 @@ def base_labels(tree: Tree) -> Tree:
 
 
 @dataclass
-class BracketScore:
+class BracketScore(Found):
     """Brackets that were found with the right label and ends; punctuation counts like any word."""
 
-    found: int = 0
-    wanted: int = 0
-    right: int = 0
     whole: int = 0  # trees without a mistake in their brackets
     trees: int = 0
     tags: int = 0  # right ones
@@ -59,18 +57,6 @@ class BracketScore:
         pairs = zip(_leaves(gold), _leaves(guess), strict=True)
         self.tags += sum(a.label == b.label for a, b in pairs)
         self.words += len(gold)
-
-    @property
-    def precision(self) -> float:
-        return self.right / max(1, self.found)
-
-    @property
-    def recall(self) -> float:
-        return self.right / max(1, self.wanted)
-
-    @property
-    def f1(self) -> float:
-        return 2 * self.right / max(1, self.found + self.wanted)
 
     def __str__(self) -> str:
         whole, tags = self.whole / max(1, self.trees), self.tags / max(1, self.words)

@@ -43,12 +43,30 @@ class Accuracy:
 
 
 @dataclass
-class SpanScore:
-    """Spans that were found with the right ends and the right type, as conlleval counts them."""
+class Found:
+    """Counts of what was looked for and what was found, and their precision, recall and F1."""
 
     found: int = 0  # by the model
     wanted: int = 0
     right: int = 0
+
+    @property
+    def precision(self) -> float:
+        return self.right / max(1, self.found)
+
+    @property
+    def recall(self) -> float:
+        return self.right / max(1, self.wanted)
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.right / max(1, self.found + self.wanted)
+
+
+@dataclass
+class SpanScore(Found):
+    """Spans that were found with the right ends and the right type, as conlleval counts them."""
+
     by_type: dict[str, SpanScore] = field(default_factory=dict)
 
     def add(self, gold: Sequence[str], guess: Sequence[str]) -> None:
@@ -63,18 +81,6 @@ class SpanScore:
             for _, _, kind in counted:
                 score = self.by_type.setdefault(kind, SpanScore())
                 setattr(score, name, getattr(score, name) + 1)
-
-    @property
-    def precision(self) -> float:
-        return self.right / max(1, self.found)
-
-    @property
-    def recall(self) -> float:
-        return self.right / max(1, self.wanted)
-
-    @property
-    def f1(self) -> float:
-        return 2 * self.right / max(1, self.found + self.wanted)
 
     def __str__(self) -> str:
         return f"F1 {self.f1:.2%} (precision {self.precision:.2%}, recall {self.recall:.2%})"
