@@ -19,7 +19,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from side_by_side import Engine, machine, run_rounds, serve, table
+from side_by_side import Engine, add_line, machine, run_rounds, serve, table
 
 NODES = 20_000
 TIMES = 5  # per round; the best counts, as noise only adds
@@ -130,9 +130,7 @@ def main() -> int:
     line = {"benchmark": "graph_building", "time": time.strftime("%Y-%m-%dT%H:%M:%S"), "machine": where}
     line |= {"ns": best, "versions": {n: Engine.parse(n).version() for n in names}}
     print("\n" + json.dumps(line))
-    if args.jsonl:
-        with open(args.jsonl, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    add_line(args.jsonl, line)
     return 0
 
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from side_by_side import Engine, Measure, machine, run_rounds, serve, table
+from side_by_side import Engine, Measure, add_line, machine, run_rounds, serve, table
 
 HIDDEN = 310  # weights of a common size; a table takes half of the file
 
@@ -101,9 +101,7 @@ def main() -> int:
     line = {"benchmark": "model_files", "time": time.strftime("%Y-%m-%dT%H:%M:%S"), "machine": where,
             "megabytes": args.megabytes, "seconds": best, "versions": {n: Engine.parse(n).version() for n in names}}  # fmt: skip
     print("\n" + json.dumps(line))
-    if args.jsonl:
-        with open(args.jsonl, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    add_line(args.jsonl, line)
     return 0
 
 

@@ -17,7 +17,6 @@ by op. README.md says what the engines are called and what the columns mean.
 from __future__ import annotations
 
 import argparse
-import json
 import pickle
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from typing import Any
 
 import measure
 import report
-from side_by_side import Engine, Worker, machine, serve, start_workers, take_turns
+from side_by_side import Engine, Worker, add_line, machine, serve, start_workers, take_turns
 from tasks.registry import TASKS
 
 ENGINES = [
@@ -63,9 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pages.append(page)
         lines.append(line)
         judged += [(label, verdict) for verdict in verdicts]
-        if args.jsonl:
-            with open(args.jsonl, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+        add_line(args.jsonl, line)
     if judged:
         pages.append("## Targets\n\n" + report.target_table(judged))
         print(pages[-1])

@@ -187,6 +187,13 @@ def take_turns(
         answers.setdefault(str(worker.engine), []).append(worker.ask(question))
 
 
+def add_line(path: str, line: dict[str, Any]) -> None:
+    """Adds a line of JSON to a file, unless the path is empty."""
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
 def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 

@@ -103,18 +103,22 @@ class Program(Model):
                 buffer.pop()
                 top = coming.pop()
             else:
-                right, left = stack.pop()[1], stack.pop()[1]
-                head, dependent = (right, left) if action <= labels else (left, right)
-                top = dy.tanh(
-                    dy.affine_transform([
-                        self.b_composition,
-                        self.W_head, head,
-                        self.W_dependent, dependent,
-                        self.W_relation, relation,
-                    ])
-                )  # fmt: skip
+                top = self.reduce(stack, action, relation)
             stack.append((stack[-1][0].add_input(top), top))
         return dy.esum(losses)
+
+    def reduce(self, stack: list[Any], action: int, relation: Any) -> Any:
+        """Takes two things off the stack and composes them to one."""
+        right, left = stack.pop()[1], stack.pop()[1]
+        head, dependent = (right, left) if action <= self.sizes["labels"] else (left, right)
+        return self.dy.tanh(
+            self.dy.affine_transform([
+                self.b_composition,
+                self.W_head, head,
+                self.W_dependent, dependent,
+                self.W_relation, relation,
+            ])
+        )  # fmt: skip
 
 
 class Idiomatic(Program):
@@ -141,7 +145,7 @@ class Idiomatic(Program):
 
     def run(self, sentence: Parsed, tops: list[Any], fronts: list[Any], history: list[Any]) -> None:
         """Adds what each action is chosen by: the outputs for the stack, the buffer and the actions so far."""
-        dy, labels, actions = self.dy, self.sizes["labels"], sentence.actions
+        labels, actions = self.sizes["labels"], sentence.actions
         coming = self.words.rows(sentence.words[::-1])
         buffer = self.buffer.initial_state().transduce([self.empty_buffer, *coming])
         relations = self.action_vectors.rows([1 + 2 * labels, *actions])
@@ -154,14 +158,5 @@ class Idiomatic(Program):
                 buffer.pop()
                 top = coming.pop()
             else:
-                right, left = stack.pop()[1], stack.pop()[1]
-                head, dependent = (right, left) if action <= labels else (left, right)
-                top = dy.tanh(
-                    dy.affine_transform([
-                        self.b_composition,
-                        self.W_head, head,
-                        self.W_dependent, dependent,
-                        self.W_relation, relation,
-                    ])
-                )  # fmt: skip
+                top = self.reduce(stack, action, relation)
             stack.append((stack[-1][0].add_input(top), top))
