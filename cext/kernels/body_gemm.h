@@ -31,6 +31,7 @@ struct ColsTile {
   Columns b, add, c;
   float alpha, beta;
   idx j0, last;  // last: how many rows the last vector of the tile has (F::W: all)
+  idx ahead;     // Outer: so many columns and rows are fetched meanwhile; they stand behind the k in the lists
 };
 
 // C = alpha * sums + add + beta * C for column j of the tile.
@@ -127,7 +128,8 @@ static void all_tiles(idx m, idx n, ColsTile t) {
   const idx widest = (n + col_tiles - 1) / col_tiles;
   const idx most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
-  idx v0 = 0;
+  const idx a_from = t.a_at, at_once = Outer ? (t.ahead + row_tiles * col_tiles - 1) / (row_tiles * col_tiles) : 0;
+  idx v0 = 0, fetched = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
     const int mv = static_cast<int>(v1 - v0);
@@ -135,8 +137,16 @@ static void all_tiles(idx m, idx n, ColsTile t) {
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const idx j1 = n * (ct + 1) / col_tiles;
-      if (!Outer && rt == 0 && t.b.rows.ptr)  // columns that lie anywhere: those of the next tile
-        for (idx j = j1; j < n && j < j1 + kTileNc; ++j) fetch(t.b[j], t.k);
+      if (!Outer)
+        for (idx j = j1; j < n && j < j1 + kTileNc; ++j) {  // of the next tile
+          if (rt == 0 && t.b.rows.ptr) fetch(t.b[j], t.k);
+          fetch_to_write(t.c[j], rows);
+        }
+      if (Outer)
+        for (const idx to = fetched + at_once < t.ahead ? fetched + at_once : t.ahead; fetched < to; ++fetched) {
+          fetch(t.a_list[t.k + fetched] + a_from, m);
+          fetch(t.b_list[t.k + fetched], n);
+        }
       cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
       t.j0 = j1;
     }
@@ -150,7 +160,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
 
 DNL_INL void cols_product(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Columns& b,
                           const Columns& add, float beta, const Columns& c) {
-  all_tiles<false>(m, n, {k, a, lda, nullptr, nullptr, 0, b, add, c, alpha, beta, 0, 0});
+  all_tiles<false>(m, n, {k, a, lda, nullptr, nullptr, 0, b, add, c, alpha, beta, 0, 0, 0});
 }
 
 // Rows from row j on.
@@ -203,17 +213,21 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
   constexpr idx kDepth = 80;         // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512, kCols = 256;  // a block of C, in the second-level cache
   const Row a = a_rows, b = b_rows, none(nullptr, 0);
-  float *a_list[kDepth], *b_list[kDepth];
+  float *a_list[2 * kDepth], *b_list[2 * kDepth];  // of these columns and of the next
   for (idx i = 0; i < m; i += kRows)
     for (idx j = 0; j < n; j += kCols) {
       const idx rows = m - i < kRows ? m - i : kRows, cols = n - j < kCols ? n - j : kCols;
       const Row block(c + j * ldc + i, ldc);
       for (idx p = 0; p < k; p += kDepth) {
-        const idx depth = k - p < kDepth ? k - p : kDepth;
-        for (idx q = 0; q < depth; ++q) a_list[q] = a[p + q];
-        for (idx q = 0; q < depth; ++q) b_list[q] = b[p + q] + j;
-        all_tiles<true>(rows, cols,
-                        {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0});
+        const idx depth = k - p < kDepth ? k - p : kDepth, both = k - p < 2 * kDepth ? k - p : 2 * kDepth;
+        if (p) {  // the next ones are these now
+          for (idx q = 0; q < depth; ++q) a_list[q] = a_list[kDepth + q];
+          for (idx q = 0; q < depth; ++q) b_list[q] = b_list[kDepth + q];
+        }
+        for (idx q = p ? depth : 0; q < both; ++q) a_list[q] = a[p + q];
+        for (idx q = p ? depth : 0; q < both; ++q) b_list[q] = b[p + q] + j;
+        all_tiles<true>(rows, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
+                                     both - depth});
       }
     }
 }
