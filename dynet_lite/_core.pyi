@@ -172,6 +172,7 @@ class Settings:
     autobatch: bool
     strategy: str
     backend: str
+    fuse: bool
     verify: bool
     profile: bool
     threads: int
@@ -261,7 +262,8 @@ def keep_weights(on: bool) -> None: ...
 def heap_calls() -> int: ...
 def graph_nodes(
     g: ComputationGraph,
-) -> list[tuple[str, str, str, _Dim, list[int], int, int, int, dict[str, Any]]]: ...
+) -> list[tuple[str, str, str, _Dim, list[int], int, int, int, dict[str, Any], str]]: ...
+def graph_ops(g: ComputationGraph) -> set[str]: ...
 def graph_signature(
     g: ComputationGraph, example: int
 ) -> tuple[str, list[tuple[str, Any]], dict[str, Any]]: ...
@@ -399,6 +401,15 @@ __all__ = [
     "vanilla_lstm_h",
 ]
 
+def _affines1(x: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
+    """Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}."""
+
+def _affines2(x1: _Operand, x2: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
+    """Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + m2 + ...}."""
+
+def _affines3(x1: _Operand, x2: _Operand, x3: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
+    """Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + ...}."""
+
 def _argmax(x: _Operand, straight_through: bool, d: int) -> Expression:
     """1 at the largest element along dim d, 0 elsewhere; the shape stays. The gradient is 0, or that of x."""
 
@@ -410,6 +421,12 @@ def _coupled_lstm_start(proj: _Operand, co: _Operand) -> Expression:
 
 def _coupled_lstm_step(proj: _Operand, h_prev: _Operand, c_prev: _Operand, u: _Operand, ci: _Operand, co: _Operand) -> Expression:
     """A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes ci, co {h,h} or absent -> h {h}, and c {h} as second output."""
+
+def _fused(es: Iterable[_Operand], program: Iterable[int], parts: Iterable[int]) -> Expression:
+    """Several elementwise formulas in one pass: {..} X b each -> {..} X b. The program is told in cext/op/fused.h."""
+
+def _fused_with_constants(es: Iterable[_Operand], program: Iterable[int], parts: Iterable[int], constants: Iterable[float]) -> Expression:
+    """Several elementwise formulas in one pass, with the constants of all of them: {..} X b each -> {..} X b."""
 
 def _gru_start(proj: _Operand) -> Expression:
     """First step of a GRU from zero state: proj {3h} in blocks z, r, h -> {h}."""

@@ -92,6 +92,7 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "strategy": (_known("strategy"), "none, depth, agenda or greedy", "greedy"),
     "threads": (_threads, "a whole number; 0 is the number of processors", 1),
     "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
+    "fuse": (_flag, "0 or 1", True),
     "verify": (_flag, "0 or 1", False),
     "profile": (_flag, "0 or 1", False),
     "keep_weights": (_flag, "0 or 1", False),
@@ -142,7 +143,7 @@ def _apply(names: Sequence[str]) -> None:
             _core.set_seed(value or int.from_bytes(os.urandom(7), "little"))
         elif name == "keep_weights":
             _core.keep_weights(value)
-        elif name in ("autobatch", "strategy", "threads", "backend", "verify", "profile"):
+        elif name in ("autobatch", "strategy", "threads", "backend", "fuse", "verify", "profile"):
             setattr(_core.settings, name, value)
         if name == "profile" and value and "profile" not in _given["configure"]:
             atexit.unregister(_report_times)
@@ -278,6 +279,8 @@ def configure(**options: Any) -> Change:
     strategy       none, depth, agenda, greedy (default)
     threads        worker threads of a graph (default 1; 0 is the number of processors)
     backend        cpu (default), null (runs nothing)
+    fuse           chains of elementwise ops, and affine maps of the same inputs, run as one where nobody refers to what is
+                   between (default on; the numbers are the same)
     verify         check every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph that goes on after an update keeps the weights it began with, as in DyNet (default only where

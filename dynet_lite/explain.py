@@ -33,6 +33,8 @@ SHOWN = 6  # values of a part, batches of a kind: what the text lists
 class BatchKind:
     """Nodes of one signature, and how many batches they took.
 
+    op: of nodes that several were made into the formula, or "affine_transform x 4"; title: the same in few letters.
+
     fewest: no schedule takes fewer, for nodes that depend on each other must be in different batches. causes: what the
     other batches but the first are due to: off, evaluation, dependency, threads, strategy -> number of batches.
     """
@@ -48,6 +50,7 @@ class BatchKind:
     fewest: int
     causes: dict[str, int]
     example: int  # a node
+    title: str
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class BatchExplanation:
         s = structure
         self.strategy = s.strategy
         self.nodes = s.nodes_run
+        self.nodes_fused = s.nodes_fused  # those that run inside others
         self.batches = len(s.batches)
         self.lower_bound = s.lower_bound
         self.kinds = _kinds(s)
@@ -99,7 +103,7 @@ class BatchExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but why() as dicts and lists that json can write."""
-        head = {name: getattr(self, name) for name in ("strategy", "nodes", "batches", "lower_bound")}
+        head = {name: getattr(self, name) for name in ("strategy", "nodes", "nodes_fused", "batches", "lower_bound")}
         return {**head, "kinds": [asdict(k) for k in self.kinds], "differences": [asdict(d) for d in self.differences]}
 
     def __repr__(self) -> str:
@@ -135,7 +139,7 @@ def _kinds(s: Structure) -> list[BatchKind]:
         out.append(BatchKind(
             number, about.op, s.nodes[example].shape,
             tuple(_argument(s, about, k) for k in range(len(about.arguments))), about.attributes,
-            sum(sizes), tuple(batches), sizes, fewest, causes, example,
+            sum(sizes), tuple(batches), sizes, fewest, causes, example, s.nodes[example].title,
         ))  # fmt: skip
     return out
 
@@ -220,6 +224,8 @@ def _differences(s: Structure, kinds: list[BatchKind]) -> list[Difference]:
 def why(s: Structure, a: int, b: int) -> Apart:
     """Why nodes a and b ran in one batch or not."""
     x, y = (s.nodes[s.nodes[i].producer] for i in (a, b))
+    if x.number == y.number and "fused" in (s.nodes[a].sort, s.nodes[b].sort):
+        return Apart("same", f"both run inside node {x.number} ({x.title} {x.shape})")
     if x.number == y.number:
         return Apart("same", f"both are values of node {x.number} ({x.title} {x.shape})")
     for node in (x, y):
@@ -228,10 +234,11 @@ def why(s: Structure, a: int, b: int) -> Apart:
     if x.batch == y.batch:
         return Apart("together", f"they ran together, in batch {x.batch} of {len(s.batches[x.batch or 0].nodes)} nodes")
     if x.op != y.op:
-        return Apart("op", f"different ops: {x.op} and {y.op}")
+        return Apart("op", f"different ops: {x.title} and {y.title}")
     if x.signature != y.signature:
         parts = _parts(s, s.signatures[x.signature], s.signatures[y.signature])
-        return Apart("signature", "; ".join(f"different {part}: {u} and {v}" for part, u, v in parts))
+        text = "; ".join(f"different {part}: {u} and {v}" for part, u, v in parts[:SHOWN])
+        return Apart("signature", text + (f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""))
     return _same_signature(s, *sorted((x, y), key=lambda n: n.number))
 
 
@@ -269,7 +276,11 @@ def _same_signature(s: Structure, x: Node, y: Node) -> Apart:
 def _text(e: BatchExplanation) -> str:
     bound = f" (no schedule needs fewer than {e.lower_bound})" if e.lower_bound else ""
     state = "automatic batching is off" if e.strategy == "none" else f"strategy {e.strategy}"
-    lines = [f"{e.nodes} nodes of {len(e.kinds)} kinds ran in {e.batches} batches{bound}; {state}", ""]
+    lines = [f"{e.nodes} nodes of {len(e.kinds)} kinds ran in {e.batches} batches{bound}; {state}"]
+    if e.nodes_fused:
+        lines.append(f"{e.nodes_fused} more nodes run inside these: elementwise ops as one formula, affine maps of the same "
+                     "inputs as one node")  # fmt: skip
+    lines.append("")
     for kind in e.kinds:
         lines += _kind_lines(kind)
     several = [op for op, n in Counter(k.op for k in e.kinds).items() if n > 1]
@@ -284,8 +295,10 @@ def _kind_lines(kind: BatchKind) -> list[str]:
     sizes = ", ".join(map(str, kind.sizes[:SHOWN])) + (", ..." if len(kind.sizes) > SHOWN else "")
     many = f"{len(kind.batches)} batches of {sizes}" if len(kind.batches) > 1 else f"1 batch of {sizes}"
     attributes = [f"{name}={value}" for name, value in kind.attributes.items()]
-    lines = [f"[{kind.number}] {kind.op} {kind.shape}: {many}",
+    lines = [f"[{kind.number}] {kind.title} {kind.shape}: {many}",
              f"      ({', '.join([*_runs(kind.arguments), *attributes])})"]  # fmt: skip
+    if kind.title != kind.op:
+        lines.append(f"      that is {kind.op}")
     if len(kind.batches) > 1:
         lines += [f"      + {n}: {CAUSES[cause]}" for cause, n in kind.causes.items()]
     return lines
@@ -305,6 +318,7 @@ def _runs(words: tuple[str, ...]) -> list[str]:
 def _op_lines(e: BatchExplanation, op: str) -> list[str]:
     """Per set of parts in which kinds of this op differ: the values and the kinds that have them."""
     nodes = {k.number: k.nodes for k in e.kinds}
+    title = next(k.title for k in e.kinds if k.op == op)
     by_parts: dict[tuple[str, ...], dict[tuple[str, ...], set[int]]] = defaultdict(lambda: defaultdict(set))
     for d in e.differences:
         if d.op == op:
@@ -313,6 +327,11 @@ def _op_lines(e: BatchExplanation, op: str) -> list[str]:
             values[tuple(v for _, _, v in d.parts)].add(d.b)
     lines = []
     for parts, values in by_parts.items():
-        shown = [f"{' and '.join(v)} ({sum(nodes[k] for k in kinds)} nodes)" for v, kinds in list(values.items())[:SHOWN]]
-        lines.append(f"  {op}, by {' and '.join(parts)}: " + ", ".join(shown) + (", ..." if len(values) > SHOWN else ""))
+        shown = [f"{_first(v)} ({sum(nodes[k] for k in kinds)} nodes)" for v, kinds in list(values.items())[:SHOWN]]
+        lines.append(f"  {title}, by {_first(parts)}: " + ", ".join(shown) + (", ..." if len(values) > SHOWN else ""))
     return lines
+
+
+def _first(words: tuple[str, ...]) -> str:
+    """The first ones, and how many there are besides."""
+    return " and ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

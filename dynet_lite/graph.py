@@ -109,9 +109,13 @@ def npvalues(es: Iterable[Expression]) -> list[Array]:
 
 
 def text_graphviz(g: ComputationGraph | None = None) -> str:
-    """The graph in the language of graphviz."""
+    """The graph in the language of graphviz. Nodes that run inside another are not drawn: that one has the formula."""
     lines = ["digraph G {", "  rankdir=LR;", "  nodesep=.05;"]
-    for number, what, _, arguments in (g or cg()).nodes():
+    g = g or cg()
+    fused = {i for i, node in enumerate(_core.graph_nodes(g)) if node[0] == "fused"}
+    for number, what, _, arguments in g.nodes():
+        if number in fused:
+            continue
         text = what.replace("\\", "\\\\").replace('"', '\\"')
         lines.append(f'  N{number} [label="v{number} = {text}"];')
         lines += [f"  N{a} -> N{number};" for a in arguments]
@@ -139,6 +143,7 @@ def dump_cg(
 ) -> None:
     """Write every node with its value and gradient, to a file or on stderr; for finding NaN.
 
+    What has not run yet runs now, and each node of it has a value; what ran inside another node before has none.
     nan_check_only: only nodes whose value or gradient has NaN or infinity.
     """
     if filename:
@@ -164,7 +169,7 @@ def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: 
             continue
         print(f"v{number} = {what} of {[f'v{a}' for a in arguments]}", file=out)
         if node is None:
-            print("  inside a cell that has run; not kept", file=out)
+            print("  needed inside another node only, which has run; not kept", file=out)
         for name, array in parts:
             print(f"  {name} " + np.array2string(array, precision=5, threshold=64, prefix="  " + name + " "), file=out)
 
@@ -172,9 +177,9 @@ def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: 
 def stats() -> dict[str, Any]:
     """Counters of the current graph since its renewal, and of the process.
 
-    nodes, batches, lower_bound (fewest batches possible), mean_batch_size, plans; floats_gathered, floats_scattered;
-    plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
-    engine, since the process began); ops (time by op, while profiling is on).
+    nodes (that ran; what runs inside another one is not counted), batches, lower_bound (fewest batches possible),
+    mean_batch_size, plans; floats_gathered, floats_scattered; plan_time, forward_time, backward_time (seconds); graph_nodes,
+    value_bytes, gradient_bytes; heap_calls (of the engine, since the process began); ops (time by op, while profiling is on).
     """
     g = cg()
     return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}

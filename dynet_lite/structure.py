@@ -25,7 +25,12 @@ def dim_text(dim: Dim) -> str:
 
 @dataclass(frozen=True)
 class Node:
-    """One node. sort: op, alias (a slice or reshape: no work), output (the cell state of a step), or one of LEAVES."""
+    """One node.
+
+    sort: op, fused (runs inside another op), alias (a slice or reshape: no work), output (the cell state of a step), or one
+    of LEAVES. An op that several nodes were made into has a formula for a name, such as "cmult(logistic(x0), tanh(x1))", or
+    says how many there are, "affine_transform x 4".
+    """
 
     number: int
     sort: str
@@ -33,12 +38,13 @@ class Node:
     name: str  # of a parameter or table; "" when it is gone
     dim: Dim
     arguments: tuple[int, ...]
-    producer: int  # the op node or leaf whose running gives the value
+    producer: int  # the op node or leaf whose running gives the value; of a fused node what it runs inside
     signature: int
     depth: int
     attributes: dict[str, Any]  # those that may differ inside a batch
-    batch: int | None  # the batch in which it ran; that of its producer for aliases and outputs; None for leaves
+    batch: int | None  # the batch in which it ran; that of its producer for aliases, outputs and fused; None for leaves
     origin: str = ""  # "file:line" where it was made, with check_validity
+    short: str = ""  # the op in few letters
 
     @property
     def title(self) -> str:
@@ -46,7 +52,7 @@ class Node:
         name = self.name.lstrip("/")
         if self.sort == "lookup":
             return f"{name or 'lookup'}[{self.attributes['row']}{'...' if self.dim[1] > 1 else ''}]"
-        return self.op or name or self.sort
+        return self.short or name or self.sort
 
     @property
     def shape(self) -> str:
@@ -100,6 +106,11 @@ class Structure:
         return sum(len(b.nodes) for b in self.batches)
 
     @property
+    def nodes_fused(self) -> int:
+        """Those that run inside others."""
+        return sum(node.sort == "fused" for node in self.nodes)
+
+    @property
     def lower_bound(self) -> int:
         return sum(p.lower_bound for p in self.plans)
 
@@ -107,10 +118,10 @@ class Structure:
         return self.nodes[batch.nodes[0]].signature
 
     def consumed_by(self) -> list[list[int]]:
-        """By node: the nodes that have it as an argument."""
+        """By node: the nodes that have it as an argument. What runs inside another node is not counted."""
         out: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
-            for a in node.arguments:
+            for a in node.arguments if node.sort != "fused" else ():
                 out[a].append(node.number)
         return out
 
@@ -127,9 +138,10 @@ class Structure:
 
     def _before(self, i: int) -> Iterator[int]:
         node = self.nodes[i]
-        yield from node.arguments
-        if node.sort == "output":
+        if node.sort in ("output", "fused"):
             yield node.producer
+        else:
+            yield from node.arguments
 
     def depends(self, later: int, earlier: int) -> bool:
         """Is `earlier` needed for `later`?"""
@@ -139,7 +151,7 @@ class Structure:
             i = todo.pop()
             if i == earlier:
                 return True
-            if i > earlier and i not in seen:  # arguments have lower numbers
+            if i > earlier and i not in seen:  # arguments have lower numbers, but for leaves
                 seen.add(i)
                 todo += self._before(i)
         return False
@@ -163,8 +175,9 @@ def read(graph: ComputationGraph | None = None) -> Structure:
     origins = g.origins or {}
     nodes = [
         Node(i, sort, op, name, dim, tuple(arguments), producer, signature, depth, attributes,
-             batch_of.get(producer), origins.get(i, origins.get(producer, "")))
-        for i, (sort, op, name, dim, arguments, producer, signature, depth, attributes) in enumerate(_core.graph_nodes(g))
+             batch_of.get(producer), origins.get(i, origins.get(producer, "")), short)
+        for i, (sort, op, name, dim, arguments, producer, signature, depth, attributes, short)
+        in enumerate(_core.graph_nodes(g))
     ]  # fmt: skip
     signatures: dict[int, Signature] = {}
     chains: dict[tuple[int, int], int] = {}

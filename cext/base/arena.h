@@ -2,8 +2,8 @@
 //
 // alloc() bumps a pointer; when the current block is full another is taken from the heap. reset() keeps the memory
 // for the next round, joined into one block, so that a loop with like rounds makes no heap call after the second.
-// A block many times larger than what recent rounds used is returned to the heap. Memory is uninitialised, aligned
-// to 64 bytes. Includes: standard library only.
+// A block many times larger than what recent rounds used is returned to the heap (RecentUse in vec.h). Memory is
+// uninitialised, aligned to 64 bytes. Includes: standard library only.
 #pragma once
 #include "base/vec.h"
 
@@ -39,26 +39,37 @@ class Arena {
   std::size_t used() const { return used_; }
   std::size_t reserved() const { return reserved_; }
 
+  // Ends a round: everything is given back to the arena, and to the heap when it is far above recent use.
   void reset() {
-    recent_peak_ = used_ > recent_peak_ - recent_peak_ / 16 ? used_ : recent_peak_ - recent_peak_ / 16;
-    const bool too_large = reserved_ > (std::size_t(64) << 20) && reserved_ / 4 > recent_peak_;
-    if (blocks_.size() > 1 || too_large) {
-      const std::size_t want = too_large ? recent_peak_ : reserved_;
-      release();
-      if (want) next_block(want);
+    use_.note(used_);
+    if (use_.far_below()) release();
+    rewind();
+  }
+  // Everything is given back to the arena within a round.
+  void rewind() {
+    use_.note(used_);
+    if (blocks_.size() > 1) {
+      const std::size_t want = reserved_;
+      free_blocks();
+      next_block(want);
     }
     if (!blocks_.empty()) { cur_ = blocks_[0].p; left_ = blocks_[0].n; }
     used_ = 0;
   }
   void release() {
+    heap_given_back().fetch_add(reserved_, std::memory_order_relaxed);
+    use_.given_back();
+    free_blocks();
+  }
+
+ private:
+  struct Block { char* p; std::size_t n; };
+  void free_blocks() {
     for (Block& b : blocks_) source_.free(b.p);
     blocks_.clear();
     cur_ = nullptr;
     left_ = used_ = reserved_ = 0;
   }
-
- private:
-  struct Block { char* p; std::size_t n; };
   void next_block(std::size_t bytes) {
     std::size_t n = reserved_ / 2 > bytes ? reserved_ / 2 : bytes;
     if (n < kMinBlock) n = kMinBlock;
@@ -72,7 +83,8 @@ class Arena {
   MemorySource source_;
   Vec<Block> blocks_;
   char* cur_ = nullptr;
-  std::size_t left_ = 0, used_ = 0, reserved_ = 0, recent_peak_ = 0;
+  std::size_t left_ = 0, used_ = 0, reserved_ = 0;
+  RecentUse use_{std::size_t(1) << 24};  // bytes
 };
 
 }  // namespace dnl

@@ -1,8 +1,9 @@
 // Vec<T>: a growable array of plain data whose heap calls are counted.
 //
 // All storage of the engine that lives across training steps is a Vec or an Arena, so that "no heap call in a
-// steady-state step" is a number a test can read (heap_calls()). clear() keeps the memory. Elements are never
-// constructed or destroyed: T must be trivially copyable. Includes: standard library only.
+// steady-state step" is a number a test can read (heap_calls()). clear() keeps the memory; RecentUse tells their owner when
+// to release() it. Elements are never constructed or destroyed: T must be trivially copyable. Includes: standard
+// library only.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -14,6 +15,9 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#endif
+#if defined(__GLIBC__)
+#include <malloc.h>
 #endif
 
 #include "base/check.h"
@@ -52,13 +56,60 @@ inline void heap_free(void* p) {
   std::free(p);
 }
 
+// How much of something rounds (training steps, as a rule) use whose memory is kept from round to round, and when to give
+// that back: when it is more than four times what recent rounds used. "Recent" is a peak that sinks by a sixteenth a
+// round, so memory returns after some twenty small rounds, and never while rounds have like sizes.
+class RecentUse {
+ public:
+  explicit RecentUse(std::size_t little) : little_(little) {}
+  // Within a round.
+  void note(std::size_t used) {
+    if (used > recent_) recent_ = used;
+    if (used > largest_) largest_ = used;
+  }
+  // Ends a round. Is what was kept for the largest one far above recent use, and more than a little?
+  bool far_below() {
+    const bool far = largest_ > little_ && largest_ / 4 > recent_;
+    recent_ -= recent_ / 16;
+    return far;
+  }
+  void given_back() { largest_ = 0; }
+
+ private:
+  std::size_t little_, recent_ = 0, largest_ = 0;
+};
+
+// Bytes that containers gave back, but for those that they left when they grew; a count of the process.
+inline std::atomic<u64>& heap_given_back() {
+  static std::atomic<u64> n{0};
+  return n;
+}
+// Called at every renewal of a graph. malloc keeps for itself what is freed: when much was and nothing more has been for a
+// while, the system gets it. Programs that free and take all the time are left alone.
+inline void trim_heap() {
+#if defined(__GLIBC__)
+  constexpr u64 kMuch = u64(1) << 24;  // bytes
+  constexpr u32 kWhile = 16;           // calls
+  static std::atomic<u64> trimmed{0}, seen{0};
+  static std::atomic<u32> quiet{0};
+  const u64 now = heap_given_back().load(std::memory_order_relaxed);
+  if (now - trimmed.load(std::memory_order_relaxed) < kMuch) return;
+  if (seen.exchange(now, std::memory_order_relaxed) != now) {
+    quiet = 0;
+  } else if (++quiet == kWhile) {
+    trimmed = now;
+    malloc_trim(0);
+  }
+#endif
+}
+
 template <class T>
 class Vec {
   static_assert(std::is_trivially_copyable<T>::value, "Vec holds plain data");
 
  public:
   Vec() = default;
-  ~Vec() { heap_free(data_); }
+  ~Vec() { release(); }
   Vec(const Vec&) = delete;
   Vec& operator=(const Vec&) = delete;
   Vec(Vec&& o) noexcept : data_(o.data_), size_(o.size_), cap_(o.cap_) { o.data_ = nullptr; o.size_ = o.cap_ = 0; }
@@ -96,7 +147,13 @@ class Vec {
   // New elements are uninitialised.
   void resize(std::size_t n) { if (n > cap_) grow(n); size_ = n; }
   void assign(std::size_t n, const T& v) { resize(n); for (std::size_t i = 0; i < n; ++i) data_[i] = v; }
-  void release() { heap_free(data_); data_ = nullptr; size_ = cap_ = 0; }
+  void release() {
+    if (!data_) return;
+    heap_given_back().fetch_add(capacity_bytes(), std::memory_order_relaxed);
+    heap_free(data_);
+    data_ = nullptr;
+    size_ = cap_ = 0;
+  }
 
  private:
   void grow(std::size_t need) {
@@ -111,5 +168,11 @@ class Vec {
   T* data_ = nullptr;
   std::size_t size_ = 0, cap_ = 0;
 };
+
+// Their memory goes back to the heap: Vecs, Arenas, what is made of these.
+template <class... T>
+void release_all(T&... owners) {
+  (owners.release(), ...);
+}
 
 }  // namespace dnl

@@ -45,7 +45,7 @@ cdef class CellStack:
     ``layers``: per layer (b, Wx, recurrent weights) or, with masks on the input and on the previous h,
     (b, Wx, recurrent weights, mask_x or None, mask_h or None). All must be expressions of the current graph.
     """
-    cdef ComputationGraph g
+    cdef GraphLink link     # of their graph: builders keep stacks
     cdef NodeId last        # the newest of the weights: while it is there, all are
     cdef uint32_t stamp
     cdef CellLayers layers
@@ -58,69 +58,73 @@ cdef class CellStack:
     def __init__(self, str kind not None, layers, float forget_bias=1.0):
         cdef CellLayer l
         cdef int k
+        cdef ComputationGraph g
         first_op, step_op, n_u, n_first, has_cell, has_key = CELL_KINDS[kind]
-        self.g = _current()
+        g = _current()
+        self.link = g.link
         self.first_op, self.step_op, self.n_u, self.n_first = first_op, step_op, n_u, n_first
         self.has_cell = has_cell
         self.key.f = forget_bias
         self.n_key = 1 if has_key else 0
         self.last = 0
         for layer in layers:
-            l.b = self._weight(layer[0])
-            l.wx = self._weight(layer[1])
+            l.b = self._weight(g, layer[0])
+            l.wx = self._weight(g, layer[1])
             if len(layer[2]) != self.n_u:
                 raise ValueError(f"[{kind}] {self.n_u} recurrent weights are needed; got {len(layer[2])}")
             for k in range(self.n_u):
-                l.u[k] = self._weight(layer[2][k])
-            l.mask_x = self._weight(layer[3]) if len(layer) > 3 and layer[3] is not None else NO_NODE
-            l.mask_h = self._weight(layer[4]) if len(layer) > 4 and layer[4] is not None else NO_NODE
+                l.u[k] = self._weight(g, layer[2][k])
+            l.mask_x = self._weight(g, layer[3]) if len(layer) > 3 and layer[3] is not None else NO_NODE
+            l.mask_h = self._weight(g, layer[4]) if len(layer) > 4 and layer[4] is not None else NO_NODE
             self.layers.push_back(l)
-        self.stamp = self.g.c.stamp(self.last)
+        self.stamp = g.c.stamp(self.last)
 
-    cdef NodeId _weight(self, e) except? 0xffffffff:
-        cdef NodeId id = _arg(self.g, e)
+    cdef NodeId _weight(self, ComputationGraph g, e) except? 0xffffffff:
+        cdef NodeId id = _arg(g, e)
         if id > self.last:
             self.last = id
         return id
 
     def alive(self):
         """False when the graph was renewed, or reverted to before the weights entered it."""
-        return self.g.c.valid(self.last, self.stamp) and self.g is _current()
+        return _current().c.valid(self.last, self.stamp)
 
-    cdef int _check(self) except -1:
-        if not self.g.c.valid(self.last, self.stamp):
+    cdef ComputationGraph _graph(self):
+        cdef ComputationGraph g = self.link.get()
+        if g is None or not g.c.valid(self.last, self.stamp):
             raise _errors.StaleExpressionError(
                 "[add_input] the state belongs to a graph that was renewed or reverted; call initial_state() again")
-        return 0
+        return g
 
-    cdef NodeId _node(self, OpId op, const NodeId* args, int n, const Word* key, int n_key) except? 0xffffffff:
-        cdef NodeId id = self.g.c.add(op, args, n, key, n_key, NULL, 0)
-        if self.g.immediate or self.g.checked:
-            self.g.node_added(id)
+    cdef NodeId _node(self, ComputationGraph g, OpId op, const NodeId* args, int n, const Word* key,
+                      int n_key) except? 0xffffffff:
+        cdef NodeId id = g.c.add(op, args, n, key, n_key, NULL, 0)
+        if g.immediate or g.checked:
+            g.node_added(id)
         return id
 
-    cdef NodeId _one(self, const CellLayer* l, NodeId x, NodeId h, NodeId c) except? 0xffffffff:
+    cdef NodeId _one(self, ComputationGraph g, const CellLayer* l, NodeId x, NodeId h, NodeId c) except? 0xffffffff:
         """One step of one layer; the node of its h."""
         cdef NodeId a[6]
         cdef int n = 1, k
         if l.mask_x != NO_NODE:
             a[0] = x
             a[1] = l.mask_x
-            x = self._node(OP_cmult, a, 2, NULL, 0)
+            x = self._node(g, OP_cmult, a, 2, NULL, 0)
         if h != NO_NODE and l.mask_h != NO_NODE:
             a[0] = h
             a[1] = l.mask_h
-            h = self._node(OP_cmult, a, 2, NULL, 0)
+            h = self._node(g, OP_cmult, a, 2, NULL, 0)
         a[0] = l.b
         a[1] = l.wx
         a[2] = x
-        a[0] = self._node(OP_affine_transform, a, 3, NULL, 0)
-        self.g.c.mark_inner(a[0])
+        a[0] = self._node(g, OP_affine_transform, a, 3, NULL, 0)
+        g.c.mark_inner(a[0])
         if h == NO_NODE:
             for k in range(self.n_u - self.n_first, self.n_u):
                 a[n] = l.u[k]
                 n += 1
-            return self._node(self.first_op, a, n, &self.key, self.n_key)
+            return self._node(g, self.first_op, a, n, &self.key, self.n_key)
         a[n] = h
         n += 1
         if self.has_cell:
@@ -129,15 +133,15 @@ cdef class CellStack:
         for k in range(self.n_u):
             a[n] = l.u[k]
             n += 1
-        return self._node(self.step_op, a, n, &self.key, self.n_key)
+        return self._node(g, self.step_op, a, n, &self.key, self.n_key)
 
-    cdef int _state(self, tuple h, tuple c, Py_ssize_t layer, NodeId* h_node, NodeId* c_node) except -1:
+    cdef int _state(self, ComputationGraph g, tuple h, tuple c, Py_ssize_t layer, NodeId* h_node, NodeId* c_node) except -1:
         h_node[0] = c_node[0] = NO_NODE
         if h is None:
             return 0
-        h_node[0] = _arg(self.g, h[layer])
+        h_node[0] = _arg(g, h[layer])
         if self.has_cell:
-            c_node[0] = _arg(self.g, c[layer]) if c is not None else h_node[0] + 1
+            c_node[0] = _arg(g, c[layer]) if c is not None else h_node[0] + 1
         return 0
 
     cpdef tuple step(self, x, tuple h, tuple c):
@@ -148,13 +152,13 @@ cdef class CellStack:
         cdef NodeId x_node, h_node, c_node
         cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
         cdef Expression e
-        self._check()
-        x_node = _arg(self.g, x)
+        cdef ComputationGraph g = self._graph()
+        x_node = _arg(g, x)
         cdef list out = [None] * n
         for layer in range(n):
-            self._state(h, c, layer, &h_node, &c_node)
-            x_node = self._one(&self.layers[layer], x_node, h_node, c_node)
-            e = _expression(self.g, x_node)
+            self._state(g, h, c, layer, &h_node, &c_node)
+            x_node = self._one(g, &self.layers[layer], x_node, h_node, c_node)
+            e = _expression(g, x_node)
             out[layer] = e
         return tuple(out)
 
@@ -164,26 +168,26 @@ cdef class CellStack:
         cdef Py_ssize_t layer, t, n = <Py_ssize_t> self.layers.size(), steps
         cdef list out = [], all_layers = []
         cdef const CellLayer* l
-        self._check()
+        cdef ComputationGraph g = self._graph()
         if not isinstance(xs, (list, tuple)):
             xs = list(xs)
         steps = len(xs)
-        self.g.row.resize(steps)
+        g.row.resize(steps)
         t = 0
         for x in xs:
-            self.g.row[t] = _arg(self.g, x)
+            g.row[t] = _arg(g, x)
             t += 1
         for layer in range(n):
             l = &self.layers[layer]
-            self._state(h, c, layer, &h_node, &c_node)
+            self._state(g, h, c, layer, &h_node, &c_node)
             for t in range(steps):
-                h_node = self._one(l, self.g.row[t], h_node, c_node)
+                h_node = self._one(g, l, g.row[t], h_node, c_node)
                 c_node = h_node + 1
-                self.g.row[t] = h_node
+                g.row[t] = h_node
             if every or layer == n - 1:
                 out = [None] * steps
                 for t in range(steps):
-                    out[t] = _expression(self.g, self.g.row[t])
+                    out[t] = _expression(g, g.row[t])
                 all_layers.append(out)
         return list(zip(*all_layers)) if every else out
 
@@ -195,7 +199,7 @@ cdef class TreeStack:
     ``layers``: per layer (b_iog, W_iog, b_f, W_f, recurrent weights): one per child (``n_ary``), or those that act on
     the children's sum and on each child. ``size``: floats of h.
     """
-    cdef ComputationGraph g
+    cdef GraphLink link     # of their graph: builders keep stacks
     cdef NodeId last, zero
     cdef uint32_t stamp
     cdef bint n_ary
@@ -206,7 +210,8 @@ cdef class TreeStack:
 
     def __init__(self, bint n_ary, layers, uint32_t size, float forget_bias):
         cdef NodeId id
-        self.g = _current()
+        cdef ComputationGraph g = _current()
+        self.link = g.link
         self.n_ary = n_ary
         self.key.f = forget_bias
         self.size = size
@@ -214,23 +219,24 @@ cdef class TreeStack:
         self.n_layers = len(layers)
         for layer in layers:
             for e in (*layer[:4], *layer[4]):
-                id = _arg(self.g, e)
+                id = _arg(g, e)
                 self.last = max(self.last, id)
                 self.weights.push_back(id)
         self.n_weights = <int> self.weights.size() // self.n_layers
-        self.stamp = self.g.c.stamp(self.last)
+        self.stamp = g.c.stamp(self.last)
 
     def alive(self):
         """False when the graph was renewed, or reverted to before the weights entered it."""
-        return self.g.c.valid(self.last, self.stamp) and self.g is _current()
+        return _current().c.valid(self.last, self.stamp)
 
-    cdef NodeId _node(self, OpId op, const NodeId* args, int n, const Word* key, int n_key) except? 0xffffffff:
-        cdef NodeId id = self.g.c.add(op, args, n, key, n_key, NULL, 0)
-        if self.g.immediate or self.g.checked:
-            self.g.node_added(id)
+    cdef NodeId _node(self, ComputationGraph g, OpId op, const NodeId* args, int n, const Word* key,
+                      int n_key) except? 0xffffffff:
+        cdef NodeId id = g.c.add(op, args, n, key, n_key, NULL, 0)
+        if g.immediate or g.checked:
+            g.node_added(id)
         return id
 
-    cdef NodeId _projection(self, NodeId b, NodeId w, NodeId x) except? 0xffffffff:
+    cdef NodeId _projection(self, ComputationGraph g, NodeId b, NodeId w, NodeId x) except? 0xffffffff:
         """w x + b; b alone without x."""
         cdef NodeId a[3]
         if x == NO_NODE:
@@ -238,25 +244,25 @@ cdef class TreeStack:
         a[0] = b
         a[1] = w
         a[2] = x
-        return self._node(OP_affine_transform, a, 3, NULL, 0)
+        return self._node(g, OP_affine_transform, a, 3, NULL, 0)
 
-    cdef NodeId _absent(self) except? 0xffffffff:
+    cdef NodeId _absent(self, ComputationGraph g) except? 0xffffffff:
         """h and c of a child that is not there."""
         if self.zero == NO_NODE:
             self.zero = (<Expression> zeros(self.size)).id
         return self.zero
 
-    cdef int _push_child(self, child, Py_ssize_t layer) except -1:
+    cdef int _push_child(self, ComputationGraph g, child, Py_ssize_t layer) except -1:
         cdef NodeId h
         if child is None:
-            h = self._absent()
-            self.g.row.push_back(h)
-            self.g.row.push_back(h)
+            h = self._absent(g)
+            g.row.push_back(h)
+            g.row.push_back(h)
         else:
-            h = _arg(self.g, (<tuple?> child)[layer])
-            self.g.row.push_back(h)
+            h = _arg(g, (<tuple?> child)[layer])
+            g.row.push_back(h)
             h += 1
-            self.g.row.push_back(h)
+            g.row.push_back(h)
         return 0
 
     def node(self, x, list children not None):
@@ -268,39 +274,41 @@ cdef class TreeStack:
         cdef NodeId* w
         cdef Py_ssize_t layer, k, n = len(children)
         cdef list out = [None] * self.n_layers
-        if not self.g.c.valid(self.last, self.stamp):
+        cdef ComputationGraph g = self.link.get()
+        if g is None or not g.c.valid(self.last, self.stamp):
             raise _errors.StaleExpressionError(
                 "[add_input] the tree belongs to a graph that was renewed or reverted; start it again")
         if self.n_ary and n > self.n_weights - 4:
             raise ValueError(f"[add_input] at most {self.n_weights - 4} children; got {n}")
-        x_node = NO_NODE if x is None else _arg(self.g, x)
+        x_node = NO_NODE if x is None else _arg(g, x)
         for layer in range(self.n_layers):
             w = &self.weights[layer * self.n_weights]
-            self.g.row.clear()
-            self.g.row.push_back(self._projection(w[0], w[1], x_node))
+            g.row.clear()
+            g.row.push_back(self._projection(g, w[0], w[1], x_node))
             if n == 0:
-                x_node = self._node(OP__tree_lstm_leaf, self.g.row.data(), 1, NULL, 0)
+                x_node = self._node(g, OP__tree_lstm_leaf, g.row.data(), 1, NULL, 0)
             else:
-                self.g.row.push_back(self._projection(w[2], w[3], x_node))
+                g.row.push_back(self._projection(g, w[2], w[3], x_node))
                 if not self.n_ary:
-                    self.g.row.push_back(w[4])
-                    self.g.row.push_back(w[5])
+                    g.row.push_back(w[4])
+                    g.row.push_back(w[5])
                 for k in range(n):
-                    self._push_child(children[k], layer)
+                    self._push_child(g, children[k], layer)
                     if self.n_ary:
-                        self.g.row.push_back(w[4 + k])
-                x_node = self._node(OP__nary_tree_lstm if self.n_ary else OP__child_sum_tree_lstm, self.g.row.data(),
-                                    <int> self.g.row.size(), &self.key, 1)
-            out[layer] = _expression(self.g, x_node)
+                        g.row.push_back(w[4 + k])
+                x_node = self._node(g, OP__nary_tree_lstm if self.n_ary else OP__child_sum_tree_lstm, g.row.data(),
+                                    <int> g.row.size(), &self.key, 1)
+            out[layer] = _expression(g, x_node)
         return tuple(out)
 
 
 def _second(Expression e not None):
     """The second output of a cell node (its c) from the first (its h)."""
     cdef NodeId i = e.use()
-    if e.graph.c.node(i).flags & (kOutput | kLeaf) or e.graph.c.signature(i).visible < 2:
+    cdef ComputationGraph g = e.home()
+    if g.c.node(i).flags & (kOutput | kLeaf) or g.c.signature(i).visible < 2:
         raise ValueError("[cell] the expression is not the output of a cell with two outputs")
-    return _expression(e.graph, i + 1)
+    return _expression(g, i + 1)
 
 
 def _join_pairs(list a not None, list b not None):

@@ -19,6 +19,7 @@ cdef extern from "base/vec.h" namespace "dnl":
         void push_back(const T&) nogil
         void resize(size_t) nogil
         T* extend(size_t) nogil
+        void release() nogil
     uint64_t heap_calls_ "dnl::heap_call_counter().load" () nogil
 
 cdef extern from "base/rng.h" namespace "dnl":
@@ -97,6 +98,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         kLeaf
         kAlias
         kOverwritten
+        kFused
         kOutput
         kNeedsGrad
         kWeight
@@ -110,7 +112,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         uint32_t sig
         NodeId producer
         uint32_t depth
-        uint8_t flags
+        uint16_t flags
     cdef cppclass Signature:
         OpId op
         Leaf leaf
@@ -123,7 +125,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         NodeId add_table(const shared_ptr[LookupTable]&) except +raise_python_error
         NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error
-        void renew() except +raise_python_error
+        cbool renew() except +raise_python_error
         void checkpoint() except +raise_python_error
         void revert() except +raise_python_error
         uint32_t size()
@@ -143,6 +145,9 @@ cdef extern from "graph/graph.h" namespace "dnl":
         string describe(NodeId)
         void set_lookup_ids(NodeId, const uint32_t*, uint32_t) except +raise_python_error
         void set_member_word(NodeId, uint32_t, Word) except +raise_python_error
+
+    cdef cppclass Handle:
+        void take(CGraph&, NodeId, uint32_t)
 
 cdef extern from "schedule/plan.h" namespace "dnl":
     cdef enum class Strategy(uint8_t):
@@ -178,7 +183,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         double forward, backward
     cdef cppclass ExecOptions:
         Strategy strategy
-        cbool verify, check_validity, profile
+        cbool verify, check_validity, profile, fuse
         int threads
         uint64_t least_work
     cdef cppclass Executor:

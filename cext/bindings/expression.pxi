@@ -12,9 +12,10 @@ cdef class Expression:
     ``*`` and ``@`` are the matrix product; ``+ - /`` and ``cmult`` are elementwise and broadcast, dims aligned from the
     first (column-major), unlike NumPy.
     """
-    cdef ComputationGraph graph
+    cdef ComputationGraph graph   # None in weights, which outlive graphs
     cdef NodeId id
     cdef uint32_t stamp
+    cdef Handle handle   # counted by the graph: what no expression refers to may be fused into its reader
     cdef object __weakref__
 
     __array_ufunc__ = None   # NumPy arrays on the left leave operators to us
@@ -30,6 +31,10 @@ cdef class Expression:
             raise _stale(self)
         return self.id
 
+    cdef ComputationGraph home(self):
+        """The graph of the node that use() gives."""
+        return self.graph
+
     cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
         """The node in graph g; parameters enter a new graph by themselves."""
         if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
@@ -41,23 +46,27 @@ cdef class Expression:
     def dim(self):
         """((d1, d2, ...), batch size), known before anything is computed."""
         cdef NodeId i = self.use()
-        return _dim_tuple(self.graph.c.dim(i))
+        cdef ComputationGraph g = self.home()
+        return _dim_tuple(g.c.dim(i))
 
     @property
     def shape(self):
         """(d1, d2, ...) without the batch."""
         cdef NodeId i = self.use()
-        return _shape_of(self.graph.c.dim(i))
+        cdef ComputationGraph g = self.home()
+        return _shape_of(g.c.dim(i))
 
     @property
     def batch_size(self):
         cdef NodeId i = self.use()
-        return self.graph.c.dim(i).bd
+        cdef ComputationGraph g = self.home()
+        return g.c.dim(i).bd
 
     @property
     def ndim(self):
         cdef NodeId i = self.use()
-        return self.graph.c.dim(i).nd
+        cdef ComputationGraph g = self.home()
+        return g.c.dim(i).nd
 
     def __len__(self):
         """Size of the first dim."""
@@ -66,27 +75,28 @@ cdef class Expression:
     # ---- values ------------------------------------------------------------------------------------------------
     cdef object _array(self, bint recalculate, dtype):
         cdef NodeId i = self.use()
+        cdef ComputationGraph g = self.home()
         if recalculate:
-            self.graph.invalidate()
-        self.graph.run_to(i)
+            g.invalidate()
+        g.run_to(i)
         i = self.use()
-        return self._copy_out(i, dtype)
+        return self._copy_out(g, i, dtype)
 
-    cdef object _copy_out(self, NodeId i, dtype):
-        cdef const Dim* d = &self.graph.c.dim(i)
+    cdef object _copy_out(self, ComputationGraph g, NodeId i, dtype):
+        cdef const Dim* d = &g.c.dim(i)
         cdef size_t k, n = d.size()
         cdef float few[256]
         cdef double[::1] doubles
         if n <= 256 and dtype is np.float64:  # scores of a decision: what a greedy parser reads at each step
             flat = _new_array(n)
             doubles = flat
-            self.graph.x.read_value(i, few)
+            g.x.read_value(i, few)
             for k in range(n):
                 doubles[k] = few[k]
             return flat if d.nd == 1 and d.bd == 1 else flat.reshape(_numpy_shape(deref(d)), order="F")
         flat = np.empty(n, dtype=np.float32)
         cdef float[::1] view = flat
-        self.graph.x.read_value(i, &view[0])
+        g.x.read_value(i, &view[0])
         if dtype is not np.float32:
             flat = flat.astype(dtype)
         return flat.reshape(_numpy_shape(deref(d)), order="F")
@@ -105,27 +115,29 @@ cdef class Expression:
     def vec_value(self, recalculate=False):
         """All numbers as a flat list, column-major, batch elements one after another."""
         cdef NodeId i = self.use()
+        cdef ComputationGraph g = self.home()
         if recalculate:
-            self.graph.invalidate()
-        self.graph.run_to(i)
+            g.invalidate()
+        g.run_to(i)
         i = self.use()
-        cdef size_t k, n = self.graph.c.dim(i).size()
+        cdef size_t k, n = g.c.dim(i).size()
         cdef float few[256]
         if n > 256:
-            return self._copy_out(i, np.float64).ravel(order="F").tolist()
-        self.graph.x.read_value(i, few)
+            return self._copy_out(g, i, np.float64).ravel(order="F").tolist()
+        g.x.read_value(i, few)
         return [<double> few[k] for k in range(n)]
 
     def scalar_value(self, recalculate=False):
         """The value as a float; the expression must hold one number."""
         cdef NodeId i = self.use()
-        if self.graph.c.dim(i).size() != 1:
-            raise ValueError(f"[scalar_value] needs one number; got {self.graph.c.dim(i).text().decode()}")
+        cdef ComputationGraph g = self.home()
+        if g.c.dim(i).size() != 1:
+            raise ValueError(f"[scalar_value] needs one number; got {g.c.dim(i).text().decode()}")
         if recalculate:
-            self.graph.invalidate()
-        self.graph.run_to(i)
+            g.invalidate()
+        g.run_to(i)
         cdef float v
-        self.graph.x.read_value(i, &v)
+        g.x.read_value(i, &v)
         return v
 
     def item(self):
@@ -138,7 +150,8 @@ cdef class Expression:
     def value(self, recalculate=False):
         """One number: a float. A vector: a flat list. Two dims or more: an array, as npvalue()."""
         cdef NodeId i = self.use()
-        cdef const Dim* d = &self.graph.c.dim(i)
+        cdef ComputationGraph g = self.home()
+        cdef const Dim* d = &g.c.dim(i)
         if d.nd <= 1:
             return self.scalar_value(recalculate) if d.size() == 1 else self.vec_value(recalculate)
         return self.npvalue(recalculate)
@@ -149,26 +162,27 @@ cdef class Expression:
         IndexError when out of range, TypeError when this is no pick.
         """
         cdef NodeId node = self.use()
-        cdef OpId op = self.graph.c.signature(node).op
+        cdef ComputationGraph g = self.home()
+        cdef OpId op = g.c.signature(node).op
         cdef Word w
         cdef uint32_t k
-        if (not self.graph.c.is_op(node) and not self.graph.c.node(node).flags & kAlias
+        if (not g.c.is_op(node) and not g.c.node(node).flags & kAlias
                 or op not in (OP__pick, OP__pick_batch)):
             raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
         new = [i.__index__()] if op == OP__pick else [int(one) for one in i]
-        if op == OP__pick_batch and len(new) != <uint32_t> self.graph.c.member(node)[0].i:
-            raise ValueError(f"[set_index] {self.graph.c.member(node)[0].i} indices are needed; got {len(new)}")
-        old = [self.graph.c.member(node)[k + (op == OP__pick_batch)].i for k in range(len(new))]
+        if op == OP__pick_batch and len(new) != <uint32_t> g.c.member(node)[0].i:
+            raise ValueError(f"[set_index] {g.c.member(node)[0].i} indices are needed; got {len(new)}")
+        old = [g.c.member(node)[k + (op == OP__pick_batch)].i for k in range(len(new))]
         try:
             for k in range(len(new)):
                 w.i = new[k]
-                self.graph.c.set_member_word(node, k + (op == OP__pick_batch), w)
+                g.c.set_member_word(node, k + (op == OP__pick_batch), w)
         except (IndexError, OverflowError):
             for k in range(len(new)):
                 w.i = old[k]
-                self.graph.c.set_member_word(node, k + (op == OP__pick_batch), w)
+                g.c.set_member_word(node, k + (op == OP__pick_batch), w)
             raise
-        self.graph.invalidate()
+        g.invalidate()
 
     def tensor_value(self, recalculate=False):
         """A Tensor handle: as_numpy(), argmax(), topk(), categorical_sample_log_prob()."""
@@ -178,9 +192,10 @@ cdef class Expression:
     def forward(self, recalculate=False):
         """Compute the value (and everything else that is pending)."""
         cdef NodeId i = self.use()
+        cdef ComputationGraph g = self.home()
         if recalculate:
-            self.graph.invalidate()
-        self.graph.run_to(i)
+            g.invalidate()
+        g.run_to(i)
 
     def backward(self, full=False):
         """Gradients of this number with respect to everything it depends on; adds into those of parameters.
@@ -188,15 +203,17 @@ cdef class Expression:
         ``full=True`` also keeps gradients of inputs. Raises ValueError unless the expression holds one number.
         """
         cdef NodeId i = self.use()
-        self.graph.run_backward(i, full)
+        cdef ComputationGraph g = self.home()
+        g.run_backward(i, full)
 
     def gradient(self):
         """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue()."""
         cdef NodeId i = self.use()
-        cdef const Dim* d = &self.graph.c.dim(i)
+        cdef ComputationGraph g = self.home()
+        cdef const Dim* d = &g.c.dim(i)
         flat = np.empty(d.size(), dtype=np.float32)
         cdef float[::1] view = flat
-        if not self.graph.x.read_gradient(i, &view[0]):
+        if not g.x.read_gradient(i, &view[0]):
             raise RuntimeError("[gradient] call backward() on a later expression first")
         return flat.astype(np.float64).reshape(_numpy_shape(deref(d)), order="F")
 
@@ -308,7 +325,7 @@ cdef class Expression:
             return "<expression of a graph that is gone>"
         text = f"<expression {self.id}: {self.graph.c.describe(self.id).decode()}"
         if self.graph.x.done(self.id) and self.graph.c.dim(self.id).size() <= 8:
-            text += " = " + np.array2string(self._copy_out(self.id, np.float32), precision=5, separator=", ")
+            text += " = " + np.array2string(self._copy_out(self.graph, self.id, np.float32), precision=5, separator=", ")
         return text + ">"
 
     def __reduce__(self):
@@ -347,7 +364,7 @@ cdef inline NodeId _arg(ComputationGraph g, object v) except? 0xffffffff:
         e = <Expression> v
     else:
         e = _coerce(g, v)
-    if e.graph is g and g.c.valid(e.id, e.stamp):
+    if g.c.valid(e.id, e.stamp):  # no other graph has its stamp
         return e.id
     return e.enter(g)
 
@@ -362,7 +379,8 @@ cdef inline Expression _expression(ComputationGraph g, NodeId id):
     cdef Expression e = Expression.__new__(Expression)
     e.graph = g
     e.id = id
-    e.stamp = g.c.generation()
+    e.stamp = g.c.stamp(id)
+    e.handle.take(deref(g.c), id, e.stamp)
     return e
 
 cdef inline Expression _made(ComputationGraph g, NodeId id):

@@ -2,11 +2,25 @@
 
 cdef extern from "tls.h" namespace "dnl":
     PyObject*& current_graph() nogil
+    bint alive(PyObject*) nogil
 
 _thread = threading.local()   # owns the graphs of this thread: .stack
 
 
 @cython.final
+@cython.no_gc
+cdef class GraphLink:
+    """How what lives longer than a graph (a weight, a builder) knows it without keeping it in memory."""
+    cdef PyObject* graph   # borrowed; the graph clears it when it goes
+
+    cdef inline ComputationGraph get(self):
+        """None when the graph is gone, or going: callbacks of its weak references come first."""
+        return <ComputationGraph> self.graph if alive(self.graph) else None
+
+
+# no_gc_clear: the link is needed until the end.
+@cython.final
+@cython.no_gc_clear
 cdef class ComputationGraph:
     """A computation graph: nodes, and what is needed to run them.
 
@@ -30,6 +44,7 @@ cdef class ComputationGraph:
     cdef object strategy       # the name that x.options.strategy was found by
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
+    cdef GraphLink link
     cdef object __weakref__
 
     def __cinit__(self):
@@ -38,6 +53,8 @@ cdef class ComputationGraph:
             _settings.start = None
             start()
         self.backend = _settings.backend
+        self.link = GraphLink()
+        self.link.graph = <PyObject*> self
         self.c = new CGraph()
         self.x = new Executor(deref(self.c), backend_by_name(self.backend.encode()))
         self._take_settings(False, False, None)
@@ -45,6 +62,8 @@ cdef class ComputationGraph:
         self.seeded_at = _seed_now()
 
     def __dealloc__(self):
+        if self.link is not None:
+            self.link.graph = NULL
         del self.x
         del self.c
 
@@ -58,6 +77,7 @@ cdef class ComputationGraph:
             self.x.options.strategy = strategy_by_name(name.encode())
             self.strategy = name
         self.x.options.verify = _settings.verify
+        self.x.options.fuse = _settings.fuse
         self.x.options.profile = _settings.profile
         self.x.options.threads = _settings.threads
         self.x.options.least_work = _settings.least_work
@@ -67,7 +87,11 @@ cdef class ComputationGraph:
         """Forget all nodes. See renew_cg()."""
         self._not_busy()
         self.turn += 1
-        self.c.renew()
+        if self.c.renew():
+            self.args.release()
+            self.keys.release()
+            self.members.release()
+            self.row.release()
         self._take_settings(immediate_compute, check_validity, autobatching)
         # A graph that is new keeps its seed if nothing was drawn since: whether this renewal made it must not matter.
         if self.first_seed == 0 or self.c.seed_state != self.first_seed or self.seeded_at != _seed_now():
@@ -224,7 +248,11 @@ cdef class ComputationGraph:
         return self.x.dump_plans().decode()
 
     def nodes(self):
-        """(number, op, dims, arguments) of every node, for drawing and tests."""
+        """(number, op, dims, arguments) of every node, for drawing and tests.
+
+        A node that runs inside another says so in its text, "tanh {50} inside 7", and has the arguments that it was made
+        with; what it runs inside shows the whole formula.
+        """
         out = []
         cdef NodeId i
         cdef uint32_t j
@@ -236,24 +264,23 @@ cdef class ComputationGraph:
     def expression(self, NodeId i):
         """Node number i as an expression.
 
-        ValueError when its value is gone: the sums inside a cell are not kept once the cell has run.
+        ValueError when there is no value: the sums inside a cell are not kept once the cell has run, and an elementwise op
+        that no expression refers to any more runs inside its reader.
         """
         e = self.kept_expression(i)
         if e is None:
-            raise ValueError(f"[graph] the value of node {i} was needed inside a cell only and is gone; ask for the node "
-                             "before the graph runs")
+            raise ValueError(f"[graph] the value of node {i} was needed inside another node only and is gone; ask for the "
+                             "node before the graph runs")
         return e
 
     def kept_expression(self, NodeId i):
         """Node number i as an expression; None when its value is gone."""
         if i >= self.c.size():
             raise IndexError(f"[graph] node {i} of a graph of {self.c.size()} nodes")
-        if self.c.node(i).flags & kOverwritten:
+        if self.c.node(i).flags & (kOverwritten | kFused):
             return None
         self.c.unmark_inner(i)  # from now on it is kept
-        cdef Expression e = _expression(self, i)
-        e.stamp = self.c.stamp(i)
-        return e
+        return _expression(self, i)
 
     def inputMatrixLiteral(self, v, d, batch_size=1, device=""):
         """inputTensorTranspose(v, d, batch_size) in this graph, which must be the current one."""

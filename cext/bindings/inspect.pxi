@@ -22,6 +22,8 @@ cdef extern from "graph/graph.h" namespace "dnl":
         const Dim& dim_by_id(uint32_t)
         const Word* key(uint32_t)
         const uint32_t* lookup_ids(NodeId)
+        NodeId fused_into(NodeId)
+        string op_text(NodeId, cbool)
         Parameter* parameter(NodeId)
         LookupTable* table(uint32_t)
     cdef cppclass LookedSignature "dnl::Signature":
@@ -66,28 +68,41 @@ cdef _attributes(OpId op, const Word* words, bint member):
             words += 1 + n
     return out
 
+cdef dict _for_people(dict attributes):
+    """Key or member attributes; those of a fused node without its program, which the name of the op tells."""
+    if "constants" in attributes:
+        return {f"c{k}": c for k, c in enumerate(attributes["constants"])}
+    if attributes.pop("program", None) is None:
+        return attributes
+    parts = attributes.pop("parts")
+    inputs = [f"{parts[k]}[{parts[k + 1]}:{parts[k + 1] + parts[0]}]" for k in range(1, len(parts), 2)]
+    return {"inputs": " ".join(inputs)} if inputs else {}
+
 cdef str _name_of(size_t address):
     found = _named.get(address)
     return found.name() if found is not None else ""
 
 def graph_nodes(ComputationGraph g not None):
-    """Of each node: (sort, op, name, dim, arguments, producer, signature, depth, member attributes).
+    """Of each node: (sort, op, name, dim, arguments, producer, signature, depth, member attributes, op in few letters).
 
-    sort: op, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer for an output.
-    name: of the parameter or table. arguments: node numbers; none for leaves and outputs. producer: op node or leaf whose
-    running gives the value. Attributes of a lookup: {"row": first row}.
+    sort: op, fused, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer for an output;
+    of a node made of several the formula, "cmult(logistic(x0), tanh(x1))", or "affine_transform x 4". name: of the
+    parameter or table. arguments: node numbers; none for leaves and outputs; of a fused node those that it was made with.
+    producer: op node or leaf whose running gives the value; of a fused node the one that it runs inside. Attributes of a
+    lookup: {"row": first row}; of a formula its constants, {"c0": 1.0}.
     """
     cdef CGraph* c = g.c
     cdef Looked* looked = <Looked*> c
-    cdef NodeId i
+    cdef NodeId i, producer
     cdef uint32_t j
     cdef const Node* n
     cdef const Signature* s
+    cdef dict texts = {}   # by signature
     out = []
     for i in range(c.size()):
         n = &c.node(i)
         s = &c.signature(i)
-        op, name, arguments, attributes = "", "", [], {}
+        op, short, name, arguments, attributes, producer = "", "", "", [], {}, n.producer
         if s.leaf == Leaf.Input:
             sort = "input"
         elif s.leaf == Leaf.Param:
@@ -99,17 +114,31 @@ def graph_nodes(ComputationGraph g not None):
                 attributes = {"row": looked.lookup_ids(i)[0]}
         else:
             sort = "alias" if n.flags & kAlias else "output" if n.flags & kOutput else "op"
-            op = op_def(s.op).name.decode()
+            if n.flags & kFused:
+                sort, producer = "fused", looked.fused_into(i)
+            if n.sig not in texts:
+                texts[n.sig] = looked.op_text(i, True).decode(), looked.op_text(i, False).decode()
+            op, short = texts[n.sig]
             if sort != "output":
                 arguments = [c.operands(i)[j] for j in range(s.nargs)]
-                attributes = _attributes(s.op, c.member(i), True)
-        out.append((sort, op, name, _dim_tuple(c.dim(i)), arguments, n.producer, n.sig, n.depth, attributes))
+                attributes = _for_people(_attributes(s.op, c.member(i), True))
+        out.append((sort, op, name, _dim_tuple(c.dim(i)), arguments, producer, n.sig, n.depth, attributes, short))
     return out
+
+def graph_ops(ComputationGraph g not None):
+    """Names of the ops in a graph as the table of ops has them, without formulas."""
+    cdef NodeId i
+    cdef set found = set()
+    for i in range(g.c.size()):
+        if not g.c.node(i).flags & kLeaf:
+            found.add(g.c.signature(i).op)
+    return {op_def(op).name.decode() for op in found}
 
 def graph_signature(ComputationGraph g not None, NodeId example):
     """What is equal for all nodes that may run together with this op node: (op, arguments, key attributes).
 
-    arguments: per argument ("shared", node number) or ("stacked", dim).
+    arguments: per argument ("shared", node number) or ("stacked", dim). A formula over parts of its arguments has the
+    attribute inputs, "0[0:12] 0[12:24] 1[0:12]": which argument x0 is, and from where to where, and x1, ...
     """
     if example >= g.c.size() or not g.c.is_op(example):
         raise IndexError(f"[graph] node {example} is not an op of this graph")
@@ -121,8 +150,8 @@ def graph_signature(ComputationGraph g not None, NodeId example):
             arguments.append(("shared", looked.shared_arg(sig, j)))
         else:
             arguments.append(("stacked", _dim_tuple(looked.dim_by_id(looked.arg_dim(sig, example, j)))))
-    op = g.c.signature(example).op
-    return op_def(op).name.decode(), arguments, _attributes(op, looked.key(sig), False)
+    attributes = _for_people(_attributes(g.c.signature(example).op, looked.key(sig), False))
+    return looked.op_text(example, True).decode(), arguments, attributes
 
 def graph_plans(ComputationGraph g not None):
     """The plans that have run since the renewal, in order: (first node, stage, lane, lower bound, floats, batches).
@@ -201,4 +230,4 @@ def graph_strategy(ComputationGraph g not None):
 def expression_node(Expression e not None):
     """(graph, node number) of an expression; a parameter's in the current graph."""
     i = e.use()
-    return e.graph, i
+    return e.home(), i

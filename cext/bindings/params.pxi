@@ -6,6 +6,14 @@ cdef float[::1] _floats(float* p, size_t n):
     return <float[:size]> p if size else np.zeros(0, dtype=np.float32)
 
 
+cdef int _outdate(GraphLink link, NodeId id, uint32_t stamp) except -1:
+    """If this node is there, its graph runs again at the next value."""
+    cdef ComputationGraph g = link.get() if link is not None else None
+    if g is not None and g.c.valid(id, stamp):
+        g.invalidate()
+    return 0
+
+
 cdef class Parameters(Expression):
     """A weight. It is an expression too: it enters the current graph by itself where it is used.
 
@@ -13,6 +21,7 @@ cdef class Parameters(Expression):
     """
     cdef shared_ptr[Parameter] p
     cdef str _name
+    cdef GraphLink last   # the graph that it entered last
 
     @staticmethod
     def make(shape, name):
@@ -28,13 +37,16 @@ cdef class Parameters(Expression):
     cdef NodeId use(self) except? 0xffffffff:
         return self.enter(_current())
 
+    cdef ComputationGraph home(self):
+        return _current()
+
     cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
-        if self.graph is g and g.c.valid(self.id, self.stamp):
+        if g.c.valid(self.id, self.stamp):
             return self.id
         if deref(self.p).size() == 0:
             raise ValueError(f"[parameter] {self._name} is empty: its shape is {self.shape()}")
         self.id = g.c.add_parameter(self.p)
-        self.graph = g
+        self.last = g.link
         self.stamp = g.c.generation()
         return self.id
 
@@ -85,9 +97,8 @@ cdef class Parameters(Expression):
         self.set_value(arr)
 
     cdef int _changed(self) except -1:
-        """Values changed from outside: expressions of the current graph that use them are computed again."""
-        if self.graph is not None and self.graph.c.valid(self.id, self.stamp):
-            self.graph.invalidate()
+        """Values changed from outside: expressions that use them are computed again, in the graph it entered last."""
+        _outdate(self.last, self.id, self.stamp)
         return 0
 
     def zero(self):
@@ -180,7 +191,7 @@ cdef class LookupParameters(Expression):
     """
     cdef shared_ptr[LookupTable] t
     cdef str _name
-    cdef ComputationGraph rows_graph
+    cdef GraphLink last, rows_last   # the graphs that it entered last, whole and for lookups
     cdef NodeId rows_id
     cdef uint32_t rows_stamp
 
@@ -203,25 +214,28 @@ cdef class LookupParameters(Expression):
     cdef NodeId use(self) except? 0xffffffff:
         return self.enter(_current())
 
+    cdef ComputationGraph home(self):
+        return _current()
+
     cdef NodeId enter(self, ComputationGraph g) except? 0xffffffff:
-        if self.graph is g and g.c.valid(self.id, self.stamp):
+        if g.c.valid(self.id, self.stamp):
             return self.id
         if deref(self.t).size() == 0:
             raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
         # The whole table is read: every row must have had its weight decay.
         deref(self.t).settle_all()
         self.id = g.c.add_table(self.t)
-        self.graph = g
+        self.last = g.link
         self.stamp = g.c.generation()
         return self.id
 
     cdef NodeId rows_node(self, ComputationGraph g) except? 0xffffffff:
         """The table as lookups use it: rows are brought up to date one by one."""
-        if self.rows_graph is not g or not g.c.valid(self.rows_id, self.rows_stamp):
+        if not g.c.valid(self.rows_id, self.rows_stamp):
             if deref(self.t).size() == 0:
                 raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
             self.rows_id = g.c.add_table(self.t)
-            self.rows_graph = g
+            self.rows_last = g.link
             self.rows_stamp = g.c.generation()
         return self.rows_id
 
@@ -384,10 +398,8 @@ cdef class LookupParameters(Expression):
         self._changed()
 
     cdef int _changed(self) except -1:
-        if self.graph is not None and self.graph.c.valid(self.id, self.stamp):
-            self.graph.invalidate()
-        elif self.rows_graph is not None and self.rows_graph.c.valid(self.rows_id, self.rows_stamp):
-            self.rows_graph.invalidate()
+        _outdate(self.last, self.id, self.stamp)
+        _outdate(self.rows_last, self.rows_id, self.rows_stamp)
         return 0
 
     def _grad_view(self):

@@ -5,6 +5,7 @@ cdef class Settings:
     cdef public bint autobatch
     cdef public str strategy
     cdef public str backend
+    cdef public bint fuse
     cdef public bint verify
     cdef public bint profile
     cdef public int threads
@@ -13,6 +14,7 @@ cdef class Settings:
 
     def __cinit__(self):
         self.autobatch = True
+        self.fuse = True
         self.strategy = "greedy"
         self.backend = "cpu"
         self.threads = 1

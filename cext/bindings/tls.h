@@ -1,4 +1,4 @@
-// The current graph of each thread, as a borrowed pointer; bindings/graph.pxi owns the object. Includes: Python.
+// Graphs as borrowed pointers: the current one of each thread, which bindings/graph.pxi owns. Includes: Python.
 #pragma once
 #include <Python.h>
 
@@ -14,4 +14,7 @@ inline PyObject*& current_graph() {
   static thread_local PyObject* graph DNL_QUICK_TLS = nullptr;
   return graph;
 }
+
+// Is an object that nobody need hold still there, and not being destroyed?
+inline bool alive(PyObject* object) { return object && Py_REFCNT(object) > 0; }
 }  // namespace dnl

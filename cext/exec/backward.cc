@@ -19,6 +19,8 @@ void Executor::backward(NodeId loss, bool full) {
     explicit Locked(Executor& executor) : e(executor) { e.lock_gradients(); }
     ~Locked() { e.unlock_gradients(); }
   } locked(*this);
+  for (std::size_t r = 0; r < n_runs_; ++r)  // a second pass over the same values
+    if (runs_[r]->spent) runner(runs_[r]->lane).restore(*runs_[r]);
   reach(loss, full);
   place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);
@@ -73,13 +75,19 @@ void Executor::reach(NodeId loss, bool full) {
   reached_aliases_.clear();
   auto wants = [&](NodeId i) { return full ? !g_.signature(i).no_grad : g_.node(i).is(kNeedsGrad); };
   if (!wants(loss)) return;
+  NodeId at = loss;
   auto mark = [&](NodeId i) {
     u8& r = reached_[i];
-    r = r ? static_cast<u8>(r | kSeveral) : g_.node(i).is(kAlias) ? u8(kReached | kReachedAlias) : u8(kReached);
+    if (!r && i > at) reached_leaves_.push_back(i);  // only leaves stand behind their readers
+    if (!r)
+      r = static_cast<u8>(kReader | kReached | (g_.node(i).is(kAlias) ? kReachedAlias : 0));
+    else
+      r = static_cast<u8>((r | kSeveral) + (r < kMostReaders * kReader ? kReader : 0));
   };
   mark(loss);
   for (NodeId i = loss + 1; i-- > 0;) {
     if (!reached_[i]) continue;
+    at = i;
     const Node& n = g_.node(i);
     if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
     if (n.is(kAlias)) reached_aliases_.push_back(i);
@@ -87,13 +95,13 @@ void Executor::reach(NodeId loss, bool full) {
     const NodeId* args = g_.operands(i);
     const u32 nargs = n.is(kAlias) ? 1 : g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j)
-      if (wants(args[j])) mark(args[j]);
+      if (args[j] <= loss && wants(args[j])) mark(args[j]);
   }
 }
 
 // An address for the gradient of each node reached.
 void Executor::place_gradients(NodeId loss) {
-  grads_.reset();
+  grads_.rewind();
   Vec<float*>& at = runner(0).gradients.at;
   at.assign(loss + 1, nullptr);
   state_.assign(loss + 1, 0);
@@ -167,6 +175,7 @@ void Executor::give_private_gradients(std::size_t from, std::size_t to) {
       if (i >= at.size()) continue;
       for (u32 j = 0; j < g_.nargs(i); ++j) {
         const NodeId a = g_.operands(i)[j];
+        if (a >= at.size()) continue;  // a weight that entered the graph behind the loss
         const Node& node = g_.node(a);
         const bool common = node.producer < first || g_.node(node.producer).is(kLeaf) || head[node.producer];
         if (!common || !at[a]) continue;

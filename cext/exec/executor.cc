@@ -1,6 +1,8 @@
 // Planning, placing and running forward. Backward is in backward.cc.
 #include "exec/executor.h"
 
+#include <algorithm>
+
 #include "exec/pool.h"
 #include "exec/stages.h"
 #include "exec/timer.h"
@@ -10,6 +12,7 @@ namespace dnl {
 Executor::Executor(Graph& graph, Backend* backend)
     : g_(graph), backend_(backend), values_(backend->memory()), grads_(backend->memory()) {
   runner(0);
+  can_fuse_ = Fuser::possible([this](OpId op) { return backend_->supports(op); });
   g_.set_listener(this);
 }
 
@@ -37,11 +40,19 @@ void Executor::truncated(u32 n) {
   while (n_runs_ && runs_[n_runs_ - 1]->first >= n) --n_runs_;
 }
 
+// Only between graphs.
+void Executor::release() {
+  release_all(values_, grads_, pending_, fuser_, split_, locked_, state_, reached_, reached_leaves_, reached_aliases_,
+              private_);
+  runs_ = std::vector<std::unique_ptr<Run>>();
+  for (auto& r : runners_) r->release();
+}
+
 void Executor::invalidate() {
   done_ = 0;
   n_runs_ = 0;
   graded_ = 0;
-  values_.reset();
+  values_.rewind();
   g_.refresh();
 }
 
@@ -50,6 +61,7 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   Run& run = *runs_[n_runs_++];
   run.plan.clear();
   run.grad_base = nullptr;
+  run.spent = false;
   run.stage = stage;
   run.lane = lane;
   run.first = done_;
@@ -57,18 +69,41 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   return run;
 }
 
+// Refuses a graph that needs what the backend lacks, before anything is changed.
+void Executor::check_ops() const {
+  bool all = true;
+  for (u32 s = 0; s < g_.signatures() && all; ++s)
+    all = g_.sig(s).leaf != Leaf::None || backend_->supports(g_.sig(s).op);
+  for (NodeId i = done_; i < g_.size() && !all; ++i)
+    if (g_.is_op(i) && !backend_->supports(g_.signature(i).op))
+      fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
+}
+
+// The op nodes that have not run; chains of them are fused first.
+void Executor::collect_pending() {
+  check_ops();
+  const NodeId n = g_.size(), from = std::max(done_, g_.marked());
+  const bool fuse = can_fuse_ && options.fuse && !options.check_validity && from < n;
+  if (fuse) fuser_.begin(g_, from);
+  pending_.clear();
+  for (NodeId i = done_; i < n; ++i) {
+    if (!g_.is_op(i)) continue;
+    pending_.push_back(i);
+    if (fuse && i >= from) fuser_.see(g_, i);
+  }
+  if (!fuse || !fuser_.finish(g_)) return;
+  u32 left = 0;
+  for (NodeId i : pending_)
+    if (g_.is_op(i)) pending_[left++] = i;
+  pending_.resize(left);
+}
+
 void Executor::forward() {
   const NodeId n = g_.size();
   if (done_ == n) return;
   Timer timer;
   const std::size_t from = n_runs_;
-  pending_.clear();
-  for (NodeId i = done_; i < n; ++i) {
-    if (!g_.is_op(i)) continue;
-    if (!backend_->supports(g_.signature(i).op))
-      fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
-    pending_.push_back(i);
-  }
+  collect_pending();
   try {
     {
       TraceScope trace(Phase::Plan, &g_);

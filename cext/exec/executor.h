@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/runner.h"
+#include "graph/fuse.h"
 #include "schedule/split.h"
 
 namespace dnl {
@@ -50,8 +51,11 @@ class Executor final : private Graph::Listener {
   enum Stage : u8 { kHead, kLanes, kTail };
 
   void truncated(u32 n_nodes) override;
+  void release() override;
   Run& next_run(u8 stage, u32 lane);
   Runner& runner(u32 lane);
+  void check_ops() const;
+  void collect_pending();
   void make_runs();
   void plan_runs(std::size_t from);
   void place(std::size_t from);
@@ -78,6 +82,8 @@ class Executor final : private Graph::Listener {
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
   Vec<NodeId> pending_;
+  Fuser fuser_;
+  bool can_fuse_;  // the backend has the ops for it
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 

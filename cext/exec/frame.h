@@ -28,7 +28,7 @@ struct Runner::CallFrame {
   // Backward: where gradients of arguments go.
   Rows* dx = nullptr;
   bool* acc = nullptr;
-  struct Target { u32 fresh, old; };  // members whose gradient is first written now, or was written before
+  struct Target { u32 fresh, old, in_parts; };  // members whose gradient is first written now, was before, or is in parts
   Target* target = nullptr;
   bool repeated = false;              // one gradient is written twice in this call, or only in part
 };

@@ -9,6 +9,7 @@ struct ExecOptions {
   bool verify = false;
   bool check_validity = false;  // NaN and infinity raise at the node that made them
   bool profile = false;
+  bool fuse = true;  // chains of elementwise ops run as one node (graph/fuse.h); not under check_validity
   int threads = 1;
   u64 least_work = 200000;  // floats touched by pending nodes; below this threads are not worth waking
 };

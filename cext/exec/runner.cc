@@ -10,6 +10,11 @@ namespace dnl {
 Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
     : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
 
+void Runner::release() {
+  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, kept_, memo_, memo_begin_, lasting_.arena,
+              fresh_roots_, fresh_begin_);
+}
+
 void Runner::forward(Run& run) {
   const ProductCopies before = product_copies();
   list_operands(run);
@@ -21,10 +26,19 @@ void Runner::forward(Run& run) {
     }
     if (options_.check_validity) check_finite(run, run.plan.groups[k]);
   }
+  run.spent = false;
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
   count_copies(before);
+}
+
+void Runner::restore(Run& run) {
+  for (u32 k = 0; k < run.plan.groups.size(); ++k) {
+    const Signature& sig = g_.sig(run.plan.types[run.plan.groups[k].type].sig);
+    if (op_def(sig.op).in_parts || sig.partial) run_group(run, k, true);
+  }
+  run.spent = false;
 }
 
 // What an event says of a batch.
@@ -64,13 +78,14 @@ void Runner::count_copies(const ProductCopies& before) {
   stats.floats_scattered += now.scattered - before.scattered;
 }
 
-void Runner::run_group(Run& run, u32 index) {
-  scratch_.arena.reset();
+void Runner::run_group(Run& run, u32 index, bool restore) {
+  scratch_.arena.rewind();
   CallFrame f;
   const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin;
   begin_call(f, run, group.type, members, group.count, group.slot);
   find_arguments(f, run, index, members);
+  f.call.restore = restore;
   if (!options_.profile) return backend_->forward(f.call);
   Timer timer;
   backend_->forward(f.call);

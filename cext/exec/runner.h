@@ -39,17 +39,20 @@ struct Run {
   float* grad_base = nullptr;
   NodeId first = 0, last = 0;  // nodes that were pending when the plan was made
   u32 lane = 0;                // which runner
+  bool spent = false;          // gradients were written over values of joined nodes: see Runner::restore
   u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
 };
 
-// Which nodes a backward pass comes to.
-enum Reached : u8 { kReached = 1, kSeveral = 2 /* more than one node reads it */, kReachedAlias = 4 };
+// Which nodes a backward pass comes to, and from how many readers (kReader each, as far as there is room).
+enum Reached : u8 { kReached = 1, kSeveral = 2 /* more than one node reads it */, kReachedAlias = 4, kReader = 8 };
+constexpr u32 kMostReaders = 31;
 
 // Where gradients go, by node.
 struct Gradients {
   static constexpr u32 kAlways = 0xffffffffu;
+  static constexpr u32 kInParts = 0xfffffffeu;  // each part is assigned by the one node that reads it
   Vec<float*> at;           // null: none is wanted. Of this lane: what lanes share has a private address in each
-  Vec<u32>* state = nullptr;        // by root: 0 nothing written; kAlways: added to from the start; else a serial number
+  Vec<u32>* state = nullptr;        // by root: 0 nothing written; kAlways: added to from the start; kInParts; or a serial number
   const Vec<u8>* reached = nullptr;  // Reached bits
 
   float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
@@ -62,8 +65,12 @@ class Runner {
   Runner(Graph& graph, Backend* backend, const ExecOptions& options);
 
   void forward(Run& run);
+  // Gives back the memory that it works in.
+  void release();
   // All groups of the run in reverse. `gradients` must be filled.
-  void backward(const Run& run);
+  void backward(Run& run);
+  // Makes the values again that a backward pass wrote gradients over.
+  void restore(Run& run);
 
   Gradients gradients;
   Stats stats;
@@ -82,11 +89,12 @@ class Runner {
 
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
   void list_operands(Run& run) const;
-  void run_group(Run& run, u32 group);
+  void run_group(Run& run, u32 group, bool restore = false);
   void check_finite(const Run& run, const Group& group);
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
   void lay_output_over(CallFrame& f, const Run& run);
+  void lay_gradient_over(CallFrame& f) const;
 
   void back_group(const Run& run, u32 group);
   void back_members(const Run& run, u32 group, u32 from, u32 count);
@@ -95,8 +103,8 @@ class Runner {
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
   void arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from);
   bool reached(NodeId i) const;
-  bool active(NodeId i, u32 visible) const;
-  u32 active_from(const NodeId* members, u32 from, u32 count, u32 visible, u32* to) const;
+  bool active(NodeId i, const Signature& sig) const;
+  u32 active_from(const NodeId* members, u32 from, u32 count, const Signature& sig, u32* to) const;
   // One row for all members.
   Rows shared_argument(u32 sig, u32 j) const { return Rows{g_.value(g_.shared_arg(sig, j)), 0, nullptr}; }
   NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
@@ -105,6 +113,7 @@ class Runner {
   void target(CallFrame& f, u32 j, const NodeId* operands);
   void settle_target(CallFrame& f, u32 j);
   void find_kept(const Run& run);
+  void find_assigned_in_parts(Run& run);
   void count_copies(const ProductCopies& before);
   u32& state(NodeId root) const { return (*gradients.state)[root]; }
 
@@ -114,6 +123,7 @@ class Runner {
   ScratchArena scratch_;
   Vec<NodeId> type_members_;
   Vec<u8> kept_;             // by type of the run in work: Call::kept
+  bool over_values_ = false; // of the run in work: gradients of joined nodes lie where their values lie
   Vec<float*> memo_;         // of the run in work: Call::memo
   Vec<u32> memo_begin_;      // by type, into memo_
   ScratchArena lasting_;     // what they point to

@@ -9,9 +9,10 @@
 
 namespace dnl {
 
-void Runner::backward(const Run& run) {
+void Runner::backward(Run& run) {
   const ProductCopies before = product_copies();
   find_kept(run);
+  find_assigned_in_parts(run);
   memo_begin_.clear();
   u32 n_memo = 0;
   for (const PlanType& type : run.plan.types) {
@@ -19,7 +20,7 @@ void Runner::backward(const Run& run) {
     n_memo += g_.sig(type.sig).nargs;
   }
   memo_.assign(n_memo, nullptr);
-  lasting_.arena.reset();
+  lasting_.arena.rewind();
   for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k);
   count_copies(before);
 }
@@ -38,10 +39,46 @@ void Runner::find_kept(const Run& run) {
       const NodeId i = run.plan.order[group.begin + k];
       if (!reached(i)) continue;
       const NodeId a = run.operands.ids[run.operands.arg(index, 0).first + k];
-      all = (*gradients.reached)[a] == kReached && gradients[a] && !state(a);
+      all = ((*gradients.reached)[a] & (kReader - 1)) == kReached && gradients[a] && !state(a);
     }
     kept_[group.type] = all;
   }
+}
+
+// Joined nodes are read in parts, each part by one node. Where all of these take part, they assign their parts and nothing is
+// cleared beforehand; as a rule they do so where the values lie, which nobody needs any more: memory that is at hand, and
+// half as much. All of a run's or none: nodes of several types may be arguments of one call.
+void Runner::find_assigned_in_parts(Run& run) {
+  auto each = [&](auto f) {
+    for (const Group& group : run.plan.groups) {
+      if (!op_def(g_.sig(run.plan.types[group.type].sig).op).in_parts) continue;
+      for (u32 k = 0; k < group.count; ++k) {
+        const NodeId i = run.plan.order[group.begin + k];
+        if (reached(i) && !f(i)) return false;
+      }
+    }
+    return true;
+  };
+  over_values_ = false;
+  bool apart = false;
+  const bool all = each([&](NodeId i) {
+    apart |= g_.node(i).is(kGradApart);
+    if (!g_.node(i).is(kOverwritten)) return false;  // somebody made it by hand
+    return (*gradients.reached)[i] / kReader == g_.readers(i) && g_.readers(i) < kMostReaders && gradients[i] && !state(i);
+  });
+  if (!all) return;
+  over_values_ = !apart;
+  each([&](NodeId i) {
+    state(i) = Gradients::kInParts;
+    if (over_values_) gradients.at[i] = g_.value(i);
+    run.spent |= over_values_;
+    return true;
+  });
+}
+
+// Where the gradients of joined nodes lie.
+void Runner::lay_gradient_over(CallFrame& f) const {
+  if (over_values_ && f.op->in_parts) f.dy[0] = f.y[0];
 }
 
 bool Runner::reached(NodeId i) const {
@@ -51,18 +88,19 @@ bool Runner::reached(NodeId i) const {
   return false;
 }
 
-bool Runner::active(NodeId i, u32 visible) const {
+bool Runner::active(NodeId i, const Signature& sig) const {
   const Vec<u8>& reached = *gradients.reached;
-  for (u32 o = 0; o < visible && i + o < reached.size(); ++o)
-    if (reached[i + o] && state(root_of(i + o))) return true;
+  for (u32 o = 0; o < sig.visible && i + o < reached.size(); ++o)
+    if (reached[i + o] && (sig.partial || state(root_of(i + o)))) return true;
   return false;
 }
 
-// The next members, from `from` on, that a gradient flows into: [returned, *to), empty at the end.
-u32 Runner::active_from(const NodeId* members, u32 from, u32 count, u32 visible, u32* to) const {
-  while (from < count && !active(members[from], visible)) ++from;
+// The next members, from `from` on, that a gradient flows into: [returned, *to), empty at the end. Those that read an
+// argument in part take part even if nothing flows into them: their parts of its gradient must be written.
+u32 Runner::active_from(const NodeId* members, u32 from, u32 count, const Signature& sig, u32* to) const {
+  while (from < count && !active(members[from], sig)) ++from;
   *to = from;
-  while (*to < count && active(members[*to], visible)) ++*to;
+  while (*to < count && active(members[*to], sig)) ++*to;
   return from;
 }
 
@@ -75,7 +113,7 @@ void Runner::back_group(const Run& run, u32 index) {
   if (op.backward) {
     TraceScope trace(Phase::BackwardBatch, &g_);
     describe(trace, run, group);
-    for (u32 from = 0, to; (from = active_from(members, from, group.count, sig.visible, &to)) < group.count; from = to)
+    for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
       back_members(run, index, from, to - from);
   }
   if (op.backward_shared && index == type.first_group) {
@@ -88,11 +126,12 @@ void Runner::back_group(const Run& run, u32 index) {
 
 // Stacked arguments of consecutive members of a group.
 void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
-  scratch_.arena.reset();
+  scratch_.arena.rewind();
   CallFrame f;
   const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin + from;
   begin_call(f, run, group.type, members, count, group.slot + from);
+  lay_gradient_over(f);
   zero_unwritten_outputs(f, members, count);
   f.call.kept = kept_[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
@@ -141,7 +180,7 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
-    f.target[j] = {0, 0};
+    f.target[j] = {0, 0, 0};
     fresh_begin_[j] = static_cast<u32>(fresh_roots_.size());
     if (f.shared[j]) continue;
     target(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
@@ -176,6 +215,8 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
       fresh_roots_.push_back(root);
       ++f.target[j].fresh;
       f.repeated |= root != a && g_.node(a).is(kPartial);
+    } else if (written == Gradients::kInParts) {
+      ++f.target[j].in_parts;
     } else {
       f.repeated |= written == serial_;
       ++f.target[j].old;
@@ -187,7 +228,8 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
 // Decides between assigning and adding.
 void Runner::settle_target(CallFrame& f, u32 j) {
   const CallFrame::Target& t = f.target[j];
-  f.acc[j] = (t.old > 0 || f.repeated) && !(j == 0 && f.call.kept);
+  const bool in_part = g_.sig(f.sig).partial && f.arg_dim[j]->size() > f.out_dim[0].size();
+  f.acc[j] = (t.old > 0 || (f.repeated && !t.in_parts) || (in_part && t.fresh > 0)) && !(j == 0 && f.call.kept);
   if (!f.acc[j]) return;
   for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
     backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);
@@ -210,9 +252,9 @@ void Runner::back_shared(const Run& run, u32 type_index) {
     const NodeId* from = run.plan.order.data() + group.begin;
     std::memcpy(type_members_.extend(group.count), from, group.count * sizeof(NodeId));
   }
-  const u32 visible = g_.sig(type.sig).visible;
+  const Signature& sig = g_.sig(type.sig);
   const NodeId* members = type_members_.data();
-  for (u32 from = 0, to; (from = active_from(members, from, type.count, visible, &to)) < type.count; from = to)
+  for (u32 from = 0, to; (from = active_from(members, from, type.count, sig, &to)) < type.count; from = to)
     back_shared_members(run, type_index, members + from, to - from, from);
 }
 
@@ -241,9 +283,10 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
 }
 
 void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot) {
-  scratch_.arena.reset();
+  scratch_.arena.rewind();
   CallFrame f;
   begin_call(f, run, type, members, count, slot);
+  lay_gradient_over(f);
   arguments_of_type(f, run, type, slot);
   f.dx = scratch_.arena.array<Rows>(f.nargs + 1);
   f.acc = scratch_.arena.array<bool>(f.nargs + 1);

@@ -28,7 +28,10 @@ std::atomic<u32> g_generation{1};
 
 }  // namespace
 
-Graph::Graph() { bump_generation(); }
+Graph::Graph() {
+  for (u32& s : recent_long_) s = kNoNode;
+  bump_generation();
+}
 Graph::~Graph() { keep_parameters(0); }
 
 void Graph::keep_parameters(std::size_t n) {
@@ -39,12 +42,14 @@ void Graph::keep_parameters(std::size_t n) {
 
 void Graph::bump_generation() { generation_ = g_generation.fetch_add(1, std::memory_order_relaxed); }
 
-void Graph::renew() {
+bool Graph::renew() {
   if (listener_) listener_->truncated(0);
+  note_use();
+  const bool back = use_.far_below();
   nodes_.clear();
   operands_.clear();
   words_.clear();
-  if (!sigs_.empty()) std::memset(static_cast<void*>(buckets_.data()), 0, buckets_.size() * sizeof(Slot));
+  empty_buckets();
   sigs_.clear();
   keys_.clear();
   key_len_.clear();
@@ -54,6 +59,23 @@ void Graph::renew() {
   marks_.clear();
   inputs_.reset();
   bump_generation();
+  if (back) {
+    use_.given_back();
+    release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_, param_nodes_,
+                marks_, inputs_);
+    if (listener_) listener_->release();
+  }
+  trim_heap();
+  return back;
+}
+
+// Many times more of them than signatures would cost every renewal: they become fewer, step by step.
+void Graph::empty_buckets() {
+  if (sigs_.empty()) return;
+  constexpr std::size_t kMany = 4096;
+  const std::size_t n = buckets_.size(), fewer = n > kMany && n / 16 > sigs_.size() ? n / 2 : n;
+  buckets_.resize(fewer);
+  std::memset(static_cast<void*>(buckets_.data()), 0, fewer * sizeof(Slot));
 }
 
 void Graph::checkpoint() {
@@ -71,6 +93,7 @@ void Graph::revert() {
 // again, so every one interned since the mark is dropped from the buckets.
 void Graph::truncate(const Mark& m) {
   if (listener_) listener_->truncated(m.nodes);
+  note_use();
   nodes_.resize(m.nodes);
   operands_.resize(m.operands);
   words_.resize(m.words);
@@ -134,16 +157,16 @@ u32 Graph::intern_dim(const Dim& d) {
   return static_cast<u32>(dims_.size() - 1);
 }
 
-inline NodeId Graph::push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u8 flags) {
+inline NodeId Graph::push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags) {
   const NodeId id = size();
   if (id == 0x7fffffffu) fail(ErrorKind::Memory, "[graph] more than 2^31 nodes in one graph; call renew_cg()");
-  *nodes_.extend(1) = {sig, args, member, id, id, 0, depth, dim, generation_, flags, nullptr};
+  *nodes_.extend(1) = {sig, args, member, id, id, 0, depth, dim, generation_, flags, 0, 0, nullptr};
   return id;
 }
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
 
-NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float* value) {
+NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float* value) {
   const u32 dim = intern_dim(d);
   const u32 key[4] = {kLeafHeader | static_cast<u32>(kind), dim, k1, k2};
   bool fresh;
@@ -156,7 +179,8 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float*
     g.dim[0] = dim;
     g.table = k1;
   }
-  const NodeId id = push(s, dim, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0, flags | kLeaf);
+  const NodeId id = push(s, dim, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0,
+                         static_cast<u16>(flags | kLeaf));
   nodes_[id].value = value;
   return id;
 }
@@ -164,7 +188,7 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float*
 NodeId Graph::add_input(const Dim& d) { return add_leaf(Leaf::Input, 0, 0, d, 0, inputs_.floats(d.size())); }
 
 NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
-  const u8 flags = static_cast<u8>(kWeight | (p->updated ? kNeedsGrad : 0));
+  const u16 flags = static_cast<u16>(kWeight | (p->updated ? kNeedsGrad : 0));
   const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.data());
   nodes_[id].offset = static_cast<u32>(params_.size());
   p->hold();
@@ -176,7 +200,7 @@ NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
 NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
   Dim d = t->row_dim;
   if (d.nd < kMaxDims) d.push(t->rows);
-  const u8 flags = static_cast<u8>(kWeight | (t->updated ? kNeedsGrad : 0));
+  const u16 flags = static_cast<u16>(kWeight | (t->updated ? kNeedsGrad : 0));
   const u32 index = static_cast<u32>(tables_.size());
   const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.data());
   tables_.push_back(t);
@@ -190,7 +214,7 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
     if (ids[i] >= t.rows)
       fail_index("[lookup] row " + std::to_string(ids[i]) + " of a table with " + std::to_string(t.rows) + " rows");
   if (n == 0) fail_value("[lookup_batch] needs at least one row id");
-  const u8 flags = update && t.updated ? static_cast<u8>(kNeedsGrad) : u8(0);
+  const u16 flags = update && t.updated ? u16(kNeedsGrad) : u16(0);
   Dim d = t.row_dim;
   NodeId id;
   if (n == 1 && !batched && !keep_weights_flag()) {
@@ -273,7 +297,6 @@ inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, in
     k = build_key_.data();
   }
   k[0] = static_cast<u32>(op) | static_cast<u32>(nargs) << 16;
-  u32 at = k[0];
   const ArgSpec* specs = def.args.data();
   const int n_specs = static_cast<int>(def.args.size());
   for (int j = 0; j < nargs; ++j) {
@@ -281,13 +304,11 @@ inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, in
     const NodeId a = args[j];
     const bool share = spec.batch == Batch::Share || (spec.batch == Batch::Weight && nodes_[a].is(kWeight));
     k[1 + j] = share ? a << 1 | 1u : nodes_[a].dim << 1;
-    at = at * 31 + k[1 + j];
   }
-  for (int i = 0; i < nkey; ++i) {
-    k[1 + nargs + i] = key[i].u;
-    at = at * 31 + key[i].u;
-  }
-  if (n > Recent::kWords) return find_or_make(k, n, op, args, nargs, nkey);
+  for (int i = 0; i < nkey; ++i) k[1 + nargs + i] = key[i].u;
+  if (n > Recent::kWords) return find_long(k, n, op, args, nargs, nkey);
+  u32 at = k[0];
+  for (u32 i = 1; i < n; ++i) at = at * 31 + k[i];
   // Short keys that were seen lately are found without hashing.
   Recent& recent = recent_[(at ^ at >> 8) & (kRecent - 1)];
   if (recent.generation == generation_ && recent.n == n && same_words(recent.key, k, n)) return recent.sig;
@@ -297,6 +318,13 @@ inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, in
   recent.sig = s;
   for (u32 i = 0; i < n; ++i) recent.key[i] = k[i];
   return s;
+}
+
+u32 Graph::find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey) {
+  if (n > kLongWords) return find_or_make(k, n, op, args, nargs, nkey);
+  u32& recent = recent_long_[(k[0] + 7 * k[n / 2] + 31 * k[n - 1] + n) % kRecentLong];
+  if (recent < sigs_.size() && key_len_[recent] == n && same_words(keys_.data() + sigs_[recent].key, k, n)) return recent;
+  return recent = find_or_make(k, n, op, args, nargs, nkey);
 }
 
 u32 Graph::find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey) {
@@ -339,9 +367,11 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   for (int o = 0; o < out.total; ++o)
     if (out.dim[o].size() > (std::size_t(1) << 31)) in.bad("the result " + out.dim[o].text() + " is too large");
   g.alias = out.alias;
+  g.partial = out.partial;
   g.visible = out.visible;
   g.total = out.total;
   for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
+  g.counted = !g.alias && (def.formula != Formula::None || def.joinable);
   g.plain = !g.alias && g.visible == 1 && !g.has_seed && !def.check;
 }
 
@@ -350,15 +380,18 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   const u32 s = find_or_make(def, op, args, nargs, key, nkey);
   const Signature& sig = sigs_[s];
   u32 depth = 0;
-  u8 any = 0, all = 0xff;
+  u16 any = 0, all = 0xffff;
   for (int j = 0; j < nargs; ++j) {
-    const Node& a = nodes_[args[j]];
+    Node& a = nodes_[args[j]];
+    count(a.readers);
     if (a.depth > depth) depth = a.depth;
     any |= a.flags;
     all &= a.flags;
   }
-  u8 flags = sig.no_grad ? u8(0) : static_cast<u8>(any & kNeedsGrad);
-  if (nargs && !sig.has_seed) flags |= static_cast<u8>(all & kWeight);
+  DNL_INTERNAL(!(any & kFused), "graph: an argument has become a part of another node");
+  u16 flags = sig.no_grad ? u16(0) : static_cast<u16>(any & kNeedsGrad);
+  if (nargs && !sig.has_seed) flags |= static_cast<u16>(all & kWeight);
+  if (sig.counted) flags |= kCounted;
   std::size_t alias_at = 0;
   if (!sig.plain) alias_at = check_attributes(def, sig, s, args, member);
 
@@ -370,13 +403,13 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   if (!sig.alias) {
     const NodeId id = push(s, sig.dim[0], at, words, depth + 1, flags);
     for (u32 o = 1; o < sig.visible; ++o) {
-      const NodeId extra = push(s, sig.dim[o], at, words, depth + 1, static_cast<u8>(flags | kOutput));
+      const NodeId extra = push(s, sig.dim[o], at, words, depth + 1, static_cast<u16>(flags | kOutput));
       nodes_[extra].producer = id;
       nodes_[extra].offset = o;
     }
     return id;
   }
-  const NodeId id = push(s, sig.dim[0], at, words, depth, static_cast<u8>(flags | kAlias));
+  const NodeId id = push(s, sig.dim[0], at, words, depth, static_cast<u16>(flags | kAlias));
   Node& n = nodes_[id];
   const Node& a = nodes_[args[0]];
   n.producer = a.producer;
@@ -389,7 +422,7 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
 
 NodeId Graph::add_unary(OpId op, NodeId a) {
   const OpDef& def = op_def(op);
-  const Node& x = nodes_[a];
+  Node& x = nodes_[a];
   const u32 head = static_cast<u32>(op) | 1u << 16, arg = x.dim << 1;
   const u32 at = head * 31 + arg;
   const Recent& recent = recent_[(at ^ at >> 8) & (kRecent - 1)];
@@ -397,10 +430,24 @@ NodeId Graph::add_unary(OpId op, NodeId a) {
   if (!found || def.args[0].batch != Batch::Stack || !sigs_[recent.sig].plain)
     return add(op, &a, 1, nullptr, 0, nullptr, 0);
   const Signature& sig = sigs_[recent.sig];
-  const u8 flags = x.flags & (sig.no_grad ? u8(kWeight) : u8(kNeedsGrad | kWeight));
+  const u16 flags = static_cast<u16>((x.flags & (sig.no_grad ? kWeight : kNeedsGrad | kWeight)) | (sig.counted ? kCounted : 0));
+  count(x.readers);
   const u32 depth = x.depth + 1, args = static_cast<u32>(operands_.size());
   operands_.push_back(a);
   return push(recent.sig, sig.dim[0], args, static_cast<u32>(words_.size()), depth, flags);
+}
+
+void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member,
+                    int nmember) {
+  const u32 s = find_or_make(op_def(op), op, args, nargs, key, nkey);
+  DNL_INTERNAL(!sigs_[s].alias && sigs_[s].visible == 1, "replace: not an op of one value");
+  Node& n = nodes_[i];
+  n.sig = s;
+  n.dim = sigs_[s].dim[0];
+  n.args = static_cast<u32>(operands_.size());
+  n.member = static_cast<u32>(words_.size());
+  std::memcpy(operands_.extend(static_cast<std::size_t>(nargs)), args, nargs * sizeof(NodeId));
+  if (nmember) std::memcpy(words_.extend(static_cast<std::size_t>(nmember)), member, nmember * sizeof(Word));
 }
 
 // Throws when member attributes do not go with the shapes. For an alias: where it begins in argument 0.
@@ -434,13 +481,6 @@ void Graph::refresh() {
       }
     }
   }
-}
-
-std::string Graph::describe(NodeId i) const {
-  const Signature& s = signature(i);
-  static const char* const leaf_names[] = {"", "input", "parameter", "lookup table", "lookup"};
-  const std::string name = s.leaf != Leaf::None ? leaf_names[static_cast<int>(s.leaf)] : op_def(s.op).name;
-  return name + " " + dim(i).text();
 }
 
 }  // namespace dnl

@@ -26,7 +26,7 @@ namespace dnl {
 using NodeId = u32;
 constexpr NodeId kNoNode = 0xffffffffu;
 
-enum NodeFlag : u8 {
+enum NodeFlag : u16 {
   kLeaf = 1,
   kAlias = 2,
   kOutput = 4,
@@ -35,6 +35,9 @@ enum NodeFlag : u8 {
   kPartial = 32,    // an alias that does not cover its root
   kInner = 64,      // made inside a cell, which alone reads it: no expression refers to it
   kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
+  kFused = 256,        // runs inside the one node that reads it, and has no value of its own (graph/fuse.h)
+  kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (graph/fuse.h)
+  kCounted = 1024,     // the expressions that refer to it are counted: it may be fused or joined one day
 };
 
 struct Node {
@@ -43,13 +46,16 @@ struct Node {
   u32 member;      // first member attribute word
   NodeId producer; // the op node or leaf whose running gives this value
   NodeId root;     // the node that owns the memory (itself unless alias)
-  u32 offset;      // alias: floats from the root's value; output: which output
+  u32 offset;      // alias: floats from the root's value; output: which output; fused: the node that it went into
   u32 depth;       // op nodes on the longest path that ends here
   u32 dim;         // id of its dims
   u32 stamp;       // generation in which it was made
-  u8 flags;
+  u16 flags;
+  u8 readers;      // how often it is an argument,
+  u8 handles;      // and how many expressions refer to it (kCounted); kMany and more are not told apart
   float* value;    // null until it has an address
-  bool is(u8 f) const { return (flags & f) != 0; }
+  static constexpr u8 kMany = 255;
+  bool is(u16 f) const { return (flags & f) != 0; }
 };
 
 enum class Leaf : u8 { None, Input, Param, Table, Lookup };
@@ -61,7 +67,9 @@ struct Signature {
   u8 visible, total;  // outputs
   bool no_grad;
   bool has_seed;
+  bool counted;     // elementwise, or a product: see kCounted
   bool plain;       // an op with one output that is no alias, without checks of attributes and without a seed
+  bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
   u32 key;       // first word in key_words(): header, one word per argument, key attributes
@@ -89,9 +97,12 @@ class Graph {
   // Rows `ids` of a table node; n > 1 or batched: the rows are batch elements.
   NodeId add_lookup(NodeId table, const u32* ids, u32 n, bool batched, bool update);
 
-  // Forget all nodes; memory is kept. Every expression of before is stale.
-  void renew();
+  // Forget all nodes; every expression of before is stale. Memory is kept, that of who listens too, unless it is far above
+  // recent use: then all of it is given back, and true is returned.
+  bool renew();
   void checkpoint();
+  // Nodes below are those of the last checkpoint: they must not change, since what is made now may go.
+  NodeId marked() const { return marks_.empty() ? 0 : marks_[marks_.size() - 1].nodes; }
   // Forget all nodes since the last checkpoint (nothing when there is none).
   void revert();
 
@@ -109,13 +120,15 @@ class Graph {
   const Word* key(u32 s) const { return reinterpret_cast<const Word*>(keys_.data() + sigs_[s].key + 1 + sigs_[s].nargs); }
   bool arg_shared(u32 s, u32 j) const { return (keys_[sigs_[s].key + 1 + j] & 1u) != 0; }
   NodeId shared_arg(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
+  u32 stacked_dim(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
   u32 arg_dim(u32 s, NodeId example, u32 j) const {
     const u32 w = keys_[sigs_[s].key + 1 + j];
     return (w & 1u) ? nodes_[operands(example)[j]].dim : w >> 1;
   }
-  // Should the members' arguments lie one behind the other (Access::Near)?
+  // Should the members' arguments lie one behind the other (Access)?
   bool arg_near(u32 s, u32 j) const {
-    return sigs_[s].any_shared && op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access == Access::Near;
+    const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access;
+    return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
   }
   Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
   LookupTable* table(u32 t) const { return tables_[t].get(); }
@@ -129,7 +142,38 @@ class Graph {
   // A stamp that no other node of this process has at this id: what makes an expression of an old graph recognisable.
   u32 stamp(NodeId i) const { return nodes_[i].stamp; }
   bool valid(NodeId i, u32 stamp) const { return i < nodes_.size() && nodes_[i].stamp == stamp; }
-  bool is_op(NodeId i) const { return !nodes_[i].is(kLeaf | kAlias | kOutput); }
+  // Does it run, as a node of its own?
+  bool is_op(NodeId i) const { return !nodes_[i].is(kLeaf | kAlias | kOutput | kFused); }
+
+  // ---- who refers to a node (see Handle) -------------------------------------------------------------------------
+  // False: it need not be let go.
+  bool hold(NodeId i) {
+    if (!nodes_[i].is(kCounted)) return false;
+    count(nodes_[i].handles);
+    return true;
+  }
+  void let_go(NodeId i, u32 stamp) {
+    if (valid(i, stamp) && nodes_[i].handles != Node::kMany) --nodes_[i].handles;
+  }
+  u32 readers(NodeId i) const { return nodes_[i].readers; }
+  void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
+  // Only its one reader can ever ask for it.
+  bool private_to_reader(NodeId i) const { return nodes_[i].readers == 1 && nodes_[i].handles == 0; }
+  // Node i becomes another op, with arguments and attributes of its own. The caller sees to its readers. Arguments stand
+  // before i, but leaves may stand behind it.
+  void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  void mark_grad_apart(NodeId i) { nodes_[i].flags |= kGradApart; }
+  // Node i runs inside node `into` from now on.
+  void mark_fused(NodeId i, NodeId into) {
+    nodes_[into].flags |= nodes_[i].flags & kNeedsGrad;
+    nodes_[i].flags |= kFused;
+    nodes_[i].offset = into;
+  }
+  // The node that does the work of a fused node.
+  NodeId fused_into(NodeId i) const {
+    while (nodes_[i].is(kFused)) i = nodes_[i].offset;
+    return i;
+  }
 
   // ---- memory (written by the executor) ------------------------------------------------------------------------
   float* value(NodeId i) const { return nodes_[i].value; }
@@ -143,27 +187,37 @@ class Graph {
   // The caller promises that only the next node reads i (kInner).
   void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
   // Somebody is about to read i, too.
-  void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u8>(~kInner); }
+  void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
   void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
   void refresh();
   u64 seed_state = 1;  // state of the generator that gives each random node its seed
-  std::string describe(NodeId i) const;  // "tanh {50}", for messages
+  // What an op node does, for people: the name of the op; of a fused node the formula, shortened unless `whole`; of a
+  // joined one "affine_transform x 4".
+  std::string op_text(NodeId i, bool whole) const;
+  std::string describe(NodeId i) const;  // "tanh {50}", for messages; "tanh {50} inside 7" of a fused node
   u32 generation() const { return generation_; }
-  // What the executor listens to: nodes from this id on are gone or changed.
-  struct Listener { virtual void truncated(u32 n_nodes) = 0; protected: ~Listener() = default; };
+  // What the executor listens to: nodes from this id on are gone or changed; there are none, and memory is given back.
+  struct Listener {
+    virtual void truncated(u32 n_nodes) = 0;
+    virtual void release() = 0;
+   protected:
+    ~Listener() = default;
+  };
   void set_listener(Listener* l) { listener_ = l; }
 
  private:
   struct Mark { u32 nodes, operands, words, params, tables, sigs; };
+  static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void read_rows(NodeId i);
-  NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u8 flags);
+  NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
   u32 intern_dim(const Dim& d);
-  NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u8 flags, float* value);
+  NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float* value);
   u32 find_or_make(const OpDef& def, OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
+  u32 find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
   void truncate(const Mark& m);
@@ -184,20 +238,49 @@ class Graph {
   };
   static constexpr u32 kRecent = 128;
   Recent recent_[kRecent];
+  // The same for keys of some length: where the last few were found.
+  static constexpr u32 kRecentLong = 32, kLongWords = 32;
+  u32 recent_long_[kRecentLong];
   Vec<Slot> buckets_;  // open addressing, sig + 1, 0 = empty
   Vec<Dim> dims_;
   Vec<u32> build_key_;  // scratch
   Vec<const Dim*> build_dims_;
 
   void keep_parameters(std::size_t n);  // the first n
+  void empty_buckets();
+  void note_use() { use_.note(nodes_.size() + operands_.size() + words_.size()); }
 
   std::vector<std::shared_ptr<Parameter>> params_;
   Vec<NodeId> param_nodes_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
   Vec<Mark> marks_;
   Arena inputs_;
+  RecentUse use_{std::size_t(1) << 16};  // nodes, operands and words: all arrays grow with these
   u32 generation_ = 0;
   Listener* listener_ = nullptr;
+};
+
+// What an expression holds of its node: while one does, the node keeps its value and its gradient.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (graph_) graph_->let_go(id_, stamp_);
+  }
+  // Once; the graph must outlive this.
+  void take(Graph& g, NodeId id, u32 stamp) {
+    if (!g.hold(id)) return;
+    graph_ = &g;
+    id_ = id;
+    stamp_ = stamp;
+  }
+
+ private:
+  Graph* graph_ = nullptr;
+  NodeId id_ = 0;
+  u32 stamp_ = 0;
 };
 
 }  // namespace dnl

@@ -144,7 +144,8 @@ template <int... Ids>
 struct UnaryTable<0, Ids...> {
   template <int Id>
   using Loops = UnaryLoops<typename UnaryAt<Id>::Formula>;
-  static constexpr UnaryKernel rows[] = {{UnaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd}...};
+  static constexpr UnaryKernel rows[] = {{UnaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd,
+                                          UnaryAt<Ids>::Formula::info.n_attr(), UnaryAt<Ids>::Formula::info.reads}...};
 };
 template <int N, int... Ids>
 struct BinaryTable : BinaryTable<N - 1, N - 1, Ids...> {};
@@ -152,6 +153,7 @@ template <int... Ids>
 struct BinaryTable<0, Ids...> {
   template <int Id>
   using Loops = BinaryLoops<typename BinaryAt<Id>::Formula>;
-  static constexpr BinaryKernel rows[] = {{BinaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd}...};
+  static constexpr BinaryKernel rows[] = {{BinaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd,
+                                           BinaryAt<Ids>::Formula::info.n_attr(), BinaryAt<Ids>::Formula::info.reads}...};
 };
 }  // namespace formulas

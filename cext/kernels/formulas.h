@@ -17,7 +17,7 @@ static inline T times(T dy, T d) {
 
 // ---- signs, powers and roots --------------------------------------------------------------------------------------
 struct Negate {
-  static constexpr FormulaInfo info = {"negate", "-x", {}, kInternal};
+  static constexpr FormulaInfo info = {"negate", "-x", {}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T x, const float*) {
     return -x;
@@ -30,7 +30,7 @@ struct Negate {
 DNL_UNARY(Negate)
 
 struct AddConst {
-  static constexpr FormulaInfo info = {"add_const", "x + c", {{"c", 0.0f}}, kInternal};
+  static constexpr FormulaInfo info = {"add_const", "x + c", {{"c", 0.0f}}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T x, const float* a) {
     return x + T(a[0]);
@@ -43,7 +43,7 @@ struct AddConst {
 DNL_UNARY(AddConst)
 
 struct ConstMinus {
-  static constexpr FormulaInfo info = {"const_minus", "c - x", {{"c", 0.0f}}, kInternal};
+  static constexpr FormulaInfo info = {"const_minus", "c - x", {{"c", 0.0f}}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T x, const float* a) {
     return T(a[0]) - x;
@@ -56,7 +56,7 @@ struct ConstMinus {
 DNL_UNARY(ConstMinus)
 
 struct Scale {
-  static constexpr FormulaInfo info = {"scale", "c * x", {{"c", 1.0f}}, kInternal};
+  static constexpr FormulaInfo info = {"scale", "c * x", {{"c", 1.0f}}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T x, const float* a) {
     return T(a[0]) * x;
@@ -110,7 +110,7 @@ struct ConstPow {
 DNL_UNARY(ConstPow)
 
 struct Square {
-  static constexpr FormulaInfo info = {"square", "Square, x * x."};
+  static constexpr FormulaInfo info = {"square", "Square, x * x.", {}, false, kReadsX};
   template <class T>
   static T fwd(T x, const float*) {
     return x * x;
@@ -123,7 +123,7 @@ struct Square {
 DNL_UNARY(Square)
 
 struct Cube {
-  static constexpr FormulaInfo info = {"cube", "Cube, x * x * x."};
+  static constexpr FormulaInfo info = {"cube", "Cube, x * x * x.", {}, false, kReadsX};
   template <class T>
   static T fwd(T x, const float*) {
     return x * x * x;
@@ -189,7 +189,7 @@ DNL_UNARY(Abs)
 
 // ---- exponential family -------------------------------------------------------------------------------------------
 struct Exp {
-  static constexpr FormulaInfo info = {"exp", "Exponential, e ** x."};
+  static constexpr FormulaInfo info = {"exp", "Exponential, e ** x.", {}, false, kReadsY};
   template <class T>
   static T fwd(T x, const float*) {
     return vexp(x);
@@ -241,7 +241,7 @@ struct Log1p {
 DNL_UNARY(Log1p)
 
 struct Logistic {
-  static constexpr FormulaInfo info = {"logistic", "Logistic sigmoid, 1 / (1 + e ** -x)."};
+  static constexpr FormulaInfo info = {"logistic", "Logistic sigmoid, 1 / (1 + e ** -x).", {}, false, kReadsY};
   template <class T>
   static T fwd(T x, const float*) {
     return vsigmoid(x);
@@ -281,7 +281,7 @@ DNL_UNARY(Softplus)
 
 // ---- activations --------------------------------------------------------------------------------------------------
 struct Tanh {
-  static constexpr FormulaInfo info = {"tanh", "Hyperbolic tangent."};
+  static constexpr FormulaInfo info = {"tanh", "Hyperbolic tangent.", {}, false, kReadsY};
   template <class T>
   static T fwd(T x, const float*) {
     return vtanh(x);

@@ -3,7 +3,7 @@
 // bwd_u and bwd_v are the gradients of the first and the second argument.
 
 struct Add {
-  static constexpr FormulaInfo info = {"add", "u + v", {}, kInternal};
+  static constexpr FormulaInfo info = {"add", "u + v", {}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u + v;
@@ -20,7 +20,7 @@ struct Add {
 DNL_BINARY(Add)
 
 struct Sub {
-  static constexpr FormulaInfo info = {"sub", "u - v", {}, kInternal};
+  static constexpr FormulaInfo info = {"sub", "u - v", {}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u - v;
@@ -37,7 +37,7 @@ struct Sub {
 DNL_BINARY(Sub)
 
 struct Cmult {
-  static constexpr FormulaInfo info = {"cmult", "Product, element by element."};
+  static constexpr FormulaInfo info = {"cmult", "Product, element by element.", {}, false, kReadsX | kReadsV};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u * v;

@@ -26,12 +26,16 @@ struct UnaryKernel {
   const char* name;
   void (*fwd)(idx n, const float* x, float* y, const float* a);
   void (*bwd)(idx n, const float* x, const float* y, const float* dy, float* dx, const float* a, bool acc);
+  int n_attr;
+  unsigned reads;  // by bwd: FormulaReads bits; the other pointers are not followed
 };
 struct BinaryKernel {
   const char* name;
   void (*fwd)(idx n, const float* u, idx su, const float* v, idx sv, float* y, const float* a);
   void (*bwd)(idx n, const float* u, idx su, const float* v, idx sv, const float* y, const float* dy, float* du,
               bool acc_u, float* dv, bool acc_v, const float* a);
+  int n_attr;
+  unsigned reads;
 };
 
 // What an optimizer's update of n numbers needs; the meaning of c[] is told at each kernel.

@@ -46,6 +46,19 @@ void parse_parameter(const std::string& text, OpDef& def) {
 
 }  // namespace
 
+OpId register_op(OpDef def, Formula formula, u8 formula_id, bool reads_value_only) {
+  def.formula = formula;
+  def.formula_id = formula_id;
+  def.reads_value_only = reads_value_only;
+  return register_op(std::move(def));
+}
+
+OpId register_op(OpDef def, Join join) {
+  def.joinable = join == Join::Joinable;
+  def.in_parts = join == Join::Joined;
+  return register_op(std::move(def));
+}
+
 OpId register_op(OpDef def, Keep keep, Over over) {
   const std::string s = def.signature;
   const std::size_t open = s.find('('), close = s.rfind(')');

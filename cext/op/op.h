@@ -27,6 +27,7 @@ enum class Batch : u8 {
 enum class Access : u8 {
   Rows,  // wherever they are
   Near,  // the members' rows had better lie one behind the other: a product with a shared matrix reads them as columns
+  Together,  // the same whether anything is shared or not: rows of several members are read as one
 };
 
 struct ArgSpec {
@@ -89,6 +90,7 @@ struct ShapeOut {
   u8 visible = 1;
   u8 total = 1;
   bool alias = false;
+  bool partial = false;  // arguments larger than the result are read in part: their gradients are added to, not assigned
   ShapeOut() = default;
   ShapeOut(const Dim& d) { dim[0] = d; }  // NOLINT: the common case reads `return in[0];`
   ShapeOut& hidden(const Dim& d) { dim[total++] = d; return *this; }
@@ -120,6 +122,8 @@ struct Call {
   bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
                       // forward and must not be read in backward
 
+  bool restore = false;  // forward once more, of the results that lie over parts of arguments alone (op/fused.h)
+
   // Backward only.
   const Rows* dy;   // gradients of the outputs. Visible ones hold the incoming gradient; a hidden one is uninitialised
                     // memory the op may use to carry something from backward to backward_shared
@@ -145,6 +149,10 @@ enum class Keep : u8 { Nothing, Arg0 };
 // Whether the last output, a hidden one of the shape of argument 0, may be written where that argument lies. Granted
 // (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory.
 enum class Over : u8 { Nothing, Arg0 };
+
+// Ops that act element by element, so that chains of them can run as one (op/fused.h): a formula of the kernels by its
+// number, or the sum of all arguments.
+enum class Formula : u8 { None, Unary, Binary, Sum };
 
 struct OpDef {
   // Python signature: "affine_transform(es: exprs)", "elu(x: expr, alpha: float = 1.0)". A name that begins with an
@@ -182,12 +190,20 @@ struct OpDef {
   std::vector<AttrSpec> attrs = {};
   Keep keep = Keep::Nothing;
   Over over = Over::Nothing;
+  bool joinable = false;  // an affine map: several of the same inputs can become one node (graph/join.h)
+  bool in_parts = false;  // read in parts by fused nodes, each part by one (graph/join.h)
+  Formula formula = Formula::None;
+  u8 formula_id = 0;
+  bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
   bool has_member_attrs = false;
 };
 
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
 using OpId = u16;
 OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing);
+enum class Join : u8 { Joinable, Joined };
+OpId register_op(OpDef def, Join join);
+OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);
 constexpr int kMaxOps = 1024;
 extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op
 inline const OpDef& op_def(OpId id) { return *g_op_table[id]; }

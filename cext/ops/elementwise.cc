@@ -172,6 +172,9 @@ bool joins(const char* name) {
   return false;
 }
 
+// Formulas are registered in the order of their numbers.
+u8 next_unary = 0, next_binary = 0;
+
 template <class S>
 OpId register_unary() {
   const FormulaInfo& f = S::info;
@@ -183,7 +186,7 @@ OpId register_unary() {
   def.forward = unary_forward<S>;
   def.backward = unary_backward<S>;
   def.joins = joins(f.name);
-  return register_op(def);
+  return register_op(def, Formula::Unary, next_unary++, S::info.reads == kReadsY);
 }
 
 template <class S>
@@ -197,7 +200,7 @@ OpId register_binary() {
   def.forward = binary_forward<S>;
   def.backward = binary_backward<S>;
   def.joins = joins(f.name);
-  return register_op(def);
+  return register_op(def, Formula::Binary, next_binary++);
 }
 
 // The formulas' code is not instantiated here: only their names and docs are read.

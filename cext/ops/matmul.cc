@@ -112,7 +112,7 @@ const OpId matmul_id = register_op({
       p.backward_w();
     },
     [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); },
-});
+}, Join::Joinable);
 
 // ---- affine_transform ------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ const OpId affine_id = register_op({
       if (c.dy[0].packed(out)) return kernels().sum_rows(c.members * (out / b), b, Rows{c.dy[0].base, b}, c.dx[0].base, true);
       add_bias_gradient(c);
     },
-});
+}, Join::Joinable);
 
 }  // namespace
 }  // namespace dnl

@@ -42,7 +42,7 @@ const OpId esum_id = register_op({
     [](const Call& c) { forward(c, 1.f); },
     [](const Call& c) { backward(c, 1.f); },
     nullptr, nullptr, nullptr, false, true /* joins */,
-});
+}, Formula::Sum);
 
 const OpId average_id = register_op({
     "average(es: exprs)",

@@ -11,7 +11,7 @@
 // The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
 #include <algorithm>
 
-#include "schedule/type_graph.h"
+#include "schedule/plan.h"
 
 namespace dnl {
 namespace {
@@ -51,7 +51,8 @@ struct Greedy {
   }
 
   // A component of several types. `types` are its types, `members` its nodes in ascending order.
-  void recurrent(const u32* members, u32 count, const u32* types, u32 m) {
+  template <class T>
+  void recurrent(const u32* members, u32 count, const u32* types, u32 m, Vec<T>& typed_depth) {
     Vec<u32>& lane = s.f;  // type -> position in types
     for (u32 k = 0; k < m; ++k) lane[types[k]] = k;
     auto inside = [&](u32 i) { return lane[s.type_of[i]] != kNoNode; };
@@ -60,7 +61,7 @@ struct Greedy {
     Vec<u32>&where = s.a, &ready_next = s.b;
     where.resize(n);
     ready_next.resize(n);
-    s.typed_depth.assign(static_cast<std::size_t>(count) * m, 0);
+    typed_depth.assign(static_cast<std::size_t>(count) * m, 0);
     s.waiting.resize(n);
     s.succ_begin.assign(count + 1, 0);
     Vec<u32>& longest = s.chain;
@@ -68,19 +69,19 @@ struct Greedy {
     for (u32 k = 0; k < count; ++k) {
       const u32 i = members[k];
       where[i] = k;
-      u16* mine = s.typed_depth.data() + static_cast<std::size_t>(k) * m;
+      T* mine = typed_depth.data() + static_cast<std::size_t>(k) * m;
       u32 wait = 0;
       for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q) {
         const u32 p = s.deps[q];
         if (!inside(p)) continue;
         ++wait;
         ++s.succ_begin[where[p] + 1];
-        const u16* theirs = s.typed_depth.data() + static_cast<std::size_t>(where[p]) * m;
+        const T* theirs = typed_depth.data() + static_cast<std::size_t>(where[p]) * m;
         for (u32 t = 0; t < m; ++t) mine[t] = mine[t] > theirs[t] ? mine[t] : theirs[t];
       }
       s.waiting[i] = wait;
       const u32 t = lane[s.type_of[i]];
-      if (mine[t] < 0xffff) ++mine[t];
+      ++mine[t];
       longest[t] = std::max<u32>(longest[t], mine[t]);
     }
     for (u32 k = 0; k < count; ++k) s.succ_begin[k + 1] += s.succ_begin[k];
@@ -108,7 +109,7 @@ struct Greedy {
     u32 beyond[kMaxTypes];  // ready nodes above the front: they are in the frontier too
     u64 depth_sum[kMaxTypes];
     for (u32 t = 0; t < m; ++t) { head[t] = kNoNode; n_ready[t] = 0; front[t] = 1; left[t] = 0; beyond[t] = 0; depth_sum[t] = 0; }
-    auto typed = [&](u32 k, u32 t) { return s.typed_depth[static_cast<std::size_t>(k) * m + t]; };
+    auto typed = [&](u32 k, u32 t) { return typed_depth[static_cast<std::size_t>(k) * m + t]; };
     for (u32 k = count; k-- > 0;) {
       const u32 i = members[k], t = lane[s.type_of[i]];
       ++unexecuted[depth_begin[t] + typed(k, t)];
@@ -167,10 +168,9 @@ struct Greedy {
 }  // namespace
 
 void schedule_greedy(StrategyInput in, Plan& out) {
-  static thread_local Vec<u32> part;
-  TypeGraph& graph = scratch_type_graph();
-  graph.build(in);
   PlanScratch& s = in.scratch;
+  TypeGraph& graph = s.type_graph;
+  graph.build(in);
   const u32 n = static_cast<u32>(out.exec.size()), n_types = static_cast<u32>(out.types.size());
   Greedy run{in, out, s, n};
   s.f.assign(n_types, kNoNode);
@@ -185,12 +185,14 @@ void schedule_greedy(StrategyInput in, Plan& out) {
       ++out.lower_bound;
     } else if (m == 1) {
       run.chain(members, count, types[0]);
+    } else if (m <= kMaxTypes && !deep(in, graph, c)) {
+      run.recurrent(members, count, types, m, s.typed_depth);
     } else if (m <= kMaxTypes) {
-      run.recurrent(members, count, types, m);
+      run.recurrent(members, count, types, m, s.deep_typed_depth);
     } else {
-      part.assign(n, 0);
-      for (u32 k = 0; k < count; ++k) part[members[k]] = 1;
-      run_agenda(in, part, 1, out);
+      s.part.assign(n, 0);
+      for (u32 k = 0; k < count; ++k) s.part[members[k]] = 1;
+      run_agenda(in, s.part, 1, out);
       out.lower_bound += chain_bound(in, graph, c);
     }
   }

@@ -12,37 +12,58 @@
 namespace dnl {
 namespace {
 
-constexpr u64 kUnset = ~u64(0);
+// Where in the plan's order the consumer of a node stands that wants it near; kNoNode: nobody does.
+using Wants = Vec<u32>;
 
-// A group's position keys become its members' order. Keys in [group << 32 | position] of the consumer.
-void order_group(Plan& plan, PlanScratch& s, const Group& group, const Vec<u64>& want) {
+// The members of a group in the order of what they want; ties and those that nobody wants near keep the order of building.
+void order_group(Plan& plan, PlanScratch& s, const Group& group, const Wants& want) {
   NodeId* members = plan.order.data() + group.begin;
+  const u32 n = group.count;
+  Vec<u32>& key = s.a;
+  key.resize(n);
   bool sorted = true;
-  for (u32 k = 1; k < group.count && sorted; ++k)
-    sorted = want[s.local[members[k - 1]]] <= want[s.local[members[k]]];
+  u32 low = kNoNode, high = 0;
+  for (u32 k = 0; k < n; ++k) {
+    key[k] = want[s.local[members[k]]];
+    sorted &= k == 0 || key[k - 1] <= key[k];
+    low = std::min(low, key[k]);
+    if (key[k] != kNoNode) high = std::max(high, key[k]);
+  }
   if (sorted) return;
-  // Sort (key, old place) pairs; ties keep the order of building.
-  Vec<u32>&place = s.a, &copy = s.b;
-  place.resize(group.count);
-  copy.resize(group.count);
-  for (u32 k = 0; k < group.count; ++k) { place[k] = k; copy[k] = members[k]; }
-  std::sort(place.begin(), place.end(), [&](u32 x, u32 y) {
-    const u64 wx = want[s.local[copy[x]]], wy = want[s.local[copy[y]]];
-    return wx != wy ? wx < wy : x < y;
-  });
-  for (u32 k = 0; k < group.count; ++k) members[k] = copy[place[k]];
+  Vec<NodeId>& copy = s.b;
+  copy.resize(n);
+  std::memcpy(copy.data(), members, n * sizeof(NodeId));
+  const u32 range = high - low + 2;  // the last place is for those that nobody wants
+  if (range <= 8 * n + 64) {  // consumers stand together as a rule: by counting
+    Vec<u32>& at = s.c;
+    at.assign(range + 1, 0);
+    auto place = [&](u32 k) { return key[k] == kNoNode ? range - 1 : key[k] - low; };
+    for (u32 k = 0; k < n; ++k) ++at[place(k) + 1];
+    for (u32 p = 0; p < range; ++p) at[p + 1] += at[p];
+    for (u32 k = 0; k < n; ++k) members[at[place(k)]++] = copy[k];
+    return;
+  }
+  Vec<u64>& pair = s.keys;
+  pair.resize(n);
+  for (u32 k = 0; k < n; ++k) pair[k] = static_cast<u64>(key[k]) << 32 | k;
+  std::sort(pair.begin(), pair.end());
+  for (u32 k = 0; k < n; ++k) members[k] = copy[static_cast<u32>(pair[k])];
 }
 
 // Arguments of this group that its kernel wants near learn their place.
-void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index, Vec<u64>& want) {
+void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index, Wants& want) {
   const Group& group = plan.groups[index];
   const u32 sig = plan.types[group.type].sig;
   const u32 nargs = g.sig(sig).nargs;
+  const NodeId* members = plan.order.data() + group.begin;
   for (u32 j = nargs; j-- > 0;) {
     if (g.arg_shared(sig, j) || !g.arg_near(sig, j)) continue;
+    constexpr u32 kAhead = 8;  // members of a group lie all over the graph
     for (u32 k = 0; k < group.count; ++k) {
-      const u32 l = s.local[g.node(g.operands(plan.order[group.begin + k])[j]).producer];
-      if (l != kNoNode) want[l] = static_cast<u64>(index) << 32 | k;
+      if (k + 2 * kAhead < group.count) g.fetch(members[k + 2 * kAhead]);
+      if (k + kAhead < group.count) g.fetch(g.operands(members[k + kAhead])[j]);
+      const u32 l = s.local[g.node(g.operands(members[k])[j]).producer];
+      if (l != kNoNode) want[l] = group.begin + k;
     }
   }
 }
@@ -64,8 +85,8 @@ void grant_over(const Graph& g, Plan& plan, const PlanScratch& s) {
 }  // namespace
 
 void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
-  Vec<u64>& want = s.keys;
-  want.assign(plan.exec.size(), kUnset);
+  Wants& want = s.d;
+  want.assign(plan.exec.size(), kNoNode);
   for (u32 i = static_cast<u32>(plan.groups.size()); i-- > 0;) {
     if (plan.groups[i].count > 1) order_group(plan, s, plan.groups[i], want);
     tell_arguments(g, plan, s, i, want);

@@ -4,11 +4,13 @@
 // longest path in that type, kChunk types at a time.
 #include <algorithm>
 
-#include "schedule/type_graph.h"
+#include "schedule/plan.h"
 
 namespace dnl {
+namespace {
 
-u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c) {
+template <class T>
+u32 bound_of(const StrategyInput& in, const TypeGraph& graph, u32 c, Vec<T>& typed_depth) {
   constexpr u32 kChunk = 32;
   PlanScratch& s = in.scratch;
   const u32* members = graph.nodes.data() + graph.node_begin[c];
@@ -22,20 +24,20 @@ u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c) {
   for (u32 begin = 0; begin < n_types; begin += kChunk) {
     const u32 m = std::min(kChunk, n_types - begin);
     for (u32 k = 0; k < n_types; ++k) lane[graph.types[first_type + k]] = k - begin < m ? k - begin : kNoNode;
-    s.typed_depth.assign(static_cast<std::size_t>(count) * kChunk, 0);
+    typed_depth.assign(static_cast<std::size_t>(count) * kChunk, 0);
     u32 longest[kChunk] = {0};
     for (u32 k = 0; k < count; ++k) {
       const u32 i = members[k];
-      u16* mine = s.typed_depth.data() + static_cast<std::size_t>(k) * kChunk;
+      T* mine = typed_depth.data() + static_cast<std::size_t>(k) * kChunk;
       for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q) {
         const u32 p = s.deps[q];
         if (graph.comp[s.type_of[p]] != c) continue;
-        const u16* theirs = s.typed_depth.data() + static_cast<std::size_t>(where[p]) * kChunk;
+        const T* theirs = typed_depth.data() + static_cast<std::size_t>(where[p]) * kChunk;
         for (u32 t = 0; t < kChunk; ++t) mine[t] = std::max(mine[t], theirs[t]);
       }
       const u32 t = lane[s.type_of[i]];
       if (t == kNoNode) continue;
-      if (mine[t] < 0xffff) ++mine[t];
+      ++mine[t];
       longest[t] = std::max<u32>(longest[t], mine[t]);
     }
     for (u32 t = 0; t < m; ++t) bound += longest[t];
@@ -43,8 +45,27 @@ u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c) {
   return bound;
 }
 
+}  // namespace
+
+// No path has more nodes of a type than there are of it, nor more than the depth of its end.
+bool deep(const StrategyInput& in, const TypeGraph& graph, u32 c) {
+  constexpr u32 kMost = 0xffff;
+  u32 largest = 0;
+  for (u32 k = graph.type_begin[c]; k < graph.type_begin[c + 1]; ++k)
+    largest = std::max(largest, in.plan.types[graph.types[k]].count);
+  if (largest <= kMost) return false;
+  for (u32 k = graph.node_begin[c + 1]; k-- > graph.node_begin[c];)
+    if (in.g.node(in.plan.exec[graph.nodes[k]]).depth > kMost) return true;
+  return false;
+}
+
+u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c) {
+  PlanScratch& s = in.scratch;
+  return deep(in, graph, c) ? bound_of(in, graph, c, s.deep_typed_depth) : bound_of(in, graph, c, s.typed_depth);
+}
+
 u32 lower_bound(const StrategyInput& in) {
-  TypeGraph& graph = scratch_type_graph();
+  TypeGraph& graph = in.scratch.type_graph;
   graph.build(in);
   u32 bound = 0;
   for (u32 c = 0; c < graph.n_comp; ++c) bound += graph.recurrent(c) ? chain_bound(in, graph, c) : 1;

@@ -1,5 +1,5 @@
 // make_plan: prepares what strategies read, runs one, lays out memory.
-#include "schedule/type_graph.h"
+#include "schedule/plan.h"
 
 namespace dnl {
 namespace {
@@ -9,11 +9,7 @@ constexpr const char* kNames[] = {"none", "depth", "agenda", "greedy"};
 // Local indices, types and dependencies of plan.exec.
 void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node) {
   const u32 n = static_cast<u32>(plan.exec.size());
-  const u32 old = static_cast<u32>(s.local.size());
-  if (g.size() > old) {
-    s.local.resize(g.size());
-    for (u32 i = old; i < g.size(); ++i) s.local[i] = kNoNode;
-  }
+  s.make_local(g.size());
   s.type_of_sig.assign(g.signatures(), kNoNode);
   s.type_of.resize(n);
   for (u32 i = 0; i < n; ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "schedule/type_graph.h"
 
 namespace dnl {
 
@@ -48,7 +49,8 @@ struct Plan {
 
 // Working memory of planning, reused.
 struct PlanScratch {
-  Vec<u32> local;       // node -> index in exec, or kNoNode; sized by the graph, cleared after use
+  TypeGraph type_graph;
+  Vec<u32> local;       // node -> index in exec, or kNoNode, which all are between plans
   Vec<u32> type_of;     // by local index
   Vec<u32> type_of_sig; // signature -> type of this plan, or kNoNode
   Vec<u32> dep_begin, deps;  // producers of each local node inside the plan (may repeat), CSR
@@ -57,8 +59,21 @@ struct PlanScratch {
   Vec<u32> a, b, c, d, e, f;  // free use inside one function
   Vec<u64> keys;
   Vec<u16> typed_depth;
+  Vec<u32> deep_typed_depth;  // the same for graphs of more than 65,535 levels
   Vec<u32> chain;       // per type: longest chain of that type
+  Vec<u32> part;        // by local index: which nodes the agenda is for
   Vec<u8> marks;
+
+  void release() {
+    release_all(type_graph, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, a, b, c, d, e, f,
+                keys, typed_depth, deep_typed_depth, chain, part, marks);
+  }
+  // Room for the nodes of the graph in `local`.
+  void make_local(u32 nodes) {
+    const std::size_t old = local.size();
+    if (old < nodes) local.resize(nodes);
+    for (std::size_t i = old; i < nodes; ++i) local[i] = kNoNode;
+  }
 };
 
 // Fills plan.order, groups and types from plan.exec.

@@ -30,11 +30,7 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int lanes, u64 least_work, S
   lanes = std::min(lanes, kMaxLanes);
   const u32 n = static_cast<u32>(exec.size());
   if (lanes < 2 || (n < 64 && least_work)) return false;
-  if (s.local.size() < g.size()) {
-    const u32 old = static_cast<u32>(s.local.size());
-    s.local.resize(g.size());
-    for (u32 i = old; i < g.size(); ++i) s.local[i] = kNoNode;
-  }
+  s.make_local(g.size());
   for (u32 k = 0; k < n; ++k) s.local[exec[k]] = k;
 
   // Tail: from the end, nodes that join (sums and the like) and are used by tail nodes only.

@@ -12,6 +12,11 @@ struct Split {
   Vec<NodeId> head, tail;
   Vec<NodeId> lane[16];
   int lanes = 1;
+
+  void release() {
+    release_all(head, tail);
+    for (Vec<NodeId>& nodes : lane) nodes.release();
+  }
 };
 constexpr int kMaxLanes = 16;
 

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-namespace dnl {
+#include "schedule/plan.h"
 
-TypeGraph& scratch_type_graph() {
-  static thread_local TypeGraph graph;
-  return graph;
-}
+namespace dnl {
 
 void TypeGraph::build(const StrategyInput& in) {
   find_edges(in);

@@ -69,6 +69,8 @@ p = dy.inputVector([0.5, 0.0, 0.5])
 entropy = -dy.dot_product(p, dy.log(p))
 entropy.forward()
 dy.dump_cg(nan_check_only=True, show_gradients=False)
+# In a graph that has run, ops that ran inside another one (writing_a_cell.py, section 4) have no value to show. A graph that
+# is dumped before it runs keeps them all, as with check_validity=True or dy.configure(fuse=False).
 # The way out here: dy.log(p + 1e-9), or a loss on scores (dy.pickneglogsoftmax) that never makes probabilities.
 
 # %% 6. Is the gradient right?
@@ -93,7 +95,8 @@ print("on and off:", losses)
 assert np.isclose(*losses)
 
 # %% 8. Why is it slow?
-# First: where does the time go? Then: why are the batches small?
+# First: where does the time go? Then: why are the batches small? In the table _fused is what several elementwise ops run as,
+# and _affines1, _affines2, _affines3 are affine maps of the same inputs that run as one; the explanation shows their formulas.
 
 dy.renew_cg()
 with dy.profile() as profile:

@@ -63,8 +63,8 @@ off_by = dy.gradcheck(lambda: loss(SENTENCES[0]) * 0.1, *model.parameters_list()
 print(f"the gradient is right, to {off_by:.1e}")
 
 # %% 3. Does it batch?
-# Three sentences of 3, 2 and 5 steps: 5 batches per op of the recurrence, for steps depend on each other. The products with
-# x and the losses are one batch each.
+# Three sentences of 3, 2 and 5 steps: 5 batches for each node of a step, for steps depend on each other. The products with x
+# and the losses are one batch each.
 
 dy.renew_cg()
 total = dy.esum([loss(s) for s in SENTENCES])
@@ -72,7 +72,38 @@ print(dy.explain_batches())
 counts = dy.stats()
 assert counts["batches"] == counts["lower_bound"]
 
-# %% 4. The same numbers as for one sentence alone
+# %% 4. What runs as one
+# There is no line for tanh in that explanation. An elementwise op that one other elementwise op reads, and nobody else, runs
+# inside that one, in one pass over memory. Instead of a name such nodes show a formula: logistic(add(x0, x1)) is the gate f,
+# x0 and x1 are its inputs, c0, c1, ... are numbers such as the 2 of 2 * x. And from_x_f and from_x_g, affine maps of the same x
+# that only such nodes read, ran as one node, "affine_transform x 2". You need not do anything for it. The numbers are those of
+# single ops; only the sums inside joined products may be rounded differently.
+
+dy.renew_cg()
+x = dy.inputVector(np.linspace(-1, 1, 12))
+y = dy.exp(dy.tanh(2 * x))
+y.forward()
+for node in dy.cg().nodes():
+    print(node)  # number, what it is, shape, arguments
+assert dy.cg().nodes()[-1][1] == "exp(tanh(scale(x0, c0))) {12}"
+
+# An op stays apart when
+# - somebody may still ask for its value: a variable, a list or an object holds the expression when the graph runs,
+# - another op reads it, too, or it ran already, for a value() in between,
+# - it has fewer than 8 numbers, or its arguments have another shape,
+# - the graph checks each value: dy.renew_cg(check_validity=True).
+# Affine maps (W * x, or dy.affine_transform) are joined when matrices and biases are parameters and x is one and the same
+# expression: look a word up once per step, not once per gate.
+#
+# What ran inside another node has no value of its own: dy.cg().expression(2) is an error, dy.dump_cg() says so. Both give
+# the value when they come before the run. To see every node for itself, switch it off:
+
+with dy.configure(fuse=False):
+    dy.renew_cg()
+    dy.exp(dy.tanh(2 * dy.inputVector(np.linspace(-1, 1, 12)))).forward()
+    print(dy.plan_text())
+
+# %% 5. The same numbers as for one sentence alone
 # Batching never changes what is computed, only the order of a sum now and then.
 
 together = [e.value() for e in [loss(s) for s in SENTENCES]]
@@ -81,7 +112,7 @@ alone = [loss(s).value() for s in SENTENCES]
 assert np.allclose(together, alone, rtol=1e-5)
 print("together", np.round(together, 4), "alone", np.round(alone, 4))
 
-# %% 5. What makes batches small
+# %% 6. What makes batches small
 # - A value() inside the loop: what was built before it runs alone. Build all sentences first, ask once.
 # - A weight per something (a matrix per relation, say): nodes with different weights are different kinds. One product with
 #   the matrices below each other, and then a slice of it, is one kind.
@@ -99,7 +130,7 @@ below_each_other = dy.concatenate(relations)  # made of weights alone: computed 
 rows = [dy.pick_range(below_each_other * h, 12 * k, 12 * (k + 1)) for k in range(3)]
 assert np.allclose(rows[2].npvalue(), products[2].npvalue(), atol=1e-5)
 
-# %% 6. When this is not fast enough
+# %% 7. When this is not fast enough
 # Count first: with dy.profile() around some training steps, phases() says how much is Python building the graph. Fewer nodes
 # per step help there: dy.affine_transform([b, W, x, U, h]) is one node for two products and two sums. A step of
 # the recurrence that is one node needs an op in C++; CONTRIBUTING.md says what to write.

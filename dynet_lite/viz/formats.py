@@ -146,7 +146,7 @@ def _node(box: Box, r: _Rectangle) -> str:
     batch = f' data-batch="{box.batch}"' if box.batch is not None else ""
     x = r.x + r.w / 2
     return (
-        f'<g class="node{kind}" data-node="{box.number}"{batch} tabindex="0"><title>{escape(box.words)}</title>'
+        f'<g class="node{kind}" data-node="{box.number}"{batch} tabindex="0"><title>{escape(chr(10).join(box.lines))}</title>'
         f'<rect x="{r.x:.1f}" y="{r.y:.1f}" width="{r.w:.1f}" height="{HIGH}" rx="6" fill="{colour(box.batch)}"/>'
         f'<text x="{x:.1f}" y="{r.y + 14:.1f}">{escape(box.title)}</text>'
         f'<text class="small" x="{x:.1f}" y="{r.y + 27:.1f}">{escape(_second_line(box))}</text></g>'

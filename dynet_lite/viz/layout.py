@@ -17,7 +17,8 @@ Place = tuple[int, float]  # column, row
 
 
 def layout(nodes: Sequence[int], arrows: Sequence[tuple[int, int]], joins: Collection[int] = ()) -> dict[int, Place]:
-    """node -> (column, row). Rows are at least 1 apart inside a column. `nodes` ascend, arrows go upwards.
+    """node -> (column, row). Rows are at least 1 apart inside a column. `nodes` ascend, and arrows go upwards but for those
+    from nodes without arguments, which may stand anywhere.
 
     joins: nodes that hold nothing together, besides those with many arguments.
     """
@@ -27,7 +28,7 @@ def layout(nodes: Sequence[int], arrows: Sequence[tuple[int, int]], joins: Colle
         before[b].append(a)
         after[a].append(b)
     joins = {n for n in nodes if len(before[n]) > JOIN or n in joins and before[n]}
-    column = _columns(nodes, before, after, joins)
+    column = _columns(sorted(nodes, key=lambda n: bool(before[n])), before, after, joins)
     places: dict[int, Place] = {}
     top = 0.0
     for part in _parts([n for n in nodes if n not in joins], before, joins):

@@ -102,7 +102,7 @@ function choose(batch) {
 }
 
 function show(node) {
-  if (node) about.textContent = node.querySelector('title').textContent.replaceAll(', ', '\\n');
+  if (node) about.textContent = node.querySelector('title').textContent;
   const number = node && node.dataset.node;
   for (const a of arrows) a.classList.toggle('touched', Boolean(node) && (a.dataset.from === number || a.dataset.to === number));
   if (!node) choose(chosen);

@@ -1,4 +1,5 @@
-"""What of a graph is drawn: boxes and arrows. Further outputs are drawn as their op; weights are left out unless wanted.
+"""What of a graph is drawn: boxes and arrows. Further outputs are drawn as their op, and so are nodes that run inside another;
+weights are left out unless wanted.
 
 Knows nothing of places, colours or formats.
 """
@@ -32,8 +33,8 @@ class Box:
     details: str  # attributes such as the label of a loss
 
     @property
-    def words(self) -> str:
-        """One line that says it all: for tooltips."""
+    def lines(self) -> list[str]:
+        """All that is known: for tooltips."""
         parts = [f"node {self.number}: {self.title} {self.shape}"]
         if self.details:
             parts.append(self.details)
@@ -41,7 +42,12 @@ class Box:
             parts.append(f"batch {self.batch} of {self.total} node{'s' * (self.total != 1)}")
         if self.origin:
             parts.append(f"made at {self.origin}")
-        return ", ".join(parts)
+        return parts
+
+    @property
+    def words(self) -> str:
+        """The same in one line."""
+        return ", ".join(self.lines)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ class Picture:
         s = self.structure
         bound = f" (no schedule needs fewer than {s.lower_bound})" if s.lower_bound else ""
         part = "" if len(self.batches) == len(s.batches) else f"; drawn: nodes of {len(self.batches)} batches"
-        return f"{s.nodes_run} nodes in {len(s.batches)} batches{bound}, strategy {s.strategy}{part}"
+        inside = f"; {s.nodes_fused} more run inside these" if s.nodes_fused else ""
+        return f"{s.nodes_run} nodes in {len(s.batches)} batches{bound}, strategy {s.strategy}{inside}{part}"
 
 
 def picture(what: What = None, weights: bool = False, names: Names = None) -> Picture:
@@ -69,7 +76,8 @@ def picture(what: What = None, weights: bool = False, names: Names = None) -> Pi
     graph, roots = _graph_and_roots(what)
     s = read(graph)
     drawn = s.needed_for(roots) if roots is not None else range(len(s.nodes))
-    wanted = {i for i in drawn if s.nodes[i].sort != "output" and (weights or s.nodes[i].sort not in ("parameter", "table"))}
+    left_out = {"output", "fused"} | (set() if weights else {"parameter", "table"})
+    wanted = {i for i in drawn if s.nodes[i].sort not in left_out}
     if len(wanted) > MOST:
         raise ValueError(f"[viz] {len(wanted)} nodes are too many for a picture (at most {MOST}); name an expression, "
                          "such as the loss of one sentence: viz.html(loss)")  # fmt: skip
@@ -101,6 +109,8 @@ def _box(s: Structure, node: Node, names: Names) -> Box:
     else:
         title, details = node.title, [f"{name}={value}" for name, value in node.attributes.items()]
     if node.sort == "op":
+        if node.op != node.title:
+            details.insert(0, node.op)
         details += [f"{name}={value}" for name, value in s.signatures[node.signature].attributes.items()]
         shared = [s.nodes[n] for how, n in s.signatures[node.signature].arguments if how == "shared"]
         if shared:

@@ -133,4 +133,4 @@ def close(given: Array, wanted: Array, rtol: float, what: str, atol: float = 1e-
 
 def ops_used(g: Any) -> set[str]:
     """Names of the ops in a graph."""
-    return {text.split(" {")[0] for _, text, _, _ in g.nodes()}
+    return _core.graph_ops(g)

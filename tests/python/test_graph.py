@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,44 @@ def test_blocks() -> None:
     with pytest.raises(ZeroDivisionError), dy.graph():
         raise ZeroDivisionError
     assert (outer * 3).value() == 3
+
+
+def test_a_dropped_graph_is_gone() -> None:
+    """Weights, tables and builders that were used in it do not keep it, and are used elsewhere as if nothing had been."""
+    pc = dy.ParameterCollection()
+    w, table = pc.parameters_from_numpy(np.eye(3)), pc.lookup_parameters_from_numpy(np.ones((4, 3)))
+    lstm, tree = dy.LSTMBuilder(1, 3, 3, pc), dy.ChildSumTreeLSTMBuilder(1, 3, 3, pc)
+    with dy.graph() as graph:
+        xs = [w * table[0], table * dy.inputVector([1.0] * 4), *lstm.initial_state().transduce([table[1]])]
+        state = lstm.initial_state()
+        xs.append(state.add_input(table[3]).output())
+        loss = dy.sum_elems(dy.esum([*xs, tree.node(table[2]).h()[-1]]))
+        loss.backward()
+    gone = weakref.ref(graph, lambda _: w.set_value(np.eye(3)))  # comes while the graph goes
+    assert loss.value() == loss.npvalue()[0], "an expression keeps its graph"
+    w.set_value(2 * np.eye(3))
+    assert loss.value() == pytest.approx(loss.npvalue()[0])
+    del graph, loss, xs
+    assert gone() is None
+    w.set_value(np.eye(3))
+    table.zero()
+    with pytest.raises(dy.StaleExpressionError):
+        state.add_input(dy.inputVector([1.0] * 3))
+    assert (w * table[0]).value() == [0.0] * 3 and w.dim() == ((3, 3), 1) and table.dim() == ((3, 4), 1)
+    assert len(lstm.initial_state().transduce([table[1]])) == 1
+    np.testing.assert_array_equal(w.npvalue(), np.eye(3))
+
+
+def test_a_changed_weight_in_a_graph_that_was_left() -> None:
+    """set_value() makes the expressions of the graph that the weight entered last run again, whichever is current."""
+    pc = dy.ParameterCollection()
+    w, table = pc.parameters_from_numpy(np.ones(2)), pc.lookup_parameters_from_numpy(np.ones((3, 2)))
+    with dy.graph():
+        total, row = dy.sum_elems(w), dy.sum_elems(table[1])
+        assert (total.value(), row.value()) == (2.0, 2.0)
+    w.set_value(np.full(2, 3.0))
+    table.init_row(1, [4.0, 5.0])
+    assert (total.value(), row.value()) == (6.0, 9.0)
 
 
 def test_validity_and_immediate_mode() -> None:

@@ -1,0 +1,75 @@
+// Fusing: chains of elementwise ops become one node.
+//
+// Gates written by hand are many small ops, each a pass over memory of its own: cmult(logistic(z), tanh(u)). Before new
+// nodes are planned, an op that only one other elementwise op of the same shape reads, and that nobody else can ever ask
+// for (no expression refers to it), is taken into that op; what is left is a node with the program of the whole tree of
+// them (op/fused.h). The values are the same to the last bit. The affine maps that such nodes read are joined
+// (graph/join.h). Who may include: exec/. Includes: graph/graph.h.
+#pragma once
+#include <functional>
+
+#include "graph/join.h"
+#include "op/fused.h"
+
+namespace dnl {
+
+class Fuser {
+ public:
+  // Are the ops that this makes among those of a backend?
+  static bool possible(const std::function<bool(OpId)>& supports);
+  // Looks at the nodes from `from` on, of which none has run: all of them that run (Graph::is_op) in their order, one by one.
+  void begin(const Graph& g, NodeId from);
+  void see(Graph& g, NodeId i) {
+    const Kind& k = kind(g, g.node(i).sig);
+    if (k.sort == Kind::kElementwise && !g.node(i).is(kInner | kWeight) && take_in(g, i)) roots_.push_back(i);
+  }
+  // Rewrites them. Does any not run by itself any more?
+  bool finish(Graph& g);
+  void release() { release_all(size_, roots_); }
+
+ private:
+  // What there is to know of a signature: asked once.
+  struct Kind {
+    enum : u8 { kUnknown, kOther, kElementwise } sort;
+    Formula formula;
+    u8 id, constants;
+    bool reads_value_only;
+  };
+  // The tree under a node; no steps: not elementwise.
+  struct Size { u8 steps, inputs; };
+  struct Input {
+    NodeId node;
+    u32 offered;  // its number at the joiner, or kNoNode
+  };
+  struct Program {
+    NodeId root;
+    u32 input, inputs;        // in inputs_
+    u32 step, steps;          // in steps_
+    u32 constant, constants;  // in constants_
+  };
+  const Kind& kind(const Graph& g, u32 sig) {
+    if (kinds_[sig].sort == Kind::kUnknown) kinds_[sig] = judge(g, sig);
+    return kinds_[sig];
+  }
+  static Kind judge(const Graph& g, u32 sig);
+  bool take_in(Graph& g, NodeId i);
+  void write_program(const Graph& g, NodeId root);
+  u32 operand(const Graph& g, NodeId i);
+  u32 steps_of(const Graph& g, NodeId i);
+  u32 add_step(const fused::Step& step);
+  void keep_apart(Graph& g, const Program& p, u32 operand);
+  void rewrite(Graph& g, const Program& program);
+  bool joined(const Input& in) const { return in.offered != kNoNode && joiner_.joined(in.offered); }
+
+  NodeId from_ = 0;
+  Vec<Size> size_;      // by node, from from_ on
+  Vec<NodeId> roots_;
+  Vec<Kind> kinds_;     // by signature
+  bool any_taken_ = false;
+  Vec<Program> programs_;
+  Vec<Input> inputs_;
+  Vec<Word> steps_, constants_;
+  Joiner joiner_;
+};
+
+}  // namespace dnl

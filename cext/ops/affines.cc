@@ -1,0 +1,179 @@
+// Several affine maps of the same inputs as one node: what graph/join.cc makes of gates that are written one by one.
+//
+// The results lie one behind the other. Each map is a product over all members of the batch; inputs are looked up, and their
+// gradients placed, once for all maps.
+#include <cstring>
+
+#include "kernels/gemm.h"
+#include "kernels/kernels.h"
+#include "op/op.h"
+#include "ops/transposed.h"
+
+namespace dnl {
+namespace {
+
+// Arguments: K inputs, then for each map its bias, if there are any, and its K matrices. Key word: are there biases?
+template <int K>
+struct Maps {
+  int nargs, bias;
+
+  template <class In>
+  explicit Maps(const In& in) : nargs(in.nargs), bias(in.key[0].i != 0) {}
+  int count() const { return (nargs - K) / (K + bias); }
+  int matrix(int map, int x) const { return K + map * (K + bias) + bias + x; }
+  int bias_of(int map) const { return K + map * (K + bias); }
+  int map_of(int arg) const { return (arg - K) / (K + bias); }
+  // Which input the argument is multiplied with; -1: it is a bias.
+  int input_of(int arg) const { return (arg - K) % (K + bias) - bias; }
+};
+
+template <int K>
+ShapeOut affines_shape(const ShapeIn& in) {
+  const Maps<K> maps(in);
+  in.need(maps.count() >= 1 && (in.nargs - K) % (K + maps.bias) == 0,
+          "each map takes a bias, if any does, and a matrix per input");
+  u32 rows = 0;
+  for (int j = 0; j < in.nargs; ++j) in.need(in[j].bd == 1, "takes no mini-batches");
+  for (int x = 0; x < K; ++x) in.need(in[x].is_vector(), "inputs are vectors");
+  for (int g = 0; g < maps.count(); ++g) {
+    const u32 m = in[maps.matrix(g, 0)].rows();
+    for (int x = 0; x < K; ++x) {
+      const Dim& w = in[maps.matrix(g, x)];
+      in.need(w.nd <= 2 && w.rows() == m && w.cols() == in[x].rows(), "columns of a matrix must equal rows of its input");
+    }
+    const Dim& b = in[maps.bias ? maps.bias_of(g) : 0];
+    in.need(!maps.bias || (b.is_vector() && b.rows() == m), "a bias has as many rows as its matrices");
+    rows += m;
+  }
+  return Dim{rows};
+}
+
+// f(map, its rows of y, how many numbers a row has)
+template <int K, class F>
+void each_map(const Call& c, const Rows& y, F f) {
+  const Maps<K> maps(c);
+  idx at = 0;
+  for (int g = 0; g < maps.count(); ++g) {
+    const idx m = c.arg_dim[maps.matrix(g, 0)]->rows();
+    f(g, Rows{y.base + at, y.stride, nullptr}, m);
+    at += m;
+  }
+}
+
+// ---- the gradients of all maps as one ----------------------------------------------------------------------------------
+//
+// One product of many rows is faster than several of few: fewer tiles have rows to spare, and gradients are written once.
+// Forward it was not, since the matrices have to be copied first.
+
+bool as_one(const Call& c) { return c.memo && c.of_signature >= 64; }
+
+// The transposes of the matrices of input x one beside the other: {size of x, rows of all}.
+template <int K>
+const float* stacked_transposed(const Call& c, int x, idx rows) {
+  float*& memo = c.memo[x];
+  if (memo) return memo;
+  const idx cols = static_cast<idx>(c.arg_size(x));
+  memo = c.lasting->alloc(static_cast<std::size_t>(rows * cols));
+  float* to = memo;
+  each_map<K>(c, c.y[0], [&](int g, const Rows&, idx m) {
+    kernels().transpose(m, cols, c.x[Maps<K>(c).matrix(g, x)].base, to, false);
+    to += m * cols;
+  });
+  return memo;
+}
+
+// ---- the op ----------------------------------------------------------------------------------------------------------
+
+template <int K>
+void affines_forward(const Call& c) {
+  const Maps<K> maps(c);
+  each_map<K>(c, c.y[0], [&](int g, const Rows& y, idx m) {
+    for (int x = 0; x < K; ++x) {
+      const Rows bias = maps.bias && x == 0 ? Rows{c.x[maps.bias_of(g)].base, 0, nullptr} : Rows{};
+      gemm_rows(false, m, c.members, static_cast<idx>(c.arg_size(x)), c.x[maps.matrix(g, x)].base, m, c.x[x], bias, x > 0, y);
+    }
+  });
+}
+
+template <int K>
+void affines_backward(const Call& c) {
+  const Maps<K> maps(c);
+  const idx rows = static_cast<idx>(c.out_size());
+  for (int x = 0; x < K; ++x) {
+    if (!c.dx[x].wanted()) continue;
+    const idx cols = static_cast<idx>(c.arg_size(x));
+    if (as_one(c)) {
+      gemm_rows(false, cols, c.members, rows, stacked_transposed<K>(c, x, rows), cols, c.dy[0], Rows{}, c.acc[x], c.dx[x]);
+      continue;
+    }
+    each_map<K>(c, c.dy[0], [&](int g, const Rows& dy, idx) {
+      times_transposed(c, maps.matrix(g, x), c.members, dy, Rows{}, c.acc[x] || g > 0, c.dx[x]);
+    });
+  }
+}
+
+// The gradients of all matrices of input x in one product; false: not all are wanted, or there are few members.
+template <int K>
+bool matrices_at_once(const Call& c, int x, bool now) {
+  const Maps<K> maps(c);
+  if (c.members < 64) return false;
+  for (int g = 0; g < maps.count(); ++g)
+    if (!c.dx[maps.matrix(g, x)].wanted()) return false;
+  if (!now) return true;
+  const idx rows = static_cast<idx>(c.out_size()), cols = static_cast<idx>(c.arg_size(x));
+  float* sum = c.scratch->alloc(static_cast<std::size_t>(rows * cols));
+  kernels().fill(rows * cols, 0.f, sum);
+  gemm_outer(rows, cols, c.members, c.dy[0], c.x[x], sum, rows);
+  each_map<K>(c, Rows{sum, rows, nullptr}, [&](int g, const Rows& from, idx m) {
+    kernels().add_rows(cols, m, from, Rows{c.dx[maps.matrix(g, x)].base, m, nullptr});
+  });
+  return true;
+}
+
+template <int K>
+void affines_backward_shared(const Call& c, int wrt) {
+  const Maps<K> maps(c);
+  const int x = maps.input_of(wrt);
+  if (x >= 0 && matrices_at_once<K>(c, x, maps.map_of(wrt) == 0)) return;
+  each_map<K>(c, c.dy[0], [&](int g, const Rows& dy, idx m) {
+    if (g != maps.map_of(wrt)) return;
+    if (x < 0)
+      kernels().sum_rows(c.members, m, dy, c.dx[wrt].base, true);
+    else
+      gemm_outer(m, static_cast<idx>(c.arg_size(x)), c.members, dy, c.x[x], c.dx[wrt].base, m);
+  });
+}
+
+const OpId affines1_id = register_op({
+    "_affines1(x: expr, weights: exprs, bias: bool)",
+    "Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}.",
+    {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
+    affines_shape<1>,
+    affines_forward<1>,
+    affines_backward<1>,
+    affines_backward_shared<1>,
+}, Join::Joined);
+
+const OpId affines2_id = register_op({
+    "_affines2(x1: expr, x2: expr, weights: exprs, bias: bool)",
+    "Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + m2 + ...}.",
+    {{"x1", Batch::Stack, Access::Near}, {"x2", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
+    affines_shape<2>,
+    affines_forward<2>,
+    affines_backward<2>,
+    affines_backward_shared<2>,
+}, Join::Joined);
+
+const OpId affines3_id = register_op({
+    "_affines3(x1: expr, x2: expr, x3: expr, weights: exprs, bias: bool)",
+    "Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + ...}.",
+    {{"x1", Batch::Stack, Access::Near}, {"x2", Batch::Stack, Access::Near}, {"x3", Batch::Stack, Access::Near},
+     {"weights", Batch::Share, Access::Rows, true}},
+    affines_shape<3>,
+    affines_forward<3>,
+    affines_backward<3>,
+    affines_backward_shared<3>,
+}, Join::Joined);
+
+}  // namespace
+}  // namespace dnl
