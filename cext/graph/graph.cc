@@ -299,8 +299,9 @@ inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, in
   k[0] = static_cast<u32>(op) | static_cast<u32>(nargs) << 16;
   const ArgSpec* specs = def.args.data();
   const int n_specs = static_cast<int>(def.args.size());
-  for (int j = 0; j < nargs; ++j) {
-    const ArgSpec& spec = j < n_specs && !specs[j].list ? specs[j] : def.arg_spec(j);
+  for (int j = 0, at_spec = 0; j < nargs; ++j) {
+    const ArgSpec& spec = specs[at_spec];
+    if (++at_spec == n_specs) at_spec = def.fixed_args;  // those of a list come round again
     const NodeId a = args[j];
     const bool share = spec.batch == Batch::Share || (spec.batch == Batch::Weight && nodes_[a].is(kWeight));
     k[1 + j] = share ? a << 1 | 1u : nodes_[a].dim << 1;

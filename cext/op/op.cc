@@ -64,6 +64,7 @@ OpId register_op(OpDef def, Keep keep, Over over) {
   const std::size_t open = s.find('('), close = s.rfind(')');
   DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
   def.name = s.substr(0, open);
+  while (def.fixed_args < static_cast<int>(def.args.size()) && !def.args[def.fixed_args].list) ++def.fixed_args;
   def.keep = keep;
   def.over = over;
   int inside = 0;  // commas inside a default such as (1, 0) do not separate parameters

@@ -179,15 +179,14 @@ struct OpDef {
   bool no_grad = false;    // the value is a constant for differentiation
   bool joins = false;     // sums examples up at the end of a program (esum of losses); see schedule/split.h
   const ArgSpec& arg_spec(int j) const {
-    if (j < static_cast<int>(args.size()) && !args[j].list) return args[j];
-    int fixed = 0;
-    while (!args[fixed].list) ++fixed;
-    return args[fixed + (j - fixed) % (static_cast<int>(args.size()) - fixed)];
+    if (j < fixed_args) return args[j];
+    return args[fixed_args + (j - fixed_args) % (static_cast<int>(args.size()) - fixed_args)];
   }
 
   // Filled in when the op is registered, from the signature.
   std::string name = {};
   std::vector<AttrSpec> attrs = {};
+  int fixed_args = 0;  // specs before those marked list
   Keep keep = Keep::Nothing;
   Over over = Over::Nothing;
   bool joinable = false;  // an affine map: several of the same inputs can become one node (graph/join.h)
