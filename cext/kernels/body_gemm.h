@@ -129,6 +129,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
   const idx most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
   const idx a_from = t.a_at, at_once = Outer ? (t.ahead + row_tiles * col_tiles - 1) / (row_tiles * col_tiles) : 0;
+  const bool fetches = t.k >= 96;  // a short tile is over before it is of use
   idx v0 = 0, fetched = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
@@ -137,7 +138,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const idx j1 = n * (ct + 1) / col_tiles;
-      if (!Outer)
+      if (!Outer && fetches)
         for (idx j = j1; j < n && j < j1 + kTileNc; ++j) {  // of the next tile
           if (rt == 0 && t.b.rows.ptr) fetch(t.b[j], t.k);
           fetch_to_write(t.c[j], rows);
@@ -212,6 +213,7 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc) {
   constexpr idx kDepth = 80;         // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512, kCols = 256;  // a block of C, in the second-level cache
+  constexpr idx kWorthFetching = 16384;    // floats of C: there is enough to do meanwhile
   const Row a = a_rows, b = b_rows, none(nullptr, 0);
   float *a_list[2 * kDepth], *b_list[2 * kDepth];  // of these columns and of the next
   for (idx i = 0; i < m; i += kRows)
@@ -227,7 +229,7 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         for (idx q = p ? depth : 0; q < both; ++q) a_list[q] = a[p + q];
         for (idx q = p ? depth : 0; q < both; ++q) b_list[q] = b[p + q] + j;
         all_tiles<true>(rows, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
-                                     both - depth});
+                                     rows * cols >= kWorthFetching ? both - depth : 0});
       }
     }
 }
