@@ -132,13 +132,13 @@ print("gradients", *(float(np.sum(p.grad_as_array() * np.arange(8))) for p in P.
 """
 
 
-def test_weights_behind_the_loss_with_threads() -> None:
+def test_weights_behind_the_loss_with_threads(tmp_path: Path) -> None:
     """In a process of its own whose memory is full of ones before it is written: what is read must have been."""
 
-    def child(fuse: bool, threads: int) -> list[float]:
+    def child(fuse: bool, threads: int) -> list[float]:  # not in the folder of the sources, which may not be built
         code = WEIGHTS_BEHIND_THE_LOSS.format(fuse=fuse, threads=threads)
         path = str(Path(dy.__file__).parents[1])
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100,
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=tmp_path,
                               env={**os.environ, "PYTHONPATH": path, "MALLOC_PERTURB_": "165"})  # fmt: skip
         assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"
         return [float(x) for x in done.stdout.split("gradients")[1].split()]

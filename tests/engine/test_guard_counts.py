@@ -392,6 +392,7 @@ def test_nodes_of_a_graph(cases: Callable[[str], Case], name: str) -> None:
     assert len(dy.cg()) == expected_nodes(name, case) + weights(case) + 1  # fusing comes later, when the graph runs
 
 
+@pytest.mark.skipif(os.environ.get("PYTHONMALLOC") == "malloc", reason="Python counts its own blocks only")
 def test_nodes_are_no_objects_of_python(case: Case) -> None:
     """With the expressions of a graph of thousands of nodes gone, but for the loss, no object of Python is left of it."""
 
