@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/fetch.h"
 #include "kernels/formula_info.h"
 #include "kernels/kernels.h"
 
@@ -240,23 +239,6 @@ struct Worker {
   }
 };
 
-// Asks for what the backward pass of a later tile reads and writes: it was written long ago.
-void fetch_ahead(const Call& c, const Program& p, const Tile& t, idx size) {
-  const int from = t.member + 2 * t.rows, to = std::min(from + t.rows, c.members);
-  for (int m = from; m < to && t.at == 0; ++m) {
-    for (u32 j = 0; j < p.inputs; ++j) {
-      const Input& in = p.input[j];
-      const float* x = c.x[in.arg][m] + in.at;
-      for (idx i = 0; i < size; i += 16) DNL_FETCH(x + i);
-      if (!c.dx[in.arg].wanted()) continue;
-      float* dx = c.dx[in.arg][m] + in.at;
-      for (idx i = 0; i < size; i += 16) DNL_FETCH_TO_WRITE(dx + i);
-    }
-    const float* dy = c.dy[0][m];
-    for (idx i = 0; i < size; i += 16) DNL_FETCH(dy + i);
-  }
-}
-
 void fused_forward(const Call& c) {
   Worker w(c, 1);
   const u32 last = w.program.n - 1;
@@ -324,7 +306,6 @@ void fused_backward(const Call& c) {
   }
 
   w.tiles.each([&](const Tile& t) {
-    fetch_ahead(c, p, t, w.size);
     w.read(t);
     for (u32 k = 0; k < last; ++k)
       if (needs.value[k]) w.run(k, t.n, w.result[k]);
