@@ -12,7 +12,8 @@ namespace dnl {
 Executor::Executor(Graph& graph, Backend* backend)
     : g_(graph), backend_(backend), values_(backend->memory()), grads_(backend->memory()) {
   runner(0);
-  can_fuse_ = Fuser::possible([this](OpId op) { return backend_->supports(op); });
+  can_fuse_ = Fuser::possible(*backend_);
+  for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
   g_.set_listener(this);
 }
 
@@ -71,10 +72,7 @@ Run& Executor::next_run(u8 stage, u32 lane) {
 
 // Refuses a graph that needs what the backend lacks, before anything is changed.
 void Executor::check_ops() const {
-  bool all = true;
-  for (u32 s = 0; s < g_.signatures() && all; ++s)
-    all = g_.sig(s).leaf != Leaf::None || backend_->supports(g_.sig(s).op);
-  for (NodeId i = done_; i < g_.size() && !all; ++i)
+  for (NodeId i = done_; i < g_.size() && !complete_; ++i)
     if (g_.is_op(i) && !backend_->supports(g_.signature(i).op))
       fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
 }

@@ -84,6 +84,7 @@ class Executor final : private Graph::Listener {
   Vec<NodeId> pending_;
   Fuser fuser_;
   bool can_fuse_;  // the backend has the ops for it
+  bool complete_ = true;  // and all others
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 

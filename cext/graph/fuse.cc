@@ -17,9 +17,9 @@ OpId op_with_constants() {
 
 }  // namespace
 
-bool Fuser::possible(const std::function<bool(OpId)>& supports) {
+bool Fuser::possible(const Backend& backend) {
   for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3"})
-    if (!supports(op_by_name(name))) return false;
+    if (!backend.supports(op_by_name(name))) return false;
   return true;
 }
 
@@ -164,10 +164,6 @@ void Fuser::rewrite(Graph& g, const Program& p) {
   }
   for (u32 k = 0; k < p.inputs; ++k) {
     const Input& in = inputs_[p.input + k];
-    if (!any_joined) {
-      args[nargs++] = in.node;
-      continue;
-    }
     const Joiner::Part part = in.offered == kNoNode ? Joiner::Part{in.node, 0} : joiner_.part(in.offered);
     u32 j = 0;
     while (j < nargs && args[j] != part.node) ++j;
@@ -175,6 +171,7 @@ void Fuser::rewrite(Graph& g, const Program& p) {
       args[nargs++] = part.node;
       if (joined(in)) g.set_readers(part.node, g.readers(part.node) + 1);
     }
+    if (!any_joined) continue;
     key[nkey++].u = j;
     key[nkey++].u = part.offset;
     parts.u += 2;

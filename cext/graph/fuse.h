@@ -6,9 +6,8 @@
 // them (op/fused.h). The values are the same to the last bit. The affine maps that such nodes read are joined
 // (graph/join.h). Who may include: exec/. Includes: graph/graph.h.
 #pragma once
-#include <functional>
-
 #include "graph/join.h"
+#include "op/backend.h"
 #include "op/fused.h"
 
 namespace dnl {
@@ -16,7 +15,7 @@ namespace dnl {
 class Fuser {
  public:
   // Are the ops that this makes among those of a backend?
-  static bool possible(const std::function<bool(OpId)>& supports);
+  static bool possible(const Backend& backend);
   // Looks at the nodes from `from` on, of which none has run: all of them that run (Graph::is_op) in their order, one by one.
   void begin(const Graph& g, NodeId from);
   void see(Graph& g, NodeId i) {
@@ -25,7 +24,7 @@ class Fuser {
   }
   // Rewrites them. Does any not run by itself any more?
   bool finish(Graph& g);
-  void release() { release_all(size_, roots_); }
+  void release() { release_all(size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_); }
 
  private:
   // What there is to know of a signature: asked once.

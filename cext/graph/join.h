@@ -30,6 +30,7 @@ class Joiner {
   u32 offer(const Graph& g, NodeId i);
   // Joins what can be joined; is there any?
   bool join(Graph& g);
+  void release() { release_all(verdict_, members_, bundles_, args_); }
   Part part(u32 number) const { return {members_[number].at, members_[number].offset}; }
   bool joined(u32 number) const { return members_[number].joined; }
 

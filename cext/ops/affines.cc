@@ -2,8 +2,6 @@
 //
 // The results lie one behind the other. Each map is a product over all members of the batch; inputs are looked up, and their
 // gradients placed, once for all maps.
-#include <cstring>
-
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
@@ -65,7 +63,9 @@ void each_map(const Call& c, const Rows& y, F f) {
 // One product of many rows is faster than several of few: fewer tiles have rows to spare, and gradients are written once.
 // Forward it was not, since the matrices have to be copied first.
 
-bool as_one(const Call& c) { return c.memo && c.of_signature >= 64; }
+constexpr int kMany = 64;  // members
+
+bool as_one(const Call& c) { return c.memo && c.of_signature >= kMany; }
 
 // The transposes of the matrices of input x one beside the other: {size of x, rows of all}.
 template <int K>
@@ -112,14 +112,18 @@ void affines_backward(const Call& c) {
   }
 }
 
-// The gradients of all matrices of input x in one product; false: not all are wanted, or there are few members.
+// Are the gradients of all matrices of input x wanted, and members enough for one product?
 template <int K>
-bool matrices_at_once(const Call& c, int x, bool now) {
+bool matrices_as_one(const Call& c, int x) {
   const Maps<K> maps(c);
-  if (c.members < 64) return false;
-  for (int g = 0; g < maps.count(); ++g)
-    if (!c.dx[maps.matrix(g, x)].wanted()) return false;
-  if (!now) return true;
+  bool all = c.members >= kMany;
+  for (int g = 0; g < maps.count(); ++g) all &= c.dx[maps.matrix(g, x)].wanted();
+  return all;
+}
+
+template <int K>
+void add_matrix_gradients(const Call& c, int x) {
+  const Maps<K> maps(c);
   const idx rows = static_cast<idx>(c.out_size()), cols = static_cast<idx>(c.arg_size(x));
   float* sum = c.scratch->alloc(static_cast<std::size_t>(rows * cols));
   kernels().fill(rows * cols, 0.f, sum);
@@ -127,14 +131,16 @@ bool matrices_at_once(const Call& c, int x, bool now) {
   each_map<K>(c, Rows{sum, rows, nullptr}, [&](int g, const Rows& from, idx m) {
     kernels().add_rows(cols, m, from, Rows{c.dx[maps.matrix(g, x)].base, m, nullptr});
   });
-  return true;
 }
 
 template <int K>
 void affines_backward_shared(const Call& c, int wrt) {
   const Maps<K> maps(c);
   const int x = maps.input_of(wrt);
-  if (x >= 0 && matrices_at_once<K>(c, x, maps.map_of(wrt) == 0)) return;
+  if (x >= 0 && matrices_as_one<K>(c, x)) {
+    if (maps.map_of(wrt) == 0) add_matrix_gradients<K>(c, x);  // of all maps
+    return;
+  }
   each_map<K>(c, c.dy[0], [&](int g, const Rows& dy, idx m) {
     if (g != maps.map_of(wrt)) return;
     if (x < 0)

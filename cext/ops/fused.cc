@@ -35,6 +35,12 @@ struct Input {
   idx at;  // where it begins
 };
 
+// `parts`: the key words behind the steps.
+u32 count_inputs(const Word* parts, int nargs) { return parts[0].u ? parts[0].u / 2 : static_cast<u32>(nargs); }
+int count_constants(const fused::Step& s) {
+  return s.binary ? kernels().binary[s.formula].n_attr : kernels().unary[s.formula].n_attr;
+}
+
 struct Program {
   u32 n = 0, inputs = 0;
   Step step[kMaxSteps];
@@ -42,7 +48,7 @@ struct Program {
 
   explicit Program(const Call& c) : n(c.key[0].u) {
     const Word* parts = c.key + 1 + n;
-    inputs = parts[0].u ? parts[0].u / 2 : static_cast<u32>(c.nargs);
+    inputs = count_inputs(parts, c.nargs);
     for (u32 k = 0; k < inputs; ++k)
       input[k] = parts[0].u ? Input{parts[2 + 2 * k].i, parts[3 + 2 * k].i} : Input{static_cast<int>(k), 0};
     u32 constants = 0;
@@ -54,7 +60,7 @@ struct Program {
         to.binary = kernels().binary + s.formula;
       else
         to.unary = kernels().unary + s.formula;
-      constants += static_cast<u32>(s.binary ? to.binary->n_attr : to.unary->n_attr);
+      constants += static_cast<u32>(count_constants(s));
     }
   }
 };
@@ -68,7 +74,7 @@ ShapeOut input_shape(const ShapeIn& in, const Word* parts) {
     for (int j = 1; j < in.nargs; ++j) in.need(in[j] == in[0], "all shapes must be equal");
     return in[0];
   }
-  const u32 inputs = parts[0].u / 2;
+  const u32 inputs = count_inputs(parts, in.nargs);
   in.need(parts[0].u % 2 == 1 && inputs >= 1 && inputs <= kMaxInputs && parts[1].i > 0,
           "parts are their size, and for each the argument and the place in it");
   const u64 size = parts[1].u;
@@ -88,7 +94,7 @@ ShapeOut fused_shape(const ShapeIn& in) {
   in.need(n >= 1 && n <= static_cast<i32>(kMaxSteps), "a program has 1 to 24 steps");
   const Word* parts = in.key + 1 + n;
   const ShapeOut out = input_shape(in, parts);
-  const u32 inputs = parts[0].u ? parts[0].u / 2 : static_cast<u32>(in.nargs);
+  const u32 inputs = count_inputs(parts, in.nargs);
   u32 read = 0;  // results that a later step has read, a bit each
   auto known = [&](u32 operand, i32 k) {
     if (!is_step(operand)) return operand < inputs;
@@ -112,10 +118,7 @@ ShapeOut fused_shape(const ShapeIn& in) {
 
 void check_constants(const ShapeIn& in, const Word* member) {
   int wanted = 0;
-  for (i32 k = 0; k < in.key[0].i; ++k) {
-    const fused::Step s = fused::Step::of(in.key[1 + k].u);
-    wanted += s.binary ? kernels().binary[s.formula].n_attr : kernels().unary[s.formula].n_attr;
-  }
+  for (i32 k = 0; k < in.key[0].i; ++k) wanted += count_constants(fused::Step::of(in.key[1 + k].u));
   in.need(member[0].i == wanted, "as many constants are needed as the formulas have");
 }
 
