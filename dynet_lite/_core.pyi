@@ -401,6 +401,9 @@ __all__ = [
     "vanilla_lstm_h",
 ]
 
+def _affine_loss(x: _Operand, weights: Iterable[_Operand], v: int | Iterable[int]) -> Expression:
+    """pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], W {n,k}, b {n}."""
+
 def _affines1(x: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
     """Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}."""
 

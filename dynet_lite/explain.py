@@ -279,7 +279,7 @@ def _text(e: BatchExplanation) -> str:
     lines = [f"{e.nodes} nodes of {len(e.kinds)} kinds ran in {e.batches} batches{bound}; {state}"]
     if e.nodes_fused:
         lines.append(f"{e.nodes_fused} more nodes run inside these: elementwise ops as one formula, affine maps of the same "
-                     "inputs as one node")  # fmt: skip
+                     "inputs as one node, a loss and the map of its scores as one node")  # fmt: skip
     lines.append("")
     for kind in e.kinds:
         lines += _kind_lines(kind)

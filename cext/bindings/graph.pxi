@@ -264,8 +264,8 @@ cdef class ComputationGraph:
     def expression(self, NodeId i):
         """Node number i as an expression.
 
-        ValueError when there is no value: the sums inside a cell are not kept once the cell has run, and an elementwise op
-        that no expression refers to any more runs inside its reader.
+        ValueError when there is no value: the sums inside a cell are not kept once the cell has run, and an elementwise op,
+        or the scores of a loss, that no expression refers to any more run inside their reader.
         """
         e = self.kept_expression(i)
         if e is None:

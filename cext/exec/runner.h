@@ -112,6 +112,7 @@ class Runner {
   bool targets(CallFrame& f, const Run& run, u32 group, u32 from);
   void target(CallFrame& f, u32 j, const NodeId* operands);
   void settle_target(CallFrame& f, u32 j);
+  bool shared_targets(CallFrame& f);
   void find_kept(const Run& run);
   void find_assigned_in_parts(Run& run);
   void count_copies(const ProductCopies& before);

@@ -135,7 +135,9 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   zero_unwritten_outputs(f, members, count);
   f.call.kept = kept_[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
-  if (!targets(f, run, index, from) && !f.op->backward_shared) return;
+  bool wanted = targets(f, run, index, from) || f.op->backward_shared;
+  if (f.op->shared == Shared::InBackward) wanted |= shared_targets(f);
+  if (!wanted) return;
   arguments_again(f, run, index, from);
   if (!options_.profile) return backend_->backward(f.call);
   Timer timer;
@@ -235,6 +237,24 @@ void Runner::settle_target(CallFrame& f, u32 j) {
     backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);
 }
 
+// Where the gradients of shared arguments go; they are added to. False: nobody wants any.
+bool Runner::shared_targets(CallFrame& f) {
+  bool wanted = false;
+  for (u32 j = 0; j < f.nargs; ++j) {
+    if (!f.shared[j]) continue;
+    const NodeId a = g_.shared_arg(f.sig, j);
+    f.dx[j] = Rows{gradients[a], 0, nullptr};
+    f.acc[j] = true;
+    if (!gradients[a]) continue;
+    wanted = true;
+    const NodeId root = root_of(a);
+    if (state(root)) continue;
+    backend_->fill(g_.dim(root).size(), 0.f, gradients[root]);
+    state(root) = ++serial_;
+  }
+  return wanted;
+}
+
 // Shared arguments of a whole type, once all its groups have their stacked gradients.
 void Runner::back_shared(const Run& run, u32 type_index) {
   const PlanType& type = run.plan.types[type_index];
@@ -296,21 +316,13 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
-    if (f.shared[j]) {
-      const NodeId a = g_.shared_arg(f.sig, j);
-      if (!gradients[a]) continue;
-      const NodeId root = root_of(a);
-      if (!state(root)) {
-        backend_->fill(g_.dim(root).size(), 0.f, gradients[root]);
-        state(root) = ++serial_;
-      }
-      f.dx[j].base = gradients[a];
-    } else if (j == 0 && f.call.kept) {
-      float** address = scratch_.arena.array<float*>(count);
-      for (u32 m = 0; m < count; ++m) address[m] = gradients[g_.operands(members[m])[0]];
-      f.dx[0] = rows_from(address, count);
-    }
   }
+  if (f.call.kept && !f.shared[0]) {
+    float** address = scratch_.arena.array<float*>(count);
+    for (u32 m = 0; m < count; ++m) address[m] = gradients[g_.operands(members[m])[0]];
+    f.dx[0] = rows_from(address, count);
+  }
+  shared_targets(f);
   Timer timer;
   for (u32 j = 0; j < f.nargs; ++j)
     if (f.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));

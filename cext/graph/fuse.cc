@@ -18,7 +18,7 @@ OpId op_with_constants() {
 }  // namespace
 
 bool Fuser::possible(const Backend& backend) {
-  for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3"})
+  for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3", "_affine_loss"})
     if (!backend.supports(op_by_name(name))) return false;
   return true;
 }
@@ -32,10 +32,12 @@ void Fuser::begin(const Graph& g, NodeId from) {
   roots_.clear();
   any_taken_ = false;
   joiner_.begin(g, from);
+  folder_.begin(from);
 }
 
 bool Fuser::finish(Graph& g) {
-  if (roots_.empty()) return false;
+  const bool folded = folder_.finish(g);
+  if (roots_.empty()) return folded;
   programs_.clear();
   inputs_.clear();
   steps_.clear();
@@ -44,13 +46,14 @@ bool Fuser::finish(Graph& g) {
     if (!g.node(i).is(kFused)) write_program(g, i);
   const bool joined = joiner_.join(g);
   for (const Program& p : programs_) rewrite(g, p);
-  return joined || any_taken_;
+  return joined || folded || any_taken_;
 }
 
 // Elementwise ops whose arguments have the shape of the result.
 Fuser::Kind Fuser::judge(const Graph& g, u32 s) {
   const Signature& sig = g.sig(s);
   const Kind other{Kind::kOther, Formula::None, 0, 0, false};
+  if (LossFolder::is_loss(sig)) return {Kind::kLoss, Formula::None, 0, 0, false};
   if (sig.leaf != Leaf::None || sig.alias) return other;
   const OpDef& op = op_def(sig.op);
   if (op.formula == Formula::None || g.dim_by_id(sig.dim[0]).size() < kLeastSize) return other;

@@ -446,9 +446,10 @@ void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word
   n.sig = s;
   n.dim = sigs_[s].dim[0];
   n.args = static_cast<u32>(operands_.size());
-  n.member = static_cast<u32>(words_.size());
   std::memcpy(operands_.extend(static_cast<std::size_t>(nargs)), args, nargs * sizeof(NodeId));
-  if (nmember) std::memcpy(words_.extend(static_cast<std::size_t>(nmember)), member, nmember * sizeof(Word));
+  if (!nmember) return;
+  n.member = static_cast<u32>(words_.size());
+  std::memcpy(words_.extend(static_cast<std::size_t>(nmember)), member, nmember * sizeof(Word));
 }
 
 // Throws when member attributes do not go with the shapes. For an alias: where it begins in argument 0.

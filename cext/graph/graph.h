@@ -159,8 +159,8 @@ class Graph {
   void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
   // Only its one reader can ever ask for it.
   bool private_to_reader(NodeId i) const { return nodes_[i].readers == 1 && nodes_[i].handles == 0; }
-  // Node i becomes another op, with arguments and attributes of its own. The caller sees to its readers. Arguments stand
-  // before i, but leaves may stand behind it.
+  // Node i becomes another op, with arguments and attributes of its own; without any member attributes it keeps those that
+  // it has. The caller sees to its readers. Arguments stand before i, but leaves may stand behind it.
   void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
   void mark_grad_apart(NodeId i) { nodes_[i].flags |= kGradApart; }
   // Node i runs inside node `into` from now on.

@@ -146,7 +146,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
       if (Outer)
         for (const idx to = fetched + at_once < t.ahead ? fetched + at_once : t.ahead; fetched < to; ++fetched) {
           fetch(t.a_list[t.k + fetched] + a_from, m);
-          fetch(t.b_list[t.k + fetched], n);
+          if (t.b_list[t.k + fetched]) fetch(t.b_list[t.k + fetched], n);
         }
       cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
       t.j0 = j1;
@@ -210,11 +210,13 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
   cols_product(m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
 }
 
-static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc) {
+static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
+                       Rows next_rows, idx next_k) {
   constexpr idx kDepth = 80;         // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512, kCols = 256;  // a block of C, in the second-level cache
   constexpr idx kWorthFetching = 16384;    // floats of C: there is enough to do meanwhile
-  const Row a = a_rows, b = b_rows, none(nullptr, 0);
+  const Row a = a_rows, b = b_rows, next = next_rows, none(nullptr, 0);
+  const idx next_few = next_k < kDepth ? next_k : kDepth;
   float *a_list[2 * kDepth], *b_list[2 * kDepth];  // of these columns and of the next
   for (idx i = 0; i < m; i += kRows)
     for (idx j = 0; j < n; j += kCols) {
@@ -228,8 +230,15 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         }
         for (idx q = p ? depth : 0; q < both; ++q) a_list[q] = a[p + q];
         for (idx q = p ? depth : 0; q < both; ++q) b_list[q] = b[p + q] + j;
+        idx ahead = both - depth;
+        if (k - p <= kDepth && j + cols == n) {  // the last of these rows of a: now those of the next call
+          for (; ahead < next_few; ++ahead) {
+            a_list[depth + ahead] = next[ahead];
+            b_list[depth + ahead] = nullptr;
+          }
+        }
         all_tiles<true>(rows, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
-                                     rows * cols >= kWorthFetching ? both - depth : 0});
+                                     rows * cols >= kWorthFetching ? ahead : 0});
       }
     }
 }

@@ -18,6 +18,24 @@ static float logsumexp(idx n, const float* x) {
   const float m = max(n, x);
   return usual(m) ? static_cast<float>(m + log(sum_exp(n, x, m))) : m;
 }
+static void exp_below(idx n, const float* x, float* y, float* largest, double* sum) {
+  const float m = max(n, x);
+  if (!(m <= *largest) && *largest == *largest) {
+    if (*sum > 0) *sum *= exp(static_cast<double>(*largest) - m);
+    *largest = m;
+  }
+  const float shift = *largest;
+  if (usual(shift)) {
+    *sum += block_sum(n, [&](idx i, auto w) DNL_LAMBDA {
+      const F e = vexp(w.load(x + i) - F(shift));
+      w.store(y + i, e);
+      return e;
+    });
+    return;
+  }
+  if (shift == kInf) *sum += static_cast<double>(count_inf(n, x));
+  for (idx i = 0; i < n; ++i) y[i] = shift != shift ? shift : x[i] == kInf ? 1.0f : 0.0f;
+}
 // A row that fits into one vector (tags, labels) never leaves the registers.
 DNL_INL bool softmax_short(idx n, const float* x, float* y, bool logarithm) {
   const Part w = part(n);
@@ -31,18 +49,10 @@ DNL_INL bool softmax_short(idx n, const float* x, float* y, bool logarithm) {
 }
 static void softmax(idx n, const float* x, float* y) {
   if (n > 0 && n < F::W && softmax_short(n, x, y, false)) return;
-  const float m = max(n, x);
-  if (!usual(m)) {
-    const float share = m > 0 ? 1.0f / static_cast<float>(count_inf(n, x)) : 0.0f;
-    for (idx i = 0; i < n; ++i) y[i] = m != m ? m : x[i] == kInf ? share : 0.0f;
-    return;
-  }
-  const double s = block_sum(n, [&](idx i, auto w) DNL_LAMBDA {
-    const F e = vexp(w.load(x + i) - F(m));
-    w.store(y + i, e);
-    return e;
-  });
-  scale(n, static_cast<float>(1.0 / s), y);
+  float largest = -kInf;
+  double s = 0;
+  exp_below(n, x, y, &largest, &s);
+  if (s > 0) scale(n, static_cast<float>(1.0 / s), y);
 }
 static void softmax_bwd(idx n, const float* y, const float* dy, float* dx, bool acc) {
   const float s = dot(n, y, dy);

@@ -147,7 +147,7 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
   if (!trans_a && !trans_b && own_cols(n, k, lda))
     return kernels().gemm_cols(m, n, k, alpha, a, lda, columns(b, ldb), add, beta, columns(c, ldc));
   if (!trans_a && trans_b && own_outer(n, k))
-    return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc);
+    return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc, Rows{}, 0);
   blas_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -168,9 +168,9 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
               add.wanted() ? rows_from(add, j) : add, acc, rows_from(c, j));
 }
 
-void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
+void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next, idx next_k) {
   if (m <= 0 || n <= 0 || k <= 0) return;
-  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc);
+  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next, next_k);
   CopyRoom& room = copy_room();
   const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);

@@ -74,11 +74,11 @@ static constexpr Kernels kTable = {
     DNL_ISA_NAME, formulas::UnaryTable<formulas::kUnaryCount>::rows, formulas::kUnaryCount,
     formulas::BinaryTable<formulas::kBinaryCount>::rows, formulas::kBinaryCount,
     // moving and adding
-    fill, add, axpy, scale, scale_to, copy_rows, add_rows, sum_rows, transpose,
+    fill, add, axpy, scale, scale_to, copy_rows, add_rows, sum_rows, transpose, transpose_strided,
     // reductions
     sum, sum_squares, dot, max, argmax, all_finite,
     // softmax family, layer norm
-    logsumexp, softmax, softmax_bwd, log_softmax, log_softmax_bwd, exp_shifted, layer_norm, layer_norm_bwd,
+    logsumexp, exp_below, softmax, softmax_bwd, log_softmax, log_softmax_bwd, exp_shifted, layer_norm, layer_norm_bwd,
     // cells
     lstm_fwd, lstm_bwd, gru_zr_fwd, gru_out_fwd, gru_out_bwd, gru_zr_bwd, tree_lstm_fwd, tree_lstm_bwd,
     // random numbers

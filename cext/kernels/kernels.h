@@ -70,6 +70,8 @@ struct Kernels {
   void (*add_rows)(idx k, idx n, Rows from, Rows to);
   void (*sum_rows)(idx k, idx n, Rows from, float* y, bool acc);                // y__n (+)= column sums of k rows
   void (*transpose)(idx m, idx n, const float* x__nm, float* y__mn, bool acc);  // x[j*m+i] -> y[i*n+j]
+  // The same for k rows of n floats that lie anywhere apart: x[i*from_step+j] -> y[j*to_step+i].
+  void (*transpose_strided)(idx k, idx n, const float* x, idx from_step, float* y, idx to_step, bool acc);
 
   // ---- reductions --------------------------------------------------------------------------------------------
   float (*sum)(idx n, const float* x);  // pairwise or blocked: error grows slowly with n
@@ -82,6 +84,10 @@ struct Kernels {
   // ---- softmax family, over n contiguous numbers ---------------------------------------------------------------
   // Stable; rows of all -inf give logsumexp -inf and softmax 0, never NaN; +-inf and huge entries are right.
   float (*logsumexp)(idx n, const float* x);
+  // The exponentials of numbers that come piece by piece, and their sum. y = exp(x - m), m the largest number so far, which
+  // *largest (-inf at first) becomes; *sum (0 at first), relative to *largest before, is made relative to m and gets y
+  // added. Where m is inf: y is 1 at inf and 0 elsewhere; where m is NaN: all is NaN. y may be x.
+  void (*exp_below)(idx n, const float* x, float* y, float* largest, double* sum);
   void (*softmax)(idx n, const float* x, float* y);
   void (*softmax_bwd)(idx n, const float* y, const float* dy, float* dx, bool acc);
   void (*log_softmax)(idx n, const float* x, float* y);
@@ -148,7 +154,8 @@ struct Kernels {
   // The same with A^T: A is k x m by columns.
   void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
   // C = alpha * (sum over k rows of a's row times b's row transposed) + beta C; m floats a row of a, n a row of b.
-  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc);
+  // The first of next_k rows, m floats, that are read soon after are fetched meanwhile.
+  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc, Rows next, idx next_k);
 };
 
 const Kernels& kernels();

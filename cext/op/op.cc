@@ -53,6 +53,11 @@ OpId register_op(OpDef def, Formula formula, u8 formula_id, bool reads_value_onl
   return register_op(std::move(def));
 }
 
+OpId register_op(OpDef def, Shared shared) {
+  def.shared = shared;
+  return register_op(std::move(def));
+}
+
 OpId register_op(OpDef def, Join join) {
   def.joinable = join == Join::Joinable;
   def.in_parts = join == Join::Joined;

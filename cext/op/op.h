@@ -150,6 +150,10 @@ enum class Keep : u8 { Nothing, Arg0 };
 // (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory.
 enum class Over : u8 { Nothing, Arg0 };
 
+// When gradients of shared arguments are formed: for all members of a signature at once, or by backward, call by call. Then
+// backward finds dx of shared arguments, too, to which it always adds.
+enum class Shared : u8 { AtEnd, InBackward };
+
 // Ops that act element by element, so that chains of them can run as one (op/fused.h): a formula of the kernels by its
 // number, or the sum of all arguments.
 enum class Formula : u8 { None, Unary, Binary, Sum };
@@ -194,6 +198,7 @@ struct OpDef {
   Formula formula = Formula::None;
   u8 formula_id = 0;
   bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
+  Shared shared = Shared::AtEnd;
   bool has_member_attrs = false;
 };
 
@@ -202,6 +207,7 @@ using OpId = u16;
 OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing);
 enum class Join : u8 { Joinable, Joined };
 OpId register_op(OpDef def, Join join);
+OpId register_op(OpDef def, Shared shared);
 OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);
 constexpr int kMaxOps = 1024;
 extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op

@@ -80,6 +80,21 @@ void rows(const Kernels& k, idx n) {
   }
 }
 
+void transposes_strided(const Kernels& k) {
+  Numbers numbers;
+  for (idx m : {1, 8, 13, 40})
+    for (idx n : {1, 8, 9, 33})
+      for (idx gap : {0, 3}) {
+        Buffer x(m * (n + gap)), y(n * (m + gap), 0.5f);
+        numbers.fill(x);
+        k.transpose_strided(m, n, x.p(), n + gap, y.p(), m + gap, false);
+        for (idx j = 0; j < n; ++j)
+          for (idx i = 0; i < m + gap; ++i)
+            expect(y[j * (m + gap) + i] == (i < m ? x[i * (n + gap) + j] : 0.5f), at(k, "transpose_strided", n));
+        y.guarded("transpose_strided");
+      }
+}
+
 void transposes(const Kernels& k) {
   Numbers numbers;
   for (idx m : {0, 1, 2, 7, 8, 9, 17, 33})
@@ -145,6 +160,7 @@ void vectors(const Kernels& k) {
   }
   for (idx n : {4095, 4096, 4097, 100003}) reductions(k, n);
   transposes(k);
+  transposes_strided(k);
   // The error of a long sum does not grow: 10 million times 0.1.
   std::vector<float> x(10000000, 0.1f);
   expect_near(k.sum(x.size(), x.data()), x.size() * double(0.1f), 1e-6, 0, std::string(k.isa) + " long sum");
@@ -199,6 +215,58 @@ void softmax_sizes(const Kernels& k, idx n, float lo, float hi) {
   }
   y.guarded(at(k, "softmax", n));
   ly.guarded(at(k, "log_softmax", n));
+}
+
+// Exponentials of numbers in pieces of `step`, and what must come together to the softmax and the logsumexp.
+void exp_pieces(const Kernels& k, idx n, idx step, float lo, float hi) {
+  Numbers numbers;
+  Buffer x(n), y(n);
+  numbers.fill(x, lo, hi);
+  const double lse = exact_lse(x);
+  float largest = -kInf;
+  double sum = 0;
+  std::vector<double> so_far;
+  for (idx i = 0; i < n; i += step) {
+    k.exp_below(n - i < step ? n - i : step, x.p() + i, y.p() + i, &largest, &sum);
+    so_far.push_back(largest);
+  }
+  expect_near(largest + std::log(sum), lse, 1e-6, 1e-6 * std::fmax(1, std::fabs(hi)), at(k, "exp_below, sum", n));
+  for (idx i = 0; i < n; ++i)
+    expect_near(y[i] * std::exp(so_far[i / step] - largest) / sum, std::exp(x[i] - lse), 3e-6, 1e-37, at(k, "exp_below", n));
+  y.guarded(at(k, "exp_below", n));
+  for (idx i = 0; i < n; i += step) {  // where it lies
+    largest = -kInf;
+    sum = 0;
+    k.exp_below(n - i < step ? n - i : step, x.p() + i, x.p() + i, &largest, &sum);
+    for (idx j = i; j < n && j < i + step; ++j)
+      expect_near(x[j] * std::exp(largest - so_far[i / step]), y[j], 3e-6, 1e-37, at(k, "exp_below in place", n));
+  }
+}
+
+void exp_pieces_special(const Kernels& k) {
+  for (idx n : {1, 3, 16, 17, 50}) {
+    const auto pieces = [&](std::vector<float> fills, Buffer* y, float* largest, double* sum) {
+      *largest = -kInf;
+      *sum = 0;
+      for (float fill : fills) {
+        Buffer x(n, fill);
+        k.exp_below(n, x.p(), y->p(), largest, sum);
+      }
+    };
+    Buffer y(n);
+    float largest;
+    double sum;
+    pieces({-kInf}, &y, &largest, &sum);
+    expect(largest == -kInf && sum == 0 && y[0] == 0 && y[n - 1] == 0, at(k, "exp_below of -inf", n));
+    pieces({-kInf, 2.0f, -kInf}, &y, &largest, &sum);
+    expect(largest == 2 && sum == n && y[n - 1] == 0, at(k, "exp_below of -inf beside numbers", n));
+    pieces({1e30f, kInf, 5.0f}, &y, &largest, &sum);
+    expect(largest == kInf && sum == n && y[0] == 0, at(k, "exp_below after inf", n));
+    pieces({0.0f, kInf}, &y, &largest, &sum);
+    expect(largest == kInf && sum == n && y[0] == 1, at(k, "exp_below of inf", n));
+    pieces({0.0f, kNan, 1.0f}, &y, &largest, &sum);
+    expect(std::isnan(largest) && std::isnan(y[n - 1]), at(k, "exp_below after NaN", n));
+  }
 }
 
 void softmax_special(const Kernels& k) {
@@ -287,6 +355,13 @@ void softmaxes(const Kernels& k) {
   k.softmax(0, nullptr, nullptr);
   expect(k.logsumexp(0, nullptr) == -kInf, "logsumexp of nothing");
   softmax_special(k);
+  for (idx n : {1, 2, 15, 16, 33, 70, 1000})
+    for (idx step : {1, 7, 16, 64, 128}) {
+      exp_pieces(k, n, step, -3, 3);
+      exp_pieces(k, n, step, -80, 80);
+      exp_pieces(k, n, step, 9000, 9010);
+    }
+  exp_pieces_special(k);
 }
 
 }  // namespace check

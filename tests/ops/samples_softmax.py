@@ -8,6 +8,7 @@ import numpy as np
 from samples import A, Row, spread
 
 import dynet_lite as dy
+from dynet_lite import _core
 
 ROWS: list[Row] = []
 vector = lambda: dy.inputVector([1.0, 2.0, 3.0])  # noqa: E731
@@ -336,3 +337,43 @@ for _args in (
             bad=[[(3,), (4,), (3,)], [(3,), (3,), (2,)], [(3, 2), (2,), (3,)], ["3x2", "3x3", (3,)]],
         )
     )
+
+
+# ---- the loss of an affine map -------------------------------------------------------------------------------------------
+
+
+def affine_loss(x: np.ndarray, w: np.ndarray, *b: np.ndarray, v: Any) -> np.ndarray:
+    labels = v if isinstance(v, list) else [v]
+    scores = np.einsum("ij,je->ie", w[..., 0], x) + (b[0] if b else 0.0)
+    return np.array([[-log_softmax(scores[:, e])[label] for e, label in enumerate(labels)]])
+
+
+def call_affine_loss(x: Any, *weights: Any, v: Any) -> Any:
+    return _core._affine_loss(x, weights, v)
+
+
+# From one piece of classes to several; a last piece of one class.
+for _n, _k, _b in ((5, 3, 1), (1, 2, 1), (40, 7, 3), (129, 6, 1), (300, 4, 2)):
+    for _bias in (False, True):
+        _shapes = [[(3,), (4, 2)], [(3, 2), (4, 3)], [(3,), (4, 3, 2)], [(3,), "4,3x2"]]
+        _with_bias = [[(3,), (4, 3), (3,)], [(3,), (4, 3), "4x2"], [(3,), (4, 3), (4, 2)], [(3,), (4, 3), (4,), (4,)]]
+        ROWS.append(
+            Row(
+                "_affine_loss",
+                call_affine_loss,
+                [A(_k, batch=_b), A(_n, _k)] + [A(_n)] * _bias,
+                affine_loss,
+                attrs=labels_for(_n, _b),
+                whole=True,
+                batches=False,
+                tol=5e-6,
+                gtol=5e-5,
+                bad=_with_bias if _bias else _shapes,
+                wrong=[
+                    (lambda: _core._affine_loss(vector(), [dy.inputTensor(np.ones((4, 3)))], 4), IndexError),
+                    (lambda: _core._affine_loss(vector(), [dy.inputTensor(np.ones((4, 3)))], -1), IndexError),
+                    (lambda: _core._affine_loss(vector(), [dy.inputTensor(np.ones((4, 3)))], [0, 1]), ValueError),
+                    (lambda: _core._affine_loss(vector(), [], 0), ValueError),
+                ],
+            )
+        )
