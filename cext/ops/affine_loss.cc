@@ -3,7 +3,7 @@
 // With thousands of classes the scores of a minibatch fill many caches, and as nodes of their own they pass through them
 // again and again: written, summed up, read for their gradients, which are written and then read by two products. Here
 // scores are made and used in pieces, some classes of some examples, that stay in the second-level cache. Their
-// exponentials are kept for backward; gradients of scores never leave a piece.
+// exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out there.
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
@@ -113,44 +113,74 @@ void forward(const Call& c) {
   });
 }
 
-// d (softmax - 1 at the label), for some classes of some examples.
-Rows score_gradients(const Scores& s, const Rows& dloss, idx row, idx rows, idx first, idx n, float* room) {
-  const Rows exps = s.scores(row, first), to{room, rows, nullptr};
-  for (idx e = 0; e < n; ++e) {
-    const float d = dloss[first + e][0];
-    kernels().scale_to(rows, d * s.scales[first + e][row / kClasses], exps[e], to[e], false);
-    const idx label = s.label(first + e) - row;
-    if (label >= 0 && label < rows) to[e][label] -= d;
+// The examples that a gradient flows into, by number: programs that pad sentences multiply the losses of the rest by 0.
+class Taking {
+ public:
+  Taking(const Scores& s, const Rows& dloss) : c_(s.c), count_(0) {
+    for (idx e = 0; e < s.examples; ++e) count_ += dloss[e][0] != 0;
+    if (count_ == s.examples) return;
+    which_ = reinterpret_cast<u32*>(c_.scratch->alloc(static_cast<std::size_t>(s.examples)));
+    idx taken = 0, left = s.examples;
+    for (idx e = 0; e < s.examples; ++e) which_[dloss[e][0] != 0 ? taken++ : --left] = static_cast<u32>(e);
   }
-  return to;
+  idx count() const { return count_; }
+  idx operator[](idx k) const { return which_ ? which_[k] : k; }
+  // Rows by example as rows by number.
+  Rows rows(const Rows& by_example, idx examples) const {
+    if (!which_) return by_example;
+    float** p = scratch_addresses(c_, examples);
+    for (idx k = 0; k < examples; ++k) p[k] = by_example[which_[k]];
+    return Rows{nullptr, 0, p};
+  }
+
+ private:
+  static_assert(sizeof(u32) == sizeof(float), "scratch memory is taken in floats");
+  const Call& c_;
+  idx count_;
+  u32* which_ = nullptr;  // null: all; those left out stand at the end
+};
+
+// d (softmax - 1 at the label), for some classes of some examples.
+void score_gradients(const Scores& s, const Rows& dloss, const Taking& taking, idx row, idx rows, idx first, idx n, float* to) {
+  for (idx k = 0; k < n; ++k, to += rows) {
+    const idx e = taking[first + k];
+    const float d = dloss[e][0];
+    kernels().scale_to(rows, d * s.scales[e][row / kClasses], s.scores(row, e).base, to, false);
+    const idx label = s.label(e) - row;
+    if (label >= 0 && label < rows) to[label] -= d;
+  }
 }
 
-// The exponentials of the piece after this one, which come from far: the first of how many rows.
-Rows piece_after(const Scores& s, idx row, idx rows, idx first, idx n, idx* count) {
-  const bool more = first + n < s.examples;
+// The exponentials of the piece after this one, which come from far; how many rows.
+idx piece_after(const Scores& s, const Taking& taking, idx row, idx rows, idx first, idx n, float** to) {
+  const bool more = first + n < taking.count();
   const idx next_row = more ? row : row + rows, next = more ? first + n : 0;
-  *count = next_row < s.classes ? std::min(kExamplesBack, s.examples - next) : 0;
-  return s.scores(next_row, next);
+  const idx count = next_row < s.classes ? std::min(kExamplesBack, taking.count() - next) : 0;
+  for (idx k = 0; k < count; ++k) to[k] = s.scores(next_row, taking[next + k]).base;
+  return count;
 }
 
 void backward(const Call& c) {
   const Scores s(c);
   const Rows dloss = s.losses(c.dy[kLoss]);
+  const Taking taking(s, dloss);
   const bool to_x = c.dx[kX].wanted();
-  const Rows dx = to_x ? s.vectors(c.dx[kX]) : Rows{};
+  const Rows dx = to_x ? taking.rows(s.vectors(c.dx[kX]), s.examples) : Rows{}, x = taking.rows(s.x, taking.count());
+  for (idx k = taking.count(); k < s.examples && to_x && !c.acc[kX]; ++k) kernels().fill(s.size, 0.f, dx[k]);
   float* const dw = c.dx[kW].base;
   float* const db = c.nargs == 3 ? c.dx[kBias].base : nullptr;
   const idx most = std::min(kClasses, s.classes);
   float* const scores = c.scratch->alloc(static_cast<std::size_t>(most * std::min(kExamplesBack, s.examples)));
   float* const wt = c.scratch->alloc(to_x ? static_cast<std::size_t>(most * s.size) : 0);  // some rows of W transposed
+  float* next[kExamplesBack];
   in_parts(s.classes, kClasses, [&](idx row, idx rows) {
     if (to_x) kernels().transpose_strided(s.size, rows, s.w(row), s.classes, wt, s.size, false);
-    in_parts(s.examples, kExamplesBack, [&](idx first, idx n) {
-      const Rows dy = score_gradients(s, dloss, row, rows, first, n, scores), x = rows_from(s.x, first);
+    in_parts(taking.count(), kExamplesBack, [&](idx first, idx n) {
+      score_gradients(s, dloss, taking, row, rows, first, n, scores);
+      const Rows dy{scores, rows, nullptr};
       if (to_x) gemm_rows(false, s.size, n, rows, wt, s.size, dy, Rows{}, c.acc[kX] || row > 0, rows_from(dx, first));
-      idx next_count;
-      const Rows next = piece_after(s, row, rows, first, n, &next_count);
-      if (dw) gemm_outer(rows, s.size, n, dy, x, dw + row, s.classes, next, next_count);
+      const idx ahead = piece_after(s, taking, row, rows, first, n, next);
+      if (dw) gemm_outer(rows, s.size, n, dy, rows_from(x, first), dw + row, s.classes, Rows{nullptr, 0, next}, ahead);
       if (db) kernels().sum_rows(n, rows, dy, db + row, true);
     });
   });

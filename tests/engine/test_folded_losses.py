@@ -282,6 +282,32 @@ def test_losses_that_nothing_flows_into() -> None:
     both(program)
 
 
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("first", [False, True])
+def test_losses_times_zero(batch: int, first: bool) -> None:
+    """Padding: such examples are left out of the products. Their inputs have another reader, whose gradient comes first
+    or last."""
+
+    def program(model: Model) -> Observed:
+        xs = vectors(90 // batch, batch)
+        hs = [dy.tanh(x) for x in xs]
+        others = [dy.sum_batches(dy.sum_elems(dy.square(h))) for h in hs] if first else []
+        weights = np.arange(batch * len(xs)).reshape(-1, batch) % 3
+        for zeros in (weights == 0, weights == 1, weights < 3):
+            weights = np.where(zeros, 0.0, weights + 1.0)
+            each = []
+            for h, of_x in zip(hs, weights, strict=True):
+                s = scores(model, "affine_transform", h, 129)
+                loss = dy.pickneglogsoftmax_batch(s, labels(129, batch)) if batch > 1 else dy.pickneglogsoftmax(s, 3)
+                each.append(dy.sum_batches(dy.cmult(loss, dy.inputTensor(of_x, batched=True))))
+                del s
+            others = others or [dy.sum_batches(dy.sum_elems(dy.square(h))) for h in hs]
+            found = observe(model, dy.esum(each + others), xs)
+        return found
+
+    both(program)
+
+
 def test_after_a_mark_and_on_a_grown_graph() -> None:
     def program(model: Model) -> Observed:
         xs = vectors(4)
