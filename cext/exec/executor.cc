@@ -62,7 +62,7 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   Run& run = *runs_[n_runs_++];
   run.plan.clear();
   run.grad_base = nullptr;
-  run.spent = false;
+  run.spent = 0;
   run.stage = stage;
   run.lane = lane;
   run.first = done_;

@@ -11,7 +11,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
     : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
 
 void Runner::release() {
-  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, kept_, memo_, memo_begin_, lasting_.arena,
+  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, alone_, memo_, memo_begin_, lasting_.arena,
               fresh_roots_, fresh_begin_);
 }
 
@@ -26,7 +26,7 @@ void Runner::forward(Run& run) {
     }
     if (options_.check_validity) check_finite(run, run.plan.groups[k]);
   }
-  run.spent = false;
+  run.spent = 0;
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
@@ -35,10 +35,12 @@ void Runner::forward(Run& run) {
 
 void Runner::restore(Run& run) {
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
-    const Signature& sig = g_.sig(run.plan.types[run.plan.groups[k].type].sig);
-    if (op_def(sig.op).in_parts || sig.partial) run_group(run, k, true);
+    const u32 t = run.plan.groups[k].type;
+    const PlanType& type = run.plan.types[t];
+    const bool reads_spent = (run.spent & kSpentParts && g_.sig(type.sig).partial) || (run.spent & kSpentSums && type.over);
+    if (run.spent_types[t] || reads_spent) run_group(run, k, reads_spent);
   }
-  run.spent = false;
+  run.spent = 0;
 }
 
 // What an event says of a batch.

@@ -39,8 +39,15 @@ struct Run {
   float* grad_base = nullptr;
   NodeId first = 0, last = 0;  // nodes that were pending when the plan was made
   u32 lane = 0;                // which runner
-  bool spent = false;          // gradients were written over values of joined nodes: see Runner::restore
+  u8 spent = 0;                // gradients were written over values: see Spent and Runner::restore
+  Vec<u8> spent_types;         // those of the outputs of these types
   u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
+};
+
+// Which values are gone after a backward pass, since gradients lie there.
+enum Spent : u8 {
+  kSpentParts = 1,  // of joined nodes, which are read in parts
+  kSpentSums = 2    // of the arguments that outputs lie over (Over::Arg0), and these outputs
 };
 
 // Which nodes a backward pass comes to, and from how many readers (kReader each, as far as there is room).
@@ -94,7 +101,7 @@ class Runner {
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
   void lay_output_over(CallFrame& f, const Run& run);
-  void lay_gradient_over(CallFrame& f) const;
+  void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
 
   void back_group(const Run& run, u32 group);
   void back_members(const Run& run, u32 group, u32 from, u32 count);
@@ -113,8 +120,10 @@ class Runner {
   void target(CallFrame& f, u32 j, const NodeId* operands);
   void settle_target(CallFrame& f, u32 j);
   bool shared_targets(CallFrame& f);
-  void find_kept(const Run& run);
+  void find_alone(const Run& run);
   void find_assigned_in_parts(Run& run);
+  void find_spent_sums(Run& run);
+  bool all_overwritten(const Run& run, u32 group) const;
   void count_copies(const ProductCopies& before);
   u32& state(NodeId root) const { return (*gradients.state)[root]; }
 
@@ -123,8 +132,7 @@ class Runner {
   const ExecOptions& options_;
   ScratchArena scratch_;
   Vec<NodeId> type_members_;
-  Vec<u8> kept_;             // by type of the run in work: Call::kept
-  bool over_values_ = false; // of the run in work: gradients of joined nodes lie where their values lie
+  Vec<u8> alone_;            // by type of the run in work: each member assigns the gradient of its argument 0, see find_alone
   Vec<float*> memo_;         // of the run in work: Call::memo
   Vec<u32> memo_begin_;      // by type, into memo_
   ScratchArena lasting_;     // what they point to

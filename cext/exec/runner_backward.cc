@@ -11,8 +11,10 @@ namespace dnl {
 
 void Runner::backward(Run& run) {
   const ProductCopies before = product_copies();
-  find_kept(run);
+  run.spent_types.assign(run.plan.types.size(), 0);
+  find_alone(run);
   find_assigned_in_parts(run);
+  find_spent_sums(run);
   memo_begin_.clear();
   u32 n_memo = 0;
   for (const PlanType& type : run.plan.types) {
@@ -25,15 +27,16 @@ void Runner::backward(Run& run) {
   count_copies(before);
 }
 
-// Which types find the gradients of argument 0 again in backward_shared (Keep::Arg0): those whose members are each
-// the one consumer of an argument that has a fresh gradient of its own.
-void Runner::find_kept(const Run& run) {
-  kept_.assign(run.plan.types.size(), 0);
+// Types that keep the gradient of argument 0 (Keep::Arg0) or have an output over it (Over::Arg0), and whose members are each the
+// one consumer of an argument that has a fresh gradient of its own.
+void Runner::find_alone(const Run& run) {
+  alone_.assign(run.plan.types.size(), 0);
   for (u32 index = 0; index < run.plan.groups.size(); ++index) {
     const Group& group = run.plan.groups[index];
     const PlanType& type = run.plan.types[group.type];
     const bool first = index == type.first_group;
-    if (op_def(g_.sig(type.sig).op).keep != Keep::Arg0 || g_.arg_shared(type.sig, 0) || !(first || kept_[group.type])) continue;
+    const OpDef& op = op_def(g_.sig(type.sig).op);
+    if ((op.keep != Keep::Arg0 && !type.over) || g_.arg_shared(type.sig, 0) || !(first || alone_[group.type])) continue;
     bool all = true;
     for (u32 k = 0; k < group.count && all; ++k) {
       const NodeId i = run.plan.order[group.begin + k];
@@ -41,8 +44,52 @@ void Runner::find_kept(const Run& run) {
       const NodeId a = run.operands.ids[run.operands.arg(index, 0).first + k];
       all = ((*gradients.reached)[a] & (kReader - 1)) == kReached && gradients[a] && !state(a);
     }
-    kept_[group.type] = all;
+    alone_[group.type] = all;
   }
+}
+
+// Sums that outputs lie over (Over::Arg0) are gone once forward has run, and the outputs are needed for the last time by the
+// backward call that assigns the gradients of the sums. So these lie there, too: half as much memory to go through. All such sums
+// of a run or none, for restore(), and only if they fill their types: the gradients of a type lie in one slab.
+void Runner::find_spent_sums(Run& run) {
+  u32 wanted = 0, found = 0;
+  for (const Group& group : run.plan.groups) {
+    if (!run.plan.types[group.type].over) continue;
+    if (!alone_[group.type]) return;
+    wanted += group.count;
+  }
+  if (!wanted) return;
+  Vec<u8>& spent = run.spent_types;
+  constexpr u8 kParts = 1, kSums = 2, kOthers = 4;
+  bool all = true;
+  for (u32 index = 0; index < run.plan.groups.size(); ++index) {
+    const bool sums = all_overwritten(run, index);
+    u8& known = spent[run.plan.groups[index].type];
+    known |= sums ? kSums : kOthers;
+    all &= !(known & kSums) || !(known & kOthers);
+    if (sums) found += run.plan.groups[index].count;
+  }
+  all &= found == wanted;
+  for (u8& t : spent) t = (t & kParts) || (all && (t & kSums));
+  if (!all) return;
+  for (const Group& group : run.plan.groups) {
+    if (!spent[group.type] || op_def(g_.sig(run.plan.types[group.type].sig).op).in_parts) continue;
+    for (u32 k = 0; k < group.count; ++k) {
+      const NodeId i = run.plan.order[group.begin + k];
+      if (gradients[i]) gradients.at[i] = g_.value(i);
+    }
+  }
+  run.spent |= kSpentSums;
+}
+
+// Does every member of the group have an output of another node over it?
+bool Runner::all_overwritten(const Run& run, u32 index) const {
+  const Group& group = run.plan.groups[index];
+  const Signature& sig = g_.sig(run.plan.types[group.type].sig);
+  if (op_def(sig.op).in_parts || sig.visible != 1) return false;
+  for (u32 k = 0; k < group.count; ++k)
+    if (!g_.node(run.plan.order[group.begin + k]).is(kOverwritten)) return false;
+  return true;
 }
 
 // Joined nodes are read in parts, each part by one node. Where all of these take part, they assign their parts and nothing is
@@ -59,7 +106,6 @@ void Runner::find_assigned_in_parts(Run& run) {
     }
     return true;
   };
-  over_values_ = false;
   bool apart = false;
   const bool all = each([&](NodeId i) {
     apart |= g_.node(i).is(kGradApart);
@@ -67,18 +113,19 @@ void Runner::find_assigned_in_parts(Run& run) {
     return (*gradients.reached)[i] / kReader == g_.readers(i) && g_.readers(i) < kMostReaders && gradients[i] && !state(i);
   });
   if (!all) return;
-  over_values_ = !apart;
   each([&](NodeId i) {
     state(i) = Gradients::kInParts;
-    if (over_values_) gradients.at[i] = g_.value(i);
-    run.spent |= over_values_;
+    if (apart) return true;
+    gradients.at[i] = g_.value(i);
+    run.spent |= kSpentParts;
     return true;
   });
+  for (u32 t = 0; t < run.plan.types.size(); ++t) run.spent_types[t] = !apart && op_def(g_.sig(run.plan.types[t].sig).op).in_parts;
 }
 
-// Where the gradients of joined nodes lie.
-void Runner::lay_gradient_over(CallFrame& f) const {
-  if (over_values_ && f.op->in_parts) f.dy[0] = f.y[0];
+// Gradients of outputs that lie where the values lie.
+void Runner::lay_gradient_over(CallFrame& f, const Run& run, u32 type) const {
+  if (run.spent_types[type]) f.dy[0] = f.y[0];
 }
 
 bool Runner::reached(NodeId i) const {
@@ -131,9 +178,9 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin + from;
   begin_call(f, run, group.type, members, count, group.slot + from);
-  lay_gradient_over(f);
+  lay_gradient_over(f, run, group.type);
   zero_unwritten_outputs(f, members, count);
-  f.call.kept = kept_[group.type];
+  f.call.kept = f.op->keep == Keep::Arg0 && alone_[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
   bool wanted = targets(f, run, index, from) || f.op->backward_shared;
   if (f.op->shared == Shared::InBackward) wanted |= shared_targets(f);
@@ -306,13 +353,13 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   scratch_.arena.rewind();
   CallFrame f;
   begin_call(f, run, type, members, count, slot);
-  lay_gradient_over(f);
+  lay_gradient_over(f, run, type);
   arguments_of_type(f, run, type, slot);
   f.dx = scratch_.arena.array<Rows>(f.nargs + 1);
   f.acc = scratch_.arena.array<bool>(f.nargs + 1);
   f.call.dx = f.dx;
   f.call.acc = f.acc;
-  f.call.kept = kept_[type];
+  f.call.kept = f.op->keep == Keep::Arg0 && alone_[type];
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;

@@ -108,7 +108,7 @@ struct Kernels {
   //   c = f * c_prev + i * g ;  h = o * tanh(c)
   void (*lstm_fwd)(idx k, idx h, float forget_bias, Rows gates, Rows c_prev, Rows c, Rows h_out);
   // dh, dc: incoming (either may be "not wanted" = zero). Writes da (pre-activation gradients, 4h a row; may be the
-  // same memory as nothing else) as acc_a says, and dc_prev as acc_c says (not computed when not wanted). c_prev as
+  // memory of the gates unless acc_a) as acc_a says, and dc_prev as acc_c says (not computed when not wanted). c_prev as
   // above.
   void (*lstm_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a, Rows dc_prev,
                    bool acc_c);

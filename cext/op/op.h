@@ -122,7 +122,8 @@ struct Call {
   bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
                       // forward and must not be read in backward
 
-  bool restore = false;  // forward once more, of the results that lie over parts of arguments alone (op/fused.h)
+  bool restore = false;  // forward once more, of what lies over arguments or parts of them alone (over, op/fused.h): outputs that
+                         // have memory of their own hold their values and must not be written
 
   // Backward only.
   const Rows* dy;   // gradients of the outputs. Visible ones hold the incoming gradient; a hidden one is uninitialised
@@ -147,7 +148,9 @@ struct Call {
 enum class Keep : u8 { Nothing, Arg0 };
 
 // Whether the last output, a hidden one of the shape of argument 0, may be written where that argument lies. Granted
-// (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory.
+// (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory. Then dx[0]
+// may be the memory of this output, too: backward reads a number of it before it writes the gradient there, and
+// backward_shared does not read it.
 enum class Over : u8 { Nothing, Arg0 };
 
 // When gradients of shared arguments are formed: for all members of a signature at once, or by backward, call by call. Then

@@ -45,6 +45,8 @@ class Cell {
   const float* weight(int j) const { return c.x[j].base; }
   float* weight_gradient(int j) const { return c.dx[j].base; }
   Rows scratch_rows(idx n) const { return Rows{c.scratch->alloc(static_cast<std::size_t>(k * n)), n, nullptr}; }
+  // Where output o is written; what must not be written (Call::restore) goes to scratch memory.
+  Rows to(int o) const { return c.restore ? scratch_rows(c.out_dim[o].rows()) : y(o); }
   // What was computed so far lies where output o will be: x(0), over which it may lie (Over::Arg0).
   Rows begun(int o) const {
     const Rows to = y(o);

@@ -30,7 +30,7 @@ Args start_args(const Call& c) { return {-1, -1, -1, -1, c.nargs > 1 ? 1 : -1}; 
 void forward(const Call& call, const Args& a) {
   const Cell s(call);
   const idx h = s.h, k = s.k;
-  const Rows c = s.y(kC), out = s.y(kH);
+  const Rows c = s.to(kC), out = s.to(kH);
   const Rows gates = s.begun(kGates);
   Rows c_prev{};
   if (a.h_prev >= 0) {
@@ -56,7 +56,8 @@ void forward(const Call& call, const Args& a) {
   }
 }
 
-// Gradients of the sums, in blocks i, o, g, into da; of c_prev, without the peephole's part, into dc_prev.
+// Gradients of the sums, in blocks i, o, g, into da, which may lie where the gates lie; of c_prev, without the peephole's part,
+// into dc_prev.
 void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_prev, Gradient* dc_prev) {
   const idx h = s.h, k = s.k;
   const Rows gates = s.y(kGates), c = s.y(kC), dh = s.dy(kH), dc = s.dy(kC), total = s.scratch_rows(h);
@@ -66,21 +67,23 @@ void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_
     float *d_o = da[r] + h, *d = total[r];
     cells::tanh().fwd(h, c[r], t, nullptr);
     for (idx e = 0; e < h; ++e) {
-      d_o[e] = dy[e] * t[e] * o[e] * (1.f - o[e]);
       d[e] = dc[r][e] + dy[e] * o[e] * (1.f - t[e] * t[e]);
+      d_o[e] = dy[e] * t[e] * o[e] * (1.f - o[e]);
     }
   }
   if (a.co >= 0) times_transposed(s.c, a.co, k, s.from(da, h), Rows{}, true, total);
   for (idx r = 0; r < k; ++r) {
     const float *i = gates[r], *g = i + 2 * h, *d = total[r], *p = c_prev.wanted() ? c_prev[r] : nullptr;
     float *di = da[r], *dg = di + 2 * h;
-    for (idx e = 0; e < h; ++e) {
-      di[e] = d[e] * (g[e] - (p ? p[e] : 0.f)) * i[e] * (1.f - i[e]);
-      dg[e] = d[e] * i[e] * (1.f - g[e] * g[e]);
+    if (dc_prev && dc_prev->wanted()) {
+      float* to = dc_prev->rows[r];
+      for (idx e = 0; e < h; ++e) to[e] = (dc_prev->acc ? to[e] : 0.f) + d[e] * (1.f - i[e]);
     }
-    if (!dc_prev || !dc_prev->wanted()) continue;
-    float* to = dc_prev->rows[r];
-    for (idx e = 0; e < h; ++e) to[e] = (dc_prev->acc ? to[e] : 0.f) + d[e] * (1.f - i[e]);
+    for (idx e = 0; e < h; ++e) {
+      const float in = i[e], cell = g[e];
+      di[e] = d[e] * (cell - (p ? p[e] : 0.f)) * in * (1.f - in);
+      dg[e] = d[e] * in * (1.f - cell * cell);
+    }
   }
 }
 

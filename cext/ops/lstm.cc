@@ -29,7 +29,7 @@ const OpId start_id = register_op({
     [](const ShapeIn& in) -> ShapeOut { return lstm_outputs(in, cells::block_size(in, 4)); },
     [](const Call& c) {
       const Cell s(c);
-      kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.y(kC), s.y(kH));
+      kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.to(kC), s.to(kH));
     },
     [](const Call& c) {
       const Cell s(c);
@@ -62,7 +62,7 @@ const OpId step_id = register_op({
       const Rows gates = s.y(kGates);
       const Rows add = c.over ? Rows{} : s.x(kProj);
       gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), add, c.over, gates);
-      kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.y(kC), s.y(kH));
+      kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.to(kC), s.to(kH));
     },
     [](const Call& c) {
       const Cell s(c);

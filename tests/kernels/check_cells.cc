@@ -64,6 +64,10 @@ void lstm(const Kernels& kernel, const Case& c) {
     same(dcp, wdcp, where + " dc_prev", acc_c ? 0.5 : 0);
   else
     same(dcp, std::vector<double>(k * h, 0.5), where + " unwanted dc_prev");
+  if (acc_a) return;
+  kernel.lstm_bwd(k, h, a.rows, maybe(has_prev, cp), cell.rows, maybe(has_dh, dh), maybe(has_dc, dc), a.rows, false,
+                  Rows{}, false);
+  same(a, wda, where + " da over the gates");
 }
 
 void gru(const Kernels& kernel, const Case& c) {
