@@ -42,7 +42,8 @@ def prepare(dy: ModuleType, engine: Engine, setup: Question) -> Measure:
         own = batches_of(sorted(instances, key=task.length), sizes["batch"])
 
     def measure(question: Question) -> dict[str, Any]:
-        return one_round(step, common if question.get("common") else own, extras, bool(question.get("profile")))
+        is_common = bool(question.get("common"))
+        return one_round(step, common if is_common else own, extras, bool(question.get("profile")), is_common)
 
     return measure
 
@@ -63,20 +64,23 @@ def batches_of(instances: Sequence[Any], size: int) -> list[Batch]:
 class Extras:
     """What an engine can tell besides time; nothing unless it is dynet_lite."""
 
-    def begin(self, profile: bool) -> None:
+    def begin(self, profile: bool, count: bool) -> None:
         """Before a round."""
 
     def after_batch(self) -> None:
         """After each batch of a round."""
+
+    def finish(self) -> None:
+        """Before the clock of a round stops: waits for what was begun."""
 
     def end(self) -> dict[str, Any]:
         """After a round: what to add to the answer."""
         return {}
 
 
-def one_round(step: Step, batches: Sequence[Batch], extras: Extras, profile: bool) -> dict[str, Any]:
+def one_round(step: Step, batches: Sequence[Batch], extras: Extras, profile: bool, count: bool) -> dict[str, Any]:
     phases, losses = dict.fromkeys(PHASES, 0.0), []
-    extras.begin(profile)
+    extras.begin(profile, count)
     wall, cpu = time.perf_counter(), time.process_time()
     for batch in batches:
         loss, took = step(batch)
@@ -84,6 +88,7 @@ def one_round(step: Step, batches: Sequence[Batch], extras: Extras, profile: boo
         for phase, seconds in took.items():
             phases[phase] += seconds
         extras.after_batch()
+    extras.finish()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"losses": losses, "wall": wall, "cpu": cpu, "peak_mb": peak, **phases, **extras.end()}
@@ -111,29 +116,35 @@ def graph_step(dy: ModuleType, engine: Engine, setup: Question, weights: dict[st
         value = loss.value()
         t2 = cpu()
         took = {"build": t1 - t0, "forward": t2 - t1}
+        if ours:
+            plan = min(dy.cg().stats()["plan_time"], t2 - t1)  # wall time, which may be more
+            took |= {"plan": plan, "forward": took["forward"] - plan}
+            t2 = cpu()
         if train:
             loss.backward()
             t3 = cpu()
             trainer.update()
-            took |= {"backward": t3 - t2, "update": cpu() - t3}
-        if ours:
-            plan = min(dy.cg().stats()["plan_time"], t2 - t1)  # wall time, which may be more
-            took |= {"plan": plan, "forward": took["forward"] - plan}
+            took |= {"backward": t3 - t2, "update": cpu() - t3}  # with threads the next forward pass has their time
         return value, took
 
     return step, Counters(dy) if ours else Extras()
 
 
 class Counters(Extras):
-    """dynet_lite's counters, and time by op when a round is profiled."""
+    """dynet_lite's counters, and time by op when a round is profiled.
+
+    Batches are counted in the common round, which is not timed: asking after every batch would keep steps from overlapping.
+    """
 
     def __init__(self, dy: ModuleType) -> None:
         self.dy = dy
-
-    def begin(self, profile: bool) -> None:
-        self.profile = profile
-        self.dy.configure(profile=profile)
         self.counts: Counter[str] = Counter()
+
+    def begin(self, profile: bool, count: bool) -> None:
+        self.profile, self.count = profile, count
+        self.dy.configure(profile=profile)
+        if count:
+            self.counts.clear()
         self.heap_calls = self.dy.heap_calls()
         self.ops = self.op_times()
 
@@ -143,8 +154,13 @@ class Counters(Extras):
         return {(op, way): figures[way] for op, figures in ops for way in ("forward", "backward")}
 
     def after_batch(self) -> None:
+        if not self.count:
+            return
         stats = self.dy.stats()  # of this graph
         self.counts.update({name: stats[name] for name in COUNTED if name != "heap_calls"})
+
+    def finish(self) -> None:
+        self.dy.stats()
 
     def end(self) -> dict[str, Any]:
         found: dict[str, Any] = {**self.counts, "heap_calls": self.dy.heap_calls() - self.heap_calls}

@@ -93,6 +93,7 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "threads": (_threads, "a whole number; 0 is the number of processors", 1),
     "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
     "fuse": (_flag, "0 or 1", True),
+    "overlap": (_flag, "0 or 1", True),
     "verify": (_flag, "0 or 1", False),
     "profile": (_flag, "0 or 1", False),
     "keep_weights": (_flag, "0 or 1", False),
@@ -137,13 +138,14 @@ def _effective(name: str) -> Any:
 
 def _apply(names: Sequence[str]) -> None:
     """Hand the settings in force to the engine."""
+    _core.settle_steps()
     for name in names:
         value = _effective(name)
         if name == "seed":
             _core.set_seed(value or int.from_bytes(os.urandom(7), "little"))
         elif name == "keep_weights":
             _core.keep_weights(value)
-        elif name in ("autobatch", "strategy", "threads", "backend", "fuse", "verify", "profile"):
+        elif name in ("autobatch", "strategy", "threads", "backend", "fuse", "overlap", "verify", "profile"):
             setattr(_core.settings, name, value)
         if name == "profile" and value and "profile" not in _given["configure"]:
             atexit.unregister(_report_times)

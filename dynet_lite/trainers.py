@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dynet_lite import _core
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.averages import MovingAverages
 from dynet_lite.old_names import TrainerType
@@ -94,6 +95,8 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         """
         self._sync()
         self.swap_params_to_weights()
+        if self._update_later():
+            return
         gscale = 1.0
         if self._clip > 0:
             norm = self._updater.gradient_norm()
@@ -109,8 +112,32 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         self._updater.step(self.coefficients(), gscale, decay, self._sparse)
         self._average()
 
+    def _update_later(self) -> bool:
+        """With threads the update may run while the next graph is built (_core.settle_steps()). False: it has to run now.
+
+        That of a subclass with an update() of its own, which may ask what the update did.
+        """
+        if not self._updater.may_wait() or type(self).update is not Trainer.update or self._averaging:
+            return False
+        decay = self.decay()
+        self.updates += 1
+        self._recent_updates += 1
+        self._updater.step_later(self, self.coefficients(), self._clip, decay, self._sparse)
+        return True
+
+    def _update_done(self, norm: float, clipped: bool, failed: bool) -> None:
+        """What became of an update that could wait. norm: of the gradients; 0 without clipping."""
+        self._recent_clips += clipped
+        if failed or not math.isfinite(norm):
+            self.updates -= 1
+            self._recent_updates -= 1
+        if not math.isfinite(norm):
+            raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}; in the update of the mini-batch "
+                               "before (with configure(overlap=False) it is raised there)")  # fmt: skip
+
     def restart(self, learning_rate: float | None = None) -> None:
         """Zero the state (moments, sums) and, if given, set the learning rate."""
+        _core.settle_steps()
         self._sync()
         if learning_rate is not None:
             self.set_learning_rate(learning_rate)
@@ -151,6 +178,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def status(self) -> None:
         """Write learning rate, clips and updates since the last call on stderr."""
+        _core.settle_steps()
         sys.stderr.write(f"[lr={self._learning_rate:g} clips={self._recent_clips} updates={self._recent_updates}] ")
         sys.stderr.flush()
         self._recent_clips = self._recent_updates = 0
@@ -175,6 +203,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _members(self) -> list[tuple[Any, int, bool]]:
         """All members of the updater with (number, is it a table?)."""
+        _core.settle_steps()
         self._sync()
         weights, tables = self._updater.parameters, self._updater.tables
         return [*((p, i, False) for i, p in enumerate(weights)), *((p, i, True) for i, p in enumerate(tables))]

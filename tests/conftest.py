@@ -37,7 +37,7 @@ def pytest_report_header() -> str:
     return f"dynet_lite {dynet_lite.__version__} from {Path(dynet_lite.__file__).parent}, {_core.describe()}"
 
 
-SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads", "least_work")
+SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads", "least_work", "overlap")
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,7 @@ def fresh_engine() -> Iterator[None]:
     np.random.seed(1)
     _core.cg().renew()
     yield
+    _core.settle_steps()
     for name, value in before.items():
         setattr(_core.settings, name, value)
     _core.cg().renew()

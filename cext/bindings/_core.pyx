@@ -21,6 +21,7 @@ set_error_hook((ValueError, _errors.OutOfRangeError, _errors.StaleExpressionErro
                 _errors.NotFiniteError, RuntimeError, _errors.InternalError))
 
 include "settings.pxi"
+include "overlap.pxi"
 include "graph.pxi"
 include "convert.pxi"
 include "expression.pxi"

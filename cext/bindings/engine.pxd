@@ -63,6 +63,7 @@ cdef extern from "op/backend.h" namespace "dnl":
 
 cdef extern from "graph/params.h" namespace "dnl":
     void keep_weights_ "dnl::keep_weights"(cbool)
+    cbool keeps_weights "dnl::keep_weights_flag().load" () nogil
     cdef cppclass Parameter:
         Dim dim
         Vec[float] value
@@ -111,6 +112,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
     cdef cppclass Node:
         uint32_t sig
         NodeId producer
+        NodeId root
         uint32_t depth
         uint16_t flags
     cdef cppclass Signature:
@@ -183,11 +185,13 @@ cdef extern from "exec/executor.h" namespace "dnl":
         double forward, backward
     cdef cppclass ExecOptions:
         Strategy strategy
-        cbool verify, check_validity, profile, fuse
+        cbool verify, check_validity, profile, fuse, overlap
         int threads
         uint64_t least_work
+    cdef cppclass Memory:
+        Memory(Backend*) except +raise_python_error
     cdef cppclass Executor:
-        Executor(CGraph&, Backend*) except +raise_python_error
+        Executor(CGraph&, Backend*, Memory&) except +raise_python_error
         void forward() except +raise_python_error nogil
         void invalidate() except +raise_python_error
         void backward(NodeId, cbool) except +raise_python_error nogil
@@ -211,3 +215,29 @@ cdef extern from "kernels/kernels.h" namespace "dnl":
 
 cdef extern from "kernels/gemm.h" namespace "dnl":
     const char* blas_description()
+
+cdef extern from "exec/update.h" namespace "dnl":
+    cdef cppclass UpdateStep:
+        float c[6]
+        float gscale
+        double decay
+        cbool sparse
+        int threads
+    cdef cppclass UpdateOutcome:
+        double norm
+        cbool clipped
+    cdef cppclass CUpdater "dnl::Updater":
+        CUpdater(const string&) except +raise_python_error
+        void add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
+        void add_table(const shared_ptr[LookupTable]&) except +raise_python_error
+        double gradient_norm() nogil
+        UpdateOutcome update(const UpdateStep&, double) except +raise_python_error nogil
+        void step(const UpdateStep&) except +raise_python_error nogil
+        void clear_gradients() nogil
+        void restart() except +raise_python_error
+        int states()
+        Vec[float]& parameter_state(size_t) except +raise_python_error
+        Vec[float]& table_state(size_t) except +raise_python_error
+
+cdef extern from "exec/trace.h" namespace "dnl":
+    cbool tracing() nogil

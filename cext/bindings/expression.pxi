@@ -169,6 +169,7 @@ cdef class Expression:
         if (not g.c.is_op(node) and not g.c.node(node).flags & kAlias
                 or op not in (OP__pick, OP__pick_batch)):
             raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
+        settle()
         new = [i.__index__()] if op == OP__pick else [int(one) for one in i]
         if op == OP__pick_batch and len(new) != <uint32_t> g.c.member(node)[0].i:
             raise ValueError(f"[set_index] {g.c.member(node)[0].i} indices are needed; got {len(new)}")
@@ -213,6 +214,7 @@ cdef class Expression:
         cdef const Dim* d = &g.c.dim(i)
         flat = np.empty(d.size(), dtype=np.float32)
         cdef float[::1] view = flat
+        settle()
         if not g.x.read_gradient(i, &view[0]):
             raise RuntimeError("[gradient] call backward() on a later expression first")
         return flat.astype(np.float64).reshape(_numpy_shape(deref(d)), order="F")
@@ -324,6 +326,7 @@ cdef class Expression:
         if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
             return "<expression of a graph that is gone>"
         text = f"<expression {self.id}: {self.graph.c.describe(self.id).decode()}"
+        settle()
         if self.graph.x.done(self.id) and self.graph.c.dim(self.id).size() <= 8:
             text += " = " + np.array2string(self._copy_out(self.graph, self.id, np.float32), precision=5, separator=", ")
         return text + ">"

@@ -29,6 +29,10 @@ cdef class ComputationGraph:
     """
     cdef CGraph* c
     cdef Executor* x
+    cdef CGraph* other_c       # the pair that takes turns with these when steps overlap, or NULL
+    cdef Executor* other_x
+    cdef Memory* memory        # of both pairs
+    cdef bint overlap          # steps of this graph may overlap
     cdef Vec[NodeId] args      # of the node being built
     cdef Vec[Word] keys, members
     cdef Vec[NodeId] row       # working memory of cells.pxi
@@ -48,6 +52,8 @@ cdef class ComputationGraph:
     cdef object __weakref__
 
     def __cinit__(self):
+        global _n_graphs
+        _n_graphs += 1
         if _settings.start is not None:
             start = _settings.start
             _settings.start = None
@@ -56,16 +62,26 @@ cdef class ComputationGraph:
         self.link = GraphLink()
         self.link.graph = <PyObject*> self
         self.c = new CGraph()
-        self.x = new Executor(deref(self.c), backend_by_name(self.backend.encode()))
+        cdef Backend* backend = backend_by_name(self.backend.encode())
+        self.memory = new Memory(backend)
+        self.x = new Executor(deref(self.c), backend, deref(self.memory))
         self._take_settings(False, False, None)
         self.c.seed_state = self.first_seed = _next_seed()
         self.seeded_at = _seed_now()
 
     def __dealloc__(self):
+        global _n_graphs
+        _n_graphs -= 1
         if self.link is not None:
             self.link.graph = NULL
+        if job_needs(self.x) or job_needs(self.other_x):
+            _finish()
+        _forget_graph(self)
         del self.x
         del self.c
+        del self.other_x
+        del self.other_c
+        del self.memory
 
     cdef _take_settings(self, bint immediate, bint check, autobatching):
         cdef bint on = _settings.autobatch if autobatching is None else bool(autobatching)
@@ -82,10 +98,17 @@ cdef class ComputationGraph:
         self.x.options.threads = _settings.threads
         self.x.options.least_work = _settings.least_work
         self.x.options.check_validity = check
+        self.overlap = (_settings.overlap and _settings.threads > 1 and on and not immediate and not check
+                        and not _settings.profile)
+        self.x.options.overlap = self.overlap
 
     def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
         """Forget all nodes. See renew_cg()."""
         self._not_busy()
+        if job_pending():
+            self._begin_job()
+        elif self.other_c != NULL:
+            self.other_c.renew()   # no step overlapped: its memory goes as that of a graph that is renewed
         self.turn += 1
         if self.c.renew():
             self.args.release()
@@ -98,6 +121,30 @@ cdef class ComputationGraph:
             self.c.seed_state = _next_seed()
         self.first_seed = 0
         return self
+
+    cdef int _begin_job(self) except -1:
+        """Before a renewal: a backward pass of this graph that was put off goes on in the background, with its nodes."""
+        global _n_begun
+        if job_state() == JobState.Running:
+            return 0
+        if job_state() != JobState.Remembered or not job_needs(self.x) or self.entered or not self.overlap:
+            return settle()
+        if self.other_c == NULL:
+            self.other_c = new CGraph()
+            self.other_x = new Executor(deref(self.other_c), backend_by_name(self.backend.encode()), deref(self.memory))
+        if not start_job(_settings.threads):
+            return settle()
+        _n_begun += 1
+        self.other_c.seed_state = self.c.seed_state
+        self.c, self.other_c = self.other_c, self.c
+        self.x, self.other_x = self.other_x, self.x
+        self.strategy = None   # the other executor's is not known
+        return 0
+
+    cdef int forget_other(self) except -1:
+        """The nodes of a job that is done, and what they hold, go."""
+        self.other_c.renew()
+        return 0
 
     cdef int _not_busy(self) except -1:
         if self.busy:
@@ -113,7 +160,9 @@ cdef class ComputationGraph:
         """Run what is pending, without the GIL."""
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
-            return 0
+            return settle()
+        if job_state() != JobState.Running:
+            settle()   # else the executor plans first
         self.busy = True
         try:
             with nogil:
@@ -123,17 +172,23 @@ cdef class ComputationGraph:
             raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
         finally:
             self.busy = False
-        return 0
+        return settle()
 
     cdef int run_to(self, NodeId node) except -1:
         """As run(), unless the node has run: reading a value must not tear apart the batches of what comes next."""
-        if self.x.done(node):
-            return self._not_busy()
-        return self.run()
+        if not self.x.done(node):
+            return self.run()
+        if job_pending() and self.c.node(self.c.node(node).root).flags & kLeaf:
+            settle()   # it may be the value of a weight; others stay as they are
+        return self._not_busy()
 
     cdef int run_backward(self, NodeId loss, bint full) except -1:
         self.run_to(loss)
         self._not_busy()
+        if self.overlap and not full and _n_graphs == 1 and not _ended and not tracing() and not keeps_weights() \
+                and self.c.dim(loss).size() == 1:
+            return _remember(self, loss)
+        settle()
         self.busy = True
         try:
             with nogil:
@@ -172,12 +227,14 @@ cdef class ComputationGraph:
     def revert(self):
         """Drop every node since the last mark; their expressions become stale."""
         self._not_busy()
+        settle()
         self.turn += 1
         self.c.revert()
 
     def invalidate(self):
         """Run everything again at the next value, with new random numbers."""
         self._not_busy()
+        settle()
         self.x.invalidate()
 
     def forward(self, index=None):
@@ -222,6 +279,7 @@ cdef class ComputationGraph:
 
     def stats(self):
         """Counters since the last renewal; see dynet_lite.stats."""
+        settle()
         cdef Stats s = self.x.stats()
         return {"nodes": s.nodes, "batches": s.batches, "lower_bound": s.lower_bound, "plans": s.plans,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
@@ -232,6 +290,7 @@ cdef class ComputationGraph:
 
     def op_profile(self):
         """Per op that ran while profiling: calls, members, seconds forward and backward (since the graph was made)."""
+        settle()
         out = {}
         cdef int i
         cdef vector[OpProfile] profile = self.x.profile()

@@ -12,6 +12,7 @@ cdef class InputExpression(Expression):
         if <size_t> a.size != d.size():
             raise ValueError(f"[set] {d.size()} numbers are needed; got {a.size}")
         cdef const float[::1] view = a
+        settle()
         memcpy(self.graph.c.input_data(i), &view[0], d.size() * sizeof(float))
         self.graph.invalidate()
 

@@ -203,6 +203,7 @@ def trace_clock():
 
 def trace_begin():
     """From now on events are kept; see dynet_lite/profiling.py. Calls are counted."""
+    settle()
     c_trace_begin()
 
 def trace_end():

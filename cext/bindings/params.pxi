@@ -67,6 +67,7 @@ cdef class Parameters(Expression):
 
     def _values(self):
         """A copy of the numbers in float32, as they are kept."""
+        settle()
         cdef float[::1] view = _floats(deref(self.p).value.data(), deref(self.p).size())
         return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
 
@@ -76,11 +77,13 @@ cdef class Parameters(Expression):
 
     def _grads(self):
         """A copy of the accumulated gradient in float32, as it is kept."""
+        settle()
         cdef float[::1] view = _floats(deref(self.p).grad.data(), deref(self.p).size())
         return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
 
     def set_value(self, arr):
         """Overwrite all numbers; the shape must be equal."""
+        settle()
         a = np.asarray(arr, dtype=np.float32)
         if a.shape != self.shape() and a.shape != self.shape() + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape()}; got {a.shape}")
@@ -115,15 +118,18 @@ cdef class Parameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s."""
+        settle()
         cdef float[::1] g = _floats(deref(self.p).grad.data(), deref(self.p).size())
         np.multiply(g, np.float32(s), out=np.asarray(g))
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
+        settle()
         deref(self.p).clear_grad()
 
     def set_grad(self, arr):
         """Overwrite the accumulated gradient (for tests and hand-made updates)."""
+        settle()
         a = np.asarray(arr, dtype=np.float32)
         if a.shape != self.shape():
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape()}; got {a.shape}")
@@ -139,6 +145,7 @@ cdef class Parameters(Expression):
 
     def set_updated(self, b):
         """False freezes the parameter: trainers leave it, and graphs made from now on keep no gradient for it."""
+        settle()
         deref(self.p).updated = bool(b)
         self.stamp = 0xffffffff   # entered again with the new setting
 
@@ -223,6 +230,7 @@ cdef class LookupParameters(Expression):
         if deref(self.t).size() == 0:
             raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
         # The whole table is read: every row must have had its weight decay.
+        settle()
         deref(self.t).settle_all()
         self.id = g.c.add_table(self.t)
         self.last = g.link
@@ -255,6 +263,7 @@ cdef class LookupParameters(Expression):
         cdef NodeId table
         cdef uint32_t few[256]
         cdef size_t k, n
+        settle()   # rows are copied here
         if type(ids) is list and 0 < len(<list> ids) <= 256:
             n = len(<list> ids)
             for k in range(n):  # ints in range, as most programs give them; everything else goes the long way
@@ -304,7 +313,7 @@ cdef class LookupParameters(Expression):
         return (deref(self.t).rows,) + _shape_of(deref(self.t).row_dim)
 
     cdef object _view(self):
-        """All values, float32 array (V, row size), without a copy. The caller has settled the rows."""
+        """All values, float32 array (V, row size), without a copy. The caller has settled the steps and the rows."""
         cdef Py_ssize_t v = deref(self.t).rows, n = deref(self.t).row_size
         if n == 0:
             return np.zeros((v, 0), dtype=np.float32)
@@ -331,6 +340,7 @@ cdef class LookupParameters(Expression):
 
     def _values(self):
         """A copy of the table in float32, as it is kept."""
+        settle()
         deref(self.t).settle_all()
         return np.array(self._rows_array(self._view()))
 
@@ -340,6 +350,7 @@ cdef class LookupParameters(Expression):
         For checkpoints: reading this way changes nothing. Decay: the sum of log(1 - decay) over all updates, then for each
         row what of it the row has had; e to the power of the difference is what its numbers still have to be multiplied by.
         """
+        settle()
         values = np.array(self._rows_array(self._view()))
         if deref(self.t).decay_of_row.empty():
             return values, None
@@ -349,6 +360,7 @@ cdef class LookupParameters(Expression):
 
     def _set_unsettled(self, values, decay):
         """The reverse of _unsettled()."""
+        settle()
         flat = self._flat_rows(values, len(self))
         cdef Py_ssize_t v = deref(self.t).rows
         cdef const double[::1] sums = np.ascontiguousarray([0] if decay is None else decay, dtype=np.float64)
@@ -371,6 +383,7 @@ cdef class LookupParameters(Expression):
     def rows_as_array(self, ids):
         """Rows `ids` as an array (n, d1, ...)."""
         a = self._row_ids(ids)
+        settle()
         deref(self.t).settle_all()
         return np.array(self._rows_array(self._view()[a]), dtype=np.float64)
 
@@ -382,6 +395,7 @@ cdef class LookupParameters(Expression):
         """Overwrite the table; shape (V, d1, ...). With fewer rows than the table has, the first rows."""
         rows = min(np.shape(arr)[0], len(self)) if np.ndim(arr) and np.shape(arr)[0] else len(self)
         flat = self._flat_rows(arr, rows)
+        settle()
         deref(self.t).settle_all()
         self._view()[:rows] = flat
         self._changed()
@@ -393,6 +407,7 @@ cdef class LookupParameters(Expression):
         if <size_t> a.size == deref(self.t).row_size:
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
         flat = self._flat_rows(a[None], 1)
+        settle()
         deref(self.t).settle_all()
         self._view()[i] = flat[0]
         self._changed()
@@ -404,6 +419,7 @@ cdef class LookupParameters(Expression):
 
     def _grad_view(self):
         """Row ids and gradients (n, row size) of the rows touched since the last update."""
+        settle()
         cdef Py_ssize_t n = deref(self.t).touched.size()
         if n == 0:
             return np.zeros(0, dtype=np.int64), np.zeros((0, deref(self.t).row_size), dtype=np.float32)
@@ -441,6 +457,7 @@ cdef class LookupParameters(Expression):
         if len(set(rows.tolist())) != len(rows):
             raise ValueError(f"[set_rows_grad] {self._name}: a row occurs twice")
         flat = self._flat_rows(arr, len(rows))
+        settle()
         deref(self.t).clear_grad()
         for i in rows:
             deref(self.t).slot(<uint32_t> i)
@@ -449,12 +466,14 @@ cdef class LookupParameters(Expression):
 
     def zero(self):
         """Set all numbers to 0."""
+        settle()
         deref(self.t).settle_all()
         self._view()[:] = 0
         self._changed()
 
     def scale(self, s):
         """Multiply all numbers by s."""
+        settle()
         deref(self.t).settle_all()
         self._view()[:] *= np.float32(s)
         self._changed()
@@ -466,6 +485,7 @@ cdef class LookupParameters(Expression):
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
+        settle()
         deref(self.t).clear_grad()
 
     def is_updated(self):
@@ -474,6 +494,7 @@ cdef class LookupParameters(Expression):
 
     def set_updated(self, b):
         """False freezes the table."""
+        settle()
         deref(self.t).updated = bool(b)
         self.stamp = self.rows_stamp = 0xffffffff
 
@@ -532,6 +553,7 @@ cdef class LookupExpression(Expression):
     def set(self, index):
         cdef NodeId i = self.use()
         cdef const uint32_t[::1] rows = np.ascontiguousarray(np.atleast_1d(index), dtype=np.uint32)
+        settle()
         self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
         self.graph.invalidate()
 
@@ -555,4 +577,5 @@ def lookup_batch(LookupParameters p not None, indices, update=True):
 
 def keep_weights(bint on):
     """Whether a graph that goes on after an update keeps the weights it began with; for the whole process."""
+    settle()
     keep_weights_(on)

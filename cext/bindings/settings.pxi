@@ -7,6 +7,7 @@ cdef class Settings:
     cdef public str backend
     cdef public bint fuse
     cdef public bint verify
+    cdef public bint overlap          # steps, with threads: see overlap.pxi
     cdef public bint profile
     cdef public int threads
     cdef public uint64_t least_work   # see ExecOptions; 0 in tests: threads whenever there are parts
@@ -15,6 +16,7 @@ cdef class Settings:
     def __cinit__(self):
         self.autobatch = True
         self.fuse = True
+        self.overlap = True
         self.strategy = "greedy"
         self.backend = "cpu"
         self.threads = 1
@@ -74,6 +76,7 @@ def check_setting(str what, str name):
 
 def heap_calls():
     """Heap calls made by the engine's own containers since the process began."""
+    settle()
     return heap_call_counter_load()
 
 cdef uint64_t heap_call_counter_load():

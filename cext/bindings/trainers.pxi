@@ -1,22 +1,15 @@
 # Updater: the engine's side of a trainer. Schedules, clipping and the user's classes are Python (dynet_lite/trainers.py).
 
-cdef extern from "exec/update.h" namespace "dnl":
-    cdef cppclass UpdateStep:
-        float c[6]
-        float gscale
-        double decay
-        cbool sparse
-    cdef cppclass CUpdater "dnl::Updater":
-        CUpdater(const string&) except +raise_python_error
-        void add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
-        void add_table(const shared_ptr[LookupTable]&) except +raise_python_error
-        double gradient_norm() nogil
-        void step(const UpdateStep&) except +raise_python_error nogil
-        void clear_gradients() nogil
-        void restart() except +raise_python_error
-        int states()
-        Vec[float]& parameter_state(size_t) except +raise_python_error
-        Vec[float]& table_state(size_t) except +raise_python_error
+cdef UpdateStep _update_step(tuple c, double gscale, double decay, bint sparse) except *:
+    cdef UpdateStep s
+    cdef Py_ssize_t i
+    for i in range(6):
+        s.c[i] = c[i] if i < len(c) else 0.0
+    s.gscale = gscale
+    s.decay = decay
+    s.sparse = sparse
+    s.threads = _settings.threads
+    return s
 
 
 @cython.final
@@ -36,10 +29,14 @@ cdef class Updater:
         self.u = new CUpdater(rule.encode())
 
     def __dealloc__(self):
+        if job_needs(self.u):
+            _finish()
         del self.u
 
     def add(self, member):
         """Take a Parameters or a LookupParameters into the updates."""
+        if job_needs(self.u):
+            settle()
         if isinstance(member, Parameters):
             self.u.add_parameter((<Parameters> member).p)
             self.parameters.append(member)
@@ -58,6 +55,7 @@ cdef class Updater:
     def gradient_norm(self):
         """Global L2 norm of the accumulated gradients; NaN or infinite when one of them is."""
         cdef double norm
+        settle()
         self._enter()
         with nogil:
             norm = self.u.gradient_norm()
@@ -66,13 +64,8 @@ cdef class Updater:
 
     def step(self, tuple c not None, double gscale, double decay, bint sparse):
         """One update; c: at most 6 coefficients of the rule (kernels/updates.h). Gradients used are cleared."""
-        cdef UpdateStep s
-        cdef Py_ssize_t i
-        for i in range(6):
-            s.c[i] = c[i] if i < len(c) else 0.0
-        s.gscale = gscale
-        s.decay = decay
-        s.sparse = sparse
+        cdef UpdateStep s = _update_step(c, gscale, decay, sparse)
+        settle()
         self._enter()
         try:
             with nogil:
@@ -80,18 +73,49 @@ cdef class Updater:
         finally:
             self.busy = False
 
+    def may_wait(self):
+        """Is the last backward pass put off, so that the update may be, too?"""
+        if job_state() != JobState.Remembered or job_has_update() or current_graph() == NULL:
+            return False
+        return job_needs(_current().x)
+
+    def step_later(self, trainer, tuple c not None, double clip, double decay, bint sparse):
+        """The update becomes a part of the step that is put off; c, decay, sparse: as for step().
+
+        clip: greatest norm of the gradients, none if not positive. Once it has run, trainer._update_done(norm, clipped, failed)
+        is called.
+        """
+        global _job_trainer
+        cdef UpdateStep s = _update_step(c, 1.0, decay, sparse)
+        cdef UpdateOutcome outcome
+        if self.may_wait():
+            remember_update(deref(self.u), s, clip)
+            _job_trainer = weakref.ref(trainer)
+            return
+        settle()   # somebody had a look at gradients in the meantime
+        self._enter()
+        try:
+            with nogil:
+                outcome = self.u.update(s, clip)
+        finally:
+            self.busy = False
+        trainer._update_done(outcome.norm, outcome.clipped, False)
+
     def clear_gradients(self):
         """Forget all accumulated gradients."""
+        settle()
         self.u.clear_gradients()
 
     def restart(self):
         """Zero the state."""
+        settle()
         self.u.restart()
 
     def _state(self, Py_ssize_t i, bint table):
         cdef Vec[float]* v
         if not 0 <= i < len(self.tables if table else self.parameters):
             raise IndexError(f"[trainer] member {i}")
+        settle()
         v = &self.u.table_state(i) if table else &self.u.parameter_state(i)
         return np.zeros((self.u.states(), 0), dtype=np.float32) if v.empty() else \
             np.asarray(_floats(v.data(), v.size())).reshape(self.u.states(), -1)

@@ -199,9 +199,19 @@ void Executor::own_gradient(NodeId root, Vec<float*>& mine) {
   private_.push_back({mine[root], common, n});
 }
 
+// In the order of lanes; each thread does a part of every gradient.
 void Executor::add_private_gradients() {
-  for (const Private& p : private_)
-    backend_->add_rows(1, p.n, Rows{p.from, 0, nullptr}, Rows{p.to, 0, nullptr});
+  constexpr std::size_t kLeastWork = 1 << 17, kLine = 16;  // floats
+  std::size_t all = 0;
+  for (const Private& p : private_) all += p.n;
+  const int parts = all < kLeastWork ? 1 : options.threads;
+  run_lanes(parts, parts, [&](int part) {
+    for (const Private& p : private_) {
+      const std::size_t size = (p.n / static_cast<std::size_t>(parts) + kLine) / kLine * kLine;
+      const std::size_t from = std::min(p.n, size * static_cast<std::size_t>(part)), to = std::min(p.n, from + size);
+      if (from < to) backend_->add_rows(1, to - from, Rows{p.from + from, 0, nullptr}, Rows{p.to + from, 0, nullptr});
+    }
+  });
   private_.clear();
 }
 

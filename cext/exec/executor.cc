@@ -3,14 +3,15 @@
 
 #include <algorithm>
 
+#include "exec/overlap.h"
 #include "exec/pool.h"
 #include "exec/stages.h"
 #include "exec/timer.h"
 
 namespace dnl {
 
-Executor::Executor(Graph& graph, Backend* backend)
-    : g_(graph), backend_(backend), values_(backend->memory()), grads_(backend->memory()) {
+Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
+    : g_(graph), backend_(backend), memory_(memory), values_(memory.values), grads_(memory.gradients) {
   runner(0);
   can_fuse_ = Fuser::possible(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
@@ -29,8 +30,7 @@ void Executor::truncated(u32 n) {
   if (n == 0) {
     done_ = 0;
     n_runs_ = 0;
-    values_.reset();
-    grads_.reset();
+    if (memory_.user == this) memory_.reset();
     totals_ = Stats{};
     for (auto& r : runners_) r->stats = Stats{};
     return;
@@ -43,7 +43,8 @@ void Executor::truncated(u32 n) {
 
 // Only between graphs.
 void Executor::release() {
-  release_all(values_, grads_, pending_, fuser_, split_, locked_, state_, reached_, reached_leaves_, reached_aliases_,
+  if (memory_.user == this) release_all(values_, grads_);
+  release_all(pending_, fuser_, split_, locked_, state_, reached_, reached_leaves_, reached_aliases_,
               private_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
@@ -107,9 +108,12 @@ void Executor::forward() {
       TraceScope trace(Phase::Plan, &g_);
       make_runs();
       plan_runs(from);
-      place(from);
     }
     totals_.plan_time += timer.lap();
+    if (job_pending()) finish_job();  // of the mini-batch before: its memory is used, and its parameters are read, from here on
+    memory_.begin(this);
+    settle_rows();
+    place(from);
     TraceScope trace(Phase::Forward, &g_);
     trace.event.floats = values_.used() / sizeof(float);
     for (std::size_t a = from, b; a < n_runs_; a = b) {
@@ -138,7 +142,8 @@ void Executor::make_runs() {
     Run& run = next_run(stage, lane);
     std::memcpy(run.plan.exec.extend(nodes.size()), nodes.data(), nodes.size() * sizeof(NodeId));
   };
-  if (options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch)) {
+  const int threads = options.threads;
+  if (threads > 1 && split(g_, pending_, threads, options.overlap, options.least_work, split_, runner(0).plan_scratch)) {
     for (int l = 0; l < split_.lanes; ++l) runner(l);  // made here: threads must not
     give(kHead, 0, split_.head);
     for (int l = 0; l < split_.lanes; ++l) give(kLanes, l, split_.lane[l]);
@@ -156,6 +161,18 @@ void Executor::plan_runs(std::size_t from) {
     make_plan(g_, options.strategy, run.plan, scratch);
     if (options.verify) verify_plan(g_, run.plan, scratch);
   });
+}
+
+// Rows that are read where they lie in their tables have the weight decay that they owe.
+void Executor::settle_rows() {
+  bool owing = false;
+  for (u32 t = 0; t < g_.tables(); ++t) owing |= !g_.table(t)->decay_of_row.empty();
+  for (NodeId i = done_; i < g_.size() && owing; ++i)
+    if (g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1) {
+      LookupTable& t = *g_.table(g_.signature(i).table);
+      const GradientLock lock(t.in_use);  // graphs of other threads may read the same row
+      t.settle(*g_.lookup_ids(i));
+    }
 }
 
 // Gives every value of the new runs its address.

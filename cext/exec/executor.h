@@ -17,9 +17,27 @@
 
 namespace dnl {
 
+// Where values and gradients lie. Executors that take turns share one: what was there goes when another begins.
+struct Memory {
+  Arena values, gradients;
+  const void* user = nullptr;
+
+  explicit Memory(Backend* backend) : values(backend->memory()), gradients(backend->memory()) {}
+  void begin(const void* executor) {
+    if (user == executor) return;
+    reset();
+    user = executor;
+  }
+  void reset() {
+    values.reset();
+    gradients.reset();
+  }
+};
+
 class Executor final : private Graph::Listener {
  public:
-  Executor(Graph& graph, Backend* backend);
+  // The memory must outlive it; several executors may share one.
+  Executor(Graph& graph, Backend* backend, Memory& memory);
   ~Executor();
 
   // Runs every node that has not run.
@@ -58,6 +76,7 @@ class Executor final : private Graph::Listener {
   void collect_pending();
   void make_runs();
   void plan_runs(std::size_t from);
+  void settle_rows();
   void place(std::size_t from);
   bool same_stage(std::size_t a, std::size_t b) const;
   template <class F>
@@ -76,7 +95,8 @@ class Executor final : private Graph::Listener {
 
   Graph& g_;
   Backend* backend_;
-  Arena values_, grads_;
+  Memory& memory_;
+  Arena &values_, &grads_;  // of it
   std::vector<std::unique_ptr<Run>> runs_;
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane

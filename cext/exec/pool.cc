@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <memory>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,45 +22,111 @@ int process_id() {
 #endif
 }
 
+constexpr int kSpins = 20000;
+
+// Lanes of one call, handed out by a counter. The call's number is in the same word, so that nobody takes a lane of the next
+// call with the function of the last.
+class Lanes {
+ public:
+  // Runs a lane if there is one left.
+  bool take() {
+    std::uint64_t s = state_.load(std::memory_order_acquire);
+    while ((s & 0xffff) < (s >> 16 & 0xffff)) {
+      if (!state_.compare_exchange_weak(s, s + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      (*lane_)(static_cast<int>(s & 0xffff));
+      done_.fetch_add(1, std::memory_order_release);
+      return true;
+    }
+    return false;
+  }
+  void begin(int n, const std::function<void(int)>& lane) {
+    lane_ = &lane;
+    done_.store(0, std::memory_order_relaxed);
+    state_.store(std::uint64_t(++call_) << 32 | std::uint64_t(n) << 16, std::memory_order_release);
+  }
+  // Takes part, and waits for the others.
+  void finish(int n) {
+    while (take()) {}
+    for (int spin = 0; done_.load(std::memory_order_acquire) < n; ++spin)
+      if (spin > kSpins) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<std::uint64_t> state_{0};  // number of the call, how many lanes, the next one
+  std::atomic<int> done_{0};
+  const std::function<void(int)>* lane_ = nullptr;
+  std::uint32_t call_ = 0;
+};
+
 class Pool {
  public:
   explicit Pool(int pid) : pid_(pid) {}
   int pid() const { return pid_; }
 
-  void run(int n, const std::function<void(int)>& lane) {
-    while (static_cast<int>(workers_.size()) < n - 1) add_worker();
-    job_ = &lane;
-    lanes_ = n;
-    left_.store(n - 1, std::memory_order_relaxed);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      round_.fetch_add(1, std::memory_order_release);
+  void run(int n, int threads, const std::function<void(int)>& lane) {
+    admit(threads - 1);
+    more_lanes(n, lane);
+  }
+  // The same for the task, whose helpers are admitted.
+  void more_lanes(int n, const std::function<void(int)>& lane) {
+    lanes_.begin(n, lane);
+    wake();
+    lanes_.finish(n);
+  }
+  void start(int threads, std::function<void()> task) {
+    admit(threads - 1);
+    task_ = std::move(task);  // before it is posted nothing can fail any more
+    task_state_.store(kPosted, std::memory_order_release);
+    wake();
+  }
+  void finish() {
+    for (int spin = 0; task_state_.load(std::memory_order_acquire) != kDone;) {
+      if (lanes_.take()) spin = 0;
+      else if (++spin > kSpins) std::this_thread::yield();
     }
-    wake_.notify_all();
-    lane(0);
-    for (int spin = 0; left_.load(std::memory_order_acquire) > 0; ++spin)
-      if (spin > 20000) std::this_thread::yield();
+    task_ = nullptr;
+    task_state_.store(kNone, std::memory_order_relaxed);
   }
 
  private:
-  // Workers live as long as the process: the pool is never destroyed.
-  void add_worker() {
-    const int index = static_cast<int>(workers_.size()) + 1;
-    const unsigned seen = round_.load(std::memory_order_acquire);
-    workers_.emplace_back([this, index, seen] { work(index, seen); });
-    workers_.back().detach();
+  enum { kNone, kPosted, kBegun, kDone };
+
+  // Workers 1 to n take part from now on. They live as long as the process: the pool is never destroyed.
+  void admit(int n) {
+    admitted_.store(n, std::memory_order_relaxed);
+    while (static_cast<int>(workers_.size()) < n) {
+      const int index = static_cast<int>(workers_.size()) + 1;
+      workers_.emplace_back([this, index] { work(index); });
+      workers_.back().detach();
+    }
   }
-  void work(int index, unsigned seen) {
-    for (;;) {
-      for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < 20000; ++spin) {}
-      if (round_.load(std::memory_order_acquire) == seen) {
+  void wake() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      calls_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+  }
+  bool work_once() {
+    int posted = kPosted;
+    if (task_state_.load(std::memory_order_relaxed) == kPosted &&
+        task_state_.compare_exchange_strong(posted, kBegun, std::memory_order_acq_rel)) {
+      task_();
+      task_state_.store(kDone, std::memory_order_release);
+      return true;
+    }
+    return lanes_.take();
+  }
+  void work(int index) {
+    for (int spin = 0;;) {
+      const unsigned seen = calls_.load(std::memory_order_acquire);
+      if (index <= admitted_.load(std::memory_order_relaxed) && work_once()) {
+        spin = 0;
+      } else if (++spin > kSpins) {
         std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [&] { return round_.load(std::memory_order_relaxed) != seen; });
+        wake_.wait(lock, [&] { return calls_.load(std::memory_order_relaxed) != seen; });
+        spin = 0;
       }
-      seen = round_.load(std::memory_order_acquire);
-      if (index >= lanes_) continue;
-      (*job_)(index);
-      left_.fetch_sub(1, std::memory_order_release);
     }
   }
 
@@ -68,26 +134,58 @@ class Pool {
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<unsigned> round_{0};
-  std::atomic<int> left_{0};
-  const std::function<void(int)>* job_ = nullptr;
-  int lanes_ = 0;
+  std::atomic<unsigned> calls_{0};
+  std::atomic<int> admitted_{0};
+  Lanes lanes_;
+  std::function<void()> task_;
+  std::atomic<int> task_state_{kNone};
 };
+
+std::atomic<bool> in_use{false};
+Pool* pool = nullptr;             // of who has in_use
+thread_local bool in_task = false;  // this thread runs the task
+
+bool take_pool() {
+  if (in_use.exchange(true, std::memory_order_acquire)) return false;
+  // A forked child has the pool's memory but none of its threads: it starts anew.
+  if (!pool || pool->pid() != process_id()) pool = new Pool(process_id());
+  return true;
+}
+
+void give_pool() { in_use.store(false, std::memory_order_release); }
 
 }  // namespace
 
-void run_lanes(int n, const std::function<void(int)>& lane) {
-  static std::mutex in_use;
-  static Pool* pool = nullptr;
-  if (n == 1) return lane(0);
-  std::unique_lock<std::mutex> mine(in_use, std::try_to_lock);
-  if (!mine.owns_lock()) {
+void run_lanes(int n, int threads, const std::function<void(int)>& lane) {
+  if (in_task && n > 1) return pool->more_lanes(n, lane);
+  if (n == 1 || threads < 2 || !take_pool()) {
     for (int i = 0; i < n; ++i) lane(i);
     return;
   }
-  // A forked child has the pool's memory but none of its threads: it starts anew.
-  if (!pool || pool->pid() != process_id()) pool = new Pool(process_id());
-  pool->run(n, lane);
+  struct Taken {
+    ~Taken() { give_pool(); }
+  } taken;
+  pool->run(n, threads, lane);
+}
+
+bool start_task(int threads, std::function<void()> task) {
+  if (threads < 2 || !take_pool()) return false;
+  try {
+    pool->start(threads, [task] {
+      in_task = true;
+      task();
+      in_task = false;
+    });
+  } catch (...) {  // no thread was to be had, or no memory
+    give_pool();
+    return false;
+  }
+  return true;
+}
+
+void finish_task() {
+  pool->finish();
+  give_pool();
 }
 
 }  // namespace dnl

@@ -1,14 +1,22 @@
-// A small pool of worker threads: runs one function on lanes 0..n-1 at the same time, lane 0 on the caller's thread.
+// A small pool of worker threads of the process: lanes that run at the same time, and one task in the background.
 //
-// Waiting workers spin for some microseconds, then sleep. After a fork the child makes its own workers. An exception of a
-// lane must be kept by the function (Runner::error). Who may include: exec/. Includes: standard library only.
+// Lanes are dealt by a shared counter to whoever has time: the caller, workers, and who waits for the task that made them. Who
+// runs a lane makes no difference to what it computes. Waiting workers spin for some microseconds, then sleep. After a fork
+// the child makes its own. An exception of a lane must be kept by the function (Runner::error).
+// Who may include: exec/. Includes: standard library only.
 #pragma once
 #include <functional>
 
 namespace dnl {
 
-// Blocks until all lanes are done. n is at least 1; the pool grows to n - 1 workers. One caller at a time uses the
-// workers; a second one runs its lanes one after another.
-void run_lanes(int n, const std::function<void(int)>& lane);
+// Runs lanes 0 to n - 1 and blocks until all are done. At most `threads` threads work on them, the caller among them. One
+// caller at a time uses the workers; a second one runs its lanes one after another.
+void run_lanes(int n, int threads, const std::function<void(int)>& lane);
+
+// Runs the task on a worker. What it does in lanes is done by at most `threads` - 1 workers, and by who waits for it. There
+// is one task at a time. False: the workers are in use, nothing was begun. The task must not throw.
+bool start_task(int threads, std::function<void()> task);
+// Takes lanes of the task until it is done. Once for each task.
+void finish_task();
 
 }  // namespace dnl

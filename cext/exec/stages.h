@@ -15,7 +15,7 @@ void Executor::in_lanes(std::size_t from, std::size_t to, F f) {
     return;
   }
   for (u32 l = 0; l < lanes; ++l) runners_[l]->error = nullptr;
-  run_lanes(static_cast<int>(lanes), [&](int lane) {
+  run_lanes(static_cast<int>(lanes), options.threads, [&](int lane) {
     try {
       for (std::size_t r = from; r < to; ++r)
         if (runs_[r]->lane == static_cast<u32>(lane)) f(*runs_[r]);

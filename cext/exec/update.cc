@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "base/fetch.h"
+#include "exec/pool.h"
 #include "exec/trace.h"
 
 namespace dnl {
@@ -21,6 +23,8 @@ const UpdateRule* find_rule(const std::string& name) {
     if (name == r.name) return &r;
   fail_value("[trainer] there is no update rule '" + name + "'");
 }
+
+constexpr int kMostThreads = 16;
 
 Vec<float>& made(Vec<float>& state, std::size_t n) {
   if (state.size() != n) state.assign(n, 0.f);
@@ -72,40 +76,84 @@ void Updater::restart() {
     if (!t.state.empty()) t.state.assign(t.state.size(), 0.f);
 }
 
+UpdateOutcome Updater::update(UpdateStep s, double clip) {
+  UpdateOutcome out;
+  if (clip > 0) {
+    out.norm = gradient_norm();
+    if (!std::isfinite(out.norm)) {
+      clear_gradients();
+      return out;
+    }
+    out.clipped = out.norm > clip;
+    if (out.clipped) s.gscale = static_cast<float>(clip / out.norm);
+  }
+  step(s);
+  return out;
+}
+
 void Updater::step(const UpdateStep& s) {
   const TraceScope trace(Phase::Update, nullptr);
+  const int lanes = deal(s);
+  std::exception_ptr error[kMostThreads];
+  run_lanes(lanes, lanes, [&](int lane) {
+    try {
+      step_lane(s, static_cast<u8>(lane));
+    } catch (...) {
+      error[lane] = std::current_exception();
+    }
+  });
+  for (int lane = 0; lane < lanes; ++lane)
+    if (error[lane]) std::rethrow_exception(error[lane]);
+}
+
+// Which thread does which members, the largest first to who has least; how many threads. Members do not touch each other, so
+// that this makes no difference to the numbers.
+int Updater::deal(const UpdateStep& s) {
+  constexpr u64 kLeastWork = 1 << 17;  // floats; with fewer, waking a thread takes longer
+  const std::size_t dense = dense_.size(), members = dense + tables_.size();
+  lane_of_.assign(members, 0);
+  const bool all_rows = every_row(s);
+  for (const Table& table : tables_)
+    if (all_rows && no_grad_.size() < table.t->row_size) no_grad_.assign(table.t->row_size, 0.f);
+  const int lanes = std::min(s.threads, kMostThreads);
+  if (lanes < 2) return 1;
+  const bool skips = rule_->can_skip && s.decay == 0;
+  u64 all = 0;
+  by_cost_.clear();
+  for (std::size_t i = 0; i < members; ++i) {
+    u64 cost;
+    if (i < dense) {
+      Parameter& p = *dense_[i].p;
+      const GradientLock lock(p.in_use);
+      cost = !p.updated || (skips && !p.touched) ? 0 : p.size();
+    } else {
+      LookupTable& t = *tables_[i - dense].t;
+      const GradientLock lock(t.in_use);
+      cost = !t.updated ? 0 : all_rows ? t.size() : 2 * t.row_size * t.touched.size();  // rows lie anywhere
+    }
+    all += cost;
+    by_cost_.push_back({cost, static_cast<u32>(i)});
+  }
+  if (all < kLeastWork) return 1;
+  std::sort(by_cost_.begin(), by_cost_.end(), [](const Cost& a, const Cost& b) { return a.cost > b.cost; });
+  u64 load[kMostThreads] = {0};
+  for (const Cost& c : by_cost_) {
+    u64* least = std::min_element(load, load + lanes);
+    *least += c.cost;
+    lane_of_[c.member] = static_cast<u8>(least - load);
+  }
+  return lanes;
+}
+
+void Updater::step_lane(const UpdateStep& s, u8 lane) {
   UpdateArgs args{};
   std::memcpy(args.c, s.c, sizeof s.c);
   args.gscale = s.gscale;
   args.wdecay = static_cast<float>(s.decay);
-  const auto kernel = kernels().*(rule_->kernel);
-  for (std::size_t i = 0; i < dense_.size(); ++i) {
-    Parameter& p = *dense_[i].p;
-    const GradientLock lock(p.in_use);
-    if (!p.updated) {
-      p.clear_grad();
-      continue;
-    }
-    if (!p.touched && rule_->can_skip && s.decay == 0) continue;
-    float* state = parameter_state(i).data();
-    const bool turn = p.must_turn();
-    if (turn) p.other.resize(p.size());
-    float* w = (turn ? p.other : p.value).data();
-    // In pieces that stay in the nearest cache between the copy and the rule; eg looks at all numbers at once.
-    const std::size_t piece = turn && rule_->kernel != &Kernels::eg ? 4096 : p.size();
-    for (std::size_t at = 0; at < p.size(); at += piece) {
-      const std::size_t n = std::min(piece, p.size() - at);
-      if (turn) std::memcpy(w + at, p.value.data() + at, n * sizeof(float));
-      args.n = static_cast<idx>(n);
-      args.w = w + at;
-      args.g = p.grad.data() + at;
-      point_at_state(args, rule_->states, state, p.size(), at);
-      kernel(args);
-    }
-    if (turn) p.turn();
-    p.touched = false;
-  }
+  for (std::size_t i = 0; i < dense_.size(); ++i)
+    if (lane_of_[i] == lane) step_parameter(i, s, args);
   for (std::size_t i = 0; i < tables_.size(); ++i) {
+    if (lane_of_[dense_.size() + i] != lane) continue;
     const GradientLock lock(tables_[i].t->in_use);
     if (tables_[i].t->updated) {
       table_state(i);
@@ -115,11 +163,38 @@ void Updater::step(const UpdateStep& s) {
   }
 }
 
+void Updater::step_parameter(std::size_t i, const UpdateStep& s, UpdateArgs& args) {
+  Parameter& p = *dense_[i].p;
+  const GradientLock lock(p.in_use);
+  if (!p.updated) return p.clear_grad();
+  if (!p.touched && rule_->can_skip && s.decay == 0) return;
+  const auto kernel = kernels().*(rule_->kernel);
+  float* state = parameter_state(i).data();
+  const bool turn = p.must_turn();
+  if (turn) p.other.resize(p.size());
+  float* w = (turn ? p.other : p.value).data();
+  // In pieces that stay in the nearest cache between the copy and the rule; eg looks at all numbers at once.
+  const std::size_t piece = turn && rule_->kernel != &Kernels::eg ? 4096 : p.size();
+  for (std::size_t at = 0; at < p.size(); at += piece) {
+    const std::size_t n = std::min(piece, p.size() - at);
+    if (turn) std::memcpy(w + at, p.value.data() + at, n * sizeof(float));
+    args.n = static_cast<idx>(n);
+    args.w = w + at;
+    args.g = p.grad.data() + at;
+    point_at_state(args, rule_->states, state, p.size(), at);
+    kernel(args);
+  }
+  if (turn) p.turn();
+  p.touched = false;
+}
+
+// Are rows updated that have no gradient?
+bool Updater::every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
+
 void Updater::step_table(Table& table, const UpdateStep& s, UpdateArgs& args) {
   LookupTable& t = *table.t;
-  const bool all_rows = !s.sparse && !rule_->can_skip;
+  const bool all_rows = every_row(s);
   args.n = static_cast<idx>(t.row_size);
-  if (all_rows && no_grad_.size() < t.row_size) no_grad_.assign(t.row_size, 0.f);
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
   if (!t.decay_of_row.empty()) {
     if (all_rows) t.settle_all();

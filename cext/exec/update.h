@@ -5,8 +5,8 @@
 // left alone, and what gradient they still hold from before is dropped. Schedules and coefficients are the caller's:
 // c[] is told in kernels/updates.h. Weight decay of table rows that are not updated is owed and paid when the row is
 // next read (LookupTable::settle). No heap call once every member has its state.
-// One updater is for one thread at a time; its members may be in use by backward passes of others (GradientLock).
-// Who may include: bindings/. Includes: graph/params.h, kernels/.
+// With threads the members of a step are shared out. One updater is for one thread at a time; its members may be in use by backward passes of others (GradientLock).
+// Who may include: bindings/. Includes: exec/pool.h, graph/params.h, kernels/.
 #pragma once
 #include <memory>
 #include <string>
@@ -29,6 +29,12 @@ struct UpdateStep {
   float gscale;    // clipping
   double decay;    // weights are multiplied by (1 - decay) afterwards
   bool sparse;     // tables: only rows with a gradient
+  int threads;     // at most so many work at it
+};
+
+struct UpdateOutcome {
+  double norm = 0;  // where clipping was on
+  bool clipped = false;
 };
 
 class Updater {
@@ -42,6 +48,9 @@ class Updater {
   // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
   double gradient_norm() const;
   void step(const UpdateStep& s);
+  // Clips, then step(). clip: greatest norm, 0 or less for none. With a norm that is NaN or infinite the gradients are
+  // cleared and nothing else is done.
+  UpdateOutcome update(UpdateStep s, double clip);
   void clear_gradients();
   // Zeroes the state.
   void restart();
@@ -60,6 +69,11 @@ class Updater {
     std::shared_ptr<LookupTable> t;
     Vec<float> state;  // state k of row r at (k * rows + r) * row_size
   };
+  struct Cost { u64 cost; u32 member; };
+  int deal(const UpdateStep& s);
+  void step_lane(const UpdateStep& s, u8 lane);
+  void step_parameter(std::size_t i, const UpdateStep& s, UpdateArgs& args);
+  bool every_row(const UpdateStep& s) const;
   void step_table(Table& table, const UpdateStep& s, UpdateArgs& args);
   void update_row(Table& table, u32 row, float* grad, UpdateArgs& args);
   void fetch_row(const Table& table, u32 row) const;
@@ -68,6 +82,9 @@ class Updater {
   std::vector<Dense> dense_;
   std::vector<Table> tables_;
   Vec<float> no_grad_;  // a row of zeros
+  // Of the step in work, dense members first.
+  Vec<u8> lane_of_;
+  Vec<Cost> by_cost_;
 };
 
 }  // namespace dnl

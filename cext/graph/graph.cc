@@ -218,7 +218,6 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   Dim d = t.row_dim;
   NodeId id;
   if (n == 1 && !batched && !keep_weights_flag()) {
-    t.settle(ids[0]);
     id = add_leaf(Leaf::Lookup, index, flags, d, flags, t.row(ids[0]));
   } else {
     for (u32 i = 0; i < n; ++i) t.settle(ids[i]);

@@ -5,7 +5,8 @@
 // objects, the graphs that use them and the trainers; they are freed with the last of these.
 // A graph holds the address of a parameter's value. Where graphs keep weights (for DyNet programs), an update in the middle
 // of a graph's life writes to the parameter's other buffer, so that the graph goes on with the numbers it began with.
-// Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle).
+// Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle): by who copies it, and
+// before a graph runs that reads it where it lies.
 // Who may include: graph/, exec/, bindings/. Includes: base/.
 #pragma once
 #include <atomic>

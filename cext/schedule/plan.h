@@ -57,7 +57,7 @@ struct PlanScratch {
   Vec<u32> succ_begin, succs;
   Vec<u32> waiting;     // unexecuted producers
   Vec<u32> a, b, c, d, e, f;  // free use inside one function
-  Vec<u64> keys;
+  Vec<u64> keys, sig_cost;
   Vec<u16> typed_depth;
   Vec<u32> deep_typed_depth;  // the same for graphs of more than 65,535 levels
   Vec<u32> chain;       // per type: longest chain of that type
@@ -66,7 +66,7 @@ struct PlanScratch {
 
   void release() {
     release_all(type_graph, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, a, b, c, d, e, f,
-                keys, typed_depth, deep_typed_depth, chain, part, marks);
+                keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
   }
   // Room for the nodes of the graph in `local`.
   void make_local(u32 nodes) {

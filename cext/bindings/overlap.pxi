@@ -1,0 +1,123 @@
+# Overlapped steps: a backward pass and an update that run while the next graph is built (exec/overlap.h).
+#
+# The rule: everything calls settle() first, except what builds graphs. After settle() all is as if backward() and update() had
+# run where they were called. What may go on without it is: nodes, dims, renewals; weights and single rows of tables that enter a
+# graph, since a graph reads them when it runs; and values that a graph has computed.
+import atexit
+import os
+import weakref
+
+cdef extern from "exec/overlap.h" namespace "dnl":
+    cdef enum class JobState(int):
+        NoJob "dnl::JobState::None"
+        Remembered
+        Claimed
+        Running
+        Done
+    cdef cppclass JobOutcome:
+        UpdateOutcome update
+        cbool failed
+        void rethrow() except +raise_python_error
+    cbool job_pending() nogil
+    JobState job_state() nogil
+    cbool job_needs(const Executor*)
+    cbool job_needs(const CUpdater*)
+    cbool job_has_update()
+    void remember_backward(Executor&, NodeId) except +raise_python_error
+    void remember_update(CUpdater&, const UpdateStep&, double) except +raise_python_error
+    void claim_job()
+    cbool start_job(int) except +raise_python_error
+    void finish_job() nogil
+    JobOutcome take_outcome()
+
+cdef PyObject* _job_graph = NULL   # borrowed: the graph whose backward pass it is, until that goes
+cdef object _job_trainer = None    # a weak reference to the trainer whose update it is
+cdef bint _hooked = False          # before forks and at the end
+cdef int _n_graphs = 0             # graphs in the process: steps overlap only where there is one
+cdef uint64_t _n_begun = 0         # jobs that were begun in the background
+cdef bint _ended = False           # the interpreter goes: no more jobs
+
+
+cdef inline int settle() except -1:
+    """From here on everything is as if no step overlapped with another. Raises what the job could not."""
+    while job_pending():   # while we wait another thread may begin the next
+        _settle()
+    return 0
+
+
+cdef int _settle() except -1:
+    global _job_graph, _job_trainer
+    cdef ComputationGraph g = <ComputationGraph> _job_graph if alive(_job_graph) else None
+    if job_state() == JobState.Remembered:
+        claim_job()
+        if current_graph() != _job_graph or g is None:
+            finish_job()   # with the GIL: its thread must not add nodes now
+        else:
+            g.busy = True
+            with nogil:
+                finish_job()
+            g.busy = False
+    else:
+        with nogil:
+            finish_job()
+    if job_state() != JobState.Done:
+        return 0   # another thread was here in between
+    cdef bint other = g is not None and job_needs(g.other_x)
+    cdef JobOutcome outcome = take_outcome()
+    trainer = _job_trainer() if _job_trainer is not None else None
+    _job_graph = NULL
+    _job_trainer = None
+    if other and not g.busy:
+        g.forget_other()
+    if trainer is not None:
+        trainer._update_done(outcome.update.norm, outcome.update.clipped, outcome.failed)
+    outcome.rethrow()
+    return 0
+
+
+cdef int _remember(ComputationGraph g, NodeId loss) except -1:
+    """The backward pass of a graph becomes the job."""
+    global _job_graph, _hooked
+    if not _hooked:
+        _hooked = True
+        atexit.register(_end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=_before_fork)
+    settle()   # nothing from here on lets another thread in
+    remember_backward(deref(g.x), loss)
+    _job_graph = <PyObject*> g
+    return 0
+
+
+cdef void _forget_graph(ComputationGraph g) noexcept:
+    """The graph goes, the job does not need it any more."""
+    global _job_graph
+    if _job_graph == <PyObject*> g:
+        _job_graph = NULL
+
+
+cdef void _finish() noexcept:
+    """The job is done; what became of it is told later."""
+    if job_state() == JobState.Remembered:
+        claim_job()
+    finish_job()
+
+
+def _before_fork():
+    _finish()
+
+
+def _end():
+    global _ended
+    _ended = True
+    settle()
+
+
+def steps_overlapped():
+    """How many steps have gone on in the background since the process began."""
+    return _n_begun
+
+
+def settle_steps():
+    """Everything is as if no step overlapped with another; what is Python and looks at trained numbers calls this first."""
+    settle()
