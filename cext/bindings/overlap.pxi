@@ -1,8 +1,8 @@
 # Overlapped steps: a backward pass and an update that run while the next graph is built (exec/overlap.h).
 #
-# The rule: everything calls settle() first, except what builds graphs. After settle() all is as if backward() and update() had
-# run where they were called. What may go on without it is: nodes, dims, renewals; weights and single rows of tables that enter a
-# graph, since a graph reads them when it runs; and values that a graph has computed.
+# The rule: everything calls settle() first, except what builds graphs. After settle() all is as if backward() and update()
+# had run where they were called. What may go on without it is: nodes, dims, renewals; weights and single rows of tables
+# that enter a graph, since a graph reads them when it runs; and values that a graph has computed.
 import atexit
 import os
 import weakref

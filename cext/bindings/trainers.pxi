@@ -82,8 +82,8 @@ cdef class Updater:
     def step_later(self, trainer, tuple c not None, double clip, double decay, bint sparse):
         """The update becomes a part of the step that is put off; c, decay, sparse: as for step().
 
-        clip: greatest norm of the gradients, none if not positive. Once it has run, trainer._update_done(norm, clipped, failed)
-        is called.
+        clip: greatest norm of the gradients, none if not positive. Once it has run,
+        trainer._update_done(norm, clipped, failed) is called.
         """
         global _job_trainer
         cdef UpdateStep s = _update_step(c, 1.0, decay, sparse)

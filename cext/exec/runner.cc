@@ -12,7 +12,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
 
 void Runner::release() {
   release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, alone_, memo_, memo_begin_, lasting_.arena,
-              fresh_roots_, fresh_begin_);
+              fresh_roots_, fresh_begin_, parts_);
 }
 
 void Runner::forward(Run& run) {
@@ -73,11 +73,11 @@ void Runner::list_operands(Run& run) const {
   o.at.resize(n);
 }
 
-// What products of this thread copied since then.
+// What products copied since then, in this thread and for it.
 void Runner::count_copies(const ProductCopies& before) {
-  const ProductCopies now = product_copies();
-  stats.floats_gathered += now.gathered - before.gathered;
-  stats.floats_scattered += now.scattered - before.scattered;
+  const ProductCopies now = product_copies(), elsewhere = parts_.take_copies();
+  stats.floats_gathered += now.gathered - before.gathered + elsewhere.gathered;
+  stats.floats_scattered += now.scattered - before.scattered + elsewhere.scattered;
 }
 
 void Runner::run_group(Run& run, u32 index, bool restore) {
@@ -88,9 +88,9 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
   begin_call(f, run, group.type, members, group.count, group.slot);
   find_arguments(f, run, index, members);
   f.call.restore = restore;
-  if (!options_.profile) return backend_->forward(f.call);
   Timer timer;
-  backend_->forward(f.call);
+  if (!alone || !parts_.forward(*backend_, f.call, options_)) backend_->forward(f.call);
+  if (!options_.profile) return;
   OpProfile& p = profile[g_.sig(f.sig).op];
   p.forward += timer.lap();
   ++p.calls;
@@ -128,6 +128,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.members = static_cast<int>(count);
   c.nargs = static_cast<int>(sig.nargs);
   c.arg_dim = f.arg_dim;
+  c.n_outputs = static_cast<int>(sig.total);
   c.out_dim = f.out_dim;
   c.x = f.x;
   c.shared = f.shared;

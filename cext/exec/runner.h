@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/options.h"
+#include "exec/parts.h"
 #include "exec/trace.h"
 #include "op/backend.h"
 #include "schedule/plan.h"
@@ -79,6 +80,7 @@ class Runner {
   // Makes the values again that a backward pass wrote gradients over.
   void restore(Run& run);
 
+  bool alone = false;  // no other runner works at the same time: threads may share calls
   Gradients gradients;
   Stats stats;
   std::vector<OpProfile> profile;
@@ -120,6 +122,7 @@ class Runner {
   void target(CallFrame& f, u32 j, const NodeId* operands);
   void settle_target(CallFrame& f, u32 j);
   bool shared_targets(CallFrame& f);
+  bool assigns_apart(const CallFrame& f) const;
   void find_alone(const Run& run);
   void find_assigned_in_parts(Run& run);
   void find_spent_sums(Run& run);
@@ -131,6 +134,7 @@ class Runner {
   Backend* backend_;
   const ExecOptions& options_;
   ScratchArena scratch_;
+  CallParts parts_;
   Vec<NodeId> type_members_;
   Vec<u8> alone_;            // by type of the run in work: each member assigns the gradient of its argument 0, see find_alone
   Vec<float*> memo_;         // of the run in work: Call::memo

@@ -186,10 +186,19 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   if (f.op->shared == Shared::InBackward) wanted |= shared_targets(f);
   if (!wanted) return;
   arguments_again(f, run, index, from);
-  if (!options_.profile) return backend_->backward(f.call);
   Timer timer;
-  backend_->backward(f.call);
-  profile[g_.sig(f.sig).op].backward += timer.lap();
+  if (!alone || !assigns_apart(f) || !parts_.backward(*backend_, f.call, options_)) backend_->backward(f.call);
+  if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
+}
+
+// Does each member assign gradients that nobody else of this call writes to?
+bool Runner::assigns_apart(const CallFrame& f) const {
+  bool all = true;
+  for (u32 j = 0; j < f.nargs && all; ++j) {
+    if (f.shared[j] || !f.dx[j].wanted()) continue;
+    all = !f.acc[j] && f.target[j].fresh == static_cast<u32>(f.call.members);
+  }
+  return all;
 }
 
 // The arguments of some members of a group, as forward noted them.
@@ -371,7 +380,8 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   }
   shared_targets(f);
   Timer timer;
-  for (u32 j = 0; j < f.nargs; ++j)
+  const bool done = alone && parts_.backward_shared(*backend_, f.call, options_);
+  for (u32 j = 0; j < f.nargs && !done; ++j)
     if (f.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
 }

@@ -5,7 +5,8 @@
 // left alone, and what gradient they still hold from before is dropped. Schedules and coefficients are the caller's:
 // c[] is told in kernels/updates.h. Weight decay of table rows that are not updated is owed and paid when the row is
 // next read (LookupTable::settle). No heap call once every member has its state.
-// With threads the members of a step are shared out. One updater is for one thread at a time; its members may be in use by backward passes of others (GradientLock).
+// With threads the members of a step are shared out. One updater is for one thread at a time; its members may be in use by
+// backward passes of others (GradientLock).
 // Who may include: bindings/. Includes: exec/pool.h, graph/params.h, kernels/.
 #pragma once
 #include <memory>

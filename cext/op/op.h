@@ -112,6 +112,7 @@ struct Call {
   int of_signature;           // members of this signature in all calls of the plan
   int nargs;
   const Dim* const* arg_dim;  // of one member
+  int n_outputs;              // hidden ones included
   const Dim* out_dim;         // of each output, of one member
   const Rows* x;              // arguments; a shared one has stride 0
   const bool* shared;         // per argument: shared in this signature

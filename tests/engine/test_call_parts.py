@@ -1,0 +1,112 @@
+"""Calls whose members are dealt to threads (exec/parts.h): graphs in which all examples hang together.
+
+The numbers are those of one thread but for the order of sums over members; two runs with equal numbers of threads are equal
+to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from fused_programs import Model, Observed, Random, engine, gradients, near, run, weighted
+
+import dynet_lite as dy
+
+each_number = pytest.mark.parametrize("threads", [2, 3])
+
+
+def same(program: Callable[[Model], Observed], threads: int, gtol: float = 1e-5) -> None:
+    """With one thread and with several, and with several once more."""
+    found = []
+    for n in (1, threads, threads):
+        with engine(threads=n):
+            found.append(program(Model()))
+    one, several, again = found
+    assert one.keys() == several.keys()
+    for key, value in one.items():
+        near(several[key], value, gtol, key, atol=1e-6)
+        np.testing.assert_array_equal(several[key], again[key], err_msg=key)
+
+
+@each_number
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_of_one_example(seed: int, threads: int) -> None:
+    one, several = (run(Random(seed, affine=seed % 2 == 0, examples=1), threads=n) for n in (1, threads))
+    near(np.array(several.loss), np.array(one.loss), 1e-5, atol=1e-5)
+    for key, grad in one.gradients.items():
+        near(several.gradients[key], grad, 1e-5, key, atol=1e-6)
+
+
+def padded(model: Model, lstm: bool, steps: int = 7, batch: int = 5) -> Any:
+    """A language model over a mini-batch made by hand, with a mask."""
+    rng = np.random.default_rng(3)
+    table = model.table(6, rows=20)
+    w, b, wx, wh, c = (model.weight(name, *shape) for name, shape in
+                       (("W", (130, 8)), ("b", (130,)), ("Wx", (8, 6)), ("Wh", (8, 8)), ("c", (8,))))  # fmt: skip
+    h = dy.inputTensor(np.zeros((8, batch)), batched=True)
+    if lstm:
+        dy.reset_random_seed(3)
+        builder = dy.VanillaLSTMBuilder(1, 6, 8, model.pc)
+        state = builder.initial_state()
+    losses = []
+    for t in range(steps):
+        x = dy.lookup_batch(table, [int(v) for v in rng.integers(20, size=batch)])
+        if lstm:
+            state = state.add_input(x)
+            h = state.output()
+        else:
+            h = dy.tanh(wx * x + wh * h + c)
+        loss = dy.pickneglogsoftmax_batch(dy.affine_transform([b, w, h]), [int(v) for v in rng.integers(130, size=batch)])
+        losses.append(dy.cmult(loss, dy.inputTensor((rng.random(batch) < 0.7 + 0.1 * (t == 0)) * 1.0, batched=True)))
+    return dy.sum_batches(dy.esum(losses))
+
+
+@each_number
+@pytest.mark.parametrize("lstm", [False, True])
+def test_mini_batches_by_hand(lstm: bool, threads: int) -> None:
+    def program(model: Model) -> Observed:
+        loss = padded(model, lstm)
+        loss.backward()
+        found = {"loss": loss.npvalue(), **gradients(model)}
+        loss.backward()
+        return {**found, **{f"again {key}": g for key, g in gradients(model).items()}}
+
+    same(program, threads)
+
+
+@each_number
+def test_everything_reads_one_vector(threads: int) -> None:
+    """Gradients of many members go to one place, which is not dealt; those of a stacked matrix are."""
+
+    def program(model: Model) -> Observed:
+        rng = np.random.default_rng(4)
+        root = dy.tanh(model.weight("r", 8) + dy.inputVector(rng.uniform(-1, 1, 8)))
+        parts = []
+        for k in range(9):
+            own = dy.inputTensor(rng.uniform(-1, 1, (8, 8)))
+            y = dy.softmax(own * root) + dy.layer_norm(dy.cmult(root, dy.inputVector(rng.uniform(-1, 1, 8))),
+                                                       model.weight("g", 8), model.weight("s", 8))  # fmt: skip
+            y = dy.concatenate([y, dy.logistic(model.weight("W", 8, 8) * y)])
+            parts.append(weighted(dy.dropout(y, 0.0), k) + dy.pick(y, k))
+        loss = dy.esum(parts)
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    same(program, threads)
+
+
+@each_number
+def test_attention_over_one_sentence(threads: int) -> None:
+    def program(model: Model) -> Observed:
+        rng = np.random.default_rng(5)
+        xs = [dy.tanh(model.weight("W", 8, 8) * dy.inputVector(rng.uniform(-1, 1, 8))) for _ in range(11)]
+        source = dy.concatenate_cols(xs)
+        out = [source * dy.softmax(dy.transpose(source) * x) for x in xs]
+        loss = dy.esum([weighted(dy.rectify(model.weight("V", 8, 8) * o), k) for k, o in enumerate(out)])
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    same(program, threads)
