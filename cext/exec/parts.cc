@@ -112,7 +112,8 @@ bool CallParts::forward(Backend& backend, const Call& c, const ExecOptions& opti
 }
 
 bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& options) {
-  const bool shared = c.op->shared == Shared::InBackward;
+  bool shared = false;
+  for (int j = 0; j < c.nargs; ++j) shared |= c.shared[j] && c.dx[j].wanted();
   const int count = worth(c, options, shared);
   if (count < 2) return false;
   run(backend, c, count, shared, [&](const Call& part) { backend.backward(part); });

@@ -123,6 +123,7 @@ class Runner {
   void settle_target(CallFrame& f, u32 j);
   bool shared_targets(CallFrame& f);
   bool assigns_apart(const CallFrame& f) const;
+  bool with_stacked(const Run& run, const PlanType& type) const;
   void find_alone(const Run& run);
   void find_assigned_in_parts(Run& run);
   void find_spent_sums(Run& run);

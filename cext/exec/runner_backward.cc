@@ -163,12 +163,17 @@ void Runner::back_group(const Run& run, u32 index) {
     for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
       back_members(run, index, from, to - from);
   }
-  if (op.backward_shared && index == type.first_group) {
+  if (op.backward_shared && index == type.first_group && !with_stacked(run, type)) {
     TraceScope trace(Phase::SharedBatch, &g_);
     describe(trace, run, group);
     trace.event.members = type.count;
     back_shared(run, group.type);
   }
+}
+
+// Are the gradients of shared arguments formed together with those of stacked ones?
+bool Runner::with_stacked(const Run& run, const PlanType& type) const {
+  return op_def(g_.sig(type.sig).op).shared == Shared::WithStacked && run.plan.groups[type.first_group].count == type.count;
 }
 
 // Stacked arguments of consecutive members of a group.
@@ -183,7 +188,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   f.call.kept = f.op->keep == Keep::Arg0 && alone_[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
   bool wanted = targets(f, run, index, from) || f.op->backward_shared;
-  if (f.op->shared == Shared::InBackward) wanted |= shared_targets(f);
+  if (with_stacked(run, run.plan.types[group.type])) wanted |= shared_targets(f);
   if (!wanted) return;
   arguments_again(f, run, index, from);
   Timer timer;

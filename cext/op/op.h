@@ -154,9 +154,10 @@ enum class Keep : u8 { Nothing, Arg0 };
 // backward_shared does not read it.
 enum class Over : u8 { Nothing, Arg0 };
 
-// When gradients of shared arguments are formed: for all members of a signature at once, or by backward, call by call. Then
-// backward finds dx of shared arguments, too, to which it always adds.
-enum class Shared : u8 { AtEnd, InBackward };
+// When gradients of shared arguments are formed: by backward_shared at the end, or, where one call has all members of a
+// signature, by backward, together with those of stacked arguments. Then it finds dx of shared arguments, too, to which it
+// always adds; else they are not wanted there.
+enum class Shared : u8 { AtEnd, WithStacked };
 
 // Ops that act element by element, so that chains of them can run as one (op/fused.h): a formula of the kernels by its
 // number, or the sum of all arguments.

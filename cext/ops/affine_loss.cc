@@ -23,6 +23,10 @@ constexpr int kLoss = 0, kScales = 1, kExps = 2;
 // Classes of a piece and its examples, forward and backward: the scores, the operands of the products and what they add to share
 // a cache of 1 MB. Backward as many as the product of the matrix's gradient takes at a time.
 constexpr idx kClasses = 128, kExamples = 480, kExamplesBack = 78;
+// With few examples a piece has more classes, a multiple of that.
+idx classes_at_once(idx examples, idx most_examples) {
+  return kClasses * std::max<idx>(1, most_examples / std::max<idx>(1, examples));
+}
 idx pieces_of(idx classes) { return (classes + kClasses - 1) / kClasses; }
 
 // The op's view of a call: a member has as many examples as its mini-batch.
@@ -96,14 +100,16 @@ void forward(const Call& c) {
   const Rows bias = c.nargs == 3 ? c.x[kBias] : Rows{}, losses = s.losses(c.y[kLoss]);
   in_parts(s.examples, kExamples, [&](idx first, idx n) {
     Sum sum[kExamples];
-    in_parts(s.classes, kClasses, [&](idx row, idx rows) {
+    in_parts(s.classes, classes_at_once(n, kExamples), [&](idx row, idx rows) {
       const Rows add = bias.wanted() ? Rows{bias.base + row, 0, nullptr} : bias, to = s.scores(row, first);
       gemm_rows(false, rows, n, s.size, s.w(row), s.classes, rows_from(s.x, first), add, false, to);
       for (idx e = 0; e < n; ++e) {
         const idx label = s.label(first + e) - row;
         if (label >= 0 && label < rows) sum[e].label_score = to[e][label];
-        kernels().exp_below(rows, to[e], to[e], &sum[e].largest, &sum[e].exps);
-        s.scales[first + e][row / kClasses] = sum[e].largest;
+        in_parts(rows, kClasses, [&](idx at, idx some) {
+          kernels().exp_below(some, to[e] + at, to[e] + at, &sum[e].largest, &sum[e].exps);
+          s.scales[first + e][(row + at) / kClasses] = sum[e].largest;
+        });
       }
     });
     for (idx e = 0; e < n; ++e) {
@@ -145,7 +151,9 @@ void score_gradients(const Scores& s, const Rows& dloss, const Taking& taking, i
   for (idx k = 0; k < n; ++k, to += rows) {
     const idx e = taking[first + k];
     const float d = dloss[e][0];
-    kernels().scale_to(rows, d * s.scales[e][row / kClasses], s.scores(row, e).base, to, false);
+    in_parts(rows, kClasses, [&](idx at, idx some) {
+      kernels().scale_to(some, d * s.scales[e][(row + at) / kClasses], s.scores(row + at, e).base, to + at, false);
+    });
     const idx label = s.label(e) - row;
     if (label >= 0 && label < rows) to[label] -= d;
   }
@@ -160,30 +168,44 @@ idx piece_after(const Scores& s, const Taking& taking, idx row, idx rows, idx fi
   return count;
 }
 
-void backward(const Call& c) {
+// Gradients of x, W and b, those of the latter where there is memory for them.
+void gradients(const Call& c, bool to_x, float* dw, float* db) {
   const Scores s(c);
   const Rows dloss = s.losses(c.dy[kLoss]);
   const Taking taking(s, dloss);
-  const bool to_x = c.dx[kX].wanted();
   const Rows dx = to_x ? taking.rows(s.vectors(c.dx[kX]), s.examples) : Rows{}, x = taking.rows(s.x, taking.count());
   for (idx k = taking.count(); k < s.examples && to_x && !c.acc[kX]; ++k) kernels().fill(s.size, 0.f, dx[k]);
-  float* const dw = c.dx[kW].base;
-  float* const db = c.nargs == 3 ? c.dx[kBias].base : nullptr;
-  const idx most = std::min(kClasses, s.classes);
+  const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes);
   float* const scores = c.scratch->alloc(static_cast<std::size_t>(most * std::min(kExamplesBack, s.examples)));
-  float* const wt = c.scratch->alloc(to_x ? static_cast<std::size_t>(most * s.size) : 0);  // some rows of W transposed
+  constexpr idx kMany = 16;  // examples that are worth transposing W for
+  const bool transposes = to_x && taking.count() >= kMany;
+  float* const wt = c.scratch->alloc(transposes ? static_cast<std::size_t>(most * s.size) : 0);  // some rows of W transposed
   float* next[kExamplesBack];
-  in_parts(s.classes, kClasses, [&](idx row, idx rows) {
-    if (to_x) kernels().transpose_strided(s.size, rows, s.w(row), s.classes, wt, s.size, false);
+  in_parts(s.classes, step, [&](idx row, idx rows) {
+    if (transposes) kernels().transpose_strided(s.size, rows, s.w(row), s.classes, wt, s.size, false);
     in_parts(taking.count(), kExamplesBack, [&](idx first, idx n) {
       score_gradients(s, dloss, taking, row, rows, first, n, scores);
       const Rows dy{scores, rows, nullptr};
-      if (to_x) gemm_rows(false, s.size, n, rows, wt, s.size, dy, Rows{}, c.acc[kX] || row > 0, rows_from(dx, first));
+      if (to_x)
+        gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
+                  c.acc[kX] || row > 0, rows_from(dx, first));
       const idx ahead = piece_after(s, taking, row, rows, first, n, next);
       if (dw) gemm_outer(rows, s.size, n, dy, rows_from(x, first), dw + row, s.classes, Rows{nullptr, 0, next}, ahead);
       if (db) kernels().sum_rows(n, rows, dy, db + row, true);
     });
   });
+}
+
+float* bias_gradient(const Call& c) { return c.nargs == 3 ? c.dx[kBias].base : nullptr; }
+
+void backward(const Call& c) {
+  const bool to_x = c.dx[kX].wanted();
+  if (to_x || c.dx[kW].wanted() || bias_gradient(c)) gradients(c, to_x, c.dx[kW].base, bias_gradient(c));
+}
+
+// That of the bias comes with that of the matrix.
+void backward_shared(const Call& c, int wrt) {
+  if (wrt == kW || !c.dx[kW].wanted()) gradients(c, false, c.dx[kW].base, bias_gradient(c));
 }
 
 const OpId affine_loss_id = register_op({
@@ -193,9 +215,9 @@ const OpId affine_loss_id = register_op({
     shape,
     forward,
     backward,
-    nullptr,
+    backward_shared,
     check,
-}, Shared::InBackward);
+}, Shared::WithStacked);
 
 }  // namespace
 }  // namespace dnl
