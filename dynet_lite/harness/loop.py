@@ -147,6 +147,7 @@ class Training:
         self.base_rate = self.trainer.learning_rate
         self.epoch = Epoch(1)
         self.epoch_random: dict[str, Any] | None = None  # at the start of the epoch, before its order is drawn
+        self.before_evaluation: dict[str, Any] | None = None  # random numbers to go on with, during an evaluation
         self.epochs: list[Epoch] = []  # those that are complete
         self.updates = self.halvings = 0
         self.best: dict[str, Any] | None = None  # score and epoch
@@ -209,12 +210,18 @@ class Training:
 
     def _evaluate(self, examples: list[Any]) -> Score:
         """The score; training goes on with the same random numbers as without it."""
-        before = get_random(self.recipe)
+        self.before_evaluation = get_random(self.recipe)
         self.recipe.training = False
         try:
             return self.recipe.evaluate(examples)
         finally:
-            set_random(self.recipe, before)
+            self._random_as_before()
+
+    def _random_as_before(self) -> None:
+        """Random numbers are those of before the evaluation. Once more if Ctrl-C came while they were set."""
+        if self.before_evaluation is not None:
+            set_random(self.recipe, self.before_evaluation)
+            self.before_evaluation = None
 
     def _end_epoch(self, score: Score) -> None:
         epoch = self.epoch
@@ -250,6 +257,7 @@ class Training:
     def _interrupted(self) -> None:
         say, s = self.report.say, self.settings
         say("\nstopped by the keyboard")
+        self._random_as_before()
         if s.save:
             if self.best is None:  # not even one epoch: better than nothing
                 save_recipe(self.recipe, s.save)

@@ -223,6 +223,32 @@ def test_a_resumed_run_gives_the_same_curve(tmp_path, capsys, monkeypatch, stop,
     assert (weights(tmp_path / "a") == weights(tmp_path / "b")).all()
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_ctrl_c_while_random_numbers_go_back_after_an_evaluation(tmp_path, monkeypatch, half):
+    """Before they were set, or half way."""
+    from dynet_lite.harness import loop
+
+    assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log") == 0
+    calls = []
+
+    def interrupted(recipe, numbers):
+        calls.append(1)
+        if len(calls) == 2:
+            if half:
+                recipe.random.setstate(random.Random(9).getstate())
+            signal.raise_signal(signal.SIGINT)
+        set_random(recipe, numbers)
+
+    set_random = loop.set_random
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "set_random", interrupted)
+        assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log") == 130
+    assert len(calls) == 3
+    assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log") == 0
+    curve = [[e["loss"] for e in events(tmp_path / f"{name}.log", "update")] for name in "ab"]
+    assert curve[0] == curve[1]
+
+
 def weights(path: Path) -> np.ndarray:
     recipe = harness.load_recipe(Parity, Settings, str(path))
     return np.concatenate([p.as_array().ravel() for p in recipe.model.parameters_list()])
