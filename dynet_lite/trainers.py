@@ -95,45 +95,25 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         """
         self._sync()
         self.swap_params_to_weights()
-        if self._update_later():
-            return
-        gscale = 1.0
-        if self._clip > 0:
-            norm = self._updater.gradient_norm()
-            if not math.isfinite(norm):
-                self._updater.clear_gradients()
-                raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}")
-            if norm > self._clip:
-                self._recent_clips += 1
-                gscale = self._clip / norm
         decay = self.decay()
         self.updates += 1
         self._recent_updates += 1
-        self._updater.step(self.coefficients(), gscale, decay, self._sparse)
+        # A subclass with an update() of its own may ask what the update did.
+        later = type(self).update is Trainer.update and not self._averaging
+        self._updater.update(self, self.coefficients(), self._clip, decay, self._sparse, later)
         self._average()
 
-    def _update_later(self) -> bool:
-        """With threads the update may run while the next graph is built (_core.settle_steps()). False: it has to run now.
-
-        That of a subclass with an update() of its own, which may ask what the update did.
-        """
-        if not self._updater.may_wait() or type(self).update is not Trainer.update or self._averaging:
-            return False
-        decay = self.decay()
-        self.updates += 1
-        self._recent_updates += 1
-        self._updater.step_later(self, self.coefficients(), self._clip, decay, self._sparse)
-        return True
-
-    def _update_done(self, norm: float, clipped: bool, failed: bool) -> None:
-        """What became of an update that could wait. norm: of the gradients; 0 without clipping."""
+    def _update_done(self, norm: float, clipped: bool, failed: bool, later: bool) -> None:
+        """What became of an update. norm: of the gradients, 0 without clipping; later: steps overlap, and it was put off."""
         self._recent_clips += clipped
-        if failed or not math.isfinite(norm):
-            self.updates -= 1
-            self._recent_updates -= 1
-        if not math.isfinite(norm):
-            raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}; in the update of the mini-batch "
-                               "before (with configure(overlap=False) it is raised there)")  # fmt: skip
+        if not failed and math.isfinite(norm):
+            return
+        self.updates -= 1
+        self._recent_updates -= 1
+        if failed:
+            return
+        where = "; in the update of the mini-batch before (with configure(overlap=False) it is raised there)" if later else ""
+        raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}{where}")
 
     def restart(self, learning_rate: float | None = None) -> None:
         """Zero the state (moments, sums) and, if given, set the learning rate."""

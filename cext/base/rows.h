@@ -16,6 +16,11 @@ struct Rows {
   float* operator[](std::ptrdiff_t m) const { return ptr ? ptr[m] : base + m * stride; }
   bool regular() const { return ptr == nullptr; }
   bool wanted() const { return ptr || base; }
+  // The rows from row `first` on.
+  Rows from(std::ptrdiff_t first) const {
+    if (ptr) return Rows{nullptr, 0, ptr + first};
+    return base ? Rows{base + first * stride, stride, nullptr} : Rows{};
+  }
   // Rows lie one behind the other without gaps: all of them are one array of members * length floats.
   bool packed(std::ptrdiff_t length) const { return ptr == nullptr && stride == length; }
 };

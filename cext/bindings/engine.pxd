@@ -230,9 +230,7 @@ cdef extern from "exec/update.h" namespace "dnl":
         CUpdater(const string&) except +raise_python_error
         void add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         void add_table(const shared_ptr[LookupTable]&) except +raise_python_error
-        double gradient_norm() nogil
         UpdateOutcome update(const UpdateStep&, double) except +raise_python_error nogil
-        void step(const UpdateStep&) except +raise_python_error nogil
         void clear_gradients() nogil
         void restart() except +raise_python_error
         int states()

@@ -16,7 +16,7 @@ cdef extern from "exec/overlap.h" namespace "dnl":
         Done
     cdef cppclass JobOutcome:
         UpdateOutcome update
-        cbool failed
+        cbool failed()
         void rethrow() except +raise_python_error
     cbool job_pending() nogil
     JobState job_state() nogil
@@ -70,7 +70,7 @@ cdef int _settle() except -1:
     if other and not g.busy:
         g.forget_other()
     if trainer is not None:
-        trainer._update_done(outcome.update.norm, outcome.update.clipped, outcome.failed)
+        trainer._update_done(outcome.update.norm, outcome.update.clipped, outcome.failed(), True)
     outcome.rethrow()
     return 0
 

@@ -1,11 +1,11 @@
 # Updater: the engine's side of a trainer. Schedules, clipping and the user's classes are Python (dynet_lite/trainers.py).
 
-cdef UpdateStep _update_step(tuple c, double gscale, double decay, bint sparse) except *:
+cdef UpdateStep _update_step(tuple c, double decay, bint sparse) except *:
     cdef UpdateStep s
     cdef Py_ssize_t i
     for i in range(6):
         s.c[i] = c[i] if i < len(c) else 0.0
-    s.gscale = gscale
+    s.gscale = 1.0
     s.decay = decay
     s.sparse = sparse
     s.threads = _settings.threads
@@ -52,54 +52,36 @@ cdef class Updater:
         self.busy = True
         return 0
 
-    def gradient_norm(self):
-        """Global L2 norm of the accumulated gradients; NaN or infinite when one of them is."""
-        cdef double norm
-        settle()
-        self._enter()
-        with nogil:
-            norm = self.u.gradient_norm()
-        self.busy = False
-        return norm
-
-    def step(self, tuple c not None, double gscale, double decay, bint sparse):
-        """One update; c: at most 6 coefficients of the rule (kernels/updates.h). Gradients used are cleared."""
-        cdef UpdateStep s = _update_step(c, gscale, decay, sparse)
-        settle()
-        self._enter()
-        try:
-            with nogil:
-                self.u.step(s)
-        finally:
-            self.busy = False
-
-    def may_wait(self):
+    cdef bint _may_wait(self):
         """Is the last backward pass put off, so that the update may be, too?"""
         if job_state() != JobState.Remembered or job_has_update() or current_graph() == NULL:
             return False
         return job_needs(_current().x)
 
-    def step_later(self, trainer, tuple c not None, double clip, double decay, bint sparse):
-        """The update becomes a part of the step that is put off; c, decay, sparse: as for step().
+    def update(self, trainer, tuple c not None, double clip, double decay, bint sparse, bint later):
+        """One update; its gradients are cleared.
 
-        clip: greatest norm of the gradients, none if not positive. Once it has run,
-        trainer._update_done(norm, clipped, failed) is called.
+        c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, none if not positive;
+        later: it may be put off with the backward pass, and run with that. Once it has run,
+        trainer._update_done(norm of the gradients, was it clipped?, did it fail?, was it put off?) is called.
         """
         global _job_trainer
-        cdef UpdateStep s = _update_step(c, 1.0, decay, sparse)
+        cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
-        if self.may_wait():
+        cdef bint failed = True
+        if later and self._may_wait():
             remember_update(deref(self.u), s, clip)
             _job_trainer = weakref.ref(trainer)
             return
-        settle()   # somebody had a look at gradients in the meantime
+        settle()
         self._enter()
         try:
             with nogil:
                 outcome = self.u.update(s, clip)
+            failed = False
         finally:
             self.busy = False
-        trainer._update_done(outcome.norm, outcome.clipped, False)
+            trainer._update_done(outcome.norm, outcome.clipped, failed, False)
 
     def clear_gradients(self):
         """Forget all accumulated gradients."""

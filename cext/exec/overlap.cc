@@ -21,7 +21,6 @@ struct Job {
       if (updater) outcome.update = updater->update(step, clip);
     } catch (...) {
       outcome.error = std::current_exception();
-      outcome.failed = true;
     }
   }
 };

@@ -24,9 +24,9 @@ enum class JobState : int {
 
 struct JobOutcome {
   UpdateOutcome update;
-  bool failed = false;  // there is an error
   std::exception_ptr error;
 
+  bool failed() const { return error != nullptr; }
   void rethrow() const {
     if (error) std::rethrow_exception(error);
   }

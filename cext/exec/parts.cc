@@ -8,16 +8,11 @@
 namespace dnl {
 namespace {
 
-Rows from(const Rows& r, idx first) {
-  if (r.ptr) return Rows{nullptr, 0, r.ptr + first};
-  return r.base ? Rows{r.base + first * r.stride, r.stride, nullptr} : r;
-}
-
 // Rows of each of n operands from a member on, in memory of the part.
 const Rows* all_from(Arena& arena, const Rows* rows, int n, idx first) {
   if (!rows) return nullptr;
   Rows* to = arena.array<Rows>(static_cast<std::size_t>(n) + 1);
-  for (int i = 0; i < n; ++i) to[i] = from(rows[i], first);
+  for (int i = 0; i < n; ++i) to[i] = rows[i].from(first);
   return to;
 }
 
@@ -42,7 +37,6 @@ void CallParts::cut(const Call& c, int part, int count) {
   Part& p = *parts_[static_cast<std::size_t>(part)];
   p.arena.rewind();
   p.rows.rewind();
-  p.error = nullptr;
   p.call = c;
   p.call.members = c.members * (part + 1) / count - first;
   p.call.x = all_from(p.rows, c.x, c.nargs, first);
@@ -77,20 +71,14 @@ void CallParts::run(Backend& backend, const Call& c, int count, bool private_sha
   run_lanes(count, count, [&](int k) {
     Part& p = *parts_[static_cast<std::size_t>(k)];
     const ProductCopies before = product_copies();
-    try {
-      for (int j = 0; j < c.nargs && private_shared && k; ++j)
-        if (c.shared[j] && c.dx[j].wanted()) backend.fill(c.arg_size(j), 0.f, p.call.dx[j].base);
-      f(p.call);
-    } catch (...) {
-      p.error = std::current_exception();
-    }
+    for (int j = 0; j < c.nargs && private_shared && k; ++j)
+      if (c.shared[j] && c.dx[j].wanted()) backend.fill(c.arg_size(j), 0.f, p.call.dx[j].base);
+    f(p.call);
     if (std::this_thread::get_id() == caller) return;  // who counts its own
     const ProductCopies now = product_copies();
     p.copied.gathered += now.gathered - before.gathered;
     p.copied.scattered += now.scattered - before.scattered;
   });
-  for (int k = 0; k < count; ++k)
-    if (parts_[static_cast<std::size_t>(k)]->error) std::rethrow_exception(parts_[static_cast<std::size_t>(k)]->error);
   if (private_shared) add_private(backend, c, count);
 }
 

@@ -4,7 +4,6 @@
 // Each part has scratch memory of its own, and adds up gradients of shared arguments in memory of its own, but the first;
 // these are added in order, so that a run with n threads is deterministic. Who may include: exec/. Includes: op/.
 #pragma once
-#include <exception>
 #include <memory>
 #include <vector>
 
@@ -31,7 +30,6 @@ class CallParts {
   struct Part final : Scratch {
     Arena arena, rows;
     Call call;
-    std::exception_ptr error;
     ProductCopies copied = {0, 0};
     float* alloc(std::size_t n) override { return arena.floats(n); }
   };

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifndef _WIN32
@@ -33,7 +35,13 @@ class Lanes {
     std::uint64_t s = state_.load(std::memory_order_acquire);
     while ((s & 0xffff) < (s >> 16 & 0xffff)) {
       if (!state_.compare_exchange_weak(s, s + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-      (*lane_)(static_cast<int>(s & 0xffff));
+      const int lane = static_cast<int>(s & 0xffff);
+      try {
+        (*lane_)(lane);
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (!error_ || lane < failed_) error_ = std::current_exception(), failed_ = lane;
+      }
       done_.fetch_add(1, std::memory_order_release);
       return true;
     }
@@ -44,14 +52,18 @@ class Lanes {
     done_.store(0, std::memory_order_relaxed);
     state_.store(std::uint64_t(++call_) << 32 | std::uint64_t(n) << 16, std::memory_order_release);
   }
-  // Takes part, and waits for the others.
+  // Takes part, and waits for the others. Rethrows what the first lane that failed threw.
   void finish(int n) {
     while (take()) {}
     for (int spin = 0; done_.load(std::memory_order_acquire) < n; ++spin)
       if (spin > kSpins) std::this_thread::yield();
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
+  std::mutex mutex_;  // of the next two, until all are done
+  std::exception_ptr error_;
+  int failed_ = 0;
   std::atomic<std::uint64_t> state_{0};  // number of the call, how many lanes, the next one
   std::atomic<int> done_{0};
   const std::function<void(int)>* lane_ = nullptr;

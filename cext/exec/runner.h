@@ -86,7 +86,6 @@ class Runner {
   std::vector<OpProfile> profile;
   PlanScratch plan_scratch;
   // What a call of this runner threw, when it ran in a worker thread.
-  std::exception_ptr error;
 
  private:
   struct CallFrame;

@@ -210,10 +210,7 @@ bool Runner::assigns_apart(const CallFrame& f) const {
 void Runner::arguments_again(CallFrame& f, const Run& run, u32 group, u32 from) {
   for (u32 j = 0; j < f.nargs; ++j) {
     const Rows& r = run.operands.arg(group, j).rows;
-    if (f.shared[j])
-      f.x[j] = shared_argument(f.sig, j);
-    else
-      f.x[j] = r.ptr ? Rows{nullptr, 0, r.ptr + from} : Rows{r.base + from * r.stride, r.stride, nullptr};
+    f.x[j] = f.shared[j] ? shared_argument(f.sig, j) : r.from(from);
   }
   lay_output_over(f, run);
 }

@@ -15,17 +15,10 @@ void Executor::in_lanes(std::size_t from, std::size_t to, F f) {
     for (std::size_t r = from; r < to; ++r) f(*runs_[r]);
     return;
   }
-  for (u32 l = 0; l < lanes; ++l) runners_[l]->error = nullptr;
   run_lanes(static_cast<int>(lanes), options.threads, [&](int lane) {
-    try {
-      for (std::size_t r = from; r < to; ++r)
-        if (runs_[r]->lane == static_cast<u32>(lane)) f(*runs_[r]);
-    } catch (...) {
-      runners_[lane]->error = std::current_exception();
-    }
+    for (std::size_t r = from; r < to; ++r)
+      if (runs_[r]->lane == static_cast<u32>(lane)) f(*runs_[r]);
   });
-  for (u32 l = 0; l < lanes; ++l)
-    if (runners_[l]->error) std::rethrow_exception(runners_[l]->error);
 }
 
 }  // namespace dnl

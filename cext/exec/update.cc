@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 #include "base/fetch.h"
 #include "exec/pool.h"
@@ -85,7 +84,7 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
       return out;
     }
     out.clipped = out.norm > clip;
-    if (out.clipped) s.gscale = static_cast<float>(clip / out.norm);
+    if (out.clipped) s.gscale *= static_cast<float>(clip / out.norm);
   }
   step(s);
   return out;
@@ -94,16 +93,7 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
 void Updater::step(const UpdateStep& s) {
   const TraceScope trace(Phase::Update, nullptr);
   const int lanes = deal(s);
-  std::exception_ptr error[kMostThreads];
-  run_lanes(lanes, lanes, [&](int lane) {
-    try {
-      step_lane(s, static_cast<u8>(lane));
-    } catch (...) {
-      error[lane] = std::current_exception();
-    }
-  });
-  for (int lane = 0; lane < lanes; ++lane)
-    if (error[lane]) std::rethrow_exception(error[lane]);
+  run_lanes(lanes, lanes, [&](int lane) { step_lane(s, static_cast<u8>(lane)); });
 }
 
 // Which thread does which members, the largest first to who has least; how many threads. Members do not touch each other, so

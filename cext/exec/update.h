@@ -27,7 +27,7 @@ struct UpdateRule {
 
 struct UpdateStep {
   float c[6];
-  float gscale;    // clipping
+  float gscale;    // gradients are multiplied by it; by clipping, too
   double decay;    // weights are multiplied by (1 - decay) afterwards
   bool sparse;     // tables: only rows with a gradient
   int threads;     // at most so many work at it
@@ -46,11 +46,8 @@ class Updater {
   void add_parameter(const std::shared_ptr<Parameter>& p);
   void add_table(const std::shared_ptr<LookupTable>& t);
 
-  // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
-  double gradient_norm() const;
-  void step(const UpdateStep& s);
-  // Clips, then step(). clip: greatest norm, 0 or less for none. With a norm that is NaN or infinite the gradients are
-  // cleared and nothing else is done.
+  // clip: greatest norm of the gradients, 0 or less for none. With a norm that is NaN or infinite the gradients are cleared and
+  // nothing else is done.
   UpdateOutcome update(UpdateStep s, double clip);
   void clear_gradients();
   // Zeroes the state.
@@ -71,6 +68,9 @@ class Updater {
     Vec<float> state;  // state k of row r at (k * rows + r) * row_size
   };
   struct Cost { u64 cost; u32 member; };
+  // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
+  double gradient_norm() const;
+  void step(const UpdateStep& s);
   int deal(const UpdateStep& s);
   void step_lane(const UpdateStep& s, u8 lane);
   void step_parameter(std::size_t i, const UpdateStep& s, UpdateArgs& args);

@@ -73,10 +73,6 @@ bool is_matrix(const Rows& r, idx n, idx length) {
   return r.regular() && (n == 1 || (r.stride >= length && r.stride <= kFarthest));
 }
 
-Rows rows_from(const Rows& r, idx at) {
-  return r.ptr ? Rows{nullptr, 0, r.ptr + at} : Rows{r.base + at * r.stride, r.stride, nullptr};
-}
-
 // Rows are copied in pieces of about this many floats, which stay in the second-level cache.
 constexpr idx kPiece = idx(1) << 16;
 idx rows_of_piece(idx length, idx n) {
@@ -164,8 +160,7 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
   const bool whole = is_matrix(b, n, k) && is_matrix(c, n, m);
   const idx piece = whole ? n : rows_of_piece(k > m ? k : m, n);
   for (idx j = 0; j < n; j += piece)
-    blas_rows(trans_a, m, n - j < piece ? n - j : piece, k, a, lda, rows_from(b, j),
-              add.wanted() ? rows_from(add, j) : add, acc, rows_from(c, j));
+    blas_rows(trans_a, m, n - j < piece ? n - j : piece, k, a, lda, b.from(j), add.from(j), acc, c.from(j));
 }
 
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next, idx next_k) {
@@ -176,8 +171,8 @@ void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows nex
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);
   for (idx r = 0; r < k; r += piece) {
     const idx rows = k - r < piece ? k - r : piece;
-    const Rows left = as_matrix(rows_from(y, r), rows, m, room.out),
-               right = as_matrix(rows_from(x, r), rows, n, room.in);
+    const Rows left = as_matrix(y.from(r), rows, m, room.out),
+               right = as_matrix(x.from(r), rows, n, room.in);
     blas_product(false, true, m, n, rows, 1.0f, left.base, left.stride, right.base, right.stride, 1.0f, c, ldc);
   }
 }

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "op/op.h"
 #include "ops/columns.h"
+#include "ops/labels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,10 +51,6 @@ struct Scores {
   idx label(idx example) const { return per == 1 ? c.member[example][1].i : c.member[example / per][1 + example % per].i; }
 };
 
-Rows rows_from(const Rows& r, idx first) {
-  return r.ptr ? Rows{nullptr, 0, r.ptr + first} : Rows{r.base + first * r.stride, r.stride, nullptr};
-}
-
 // f(first, count) for parts of at most `most` of n.
 template <class F>
 void in_parts(idx n, idx most, F f) {
@@ -71,13 +68,7 @@ ShapeOut shape(const ShapeIn& in) {
   return ShapeOut(Dim({1}, x.bd)).hidden(Dim({pieces}, x.bd)).hidden(Dim({w.rows()}, x.bd));
 }
 
-void check(const ShapeIn& in, const Word* member) {
-  if (member[0].u != in[kX].bd)
-    in.bad("needs one label per batch element, got " + std::to_string(member[0].u) + " labels");
-  for (u32 e = 0; e < member[0].u; ++e)
-    if (member[1 + e].u >= in[kW].rows())
-      fail_index("[affine_loss] label " + std::to_string(member[1 + e].i) + " is out of range for " + std::to_string(in[kW].rows()));
-}
+void check(const ShapeIn& in, const Word* member) { check_labels(in, member, in[kX].bd, in[kW].rows()); }
 
 // Of an example, over the pieces so far.
 struct Sum {
@@ -102,7 +93,7 @@ void forward(const Call& c) {
     Sum sum[kExamples];
     in_parts(s.classes, classes_at_once(n, kExamples), [&](idx row, idx rows) {
       const Rows add = bias.wanted() ? Rows{bias.base + row, 0, nullptr} : bias, to = s.scores(row, first);
-      gemm_rows(false, rows, n, s.size, s.w(row), s.classes, rows_from(s.x, first), add, false, to);
+      gemm_rows(false, rows, n, s.size, s.w(row), s.classes, s.x.from(first), add, false, to);
       for (idx e = 0; e < n; ++e) {
         const idx label = s.label(first + e) - row;
         if (label >= 0 && label < rows) sum[e].label_score = to[e][label];
@@ -188,9 +179,9 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
       const Rows dy{scores, rows, nullptr};
       if (to_x)
         gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
-                  c.acc[kX] || row > 0, rows_from(dx, first));
+                  c.acc[kX] || row > 0, dx.from(first));
       const idx ahead = piece_after(s, taking, row, rows, first, n, next);
-      if (dw) gemm_outer(rows, s.size, n, dy, rows_from(x, first), dw + row, s.classes, Rows{nullptr, 0, next}, ahead);
+      if (dw) gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes, Rows{nullptr, 0, next}, ahead);
       if (db) kernels().sum_rows(n, rows, dy, db + row, true);
     });
   });

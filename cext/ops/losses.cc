@@ -1,6 +1,7 @@
 // Margin losses: hinge, one label per vector, and hinge_dim, one label per row or column of a matrix.
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/labels.h"
 
 namespace dnl {
 namespace {
@@ -64,16 +65,6 @@ void backward(const Call& c, u32 d) {
       hinge_gradient(l, c.x[0][m] + at, margin_of(c.member[m]), c.dy[0][m][k], c.dx[0][m] + at);
     });
   }
-}
-
-void check_labels(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
-  if (member[0].u != wanted)
-    in.bad("needs " + std::to_string(wanted) + (wanted == 1 ? " label" : " labels") + ", got " +
-           std::to_string(member[0].u));
-  for (u32 k = 0; k < wanted; ++k)
-    if (member[1 + k].u >= n)
-      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + k].i) + " is out of range for " +
-                 in[0].text());
 }
 
 const OpId hinge_id = register_op({

@@ -1,6 +1,7 @@
 // pickneglogsoftmax: the negative log-likelihood of one class, the loss of every tagger and language model.
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/labels.h"
 
 #include <cmath>
 
@@ -13,13 +14,7 @@ ShapeOut shape(const ShapeIn& in) {
   return ShapeOut(Dim({1}, in[0].bd)).hidden(Dim({1}, in[0].bd));  // hidden: logsumexp
 }
 
-void check(const ShapeIn& in, const Word* member) {
-  if (member[0].u != in[0].bd)
-    in.bad("needs one label per batch element, got " + std::to_string(member[0].u) + " labels");
-  for (u32 e = 0; e < member[0].u; ++e)
-    if (member[1 + e].u >= in[0].rows())
-      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + e].i) + " is out of range for " + in[0].text());
-}
+void check(const ShapeIn& in, const Word* member) { check_labels(in, member, in[0].bd, in[0].rows()); }
 
 void forward(const Call& c) {
   const idx n = c.arg_dim[0]->rows();

@@ -2,6 +2,7 @@
 // sparsemax, 2016). Column by column and batch element by batch element.
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/labels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,12 +88,10 @@ ShapeOut loss_shape(const ShapeIn& in) {
 
 void loss_check(const ShapeIn& in, const Word* member) {
   if (member[0].u == 0) in.bad("needs at least one target label");
-  for (u32 k = 0; k < member[0].u; ++k) {
-    if (member[1 + k].u >= in[0].rows())
-      fail_index("[sparsemax_loss] label " + std::to_string(member[1 + k].i) + " is out of range for " + in[0].text());
+  check_labels(in, member, member[0].u, in[0].rows());
+  for (u32 k = 0; k < member[0].u; ++k)
     for (u32 j = 0; j < k; ++j)
       if (member[1 + j].u == member[1 + k].u) in.bad("target labels must be distinct");
-  }
 }
 
 // With q uniform over the targets: sum over the support of (z^2 - tau^2) / 2, minus q z, plus q q / 2. It does not
