@@ -61,7 +61,7 @@ cdef class Updater:
     def update(self, trainer, tuple c not None, double clip, double decay, bint sparse, bint later):
         """One update; its gradients are cleared.
 
-        c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, none if not positive;
+        c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, 0 or less for none;
         later: it may be put off with the backward pass, and run with that. Once it has run,
         trainer._update_done(norm of the gradients, was it clipped?, did it fail?, was it put off?) is called.
         """
