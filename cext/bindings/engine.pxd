@@ -178,7 +178,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint32_t lane
         uint8_t stage
     cdef cppclass Stats:
-        uint64_t nodes, batches, lower_bound, floats_gathered, floats_scattered, plans
+        uint64_t nodes, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated, plans
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members

@@ -220,6 +220,7 @@ Stats Executor::stats() const {
     s.lower_bound += r->stats.lower_bound;
     s.floats_gathered += r->stats.floats_gathered;
     s.floats_scattered += r->stats.floats_scattered;
+    s.rows_repeated += r->stats.rows_repeated;
   }
   return s;
 }

@@ -20,7 +20,7 @@ struct Stats {
   u64 nodes = 0;    // op nodes run
   u64 batches = 0;  // groups run
   u64 lower_bound = 0;
-  u64 floats_gathered = 0, floats_scattered = 0;
+  u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;
   u64 plans = 0;
   double plan_time = 0, forward_time = 0, backward_time = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "exec/pool.h"
 
@@ -70,25 +71,18 @@ void CallParts::run(Backend& backend, const Call& c, int count, bool private_sha
   const std::thread::id caller = std::this_thread::get_id();
   run_lanes(count, count, [&](int k) {
     Part& p = *parts_[static_cast<std::size_t>(k)];
-    const ProductCopies before = product_copies();
+    const ProductCounts before = product_counts();
     for (int j = 0; j < c.nargs && private_shared && k; ++j)
       if (c.shared[j] && c.dx[j].wanted()) backend.fill(c.arg_size(j), 0.f, p.call.dx[j].base);
     f(p.call);
-    if (std::this_thread::get_id() == caller) return;  // who counts its own
-    const ProductCopies now = product_copies();
-    p.copied.gathered += now.gathered - before.gathered;
-    p.copied.scattered += now.scattered - before.scattered;
+    if (std::this_thread::get_id() != caller) p.counts += product_counts() - before;  // who counts its own
   });
   if (private_shared) add_private(backend, c, count);
 }
 
-ProductCopies CallParts::take_copies() {
-  ProductCopies sum = {0, 0};
-  for (auto& p : parts_) {
-    sum.gathered += p->copied.gathered;
-    sum.scattered += p->copied.scattered;
-    p->copied = {0, 0};
-  }
+ProductCounts CallParts::take_counts() {
+  ProductCounts sum;
+  for (auto& p : parts_) sum += std::exchange(p->counts, ProductCounts());
   return sum;
 }
 

@@ -23,14 +23,14 @@ class CallParts {
   // Of all shared arguments that want a gradient.
   bool backward_shared(Backend& backend, const Call& c, const ExecOptions& options);
   void release() { parts_ = std::vector<std::unique_ptr<Part>>(); }
-  // What products copied in other threads since the last time.
-  ProductCopies take_copies();
+  // What products did in other threads since the last time.
+  ProductCounts take_counts();
 
  private:
   struct Part final : Scratch {
     Arena arena, rows;
     Call call;
-    ProductCopies copied = {0, 0};
+    ProductCounts counts;
     float* alloc(std::size_t n) override { return arena.floats(n); }
   };
 

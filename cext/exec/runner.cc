@@ -16,7 +16,7 @@ void Runner::release() {
 }
 
 void Runner::forward(Run& run) {
-  const ProductCopies before = product_copies();
+  const ProductCounts before = product_counts();
   list_operands(run);
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
     {
@@ -30,7 +30,7 @@ void Runner::forward(Run& run) {
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
-  count_copies(before);
+  count_products(before);
 }
 
 void Runner::restore(Run& run) {
@@ -73,11 +73,13 @@ void Runner::list_operands(Run& run) const {
   o.at.resize(n);
 }
 
-// What products copied since then, in this thread and for it.
-void Runner::count_copies(const ProductCopies& before) {
-  const ProductCopies now = product_copies(), elsewhere = parts_.take_copies();
-  stats.floats_gathered += now.gathered - before.gathered + elsewhere.gathered;
-  stats.floats_scattered += now.scattered - before.scattered + elsewhere.scattered;
+// What products did since then, in this thread and for it.
+void Runner::count_products(const ProductCounts& before) {
+  ProductCounts since = product_counts() - before;
+  since += parts_.take_counts();
+  stats.floats_gathered += since.gathered;
+  stats.floats_scattered += since.scattered;
+  stats.rows_repeated += since.repeated;
 }
 
 void Runner::run_group(Run& run, u32 index, bool restore) {

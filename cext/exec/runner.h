@@ -66,7 +66,7 @@ struct Gradients {
   float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
 };
 
-struct ProductCopies;
+struct ProductCounts;
 
 class Runner {
  public:
@@ -127,7 +127,7 @@ class Runner {
   void find_assigned_in_parts(Run& run);
   void find_spent_sums(Run& run);
   bool all_overwritten(const Run& run, u32 group) const;
-  void count_copies(const ProductCopies& before);
+  void count_products(const ProductCounts& before);
   u32& state(NodeId root) const { return (*gradients.state)[root]; }
 
   Graph& g_;

@@ -10,7 +10,7 @@
 namespace dnl {
 
 void Runner::backward(Run& run) {
-  const ProductCopies before = product_copies();
+  const ProductCounts before = product_counts();
   run.spent_types.assign(run.plan.types.size(), 0);
   find_alone(run);
   find_assigned_in_parts(run);
@@ -24,7 +24,7 @@ void Runner::backward(Run& run) {
   memo_.assign(n_memo, nullptr);
   lasting_.arena.rewind();
   for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k);
-  count_copies(before);
+  count_products(before);
 }
 
 // Types that keep the gradient of argument 0 (Keep::Arg0) or have an output over it (Over::Arg0), and whose members are each the

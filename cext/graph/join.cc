@@ -53,6 +53,13 @@ bool Joiner::fits(const Graph& g, NodeId i) {
   return !n.is(kFused | kInner | kWeight) && g.private_to_reader(i) && g.readers(input(g, i, 0)) > 1;  // else nobody shares it
 }
 
+// Is there a map of the same matrices in the bundle?
+bool Joiner::has(const Graph& g, const Bundle& b, NodeId i) const {
+  for (u32 k = b.first; k != kNoNode; k = members_[k].next)
+    if (std::equal(g.operands(i), g.operands(i) + g.nargs(i), g.operands(members_[k].node))) return true;
+  return false;
+}
+
 u32 Joiner::offer(const Graph& g, NodeId i) {
   const u32 number = static_cast<u32>(members_.size());
   members_.push_back({i, i, 0, kNoNode, false});
@@ -62,6 +69,7 @@ u32 Joiner::offer(const Graph& g, NodeId i) {
   if (known != kNoNode) {
     Bundle& b = bundles_[known];
     const bool alike = b.op == mine.op && b.inputs == mine.inputs && std::equal(mine.input, mine.input + mine.inputs, b.input);
+    if (alike && has(g, b, i)) return number;  // on its own: the same map once more, not another one
     if (alike && b.count < kMaxMaps) {
       members_[b.last].next = number;
       b.last = number;

@@ -50,6 +50,7 @@ class Joiner {
   };
   enum Verdict : u8 { kUnknown, kNo, kYes };
   static u8 judge(const Graph& g, NodeId i);
+  bool has(const Graph& g, const Bundle& bundle, NodeId i) const;
   void rewrite(Graph& g, const Bundle& bundle);
 
   NodeId from_ = 0;

@@ -1,13 +1,16 @@
-// Matrix products: which shape goes to our small kernels and which to a BLAS, and the copies that a BLAS needs.
+// Matrix products: which shape goes to our small kernels and which to a BLAS, the copies that a BLAS needs, and rows that are
+// multiplied once for all of their occurrences.
 //
 // The limits of who takes which shape were measured, see below. Does not: threads, batches of products, other types.
 #include "kernels/gemm.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/vec.h"
 #include "kernels/blas.h"
 #include "kernels/kernels.h"
+#include "kernels/repeats.h"
 
 namespace dnl {
 namespace {
@@ -80,40 +83,161 @@ idx rows_of_piece(idx length, idx n) {
   return fit < n ? fit : n;
 }
 
-struct CopyRoom {
-  Vec<float> in, out;
-  ProductCopies count = {0, 0};
+struct Room {
+  Vec<float> in, out;          // copies for a BLAS
+  Repeats same;
+  Vec<float*> left, right;     // addresses of distinct rows
+  Vec<float> sums;             // of rows that meet the same row, or of products that several rows get
+  ProductCounts count;
 };
-CopyRoom& copy_room() {
-  static thread_local CopyRoom room;
-  return room;
+Room& room() {
+  static thread_local Room r;
+  return r;
 }
 
-// n rows as the columns of a matrix: where they lie, or copied into `room`.
-Rows as_matrix(const Rows& r, idx n, idx length, Vec<float>& room) {
+// n rows as the columns of a matrix: where they lie, or copied.
+Rows as_matrix(const Rows& r, idx n, idx length, Vec<float>& copy) {
   if (is_matrix(r, n, length)) return r;
-  room.resize(static_cast<std::size_t>(n * length));
-  const Rows to{room.data(), length, nullptr};
+  copy.resize(static_cast<std::size_t>(n * length));
+  const Rows to{copy.data(), length, nullptr};
   kernels().copy_rows(n, length, r, to);
-  copy_room().count.gathered += static_cast<std::uint64_t>(n * length);
+  room().count.gathered += static_cast<std::uint64_t>(n * length);
   return to;
 }
 
 // gemm_rows for as many rows as make a piece.
 void blas_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c) {
-  CopyRoom& room = copy_room();
-  const Rows x = as_matrix(b, n, k, room.in);
+  Room& own = room();
+  const Rows x = as_matrix(b, n, k, own.in);
   if (is_matrix(c, n, m)) {
     if (add.wanted()) (acc ? kernels().add_rows : kernels().copy_rows)(n, m, add, c);
     return blas_product(trans_a, false, m, n, k, 1.0f, a, lda, x.base, x.stride, acc || add.wanted() ? 1.0f : 0.0f,
                         c.base, c.stride);
   }
-  room.out.resize(static_cast<std::size_t>(n * m));
-  const Rows y{room.out.data(), m, nullptr};
+  own.out.resize(static_cast<std::size_t>(n * m));
+  const Rows y{own.out.data(), m, nullptr};
   if (add.wanted()) kernels().copy_rows(n, m, add, y);
   blas_product(trans_a, false, m, n, k, 1.0f, a, lda, x.base, x.stride, add.wanted() ? 1.0f : 0.0f, y.base, m);
   (acc ? kernels().add_rows : kernels().copy_rows)(n, m, y, c);
-  room.count.scattered += static_cast<std::uint64_t>(n * m);
+  own.count.scattered += static_cast<std::uint64_t>(n * m);
+}
+
+// ---- products row by row --------------------------------------------------------------------------------------------
+
+struct RowsProduct {
+  bool trans_a;
+  idx m, k;
+  const float* a;
+  idx lda;
+
+  void of_all(idx n, Rows b, Rows add, bool acc, Rows c) const {
+    if (trans_a ? own_dots(n, k) : own_cols(n, k, lda))
+      return (trans_a ? kernels().gemm_dots : kernels().gemm_cols)(m, n, k, 1.0f, a, lda, b, add, acc ? 1.0f : 0.0f, c);
+    const bool whole = is_matrix(b, n, k) && is_matrix(c, n, m);
+    const idx piece = whole ? n : rows_of_piece(k > m ? k : m, n);
+    for (idx j = 0; j < n; j += piece)
+      blas_rows(trans_a, m, n - j < piece ? n - j : piece, k, a, lda, b.from(j), add.from(j), acc, c.from(j));
+  }
+  bool of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const;
+  bool of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const;
+};
+
+void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next, idx next_k) {
+  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next, next_k);
+  Room& own = room();
+  const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
+  const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);
+  for (idx r = 0; r < k; r += piece) {
+    const idx rows = k - r < piece ? k - r : piece;
+    const Rows left = as_matrix(y.from(r), rows, m, own.out), right = as_matrix(x.from(r), rows, n, own.in);
+    blas_product(false, true, m, n, rows, 1.0f, left.base, left.stride, right.base, right.stride, 1.0f, c, ldc);
+  }
+}
+
+// ---- rows that repeat -----------------------------------------------------------------------------------------------
+// One product for all occurrences of a row: forward its result is copied; backward what meets the row is added up first.
+
+// So many that sums of them need little memory.
+idx rows_at_once(idx m, idx n) { return std::max<idx>(1024, (idx(1) << 21) / std::max(m, n)); }
+
+bool worth_looking(idx m, idx n) { return m >= 16 && n >= 16; }
+
+Rows listed(const Vec<float*>& addresses) { return Rows{nullptr, 0, addresses.data()}; }
+
+void list_distinct(const Repeats& same, const Rows& r, Vec<float*>& to) {
+  to.resize(static_cast<std::size_t>(same.distinct()));
+  for (idx d = 0; d < same.distinct(); ++d) to[static_cast<std::size_t>(d)] = r[same.first(d)];
+}
+
+// In n rows.
+bool find_repeats(const Rows& r, idx n) {
+  Room& own = room();
+  if (!own.same.find(r, n)) return false;
+  own.count.repeated += static_cast<std::uint64_t>(n - own.same.distinct());
+  return true;
+}
+
+// For each distinct row of `same` the sum of the rows of r that meet it, m floats; where there is one it is not copied.
+void list_sums(const Repeats& same, const Rows& r, idx m, Vec<float*>& to) {
+  list_distinct(same, r, to);
+  Vec<float>& sums = room().sums;
+  idx several = 0;
+  for (idx d = 0; d < same.distinct(); ++d) several += same.repeats(d);
+  sums.resize(static_cast<std::size_t>(several * m));
+  float* free = sums.data();
+  for (idx i = 0; i < same.rows(); ++i) {
+    const idx d = same.number(i);
+    if (!same.repeats(d)) continue;
+    float*& sum = to[static_cast<std::size_t>(d)];
+    if (same.first(d) == i) {
+      sum = static_cast<float*>(std::memcpy(free, r[i], static_cast<std::size_t>(m) * sizeof(float)));
+      free += m;
+    } else {
+      kernels().add(m, r[i], sum);
+    }
+  }
+}
+
+// Where rows of b repeat. False: they do not.
+bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
+  const bool same_add = !add.wanted() || (add.regular() && add.stride == 0);
+  Room& own = room();
+  if (!worth_looking(m, k) || !same_add || !find_repeats(b, n)) return false;
+  const Repeats& same = own.same;
+  const idx distinct = same.distinct();
+  list_distinct(same, b, own.left);
+  list_distinct(same, c, own.right);
+  if (!acc) {
+    of_all(distinct, listed(own.left), add, false, listed(own.right));
+    for (idx i = 0; i < n; ++i)
+      if (!same.is_first(i)) std::memcpy(c[i], c[same.first(same.number(i))], static_cast<std::size_t>(m) * sizeof(float));
+    return true;
+  }
+  own.sums.resize(static_cast<std::size_t>(distinct * m));
+  const Rows y{own.sums.data(), m, nullptr};
+  of_all(distinct, listed(own.left), add, false, y);
+  for (idx i = 0; i < n; ++i) kernels().add(m, y[same.number(i)], c[i]);
+  return true;
+}
+
+// Where rows of c repeat, which are added to.
+bool RowsProduct::of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const {
+  Room& own = room();
+  if (!worth_looking(m, k) || !acc || add.wanted() || !find_repeats(c, n)) return false;
+  list_sums(own.same, b, k, own.left);
+  list_distinct(own.same, c, own.right);
+  of_all(own.same.distinct(), listed(own.left), add, true, listed(own.right));
+  return true;
+}
+
+// Where rows of x repeat.
+bool outer_of_sums(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
+  Room& own = room();
+  if (!worth_looking(m, n) || !find_repeats(x, k)) return false;
+  list_sums(own.same, y, m, own.left);
+  list_distinct(own.same, x, own.right);
+  outer_of_all(m, n, own.same.distinct(), listed(own.left), listed(own.right), c, ldc, Rows{}, 0);
+  return true;
 }
 
 Rows columns(const float* p, idx ld) { return Rows{const_cast<float*>(p), ld, nullptr}; }  // kernels only read them
@@ -131,7 +255,7 @@ void scale_columns(idx m, idx n, float beta, float* c, idx ldc) {
 }  // namespace
 
 const char* blas_description() { return blas().description.c_str(); }
-ProductCopies product_copies() { return copy_room().count; }
+ProductCounts product_counts() { return room().count; }
 
 void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b,
           idx ldb, float beta, float* c, idx ldc) {
@@ -149,31 +273,28 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
 
 void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c) {
   if (m <= 0 || n <= 0) return;
-  const float beta = acc ? 1.0f : 0.0f;
   if (k <= 0) {
     if (add.wanted()) return (acc ? kernels().add_rows : kernels().copy_rows)(n, m, add, c);
     for (idx j = 0; j < n && !acc; ++j) kernels().fill(m, 0.0f, c[j]);
     return;
   }
-  if (trans_a ? own_dots(n, k) : own_cols(n, k, lda))
-    return (trans_a ? kernels().gemm_dots : kernels().gemm_cols)(m, n, k, 1.0f, a, lda, b, add, beta, c);
-  const bool whole = is_matrix(b, n, k) && is_matrix(c, n, m);
-  const idx piece = whole ? n : rows_of_piece(k > m ? k : m, n);
-  for (idx j = 0; j < n; j += piece)
-    blas_rows(trans_a, m, n - j < piece ? n - j : piece, k, a, lda, b.from(j), add.from(j), acc, c.from(j));
+  const RowsProduct p{trans_a, m, k, a, lda};
+  const idx most = rows_at_once(m, k);
+  for (idx j = 0; j < n; j += most) {
+    const idx some = std::min(most, n - j);
+    const Rows x = b.from(j), more = add.from(j), to = c.from(j);
+    if (!p.of_distinct(some, x, more, acc, to) && !p.of_sums(some, x, more, acc, to)) p.of_all(some, x, more, acc, to);
+  }
 }
 
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next, idx next_k) {
-  if (m <= 0 || n <= 0 || k <= 0) return;
-  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next, next_k);
-  CopyRoom& room = copy_room();
-  const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
-  const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);
-  for (idx r = 0; r < k; r += piece) {
-    const idx rows = k - r < piece ? k - r : piece;
-    const Rows left = as_matrix(y.from(r), rows, m, room.out),
-               right = as_matrix(x.from(r), rows, n, room.in);
-    blas_product(false, true, m, n, rows, 1.0f, left.base, left.stride, right.base, right.stride, 1.0f, c, ldc);
+  if (m <= 0 || n <= 0) return;
+  const idx most = rows_at_once(m, n);
+  for (idx r = 0; r < k; r += most) {
+    const idx some = std::min(most, k - r);
+    const Rows left = y.from(r), right = x.from(r);
+    if (!outer_of_sums(m, n, some, left, right, c, ldc))
+      outer_of_all(m, n, some, left, right, c, ldc, next, r + some == k ? next_k : 0);
   }
 }
 

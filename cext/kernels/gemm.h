@@ -1,7 +1,7 @@
 // Single-precision matrix products, column-major, one thread.
 //
 // Dispatches by shape between our own small kernels and a BLAS (blas.h). Columns that are Rows lie anywhere: our
-// kernels read and write them there, for a BLAS they are copied. Thread-safe. Who may include: ops/, backends/, exec/
+// kernels read and write them there, for a BLAS they are copied. Rows that are the same memory are multiplied once. Thread-safe. Who may include: ops/, backends/, exec/
 // (what was copied), bindings/. Includes: base/rows.h.
 #pragma once
 #include <cstddef>
@@ -26,11 +26,22 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 // floats that the caller reads soon; they may be fetched meanwhile.
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next = Rows{}, idx next_k = 0);
 
-// Floats this thread copied so far because a BLAS wants one distance between columns: operands, results.
-struct ProductCopies {
-  std::uint64_t gathered, scattered;
+// Of this thread so far: floats copied because a BLAS wants one distance between columns, operands and results; rows of
+// operands or results that were the same memory as another one of the product, so that they were not multiplied.
+struct ProductCounts {
+  std::uint64_t gathered = 0, scattered = 0, repeated = 0;
+
+  ProductCounts& operator+=(const ProductCounts& o) {
+    gathered += o.gathered;
+    scattered += o.scattered;
+    repeated += o.repeated;
+    return *this;
+  }
+  ProductCounts operator-(const ProductCounts& o) const {
+    return {gathered - o.gathered, scattered - o.scattered, repeated - o.repeated};
+  }
 };
-ProductCopies product_copies();
+ProductCounts product_counts();
 
 // "openblas 0.3.34 SkylakeX", "mkl 2026.2": what products that our own kernels leave run on.
 const char* blas_description();

@@ -81,19 +81,19 @@ struct Numbers {
   }
 };
 
-// Rows over one buffer: packed, with a gap between rows, or scattered through a list of addresses.
+// Rows over one buffer: packed, with a gap between rows, or scattered through a list of addresses, where several may be one row.
 struct Block {
   Buffer buffer;
   std::vector<float*> list;
   Rows rows;
   idx k, n;
-  enum Layout { kPacked, kGaps, kList };
+  enum Layout { kPacked, kGaps, kList, kRepeats };
   Block(idx k_, idx n_, Layout layout, float value = 7.0f) : buffer(k_ * (n_ + 3) + 1, value), k(k_), n(n_) {
     const idx stride = layout == kPacked ? n : n + 3;
     rows.base = buffer.p();
     rows.stride = stride;
-    if (layout == kList) {
-      for (idx m = 0; m < k; ++m) list.push_back(buffer.p() + (k - 1 - m) * stride);
+    if (layout == kList || layout == kRepeats) {
+      for (idx m = 0; m < k; ++m) list.push_back(buffer.p() + (layout == kList ? k - 1 - m : m * m % (k / 3 + 1)) * stride);
       rows = Rows{};
       rows.ptr = list.data();
     }

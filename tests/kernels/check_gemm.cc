@@ -196,7 +196,17 @@ void gemm_dispatch() {
   for (const bool ta : {false, true})
     for (const auto c : {Block::kPacked, Block::kGaps, Block::kList})
       rows_product("gemm_rows", {ta, 20, 1000, 600, Block::kList, c, Add::Each, true}, rows);
+  for (const bool ta : {false, true})  // rows that are one memory: multiplied once
+    for (const idx n : {100, 128, 500})
+      for (const idx k : {16, 50, 1100})
+        for (const auto c : {Block::kPacked, Block::kGaps, Block::kList})
+          for (const Add add : {Add::None, Add::Each, Add::Shared})
+            for (const bool acc : {false, true}) rows_product("gemm_rows", {ta, 37, n, k, Block::kRepeats, c, add, acc}, rows);
+  rows_product("gemm_rows", {false, 40, 3000, 1100, Block::kRepeats, Block::kList, Add::None, true}, rows);  // in several pieces
   const auto outer = [](idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) { dnl::gemm_outer(m, n, k, y, x, c, ldc); };
+  for (const auto y : {Block::kPacked, Block::kList, Block::kRepeats})
+    for (const idx k : {100, 128, 3000})
+      for (const idx m : {16, 50, 1030}) outer_product("gemm_outer", m, 30, k, y, Block::kRepeats, outer);
   for (const auto y : {Block::kPacked, Block::kGaps, Block::kList})
     for (const auto x : {Block::kPacked, Block::kGaps, Block::kList})
       for (idx k : {1, 5, 40, 1500})
