@@ -107,8 +107,8 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int threads, bool late, u64 
   }
   if (total < least_work || (least_work && largest * static_cast<u64>(threads) > total * 3 / 2)) return false;
 
-  // Components in order of their first node go to the lane that has least: contiguous mini-batches stay together
-  // roughly, and the result depends on the graph alone.
+  // Components of like cost go to one lane: long sentences have the many steps of which each lane needs a batch, and the others
+  // are done with fewer. The cheapest fill the lanes up. The result depends on the graph alone.
   Vec<u32>& lane_of = s.b;
   lane_of.resize(n);
   double load[kMaxLanes] = {0}, share[kMaxLanes];
@@ -116,16 +116,26 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int threads, bool late, u64 
   constexpr double kCostOfNode = 800;
   const double building = late ? kCostOfNode * g.size() / static_cast<double>(total) : 0;
   out.lanes = choose_shares(threads, building, components, share);
+  Vec<u32>& by_cost = s.c;
+  by_cost.clear();
+  for (u32 k = 0; k < n; ++k)
+    if (of_lane(part[k]) && root[k] == k) by_cost.push_back(k);
+  std::sort(by_cost.begin(), by_cost.end(), [&](u32 k, u32 l) { return s.keys[k] != s.keys[l] ? s.keys[k] > s.keys[l] : k < l; });
+  constexpr double kFull = 0.85;
+  int lane = 0;
+  for (u32 k : by_cost) {
+    const double cost = static_cast<double>(s.keys[k]) / static_cast<double>(total);
+    while (lane < out.lanes && load[lane] + cost / share[lane] > kFull) ++lane;
+    const int to = lane < out.lanes ? lane : static_cast<int>(std::min_element(load, load + out.lanes) - load);
+    lane_of[k] = static_cast<u32>(to);
+    load[to] += cost / share[to];
+  }
   out.head.clear();
   out.tail.clear();
   for (int l = 0; l < out.lanes; ++l) out.lane[l].clear();
   for (u32 k = 0; k < n; ++k) {
     if (part[k] == kTailPart) { out.tail.push_back(exec[k]); continue; }
     if (part[k] == kHeadPart) { out.head.push_back(exec[k]); continue; }
-    if (root[k] == k) {
-      lane_of[k] = static_cast<u32>(std::min_element(load, load + out.lanes) - load);
-      load[lane_of[k]] += static_cast<double>(s.keys[k]) / share[lane_of[k]];
-    }
     out.lane[lane_of[root[k]]].push_back(exec[k]);
   }
   bool all = true;
