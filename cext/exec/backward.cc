@@ -132,20 +132,24 @@ void Executor::place_gradients(NodeId loss) {
   }
 }
 
+// Does the node's gradient go to the slot of one row of a table?
+bool Executor::is_row(NodeId i) const {
+  return g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1 && g_.node(i).is(kNeedsGrad);
+}
+
 // Parameters and rows of tables collect over all backward calls; other leaves have gradients only when asked for.
 void Executor::place_leaf_gradients() {
   Vec<float*>& at = runner(0).gradients.at;
-  auto row_of = [&](NodeId i) { return g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1 && g_.node(i).is(kNeedsGrad); };
   // Slots of lookup rows first: their array may move while it grows.
   for (NodeId i : reached_leaves_)
-    if (row_of(i)) g_.table(g_.signature(i).table)->slot(*g_.lookup_ids(i));
+    if (is_row(i)) g_.table(g_.signature(i).table)->slot(*g_.lookup_ids(i));
   for (NodeId i : reached_leaves_) {
     if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad)) {
       Parameter& p = *g_.parameter(i);
       p.touched = true;
       at[i] = p.grad.data();
       state_[i] = Gradients::kAlways;
-    } else if (row_of(i)) {
+    } else if (is_row(i)) {
       LookupTable& t = *g_.table(g_.signature(i).table);
       at[i] = t.slot_grad(t.slot(*g_.lookup_ids(i)));
       state_[i] = Gradients::kAlways;
@@ -170,6 +174,7 @@ void Executor::give_private_gradients(std::size_t from, std::size_t to) {
     if (run.lane == 0) continue;
     Vec<float*>& mine = runner(run.lane).gradients.at;
     mine.resize(at.size());
+    forget_own_rows();
     std::memcpy(mine.data(), at.data(), at.size() * sizeof(float*));
     for (NodeId i : run.plan.order) {
       if (i >= at.size()) continue;
@@ -186,9 +191,30 @@ void Executor::give_private_gradients(std::size_t from, std::size_t to) {
   }
 }
 
-// Private, zero memory for one gradient in one lane. The common memory must be clear before anyone adds to it.
+// Of the lane before.
+void Executor::forget_own_rows() {
+  u32 slots = 0;
+  first_slot_.clear();
+  for (u32 t = 0; t < g_.tables(); ++t) {
+    first_slot_.push_back(slots);
+    slots += static_cast<u32>(g_.table(t)->touched.size());
+  }
+  own_rows_.assign(slots, nullptr);
+}
+
+// Private, zero memory for one gradient in one lane; that of a row of a table is the same for all of its look-ups. The common
+// memory must be clear before anyone adds to it.
 void Executor::own_gradient(NodeId root, Vec<float*>& mine) {
   const std::size_t n = g_.dim(root).size();
+  float** row = nullptr;
+  if (is_row(root)) {
+    const u32 t = g_.signature(root).table;
+    row = &own_rows_[first_slot_[t] + g_.table(t)->slot(*g_.lookup_ids(root))];
+    if (*row) {
+      mine[root] = *row;
+      return;
+    }
+  }
   float* common = runner(0).gradients.at[root];
   if (!state_[root]) {
     backend_->fill(n, 0.f, common);
@@ -196,6 +222,7 @@ void Executor::own_gradient(NodeId root, Vec<float*>& mine) {
   }
   mine[root] = grads_.floats(n);
   backend_->fill(n, 0.f, mine[root]);
+  if (row) *row = mine[root];
   private_.push_back({mine[root], common, n});
 }
 

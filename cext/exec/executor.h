@@ -89,6 +89,8 @@ class Executor final : private Graph::Listener {
   void unlock_gradients();
   void run_backward(NodeId loss);
   void give_private_gradients(std::size_t from, std::size_t to);
+  bool is_row(NodeId i) const;
+  void forget_own_rows();
   void own_gradient(NodeId root, Vec<float*>& mine);
   void add_private_gradients();
   void collect_lookups();
@@ -114,6 +116,8 @@ class Executor final : private Graph::Listener {
   Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
   struct Private { float* from; float* to; std::size_t n; };
   Vec<Private> private_;
+  Vec<float*> own_rows_;  // of the lane that gets private gradients: by slot, those of table t from first_slot_[t] on
+  Vec<u32> first_slot_;
   NodeId graded_ = 0; // nodes below have gradients
 };
 
