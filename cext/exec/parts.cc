@@ -32,21 +32,82 @@ int CallParts::worth(const Call& c, const ExecOptions& options, bool shared) {
   return std::min(options.threads, c.members);
 }
 
+// Elements of a mini-batch by hand as members: items_. False: the op cannot, or some argument is one for all of them.
+bool CallParts::by_item(const Call& c) {
+  const u32 batch = c.out_dim[0].bd;
+  if (!c.op->by_item || c.members != 1 || batch < 2) return false;
+  for (int j = 0; j < c.nargs; ++j)
+    if (!c.shared[j] && c.arg_dim[j]->bd != batch) return false;
+  item_rows_.rewind();
+  const std::size_t nargs = static_cast<std::size_t>(c.nargs), outputs = static_cast<std::size_t>(c.n_outputs);
+  Dim* dims = item_rows_.array<Dim>(nargs + outputs);
+  const Dim** arg_dim = item_rows_.array<const Dim*>(nargs);
+  auto item = [](const Dim& d) { Dim one = d; one.bd = 1; return one; };
+  for (std::size_t j = 0; j < nargs; ++j) {
+    dims[j] = c.shared[j] ? *c.arg_dim[j] : item(*c.arg_dim[j]);
+    arg_dim[j] = dims + j;
+  }
+  for (std::size_t o = 0; o < outputs; ++o) dims[nargs + o] = item(c.out_dim[o]);
+  auto rows_of = [&](const Rows* rows, std::size_t n, const Dim* dim, const bool* shared) -> const Rows* {
+    if (!rows) return nullptr;
+    Rows* to = item_rows_.array<Rows>(n);
+    for (std::size_t i = 0; i < n; ++i)
+      to[i] = (shared && shared[i]) || !rows[i].wanted() ? rows[i] : Rows{rows[i][0], static_cast<idx>(dim[i].size()), nullptr};
+    return to;
+  };
+  items_ = c;
+  items_.members = static_cast<int>(batch);
+  items_.of_signature = c.of_signature * items_.members;
+  items_.arg_dim = arg_dim;
+  items_.out_dim = dims + nargs;
+  items_.x = rows_of(c.x, nargs, dims, c.shared);
+  items_.dx = rows_of(c.dx, nargs, dims, c.shared);
+  items_.y = rows_of(c.y, outputs, dims + nargs, nullptr);
+  items_.dy = rows_of(c.dy, outputs, dims + nargs, nullptr);
+  return true;
+}
+
+// The members of each part: as many of each, or as many gradients that are not zero.
+void CallParts::choose_bounds(const Call& c, int count, bool by_gradient) {
+  bounds_.clear();
+  for (int part = 0; part <= count; ++part) bounds_.push_back(c.members * part / count);
+  if (!by_gradient) return;
+  live_.clear();
+  u64 all = 0, before = 0;
+  for (int m = 0; m < c.members; ++m) {
+    const float* dy = c.dy[0][m];
+    live_.push_back(static_cast<u32>(std::count_if(dy, dy + c.out_size(), [](float d) { return d != 0; })));
+    all += live_[static_cast<std::size_t>(m)];
+  }
+  int part = 1;
+  for (int m = 0; m < c.members && part < count; ++m) {
+    before += live_[static_cast<std::size_t>(m)];
+    while (part < count && before * static_cast<u64>(count) >= all * static_cast<u64>(part)) {
+      // Every part has a member.
+      bounds_[static_cast<std::size_t>(part)] = std::min(std::max(m + 1, part), c.members - count + part);
+      ++part;
+    }
+  }
+}
+
 // The call of some of the members.
-void CallParts::cut(const Call& c, int part, int count) {
-  const int first = c.members * part / count;
+void CallParts::cut(const Call& c, int part) {
+  const int first = bounds_[static_cast<std::size_t>(part)];
   Part& p = *parts_[static_cast<std::size_t>(part)];
   p.arena.rewind();
   p.rows.rewind();
   p.call = c;
-  p.call.members = c.members * (part + 1) / count - first;
+  p.call.members = bounds_[static_cast<std::size_t>(part) + 1] - first;
   p.call.x = all_from(p.rows, c.x, c.nargs, first);
   p.call.y = all_from(p.rows, c.y, c.n_outputs, first);
   p.call.dy = all_from(p.rows, c.dy, c.n_outputs, first);
   p.call.dx = all_from(p.rows, c.dx, c.nargs, first);
   if (c.member) p.call.member = c.member + first;
   p.call.scratch = p.call.lasting = &p;
-  p.call.memo = nullptr;  // of one thread
+  if (!c.memo) return;
+  // What is there is used; what a part makes is its own.
+  p.call.memo = p.rows.array<float*>(static_cast<std::size_t>(c.nargs));
+  std::copy(c.memo, c.memo + c.nargs, p.call.memo);
 }
 
 void CallParts::give_private(Part& p, const Call& c) {
@@ -55,17 +116,19 @@ void CallParts::give_private(Part& p, const Call& c) {
     if (c.shared[j] && dx[j].wanted()) dx[j].base = p.rows.floats(c.arg_size(j));
 }
 
-void CallParts::add_private(Backend& backend, const Call& c, int count) {
+void CallParts::add_private(Backend& backend, const Call& c) {
+  const int count = static_cast<int>(bounds_.size()) - 1;
   for (int j = 0; j < c.nargs; ++j)
     for (int part = 1; part < count && c.shared[j] && c.dx[j].wanted(); ++part)
       backend.add_rows(1, c.arg_size(j), parts_[static_cast<std::size_t>(part)]->call.dx[j], c.dx[j]);
 }
 
 template <class F>
-void CallParts::run(Backend& backend, const Call& c, int count, bool private_shared, F f) {
+void CallParts::run(Backend& backend, const Call& c, bool private_shared, F f) {
+  const int count = static_cast<int>(bounds_.size()) - 1;
   while (static_cast<int>(parts_.size()) < count) parts_.push_back(std::make_unique<Part>());
   for (int k = 0; k < count; ++k) {
-    cut(c, k, count);
+    cut(c, k);
     if (private_shared && k) give_private(*parts_[static_cast<std::size_t>(k)], c);
   }
   const std::thread::id caller = std::this_thread::get_id();
@@ -77,7 +140,7 @@ void CallParts::run(Backend& backend, const Call& c, int count, bool private_sha
     f(p.call);
     if (std::this_thread::get_id() != caller) p.counts += product_counts() - before;  // who counts its own
   });
-  if (private_shared) add_private(backend, c, count);
+  if (private_shared) add_private(backend, c);
 }
 
 ProductCounts CallParts::take_counts() {
@@ -87,25 +150,34 @@ ProductCounts CallParts::take_counts() {
 }
 
 bool CallParts::forward(Backend& backend, const Call& c, const ExecOptions& options) {
-  const int count = worth(c, options, false);
+  const Call& call = by_item(c) ? items_ : c;
+  const int count = worth(call, options, false);
   if (count < 2) return false;
-  run(backend, c, count, false, [&](const Call& part) { backend.forward(part); });
+  choose_bounds(call, count, false);
+  run(backend, call, false, [&](const Call& part) { backend.forward(part); });
   return true;
 }
 
-bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& options) {
+bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& options, bool apart) {
+  const bool items = by_item(c);
+  if (!items && !apart) return false;
+  // The first of several calls makes for the others what it remembers.
+  if (items && c.memo && c.of_signature > 1 && std::all_of(c.memo, c.memo + c.nargs, [](float* p) { return !p; })) return false;
+  const Call& call = items ? items_ : c;
   bool shared = false;
   for (int j = 0; j < c.nargs; ++j) shared |= c.shared[j] && c.dx[j].wanted();
-  const int count = worth(c, options, shared);
+  const int count = worth(call, options, shared);
   if (count < 2) return false;
-  run(backend, c, count, shared, [&](const Call& part) { backend.backward(part); });
+  choose_bounds(call, count, c.op->shared == Shared::WithStacked);
+  run(backend, call, shared, [&](const Call& part) { backend.backward(part); });
   return true;
 }
 
 bool CallParts::backward_shared(Backend& backend, const Call& c, const ExecOptions& options) {
   const int count = worth(c, options, true);
   if (count < 2) return false;
-  run(backend, c, count, true, [&](const Call& part) {
+  choose_bounds(c, count, false);
+  run(backend, c, true, [&](const Call& part) {
     for (int j = 0; j < c.nargs; ++j)
       if (c.shared[j] && c.dx[j].wanted()) backend.backward_shared(part, j);
   });

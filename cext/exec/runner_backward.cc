@@ -192,7 +192,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   if (!wanted) return;
   arguments_again(f, run, index, from);
   Timer timer;
-  if (!alone || !assigns_apart(f) || !parts_.backward(*backend_, f.call, options_)) backend_->backward(f.call);
+  if (!alone || !parts_.backward(*backend_, f.call, options_, assigns_apart(f))) backend_->backward(f.call);
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
 }
 

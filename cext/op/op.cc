@@ -64,7 +64,7 @@ OpId register_op(OpDef def, Join join) {
   return register_op(std::move(def));
 }
 
-OpId register_op(OpDef def, Keep keep, Over over) {
+OpId register_op(OpDef def, Keep keep, Over over, bool by_item) {
   const std::string s = def.signature;
   const std::size_t open = s.find('('), close = s.rfind(')');
   DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
@@ -72,6 +72,7 @@ OpId register_op(OpDef def, Keep keep, Over over) {
   while (def.fixed_args < static_cast<int>(def.args.size()) && !def.args[def.fixed_args].list) ++def.fixed_args;
   def.keep = keep;
   def.over = over;
+  def.by_item = by_item;
   int inside = 0;  // commas inside a default such as (1, 0) do not separate parameters
   for (std::size_t at = open + 1, i = at; i <= close && at < close; ++i) {
     if (i < close && (s[i] == '(' || s[i] == '[')) ++inside;

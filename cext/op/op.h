@@ -204,12 +204,13 @@ struct OpDef {
   u8 formula_id = 0;
   bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
   Shared shared = Shared::AtEnd;
+  bool by_item = false;  // elements of a mini-batch by hand are computed as members are (exec/parts.h)
   bool has_member_attrs = false;
 };
 
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
 using OpId = u16;
-OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing);
+OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing, bool by_item = false);
 enum class Join : u8 { Joinable, Joined };
 OpId register_op(OpDef def, Join join);
 OpId register_op(OpDef def, Shared shared);

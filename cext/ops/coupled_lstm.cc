@@ -143,7 +143,7 @@ const OpId step_id = register_op({
     [](const Call& c) { forward(c, step_args(c)); },
     [](const Call& c) { backward(c, step_args(c)); },
     [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
-}, Keep::Arg0, Over::Arg0);
+}, Keep::Arg0, Over::Arg0, true);
 
 const OpId start_id = register_op({
     "_coupled_lstm_start(proj: expr, co: expr)",
@@ -158,7 +158,7 @@ const OpId start_id = register_op({
     [](const Call& c) { forward(c, start_args(c)); },
     [](const Call& c) { backward(c, start_args(c)); },
     [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
-}, Keep::Arg0, Over::Arg0);
+}, Keep::Arg0, Over::Arg0, true);
 
 }  // namespace
 }  // namespace dnl

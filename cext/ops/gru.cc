@@ -72,7 +72,7 @@ const OpId step_id = register_op({
       else
         gemm_outer(2 * s.h, s.h, s.k, dzr_of(s), s.x(kHPrev), s.weight_gradient(wrt), 2 * s.h);
     },
-}, Keep::Arg0);
+}, Keep::Arg0, Over::Nothing, true);
 
 // From zero state nothing is reset and nothing kept: h = z a.
 const OpId start_id = register_op({

@@ -81,7 +81,7 @@ const OpId step_id = register_op({
       const Cell s(c);
       gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
     },
-}, Keep::Arg0, Over::Arg0);
+}, Keep::Arg0, Over::Arg0, true);
 
 // ---- DyNet's loose parts -----------------------------------------------------------------------------------------
 

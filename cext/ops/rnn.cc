@@ -47,7 +47,7 @@ const OpId step_id = register_op({
       const Cell s(c);
       gemm_outer(s.h, s.h, s.k, s.kept_or(kSums), s.x(kHPrev), s.weight_gradient(wrt), s.h);
     },
-}, Keep::Arg0);
+}, Keep::Arg0, Over::Nothing, true);
 
 }  // namespace
 }  // namespace dnl

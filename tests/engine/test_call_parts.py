@@ -77,6 +77,58 @@ def test_mini_batches_by_hand(lstm: bool, threads: int) -> None:
     same(program, threads)
 
 
+BUILDERS = ("VanillaLSTMBuilder", "CompactVanillaLSTMBuilder", "LSTMBuilder", "GRUBuilder", "SimpleRNNBuilder")
+
+
+@each_number
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_elements_of_a_mini_batch_by_hand(name: str, dropout: float, threads: int) -> None:
+    """A cell of one member: the elements of its mini-batch are dealt. More than 16 steps share the transpose of a matrix."""
+
+    def program(model: Model) -> Observed:
+        rng = np.random.default_rng(6)
+        dy.reset_random_seed(6)
+        builder = getattr(dy, name)(1, 5, 7, model.pc)
+        if dropout:
+            builder.set_dropout(dropout)
+        found = {}
+        for batch in (2, 5, 1):
+            dy.renew_cg()
+            xs = [dy.inputTensor(rng.uniform(-1, 1, (5, batch)), batched=True) for _ in range(18)]
+            xs[3] = dy.inputTensor(rng.uniform(-1, 1, 5))  # one for all elements
+            outputs = builder.initial_state().transduce(xs)
+            loss = dy.sum_batches(dy.esum([weighted(h, k) for k, h in enumerate(outputs)]))
+            loss.backward(full=True)
+            found[f"loss of {batch}"] = loss.npvalue()
+            found.update({f"{k} of {batch}": x.gradient() for k, x in enumerate(xs)})
+            found.update({f"{p.name()} of {batch}": p.grad_as_array().copy() for p in builder.param_collection().parameters_list()})
+        return found
+
+    same(program, threads)
+
+
+@each_number
+@pytest.mark.parametrize("live", [0, 1, 3, 12])
+def test_steps_of_a_mask(live: int, threads: int) -> None:
+    """Losses that count are dealt evenly, wherever they stand: steps behind the end of all sentences are multiplied by 0."""
+
+    def program(model: Model) -> Observed:
+        rng = np.random.default_rng(7)
+        W, b = model.weight("W", 130, 8), model.weight("b", 130)
+        losses = []
+        for t in range(12):
+            h = dy.tanh(dy.inputTensor(rng.uniform(-1, 1, (8, 4)), batched=True) + model.weight("c", 8))
+            loss = dy.pickneglogsoftmax_batch(dy.affine_transform([b, W, h]), [int(v) for v in rng.integers(130, size=4)])
+            mask = np.full(4, float(t < live)) * ([1, 1, 0, 1] if t else 1)
+            losses.append(dy.cmult(loss, dy.inputTensor(mask, batched=True)))
+        loss = dy.sum_batches(dy.esum(losses))
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    same(program, threads)
+
+
 @each_number
 def test_everything_reads_one_vector(threads: int) -> None:
     """Gradients of many members go to one place, which is not dealt; those of a stacked matrix are."""
