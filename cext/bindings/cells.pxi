@@ -193,6 +193,27 @@ cdef class CellStack:
 
 
 @cython.final
+cdef class TreeNode:
+    """What a tree builder knows of one node of a tree."""
+    cdef tuple _h   # of each layer
+
+    def __init__(self, tuple h not None):
+        self._h = h
+
+    def output(self):
+        """h of the last layer, {hidden_dim}."""
+        return self._h[len(self._h) - 1]
+
+    def h(self):
+        """h of each layer."""
+        return self._h
+
+    def s(self):
+        """The cells of all layers, then their h's."""
+        return (*[_second(h) for h in self._h], *self._h)
+
+
+@cython.final
 cdef class TreeStack:
     """The layers of a tree LSTM builder in one graph.
 
@@ -259,22 +280,23 @@ cdef class TreeStack:
             g.row.push_back(h)
             g.row.push_back(h)
         else:
-            h = _arg(g, (<tuple?> child)[layer])
+            h = _arg(g, (<TreeNode?> child)._h[layer])
             g.row.push_back(h)
             h += 1
             g.row.push_back(h)
         return 0
 
-    def node(self, x, list children not None):
-        """h's of all layers, a tuple, of a node of the tree.
-
-        x: its input, or None. children: for each the tuple of h's that this function gave, or None for an absent one.
-        """
+    def node(self, x, children):
+        """A TreeNode. x: its input, or None. children: TreeNodes, None for an absent one."""
         cdef NodeId x_node
         cdef NodeId* w
-        cdef Py_ssize_t layer, k, n = len(children)
+        cdef Py_ssize_t layer, k, n
         cdef list out = [None] * self.n_layers
+        cdef TreeNode node = TreeNode.__new__(TreeNode)
         cdef ComputationGraph g = self.link.get()
+        if not isinstance(children, (list, tuple)):
+            children = list(children)
+        n = len(children)
         if g is None or not g.c.valid(self.last, self.stamp):
             raise _errors.StaleExpressionError(
                 "[add_input] the tree belongs to a graph that was renewed or reverted; start it again")
@@ -299,7 +321,8 @@ cdef class TreeStack:
                 x_node = self._node(g, OP__nary_tree_lstm if self.n_ary else OP__child_sum_tree_lstm, g.row.data(),
                                     <int> g.row.size(), &self.key, 1)
             out[layer] = _expression(g, x_node)
-        return tuple(out)
+        node._h = tuple(out)
+        return node
 
 
 def _second(Expression e not None):

@@ -11,31 +11,10 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar
 
 from dynet_lite import _core
-from dynet_lite._core import Expression, Parameters
+from dynet_lite._core import Expression, Parameters, TreeNode
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
-
-
-class TreeNode:
-    """What a tree builder knows of one node of a tree."""
-
-    __slots__ = ("_h",)
-
-    def __init__(self, h: tuple[Expression, ...]) -> None:
-        self._h = h
-
-    def output(self) -> Expression:
-        """h of the last layer, {hidden_dim}."""
-        return self._h[-1]
-
-    def h(self) -> tuple[Expression, ...]:
-        """h of each layer."""
-        return self._h
-
-    def s(self) -> tuple[Expression, ...]:
-        """The cells of all layers, then their h's."""
-        return (*(_core._second(h) for h in self._h), *self._h)
 
 
 class _NumberedTree(Part):
@@ -95,21 +74,20 @@ class _CellTreeBuilder(_NumberedTree):
         own = [add((3 * n, input_dim)), add((3 * n,), init=0), add((n, input_dim)), add((n,), init=0)]
         return own + [add(shape) for shape in self._recurrent_shapes()]
 
-    def _stack(self, update: bool) -> Any:
-        stack = self._stacks.get(update)
-        if stack is None or not stack.alive():
-            layers = []
-            for layer in self._parameters:
-                wx, b, wf, bf, *u = layer if update else [_core.nobackprop(p) for p in layer]
-                layers.append((b, wx, bf, wf, u))
-            stack = _core.TreeStack(self.n_ary, layers, self.hidden_dim, self.forget_bias)
-            self._stacks[update] = stack
+    def _new_stack(self, update: bool) -> Any:
+        layers = []
+        for layer in self._parameters:
+            wx, b, wf, bf, *u = layer if update else [_core.nobackprop(p) for p in layer]
+            layers.append((b, wx, bf, wf, u))
+        stack = self._stacks[update] = _core.TreeStack(self.n_ary, layers, self.hidden_dim, self.forget_bias)
         return stack
 
     def node(self, x: Any = None, children: Iterable[TreeNode | None] = (), update: bool = True) -> TreeNode:
         """A node with input x {input_dim} (None: no input) and children. update=False: no gradient to the parameters."""
-        states = [None if child is None else child._h for child in children]
-        return TreeNode(self._stack(bool(update)).node(x, states))
+        stack = self._stacks.get(update)
+        if stack is None or not stack.alive():
+            stack = self._new_stack(bool(update))
+        return stack.node(x, children)  # type: ignore[no-any-return]
 
     def add_input(self, id: int, children: SequenceOf[int], x: Any = None) -> Expression:
         """Node number id of the tree begun by set_num_elements(): its h, {hidden_dim}. Children are numbers."""
