@@ -416,6 +416,9 @@ __all__ = [
 def _affine_loss(x: _Operand, weights: Iterable[_Operand], v: int | Iterable[int]) -> Expression:
     """pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], W {n,k}, b {n}."""
 
+def _affine_parts(b: _Operand, es: Iterable[_Operand], columns: Iterable[int]) -> Expression:
+    """b + W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: b {m}, es [W1, x1, W2, x2, ...], Wi {m,k}, xi {ki}, columns[i] + ki <= k -> {m}."""
+
 def _affines1(x: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
     """Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}."""
 
@@ -480,6 +483,9 @@ def _pick_batch_elems(x: _Operand, vs: int | Iterable[int], n: int) -> Expressio
 
 def _pick_range(x: _Operand, start: int, n: int, d: int) -> Expression:
     """Elements start..start+n-1 along dim d."""
+
+def _product_parts(es: Iterable[_Operand], columns: Iterable[int]) -> Expression:
+    """W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, ...], Wi {m,k}, xi {ki}, columns[i] + ki <= k -> {m}."""
 
 def _rnn_step(proj: _Operand, h_prev: _Operand, wh: _Operand) -> Expression:
     """A step of a simple RNN: tanh(proj + wh h_prev); proj {h}, h_prev {h}, wh {h,h} -> {h}."""

@@ -194,7 +194,8 @@ def profile() -> Profile:
     backward, and bytes; per phase (plan, forward, backward, update, the rest in Python) the seconds. An event is kept per
     batch, so measure some training steps and not a whole training. Elementwise ops that run as one formula are in the row
     _fused (_fused_with_constants), affine maps that run as one node in _affines1 to _affines3, by the number of their inputs,
-    losses with the map that makes their scores in _affine_loss; explain_batches() shows the formulas.
+    losses with the map that makes their scores in _affine_loss, products that read the parts of a concatenation in _affine_parts and
+    _product_parts; explain_batches() shows the formulas.
     """
     return Profile()
 

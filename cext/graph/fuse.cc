@@ -18,7 +18,8 @@ OpId op_with_constants() {
 }  // namespace
 
 bool Fuser::possible(const Backend& backend) {
-  for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3", "_affine_loss"})
+  for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3", "_affine_loss", "_affine_parts",
+                           "_product_parts"})
     if (!backend.supports(op_by_name(name))) return false;
   return true;
 }
@@ -32,12 +33,18 @@ void Fuser::begin(const Graph& g, NodeId from) {
   roots_.clear();
   any_taken_ = false;
   joiner_.begin(g, from);
-  folder_.begin(from);
+  losses_.begin(from);
+  concats_.begin(from);
 }
 
 bool Fuser::finish(Graph& g) {
-  const bool folded = folder_.finish(g);
-  if (roots_.empty()) return folded;
+  bool any = losses_.finish(g) | any_taken_;
+  if (!roots_.empty()) any |= write_programs(g);
+  return concats_.finish(g) | any;
+}
+
+// Of all trees. Are any maps joined?
+bool Fuser::write_programs(Graph& g) {
   programs_.clear();
   inputs_.clear();
   steps_.clear();
@@ -46,7 +53,7 @@ bool Fuser::finish(Graph& g) {
     if (!g.node(i).is(kFused)) write_program(g, i);
   const bool joined = joiner_.join(g);
   for (const Program& p : programs_) rewrite(g, p);
-  return joined || folded || any_taken_;
+  return joined;
 }
 
 // Elementwise ops whose arguments have the shape of the result.
@@ -54,6 +61,8 @@ Fuser::Kind Fuser::judge(const Graph& g, u32 s) {
   const Signature& sig = g.sig(s);
   const Kind other{Kind::kOther, Formula::None, 0, 0, false};
   if (LossFolder::is_loss(sig)) return {Kind::kLoss, Formula::None, 0, 0, false};
+  if (ConcatFolder::is_product(sig)) return {Kind::kProduct, Formula::None, 0, 0, false};
+  if (ConcatFolder::is_concatenation(sig)) return {Kind::kConcatenation, Formula::None, 0, 0, false};
   if (sig.leaf != Leaf::None || sig.alias) return other;
   const OpDef& op = op_def(sig.op);
   if (op.formula == Formula::None || g.dim_by_id(sig.dim[0]).size() < kLeastSize) return other;

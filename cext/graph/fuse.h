@@ -4,8 +4,10 @@
 // nodes are planned, an op that only one other elementwise op of the same shape reads, and that nobody else can ever ask
 // for (no expression refers to it), is taken into that op; what is left is a node with the program of the whole tree of
 // them (op/fused.h). The values are the same to the last bit. The affine maps that such nodes read are joined
-// (graph/join.h), and losses are folded into the maps that make their scores (graph/fold_loss.h). Who may include: exec/. Includes: graph/graph.h.
+// (graph/join.h), losses are folded into the maps that make their scores (graph/fold_loss.h) and concatenations into the products
+// that read them (graph/fold_concat.h). Who may include: exec/. Includes: graph/graph.h.
 #pragma once
+#include "graph/fold_concat.h"
 #include "graph/fold_loss.h"
 #include "graph/join.h"
 #include "op/backend.h"
@@ -21,18 +23,21 @@ class Fuser {
   void begin(const Graph& g, NodeId from);
   void see(Graph& g, NodeId i) {
     const Kind& k = kind(g, g.node(i).sig);
-    if (k.sort == Kind::kOther || g.node(i).is(kInner | kWeight)) return;
-    if (k.sort == Kind::kLoss) return folder_.see(g, i);
+    if (k.sort == Kind::kOther || g.node(i).is(kWeight)) return;
+    if (k.sort == Kind::kProduct) return concats_.see_product(g, i);
+    if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
+    if (g.node(i).is(kInner)) return;
+    if (k.sort == Kind::kLoss) return losses_.see(g, i);
     if (take_in(g, i)) roots_.push_back(i);
   }
   // Rewrites them. Does any not run by itself any more?
   bool finish(Graph& g);
-  void release() { release_all(size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, folder_); }
+  void release() { release_all(size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, concats_); }
 
  private:
   // What there is to know of a signature: asked once.
   struct Kind {
-    enum : u8 { kUnknown, kOther, kElementwise, kLoss } sort;
+    enum : u8 { kUnknown, kOther, kElementwise, kProduct, kConcatenation, kLoss } sort;
     Formula formula;
     u8 id, constants;
     bool reads_value_only;
@@ -55,6 +60,7 @@ class Fuser {
   }
   static Kind judge(const Graph& g, u32 sig);
   bool take_in(Graph& g, NodeId i);
+  bool write_programs(Graph& g);
   void write_program(const Graph& g, NodeId root);
   u32 operand(const Graph& g, NodeId i);
   u32 steps_of(const Graph& g, NodeId i);
@@ -72,7 +78,8 @@ class Fuser {
   Vec<Input> inputs_;
   Vec<Word> steps_, constants_;
   Joiner joiner_;
-  LossFolder folder_;
+  LossFolder losses_;
+  ConcatFolder concats_;
 };
 
 }  // namespace dnl

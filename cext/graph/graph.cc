@@ -371,7 +371,7 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.visible = out.visible;
   g.total = out.total;
   for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
-  g.counted = !g.alias && (def.formula != Formula::None || def.joinable);
+  g.counted = !g.alias && (def.formula != Formula::None || def.joinable || def.concatenates);
   g.plain = !g.alias && g.visible == 1 && !g.has_seed && !def.check;
 }
 

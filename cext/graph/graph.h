@@ -67,7 +67,7 @@ struct Signature {
   u8 visible, total;  // outputs
   bool no_grad;
   bool has_seed;
-  bool counted;     // elementwise, or a product: see kCounted
+  bool counted;     // elementwise, a product, a concatenation: see kCounted
   bool plain;       // an op with one output that is no alias, without checks of attributes and without a seed
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near

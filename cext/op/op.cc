@@ -61,6 +61,7 @@ OpId register_op(OpDef def, Shared shared) {
 OpId register_op(OpDef def, Join join) {
   def.joinable = join == Join::Joinable;
   def.in_parts = join == Join::Joined;
+  def.concatenates = join == Join::Concatenates;
   return register_op(std::move(def));
 }
 

@@ -199,6 +199,7 @@ struct OpDef {
   Keep keep = Keep::Nothing;
   Over over = Over::Nothing;
   bool joinable = false;  // an affine map: several of the same inputs can become one node (graph/join.h)
+  bool concatenates = false;  // products may take its parts instead (graph/fold_concat.h)
   bool in_parts = false;  // read in parts by fused nodes, each part by one (graph/join.h)
   Formula formula = Formula::None;
   u8 formula_id = 0;
@@ -211,7 +212,7 @@ struct OpDef {
 // Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
 using OpId = u16;
 OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing, bool by_item = false);
-enum class Join : u8 { Joinable, Joined };
+enum class Join : u8 { Joinable, Joined, Concatenates };
 OpId register_op(OpDef def, Join join);
 OpId register_op(OpDef def, Shared shared);
 OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);

@@ -91,7 +91,7 @@ const OpId concatenate_id = register_op({
     concat_shape,
     concat_forward,
     concat_backward,
-});
+}, Join::Concatenates);
 
 const OpId to_batch_id = register_op({
     "concatenate_to_batch(es: exprs)",

@@ -7,24 +7,30 @@
 
 namespace dnl {
 
-// The transpose of shared argument j, from the memo, when several calls share the cost; else null.
-inline const float* transposed(const Call& c, int j) {
-  constexpr std::size_t kLargest = std::size_t(1) << 20;
-  const Dim& d = *c.arg_dim[j];
-  if (!c.memo || c.of_signature < 16 || c.of_signature <= c.members || d.size() > kLargest) return nullptr;
+// The transpose of some columns of shared argument j, from the memo, when several calls share the cost; else null.
+inline const float* transposed(const Call& c, int j, idx first, idx cols) {
+  constexpr idx kLargest = idx(1) << 20;
+  const idx rows = c.arg_dim[j]->rows();
+  if (!c.memo || c.of_signature < 16 || c.of_signature <= c.members || rows * cols > kLargest) return nullptr;
   if (!c.memo[j]) {
-    c.memo[j] = c.lasting->alloc(d.size());
-    kernels().transpose(d.rows(), d.cols(), c.x[j].base, c.memo[j], false);
+    c.memo[j] = c.lasting->alloc(static_cast<std::size_t>(rows * cols));
+    kernels().transpose(rows, cols, c.x[j].base + first * rows, c.memo[j], false);
   }
   return c.memo[j];
 }
 
-// Row i of `to` is (or, with acc, gets added) the transpose of shared argument j times row i of `from`, plus row i of `add`
-// where that is wanted; n rows. `used`: only the first rows of the matrix take part.
+// Row i of `to` is (or, with acc, gets added) the transpose of some columns of shared argument j times row i of `from`, plus row i of
+// `add` where that is wanted; n rows. `used`: only the first rows of the matrix take part. For each j always the same columns.
+inline void times_transposed_columns(const Call& c, int j, idx first, idx cols, idx n, Rows from, Rows add, bool acc, Rows to,
+                                     idx used = 0) {
+  const idx rows = c.arg_dim[j]->rows(), k = used ? used : rows;
+  if (const float* t = transposed(c, j, first, cols)) return gemm_rows(false, cols, n, k, t, cols, from, add, acc, to);
+  gemm_rows(true, cols, n, k, c.x[j].base + first * rows, rows, from, add, acc, to);
+}
+
+// All columns.
 inline void times_transposed(const Call& c, int j, idx n, Rows from, Rows add, bool acc, Rows to, idx used = 0) {
-  const idx rows = c.arg_dim[j]->rows(), cols = c.arg_dim[j]->cols(), k = used ? used : rows;
-  if (const float* t = transposed(c, j)) return gemm_rows(false, cols, n, k, t, cols, from, add, acc, to);
-  gemm_rows(true, cols, n, k, c.x[j].base, rows, from, add, acc, to);
+  times_transposed_columns(c, j, 0, c.arg_dim[j]->cols(), n, from, add, acc, to, used);
 }
 
 }  // namespace dnl

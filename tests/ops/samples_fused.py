@@ -253,3 +253,41 @@ row_of_affines([17, 19], [16, 16, 16, 16], True)
 row_of_affines([4, 3, 2], [3, 5], False, bad=[[(4,), (3,), (2,), (2, 4), (2, 3), (2, 3)]], wrong=[no_maps(3)])
 row_of_affines([4, 3, 2], [3, 5, 2], True, bad=[[(4,), (3,), (2,), (2,), (2, 4), (2, 3), (3, 2)]])
 row_of_affines([1], [1, 1], True)
+
+# ---- parts of matrices -----------------------------------------------------------------------------------------------
+
+
+def row_of_parts(parts: Sequence[tuple[int, int, int]], rows: int, bias: bool, batch: int = 1, bad: Any = (), wrong: Any = ()) -> None:
+    """Products of matrices with so many rows; of each its columns, the first one that takes part, and how many do."""
+    columns = [first for _, first, _ in parts]
+
+    def call(*es: Any) -> Any:
+        return _core._affine_parts(es[0], es[1:], columns) if bias else _core._product_parts(es, columns)
+
+    def ref(*arrays: Array) -> Array:
+        pairs = arrays[bias:]
+        sums = sum(np.einsum("ij,je->ie", w[:, first : first + n, 0], x)
+                   for (_, first, n), w, x in zip(parts, pairs[::2], pairs[1::2], strict=True))  # fmt: skip
+        return np.asarray(sums + (arrays[0] if bias else 0.0))
+
+    args = [A(rows)] * bias
+    for width, _, n in parts:
+        args += [A(rows, width), A(n, batch=batch)]
+    name = "_affine_parts" if bias else "_product_parts"
+    ROWS.append(Row(name, call, args, ref, whole=True, bad=bad, wrong=wrong, batches=False, tol=8e-6, gtol=8e-5))
+
+
+def matrix_and_vector() -> list[Any]:
+    return [dy.inputTensor(np.ones((3, 5))), dy.inputVector(np.ones(2))]
+
+
+row_of_parts([(5, 0, 2), (5, 2, 3)], 3, False, bad=[[(3, 5), (2,), (4, 5), (3,)], [(3, 5), (2,), (3, 4), (3,)], [(3, 5), (2, 2), (3, 5), (3,)],
+                                                    ["3,5x2", (2,), (3, 5), (3,)], [(3, 5), "2x2", (3, 5), "3x3"]],
+             wrong=[(lambda: _core._product_parts([], []), ValueError),
+                    (lambda: _core._product_parts(matrix_and_vector(), [0, 1]), ValueError),
+                    (lambda: _core._product_parts(matrix_and_vector(), [4]), ValueError),
+                    (lambda: _core._product_parts(matrix_and_vector(), [-1]), ValueError)])  # fmt: skip
+row_of_parts([(5, 0, 2), (5, 2, 3)], 3, True, bad=[[(4,), (3, 5), (2,), (3, 5), (3,)], ["3x2", (3, 5), (2,), (3, 5), (3,)]],
+             wrong=[(lambda: _core._affine_parts(dy.inputVector(np.ones(3)), matrix_and_vector(), [4]), ValueError)])  # fmt: skip
+row_of_parts([(40, 0, 16), (40, 16, 24), (7, 0, 7)], 33, True, batch=3)
+row_of_parts([(9, 4, 3)], 1, False, batch=2)
