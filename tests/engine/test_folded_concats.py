@@ -98,7 +98,7 @@ def test_mini_batches_by_hand(batch: int) -> None:
         words, tags = model.table(WORD, rows=30), model.table(TAG, rows=9)
         ys = []
         for k in range(5):
-            x = dy.concatenate([dy.lookup_batch(words, [k + e for e in range(batch)]), dy.lookup_batch(tags, [e for e in range(batch)])])
+            x = dy.concatenate([dy.lookup_batch(words, [k + e for e in range(batch)]), dy.lookup_batch(tags, list(range(batch)))])
             ys.append(dy.sum_batches(dy.square(affine(model, x))))
         del x
         found = observe(model, ys)
