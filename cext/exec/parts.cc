@@ -17,6 +17,11 @@ const Rows* all_from(Arena& arena, const Rows* rows, int n, idx first) {
   return to;
 }
 
+// Has an earlier call of the signature left something?
+bool remembers(const Call& c) {
+  return c.memo && std::any_of(c.memo, c.memo + c.nargs, [](float* p) { return p != nullptr; });
+}
+
 }  // namespace
 
 // In how many parts? The measure of work is that of schedule/split.cc: floats touched.
@@ -104,8 +109,8 @@ void CallParts::cut(const Call& c, int part) {
   p.call.dx = all_from(p.rows, c.dx, c.nargs, first);
   if (c.member) p.call.member = c.member + first;
   p.call.scratch = p.call.lasting = &p;
-  if (!c.memo) return;
-  // What is there is used; what a part makes is its own.
+  p.call.memo = nullptr;
+  if (!remembers(c)) return;  // then nothing is made to be remembered either: it would be made in every part
   p.call.memo = p.rows.array<float*>(static_cast<std::size_t>(c.nargs));
   std::copy(c.memo, c.memo + c.nargs, p.call.memo);
 }
@@ -162,7 +167,7 @@ bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& opt
   const bool items = by_item(c);
   if (!items && !apart) return false;
   // The first of several calls makes for the others what it remembers.
-  if (items && c.memo && c.of_signature > 1 && std::all_of(c.memo, c.memo + c.nargs, [](float* p) { return !p; })) return false;
+  if (items && c.memo && c.of_signature > 1 && !remembers(c)) return false;
   const Call& call = items ? items_ : c;
   bool shared = false;
   for (int j = 0; j < c.nargs; ++j) shared |= c.shared[j] && c.dx[j].wanted();
