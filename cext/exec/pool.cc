@@ -40,7 +40,10 @@ class Lanes {
         (*lane_)(lane);
       } catch (...) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (!error_ || lane < failed_) error_ = std::current_exception(), failed_ = lane;
+        if (!error_ || lane < failed_) {
+          error_ = std::current_exception();
+          failed_ = lane;
+        }
       }
       done_.fetch_add(1, std::memory_order_release);
       return true;
