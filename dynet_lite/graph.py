@@ -178,9 +178,9 @@ def stats() -> dict[str, Any]:
     """Counters of the current graph since its renewal, and of the process.
 
     nodes (that ran; what runs inside another one is not counted), batches, lower_bound (fewest batches possible),
-    mean_batch_size, plans; floats_gathered, floats_scattered (copied for a
-    matrix library), rows_repeated (of products, not multiplied again: the same word twice); plan_time, forward_time, backward_time (seconds); graph_nodes,
-    value_bytes, gradient_bytes; heap_calls (of the engine, since the process began); ops (time by op, while profiling is on).
+    mean_batch_size, plans; floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
+    multiplied again: the same word twice); plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes,
+    gradient_bytes; heap_calls (of the engine, since the process began); ops (time by op, while profiling is on).
     """
     g = cg()
     return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}

@@ -219,7 +219,6 @@ cdef extern from "kernels/gemm.h" namespace "dnl":
 cdef extern from "exec/update.h" namespace "dnl":
     cdef cppclass UpdateStep:
         float c[6]
-        float gscale
         double decay
         cbool sparse
         int threads

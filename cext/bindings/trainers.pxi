@@ -5,7 +5,6 @@ cdef UpdateStep _update_step(tuple c, double decay, bint sparse) except *:
     cdef Py_ssize_t i
     for i in range(6):
         s.c[i] = c[i] if i < len(c) else 0.0
-    s.gscale = 1.0
     s.decay = decay
     s.sparse = sparse
     s.threads = _settings.threads

@@ -84,7 +84,7 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
       return out;
     }
     out.clipped = out.norm > clip;
-    if (out.clipped) s.gscale *= static_cast<float>(clip / out.norm);
+    if (out.clipped) s.gscale = static_cast<float>(clip / out.norm);
   }
   step(s);
   return out;

@@ -27,7 +27,7 @@ struct UpdateRule {
 
 struct UpdateStep {
   float c[6];
-  float gscale;    // gradients are multiplied by it; by clipping, too
+  float gscale = 1;  // gradients are multiplied by it: clipping
   double decay;    // weights are multiplied by (1 - decay) afterwards
   bool sparse;     // tables: only rows with a gradient
   int threads;     // at most so many work at it

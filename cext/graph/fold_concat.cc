@@ -4,14 +4,14 @@ namespace dnl {
 namespace {
 
 struct Ops {
-  OpId affine = op_by_name("affine_transform"), product = op_by_name("matmul"), affine_parts = op_by_name("_affine_parts"),
-       product_parts = op_by_name("_product_parts");
+  OpId affine_parts = op_by_name("_affine_parts"), product_parts = op_by_name("_product_parts");
 };
 const Ops& ops() {
   static const Ops all;
   return all;
 }
-bool has_bias(const Signature& sig) { return sig.op == ops().affine; }
+// Arguments of a product are W, x; of an affine map b, W1, x1, W2, x2, ...
+bool has_bias(const Signature& sig) { return sig.nargs % 2 != 0; }
 
 // Those nodes for which f holds.
 template <class F>
@@ -35,7 +35,7 @@ bool ConcatFolder::is_concatenation(const Signature& sig) {
 }
 
 bool ConcatFolder::is_product(const Signature& sig) {
-  return sig.leaf == Leaf::None && !sig.alias && (sig.op == ops().affine || sig.op == ops().product);
+  return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).joinable;
 }
 
 // Matrices and bias that all members share, and vectors that each brings.

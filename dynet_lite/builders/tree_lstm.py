@@ -84,9 +84,10 @@ class _CellTreeBuilder(_NumberedTree):
 
     def node(self, x: Any = None, children: Iterable[TreeNode | None] = (), update: bool = True) -> TreeNode:
         """A node with input x {input_dim} (None: no input) and children. update=False: no gradient to the parameters."""
+        update = bool(update)
         stack = self._stacks.get(update)
         if stack is None or not stack.alive():
-            stack = self._new_stack(bool(update))
+            stack = self._new_stack(update)
         return stack.node(x, children)  # type: ignore[no-any-return]
 
     def add_input(self, id: int, children: SequenceOf[int], x: Any = None) -> Expression:
