@@ -1,6 +1,5 @@
 // Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc.
 #include <algorithm>
-#include <functional>
 
 #include "exec/executor.h"
 #include "exec/stages.h"
@@ -14,11 +13,8 @@ void Executor::backward(NodeId loss, bool full) {
   Timer timer;
   if (g_.dim(loss).size() != 1)
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
-  struct Locked {
-    Executor& e;
-    explicit Locked(Executor& executor) : e(executor) { e.lock_gradients(); }
-    ~Locked() { e.unlock_gradients(); }
-  } locked(*this);
+  list_gradients();
+  const std::lock_guard<GradientLocks> lock(locks_);
   for (std::size_t r = 0; r < n_runs_; ++r)  // a second pass over the same values
     if (runs_[r]->spent) runner(runs_[r]->lane).restore(*runs_[r]);
   reach(loss, full);
@@ -40,18 +36,10 @@ void Executor::backward(NodeId loss, bool full) {
   totals_.backward_time += timer.lap();
 }
 
-// Every parameter and table of the graph, in order of address: two threads cannot wait for each other.
-void Executor::lock_gradients() {
-  locked_.clear();
-  for (u32 p = 0; p < g_.parameters(); ++p) locked_.push_back(&g_.parameter(g_.parameter_node(p))->in_use);
-  for (u32 t = 0; t < g_.tables(); ++t) locked_.push_back(&g_.table(t)->in_use);
-  std::sort(locked_.begin(), locked_.end(), std::less<GradientMutex*>());
-  for (GradientMutex* m : locked_) m->lock();  // recursive: one that occurs twice is locked twice
-}
-
-void Executor::unlock_gradients() {
-  for (GradientMutex* m : locked_) m->unlock();
-  locked_.clear();
+void Executor::list_gradients() {
+  locks_.clear();
+  for (u32 p = 0; p < g_.parameters(); ++p) locks_.add(g_.parameter(g_.parameter_node(p))->in_use);
+  for (u32 t = 0; t < g_.tables(); ++t) locks_.add(g_.table(t)->in_use);
 }
 
 // Stages from the last to the first.

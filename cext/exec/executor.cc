@@ -44,7 +44,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, fuser_, split_, locked_, state_, reached_, reached_leaves_, reached_aliases_,
+  release_all(pending_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
               private_, own_rows_, first_slot_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();

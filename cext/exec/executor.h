@@ -85,8 +85,7 @@ class Executor final : private Graph::Listener {
   void reach(NodeId loss, bool full);
   void place_gradients(NodeId loss);
   void place_leaf_gradients();
-  void lock_gradients();
-  void unlock_gradients();
+  void list_gradients();
   void run_backward(NodeId loss);
   void give_private_gradients(std::size_t from, std::size_t to);
   bool is_row(NodeId i) const;
@@ -110,7 +109,7 @@ class Executor final : private Graph::Listener {
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 
-  Vec<GradientMutex*> locked_;
+  GradientLocks locks_;  // every parameter and table of the graph
   Vec<u32> state_;    // see Gradients
   Vec<u8> reached_;
   Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first

@@ -23,8 +23,6 @@ const UpdateRule* find_rule(const std::string& name) {
   fail_value("[trainer] there is no update rule '" + name + "'");
 }
 
-constexpr int kMostThreads = 16;
-
 Vec<float>& made(Vec<float>& state, std::size_t n) {
   if (state.size() != n) state.assign(n, 0.f);
   return state;
@@ -52,14 +50,10 @@ Vec<float>& Updater::table_state(std::size_t i) { return made(tables_[i].state, 
 double Updater::gradient_norm() const {
   const Kernels& k = kernels();
   double sum = 0;
-  for (const Dense& d : dense_) {
-    const GradientLock lock(d.p->in_use);
+  for (const Dense& d : dense_)
     if (d.p->updated && d.p->touched) sum += k.sum_squares(static_cast<idx>(d.p->grad.size()), d.p->grad.data());
-  }
-  for (const Table& t : tables_) {
-    const GradientLock lock(t.t->in_use);
+  for (const Table& t : tables_)
     if (t.t->updated) sum += k.sum_squares(static_cast<idx>(t.t->grad.size()), t.t->grad.data());
-  }
   return std::sqrt(sum);
 }
 
@@ -76,6 +70,10 @@ void Updater::restart() {
 }
 
 UpdateOutcome Updater::update(UpdateStep s, double clip) {
+  locks_.clear();
+  for (const Dense& d : dense_) locks_.add(d.p->in_use);
+  for (const Table& t : tables_) locks_.add(t.t->in_use);
+  const std::lock_guard<GradientLocks> lock(locks_);
   UpdateOutcome out;
   if (clip > 0) {
     out.norm = gradient_norm();
@@ -90,118 +88,118 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
   return out;
 }
 
+// The work lies in one long line, member behind member, of which each thread does an equal stretch.
 void Updater::step(const UpdateStep& s) {
+  constexpr u64 kLeastWork = 1 << 17;  // numbers; with fewer, waking a thread takes longer
   const TraceScope trace(Phase::Update, nullptr);
-  const int lanes = deal(s);
-  run_lanes(lanes, lanes, [&](int lane) { step_lane(s, static_cast<u8>(lane)); });
-}
-
-// Which thread does which members, the largest first to who has least; how many threads. Members do not touch each other, so
-// that this makes no difference to the numbers.
-int Updater::deal(const UpdateStep& s) {
-  constexpr u64 kLeastWork = 1 << 17;  // floats; with fewer, waking a thread takes longer
-  const std::size_t dense = dense_.size(), members = dense + tables_.size();
-  lane_of_.assign(members, 0);
-  const bool all_rows = every_row(s);
-  for (const Table& table : tables_)
-    if (all_rows && no_grad_.size() < table.t->row_size) no_grad_.assign(table.t->row_size, 0.f);
-  const int lanes = std::min(s.threads, kMostThreads);
-  if (lanes < 2) return 1;
-  const bool skips = rule_->can_skip && s.decay == 0;
+  work_.clear();
   u64 all = 0;
-  by_cost_.clear();
-  for (std::size_t i = 0; i < members; ++i) {
-    u64 cost;
-    if (i < dense) {
-      Parameter& p = *dense_[i].p;
-      const GradientLock lock(p.in_use);
-      cost = !p.updated || (skips && !p.touched) ? 0 : p.size();
-    } else {
-      LookupTable& t = *tables_[i - dense].t;
-      const GradientLock lock(t.in_use);
-      cost = !t.updated ? 0 : all_rows ? t.size() : 2 * t.row_size * t.touched.size();  // rows lie anywhere
-    }
-    all += cost;
-    by_cost_.push_back({cost, static_cast<u32>(i)});
-  }
-  if (all < kLeastWork) return 1;
-  std::sort(by_cost_.begin(), by_cost_.end(), [](const Cost& a, const Cost& b) { return a.cost > b.cost; });
-  u64 load[kMostThreads] = {0};
-  for (const Cost& c : by_cost_) {
-    u64* least = std::min_element(load, load + lanes);
-    *least += c.cost;
-    lane_of_[c.member] = static_cast<u8>(least - load);
-  }
-  return lanes;
-}
-
-void Updater::step_lane(const UpdateStep& s, u8 lane) {
-  UpdateArgs args{};
-  std::memcpy(args.c, s.c, sizeof s.c);
-  args.gscale = s.gscale;
-  args.wdecay = static_cast<float>(s.decay);
-  for (std::size_t i = 0; i < dense_.size(); ++i)
-    if (lane_of_[i] == lane) step_parameter(i, s, args);
+  auto add = [&](std::size_t member, u32 units, u64 cost) {
+    work_.push_back({static_cast<u32>(member), units, cost, all});
+    all += units * cost;
+  };
+  for (std::size_t i = 0; i < dense_.size(); ++i) add(i, prepare_parameter(dense_[i], s), unit_of(*dense_[i].p));
   for (std::size_t i = 0; i < tables_.size(); ++i) {
-    if (lane_of_[dense_.size() + i] != lane) continue;
-    const GradientLock lock(tables_[i].t->in_use);
-    if (tables_[i].t->updated) {
-      table_state(i);
-      step_table(tables_[i], s, args);
+    const u64 far = every_row(s) ? 1 : 2;  // touched rows lie anywhere
+    add(dense_.size() + i, prepare_table(tables_[i], s), far * tables_[i].t->row_size);
+  }
+  const u64 lanes = s.threads > 1 && all >= kLeastWork ? static_cast<u64>(s.threads) : 1;
+  std::size_t row = 0;
+  for (const Table& t : tables_) row = every_row(s) ? std::max(row, t.t->row_size) : 0;
+  no_grad_.assign(row * lanes, 0.f);
+  run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
+    const u64 lane = static_cast<u64>(l), first = all * lane / lanes, last = all * (lane + 1) / lanes;
+    Pass pass{{}, every_row(s), no_grad_.data() + row * lane};
+    std::memcpy(pass.args.c, s.c, sizeof s.c);
+    pass.args.gscale = s.gscale;
+    pass.args.wdecay = static_cast<float>(s.decay);
+    for (const Work& w : work_) {
+      // A unit belongs to the thread in whose stretch it begins.
+      auto unit_at = [&](u64 cost) { return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost); };
+      const u32 from = static_cast<u32>(unit_at(first)), to = static_cast<u32>(unit_at(last));
+      if (from < to) run(w, from, to, pass);
     }
-    tables_[i].t->clear_grad();
-  }
+  });
+  for (const Work& w : work_) finish(w);
 }
 
-void Updater::step_parameter(std::size_t i, const UpdateStep& s, UpdateArgs& args) {
-  Parameter& p = *dense_[i].p;
-  const GradientLock lock(p.in_use);
-  if (!p.updated) return p.clear_grad();
-  if (!p.touched && rule_->can_skip && s.decay == 0) return;
-  const auto kernel = kernels().*(rule_->kernel);
-  float* state = parameter_state(i).data();
-  const bool turn = p.must_turn();
-  if (turn) p.other.resize(p.size());
-  float* w = (turn ? p.other : p.value).data();
-  // In pieces that stay in the nearest cache between the copy and the rule; eg looks at all numbers at once.
-  const std::size_t piece = turn && rule_->kernel != &Kernels::eg ? 4096 : p.size();
-  for (std::size_t at = 0; at < p.size(); at += piece) {
-    const std::size_t n = std::min(piece, p.size() - at);
-    if (turn) std::memcpy(w + at, p.value.data() + at, n * sizeof(float));
-    args.n = static_cast<idx>(n);
-    args.w = w + at;
-    args.g = p.grad.data() + at;
-    point_at_state(args, rule_->states, state, p.size(), at);
-    kernel(args);
-  }
-  if (turn) p.turn();
-  p.touched = false;
+// Numbers that are dealt together. A multiple of what kernels take at a time, so that they meet the same instructions in every
+// division; few enough to stay in the nearest cache between a copy and the rule. eg looks at all numbers at once.
+std::size_t Updater::unit_of(const Parameter& p) const {
+  constexpr std::size_t kUnit = 4096;
+  return rule_->kernel == &Kernels::eg ? p.size() : kUnit;
 }
 
-// Are rows updated that have no gradient?
-bool Updater::every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
+// How many units there are to do.
+u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
+  Parameter& p = *d.p;
+  if (!p.updated) p.clear_grad();
+  if (!p.updated || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
+  made(d.state, rule_->states * p.size());
+  if (p.must_turn()) p.other.resize(p.size());
+  const std::size_t unit = unit_of(p);
+  return static_cast<u32>((p.size() + unit - 1) / unit);
+}
 
-void Updater::step_table(Table& table, const UpdateStep& s, UpdateArgs& args) {
+u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   LookupTable& t = *table.t;
+  if (!t.updated) return 0;
+  made(table.state, rule_->states * t.size());
   const bool all_rows = every_row(s);
-  args.n = static_cast<idx>(t.row_size);
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
   if (!t.decay_of_row.empty()) {
     if (all_rows) t.settle_all();
     else for (u32 r : t.touched) t.settle(r);
   }
   if (s.decay != 0) t.decay(std::log1p(-s.decay));
-  if (all_rows) {
-    for (u32 r = 0; r < t.rows; ++r) {
-      const i32 slot = t.slot_of_row[r];
-      update_row(table, r, slot >= 0 ? t.slot_grad(static_cast<u32>(slot)) : no_grad_.data(), args);
-    }
-  } else {
-    constexpr u32 kAhead = 2;
-    for (u32 k = 0; k < t.touched.size(); ++k) {
-      if (k + kAhead < t.touched.size()) fetch_row(table, t.touched[k + kAhead]);
-      update_row(table, t.touched[k], t.slot_grad(k), args);
-    }
+  return all_rows ? t.rows : static_cast<u32>(t.touched.size());
+}
+
+void Updater::run(const Work& w, u32 from, u32 to, Pass& pass) {
+  if (w.member >= dense_.size()) return update_rows(tables_[w.member - dense_.size()], from, to, pass);
+  Dense& d = dense_[w.member];
+  for (; from < to; ++from) update_numbers(d, from * w.cost, std::min<std::size_t>((from + 1) * w.cost, d.p->size()), pass.args);
+}
+
+void Updater::finish(const Work& w) {
+  if (w.member >= dense_.size()) return tables_[w.member - dense_.size()].t->clear_grad();
+  Parameter& p = *dense_[w.member].p;
+  if (!w.units) return;
+  if (p.must_turn()) p.turn();
+  p.touched = false;
+}
+
+void Updater::update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateArgs& args) {
+  Parameter& p = *d.p;
+  const bool turn = p.must_turn();
+  float* w = (turn ? p.other : p.value).data() + from;
+  if (turn) std::memcpy(w, p.value.data() + from, (to - from) * sizeof(float));
+  args.n = static_cast<idx>(to - from);
+  args.w = w;
+  args.g = p.grad.data() + from;
+  point_at_state(args, rule_->states, d.state.data(), p.size(), from);
+  (kernels().*(rule_->kernel))(args);
+}
+
+// Are rows updated that have no gradient?
+bool Updater::every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
+
+// Rows from..to of the table, or of those that have a gradient.
+void Updater::update_rows(Table& table, u32 from, u32 to, Pass& pass) {
+  LookupTable& t = *table.t;
+  UpdateArgs& args = pass.args;
+  const auto kernel = kernels().*(rule_->kernel);
+  constexpr u32 kAhead = 2;
+  args.n = static_cast<idx>(t.row_size);
+  for (u32 k = from; k < to; ++k) {
+    if (!pass.every_row && k + kAhead < to) fetch_row(table, t.touched[k + kAhead]);
+    const u32 row = pass.every_row ? k : t.touched[k];
+    const i32 slot = pass.every_row ? t.slot_of_row[row] : static_cast<i32>(k);
+    args.w = t.row(row);
+    args.g = slot >= 0 ? t.slot_grad(static_cast<u32>(slot)) : pass.no_grad;
+    point_at_state(args, rule_->states, table.state.data(), t.size(), row * t.row_size);
+    kernel(args);
+    if (!t.decay_of_row.empty()) t.decay_of_row[row] = t.decay_now;
   }
 }
 
@@ -213,15 +211,6 @@ void Updater::fetch_row(const Table& table, u32 row) const {
     DNL_FETCH_TO_WRITE(t.value.data() + at + i);
     for (int s = 0; s < rule_->states; ++s) DNL_FETCH_TO_WRITE(table.state.data() + s * t.size() + at + i);
   }
-}
-
-void Updater::update_row(Table& table, u32 row, float* grad, UpdateArgs& args) {
-  LookupTable& t = *table.t;
-  args.w = t.row(row);
-  args.g = grad;
-  point_at_state(args, rule_->states, table.state.data(), t.size(), row * t.row_size);
-  (kernels().*(rule_->kernel))(args);
-  if (!t.decay_of_row.empty()) t.decay_of_row[row] = t.decay_now;
 }
 
 }  // namespace dnl

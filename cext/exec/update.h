@@ -5,8 +5,8 @@
 // left alone, and what gradient they still hold from before is dropped. Schedules and coefficients are the caller's:
 // c[] is told in kernels/updates.h. Weight decay of table rows that are not updated is owed and paid when the row is
 // next read (LookupTable::settle). No heap call once every member has its state.
-// With threads the members of a step are shared out. One updater is for one thread at a time; its members may be in use by
-// backward passes of others (GradientLock).
+// With threads the numbers of a step are shared out evenly, which makes no difference to any of them. One updater is for one
+// thread at a time; its members may be in use by backward passes of others (GradientLocks).
 // Who may include: bindings/. Includes: exec/pool.h, graph/params.h, kernels/.
 #pragma once
 #include <memory>
@@ -67,25 +67,40 @@ class Updater {
     std::shared_ptr<LookupTable> t;
     Vec<float> state;  // state k of row r at (k * rows + r) * row_size
   };
-  struct Cost { u64 cost; u32 member; };
+  // What a step does to one member, in units that can be dealt to threads: some numbers of a parameter, or a row of a table.
+  struct Work {
+    u32 member;  // parameters first
+    u32 units;
+    u64 cost;    // of a unit, in numbers
+    u64 begin;   // cost of all work before it
+  };
+  // What one thread works with.
+  struct Pass {
+    UpdateArgs args;
+    bool every_row;  // of tables, with a gradient or without
+    float* no_grad;  // zeros for those without
+  };
   // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
   double gradient_norm() const;
   void step(const UpdateStep& s);
-  int deal(const UpdateStep& s);
-  void step_lane(const UpdateStep& s, u8 lane);
-  void step_parameter(std::size_t i, const UpdateStep& s, UpdateArgs& args);
+  // Before and after the work on a member, in one thread.
+  u32 prepare_parameter(Dense& d, const UpdateStep& s);
+  u32 prepare_table(Table& table, const UpdateStep& s);
+  void finish(const Work& w);
+  void run(const Work& w, u32 from, u32 to, Pass& pass);
+  void update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateArgs& args);
+  void update_rows(Table& table, u32 from, u32 to, Pass& pass);
   bool every_row(const UpdateStep& s) const;
-  void step_table(Table& table, const UpdateStep& s, UpdateArgs& args);
-  void update_row(Table& table, u32 row, float* grad, UpdateArgs& args);
   void fetch_row(const Table& table, u32 row) const;
+  std::size_t unit_of(const Parameter& p) const;
 
   const UpdateRule* rule_;
   std::vector<Dense> dense_;
   std::vector<Table> tables_;
-  Vec<float> no_grad_;  // a row of zeros
-  // Of the step in work, dense members first.
-  Vec<u8> lane_of_;
-  Vec<Cost> by_cost_;
+  // Of the step in work.
+  Vec<Work> work_;
+  Vec<float> no_grad_;  // a row of zeros for each thread
+  GradientLocks locks_;
 };
 
 }  // namespace dnl

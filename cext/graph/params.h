@@ -9,7 +9,9 @@
 // before a graph runs that reads it where it lies.
 // Who may include: graph/, exec/, bindings/. Includes: base/.
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -21,6 +23,23 @@ namespace dnl {
 // parameters cannot corrupt them. Several are taken in order of address.
 using GradientMutex = std::recursive_mutex;
 using GradientLock = std::lock_guard<GradientMutex>;
+// The several: listed, then held for a while.
+class GradientLocks {
+ public:
+  void clear() { all_.clear(); }
+  void add(GradientMutex& m) { all_.push_back(&m); }
+  void lock() {
+    std::sort(all_.begin(), all_.end(), std::less<GradientMutex*>());
+    for (GradientMutex* m : all_) m->lock();  // recursive: one that occurs twice is locked twice
+  }
+  void unlock() {
+    for (GradientMutex* m : all_) m->unlock();
+  }
+  void release() { all_.release(); }
+
+ private:
+  Vec<GradientMutex*> all_;
+};
 
 // Whether graphs keep the weights that they began with; for the whole process.
 inline std::atomic<bool>& keep_weights_flag() {

@@ -5,16 +5,50 @@
 namespace dnl {
 namespace {
 
-enum Part : u8 { kLane, kTailPart, kReadByLane, kHeadPart };
-bool of_lane(u8 part) { return !(part & 1); }
+constexpr u32 kTailLane = kMaxLanes, kHeadLane = kMaxLanes + 1;
 
-u32 find(Vec<u32>& parent, u32 i) {
-  while (parent[i] != i) {
-    parent[i] = parent[parent[i]];
-    i = parent[i];
+// What hangs together: components, each known by a number. Two that turn out to be one are united; the number that was there
+// first stands for both.
+class Components {
+ public:
+  explicit Components(PlanScratch& s) : parent_(s.a), joining_(s.b), cost_(s.keys) {
+    parent_.clear();
+    joining_.clear();
+    cost_.clear();
   }
-  return i;
-}
+  u32 size() const { return static_cast<u32>(parent_.size()); }
+  // joining: the node, if it may belong to the tail, where nothing hangs together by it.
+  u32 add(u64 cost, NodeId joining) {
+    const u32 c = size();
+    parent_.push_back(c);
+    joining_.push_back(joining);
+    cost_.push_back(cost);
+    return c;
+  }
+  u32 root(u32 c) {
+    while (parent_[c] != c) {
+      parent_[c] = parent_[parent_[c]];
+      c = parent_[c];
+    }
+    return c;
+  }
+  // Two roots.
+  u32 unite(u32 a, u32 b) {
+    if (a == b) return a;
+    if (b < a) std::swap(a, b);
+    parent_[b] = a;
+    cost_[a] += cost_[b];
+    return a;
+  }
+  NodeId joining(u32 c) const { return joining_[c]; }
+  void joins_no_more(u32 c) { joining_[c] = kNoNode; }
+  u64& cost(u32 root) { return cost_[root]; }
+
+ private:
+  Vec<u32>& parent_;
+  Vec<NodeId>& joining_;
+  Vec<u64>& cost_;
+};
 
 // Rough cost of a node in floats touched: its outputs, and each shared argument once per column.
 u64 cost_of(const Graph& g, u32 sig) {
@@ -26,121 +60,142 @@ u64 cost_of(const Graph& g, u32 sig) {
   return out + shared / 4;
 }
 
-// From the last node to the first: which part each belongs to, and what hangs together. The tail are nodes that join (sums
-// and the like) and are used by tail nodes only. parent: a node of the same component that is not later, in the end the first.
-void find_parts(const Graph& g, const Vec<NodeId>& exec, Vec<u8>& part, Vec<u32>& parent, PlanScratch& s) {
-  const u32 n = static_cast<u32>(exec.size());
-  part.assign(n, kLane);
-  parent.resize(n);
-  for (u32 k = 0; k < n; ++k) {
-    parent[k] = k;
-    s.local[exec[k]] = k;
+// Finds the component of every node: its number in s.local. Nodes of the head get none. A node that joins has a component of its
+// own until a node that does not reads it, then it is like any other; the tail are those that nobody reads so.
+class Finder {
+ public:
+  Finder(const Graph& g, PlanScratch& s, Components& found) : g_(g), s_(s), found_(found) {
+    s.make_local(g.size());
+    s.sig_cost.assign(g.signatures(), 0);
+    s.c.clear();
   }
-  for (u32 k = n; k-- > 0;) {
-    const Node& node = g.node(exec[k]);
-    if (node.is(kWeight)) {
-      part[k] = kHeadPart;
-      continue;
+  void see(NodeId i) {
+    const Node& node = g_.node(i);
+    if (node.is(kWeight)) return;
+    u64& known = s_.sig_cost[node.sig];
+    if (!known) known = cost_of(g_, node.sig) << 1 | u64(op_def(g_.sig(node.sig).op).joins);
+    if (known & 1) {
+      s_.local[i] = found_.add(known >> 1, i);
+      return;
     }
-    const Signature& sig = g.sig(node.sig);
-    if (part[k] == kLane && op_def(sig.op).joins) {
-      part[k] = kTailPart;
-      continue;
-    }
-    const NodeId* args = g.operands(exec[k]);
-    u32 root = find(parent, k);
-    for (u32 j = 0; j < sig.nargs; ++j) {
-      const Node& arg = g.node(args[j]);
-      const u32 l = arg.is(kWeight) ? kNoNode : s.local[arg.producer];
-      if (l == kNoNode) continue;
-      part[l] = kReadByLane;
-      const u32 other = find(parent, l);
-      parent[std::max(root, other)] = std::min(root, other);
-      root = std::min(root, other);
-    }
+    u32 mine = with_arguments(i, kNoNode);
+    if (mine == kNoNode) mine = found_.add(known >> 1, kNoNode);
+    else found_.cost(mine) += known >> 1;
+    s_.local[i] = mine;
   }
-  for (u32 k = 0; k < n; ++k) {
-    parent[k] = parent[parent[k]];
-    s.local[exec[k]] = kNoNode;
+
+ private:
+  // The component `mine` united with those of the arguments of node i; kNoNode when there are none.
+  u32 with_arguments(NodeId i, u32 mine) {
+    const NodeId* args = g_.operands(i);
+    const u32 nargs = g_.nargs(i);
+    for (u32 j = 0; j < nargs; ++j) {
+      u32 c = s_.local[args[j]];
+      if (c == kNoNode) c = s_.local[g_.node(args[j]).producer];
+      if (c == kNoNode) continue;
+      if (found_.joining(c) != kNoNode) read(c);
+      c = found_.root(c);
+      mine = mine == kNoNode ? c : found_.unite(found_.root(mine), c);
+    }
+    return mine;
   }
-}
+  // A node that joins is read by one that does not; so are those that it joins.
+  void read(u32 joining) {
+    Vec<u32>& waiting = s_.c;
+    const std::size_t from = waiting.size();
+    auto wait = [&](u32 c) {
+      waiting.push_back(found_.joining(c));
+      found_.joins_no_more(c);
+    };
+    wait(joining);
+    for (std::size_t k = from; k < waiting.size(); ++k) {
+      const NodeId* args = g_.operands(waiting[k]);
+      for (u32 j = 0; j < g_.nargs(waiting[k]); ++j) {
+        const u32 c = s_.local[g_.node(args[j]).producer];
+        if (c != kNoNode && found_.joining(c) != kNoNode) wait(c);
+      }
+    }
+    for (std::size_t k = from; k < waiting.size(); ++k) with_arguments(waiting[k], found_.root(s_.local[waiting[k]]));
+    waiting.resize(from);
+  }
+
+  const Graph& g_;
+  PlanScratch& s_;
+  Components& found_;
+};
 
 // How many lanes, and the share of each: one for each thread. When one thread begins the backward pass later than the others,
 // because it builds the next graph, the last lane is dealt in two: a part that this thread has time for, and a rest for who is
-// done first. Together they are what one thread runs forward.
+// done first. Forward one thread runs both of them.
 int choose_shares(int threads, double late, u32 components, double* share) {
   const double even = 1.0 / threads;
   for (int l = 0; l < threads; ++l) share[l] = even;
   constexpr double kLittle = 0.06;  // a lane more costs as much: smaller batches, one more set of private gradients
   if (late < kLittle || threads >= kMaxLanes || components < 8 * static_cast<u32>(threads)) return threads;
-  const double time_left = (1 + late) / threads - late;
-  share[threads - 1] = std::min(0.8 * even, std::max(0.4 * even, time_left));
-  share[threads] = even - share[threads - 1];
+  const double both = even * (1 - kLittle / 2);
+  for (int l = 0; l + 1 < threads; ++l) share[l] = (1 - both) / (threads - 1);
+  const double time_left = (share[0] + both - late) / 2;
+  share[threads - 1] = std::min(0.88 * both, std::max(0.4 * both, time_left));
+  share[threads] = both - share[threads - 1];
   return threads + 1;
+}
+
+// Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences have the many
+// steps of which each lane needs a batch, and the others are done with fewer. The cheapest fill the lanes up. The result depends
+// on the graph alone. False when there is nothing to gain.
+bool deal(const Graph& g, Components& found, int threads, bool late, u64 least_work, int* lanes, Vec<u32>& by_cost,
+          Vec<u32>& lane_of) {
+  by_cost.clear();
+  u64 sum = 0, largest = 0;
+  for (u32 c = 0; c < found.size(); ++c) {
+    if (found.root(c) != c || found.joining(c) != kNoNode) continue;
+    by_cost.push_back(c);
+    sum += found.cost(c);
+    largest = std::max(largest, found.cost(c));
+  }
+  if (by_cost.empty() || sum < least_work || (least_work && largest * static_cast<u64>(threads) > sum * 3 / 2)) return false;
+  const double total = static_cast<double>(sum);
+  // How long building takes, as a part of the backward pass: measured, and about the same on all processors.
+  constexpr double kCostOfOperand = 350;
+  const double building = late ? kCostOfOperand * static_cast<double>(g.n_operands()) / total : 0;
+  double load[kMaxLanes] = {0}, share[kMaxLanes];
+  *lanes = choose_shares(threads, building, static_cast<u32>(by_cost.size()), share);
+  std::sort(by_cost.begin(), by_cost.end(),
+            [&](u32 a, u32 b) { return found.cost(a) != found.cost(b) ? found.cost(a) > found.cost(b) : a < b; });
+  constexpr double kFull = 0.85;
+  lane_of.assign(found.size(), kTailLane);
+  int at = 0;
+  for (u32 c : by_cost) {
+    const double cost = static_cast<double>(found.cost(c)) / total;
+    while (at < *lanes && load[at] + cost / share[at] > kFull) ++at;
+    const int lane = at < *lanes ? at : static_cast<int>(std::min_element(load, load + *lanes) - load);
+    lane_of[c] = static_cast<u32>(lane);
+    load[lane] += cost / share[lane];
+  }
+  for (u32 c = 0; c < found.size(); ++c) lane_of[c] = lane_of[found.root(c)];
+  return true;
 }
 
 }  // namespace
 
 bool split(const Graph& g, const Vec<NodeId>& exec, int threads, bool late, u64 least_work, Split& out, PlanScratch& s) {
   threads = std::min(threads, kMaxLanes);
-  const u32 n = static_cast<u32>(exec.size());
-  if (threads < 2 || (n < 64 && least_work)) return false;
-  s.make_local(g.size());
-  Vec<u8>& part = s.marks;
-  Vec<u32>& root = s.a;
-  find_parts(g, exec, part, root, s);
-
-  Vec<u64>& cost_of_sig = s.sig_cost;
-  cost_of_sig.assign(g.signatures(), 0);
-  s.keys.assign(n, 0);  // cost of a component, at its first node
-  u64 total = 0, largest = 0;
-  u32 components = 0;
-  for (u32 k = 0; k < n; ++k) {
-    if (!of_lane(part[k])) continue;
-    u64& known = cost_of_sig[g.node(exec[k]).sig];
-    if (!known) known = cost_of(g, g.node(exec[k]).sig);
-    components += root[k] == k;
-    u64& cost = s.keys[root[k]];
-    cost += known;
-    total += known;
-    largest = std::max(largest, cost);
-  }
-  if (total < least_work || (least_work && largest * static_cast<u64>(threads) > total * 3 / 2)) return false;
-
-  // Components of like cost go to one lane: long sentences have the many steps of which each lane needs a batch, and the others
-  // are done with fewer. The cheapest fill the lanes up. The result depends on the graph alone.
-  Vec<u32>& lane_of = s.b;
-  lane_of.resize(n);
-  double load[kMaxLanes] = {0}, share[kMaxLanes];
-  // How long building takes, as a part of the backward pass: measured, and about the same on all processors.
-  constexpr double kCostOfNode = 800;
-  const double building = late ? kCostOfNode * g.size() / static_cast<double>(total) : 0;
-  out.lanes = choose_shares(threads, building, components, share);
-  Vec<u32>& by_cost = s.c;
-  by_cost.clear();
-  for (u32 k = 0; k < n; ++k)
-    if (of_lane(part[k]) && root[k] == k) by_cost.push_back(k);
-  std::sort(by_cost.begin(), by_cost.end(), [&](u32 k, u32 l) { return s.keys[k] != s.keys[l] ? s.keys[k] > s.keys[l] : k < l; });
-  constexpr double kFull = 0.85;
-  int lane = 0;
-  for (u32 k : by_cost) {
-    const double cost = static_cast<double>(s.keys[k]) / static_cast<double>(total);
-    while (lane < out.lanes && load[lane] + cost / share[lane] > kFull) ++lane;
-    const int to = lane < out.lanes ? lane : static_cast<int>(std::min_element(load, load + out.lanes) - load);
-    lane_of[k] = static_cast<u32>(to);
-    load[to] += cost / share[to];
-  }
+  if (threads < 2 || (exec.size() < 64 && least_work)) return false;
+  Components found(s);
+  Finder finder(g, s, found);
+  for (NodeId i : exec) finder.see(i);
+  Vec<u32>& lane_of = s.e;
+  bool worth = deal(g, found, threads, late, least_work, &out.lanes, s.d, lane_of);
   out.head.clear();
   out.tail.clear();
-  for (int l = 0; l < out.lanes; ++l) out.lane[l].clear();
-  for (u32 k = 0; k < n; ++k) {
-    if (part[k] == kTailPart) { out.tail.push_back(exec[k]); continue; }
-    if (part[k] == kHeadPart) { out.head.push_back(exec[k]); continue; }
-    out.lane[lane_of[root[k]]].push_back(exec[k]);
+  for (Vec<NodeId>& nodes : out.lane) nodes.clear();
+  for (NodeId i : exec) {
+    const u32 c = s.local[i], lane = !worth ? kTailLane : c == kNoNode ? kHeadLane : lane_of[c];
+    s.local[i] = kNoNode;
+    (lane == kHeadLane ? out.head : lane == kTailLane ? out.tail : out.lane[lane]).push_back(i);
   }
-  bool all = true;
-  for (int l = 0; l < out.lanes; ++l) all = all && !out.lane[l].empty();
-  return all;
+  for (int l = 0; l < out.lanes && worth; ++l) worth = !out.lane[l].empty();
+  return worth;
 }
 
 }  // namespace dnl
