@@ -1,5 +1,7 @@
 // Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc.
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "exec/executor.h"
 #include "exec/stages.h"
@@ -49,9 +51,8 @@ void Executor::run_backward(NodeId loss) {
   while (to) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
-    if (to - from > 1) give_private_gradients(from, to);
-    in_lanes(from, to, [this](Run& run) { runner(run.lane).backward(run); });
-    add_private_gradients();
+    if (to - from > 1) back_lanes(from, to);
+    else in_lanes(from, to, [this](Run& run) { runner(run.lane).backward(run, false); });
     to = from;
   }
 }
@@ -66,9 +67,12 @@ void Executor::reach(NodeId loss, bool full) {
   NodeId at = loss;
   auto mark = [&](NodeId i) {
     u8& r = reached_[i];
-    if (!r && i > at) reached_leaves_.push_back(i);  // only leaves stand behind their readers
-    if (!r)
-      r = static_cast<u8>(kReader | kReached | (g_.node(i).is(kAlias) ? kReachedAlias : 0));
+    if (!r && i > at) {  // only leaves stand behind their readers
+      reached_leaves_.push_back(i);
+      r = kOfNoLane;
+    }
+    if (!(r & kReached))
+      r = static_cast<u8>(r | kReader | kReached | (g_.node(i).is(kAlias) ? kReachedAlias : 0));
     else
       r = static_cast<u8>((r | kSeveral) + (r < kMostReaders * kReader ? kReader : 0));
   };
@@ -77,6 +81,7 @@ void Executor::reach(NodeId loss, bool full) {
     if (!reached_[i]) continue;
     at = i;
     const Node& n = g_.node(i);
+    if (n.is(kLeaf | kWeight)) reached_[i] |= kOfNoLane;
     if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
     if (n.is(kAlias)) reached_aliases_.push_back(i);
     if (n.is(kOutput)) { mark(n.producer); continue; }
@@ -147,61 +152,180 @@ void Executor::place_leaf_gradients() {
   }
 }
 
-// Before the lanes [from, to) run backward: what more than one of them may add to (leaves, head nodes, all that ran in an
-// earlier forward()) gets memory of its own in every lane but the first.
-void Executor::give_private_gradients(std::size_t from, std::size_t to) {
-  const Vec<float*>& at = runner(0).gradients.at;
-  const NodeId first = runs_[from]->first;
-  Vec<u8>& head = runner(0).plan_scratch.marks;
-  head.assign(at.size(), 0);
-  if (from && runs_[from - 1]->first == first)
-    for (NodeId i : runs_[from - 1]->plan.order)
-      if (i < head.size()) head[i] = 1;
+namespace {
+
+constexpr u32 kMaxBins = 2 * kMaxLanes;
+
+// What is done of a stage of lanes: of each lane its backward pass, and how many lanes' shared arguments of each bin. Whoever
+// waits here has taken his task after those that he waits for. A lane that fails ends all waiting.
+class Progress {
+ public:
+  void reset(u32 lanes, u32 bins) {
+    failed_ = false;
+    for (u32 l = 0; l < lanes; ++l) lane_[l] = 0;
+    for (u32 b = 0; b < bins; ++b) bin_[b] = 0;
+  }
+  // False: something failed.
+  bool wait(u32 lane, u32 bin) {
+    for (u32 spin = 0;; ++spin) {
+      if (failed_) return false;
+      if (lane_[lane].load(std::memory_order_acquire) && bin_[bin].load(std::memory_order_acquire) == lane) return true;
+      if (spin > kSpins) std::this_thread::yield();
+    }
+  }
+  void lane_done(u32 lane) { lane_[lane].store(1, std::memory_order_release); }
+  void bin_done(u32 lane, u32 bin) { bin_[bin].store(lane + 1, std::memory_order_release); }
+  void fail() { failed_ = true; }
+
+ private:
+  static constexpr u32 kSpins = 20000;
+  std::atomic<u32> lane_[kMaxLanes], bin_[kMaxBins];
+  std::atomic<bool> failed_;
+};
+
+}  // namespace
+
+// Lanes at the same time; each leaves the gradients of shared arguments to those who have nothing else to do: the thread that
+// comes later since it builds the next graph, and all of them at the end.
+void Executor::back_lanes(std::size_t from, std::size_t to) {
+  give_private_gradients(from, to);
+  const u32 lanes = static_cast<u32>(to - from), threads = static_cast<u32>(options.threads);
+  list_shared(from, to);
+  const u32 bins = shared_.deal(threads, std::min(2 * threads, kMaxBins));
+  for (u32 b = 0; b < std::max(bins, 1u); ++b) {
+    Runner& r = runner(lanes + b);
+    r.gradients.state = &state_;
+    r.gradients.reached = &reached_;
+    r.alone = false;
+  }
+  auto form_shared = [&](std::size_t r, u32 bin, Runner& by) {
+    for (const SharedStage::Work& w : shared_.works())
+      if (w.run == r && w.bin == bin && w.arg != SharedStage::kNoArg)
+        by.backward_shared(*runs_[r], w.type, w.arg, runner(runs_[r]->lane).gradients, runner(0).gradients);
+  };
+  for (u32 l = 0; l < lanes; ++l) runner(l).alone = false;
+  Progress progress;
+  progress.reset(lanes, bins);
+  run_lanes(static_cast<int>(lanes * (1 + bins)), options.threads, [&](int task) {
+    const u32 t = static_cast<u32>(task), lane = t < lanes ? t : (t - lanes) / bins;
+    try {
+      if (t < lanes) {
+        runner(lane).backward(*runs_[from + lane], true);
+        progress.lane_done(lane);
+      } else if (const u32 bin = (t - lanes) % bins; progress.wait(lane, bin)) {
+        form_shared(from + lane, bin, runner(lanes + bin));
+        progress.bin_done(lane, bin);
+      }
+    } catch (...) {
+      progress.fail();
+      throw;
+    }
+  });
+  runner(lanes).alone = true;
+  for (std::size_t r = from; r < to; ++r) form_shared(r, SharedStage::kAllThreads, runner(lanes));
+  runner(lanes).alone = false;
+  add_private_gradients();
+}
+
+// What forms gradients of shared arguments at the end, and where they are added.
+void Executor::list_shared(std::size_t from, std::size_t to) {
+  const Gradients& common = runner(0).gradients;
+  shared_.clear();
   for (std::size_t r = from; r < to; ++r) {
-    const Run& run = *runs_[r];
-    if (run.lane == 0) continue;
-    Vec<float*>& mine = runner(run.lane).gradients.at;
-    mine.resize(at.size());
-    forget_own_rows();
-    std::memcpy(mine.data(), at.data(), at.size() * sizeof(float*));
-    for (NodeId i : run.plan.order) {
-      if (i >= at.size()) continue;
-      for (u32 j = 0; j < g_.nargs(i); ++j) {
-        const NodeId a = g_.operands(i)[j];
-        if (a >= at.size()) continue;  // a weight that entered the graph behind the loss
-        const Node& node = g_.node(a);
-        const bool common = node.producer < first || g_.node(node.producer).is(kLeaf) || head[node.producer];
-        if (!common || !at[a]) continue;
-        if (mine[node.root] == at[node.root]) own_gradient(node.root, mine);
-        if (node.is(kAlias)) mine[a] = mine[node.root] + node.offset;
+    const Plan& plan = runs_[r]->plan;
+    for (u32 t = 0; t < plan.types.size(); ++t) {
+      const PlanType& type = plan.types[t];
+      if (!runner(0).forms_shared(*runs_[r], type)) continue;
+      shared_.add(static_cast<u32>(r), t);
+      for (u32 j = 0; j < g_.sig(type.sig).nargs; ++j) {
+        if (!g_.arg_shared(type.sig, j)) continue;
+        const NodeId a = g_.shared_arg(type.sig, j);
+        if (common[a]) shared_.adds_to(j, common[g_.node(a).root], type.count * g_.dim(a).size());
       }
     }
   }
 }
 
-// Of the lane before.
-void Executor::forget_own_rows() {
-  u32 slots = 0;
-  first_slot_.clear();
-  for (u32 t = 0; t < g_.tables(); ++t) {
-    first_slot_.push_back(slots);
-    slots += static_cast<u32>(g_.table(t)->touched.size());
+// f(node) for what the run's calls add to while it runs and other lanes may add to as well: leaves, what is made of weights
+// alone, and all that ran in an earlier forward(). Without what form_shared_gradients() does.
+template <class F>
+void Executor::each_common(const Run& run, F f) {
+  const NodeId graded = static_cast<NodeId>(reached_.size());  // an argument from here on is a weight that came behind the loss
+  auto see = [&](NodeId a) {
+    if (a >= graded || !reached_[a]) return;
+    if (a >= run.first && !(reached_[a] & (kOfNoLane | kReachedAlias))) return;
+    const NodeId maker = g_.node(a).producer;
+    if (maker < run.first || g_.node(maker).is(kLeaf | kWeight)) f(a);
+  };
+  for (u32 k = 0; k < run.plan.groups.size(); ++k) {
+    const Group& group = run.plan.groups[k];
+    const PlanType& type = run.plan.types[group.type];
+    const u32 nargs = g_.sig(type.sig).nargs;
+    for (u32 j = 0; j < nargs; ++j) {
+      const u32 first = run.operands.arg(k, j).first;
+      if (first != kNoNode)
+        for (u32 m = 0; m < group.count; ++m) see(run.operands.ids[first + m]);
+      else if (k == type.first_group && !runner(run.lane).forms_shared(run, type))
+        see(g_.shared_arg(type.sig, j));
+    }
   }
-  own_rows_.assign(slots, nullptr);
+}
+
+// Before the lanes [from, to) run backward: what more than one of them may add to gets memory of its own in every lane but the
+// first; a row of a table only if several of them read it.
+void Executor::give_private_gradients(std::size_t from, std::size_t to) {
+  const Vec<float*>& at = runner(0).gradients.at;
+  find_rows_in_lanes(from, to);
+  for (std::size_t r = from; r < to; ++r) {
+    const Run& run = *runs_[r];
+    if (run.lane == 0) continue;
+    Vec<float*>& mine = runner(run.lane).gradients.at;
+    mine.resize(at.size());
+    std::memcpy(mine.data(), at.data(), at.size() * sizeof(float*));
+    each_common(run, [&](NodeId a) {
+      if (!at[a]) return;
+      const Node& node = g_.node(a);
+      if (mine[node.root] == at[node.root]) own_gradient(node.root, mine, run.lane);
+      if (node.is(kAlias)) mine[a] = mine[node.root] + node.offset;
+    });
+  }
+}
+
+void Executor::find_rows_in_lanes(std::size_t from, std::size_t to) {
+  u32 rows = 0;
+  first_row_.clear();
+  for (u32 t = 0; t < g_.tables(); ++t) {
+    u32 same = 0;  // one table may have entered the graph several times
+    while (g_.table(same) != g_.table(t)) ++same;
+    first_row_.push_back(same < t ? first_row_[same] : rows);
+    if (same == t) rows += static_cast<u32>(g_.table(t)->touched.size());
+  }
+  rows_.assign(rows, Row{kNoNode, nullptr, 0});
+  if (!rows) return;
+  for (std::size_t r = from; r < to; ++r) {
+    const u32 lane = runs_[r]->lane;
+    each_common(*runs_[r], [&](NodeId a) {
+      if (!is_row(g_.node(a).root)) return;
+      u32& seen = rows_[row_number(g_.node(a).root)].lane;
+      seen = seen == kNoNode || seen == lane ? lane : kSeveralLanes;
+    });
+  }
+}
+
+u32 Executor::row_number(NodeId i) const {
+  const u32 t = g_.signature(i).table;
+  return first_row_[t] + g_.table(t)->slot(*g_.lookup_ids(i));
 }
 
 // Private, zero memory for one gradient in one lane; that of a row of a table is the same for all of its look-ups. The common
 // memory must be clear before anyone adds to it.
-void Executor::own_gradient(NodeId root, Vec<float*>& mine) {
+void Executor::own_gradient(NodeId root, Vec<float*>& mine, u32 lane) {
   const std::size_t n = g_.dim(root).size();
-  float** row = nullptr;
-  if (is_row(root)) {
-    const u32 t = g_.signature(root).table;
-    row = &own_rows_[first_slot_[t] + g_.table(t)->slot(*g_.lookup_ids(root))];
-    if (*row) {
-      mine[root] = *row;
-      return;
-    }
+  Row* row = is_row(root) ? &rows_[row_number(root)] : nullptr;
+  if (row && row->lane != kSeveralLanes) return;
+  if (row && row->owner == lane) {  // lane 0 owns none
+    mine[root] = row->own;
+    return;
   }
   float* common = runner(0).gradients.at[root];
   if (!state_[root]) {
@@ -210,7 +334,10 @@ void Executor::own_gradient(NodeId root, Vec<float*>& mine) {
   }
   mine[root] = grads_.floats(n);
   backend_->fill(n, 0.f, mine[root]);
-  if (row) *row = mine[root];
+  if (row) {
+    row->own = mine[root];
+    row->owner = lane;
+  }
   private_.push_back({mine[root], common, n});
 }
 

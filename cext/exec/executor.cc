@@ -45,7 +45,7 @@ void Executor::truncated(u32 n) {
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
   release_all(pending_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
-              private_, own_rows_, first_slot_);
+              private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/runner.h"
+#include "exec/shared_stage.h"
 #include "graph/fuse.h"
 #include "schedule/split.h"
 
@@ -87,10 +88,15 @@ class Executor final : private Graph::Listener {
   void place_leaf_gradients();
   void list_gradients();
   void run_backward(NodeId loss);
+  void back_lanes(std::size_t from, std::size_t to);
+  void list_shared(std::size_t from, std::size_t to);
   void give_private_gradients(std::size_t from, std::size_t to);
+  template <class F>
+  void each_common(const Run& run, F f);
   bool is_row(NodeId i) const;
-  void forget_own_rows();
-  void own_gradient(NodeId root, Vec<float*>& mine);
+  u32 row_number(NodeId i) const;
+  void find_rows_in_lanes(std::size_t from, std::size_t to);
+  void own_gradient(NodeId root, Vec<float*>& mine, u32 lane);
   void add_private_gradients();
   void collect_lookups();
 
@@ -115,8 +121,15 @@ class Executor final : private Graph::Listener {
   Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
   struct Private { float* from; float* to; std::size_t n; };
   Vec<Private> private_;
-  Vec<float*> own_rows_;  // of the lane that gets private gradients: by slot, those of table t from first_slot_[t] on
-  Vec<u32> first_slot_;
+  struct Row {
+    u32 lane;    // that reads it, or kSeveralLanes
+    float* own;  // private gradient in the lane that gets them at the moment
+    u32 owner;   // that lane
+  };
+  static constexpr u32 kSeveralLanes = 0xfffffffeu;
+  Vec<Row> rows_;  // by row_number(): those of table t from first_row_[t] on
+  Vec<u32> first_row_;
+  SharedStage shared_;
   NodeId graded_ = 0; // nodes below have gradients
 };
 

@@ -11,7 +11,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
     : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
 
 void Runner::release() {
-  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, alone_, memo_, memo_begin_, lasting_.arena,
+  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, memo_, memo_begin_, lasting_.arena,
               fresh_roots_, fresh_begin_, parts_);
 }
 

@@ -10,6 +10,7 @@
 
 #include "exec/options.h"
 #include "exec/parts.h"
+#include "exec/shared_stage.h"
 #include "exec/trace.h"
 #include "op/backend.h"
 #include "schedule/plan.h"
@@ -42,6 +43,7 @@ struct Run {
   u32 lane = 0;                // which runner
   u8 spent = 0;                // gradients were written over values: see Spent and Runner::restore
   Vec<u8> spent_types;         // those of the outputs of these types
+  Vec<u8> alone;               // by type: each member assigns the gradient of its argument 0, see Runner::find_alone
   u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
 };
 
@@ -52,8 +54,14 @@ enum Spent : u8 {
 };
 
 // Which nodes a backward pass comes to, and from how many readers (kReader each, as far as there is room).
-enum Reached : u8 { kReached = 1, kSeveral = 2 /* more than one node reads it */, kReachedAlias = 4, kReader = 8 };
-constexpr u32 kMostReaders = 31;
+enum Reached : u8 {
+  kReached = 1,
+  kSeveral = 2,      // more than one node reads it
+  kReachedAlias = 4,
+  kOfNoLane = 8,     // a leaf, or made of weights alone
+  kReader = 16
+};
+constexpr u32 kMostReaders = 15;
 
 // Where gradients go, by node.
 struct Gradients {
@@ -75,8 +83,14 @@ class Runner {
   void forward(Run& run);
   // Gives back the memory that it works in.
   void release();
-  // All groups of the run in reverse. `gradients` must be filled.
-  void backward(Run& run);
+  // All groups of the run in reverse. `gradients` must be filled. shared_later: without the gradients of those shared arguments
+  // that are formed at the end.
+  void backward(Run& run, bool shared_later);
+  // Does the type have such?
+  bool forms_shared(const Run& run, const PlanType& type) const;
+  // Forms them for one type of any lane's run, all or that of one argument, and adds them to `common`. Runners may do so at
+  // the same time where they add to different memory.
+  void backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common);
   // Makes the values again that a backward pass wrote gradients over.
   void restore(Run& run);
 
@@ -85,10 +99,15 @@ class Runner {
   Stats stats;
   std::vector<OpProfile> profile;
   PlanScratch plan_scratch;
-  // What a call of this runner threw, when it ran in a worker thread.
 
  private:
   struct CallFrame;
+  // Gradients of which shared arguments are formed, and where they go.
+  struct SharedTargets {
+    u32 arg;  // or SharedStage::kAllArgs
+    const Gradients &of_lane, &common;
+    bool wants(u32 j) const { return arg == SharedStage::kAllArgs || arg == j; }
+  };
   class ScratchArena final : public Scratch {
    public:
     float* alloc(std::size_t n) override { return arena.floats(n); }
@@ -104,10 +123,10 @@ class Runner {
   void lay_output_over(CallFrame& f, const Run& run);
   void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
 
-  void back_group(const Run& run, u32 group);
+  void back_group(const Run& run, u32 group, bool shared_later);
   void back_members(const Run& run, u32 group, u32 from, u32 count);
-  void back_shared(const Run& run, u32 type);
-  void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  void back_shared(const Run& run, u32 type, const SharedTargets& to);
+  void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot, const SharedTargets& to);
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
   void arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from);
   bool reached(NodeId i) const;
@@ -115,15 +134,16 @@ class Runner {
   u32 active_from(const NodeId* members, u32 from, u32 count, const Signature& sig, u32* to) const;
   // One row for all members.
   Rows shared_argument(u32 sig, u32 j) const { return Rows{g_.value(g_.shared_arg(sig, j)), 0, nullptr}; }
+  SharedTargets all_shared() const { return {SharedStage::kAllArgs, gradients, gradients}; }
   NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
   bool targets(CallFrame& f, const Run& run, u32 group, u32 from);
   void target(CallFrame& f, u32 j, const NodeId* operands);
   void settle_target(CallFrame& f, u32 j);
-  bool shared_targets(CallFrame& f);
+  bool shared_targets(CallFrame& f, const SharedTargets& to);
   bool assigns_apart(const CallFrame& f) const;
   bool with_stacked(const Run& run, const PlanType& type) const;
-  void find_alone(const Run& run);
+  void find_alone(Run& run);
   void find_assigned_in_parts(Run& run);
   void find_spent_sums(Run& run);
   bool all_overwritten(const Run& run, u32 group) const;
@@ -136,7 +156,6 @@ class Runner {
   ScratchArena scratch_;
   CallParts parts_;
   Vec<NodeId> type_members_;
-  Vec<u8> alone_;            // by type of the run in work: each member assigns the gradient of its argument 0, see find_alone
   Vec<float*> memo_;         // of the run in work: Call::memo
   Vec<u32> memo_begin_;      // by type, into memo_
   ScratchArena lasting_;     // what they point to

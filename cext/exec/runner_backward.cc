@@ -9,7 +9,7 @@
 
 namespace dnl {
 
-void Runner::backward(Run& run) {
+void Runner::backward(Run& run, bool shared_later) {
   const ProductCounts before = product_counts();
   run.spent_types.assign(run.plan.types.size(), 0);
   find_alone(run);
@@ -23,20 +23,20 @@ void Runner::backward(Run& run) {
   }
   memo_.assign(n_memo, nullptr);
   lasting_.arena.rewind();
-  for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k);
+  for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k, shared_later);
   count_products(before);
 }
 
 // Types that keep the gradient of argument 0 (Keep::Arg0) or have an output over it (Over::Arg0), and whose members are each the
 // one consumer of an argument that has a fresh gradient of its own.
-void Runner::find_alone(const Run& run) {
-  alone_.assign(run.plan.types.size(), 0);
+void Runner::find_alone(Run& run) {
+  run.alone.assign(run.plan.types.size(), 0);
   for (u32 index = 0; index < run.plan.groups.size(); ++index) {
     const Group& group = run.plan.groups[index];
     const PlanType& type = run.plan.types[group.type];
     const bool first = index == type.first_group;
     const OpDef& op = op_def(g_.sig(type.sig).op);
-    if ((op.keep != Keep::Arg0 && !type.over) || g_.arg_shared(type.sig, 0) || !(first || alone_[group.type])) continue;
+    if ((op.keep != Keep::Arg0 && !type.over) || g_.arg_shared(type.sig, 0) || !(first || run.alone[group.type])) continue;
     bool all = true;
     for (u32 k = 0; k < group.count && all; ++k) {
       const NodeId i = run.plan.order[group.begin + k];
@@ -44,7 +44,7 @@ void Runner::find_alone(const Run& run) {
       const NodeId a = run.operands.ids[run.operands.arg(index, 0).first + k];
       all = ((*gradients.reached)[a] & (kReader - 1)) == kReached && gradients[a] && !state(a);
     }
-    alone_[group.type] = all;
+    run.alone[group.type] = all;
   }
 }
 
@@ -55,7 +55,7 @@ void Runner::find_spent_sums(Run& run) {
   u32 wanted = 0, found = 0;
   for (const Group& group : run.plan.groups) {
     if (!run.plan.types[group.type].over) continue;
-    if (!alone_[group.type]) return;
+    if (!run.alone[group.type]) return;
     wanted += group.count;
   }
   if (!wanted) return;
@@ -151,7 +151,7 @@ u32 Runner::active_from(const NodeId* members, u32 from, u32 count, const Signat
   return from;
 }
 
-void Runner::back_group(const Run& run, u32 index) {
+void Runner::back_group(const Run& run, u32 index, bool shared_later) {
   const Group& group = run.plan.groups[index];
   const PlanType& type = run.plan.types[group.type];
   const Signature& sig = g_.sig(type.sig);
@@ -163,12 +163,18 @@ void Runner::back_group(const Run& run, u32 index) {
     for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
       back_members(run, index, from, to - from);
   }
-  if (op.backward_shared && index == type.first_group && !with_stacked(run, type)) {
-    TraceScope trace(Phase::SharedBatch, &g_);
-    describe(trace, run, group);
-    trace.event.members = type.count;
-    back_shared(run, group.type);
-  }
+  if (!shared_later && index == type.first_group && forms_shared(run, type)) back_shared(run, group.type, all_shared());
+}
+
+// In reverse order of groups a type's first group comes last: all stacked gradients are there.
+bool Runner::forms_shared(const Run& run, const PlanType& type) const {
+  return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type);
+}
+
+void Runner::backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common) {
+  const ProductCounts before = product_counts();
+  back_shared(run, type, {arg, of_lane, common});
+  count_products(before);
 }
 
 // Are the gradients of shared arguments formed together with those of stacked ones?
@@ -185,10 +191,10 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   begin_call(f, run, group.type, members, count, group.slot + from);
   lay_gradient_over(f, run, group.type);
   zero_unwritten_outputs(f, members, count);
-  f.call.kept = f.op->keep == Keep::Arg0 && alone_[group.type];
+  f.call.kept = f.op->keep == Keep::Arg0 && run.alone[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
   bool wanted = targets(f, run, index, from) || f.op->backward_shared;
-  if (with_stacked(run, run.plan.types[group.type])) wanted |= shared_targets(f);
+  if (with_stacked(run, run.plan.types[group.type])) wanted |= shared_targets(f, all_shared());
   if (!wanted) return;
   arguments_again(f, run, index, from);
   Timer timer;
@@ -296,33 +302,37 @@ void Runner::settle_target(CallFrame& f, u32 j) {
 }
 
 // Where the gradients of shared arguments go; they are added to. False: nobody wants any.
-bool Runner::shared_targets(CallFrame& f) {
+bool Runner::shared_targets(CallFrame& f, const SharedTargets& to) {
+  const Gradients& common = to.common;
   bool wanted = false;
   for (u32 j = 0; j < f.nargs; ++j) {
-    if (!f.shared[j]) continue;
+    if (!f.shared[j] || !to.wants(j)) continue;
     const NodeId a = g_.shared_arg(f.sig, j);
-    f.dx[j] = Rows{gradients[a], 0, nullptr};
+    f.dx[j] = Rows{common[a], 0, nullptr};
     f.acc[j] = true;
-    if (!gradients[a]) continue;
+    if (!common[a]) continue;
     wanted = true;
     const NodeId root = root_of(a);
     if (state(root)) continue;
-    backend_->fill(g_.dim(root).size(), 0.f, gradients[root]);
+    backend_->fill(g_.dim(root).size(), 0.f, common[root]);
     state(root) = ++serial_;
   }
   return wanted;
 }
 
 // Shared arguments of a whole type, once all its groups have their stacked gradients.
-void Runner::back_shared(const Run& run, u32 type_index) {
+void Runner::back_shared(const Run& run, u32 type_index, const SharedTargets& to) {
   const PlanType& type = run.plan.types[type_index];
   bool wanted = false;
   for (u32 j = 0; j < g_.sig(type.sig).nargs && !wanted; ++j) {
     if (!g_.arg_shared(type.sig, j)) continue;
     const NodeId a = g_.shared_arg(type.sig, j);
-    wanted = gradients[a] != nullptr;
+    wanted = to.wants(j) && to.common[a];
   }
   if (!wanted) return;
+  TraceScope trace(Phase::SharedBatch, &g_);
+  describe(trace, run, run.plan.groups[type.first_group]);
+  trace.event.members = type.count;
   type_members_.clear();
   for (u32 k = type.first_group; type_members_.size() < type.count; ++k) {
     const Group& group = run.plan.groups[k];
@@ -332,8 +342,8 @@ void Runner::back_shared(const Run& run, u32 type_index) {
   }
   const Signature& sig = g_.sig(type.sig);
   const NodeId* members = type_members_.data();
-  for (u32 from = 0, to; (from = active_from(members, from, type.count, sig, &to)) < type.count; from = to)
-    back_shared_members(run, type_index, members + from, to - from, from);
+  for (u32 from = 0, end; (from = active_from(members, from, type.count, sig, &end)) < type.count; from = end)
+    back_shared_members(run, type_index, members + from, end - from, from, to);
 }
 
 // The arguments of members [from, from + f.call.members) of a type, through all its groups.
@@ -360,7 +370,8 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
   lay_output_over(f, run);
 }
 
-void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot) {
+void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot,
+                                 const SharedTargets& to) {
   scratch_.arena.rewind();
   CallFrame f;
   begin_call(f, run, type, members, count, slot);
@@ -370,17 +381,17 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   f.acc = scratch_.arena.array<bool>(f.nargs + 1);
   f.call.dx = f.dx;
   f.call.acc = f.acc;
-  f.call.kept = f.op->keep == Keep::Arg0 && alone_[type];
+  f.call.kept = f.op->keep == Keep::Arg0 && run.alone[type];
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
   }
   if (f.call.kept && !f.shared[0]) {
     float** address = scratch_.arena.array<float*>(count);
-    for (u32 m = 0; m < count; ++m) address[m] = gradients[g_.operands(members[m])[0]];
+    for (u32 m = 0; m < count; ++m) address[m] = to.of_lane[g_.operands(members[m])[0]];
     f.dx[0] = rows_from(address, count);
   }
-  shared_targets(f);
+  shared_targets(f, to);
   Timer timer;
   const bool done = alone && parts_.backward_shared(*backend_, f.call, options_);
   for (u32 j = 0; j < f.nargs && !done; ++j)

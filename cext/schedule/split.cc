@@ -124,19 +124,15 @@ class Finder {
   Components& found_;
 };
 
-// How many lanes, and the share of each: one for each thread. When one thread begins the backward pass later than the others,
-// because it builds the next graph, the last lane is dealt in two: a part that this thread has time for, and a rest for who is
-// done first. Forward one thread runs both of them.
+// How many lanes, and the share of each: one for each thread. One thread may begin the backward pass later than the others, because
+// it builds the next graph. While it is away gradients of shared arguments keep the others busy; where that is not enough, and
+// it is back before another thread has run its own lane and the last, the last is cut in two. Forward one thread runs both.
 int choose_shares(int threads, double late, u32 components, double* share) {
   const double even = 1.0 / threads;
   for (int l = 0; l < threads; ++l) share[l] = even;
-  constexpr double kLittle = 0.06;  // a lane more costs as much: smaller batches, one more set of private gradients
-  if (late < kLittle || threads >= kMaxLanes || components < 8 * static_cast<u32>(threads)) return threads;
-  const double both = even * (1 - kLittle / 2);
-  for (int l = 0; l + 1 < threads; ++l) share[l] = (1 - both) / (threads - 1);
-  const double time_left = (share[0] + both - late) / 2;
-  share[threads - 1] = std::min(0.88 * both, std::max(0.4 * both, time_left));
-  share[threads] = both - share[threads - 1];
+  constexpr double kSoon = 0.36, kNotAtAll = 0.64;
+  if (late < kSoon || late > kNotAtAll || threads >= kMaxLanes || components < 8 * static_cast<u32>(threads)) return threads;
+  share[threads - 1] = share[threads] = even / 2;
   return threads + 1;
 }
 
@@ -155,8 +151,8 @@ bool deal(const Graph& g, Components& found, int threads, bool late, u64 least_w
   }
   if (by_cost.empty() || sum < least_work || (least_work && largest * static_cast<u64>(threads) > sum * 3 / 2)) return false;
   const double total = static_cast<double>(sum);
-  // How long building takes, as a part of the backward pass: measured, and about the same on all processors.
-  constexpr double kCostOfOperand = 350;
+  // How long building takes, as a part of the lanes of the backward pass: measured, and about the same on all processors.
+  constexpr double kCostOfOperand = 580;
   const double building = late ? kCostOfOperand * static_cast<double>(g.n_operands()) / total : 0;
   double load[kMaxLanes] = {0}, share[kMaxLanes];
   *lanes = choose_shares(threads, building, static_cast<u32>(by_cost.size()), share);

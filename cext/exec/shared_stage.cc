@@ -1,0 +1,80 @@
+#include "exec/shared_stage.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace dnl {
+
+void SharedStage::clear() {
+  works_.clear();
+  targets_.clear();
+}
+
+u32 SharedStage::first_of_chain(u32 work) const {
+  while (works_[work].parent != work) work = works_[work].parent;
+  return work;
+}
+
+// Which works add to the same memory; the cost of a chain is kept at its first work.
+void SharedStage::find_chains() {
+  for (u32 w = 0; w < works_.size(); ++w) {
+    works_[w].cost = 0;
+    works_[w].parent = w;
+  }
+  std::sort(targets_.begin(), targets_.end(), [](const Target& a, const Target& b) {
+    return a.memory != b.memory ? std::less<const float*>()(a.memory, b.memory) : a.work < b.work;
+  });
+  for (std::size_t k = 1; k < targets_.size(); ++k) {
+    if (targets_[k].memory != targets_[k - 1].memory) continue;
+    const u32 a = first_of_chain(targets_[k - 1].work), b = first_of_chain(targets_[k].work);
+    works_[std::max(a, b)].parent = std::min(a, b);
+  }
+  total_ = 0;
+  for (const Target& t : targets_) {
+    works_[first_of_chain(t.work)].cost += t.cost;
+    total_ += t.cost;
+  }
+  chains_.clear();
+  for (u32 w = 0; w < works_.size(); ++w)
+    if (works_[w].parent == w) chains_.push_back(w);
+  std::sort(chains_.begin(), chains_.end(),
+            [&](u32 a, u32 b) { return works_[a].cost != works_[b].cost ? works_[a].cost > works_[b].cost : a < b; });
+}
+
+// Chains that are too much for one thread fall apart into what is added to each memory. False: there are none.
+bool SharedStage::cut_large(u32 threads) {
+  const std::size_t before = works_.size();
+  for (Target& t : targets_) {
+    if (works_[first_of_chain(t.work)].cost * threads * 2 <= total_) continue;
+    Work work = works_[t.work];
+    work.arg = t.arg;
+    t.work = static_cast<u32>(works_.size());
+    works_.push_back(work);
+  }
+  for (std::size_t w = 0; w < before && works_.size() > before; ++w)
+    if (works_[first_of_chain(static_cast<u32>(w))].cost * threads * 2 > total_) works_[w].arg = kNoArg;
+  return works_.size() > before;
+}
+
+u32 SharedStage::deal(u32 threads, u32 most_bins) {
+  find_chains();
+  if (cut_large(threads)) find_chains();
+  u32 large = 0;
+  u64 rest = total_;
+  // With more than this on one thread the others wait for it.
+  for (; large < chains_.size() && works_[chains_[large]].cost * threads > rest * 5 / 4; ++large) {
+    rest -= works_[chains_[large]].cost;
+    works_[chains_[large]].bin = kAllThreads;
+  }
+  const u32 bins = std::min(most_bins, static_cast<u32>(chains_.size()) - large);
+  load_.assign(bins, 0);
+  for (u32 k = large; k < chains_.size(); ++k) {
+    u64* least = std::min_element(load_.begin(), load_.end());
+    *least += works_[chains_[k]].cost;
+    works_[chains_[k]].bin = static_cast<u32>(least - load_.begin());
+  }
+  for (u32 w = 0; w < works_.size(); ++w) works_[w].bin = works_[first_of_chain(w)].bin;
+  return bins;
+}
+
+}  // namespace dnl
