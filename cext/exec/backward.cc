@@ -240,7 +240,7 @@ void Executor::list_shared(std::size_t from, std::size_t to) {
       for (u32 j = 0; j < g_.sig(type.sig).nargs; ++j) {
         if (!g_.arg_shared(type.sig, j)) continue;
         const NodeId a = g_.shared_arg(type.sig, j);
-        if (common[a]) shared_.adds_to(j, common[g_.node(a).root], type.count * g_.dim(a).size());
+        if (common[a]) shared_.adds_to(runner(0).together(type.sig, j), common[g_.node(a).root], type.count * g_.dim(a).size());
       }
     }
   }

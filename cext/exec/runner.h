@@ -88,7 +88,9 @@ class Runner {
   void backward(Run& run, bool shared_later);
   // Does the type have such?
   bool forms_shared(const Run& run, const PlanType& type) const;
-  // Forms them for one type of any lane's run, all or that of one argument, and adds them to `common`. Runners may do so at
+  // Which of them is the first of those formed together with j?
+  u32 together(u32 sig, u32 j) const;
+  // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`. Runners may do so at
   // the same time where they add to different memory.
   void backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common);
   // Makes the values again that a backward pass wrote gradients over.
@@ -104,9 +106,8 @@ class Runner {
   struct CallFrame;
   // Gradients of which shared arguments are formed, and where they go.
   struct SharedTargets {
-    u32 arg;  // or SharedStage::kAllArgs
+    u32 arg;  // and those formed together with it, or SharedStage::kAllArgs
     const Gradients &of_lane, &common;
-    bool wants(u32 j) const { return arg == SharedStage::kAllArgs || arg == j; }
   };
   class ScratchArena final : public Scratch {
    public:
@@ -134,6 +135,7 @@ class Runner {
   u32 active_from(const NodeId* members, u32 from, u32 count, const Signature& sig, u32* to) const;
   // One row for all members.
   Rows shared_argument(u32 sig, u32 j) const { return Rows{g_.value(g_.shared_arg(sig, j)), 0, nullptr}; }
+  bool wants(const SharedTargets& to, u32 sig, u32 j) const { return to.arg == SharedStage::kAllArgs || to.arg == together(sig, j); }
   SharedTargets all_shared() const { return {SharedStage::kAllArgs, gradients, gradients}; }
   NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);

@@ -171,6 +171,12 @@ bool Runner::forms_shared(const Run& run, const PlanType& type) const {
   return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type);
 }
 
+u32 Runner::together(u32 sig, u32 j) const {
+  const Signature& s = g_.sig(sig);
+  const auto first = op_def(s.op).together;
+  return first ? static_cast<u32>(first(static_cast<int>(s.nargs), g_.key(sig), static_cast<int>(j))) : j;
+}
+
 void Runner::backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common) {
   const ProductCounts before = product_counts();
   back_shared(run, type, {arg, of_lane, common});
@@ -306,7 +312,7 @@ bool Runner::shared_targets(CallFrame& f, const SharedTargets& to) {
   const Gradients& common = to.common;
   bool wanted = false;
   for (u32 j = 0; j < f.nargs; ++j) {
-    if (!f.shared[j] || !to.wants(j)) continue;
+    if (!f.shared[j] || !wants(to, f.sig, j)) continue;
     const NodeId a = g_.shared_arg(f.sig, j);
     f.dx[j] = Rows{common[a], 0, nullptr};
     f.acc[j] = true;
@@ -327,7 +333,7 @@ void Runner::back_shared(const Run& run, u32 type_index, const SharedTargets& to
   for (u32 j = 0; j < g_.sig(type.sig).nargs && !wanted; ++j) {
     if (!g_.arg_shared(type.sig, j)) continue;
     const NodeId a = g_.shared_arg(type.sig, j);
-    wanted = to.wants(j) && to.common[a];
+    wanted = to.common[a] && wants(to, type.sig, j);
   }
   if (!wanted) return;
   TraceScope trace(Phase::SharedBatch, &g_);

@@ -1,6 +1,7 @@
 // Dealing the gradients of shared arguments to threads while lanes run backward.
 //
-// What a type of a run adds to its shared arguments is one work; where that is much, what it adds to one of them. Works that
+// What a type of a run adds to its shared arguments is one work; where that is much, what it adds to those that are best formed
+// together (OpDef::together). Works that
 // add to the same memory are a chain: they are done in the order of lanes, so that the sum is always the same. Chains are dealt
 // to bins of like cost, of which there are more than threads. Pure: it notes and deals.
 // Who may include: exec/. Includes: base/.
@@ -14,7 +15,7 @@ class SharedStage {
   static constexpr u32 kAllArgs = 0xffffffffu, kNoArg = 0xfffffffeu, kAllThreads = 0xffffffffu;
   struct Work {
     u32 run, type;
-    u32 arg;   // or kAllArgs; kNoArg: none, others do it
+    u32 arg;   // the first of these, or kAllArgs; kNoArg: none, others do it
     u32 bin;   // or kAllThreads: so much that threads share the call itself, after all others
     u64 cost;
     u32 parent;  // a work of the same chain that is not later
@@ -22,7 +23,7 @@ class SharedStage {
 
   void clear();
   void add(u32 run, u32 type) { works_.push_back({run, type, kAllArgs, 0, 0, 0}); }
-  // Of the last work: it adds to this memory, at this cost.
+  // Of the last work: it adds to this memory, at this cost. arg: the first of those that are formed together.
   void adds_to(u32 arg, const float* memory, u64 cost) {
     targets_.push_back({memory, static_cast<u32>(works_.size() - 1), arg, cost});
   }

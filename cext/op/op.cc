@@ -58,7 +58,8 @@ OpId register_op(OpDef def, Shared shared) {
   return register_op(std::move(def));
 }
 
-OpId register_op(OpDef def, Join join) {
+OpId register_op(OpDef def, Join join, int (*together)(int, const Word*, int)) {
+  def.together = together;
   def.joinable = join == Join::Joinable;
   def.in_parts = join == Join::Joined;
   def.concatenates = join == Join::Concatenates;

@@ -201,6 +201,8 @@ struct OpDef {
   bool joinable = false;  // an affine map: several of the same inputs can become one node (graph/join.h)
   bool concatenates = false;  // products may take its parts instead (graph/fold_concat.h)
   bool in_parts = false;  // read in parts by fused nodes, each part by one (graph/join.h)
+  // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by itself.
+  int (*together)(int nargs, const Word* key, int wrt) = nullptr;
   Formula formula = Formula::None;
   u8 formula_id = 0;
   bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
@@ -213,7 +215,7 @@ struct OpDef {
 using OpId = u16;
 OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing, bool by_item = false);
 enum class Join : u8 { Joinable, Joined, Concatenates };
-OpId register_op(OpDef def, Join join);
+OpId register_op(OpDef def, Join join, int (*together)(int nargs, const Word* key, int wrt) = nullptr);
 OpId register_op(OpDef def, Shared shared);
 OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);
 constexpr int kMaxOps = 1024;

@@ -150,6 +150,15 @@ void affines_backward_shared(const Call& c, int wrt) {
   });
 }
 
+// Matrices of one input are formed as one.
+template <int K>
+int affines_together(int nargs, const Word* key, int wrt) {
+  const struct { int nargs; const Word* key; } in{nargs, key};
+  const Maps<K> maps(in);
+  const int x = maps.input_of(wrt);
+  return x < 0 ? wrt : maps.matrix(0, x);
+}
+
 const OpId affines1_id = register_op({
     "_affines1(x: expr, weights: exprs, bias: bool)",
     "Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}.",
@@ -158,7 +167,7 @@ const OpId affines1_id = register_op({
     affines_forward<1>,
     affines_backward<1>,
     affines_backward_shared<1>,
-}, Join::Joined);
+}, Join::Joined, affines_together<1>);
 
 const OpId affines2_id = register_op({
     "_affines2(x1: expr, x2: expr, weights: exprs, bias: bool)",
@@ -168,7 +177,7 @@ const OpId affines2_id = register_op({
     affines_forward<2>,
     affines_backward<2>,
     affines_backward_shared<2>,
-}, Join::Joined);
+}, Join::Joined, affines_together<2>);
 
 const OpId affines3_id = register_op({
     "_affines3(x1: expr, x2: expr, x3: expr, weights: exprs, bias: bool)",
@@ -179,7 +188,7 @@ const OpId affines3_id = register_op({
     affines_forward<3>,
     affines_backward<3>,
     affines_backward_shared<3>,
-}, Join::Joined);
+}, Join::Joined, affines_together<3>);
 
 }  // namespace
 }  // namespace dnl
