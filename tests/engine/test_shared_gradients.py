@@ -1,0 +1,169 @@
+"""Gradients of what examples share, with threads: lanes run backward, and whoever is free forms the gradients of weights.
+
+One thread is the reference; with more, sums are formed in another order, but always in the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import _core
+
+N, SENTENCES = 12, 24
+
+
+class Net:
+    """Parameters of one program, made when first asked for, and a table."""
+
+    def __init__(self) -> None:
+        self.pc, self.made, self.rng = dy.ParameterCollection(), {}, np.random.RandomState(3)
+        self.words = self.pc.add_lookup_parameters((60, N), init=self.rng.uniform(-1, 1, (60, N)))
+
+    def weight(self, name: str, *shape: int) -> Any:
+        if name not in self.made:
+            self.made[name] = self.pc.parameters_from_numpy(self.rng.uniform(-0.5, 0.5, shape))
+        return self.made[name]
+
+    def gradients(self) -> list[np.ndarray]:
+        return [p.grad_as_array().copy() for p in [*self.made.values(), self.words]]
+
+
+def one_matrix(net: Net, k: int) -> Any:
+    """All work is one product: threads share it."""
+    return dy.sum_elems(dy.tanh(net.weight("W", 40, N) * net.words[k]))
+
+
+def gates(net: Net, k: int) -> Any:
+    """Maps of the same inputs, which become one node with many shared arguments: each matrix is a chain of its own."""
+    h = net.words[0]
+    for t in range(3):
+        x = net.words[1 + (k + t) % 9]
+        maps = [dy.affine_transform([net.weight(f"b{g}", N), net.weight(f"W{g}", N, N), x, net.weight(f"U{g}", N, N), h])
+                for g in range(3)]  # fmt: skip
+        h = dy.cmult(dy.logistic(maps[0]), dy.tanh(maps[1])) + dy.logistic(maps[2])
+        del maps
+    return dy.squared_norm(h)
+
+
+def tied(net: Net, k: int) -> Any:
+    """One parameter in products of several signatures: what adds to it is one chain. The parameter stands twice in the graph."""
+    w = net.weight("W", N, N)
+    x = dy.tanh(w * net.words[k])
+    return dy.sum_elems(dy.logistic(dy.affine_transform([net.weight("b", N), w, x]))) + dy.squared_norm(dy.parameter(w) * x)
+
+
+def made_of_weights(net: Net, k: int) -> Any:
+    """The matrix is computed, once for all; its gradient lies in the graph."""
+    w = dy.tanh(net.weight("V", N, N)) * net.weight("W", N, N)
+    return dy.sum_elems(dy.tanh(w * net.words[k] + dy.logistic(net.weight("b", N))))
+
+
+def stacked_and_shared(net: Net, k: int) -> Any:
+    """A vector that is added to each example and multiplied with a matrix of some."""
+    v = net.weight("v", N)
+    x = dy.cmult(net.words[k], v) if k % 2 else net.words[k] + v
+    return dy.dot_product(dy.tanh(net.weight("W", N, N) * x), v)
+
+
+def cells(net: Net, k: int) -> Any:
+    """Recurrent cells, whose gates are kept for the gradients of weights, and a folded loss."""
+    if "lstm" not in net.__dict__:
+        net.lstm = dy.VanillaLSTMBuilder(1, N, N, net.pc)
+    h = net.lstm.initial_state().transduce([net.words[(k + t) % 20] for t in range(2 + k % 4)])
+    return dy.esum([dy.pickneglogsoftmax(dy.affine_transform([net.weight("b", 30), net.weight("O", 30, N), e]), k % 30) for e in h])
+
+
+PROGRAMS: list[Callable[[Net, int], Any]] = [one_matrix, gates, tied, made_of_weights, stacked_and_shared, cells]
+
+
+def observe(program: Callable[[Net, int], Any], threads: int, twice: bool = False) -> list[np.ndarray]:
+    _core.settings.threads, _core.settings.least_work = threads, 0
+    _core.set_seed(1)
+    net = Net()
+    found = []
+    for step in range(2):
+        dy.renew_cg()
+        loss = dy.esum([program(net, (k * 7 + step) % 50) for k in range(SENTENCES)])
+        found.append(loss.npvalue())
+        loss.backward()
+        if twice:
+            loss.backward()
+        found += net.gradients()
+        lanes = max(1, sum(stage == 1 for _, stage, *_ in _core.graph_plans(dy.cg())))
+        assert lanes >= threads
+    return found
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_gradients_are_those_of_one_thread_and_always_the_same(program: Callable[[Net, int], Any], threads: int) -> None:
+    expected, found = observe(program, 1), observe(program, threads)
+    assert any(np.abs(x).max() > 0.1 for x in expected[1:])
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+    for _ in range(4):
+        assert all(np.array_equal(a, b) for a, b in zip(found, observe(program, threads), strict=True))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_two_passes_add_up(program: Callable[[Net, int], Any]) -> None:
+    expected, found = observe(program, 1, twice=True), observe(program, 3, twice=True)
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("own", [24, 12, 3])
+def test_rows(own: int) -> None:
+    """A row that one lane reads is added to where it lies; of `own` rows several lanes read all, half or none. In the middle the
+    table enters the graph once more. Rows are long, so that two lanes that add to one at a time would be noticed."""
+
+    def run(threads: int) -> list[np.ndarray]:
+        _core.settings.threads, _core.settings.least_work = threads, 0
+        pc = dy.ParameterCollection()
+        words = pc.add_lookup_parameters((24, 1 << 15), init=np.ones((24, 1 << 15)))
+        dy.renew_cg()
+        losses = []
+        for k in range(24):
+            if k == 12:
+                with dy.graph():
+                    words[1].value()
+            losses.append(dy.esum([dy.squared_norm(words[k % own]) for _ in range(3)]))
+        dy.esum(losses).backward()
+        return words.grad_as_array()
+
+    expected = run(1)
+    for _ in range(10):
+        np.testing.assert_array_equal(expected, run(3))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("trainer", ["SimpleSGDTrainer", "MomentumSGDTrainer", "AdamTrainer", "AdagradTrainer", "EGTrainer"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_updates_do_not_depend_on_threads(trainer: str, threads: int, sparse: bool) -> None:
+    """The numbers of a step are dealt evenly, rows and parts of parameters; each is what one thread makes of it."""
+
+    def run(n: int) -> list[np.ndarray]:
+        _core.settings.threads = 1
+        rng = np.random.RandomState(2)
+        pc = dy.ParameterCollection()
+        positive = lambda *shape: rng.uniform(0.1, 1, shape)  # noqa: E731
+        params = [pc.parameters_from_numpy(positive(*s)) for s in ((300, 401), (3,), (77, 50), (5000,))]
+        table = pc.add_lookup_parameters((500, 130), init=positive(500, 130))
+        pc.set_weight_decay_lambda(0.01)
+        t = getattr(dy, trainer)(pc)
+        t.set_sparse_updates(sparse)
+        for step in range(3):
+            dy.renew_cg()
+            rows = [table[int(i)] for i in rng.randint(0, 500, 200)]
+            (dy.esum([dy.squared_norm(p) for p in params[step % 2 :]]) + dy.squared_norm(dy.esum(rows))).backward()
+            _core.settings.threads = n
+            t.update()
+            _core.settings.threads = 1
+        return [p.as_array().copy() for p in [*params, table]]
+
+    assert all(np.array_equal(a, b) for a, b in zip(run(1), run(threads), strict=True))
