@@ -6,17 +6,36 @@
 // component with recurrence the sufficient-condition rule decides: run the type with the highest share of ready nodes
 // among the frontier of that type alone (nodes with no unexecuted ancestor of their own type); 1 means that waiting cannot
 // make the batch larger. Ties go to the lower mean depth. The rule is the reward of ED-Batch (Chen, Gibbons, Mowry, 2023)
-// used without learning. A component of more than kMaxTypes types falls back to the agenda.
+// used without learning. A component of more than kMaxTypes types, or too large, falls back to the agenda.
 //
 // The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
 #include <algorithm>
 
+#include "base/bits.h"
 #include "schedule/plan.h"
 
 namespace dnl {
 namespace {
 
-constexpr u32 kMaxTypes = 64;
+constexpr u32 kMaxTypes = 1024;
+constexpr u64 kMostDepths = u64(1) << 23;  // nodes times types of a component: a number is kept for each
+
+// Types that have ready nodes, in ascending order.
+class ReadyTypes {
+ public:
+  explicit ReadyTypes(u32 types) : words_((types + 63) / 64) {}
+  void add(u32 t) { bits_[t / 64] |= u64(1) << t % 64; }
+  void remove(u32 t) { bits_[t / 64] &= ~(u64(1) << t % 64); }
+  template <class F>
+  void each(F f) const {
+    for (u32 w = 0; w < words_; ++w)
+      for (u64 bits = bits_[w]; bits; bits &= bits - 1) f(w * 64 + lowest_bit(bits));
+  }
+
+ private:
+  u32 words_;
+  u64 bits_[kMaxTypes / 64] = {0};
+};
 
 struct Greedy {
   StrategyInput in;
@@ -108,6 +127,7 @@ struct Greedy {
     u32 head[kMaxTypes], n_ready[kMaxTypes], front[kMaxTypes], left[kMaxTypes];
     u32 beyond[kMaxTypes];  // ready nodes above the front: they are in the frontier too
     u64 depth_sum[kMaxTypes];
+    ReadyTypes ready(m);
     for (u32 t = 0; t < m; ++t) { head[t] = kNoNode; n_ready[t] = 0; front[t] = 1; left[t] = 0; beyond[t] = 0; depth_sum[t] = 0; }
     auto typed = [&](u32 k, u32 t) { return typed_depth[static_cast<std::size_t>(k) * m + t]; };
     for (u32 k = count; k-- > 0;) {
@@ -115,14 +135,18 @@ struct Greedy {
       ++unexecuted[depth_begin[t] + typed(k, t)];
       ++left[t];
       depth_sum[t] += in.g.node(out.exec[i]).depth;
-      if (s.waiting[i] == 0) { ready_next[i] = head[t]; head[t] = i; ++n_ready[t]; beyond[t] += typed(k, t) > 1; }
+      if (s.waiting[i]) continue;
+      ready.add(t);
+      ready_next[i] = head[t];
+      head[t] = i;
+      ++n_ready[t];
+      beyond[t] += typed(k, t) > 1;
     }
 
     for (u32 remaining = count; remaining;) {
       u32 best = kNoNode;
       double best_ratio = -1, best_mean = 0;
-      for (u32 t = 0; t < m; ++t) {
-        if (!n_ready[t]) continue;
+      ready.each([&](u32 t) {
         if (unexecuted[depth_begin[t] + front[t]] == 0) {
           while (unexecuted[depth_begin[t] + front[t]] == 0) ++front[t];
           beyond[t] = 0;
@@ -133,12 +157,13 @@ struct Greedy {
         if (ratio > best_ratio || (ratio == best_ratio && mean < best_mean)) {
           best = t; best_ratio = ratio; best_mean = mean;
         }
-      }
+      });
       DNL_INTERNAL(best != kNoNode, "greedy: nothing is ready (a cycle?)");
       const u32 begin = static_cast<u32>(out.order.size());
       u32 i = head[best];
       const u32 taken = n_ready[best];
       head[best] = kNoNode;
+      ready.remove(best);
       n_ready[best] = beyond[best] = 0;
       for (; i != kNoNode; i = ready_next[i]) {
         out.order.push_back(out.exec[i]);
@@ -154,6 +179,7 @@ struct Greedy {
           const u32 v = s.succs[q];
           if (--s.waiting[v]) continue;
           const u32 t = lane[s.type_of[v]];
+          ready.add(t);
           ready_next[v] = head[t];
           head[t] = v;
           ++n_ready[t];
@@ -185,10 +211,9 @@ void schedule_greedy(StrategyInput in, Plan& out) {
       ++out.lower_bound;
     } else if (m == 1) {
       run.chain(members, count, types[0]);
-    } else if (m <= kMaxTypes && !deep(in, graph, c)) {
-      run.recurrent(members, count, types, m, s.typed_depth);
-    } else if (m <= kMaxTypes) {
-      run.recurrent(members, count, types, m, s.deep_typed_depth);
+    } else if (m <= kMaxTypes && u64(count) * m <= kMostDepths) {
+      if (deep(in, graph, c)) run.recurrent(members, count, types, m, s.deep_typed_depth);
+      else run.recurrent(members, count, types, m, s.typed_depth);
     } else {
       s.part.assign(n, 0);
       for (u32 k = 0; k < count; ++k) s.part[members[k]] = 1;
