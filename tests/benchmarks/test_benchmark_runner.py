@@ -32,6 +32,14 @@ def tasks() -> Any:
         sys.path.remove(str(FOLDER))
 
 
+def run_script(command: list[str], folder: Path) -> None:
+    """Runs a command of benchmarks/ in a folder, on the engine that the tests run on."""
+    root = str(FOLDER.parent) if any((FOLDER.parent / "dynet_lite").glob("_core.*.so")) else ""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0, done.stderr
+
+
 def tiny(task: ModuleType) -> dict[str, int]:
     sizes = {name: TINY.get(name, size) for name, size in task.SIZES["base"].items()}
     if "char_emb" in sizes:
@@ -121,10 +129,7 @@ def test_command_writes_what_it_says(tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / "run.py"), "--quick", "--sentences", "4", "--tasks", "tagger,treelstm"]
     command += ["--engines", "dynet_lite:on,dynet_lite:off,dynet_lite:on+idiomatic,floor", "--batch-sizes", "2"]
     command += ["--jsonl", "out.jsonl", "--markdown", "out.md"]
-    root = str(FOLDER.parent) if any((FOLDER.parent / "dynet_lite").glob("_core.*.so")) else ""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
-    assert done.returncode == 0, done.stderr
+    run_script(command, tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["task"] for line in lines] == ["tagger", "treelstm"]
     for line in lines:
@@ -156,3 +161,12 @@ def test_differing_losses_give_no_speed() -> None:
     found = report.loss_difference(answers)
     assert found["dynet:1"] == 0 and abs(found["dynet_lite:on"] - 0.1) < 1e-9 and found["torch:one"] == float("inf")
     assert "floor:numpy" not in found
+
+
+def test_two_threads(tmp_path: Path) -> None:
+    script = str(FOLDER / "two_threads.py")
+    run_script([sys.executable, script, *"--tasks tagger --idiomatic --chunks 2 --steps 1 --jsonl out.jsonl".split()], tmp_path)
+    (line,) = [json.loads(text) for text in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert line["task"] == "tagger" and line["steps"] == 1 and line["idiomatic"]
+    low, high = line["quartiles"]
+    assert 0 < low <= line["speed-up"] <= high and line["one"] > 0 and line["several"] > 0
