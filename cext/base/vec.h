@@ -144,6 +144,8 @@ class Vec {
     size_ += n;
     return p;
   }
+  std::size_t capacity() const { return cap_; }
+  void reserve(std::size_t n) { if (n > cap_) grow(n); }
   // New elements are uninitialised.
   void resize(std::size_t n) { if (n > cap_) grow(n); size_ = n; }
   void assign(std::size_t n, const T& v) { resize(n); for (std::size_t i = 0; i < n; ++i) data_[i] = v; }

@@ -185,7 +185,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         double forward, backward
     cdef cppclass ExecOptions:
         Strategy strategy
-        cbool verify, check_validity, profile, fuse, overlap
+        cbool verify, check_validity, profile, fuse
         int threads
         uint64_t least_work
     cdef cppclass Memory:

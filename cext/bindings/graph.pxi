@@ -100,7 +100,6 @@ cdef class ComputationGraph:
         self.x.options.check_validity = check
         self.overlap = (_settings.overlap and _settings.threads > 1 and on and not immediate and not check
                         and not _settings.profile)
-        self.x.options.overlap = self.overlap
 
     def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
         """Forget all nodes. See renew_cg()."""

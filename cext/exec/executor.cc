@@ -143,7 +143,7 @@ void Executor::make_runs() {
     std::memcpy(run.plan.exec.extend(nodes.size()), nodes.data(), nodes.size() * sizeof(NodeId));
   };
   const int threads = options.threads;
-  if (threads > 1 && split(g_, pending_, threads, options.overlap, options.least_work, split_, runner(0).plan_scratch)) {
+  if (threads > 1 && split(g_, pending_, threads, options.least_work, split_, runner(0).plan_scratch)) {
     for (int l = 0; l < split_.lanes; ++l) runner(l);  // made here: threads must not
     give(kHead, 0, split_.head);
     for (int l = 0; l < split_.lanes; ++l) give(kLanes, l, split_.lane[l]);

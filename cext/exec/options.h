@@ -11,7 +11,6 @@ struct ExecOptions {
   bool profile = false;
   bool fuse = true;  // chains of elementwise ops run as one node (graph/fuse.h); not under check_validity
   int threads = 1;
-  bool overlap = false;  // the backward pass may run while the next graph is built (exec/overlap.h)
   u64 least_work = 200000;  // floats touched by pending nodes; below this threads are not worth waking
 };
 

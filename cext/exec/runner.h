@@ -93,6 +93,8 @@ class Runner {
   // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`. Runners may do so at
   // the same time where they add to different memory.
   void backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common);
+  // Room for as much at a time as the other has had room for: which of them does what changes from step to step.
+  void keep_room_of(const Runner& other);
   // Makes the values again that a backward pass wrote gradients over.
   void restore(Run& run);
 

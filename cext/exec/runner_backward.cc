@@ -171,6 +171,13 @@ bool Runner::forms_shared(const Run& run, const PlanType& type) const {
   return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type);
 }
 
+void Runner::keep_room_of(const Runner& other) {
+  type_members_.reserve(other.type_members_.capacity());
+  if (scratch_.arena.reserved() >= other.scratch_.arena.reserved()) return;
+  scratch_.arena.rewind();
+  scratch_.arena.alloc_bytes(other.scratch_.arena.reserved());
+}
+
 u32 Runner::together(u32 sig, u32 j) const {
   const Signature& s = g_.sig(sig);
   const auto first = op_def(s.op).together;

@@ -59,6 +59,10 @@ bool SharedStage::cut_large(u32 threads) {
 }
 
 u32 SharedStage::deal(u32 threads, u32 most_bins) {
+  // Room for the most that can be: what is cut depends on how many nodes there are of each type.
+  works_.reserve(works_.size() + targets_.size());
+  chains_.reserve(works_.size() + targets_.size());
+  load_.reserve(most_bins);
   find_chains();
   if (cut_large(threads)) find_chains();
   u32 large = 0;

@@ -108,7 +108,6 @@ class Graph {
 
   // ---- reading -----------------------------------------------------------------------------------------------
   u32 size() const { return static_cast<u32>(nodes_.size()); }
-  std::size_t n_operands() const { return operands_.size(); }
   const Node& node(NodeId i) const { return nodes_[i]; }
   const Signature& signature(NodeId i) const { return sigs_[nodes_[i].sig]; }
   const Signature& sig(u32 s) const { return sigs_[s]; }

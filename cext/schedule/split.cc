@@ -50,14 +50,16 @@ class Components {
   Vec<u64>& cost_;
 };
 
-// Rough cost of a node in floats touched: its outputs, and each shared argument once per column.
+// Rough cost of a node in floats touched: its outputs, its arguments, and each shared one once per column.
 u64 cost_of(const Graph& g, u32 sig) {
   const Signature& s = g.sig(sig);
-  u64 out = 0, shared = 0;
-  for (u32 o = 0; o < s.total; ++o) out += g.dim_by_id(s.dim[o]).size();
-  for (u32 j = 0; j < s.nargs && j < 64; ++j)
+  u64 stacked = 0, shared = 0;
+  for (u32 o = 0; o < s.total; ++o) stacked += g.dim_by_id(s.dim[o]).size();
+  for (u32 j = 0; j < s.nargs && j < 64; ++j) {
     if (g.arg_shared(sig, j)) shared += g.dim(g.shared_arg(sig, j)).size();
-  return out + shared / 4;
+    else stacked += g.dim_by_id(g.stacked_dim(sig, j)).size();
+  }
+  return stacked + shared / 4;
 }
 
 // Finds the component of every node: its number in s.local. Nodes of the head get none. A node that joins has a component of its
@@ -124,23 +126,10 @@ class Finder {
   Components& found_;
 };
 
-// How many lanes, and the share of each: one for each thread. One thread may begin the backward pass later than the others, because
-// it builds the next graph. While it is away gradients of shared arguments keep the others busy; where that is not enough, and
-// it is back before another thread has run its own lane and the last, the last is cut in two. Forward one thread runs both.
-int choose_shares(int threads, double late, u32 components, double* share) {
-  const double even = 1.0 / threads;
-  for (int l = 0; l < threads; ++l) share[l] = even;
-  constexpr double kSoon = 0.36, kNotAtAll = 0.64;
-  if (late < kSoon || late > kNotAtAll || threads >= kMaxLanes || components < 8 * static_cast<u32>(threads)) return threads;
-  share[threads - 1] = share[threads] = even / 2;
-  return threads + 1;
-}
-
 // Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences have the many
 // steps of which each lane needs a batch, and the others are done with fewer. The cheapest fill the lanes up. The result depends
 // on the graph alone. False when there is nothing to gain.
-bool deal(const Graph& g, Components& found, int threads, bool late, u64 least_work, int* lanes, Vec<u32>& by_cost,
-          Vec<u32>& lane_of) {
+bool deal(Components& found, int lanes, u64 least_work, Vec<u32>& by_cost, Vec<u32>& lane_of) {
   by_cost.clear();
   u64 sum = 0, largest = 0;
   for (u32 c = 0; c < found.size(); ++c) {
@@ -149,24 +138,20 @@ bool deal(const Graph& g, Components& found, int threads, bool late, u64 least_w
     sum += found.cost(c);
     largest = std::max(largest, found.cost(c));
   }
-  if (by_cost.empty() || sum < least_work || (least_work && largest * static_cast<u64>(threads) > sum * 3 / 2)) return false;
-  const double total = static_cast<double>(sum);
-  // How long building takes, as a part of the lanes of the backward pass: measured, and about the same on all processors.
-  constexpr double kCostOfOperand = 580;
-  const double building = late ? kCostOfOperand * static_cast<double>(g.n_operands()) / total : 0;
-  double load[kMaxLanes] = {0}, share[kMaxLanes];
-  *lanes = choose_shares(threads, building, static_cast<u32>(by_cost.size()), share);
+  if (by_cost.empty() || sum < least_work || (least_work && largest * static_cast<u64>(lanes) > sum * 3 / 2)) return false;
   std::sort(by_cost.begin(), by_cost.end(),
             [&](u32 a, u32 b) { return found.cost(a) != found.cost(b) ? found.cost(a) > found.cost(b) : a < b; });
+  const double share = static_cast<double>(sum) / lanes;
   constexpr double kFull = 0.85;
+  double load[kMaxLanes] = {0};
   lane_of.assign(found.size(), kTailLane);
   int at = 0;
   for (u32 c : by_cost) {
-    const double cost = static_cast<double>(found.cost(c)) / total;
-    while (at < *lanes && load[at] + cost / share[at] > kFull) ++at;
-    const int lane = at < *lanes ? at : static_cast<int>(std::min_element(load, load + *lanes) - load);
+    const double cost = static_cast<double>(found.cost(c)) / share;
+    while (at < lanes && load[at] + cost > kFull) ++at;
+    const int lane = at < lanes ? at : static_cast<int>(std::min_element(load, load + lanes) - load);
     lane_of[c] = static_cast<u32>(lane);
-    load[lane] += cost / share[lane];
+    load[lane] += cost;
   }
   for (u32 c = 0; c < found.size(); ++c) lane_of[c] = lane_of[found.root(c)];
   return true;
@@ -174,14 +159,14 @@ bool deal(const Graph& g, Components& found, int threads, bool late, u64 least_w
 
 }  // namespace
 
-bool split(const Graph& g, const Vec<NodeId>& exec, int threads, bool late, u64 least_work, Split& out, PlanScratch& s) {
-  threads = std::min(threads, kMaxLanes);
+bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work, Split& out, PlanScratch& s) {
+  out.lanes = std::min(threads, kMaxLanes);
   if (threads < 2 || (exec.size() < 64 && least_work)) return false;
   Components found(s);
   Finder finder(g, s, found);
   for (NodeId i : exec) finder.see(i);
   Vec<u32>& lane_of = s.e;
-  bool worth = deal(g, found, threads, late, least_work, &out.lanes, s.d, lane_of);
+  bool worth = deal(found, out.lanes, least_work, s.d, lane_of);
   out.head.clear();
   out.tail.clear();
   for (Vec<NodeId>& nodes : out.lane) nodes.clear();

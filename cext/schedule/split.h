@@ -20,8 +20,8 @@ struct Split {
 };
 constexpr int kMaxLanes = 16;
 
-// `exec`: op nodes to run, ascending. late: one of the threads begins later with the backward pass. False when there is nothing
-// to gain (one big component, less work in floats touched than least_work); then out is undefined.
-bool split(const Graph& g, const Vec<NodeId>& exec, int threads, bool late, u64 least_work, Split& out, PlanScratch& scratch);
+// `exec`: op nodes to run, ascending; a lane for each thread. False when there is nothing to gain (one big component, less work in
+// floats touched than least_work); then out is undefined.
+bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work, Split& out, PlanScratch& scratch);
 
 }  // namespace dnl
