@@ -45,6 +45,12 @@ class Arena {
     if (use_.far_below()) release();
     rewind();
   }
+  // Between rounds: room for so many bytes.
+  void reserve(std::size_t bytes) {
+    if (bytes <= reserved_) return;
+    free_blocks();
+    next_block(bytes);
+  }
   // Everything is given back to the arena within a round.
   void rewind() {
     use_.note(used_);

@@ -145,7 +145,7 @@ class Vec {
     return p;
   }
   std::size_t capacity() const { return cap_; }
-  void reserve(std::size_t n) { if (n > cap_) grow(n); }
+  void reserve(std::size_t n) { if (n > cap_) move_to(n); }
   // New elements are uninitialised.
   void resize(std::size_t n) { if (n > cap_) grow(n); size_ = n; }
   void assign(std::size_t n, const T& v) { resize(n); for (std::size_t i = 0; i < n; ++i) data_[i] = v; }
@@ -159,8 +159,10 @@ class Vec {
 
  private:
   void grow(std::size_t need) {
-    std::size_t cap = cap_ ? cap_ * 2 : 16;
-    if (cap < need) cap = need;
+    const std::size_t cap = cap_ ? cap_ * 2 : 16;
+    move_to(cap < need ? need : cap);
+  }
+  void move_to(std::size_t cap) {
     T* fresh = static_cast<T*>(heap_alloc(cap * sizeof(T)));
     if (size_) std::memcpy(static_cast<void*>(fresh), data_, size_ * sizeof(T));
     heap_free(data_);

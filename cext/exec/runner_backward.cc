@@ -173,9 +173,7 @@ bool Runner::forms_shared(const Run& run, const PlanType& type) const {
 
 void Runner::keep_room_of(const Runner& other) {
   type_members_.reserve(other.type_members_.capacity());
-  if (scratch_.arena.reserved() >= other.scratch_.arena.reserved()) return;
-  scratch_.arena.rewind();
-  scratch_.arena.alloc_bytes(other.scratch_.arena.reserved());
+  scratch_.arena.reserve(other.scratch_.arena.reserved());
 }
 
 u32 Runner::together(u32 sig, u32 j) const {
