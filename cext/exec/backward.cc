@@ -249,7 +249,7 @@ void Executor::list_shared(std::size_t from, std::size_t to) {
 }
 
 // f(node) for what the run's calls add to while it runs and other lanes may add to as well: leaves, what is made of weights
-// alone, and all that ran in an earlier forward(). Without what form_shared_gradients() does.
+// alone, and all that ran in an earlier forward(). Without what list_shared() lists.
 template <class F>
 void Executor::each_common(const Run& run, F f) {
   const NodeId graded = static_cast<NodeId>(reached_.size());  // an argument from here on is a weight that came behind the loss
@@ -311,6 +311,14 @@ void Executor::find_rows_in_lanes(std::size_t from, std::size_t to) {
       u32& seen = rows_[row_number(g_.node(a).root)].lane;
       seen = seen == kNoNode || seen == lane ? lane : kSeveralLanes;
     });
+    // What is added to a shared argument is added while lanes run.
+    const Plan& plan = runs_[r]->plan;
+    for (const PlanType& type : plan.types)
+      for (u32 j = 0; j < g_.sig(type.sig).nargs && runner(lane).forms_shared(*runs_[r], type); ++j) {
+        if (!g_.arg_shared(type.sig, j)) continue;
+        const NodeId root = g_.node(g_.shared_arg(type.sig, j)).root;
+        if (root < reached_.size() && reached_[root] && is_row(root)) rows_[row_number(root)].lane = kSeveralLanes;
+      }
   }
 }
 

@@ -80,6 +80,10 @@ u32 SharedStage::deal(u32 threads, u32 most_bins) {
     works_[chains_[k]].bin = static_cast<u32>(least - load_.begin());
   }
   for (u32 w = 0; w < works_.size(); ++w) works_[w].bin = works_[first_of_chain(w)].bin;
+  // The order of a chain must not depend on where memory lies.
+  std::sort(works_.begin(), works_.end(), [](const Work& a, const Work& b) {
+    return a.run != b.run ? a.run < b.run : a.type != b.type ? a.type < b.type : a.arg < b.arg;
+  });
   return bins;
 }
 

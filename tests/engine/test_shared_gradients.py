@@ -141,6 +141,28 @@ def test_rows(own: int) -> None:
         np.testing.assert_array_equal(expected, run(3))
 
 
+def test_a_row_as_bias_and_as_input() -> None:
+    """What shared arguments get is formed while lanes run; one lane alone reads the same row itself."""
+    long = 1 << 15
+
+    def run(threads: int) -> list[np.ndarray]:
+        _core.settings.threads, _core.settings.least_work = threads, 0
+        pc = dy.ParameterCollection()
+        words = pc.add_lookup_parameters((4, long), init=np.ones((4, long)))
+        matrix = pc.parameters_from_numpy(np.ones((long, 1)))
+        dy.renew_cg()
+        bias = words[3]
+        losses = [dy.sum_elems(dy.affine_transform([bias, matrix, dy.inputVector([k])])) for k in range(18)]
+        losses += [dy.esum([dy.squared_norm(words[3]) for _ in range(8)]) for k in range(6)]
+        dy.esum(losses).backward()
+        return [words.grad_as_array(), matrix.grad_as_array()]
+
+    expected = run(1)
+    for _ in range(20):
+        for a, b in zip(expected, run(3), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("trainer", ["SimpleSGDTrainer", "MomentumSGDTrainer", "AdamTrainer", "AdagradTrainer", "EGTrainer"])
 @pytest.mark.parametrize("sparse", [False, True])
