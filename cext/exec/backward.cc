@@ -221,9 +221,6 @@ void Executor::back_lanes(std::size_t from, std::size_t to) {
       throw;
     }
   });
-  runner(lanes).alone = true;
-  for (std::size_t r = from; r < to; ++r) form_shared(r, SharedStage::kAllThreads, runner(lanes));
-  runner(lanes).alone = false;
   for (u32 b = 1; b < bins; ++b) runner(lanes).keep_room_of(runner(lanes + b));
   for (u32 b = 1; b < bins; ++b) runner(lanes + b).keep_room_of(runner(lanes));
   add_private_gradients();

@@ -65,19 +65,12 @@ u32 SharedStage::deal(u32 threads, u32 most_bins) {
   load_.reserve(most_bins);
   find_chains();
   if (cut_large(threads)) find_chains();
-  u32 large = 0;
-  u64 rest = total_;
-  // With more than this on one thread the others wait for it.
-  for (; large < chains_.size() && works_[chains_[large]].cost * threads > rest * 5 / 4; ++large) {
-    rest -= works_[chains_[large]].cost;
-    works_[chains_[large]].bin = kAllThreads;
-  }
-  const u32 bins = std::min(most_bins, static_cast<u32>(chains_.size()) - large);
+  const u32 bins = std::min(most_bins, static_cast<u32>(chains_.size()));
   load_.assign(bins, 0);
-  for (u32 k = large; k < chains_.size(); ++k) {
+  for (u32 chain : chains_) {
     u64* least = std::min_element(load_.begin(), load_.end());
-    *least += works_[chains_[k]].cost;
-    works_[chains_[k]].bin = static_cast<u32>(least - load_.begin());
+    *least += works_[chain].cost;
+    works_[chain].bin = static_cast<u32>(least - load_.begin());
   }
   for (u32 w = 0; w < works_.size(); ++w) works_[w].bin = works_[first_of_chain(w)].bin;
   // The order of a chain must not depend on where memory lies.

@@ -12,11 +12,11 @@ namespace dnl {
 
 class SharedStage {
  public:
-  static constexpr u32 kAllArgs = 0xffffffffu, kNoArg = 0xfffffffeu, kAllThreads = 0xffffffffu;
+  static constexpr u32 kAllArgs = 0xffffffffu, kNoArg = 0xfffffffeu;
   struct Work {
     u32 run, type;
     u32 arg;   // the first of these, or kAllArgs; kNoArg: none, others do it
-    u32 bin;   // or kAllThreads: so much that threads share the call itself, after all others
+    u32 bin;
     u64 cost;
     u32 parent;  // a work of the same chain that is not later
   };

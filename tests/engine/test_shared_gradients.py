@@ -34,7 +34,7 @@ class Net:
 
 
 def one_matrix(net: Net, k: int) -> Any:
-    """All work is one product: threads share it."""
+    """All work is one product."""
     return dy.sum_elems(dy.tanh(net.weight("W", 40, N) * net.words[k]))
 
 
