@@ -97,7 +97,7 @@ Room& room() {
 
 // n rows as the columns of a matrix: where they lie, or copied.
 Rows as_matrix(const Rows& r, idx n, idx length, Vec<float>& copy) {
-  if (is_matrix(r, n, length)) return r;
+  if (is_matrix(r, n, length)) return n == 1 ? Rows{r.base, length, nullptr} : r;  // whose distance may be anything
   copy.resize(static_cast<std::size_t>(n * length));
   const Rows to{copy.data(), length, nullptr};
   kernels().copy_rows(n, length, r, to);
@@ -112,7 +112,7 @@ void blas_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
   if (is_matrix(c, n, m)) {
     if (add.wanted()) (acc ? kernels().add_rows : kernels().copy_rows)(n, m, add, c);
     return blas_product(trans_a, false, m, n, k, 1.0f, a, lda, x.base, x.stride, acc || add.wanted() ? 1.0f : 0.0f,
-                        c.base, c.stride);
+                        c.base, n == 1 ? m : c.stride);
   }
   own.out.resize(static_cast<std::size_t>(n * m));
   const Rows y{own.out.data(), m, nullptr};

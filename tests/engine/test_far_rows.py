@@ -30,3 +30,28 @@ def test_rows_far_apart(order: str, shape: tuple[int, int], capfd: pytest.Captur
     np.testing.assert_allclose(weight.grad_as_array(), expected[1], rtol=1e-4, atol=1e-5)
     printed = capfd.readouterr()
     assert printed.out == printed.err == "", "a BLAS complains on its own"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("shape", [(3, 5), (8, 8), (24, 40)])
+def test_one_of_two_rows_far_apart(shape: tuple[int, int], which: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """A gradient flows into one member only: its row is alone, at a distance to nothing."""
+    model = dy.ParameterCollection()
+    weight, n = model.add_parameters(shape), shape[1]
+    small, large = model.add_lookup_parameters((4, n)), model.add_lookup_parameters((10_000_000 // n, n), init=0.1)
+    for first, second in ((small, large), (large, small)):
+        found = []
+        for batched in (True, False):
+            dy.renew_cg(autobatching=batched)
+            a, b = first[3], second[3]
+            losses = [dy.sum_elems(dy.tanh(weight * x)) for x in (a, b)]
+            dy.esum(losses).value()
+            weight.zero_gradient()
+            small.zero_gradient()
+            large.zero_gradient()
+            losses[which].backward()
+            found.append([weight.grad_as_array(), *(t.grad_as_array() for t in (small, large))])
+        for x, y in zip(*found, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+    printed = capfd.readouterr()
+    assert printed.out == printed.err == "", "a BLAS complains on its own"
