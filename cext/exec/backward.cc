@@ -160,11 +160,6 @@ constexpr u32 kMaxBins = 2 * kMaxLanes;
 // waits here has taken his task after those that he waits for. A lane that fails ends all waiting.
 class Progress {
  public:
-  void reset(u32 lanes, u32 bins) {
-    failed_ = false;
-    for (u32 l = 0; l < lanes; ++l) lane_[l] = 0;
-    for (u32 b = 0; b < bins; ++b) bin_[b] = 0;
-  }
   // False: something failed.
   bool wait(u32 lane, u32 bin) {
     for (u32 spin = 0;; ++spin) {
@@ -179,8 +174,8 @@ class Progress {
 
  private:
   static constexpr u32 kSpins = 20000;
-  std::atomic<u32> lane_[kMaxLanes], bin_[kMaxBins];
-  std::atomic<bool> failed_;
+  std::atomic<u32> lane_[kMaxLanes] = {}, bin_[kMaxBins] = {};
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace
@@ -192,7 +187,7 @@ void Executor::back_lanes(std::size_t from, std::size_t to) {
   const u32 lanes = static_cast<u32>(to - from), threads = static_cast<u32>(options.threads);
   list_shared(from, to);
   const u32 bins = shared_.deal(threads, std::min(2 * threads, kMaxBins));
-  for (u32 b = 0; b < std::max(bins, 1u); ++b) {
+  for (u32 b = 0; b < bins; ++b) {
     Runner& r = runner(lanes + b);
     r.gradients.state = &state_;
     r.gradients.reached = &reached_;
@@ -200,12 +195,11 @@ void Executor::back_lanes(std::size_t from, std::size_t to) {
   }
   auto form_shared = [&](std::size_t r, u32 bin, Runner& by) {
     for (const SharedStage::Work& w : shared_.works())
-      if (w.run == r && w.bin == bin && w.arg != SharedStage::kNoArg)
+      if (w.run == r && w.bin == bin)
         by.backward_shared(*runs_[r], w.type, w.arg, runner(runs_[r]->lane).gradients, runner(0).gradients);
   };
   for (u32 l = 0; l < lanes; ++l) runner(l).alone = false;
   Progress progress;
-  progress.reset(lanes, bins);
   run_lanes(static_cast<int>(lanes * (1 + bins)), options.threads, [&](int task) {
     const u32 t = static_cast<u32>(task), lane = t < lanes ? t : (t - lanes) / bins;
     try {

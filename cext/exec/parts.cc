@@ -24,7 +24,7 @@ bool remembers(const Call& c) {
 
 }  // namespace
 
-// In how many parts? The measure of work is that of schedule/split.cc: floats touched.
+// In how many parts? Floats touched are the measure, as in schedule/split.cc, but without stacked arguments.
 int CallParts::worth(const Call& c, const ExecOptions& options, bool shared) {
   if (c.members < 2) return 1;
   std::size_t out = 0, weights = 0;

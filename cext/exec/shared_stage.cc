@@ -41,21 +41,25 @@ void SharedStage::find_chains() {
             [&](u32 a, u32 b) { return works_[a].cost != works_[b].cost ? works_[a].cost > works_[b].cost : a < b; });
 }
 
-// Chains that are too much for one thread fall apart into what is formed together. False: there are none.
+// Chains that are too much for one thread fall apart into what is formed together: a work keeps one part, and further works take
+// the others. False: there are none.
 bool SharedStage::cut_large(u32 threads) {
   const std::size_t before = works_.size();
+  bool any = false;
   for (Target& t : targets_) {
     if (works_[first_of_chain(t.work)].cost * threads * 2 <= total_) continue;
-    Work work = works_[t.work];
-    work.arg = t.arg;
+    any = true;
+    Work& old = works_[t.work];
+    if (old.arg == kAllArgs) old.arg = t.arg;
+    if (old.arg == t.arg) continue;
+    Work part = old;
+    part.arg = t.arg;
     std::size_t w = before;
-    while (w < works_.size() && (works_[w].run != work.run || works_[w].type != work.type || works_[w].arg != work.arg)) ++w;
-    if (w == works_.size()) works_.push_back(work);
+    while (w < works_.size() && (works_[w].run != part.run || works_[w].type != part.type || works_[w].arg != part.arg)) ++w;
+    if (w == works_.size()) works_.push_back(part);
     t.work = static_cast<u32>(w);
   }
-  for (std::size_t w = 0; w < before && works_.size() > before; ++w)
-    if (works_[first_of_chain(static_cast<u32>(w))].cost * threads * 2 > total_) works_[w].arg = kNoArg;
-  return works_.size() > before;
+  return any;
 }
 
 u32 SharedStage::deal(u32 threads, u32 most_bins) {

@@ -87,9 +87,9 @@ struct Block {
   std::vector<float*> list;
   Rows rows;
   idx k, n;
-  enum Layout { kPacked, kGaps, kList, kRepeats };
+  enum Layout { kPacked, kGaps, kList, kRepeats, kAlone /* one row; the distance to the next means nothing */ };
   Block(idx k_, idx n_, Layout layout, float value = 7.0f) : buffer(k_ * (n_ + 3) + 1, value), k(k_), n(n_) {
-    const idx stride = layout == kPacked ? n : n + 3;
+    const idx stride = layout == kAlone ? idx(1) << 31 : layout == kPacked ? n : n + 3;
     rows.base = buffer.p();
     rows.stride = stride;
     if (layout == kList || layout == kRepeats) {

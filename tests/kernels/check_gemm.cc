@@ -211,6 +211,12 @@ void gemm_dispatch() {
     for (const auto x : {Block::kPacked, Block::kGaps, Block::kList})
       for (idx k : {1, 5, 40, 1500})
         for (idx m : {1, 50, 1030}) outer_product("gemm_outer", m, 30, k, y, x, outer);
+  for (const idx m : {1, 50, 1030})
+    for (const auto y : {Block::kPacked, Block::kAlone}) outer_product("gemm_outer", m, 30, 1, y, Block::kAlone, outer);
+  for (const bool ta : {false, true})
+    for (const idx k : {1, 50, 1100})
+      for (const auto c : {Block::kPacked, Block::kAlone})
+        for (const bool acc : {false, true}) rows_product("gemm_rows", {ta, 50, 1, k, Block::kAlone, c, Add::None, acc}, rows);
 }
 
 }  // namespace check
