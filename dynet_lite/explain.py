@@ -90,6 +90,7 @@ class BatchExplanation:
         self.strategy = s.strategy
         self.nodes = s.nodes_run
         self.nodes_fused = s.nodes_fused  # those that run inside others
+        self.nodes_merged = s.nodes_merged  # those that others compute
         self.batches = len(s.batches)
         self.lower_bound = s.lower_bound
         self.kinds = _kinds(s)
@@ -103,7 +104,7 @@ class BatchExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but why() as dicts and lists that json can write."""
-        head = {name: getattr(self, name) for name in ("strategy", "nodes", "nodes_fused", "batches", "lower_bound")}
+        head = {name: getattr(self, name) for name in ("strategy", "nodes", "nodes_fused", "nodes_merged", "batches", "lower_bound")}
         return {**head, "kinds": [asdict(k) for k in self.kinds], "differences": [asdict(d) for d in self.differences]}
 
     def __repr__(self) -> str:
@@ -226,6 +227,8 @@ def why(s: Structure, a: int, b: int) -> Apart:
     x, y = (s.nodes[s.nodes[i].producer] for i in (a, b))
     if x.number == y.number and "fused" in (s.nodes[a].sort, s.nodes[b].sort):
         return Apart("same", f"both run inside node {x.number} ({x.title} {x.shape})")
+    if x.number == y.number and "merged" in (s.nodes[a].sort, s.nodes[b].sort):
+        return Apart("same", f"they are the same, computed once by node {x.number} ({x.title} {x.shape})")
     if x.number == y.number:
         return Apart("same", f"both are values of node {x.number} ({x.title} {x.shape})")
     for node in (x, y):
@@ -280,6 +283,8 @@ def _text(e: BatchExplanation) -> str:
     if e.nodes_fused:
         lines.append(f"{e.nodes_fused} more nodes run inside these: elementwise ops as one formula, affine maps of the same "
                      "inputs as one node, a loss and the map of its scores as one node")  # fmt: skip
+    if e.nodes_merged:
+        lines.append(f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments")
     lines.append("")
     for kind in e.kinds:
         lines += _kind_lines(kind)

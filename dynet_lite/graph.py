@@ -109,13 +109,14 @@ def npvalues(es: Iterable[Expression]) -> list[Array]:
 
 
 def text_graphviz(g: ComputationGraph | None = None) -> str:
-    """The graph in the language of graphviz. Nodes that run inside another are not drawn: that one has the formula."""
+    """The graph in the language of graphviz. Nodes that run inside another, or that another computes, are not drawn."""
     lines = ["digraph G {", "  rankdir=LR;", "  nodesep=.05;"]
     g = g or cg()
-    fused = {i for i, node in enumerate(_core.graph_nodes(g)) if node[0] == "fused"}
+    nodes = _core.graph_nodes(g)
     for number, what, _, arguments in g.nodes():
-        if number in fused:
+        if nodes[number][0] in ("fused", "merged"):
             continue
+        arguments = [nodes[a][5] if nodes[a][0] == "merged" else a for a in arguments]
         text = what.replace("\\", "\\\\").replace('"', '\\"')
         lines.append(f'  N{number} [label="v{number} = {text}"];')
         lines += [f"  N{a} -> N{number};" for a in arguments]
@@ -177,7 +178,7 @@ def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: 
 def stats() -> dict[str, Any]:
     """Counters of the current graph since its renewal, and of the process.
 
-    nodes (that ran; what runs inside another one is not counted), batches, lower_bound (fewest batches possible),
+    nodes (that ran; what runs inside another one is not counted), nodes_merged (others compute the same), batches, lower_bound (fewest batches possible),
     mean_batch_size, plans; floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
     multiplied again: the same word twice); plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes,
     gradient_bytes; heap_calls (of the engine, since the process began); ops (time by op, while profiling is on).

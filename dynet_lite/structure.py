@@ -27,7 +27,7 @@ def dim_text(dim: Dim) -> str:
 class Node:
     """One node.
 
-    sort: op, fused (runs inside another op), alias (a slice or reshape: no work), output (the cell state of a step), or one
+    sort: op, fused (runs inside another op), merged (another op computes the same), alias (a slice or reshape: no work), output (the cell state of a step), or one
     of LEAVES. An op that several nodes were made into has a formula for a name, such as "cmult(logistic(x0), tanh(x1))", or
     says how many there are, "affine_transform x 4".
     """
@@ -42,7 +42,7 @@ class Node:
     signature: int
     depth: int
     attributes: dict[str, Any]  # those that may differ inside a batch
-    batch: int | None  # the batch in which it ran; that of its producer for aliases, outputs and fused; None for leaves
+    batch: int | None  # the batch in which it ran; that of its producer for aliases, outputs, fused and merged; None for leaves
     origin: str = ""  # "file:line" where it was made, with check_validity
     short: str = ""  # the op in few letters
 
@@ -111,6 +111,11 @@ class Structure:
         return sum(node.sort == "fused" for node in self.nodes)
 
     @property
+    def nodes_merged(self) -> int:
+        """Those that others compute."""
+        return sum(node.sort == "merged" for node in self.nodes)
+
+    @property
     def lower_bound(self) -> int:
         return sum(p.lower_bound for p in self.plans)
 
@@ -118,11 +123,11 @@ class Structure:
         return self.nodes[batch.nodes[0]].signature
 
     def consumed_by(self) -> list[list[int]]:
-        """By node: the nodes that have it as an argument. What runs inside another node is not counted."""
+        """By node: the nodes that have it, or one merged into it, as an argument. What does not run by itself is not counted."""
         out: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
-            for a in node.arguments if node.sort != "fused" else ():
-                out[a].append(node.number)
+            for a in node.arguments if node.sort not in ("fused", "merged") else ():
+                out[self.nodes[a].producer if self.nodes[a].sort == "merged" else a].append(node.number)
         return out
 
     def needed_for(self, numbers: Iterable[int]) -> set[int]:
@@ -138,7 +143,7 @@ class Structure:
 
     def _before(self, i: int) -> Iterator[int]:
         node = self.nodes[i]
-        if node.sort in ("output", "fused"):
+        if node.sort in ("output", "fused", "merged"):
             yield node.producer
         else:
             yield from node.arguments

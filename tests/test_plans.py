@@ -205,6 +205,9 @@ def lower_bound() -> int:
         here: dict[Any, int] = {}
         if " inside " in what:
             args = []  # it runs there
+        if ", the same as " in what:
+            depth.append(depth[int(what.rsplit(" ", 1)[1])])
+            continue
         for a in args:
             if a >= len(depth):
                 continue  # a weight

@@ -173,6 +173,7 @@ class Settings:
     strategy: str
     backend: str
     fuse: bool
+    merge: bool
     overlap: bool
     verify: bool
     profile: bool

@@ -100,6 +100,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         kAlias
         kOverwritten
         kFused
+        kMerged
         kOutput
         kNeedsGrad
         kWeight
@@ -140,6 +141,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         uint32_t stamp(NodeId)
         void mark_inner(NodeId)
         void unmark_inner(NodeId)
+        void keep(NodeId)
         cbool valid(NodeId, uint32_t)
         cbool is_op(NodeId)
         uint32_t generation()
@@ -178,14 +180,14 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint32_t lane
         uint8_t stage
     cdef cppclass Stats:
-        uint64_t nodes, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated, plans
+        uint64_t nodes, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated, plans
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members
         double forward, backward
     cdef cppclass ExecOptions:
         Strategy strategy
-        cbool verify, check_validity, profile, fuse
+        cbool verify, check_validity, profile, fuse, merge
         int threads
         uint64_t least_work
     cdef cppclass Memory:

@@ -94,6 +94,7 @@ cdef class ComputationGraph:
             self.strategy = name
         self.x.options.verify = _settings.verify
         self.x.options.fuse = _settings.fuse
+        self.x.options.merge = _settings.merge
         self.x.options.profile = _settings.profile
         self.x.options.threads = _settings.threads
         self.x.options.least_work = _settings.least_work
@@ -280,7 +281,7 @@ cdef class ComputationGraph:
         """Counters since the last renewal; see dynet_lite.stats."""
         settle()
         cdef Stats s = self.x.stats()
-        return {"nodes": s.nodes, "batches": s.batches, "lower_bound": s.lower_bound, "plans": s.plans,
+        return {"nodes": s.nodes, "nodes_merged": s.merged, "batches": s.batches, "lower_bound": s.lower_bound, "plans": s.plans,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
                 "rows_repeated": s.rows_repeated,

@@ -85,10 +85,11 @@ cdef str _name_of(size_t address):
 def graph_nodes(ComputationGraph g not None):
     """Of each node: (sort, op, name, dim, arguments, producer, signature, depth, member attributes, op in few letters).
 
-    sort: op, fused, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer for an output;
+    sort: op, fused, merged, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer for an output;
     of a node made of several the formula, "cmult(logistic(x0), tanh(x1))", or "affine_transform x 4". name: of the
     parameter or table. arguments: node numbers; none for leaves and outputs; of a fused node those that it was made with.
-    producer: op node or leaf whose running gives the value; of a fused node the one that it runs inside. Attributes of a
+    producer: op node or leaf whose running gives the value; of a fused node the one that it runs inside, of a merged one the
+    one that computes the same. Attributes of a
     lookup: {"row": first row}; of a formula its constants, {"c0": 1.0}.
     """
     cdef CGraph* c = g.c
@@ -113,7 +114,7 @@ def graph_nodes(ComputationGraph g not None):
             if sort == "lookup":
                 attributes = {"row": looked.lookup_ids(i)[0]}
         else:
-            sort = "alias" if n.flags & kAlias else "output" if n.flags & kOutput else "op"
+            sort = "merged" if n.flags & kMerged else "alias" if n.flags & kAlias else "output" if n.flags & kOutput else "op"
             if n.flags & kFused:
                 sort, producer = "fused", looked.fused_into(i)
             if n.sig not in texts:

@@ -6,6 +6,7 @@ cdef class Settings:
     cdef public str strategy
     cdef public str backend
     cdef public bint fuse
+    cdef public bint merge            # see ExecOptions; not in tests of what repeats
     cdef public bint verify
     cdef public bint overlap          # steps, with threads: see overlap.pxi
     cdef public bint profile
@@ -16,6 +17,7 @@ cdef class Settings:
     def __cinit__(self):
         self.autobatch = True
         self.fuse = True
+        self.merge = True
         self.overlap = True
         self.strategy = "greedy"
         self.backend = "cpu"

@@ -85,7 +85,8 @@ void Executor::reach(NodeId loss, bool full) {
     if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
     if (n.is(kAlias)) reached_aliases_.push_back(i);
     if (n.is(kOutput)) { mark(n.producer); continue; }
-    const NodeId* args = g_.operands(i);
+    const NodeId alias_of = n.is(kAlias) ? g_.aliased(i) : kNoNode;
+    const NodeId* args = n.is(kAlias) ? &alias_of : g_.operands(i);
     const u32 nargs = n.is(kAlias) ? 1 : g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j)
       if (args[j] <= loss && wants(args[j])) mark(args[j]);
@@ -115,7 +116,7 @@ void Executor::place_gradients(NodeId loss) {
     const NodeId i = reached_aliases_[k];
     const Node& n = g_.node(i);
     if (g_.signature(i).no_grad) continue;
-    if (at[g_.operands(i)[0]]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
+    if (at[g_.aliased(i)]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
   }
   u32 lanes = 1;
   for (std::size_t r = 0; r < n_runs_; ++r) lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;

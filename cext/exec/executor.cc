@@ -27,6 +27,7 @@ Runner& Executor::runner(u32 lane) {
 
 void Executor::truncated(u32 n) {
   graded_ = 0;
+  rewritten_ = std::min(rewritten_, n);
   if (n == 0) {
     done_ = 0;
     n_runs_ = 0;
@@ -44,7 +45,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+  release_all(pending_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
               private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
@@ -78,23 +79,53 @@ void Executor::check_ops() const {
       fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
 }
 
-// The op nodes that have not run; chains of them are fused first.
+// The op nodes that have not run, in lanes if that is worth it; those that compute the same are merged, and chains fused.
 void Executor::collect_pending() {
   check_ops();
   const NodeId n = g_.size(), from = std::max(done_, g_.marked());
-  const bool fuse = can_fuse_ && options.fuse && !options.check_validity && from < n;
-  if (fuse) fuser_.begin(g_, from);
+  const bool fuses = can_fuse_ && options.fuse && !options.check_validity && from < n;
+  const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
+  if (merges) merger_.begin(g_, from);
+  if (fuses) fuser_.begin(g_, from);
   pending_.clear();
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) continue;
     pending_.push_back(i);
-    if (fuse && i >= from) fuser_.see(g_, i);
+    if (!fuses || i < from) continue;
+    fuser_.see(g_, i);
+    if (merges && options.threads < 2) merger_.see(g_, i);
   }
-  if (!fuse || !fuser_.finish(g_)) return;
-  u32 left = 0;
-  for (NodeId i : pending_)
-    if (g_.is_op(i)) pending_[left++] = i;
-  pending_.resize(left);
+  has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
+  const u64 merged = merges ? merge_pending(from) : 0;
+  totals_.merged += merged;
+  if (fuses) rewritten_ = n;
+  if (!(fuses && fuser_.finish(g_)) && !merged) return;
+  each_list([this](Vec<NodeId>& nodes) {
+    u32 left = 0;
+    for (NodeId i : nodes)
+      if (g_.is_op(i)) nodes[left++] = i;
+    nodes.resize(left);
+  });
+}
+
+// f(list) for the lists of pending nodes that must not come to wait for one another.
+template <class F>
+void Executor::each_list(F f) {
+  if (!has_lanes_) return f(pending_);
+  f(split_.head);
+  for (int l = 0; l < split_.lanes; ++l) f(split_.lane[l]);
+  f(split_.tail);
+}
+
+u64 Executor::merge_pending(NodeId from) {
+  if (options.threads < 2) return merger_.merge(g_);  // has seen them
+  u64 merged = 0;
+  each_list([&](const Vec<NodeId>& nodes) {
+    for (NodeId i : nodes)
+      if (i >= from) merger_.see(g_, i);
+    merged += merger_.merge(g_);
+  });
+  return merged;
 }
 
 void Executor::forward() {
@@ -142,8 +173,7 @@ void Executor::make_runs() {
     Run& run = next_run(stage, lane);
     std::memcpy(run.plan.exec.extend(nodes.size()), nodes.data(), nodes.size() * sizeof(NodeId));
   };
-  const int threads = options.threads;
-  if (threads > 1 && split(g_, pending_, threads, options.least_work, split_, runner(0).plan_scratch)) {
+  if (has_lanes_) {
     for (int l = 0; l < split_.lanes; ++l) runner(l);  // made here: threads must not
     give(kHead, 0, split_.head);
     for (int l = 0; l < split_.lanes; ++l) give(kLanes, l, split_.lane[l]);

@@ -14,6 +14,7 @@
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
 #include "graph/fuse.h"
+#include "graph/merge.h"
 #include "schedule/split.h"
 
 namespace dnl {
@@ -75,6 +76,9 @@ class Executor final : private Graph::Listener {
   Runner& runner(u32 lane);
   void check_ops() const;
   void collect_pending();
+  template <class F>
+  void each_list(F f);
+  u64 merge_pending(NodeId from);
   void make_runs();
   void plan_runs(std::size_t from);
   void settle_rows();
@@ -109,7 +113,10 @@ class Executor final : private Graph::Listener {
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
   Vec<NodeId> pending_;
+  bool has_lanes_ = false;  // what is pending is in split_
+  Merger merger_;
   Fuser fuser_;
+  NodeId rewritten_ = 0;  // nodes below were merged and fused as far as can be
   bool can_fuse_;  // the backend has the ops for it
   bool complete_ = true;  // and all others
   Split split_;

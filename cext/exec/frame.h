@@ -28,9 +28,15 @@ struct Runner::CallFrame {
   // Backward: where gradients of arguments go.
   Rows* dx = nullptr;
   bool* acc = nullptr;
-  struct Target { u32 fresh, old, in_parts; };  // members whose gradient is first written now, was before, or is in parts
+  // Members whose gradient is first written now, was written before, by this call (again) or another, or is in parts.
+  struct Target {
+    u32 fresh, old, again, in_parts;
+    // So few are not fresh that these had better be added later than the others be cleared and added to.
+    bool few_old() const { return in_parts == 0 && 4 * old <= fresh; }
+  };
   Target* target = nullptr;
-  bool repeated = false;              // one gradient is written twice in this call, or only in part
+  bool repeated = false;  // one gradient is written twice in this call
+  bool partly = false;    // or only in part
 };
 
 // A validity check found NaN or infinity; says at which node, so that the bindings can name the user's line.

@@ -12,7 +12,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
 
 void Runner::release() {
   release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, memo_, memo_begin_, lasting_.arena,
-              fresh_roots_, fresh_begin_, parts_);
+              fresh_roots_, fresh_begin_, later_, parts_);
 }
 
 void Runner::forward(Run& run) {

@@ -143,7 +143,8 @@ class Runner {
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
   bool targets(CallFrame& f, const Run& run, u32 group, u32 from);
   void target(CallFrame& f, u32 j, const NodeId* operands);
-  void settle_target(CallFrame& f, u32 j);
+  void add_later(CallFrame& f, u32 j, const NodeId* operands);
+  void settle_target(CallFrame& f, u32 j, bool several);
   bool shared_targets(CallFrame& f, const SharedTargets& to);
   bool assigns_apart(const CallFrame& f) const;
   bool with_stacked(const Run& run, const PlanType& type) const;
@@ -165,6 +166,8 @@ class Runner {
   ScratchArena lasting_;     // what they point to
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
+  struct Later { float *from, *to; std::size_t size; };
+  Vec<Later> later_;         // what is added to gradients after the current call
   u32 serial_ = 0;
 };
 

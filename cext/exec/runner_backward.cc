@@ -1,7 +1,8 @@
 // Running a plan backward: groups in reverse.
 //
 // A gradient's memory is not cleared beforehand: its state says whether anything was written. A call whose targets are
-// all fresh and distinct assigns; all old, adds; a mixture clears the fresh ones first and adds.
+// all fresh and distinct assigns; all old, adds; a mixture clears the fresh ones first and adds, or, if few are old or occur
+// twice, assigns, those to memory at hand that is added later.
 #include "exec/frame.h"
 #include "exec/runner.h"
 #include "exec/timer.h"
@@ -210,6 +211,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   arguments_again(f, run, index, from);
   Timer timer;
   if (!alone || !parts_.backward(*backend_, f.call, options_, assigns_apart(f))) backend_->backward(f.call);
+  for (const Later& l : later_) backend_->add_rows(1, l.size, Rows{l.from, 0, nullptr}, Rows{l.to, 0, nullptr});
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
 }
 
@@ -250,6 +252,7 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
   f.target = a.array<CallFrame::Target>(f.nargs + 1);
   f.call.dx = f.dx;
   f.call.acc = f.acc;
+  later_.clear();
   fresh_roots_.clear();
   fresh_begin_.resize(f.nargs + 1);
   ++serial_;
@@ -257,15 +260,21 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
-    f.target[j] = {0, 0, 0};
+    f.target[j] = {0, 0, 0, 0};
     fresh_begin_[j] = static_cast<u32>(fresh_roots_.size());
     if (f.shared[j]) continue;
     target(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
     wanted |= f.dx[j].wanted();
   }
   fresh_begin_[f.nargs] = static_cast<u32>(fresh_roots_.size());
-  for (u32 j = 0; j < f.nargs; ++j)
-    if (f.dx[j].wanted()) settle_target(f, j);
+  bool later = !f.partly && !g_.sig(f.sig).partial;
+  for (u32 j = 0; j < f.nargs; ++j) later &= !f.target[j].again || f.target[j].few_old();
+  for (u32 j = 0; j < f.nargs; ++j) {
+    if (!f.dx[j].wanted()) continue;
+    const CallFrame::Target& t = f.target[j];
+    if (later && t.old && t.few_old()) add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
+    else settle_target(f, j, f.partly || (f.repeated && !later));
+  }
   return wanted;
 }
 
@@ -291,22 +300,45 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
       written = serial_;
       fresh_roots_.push_back(root);
       ++f.target[j].fresh;
-      f.repeated |= root != a && g_.node(a).is(kPartial);
+      f.partly |= root != a && g_.node(a).is(kPartial);
     } else if (written == Gradients::kInParts) {
       ++f.target[j].in_parts;
     } else {
-      f.repeated |= written == serial_;
+      f.target[j].again += written == serial_;
       ++f.target[j].old;
     }
   }
+  f.repeated |= f.target[j].again != 0;
   if (wanted) f.dx[j] = rows_from(address, k);
 }
 
-// Decides between assigning and adding.
-void Runner::settle_target(CallFrame& f, u32 j) {
+// All members assign; those whose gradients are not fresh, to memory of their own.
+void Runner::add_later(CallFrame& f, u32 j, const NodeId* operands) {
+  const u32 k = static_cast<u32>(f.call.members);
+  const std::size_t size = f.arg_dim[j]->size();
+  float** address = scratch_.arena.array<float*>(k);
+  float* own = scratch_.arena.floats(f.target[j].old * size);
+  u32 fresh = fresh_begin_[j];  // these come in the order of members
+  for (u32 m = 0; m < k; ++m) {
+    address[m] = f.dx[j][m];
+    if (!gradients[operands[m]]) continue;
+    if (fresh < fresh_begin_[j + 1] && fresh_roots_[fresh] == root_of(operands[m])) {
+      ++fresh;
+      continue;
+    }
+    later_.push_back({own, address[m], size});
+    address[m] = own;
+    own += size;
+  }
+  f.dx[j] = rows_from(address, k);
+  f.acc[j] = false;
+}
+
+// Decides between assigning and adding. several: gradients may be written by more than one member.
+void Runner::settle_target(CallFrame& f, u32 j, bool several) {
   const CallFrame::Target& t = f.target[j];
   const bool in_part = g_.sig(f.sig).partial && f.arg_dim[j]->size() > f.out_dim[0].size();
-  f.acc[j] = (t.old > 0 || (f.repeated && !t.in_parts) || (in_part && t.fresh > 0)) && !(j == 0 && f.call.kept);
+  f.acc[j] = (t.old > 0 || (several && !t.in_parts) || (in_part && t.fresh > 0)) && !(j == 0 && f.call.kept);
   if (!f.acc[j]) return;
   for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
     backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);

@@ -106,7 +106,9 @@ std::string Graph::describe(NodeId i) const {
   static const char* const leaf_names[] = {"", "input", "parameter", "lookup table", "lookup"};
   const Leaf leaf = signature(i).leaf;
   const std::string name = leaf != Leaf::None ? leaf_names[static_cast<int>(leaf)] : op_text(i, false);
-  const std::string where = nodes_[i].is(kFused) ? " inside " + std::to_string(fused_into(i)) : "";
+  std::string where;
+  if (nodes_[i].is(kMerged)) where = ", the same as " + std::to_string(nodes_[i].root);
+  else if (nodes_[i].is(kFused)) where = " inside " + std::to_string(fused_into(i));
   return name + " " + dim(i).text() + where;
 }
 

@@ -30,6 +30,7 @@ void Fuser::begin(const Graph& g, NodeId from) {
   std::memset(static_cast<void*>(size_.data()), 0, size_.size() * sizeof(Size));
   kinds_.resize(g.signatures());
   for (Kind& k : kinds_) k.sort = Kind::kUnknown;
+  seen_.clear();
   roots_.clear();
   any_taken_ = false;
   joiner_.begin(g, from);
@@ -37,7 +38,18 @@ void Fuser::begin(const Graph& g, NodeId from) {
   concats_.begin(from);
 }
 
+void Fuser::consider(Graph& g, NodeId i) {
+  const Kind& k = kind(g, g.node(i).sig);
+  if (k.sort == Kind::kProduct) return concats_.see_product(g, i);
+  if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
+  if (g.node(i).is(kInner)) return;
+  if (k.sort == Kind::kLoss) return losses_.see(g, i);
+  if (take_in(g, i)) roots_.push_back(i);
+}
+
 bool Fuser::finish(Graph& g) {
+  for (NodeId i : seen_)
+    if (g.is_op(i)) consider(g, i);
   bool any = losses_.finish(g) | any_taken_;
   if (!roots_.empty()) any |= write_programs(g);
   return concats_.finish(g) | any;

@@ -21,18 +21,12 @@ class Fuser {
   static bool possible(const Backend& backend);
   // Looks at the nodes from `from` on, of which none has run: all of them that run (Graph::is_op) in their order, one by one.
   void begin(const Graph& g, NodeId from);
-  void see(Graph& g, NodeId i) {
-    const Kind& k = kind(g, g.node(i).sig);
-    if (k.sort == Kind::kOther || g.node(i).is(kWeight)) return;
-    if (k.sort == Kind::kProduct) return concats_.see_product(g, i);
-    if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
-    if (g.node(i).is(kInner)) return;
-    if (k.sort == Kind::kLoss) return losses_.see(g, i);
-    if (take_in(g, i)) roots_.push_back(i);
+  void see(const Graph& g, NodeId i) {
+    if (kind(g, g.node(i).sig).sort != Kind::kOther && !g.node(i).is(kWeight)) seen_.push_back(i);
   }
-  // Rewrites them. Does any not run by itself any more?
+  // Rewrites those that still run. Does any not run by itself any more?
   bool finish(Graph& g);
-  void release() { release_all(size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, concats_); }
+  void release() { release_all(seen_, size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, concats_); }
 
  private:
   // What there is to know of a signature: asked once.
@@ -59,6 +53,7 @@ class Fuser {
     return kinds_[sig];
   }
   static Kind judge(const Graph& g, u32 sig);
+  void consider(Graph& g, NodeId i);
   bool take_in(Graph& g, NodeId i);
   bool write_programs(Graph& g);
   void write_program(const Graph& g, NodeId root);
@@ -70,6 +65,7 @@ class Fuser {
   bool joined(const Input& in) const { return in.offered != kNoNode && joiner_.joined(in.offered); }
 
   NodeId from_ = 0;
+  Vec<NodeId> seen_;    // of some kind
   Vec<Size> size_;      // by node, from from_ on
   Vec<NodeId> roots_;
   Vec<Kind> kinds_;     // by signature

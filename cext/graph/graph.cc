@@ -55,6 +55,7 @@ bool Graph::renew() {
   key_len_.clear();
   dims_.clear();
   keep_parameters(0);
+  rows_.clear();
   tables_.clear();
   marks_.clear();
   inputs_.reset();
@@ -62,7 +63,7 @@ bool Graph::renew() {
   if (back) {
     use_.given_back();
     release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_, param_nodes_,
-                marks_, inputs_);
+                rows_, marks_, inputs_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -80,7 +81,7 @@ void Graph::empty_buckets() {
 
 void Graph::checkpoint() {
   marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
-                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures()});
+                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(), static_cast<u32>(rows_.size())});
 }
 
 void Graph::revert() {
@@ -99,6 +100,7 @@ void Graph::truncate(const Mark& m) {
   words_.resize(m.words);
   keep_parameters(m.params);
   tables_.resize(m.tables);
+  rows_.resize(m.rows);
   if (m.sigs < sigs_.size()) {
     keys_.resize(sigs_[m.sigs].key);
     sigs_.resize(m.sigs);
@@ -218,7 +220,8 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   Dim d = t.row_dim;
   NodeId id;
   if (n == 1 && !batched && !keep_weights_flag()) {
-    id = add_leaf(Leaf::Lookup, index, flags, d, flags, t.row(ids[0]));
+    id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(ids[0]));
+    rows_.push_back(id);
   } else {
     for (u32 i = 0; i < n; ++i) t.settle(ids[i]);
     d.bd = n;
@@ -360,7 +363,11 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.no_grad = def.no_grad;
   g.has_seed = false;
   g.any_shared = false;
-  for (int j = 0; j < nargs; ++j) g.any_shared |= arg_shared(s, static_cast<u32>(j));
+  for (int j = 0; j < nargs; ++j) {
+    if (!arg_shared(s, static_cast<u32>(j))) continue;
+    g.any_shared = true;
+    if (!nodes_[args[j]].is(kWeight)) keep(args[j]);  // the signature names it
+  }
   for (const AttrSpec& a : def.attrs) g.has_seed |= a.kind == AttrKind::Seed;
   const ShapeIn in{def, nargs, build_dims_.data(), key(s), nkey};
   ShapeOut out = def.shape(in);
@@ -371,7 +378,7 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.visible = out.visible;
   g.total = out.total;
   for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
-  g.counted = !g.alias && (def.formula != Formula::None || def.joinable || def.concatenates);
+  g.counted = !g.alias;
   g.plain = !g.alias && g.visible == 1 && !g.has_seed && !def.check;
 }
 
@@ -414,6 +421,7 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   const Node& a = nodes_[args[0]];
   n.producer = a.producer;
   n.root = a.root;
+  keep(n.producer);  // this is a part of its memory
   n.offset = static_cast<u32>(alias_at) + (a.is(kAlias) ? a.offset : 0);
   if (dims_[sig.dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
   if (float* base = nodes_[n.root].value) n.value = base + n.offset;
@@ -459,6 +467,19 @@ std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 
   const ShapeIn in{def, static_cast<int>(sig.nargs), build_dims_.data(), key(s), static_cast<int>(sig.nkey)};
   if (def.check) def.check(in, member);
   return sig.alias && def.alias_offset ? def.alias_offset(in, member) : 0;
+}
+
+u32 Graph::member_words(NodeId i) const {
+  const OpDef& op = op_def(signature(i).op);
+  if (!op.has_member_attrs) return 0;
+  const Word* w = member(i);
+  u32 n = 0;
+  for (const AttrSpec& a : op.attrs) {
+    if (!a.member) continue;
+    if (a.kind == AttrKind::Seed) n += 2;
+    else n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
+  }
+  return n;
 }
 
 void Graph::refresh() {

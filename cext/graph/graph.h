@@ -37,7 +37,8 @@ enum NodeFlag : u16 {
   kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
   kFused = 256,        // runs inside the one node that reads it, and has no value of its own (graph/fuse.h)
   kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (graph/fuse.h)
-  kCounted = 1024,     // the expressions that refer to it are counted: it may be fused or joined one day
+  kCounted = 1024,     // the expressions that refer to it are counted
+  kMerged = 2048,      // an alias of a node that computes the same (graph/merge.h)
 };
 
 struct Node {
@@ -67,7 +68,7 @@ struct Signature {
   u8 visible, total;  // outputs
   bool no_grad;
   bool has_seed;
-  bool counted;     // elementwise, a product, a concatenation: see kCounted
+  bool counted;     // see kCounted: all but aliases
   bool plain;       // an op with one output that is no alias, without checks of attributes and without a seed
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
@@ -117,6 +118,7 @@ class Graph {
   const NodeId* operands(NodeId i) const { return operands_.data() + nodes_[i].args; }
   u32 nargs(NodeId i) const { return sigs_[nodes_[i].sig].nargs; }
   const Word* member(NodeId i) const { return words_.data() + nodes_[i].member; }
+  u32 member_words(NodeId i) const;  // how many
   const Word* key(u32 s) const { return reinterpret_cast<const Word*>(keys_.data() + sigs_[s].key + 1 + sigs_[s].nargs); }
   bool arg_shared(u32 s, u32 j) const { return (keys_[sigs_[s].key + 1 + j] & 1u) != 0; }
   NodeId shared_arg(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
@@ -130,6 +132,8 @@ class Graph {
     const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access;
     return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
   }
+  // The look-ups of one row, in their order.
+  const Vec<NodeId>& rows() const { return rows_; }
   Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
   LookupTable* table(u32 t) const { return tables_[t].get(); }
   u32 tables() const { return static_cast<u32>(tables_.size()); }
@@ -155,6 +159,8 @@ class Graph {
   void let_go(NodeId i, u32 stamp) {
     if (valid(i, stamp) && nodes_[i].handles != Node::kMany) --nodes_[i].handles;
   }
+  // As if an expression referred to it for good.
+  void keep(NodeId i) { nodes_[i].handles = Node::kMany; }
   u32 readers(NodeId i) const { return nodes_[i].readers; }
   void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
   // Only its one reader can ever ask for it.
@@ -168,6 +174,22 @@ class Graph {
     nodes_[into].flags |= nodes_[i].flags & kNeedsGrad;
     nodes_[i].flags |= kFused;
     nodes_[i].offset = into;
+  }
+  // Node i, an op or an output, becomes an alias of the earlier node `first`, which computes the same.
+  void merge(NodeId i, NodeId first) {
+    Node& n = nodes_[i];
+    set_readers(first, readers(first) + readers(i));
+    set_readers(i, Node::kMany);
+    n.flags = static_cast<u16>((n.flags & ~kOutput) | kAlias | kMerged);
+    n.producer = nodes_[first].producer;
+    n.root = first;
+    n.offset = 0;
+  }
+  // What an alias is an alias of.
+  NodeId aliased(NodeId i) const { return nodes_[i].is(kMerged) ? nodes_[i].root : operands(i)[0]; }
+  // One of those that read node i does no more.
+  void reads_no_more(NodeId i) {
+    if (nodes_[i].readers != Node::kMany) --nodes_[i].readers;
   }
   // The node that does the work of a fused node.
   NodeId fused_into(NodeId i) const {
@@ -208,7 +230,7 @@ class Graph {
   void set_listener(Listener* l) { listener_ = l; }
 
  private:
-  struct Mark { u32 nodes, operands, words, params, tables, sigs; };
+  struct Mark { u32 nodes, operands, words, params, tables, sigs, rows; };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void read_rows(NodeId i);
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
@@ -252,6 +274,7 @@ class Graph {
 
   std::vector<std::shared_ptr<Parameter>> params_;
   Vec<NodeId> param_nodes_;
+  Vec<NodeId> rows_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
   Vec<Mark> marks_;
   Arena inputs_;

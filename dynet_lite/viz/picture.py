@@ -65,6 +65,7 @@ class Picture:
         bound = f" (no schedule needs fewer than {s.lower_bound})" if s.lower_bound else ""
         part = "" if len(self.batches) == len(s.batches) else f"; drawn: nodes of {len(self.batches)} batches"
         inside = f"; {s.nodes_fused} more run inside these" if s.nodes_fused else ""
+        inside += f"; {s.nodes_merged} more compute the same as some of these" if s.nodes_merged else ""
         return f"{s.nodes_run} nodes in {len(s.batches)} batches{bound}, strategy {s.strategy}{inside}{part}"
 
 
@@ -76,7 +77,7 @@ def picture(what: What = None, weights: bool = False, names: Names = None) -> Pi
     graph, roots = _graph_and_roots(what)
     s = read(graph)
     drawn = s.needed_for(roots) if roots is not None else range(len(s.nodes))
-    left_out = {"output", "fused"} | (set() if weights else {"parameter", "table"})
+    left_out = {"output", "fused", "merged"} | (set() if weights else {"parameter", "table"})
     wanted = {i for i in drawn if s.nodes[i].sort not in left_out}
     if len(wanted) > MOST:
         raise ValueError(f"[viz] {len(wanted)} nodes are too many for a picture (at most {MOST}); name an expression, "
@@ -84,7 +85,7 @@ def picture(what: What = None, weights: bool = False, names: Names = None) -> Pi
     arrows = []
     for i in sorted(wanted):
         sources = (s.nodes[a] for a in s.nodes[i].arguments)
-        ends = (a.producer if a.sort == "output" else a.number for a in sources)
+        ends = (a.producer if a.sort in ("output", "merged") else a.number for a in sources)
         arrows += [(a, i) for a in dict.fromkeys(ends) if a in wanted]
     batches = sorted({b for i in wanted if (b := s.nodes[i].batch) is not None})
     return Picture([_box(s, s.nodes[i], names) for i in sorted(wanted)], arrows, s, batches)

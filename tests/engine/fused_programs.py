@@ -21,13 +21,14 @@ STRATEGIES = ("none", "depth", "agenda", "greedy")
 
 
 @contextmanager
-def engine(fuse: bool = True, strategy: str = "greedy", threads: int = 1) -> Iterator[None]:
-    """A new graph under these settings. tests/conftest.py turns the verifier on."""
+def engine(fuse: bool = True, strategy: str = "greedy", threads: int = 1, merge: bool = False) -> Iterator[None]:
+    """A new graph under these settings, by default with all that is written. tests/conftest.py turns the verifier on."""
     settings = _core.settings
-    names = ("fuse", "strategy", "threads", "least_work", "autobatch")
+    names = ("fuse", "merge", "strategy", "threads", "least_work", "autobatch")
     before = {name: getattr(settings, name) for name in names}
     assert settings.verify
-    settings.fuse, settings.strategy, settings.threads, settings.least_work, settings.autobatch = fuse, strategy, threads, 0, True
+    settings.fuse, settings.merge, settings.strategy, settings.threads, settings.least_work = fuse, merge, strategy, threads, 0
+    settings.autobatch = True
     dy.renew_cg()
     try:
         yield
