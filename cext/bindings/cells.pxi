@@ -271,7 +271,6 @@ cdef class TreeStack:
         """h and c of a child that is not there."""
         if self.zero == NO_NODE:
             self.zero = (<Expression> zeros(self.size)).id
-            g.c.keep(self.zero)  # later nodes read it
         return self.zero
 
     cdef int _push_child(self, ComputationGraph g, child, Py_ssize_t layer) except -1:

@@ -125,6 +125,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId add(OpId, const NodeId*, int, const Word*, int, const Word*, int) except +raise_python_error
         NodeId add_unary(OpId, NodeId) except +raise_python_error
         NodeId add_input(const Dim&) except +raise_python_error
+        NodeId add_constant(const Dim&, float) except +raise_python_error
         NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         NodeId add_table(const shared_ptr[LookupTable]&) except +raise_python_error
         NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error

@@ -13,6 +13,7 @@ cdef class InputExpression(Expression):
             raise ValueError(f"[set] {d.size()} numbers are needed; got {a.size}")
         cdef const float[::1] view = a
         settle()
+        self.graph.c.keep(i)  # a constant no more
         memcpy(self.graph.c.input_data(i), &view[0], d.size() * sizeof(float))
         self.graph.invalidate()
 
@@ -36,11 +37,11 @@ cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
 
 cdef Expression _filled(ComputationGraph g, const Dim& d, double v):
     """An input node with the same number everywhere."""
-    cdef InputExpression e = _new_input(g, d)
-    cdef float* to = g.c.input_data(e.id)
-    cdef size_t k
-    for k in range(d.size()):
-        to[k] = <float> v
+    cdef InputExpression e = InputExpression.__new__(InputExpression)
+    e.graph = g
+    e.id = g.c.add_constant(d, <float> v)
+    e.stamp = g.c.generation()
+    e.handle.take(deref(g.c), e.id, e.stamp)
     return e
 
 

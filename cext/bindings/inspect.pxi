@@ -114,7 +114,8 @@ def graph_nodes(ComputationGraph g not None):
             if sort == "lookup":
                 attributes = {"row": looked.lookup_ids(i)[0]}
         else:
-            sort = "merged" if n.flags & kMerged else "alias" if n.flags & kAlias else "output" if n.flags & kOutput else "op"
+            sort = ("output" if n.flags & kOutput else "merged" if n.flags & kMerged else "alias" if n.flags & kAlias
+                    else "op")
             if n.flags & kFused:
                 sort, producer = "fused", looked.fused_into(i)
             if n.sig not in texts:

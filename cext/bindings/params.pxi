@@ -563,6 +563,7 @@ cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
     e.graph = g
     e.id = id
     e.stamp = g.c.generation()
+    e.handle.take(deref(g.c), id, e.stamp)
     return e
 
 

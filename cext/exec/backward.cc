@@ -83,11 +83,14 @@ void Executor::reach(NodeId loss, bool full) {
     const Node& n = g_.node(i);
     if (n.is(kLeaf | kWeight)) reached_[i] |= kOfNoLane;
     if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
-    if (n.is(kAlias)) reached_aliases_.push_back(i);
+    if (n.is(kAlias)) {
+      reached_aliases_.push_back(i);
+      if (wants(g_.aliased(i))) mark(g_.aliased(i));
+      continue;
+    }
     if (n.is(kOutput)) { mark(n.producer); continue; }
-    const NodeId alias_of = n.is(kAlias) ? g_.aliased(i) : kNoNode;
-    const NodeId* args = n.is(kAlias) ? &alias_of : g_.operands(i);
-    const u32 nargs = n.is(kAlias) ? 1 : g_.nargs(i);
+    const NodeId* args = g_.operands(i);
+    const u32 nargs = g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j)
       if (args[j] <= loss && wants(args[j])) mark(args[j]);
   }

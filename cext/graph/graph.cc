@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/rng.h"
@@ -55,7 +56,7 @@ bool Graph::renew() {
   key_len_.clear();
   dims_.clear();
   keep_parameters(0);
-  rows_.clear();
+  known_leaves_.clear();
   tables_.clear();
   marks_.clear();
   inputs_.reset();
@@ -63,7 +64,7 @@ bool Graph::renew() {
   if (back) {
     use_.given_back();
     release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_, param_nodes_,
-                rows_, marks_, inputs_);
+                known_leaves_, marks_, inputs_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -81,7 +82,7 @@ void Graph::empty_buckets() {
 
 void Graph::checkpoint() {
   marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
-                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(), static_cast<u32>(rows_.size())});
+                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(), static_cast<u32>(known_leaves_.size())});
 }
 
 void Graph::revert() {
@@ -100,7 +101,7 @@ void Graph::truncate(const Mark& m) {
   words_.resize(m.words);
   keep_parameters(m.params);
   tables_.resize(m.tables);
-  rows_.resize(m.rows);
+  known_leaves_.resize(m.known_leaves);
   if (m.sigs < sigs_.size()) {
     keys_.resize(sigs_[m.sigs].key);
     sigs_.resize(m.sigs);
@@ -189,6 +190,17 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float
 
 NodeId Graph::add_input(const Dim& d) { return add_leaf(Leaf::Input, 0, 0, d, 0, inputs_.floats(d.size())); }
 
+NodeId Graph::add_constant(const Dim& d, float v) {
+  float* to = inputs_.floats(d.size());
+  std::fill(to, to + d.size(), v);
+  const NodeId id = add_leaf(Leaf::Input, 0, 0, d, kCounted, to);
+  Word w;
+  w.f = v;
+  words_.push_back(w);
+  known_leaves_.push_back(id);
+  return id;
+}
+
 NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
   const u16 flags = static_cast<u16>(kWeight | (p->updated ? kNeedsGrad : 0));
   const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.data());
@@ -221,7 +233,7 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   NodeId id;
   if (n == 1 && !batched && !keep_weights_flag()) {
     id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(ids[0]));
-    rows_.push_back(id);
+    known_leaves_.push_back(id);
   } else {
     for (u32 i = 0; i < n; ++i) t.settle(ids[i]);
     d.bd = n;

@@ -92,6 +92,8 @@ class Graph {
   NodeId add_unary(OpId op, NodeId a);
   // Room for an input of this shape; the caller fills input_data() before anything runs.
   NodeId add_input(const Dim& dim);
+  // The same number everywhere.
+  NodeId add_constant(const Dim& dim, float v);
   NodeId add_parameter(const std::shared_ptr<Parameter>& p);
   // The caller settles the rows when the whole table will be read (LookupTable::settle_all).
   NodeId add_table(const std::shared_ptr<LookupTable>& t);
@@ -132,8 +134,8 @@ class Graph {
     const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access;
     return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
   }
-  // The look-ups of one row, in their order.
-  const Vec<NodeId>& rows() const { return rows_; }
+  // Leaves that are the same if their signature and first member word are, in their order: look-ups of one row, constants.
+  const Vec<NodeId>& known_leaves() const { return known_leaves_; }
   Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
   LookupTable* table(u32 t) const { return tables_[t].get(); }
   u32 tables() const { return static_cast<u32>(tables_.size()); }
@@ -180,7 +182,7 @@ class Graph {
     Node& n = nodes_[i];
     set_readers(first, readers(first) + readers(i));
     set_readers(i, Node::kMany);
-    n.flags = static_cast<u16>((n.flags & ~kOutput) | kAlias | kMerged);
+    n.flags |= kAlias | kMerged;
     n.producer = nodes_[first].producer;
     n.root = first;
     n.offset = 0;
@@ -230,7 +232,7 @@ class Graph {
   void set_listener(Listener* l) { listener_ = l; }
 
  private:
-  struct Mark { u32 nodes, operands, words, params, tables, sigs, rows; };
+  struct Mark { u32 nodes, operands, words, params, tables, sigs, known_leaves; };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void read_rows(NodeId i);
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
@@ -274,7 +276,7 @@ class Graph {
 
   std::vector<std::shared_ptr<Parameter>> params_;
   Vec<NodeId> param_nodes_;
-  Vec<NodeId> rows_;
+  Vec<NodeId> known_leaves_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
   Vec<Mark> marks_;
   Arena inputs_;

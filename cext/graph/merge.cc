@@ -21,14 +21,18 @@ void Merger::begin(const Graph& g, NodeId from) {
   from_ = from;
   value_.assign(g.size() - from, kNoNode);
   lost_reader_.assign(value_.size(), false);
-  number_rows(g);
+  number_leaves(g);
+  shallowest_ = 0;  // weights that are computed add to the depth of all that reads them
+  for (u32 s = 0; s < g.signatures(); ++s)
+    for (u32 j = 0; g.sig(s).any_shared && j < g.sig(s).nargs; ++j)
+      if (g.arg_shared(s, j)) shallowest_ = std::max(shallowest_, g.node(g.shared_arg(s, j)).depth);
   start();
 }
 
 void Merger::start() {
   empty();
   again_.clear();
-  deepest_ = 0;
+  deepest_ = shallowest_;
 }
 
 // The last first: what goes has no readers left but those that stay.
@@ -43,17 +47,16 @@ u32 Merger::merge(Graph& g) {
   return merged;
 }
 
-// Rows of tables that are read more than once. All else that has a number is made of these, or of nothing.
-void Merger::number_rows(const Graph& g) {
+// Rows of tables that are read more than once, and constants. All else that has a number is made of these, or of nothing.
+void Merger::number_leaves(const Graph& g) {
   empty();
-  const Vec<NodeId>& rows = g.rows();
-  for (const NodeId* at = std::lower_bound(rows.begin(), rows.end(), from_); at != rows.end(); ++at) {
+  const Vec<NodeId>& leaves = g.known_leaves();
+  for (const NodeId* at = std::lower_bound(leaves.begin(), leaves.end(), from_); at != leaves.end(); ++at) {
     const NodeId i = *at;
     if (g.node(i).handles) continue;
-    const float* row = g.value(i);
-    const u64 hash = mix(g.node(i).sig, reinterpret_cast<std::uintptr_t>(row) >> 4);
-    const NodeId first = first_of(hash, i, [&](NodeId a) { return g.value(a) == row && g.node(a).sig == g.node(i).sig; });
-    if (first != i) value_[first - from_] = value_[i - from_] = first;
+    const u32 s = g.node(i).sig, word = g.member(i)->u;
+    const NodeId first = first_of(mix(s, word), i, [&](NodeId a) { return g.node(a).sig == s && g.member(a)->u == word; });
+    if (first != i || g.signature(i).leaf == Leaf::Input) value_[first - from_] = value_[i - from_] = first;
   }
 }
 

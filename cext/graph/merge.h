@@ -1,10 +1,10 @@
 // Merging: op nodes that would compute the same are computed once.
 //
 // Sentences begin alike, leaves of trees carry the same words, and what is made of the same things in the same way has the same
-// value. Before new nodes are fused and planned, some get a value number (as compilers do): rows of tables that are read again,
-// and nodes of one signature and the same attributes whose arguments have the same numbers. A node whose number an earlier one
-// has becomes an alias of that one. Nobody must be able to ask for either (no expression refers to them), for their gradients
-// become one. Random ops and inputs have no number. Who may include: exec/. Includes: graph/graph.h.
+// value. Before new nodes are fused and planned, some get a value number (as compilers do): rows of tables and constants that
+// are read again, and nodes of one signature and the same attributes whose arguments have the same numbers. A node whose number
+// an earlier one has becomes an alias of that one. Nobody must be able to ask for either (no expression refers to them), for
+// their gradients become one. Random ops and other inputs have no number. Who may include: exec/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 
@@ -27,7 +27,7 @@ class Merger {
   struct Slot { u32 hash, node; };
 
   NodeId value(NodeId i) const { return i < from_ ? kNoNode : value_[i - from_]; }
-  void number_rows(const Graph& g);
+  void number_leaves(const Graph& g);
   void number(const Graph& g, NodeId i);
   bool add(const Graph& g, NodeId i);
   bool same(const Graph& g, NodeId a, NodeId b) const;
@@ -40,7 +40,8 @@ class Merger {
   NodeId first_of(u64 hash, NodeId i, Same same);
 
   NodeId from_ = 0;
-  u32 deepest_ = 0;      // depth of any node with a number
+  u32 shallowest_ = 0;   // depth of any shared argument
+  u32 deepest_ = 0;      // of these and of any node with a number
   Vec<NodeId> value_;    // by node, from from_ on: the first of its value, or kNoNode: it has no number
   Vec<u8> lost_reader_;  // by node: one of its readers was merged
   Vec<NodeId> again_;    // seen since the last merge(), and not the first of their value
