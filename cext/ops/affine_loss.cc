@@ -3,7 +3,8 @@
 // With thousands of classes the scores of a minibatch fill many caches, and as nodes of their own they pass through them
 // again and again: written, summed up, read for their gradients, which are written and then read by two products. Here
 // scores are made and used in pieces, some classes of some examples, that stay in the second-level cache. Their
-// exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out there.
+// exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out there,
+// and examples of one vector, the states after the first word of sentences that begin alike, have one row of scores.
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
@@ -18,8 +19,8 @@ namespace {
 
 constexpr int kX = 0, kW = 1, kBias = 2;  // arguments; there may be no bias
 // Outputs of each example: the loss; for each piece what its exponentials must be multiplied with to be probabilities; the
-// exponentials.
-constexpr int kLoss = 0, kScales = 1, kExps = 2;
+// exponentials, of as many vectors as there are; where its own are.
+constexpr int kLoss = 0, kScales = 1, kExps = 2, kWhere = 3;
 
 // Classes of a piece and its examples, forward and backward: the scores, the operands of the products and what they add to share
 // a cache of 1 MB. Backward as many as the product of the matrix's gradient takes at a time.
@@ -30,22 +31,31 @@ idx classes_at_once(idx examples, idx most_examples) {
 }
 idx pieces_of(idx classes) { return (classes + kClasses - 1) / kClasses; }
 
+constexpr u32 kAddress = 2;  // floats that an address takes
+static_assert(sizeof(float*) <= kAddress * sizeof(float));
+
 // The op's view of a call: a member has as many examples as its mini-batch.
 struct Scores {
   const Call& c;
   idx classes, size, per, examples, pieces;
-  Rows x, scales;  // by example
+  Rows x, scales, where;  // by example
 
   explicit Scores(const Call& call)
       : c(call), classes(c.arg_dim[kW]->rows()), size(c.arg_dim[kW]->cols()), per(c.arg_dim[kX]->bd),
         examples(c.members * per), pieces(pieces_of(classes)), x(vectors(c.x[kX])),
-        scales(columns_of(c, c.y[kScales], pieces, per, per)) {}
+        scales(columns_of(c, c.y[kScales], pieces, per, per)), where(columns_of(c, c.y[kWhere], kAddress, per, per)) {}
 
   // Vectors of the size of x, one for each example.
   Rows vectors(const Rows& r) const { return columns_of(c, r, size, per, per); }
   float* w(idx row) const { return c.x[kW].base + row; }
-  // Scores, or their exponentials, of an example from class `row` on; those of all examples are one matrix.
-  Rows scores(idx row, idx example) const { return {c.y[kExps].base + example * classes + row, classes, nullptr}; }
+  // Scores, or their exponentials, of a vector by number; those of all are one matrix.
+  float* scores(idx number) const { return c.y[kExps].base + number * classes; }
+  void note(idx example, float* exps) const { std::memcpy(where[example], &exps, sizeof exps); }
+  float* noted(idx example) const {
+    float* exps;
+    std::memcpy(&exps, where[example], sizeof exps);
+    return exps;
+  }
   // Losses, or their gradients, by example.
   Rows losses(const Rows& r) const { return columns_of(c, r, 1, per, per); }
   idx label(idx example) const { return per == 1 ? c.member[example][1].i : c.member[example / per][1 + example % per].i; }
@@ -65,7 +75,7 @@ ShapeOut shape(const ShapeIn& in) {
   in.need(in.nargs == 2 || (in[kBias].is_vector() && in[kBias].bd == 1 && in[kBias].rows() == w.rows()),
           "the bias must have as many rows as the matrix");
   const u32 pieces = static_cast<u32>(pieces_of(w.rows()));
-  return ShapeOut(Dim({1}, x.bd)).hidden(Dim({pieces}, x.bd)).hidden(Dim({w.rows()}, x.bd));
+  return ShapeOut(Dim({1}, x.bd)).hidden(Dim({pieces}, x.bd)).hidden(Dim({w.rows()}, x.bd)).hidden(Dim({kAddress}, x.bd));
 }
 
 void check(const ShapeIn& in, const Word* member) { check_labels(in, member, in[kX].bd, in[kW].rows()); }
@@ -74,7 +84,6 @@ void check(const ShapeIn& in, const Word* member) { check_labels(in, member, in[
 struct Sum {
   float largest = -INFINITY;
   double exps = 0;
-  float label_score = 0;
   float logsumexp() const { return std::isfinite(largest) ? static_cast<float>(largest + std::log(exps)) : largest; }
   // From the largest score up to and including each piece to what makes its exponentials probabilities.
   void scale(idx pieces, float* scales) const {
@@ -86,86 +95,168 @@ struct Sum {
   }
 };
 
-void forward(const Call& c) {
-  const Scores s(c);
-  const Rows bias = c.nargs == 3 ? c.x[kBias] : Rows{}, losses = s.losses(c.y[kLoss]);
-  in_parts(s.examples, kExamples, [&](idx first, idx n) {
-    Sum sum[kExamples];
-    in_parts(s.classes, classes_at_once(n, kExamples), [&](idx row, idx rows) {
-      const Rows add = bias.wanted() ? Rows{bias.base + row, 0, nullptr} : bias, to = s.scores(row, first);
-      gemm_rows(false, rows, n, s.size, s.w(row), s.classes, s.x.from(first), add, false, to);
-      for (idx e = 0; e < n; ++e) {
-        const idx label = s.label(first + e) - row;
-        if (label >= 0 && label < rows) sum[e].label_score = to[e][label];
-        in_parts(rows, kClasses, [&](idx at, idx some) {
-          kernels().exp_below(some, to[e] + at, to[e] + at, &sum[e].largest, &sum[e].exps);
-          s.scales[first + e][(row + at) / kClasses] = sum[e].largest;
-        });
-      }
-    });
-    for (idx e = 0; e < n; ++e) {
-      sum[e].scale(s.pieces, s.scales[first + e]);
-      losses[first + e][0] = sum[e].logsumexp() - sum[e].label_score;
-    }
-  });
-}
-
-// The examples that a gradient flows into, by number: programs that pad sentences multiply the losses of the rest by 0.
-class Taking {
+// Examples of a call by number: some, or all, of which those that are alike have one number.
+class Examples {
  public:
-  Taking(const Scores& s, const Rows& dloss) : c_(s.c), count_(0) {
-    for (idx e = 0; e < s.examples; ++e) count_ += dloss[e][0] != 0;
-    if (count_ == s.examples) return;
-    which_ = reinterpret_cast<u32*>(c_.scratch->alloc(static_cast<std::size_t>(s.examples)));
-    idx taken = 0, left = s.examples;
-    for (idx e = 0; e < s.examples; ++e) which_[dloss[e][0] != 0 ? taken++ : --left] = static_cast<u32>(e);
-  }
+  explicit Examples(const Scores& s) : s_(s), count_(s.examples) {}
   idx count() const { return count_; }
+  // The first of those with number k.
   idx operator[](idx k) const { return which_ ? which_[k] : k; }
+  // f(example) for all of them.
+  template <class F>
+  void each(idx k, F f) const {
+    idx e = (*this)[k];
+    f(e);
+    for (; next_ && next_[e]; e = next_[e]) f(static_cast<idx>(next_[e]));
+  }
+  // Leaves those for which take(example) holds.
+  template <class Take>
+  void keep(Take take) {
+    idx taken = 0;
+    for (idx e = 0; e < s_.examples; ++e) taken += take(e);
+    if (taken == s_.examples) return;
+    count_ = 0;
+    which_ = numbers(s_.examples);
+    for (idx e = 0; e < s_.examples; ++e)
+      if (take(e)) which_[count_++] = static_cast<u32>(e);
+  }
+  // Gives those one number whose keys are equal.
+  template <class Key>
+  void unite(Key key) {
+    idx places = 64;
+    while (places < 2 * count_) places *= 2;
+    u32* const table = zeros(places);  // numbers, counted from 1
+    u32* const last = numbers(count_);  // example of each number
+    u32* const first = numbers(count_);
+    next_ = zeros(s_.examples);
+    idx found = 0;
+    for (idx k = 0; k < count_; ++k) {
+      const idx e = (*this)[k];
+      const auto mine = key(e);
+      std::size_t at = (reinterpret_cast<std::uintptr_t>(mine) >> 4) * 0x9E3779B1u;
+      while (table[at &= static_cast<std::size_t>(places - 1)] && key(first[table[at] - 1]) != mine) ++at;
+      if (table[at]) {
+        u32& before = last[table[at] - 1];
+        before = next_[before] = static_cast<u32>(e);
+      } else {
+        first[found] = last[found] = static_cast<u32>(e);
+        table[at] = static_cast<u32>(++found);
+      }
+    }
+    if (found == count_) {
+      next_ = nullptr;
+      return;
+    }
+    which_ = first;
+    count_ = found;
+  }
   // Rows by example as rows by number.
-  Rows rows(const Rows& by_example, idx examples) const {
+  Rows rows(const Rows& by_example) const {
     if (!which_) return by_example;
-    float** p = scratch_addresses(c_, examples);
-    for (idx k = 0; k < examples; ++k) p[k] = by_example[which_[k]];
+    float** p = scratch_addresses(s_.c, count_);
+    for (idx k = 0; k < count_; ++k) p[k] = by_example[which_[k]];
     return Rows{nullptr, 0, p};
   }
 
  private:
   static_assert(sizeof(u32) == sizeof(float), "scratch memory is taken in floats");
-  const Call& c_;
+  u32* numbers(idx n) const { return reinterpret_cast<u32*>(s_.c.scratch->alloc(static_cast<std::size_t>(n))); }
+  u32* zeros(idx n) const {
+    return static_cast<u32*>(std::memset(static_cast<void*>(numbers(n)), 0, static_cast<std::size_t>(n) * sizeof(u32)));
+  }
+
+  const Scores& s_;
   idx count_;
-  u32* which_ = nullptr;  // null: all; those left out stand at the end
+  u32* which_ = nullptr;  // null: all
+  u32* next_ = nullptr;   // by example, the next one of its number or 0; null: each has its own
 };
 
-// d (softmax - 1 at the label), for some classes of some examples.
-void score_gradients(const Scores& s, const Rows& dloss, const Taking& taking, idx row, idx rows, idx first, idx n, float* to) {
-  for (idx k = 0; k < n; ++k, to += rows) {
-    const idx e = taking[first + k];
-    const float d = dloss[e][0];
-    in_parts(rows, kClasses, [&](idx at, idx some) {
-      kernels().scale_to(some, d * s.scales[e][(row + at) / kClasses], s.scores(row + at, e).base, to + at, false);
+void forward(const Call& c) {
+  const Scores s(c);
+  Examples examples(s);
+  if (s.x.ptr) examples.unite([&](idx e) { return s.x[e]; });
+  const Rows bias = c.nargs == 3 ? c.x[kBias] : Rows{}, losses = s.losses(c.y[kLoss]);
+  const Rows x = examples.rows(s.x);
+  in_parts(examples.count(), kExamples, [&](idx first, idx n) {
+    Sum sum[kExamples];
+    in_parts(s.classes, classes_at_once(n, kExamples), [&](idx row, idx rows) {
+      const Rows add = bias.wanted() ? Rows{bias.base + row, 0, nullptr} : bias;
+      const Rows to{s.scores(first) + row, s.classes, nullptr};
+      gemm_rows(false, rows, n, s.size, s.w(row), s.classes, x.from(first), add, false, to);
+      for (idx k = 0; k < n; ++k) {
+        examples.each(first + k, [&](idx e) {
+          const idx label = s.label(e) - row;
+          if (label >= 0 && label < rows) losses[e][0] = to[k][label];
+        });
+        in_parts(rows, kClasses, [&](idx at, idx some) {
+          kernels().exp_below(some, to[k] + at, to[k] + at, &sum[k].largest, &sum[k].exps);
+          s.scales[examples[first + k]][(row + at) / kClasses] = sum[k].largest;
+        });
+      }
     });
-    const idx label = s.label(e) - row;
-    if (label >= 0 && label < rows) to[label] -= d;
+    for (idx k = 0; k < n; ++k) {
+      float* const scales = s.scales[examples[first + k]];
+      sum[k].scale(s.pieces, scales);
+      examples.each(first + k, [&](idx e) {
+        losses[e][0] = sum[k].logsumexp() - losses[e][0];
+        s.note(e, s.scores(first + k));
+        if (s.scales[e] != scales) std::memcpy(s.scales[e], scales, static_cast<std::size_t>(s.pieces) * sizeof(float));
+      });
+    }
+  });
+}
+
+// The examples that a gradient flows into: programs that pad sentences multiply the losses of the rest by 0.
+Examples taking_part(const Scores& s, const Rows& dloss) {
+  Examples examples(s);
+  examples.keep([&](idx e) { return dloss[e][0] != 0; });
+  bool own = true;
+  for (idx k = 0; k < examples.count() && own; ++k) own = s.noted(examples[k]) == s.scores(examples[k]);
+  if (!own) examples.unite([&](idx e) { return s.noted(e); });
+  return examples;
+}
+
+// d (softmax - 1 at the label), for some classes of some examples.
+void score_gradients(const Scores& s, const Rows& dloss, const Examples& taking, idx row, idx rows, idx first, idx n, float* to) {
+  for (idx k = 0; k < n; ++k, to += rows) {
+    const idx one = taking[first + k];
+    float sum = 0;
+    taking.each(first + k, [&](idx e) { sum += dloss[e][0]; });
+    in_parts(rows, kClasses, [&](idx at, idx some) {
+      kernels().scale_to(some, sum * s.scales[one][(row + at) / kClasses], s.noted(one) + row + at, to + at, false);
+    });
+    taking.each(first + k, [&](idx e) {
+      const idx label = s.label(e) - row;
+      if (label >= 0 && label < rows) to[label] -= dloss[e][0];
+    });
   }
 }
 
 // The exponentials of the piece after this one, which come from far; how many rows.
-idx piece_after(const Scores& s, const Taking& taking, idx row, idx rows, idx first, idx n, float** to) {
+idx piece_after(const Scores& s, const Examples& taking, idx row, idx rows, idx first, idx n, float** to) {
   const bool more = first + n < taking.count();
   const idx next_row = more ? row : row + rows, next = more ? first + n : 0;
   const idx count = next_row < s.classes ? std::min(kExamplesBack, taking.count() - next) : 0;
-  for (idx k = 0; k < count; ++k) to[k] = s.scores(next_row, taking[next + k]).base;
+  for (idx k = 0; k < count; ++k) to[k] = s.noted(taking[next + k]) + next_row;
   return count;
+}
+
+// Vectors whose examples have no number, or that of another.
+void clear_others(const Scores& s, const Examples& taking) {
+  const Rows dx = s.vectors(s.c.dx[kX]);
+  for (idx e = 0, k = 0; e < s.examples; ++e) {
+    if (k < taking.count() && taking[k] == e) ++k;
+    else kernels().fill(s.size, 0.f, dx[e]);
+  }
 }
 
 // Gradients of x, W and b, those of the latter where there is memory for them.
 void gradients(const Call& c, bool to_x, float* dw, float* db) {
   const Scores s(c);
   const Rows dloss = s.losses(c.dy[kLoss]);
-  const Taking taking(s, dloss);
-  const Rows dx = to_x ? taking.rows(s.vectors(c.dx[kX]), s.examples) : Rows{}, x = taking.rows(s.x, taking.count());
-  for (idx k = taking.count(); k < s.examples && to_x && !c.acc[kX]; ++k) kernels().fill(s.size, 0.f, dx[k]);
+  const Examples taking = taking_part(s, dloss);
+  const Rows dx = to_x ? taking.rows(s.vectors(c.dx[kX])) : Rows{}, x = taking.rows(s.x);
+  if (to_x && !c.acc[kX] && taking.count() < s.examples) clear_others(s, taking);
   const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes);
   float* const scores = c.scratch->alloc(static_cast<std::size_t>(most * std::min(kExamplesBack, s.examples)));
   constexpr idx kMany = 16;  // examples that are worth transposing W for

@@ -276,9 +276,10 @@ def test_sums_that_are_asked_for_are_four_more() -> None:
 
 
 def test_memory_of_a_tagger_by_hand(tagger: Case) -> None:
-    """Per word: two steps, their outputs side by side, sums and outputs of both layers, the loss with its log-sum."""
+    """Per word: two steps, their outputs side by side, sums and outputs of both layers, the loss with the
+    scores, their scale and where they are."""
     mlp, tags = tagger.sizes["mlp"], tagger.sizes["tags"]
-    word = 2 * 6 * H + 2 * H + 2 * mlp + tags + 2
+    word = 2 * 6 * H + 2 * H + 2 * mlp + tags + 4
     tagger.run()
     slabs = 2 + 2 + 4 + 6 + 8 + 1  # each begins at a multiple of 16 floats: sums of the LSTMs, h and c, ops, sums
     assert 0 <= planned_floats() - tagger.words * word - 9 < 16 * slabs
@@ -289,7 +290,7 @@ def test_memory_of_gates_by_hand(treelstm: Case) -> None:
     for a cell of a builder. The cell of a root is read by nothing but its output and has no memory. Scores and a loss each. What
     occurs twice, a leaf of the same word or what is made of such leaves, is there once."""
     inner, roots = sum(map(inner_nodes, treelstm.batch)), len(treelstm.batch)
-    both = treelstm.sizes["classes"] + 2
+    both = treelstm.sizes["classes"] + 4
     treelstm.run()
     nodes = [node for tree in treelstm.batch for node in subtrees(tree)]
     made = {of for of, _ in nodes}
@@ -300,7 +301,7 @@ def test_memory_of_gates_by_hand(treelstm: Case) -> None:
     assert 0 <= planned_floats() - cells < 16 * slabs
     with dy.configure(fuse=False):  # a slab per op of the program
         treelstm.run()
-        assert planned_floats() >= inner * (17 * H + both) + treelstm.words * (9 * H + both)
+        assert planned_floats() >= inner * (17 * H + both - 2) + treelstm.words * (9 * H + both - 2)
 
 
 def test_batches_of_gates_by_hand(treelstm: Case) -> None:
