@@ -465,7 +465,8 @@ void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word
   n.sig = s;
   n.dim = sigs_[s].dim[0];
   n.args = static_cast<u32>(operands_.size());
-  std::memcpy(operands_.extend(static_cast<std::size_t>(nargs)), args, nargs * sizeof(NodeId));
+  NodeId* to = operands_.extend(static_cast<std::size_t>(nargs));
+  for (int j = 0; j < nargs; ++j) to[j] = nodes_[args[j]].is(kMerged) ? nodes_[args[j]].root : args[j];
   if (!nmember) return;
   n.member = static_cast<u32>(words_.size());
   std::memcpy(words_.extend(static_cast<std::size_t>(nmember)), member, nmember * sizeof(Word));
@@ -481,9 +482,8 @@ std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 
   return sig.alias && def.alias_offset ? def.alias_offset(in, member) : 0;
 }
 
-u32 Graph::member_words(NodeId i) const {
+u32 Graph::count_member_words(NodeId i) const {
   const OpDef& op = op_def(signature(i).op);
-  if (!op.has_member_attrs) return 0;
   const Word* w = member(i);
   u32 n = 0;
   for (const AttrSpec& a : op.attrs) {

@@ -120,7 +120,7 @@ class Graph {
   const NodeId* operands(NodeId i) const { return operands_.data() + nodes_[i].args; }
   u32 nargs(NodeId i) const { return sigs_[nodes_[i].sig].nargs; }
   const Word* member(NodeId i) const { return words_.data() + nodes_[i].member; }
-  u32 member_words(NodeId i) const;  // how many
+  u32 member_words(NodeId i) const { return op_def(signature(i).op).has_member_attrs ? count_member_words(i) : 0; }
   const Word* key(u32 s) const { return reinterpret_cast<const Word*>(keys_.data() + sigs_[s].key + 1 + sigs_[s].nargs); }
   bool arg_shared(u32 s, u32 j) const { return (keys_[sigs_[s].key + 1 + j] & 1u) != 0; }
   NodeId shared_arg(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
@@ -168,7 +168,7 @@ class Graph {
   // Only its one reader can ever ask for it.
   bool private_to_reader(NodeId i) const { return nodes_[i].readers == 1 && nodes_[i].handles == 0; }
   // Node i becomes another op, with arguments and attributes of its own; without any member attributes it keeps those that
-  // it has. The caller sees to its readers. Arguments stand before i, but leaves may stand behind it.
+  // it has. Arguments that were merged are what they were merged into. The caller sees to its readers. Arguments stand before i, but leaves may stand behind it.
   void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
   void mark_grad_apart(NodeId i) { nodes_[i].flags |= kGradApart; }
   // Node i runs inside node `into` from now on.
@@ -235,6 +235,7 @@ class Graph {
   struct Mark { u32 nodes, operands, words, params, tables, sigs, known_leaves; };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void read_rows(NodeId i);
+  u32 count_member_words(NodeId i) const;
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);

@@ -65,32 +65,42 @@ void Merger::number(const Graph& g, NodeId i) {
   const u32 s = g.node(i).sig, nargs = g.nargs(i);
   const NodeId* args = g.operands(i);
   bool inner = false;
+  u64 hash = s;
   for (u32 j = 0; j < nargs; ++j) {
-    if (g.arg_shared(s, j) || value(args[j]) != kNoNode) continue;
+    if (g.arg_shared(s, j)) continue;
+    const NodeId v = value(args[j]);
+    if (v != kNoNode) {
+      hash = mix(hash, v);
+      continue;
+    }
     if (args[j] + 1 != i || !g.node(args[j]).is(kInner)) return;
     inner = true;
   }
-  if (!inner || add(g, i - 1)) add(g, i);
+  if (inner && !number_inner(g, i - 1)) return;
+  add(g, i, inner ? mix(hash, value(i - 1)) : hash);
 }
 
-// A node whose arguments have numbers, to those that have. False: it must stay what it is.
-bool Merger::add(const Graph& g, NodeId i) {
-  const Node& n = g.node(i);
-  const Signature& sig = g.sig(n.sig);
-  if (sig.has_seed) return false;
-  u64 hash = n.sig;
-  for (u32 o = 0; o < sig.visible; ++o)
-    if (g.node(i + o).handles) return false;
-  for (u32 j = 0; j < sig.nargs; ++j) {
-    if (g.arg_shared(n.sig, j)) continue;
+bool Merger::number_inner(const Graph& g, NodeId i) {
+  u64 hash = g.node(i).sig;
+  for (u32 j = 0; j < g.nargs(i); ++j) {
+    if (g.arg_shared(g.node(i).sig, j)) continue;
     const NodeId v = value(g.operands(i)[j]);
     if (v == kNoNode) return false;
     hash = mix(hash, v);
   }
+  return add(g, i, hash);
+}
+
+// A node whose arguments have numbers, of which `hash` is made, to those that have. False: it must stay what it is.
+bool Merger::add(const Graph& g, NodeId i, u64 hash) {
+  const Signature& sig = g.signature(i);
+  if (sig.has_seed) return false;
+  for (u32 o = 0; o < sig.visible; ++o)
+    if (g.node(i + o).handles) return false;
   for (u32 k = 0, words = g.member_words(i); k < words; ++k) hash = mix(hash, g.member(i)[k].u);
   const NodeId first = first_of(hash, i, [&](NodeId a) { return same(g, a, i); });
   for (u32 o = 0; o < sig.visible; ++o) value_[i + o - from_] = first + o;
-  deepest_ = std::max(deepest_, n.depth);
+  deepest_ = std::max(deepest_, g.node(i).depth);
   if (first != i) again_.push_back(i);
   return true;
 }

@@ -75,23 +75,29 @@ class Finder {
     const Node& node = g_.node(i);
     if (node.is(kWeight)) return;
     u64& known = s_.sig_cost[node.sig];
-    if (!known) known = cost_of(g_, node.sig) << 1 | u64(op_def(g_.sig(node.sig).op).joins);
+    if (!known) known = cost_of(g_, node.sig) << 2 | u64(shares_weights_alone(node.sig)) << 1 | u64(op_def(g_.sig(node.sig).op).joins);
     if (known & 1) {
-      s_.local[i] = found_.add(known >> 1, i);
+      s_.local[i] = found_.add(known >> 2, i);
       return;
     }
-    u32 mine = with_arguments(i, kNoNode);
-    if (mine == kNoNode) mine = found_.add(known >> 1, kNoNode);
-    else found_.cost(mine) += known >> 1;
+    u32 mine = with_arguments(i, kNoNode, known & 2);
+    if (mine == kNoNode) mine = found_.add(known >> 2, kNoNode);
+    else found_.cost(mine) += known >> 2;
     s_.local[i] = mine;
   }
 
  private:
+  bool shares_weights_alone(u32 sig) const {
+    for (u32 j = 0; j < g_.sig(sig).nargs; ++j)
+      if (g_.arg_shared(sig, j) && !g_.node(g_.shared_arg(sig, j)).is(kWeight)) return false;
+    return true;
+  }
   // The component `mine` united with those of the arguments of node i; kNoNode when there are none.
-  u32 with_arguments(NodeId i, u32 mine) {
+  u32 with_arguments(NodeId i, u32 mine, bool stacked_alone) {
     const NodeId* args = g_.operands(i);
-    const u32 nargs = g_.nargs(i);
+    const u32 sig = g_.node(i).sig, nargs = g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j) {
+      if (stacked_alone && g_.arg_shared(sig, j)) continue;
       u32 c = s_.local[args[j]];
       if (c == kNoNode) c = s_.local[g_.node(args[j]).producer];
       if (c == kNoNode) continue;
@@ -117,7 +123,7 @@ class Finder {
         if (c != kNoNode && found_.joining(c) != kNoNode) wait(c);
       }
     }
-    for (std::size_t k = from; k < waiting.size(); ++k) with_arguments(waiting[k], found_.root(s_.local[waiting[k]]));
+    for (std::size_t k = from; k < waiting.size(); ++k) with_arguments(waiting[k], found_.root(s_.local[waiting[k]]), false);
     waiting.resize(from);
   }
 
