@@ -432,6 +432,9 @@ def _affines3(x1: _Operand, x2: _Operand, x3: _Operand, weights: Iterable[_Opera
 def _argmax(x: _Operand, straight_through: bool, d: int) -> Expression:
     """1 at the largest element along dim d, 0 elsewhere; the shape stays. The gradient is 0, or that of x."""
 
+def _attention_scores(v: _Operand, keys: _Operand, query: _Operand) -> Expression:
+    """v tanh(keys + query), the query added to each column: v {1,h}, keys {h,n}, query {h} -> {1,n}."""
+
 def _child_sum_tree_lstm(iog: _Operand, f: _Operand, uiog: _Operand, uf: _Operand, children: Iterable[_Operand], forget_bias: float = 0.0) -> Expression:
     """A node of a child-sum tree LSTM: iog {3h} in blocks i, o, g; f {h}; uiog {3h,h} acts on the sum of the children's h, uf {h,h} on each; per child h {h} and c {h} -> h {h}, and c {h} as second output. Tai, Socher, Manning 2015, equations 2 to 8."""
 

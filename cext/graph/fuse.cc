@@ -19,7 +19,7 @@ OpId op_with_constants() {
 
 bool Fuser::possible(const Backend& backend) {
   for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3", "_affine_loss", "_affine_parts",
-                           "_product_parts"})
+                           "_product_parts", "_attention_scores"})
     if (!backend.supports(op_by_name(name))) return false;
   return true;
 }
@@ -35,12 +35,13 @@ void Fuser::begin(const Graph& g, NodeId from) {
   any_taken_ = false;
   joiner_.begin(g, from);
   losses_.begin(from);
+  attention_.begin(from);
   concats_.begin(from);
 }
 
 void Fuser::consider(Graph& g, NodeId i) {
   const Kind& k = kind(g, g.node(i).sig);
-  if (k.sort == Kind::kProduct) return concats_.see_product(g, i);
+  if (k.sort == Kind::kProduct) return attention_.see(g, i) ? void() : concats_.see_product(g, i);
   if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
   if (g.node(i).is(kInner)) return;
   if (k.sort == Kind::kLoss) return losses_.see(g, i);
@@ -50,7 +51,7 @@ void Fuser::consider(Graph& g, NodeId i) {
 bool Fuser::finish(Graph& g) {
   for (NodeId i : seen_)
     if (g.is_op(i)) consider(g, i);
-  bool any = losses_.finish(g) | any_taken_;
+  bool any = losses_.finish(g) | attention_.finish(g) | any_taken_;
   if (!roots_.empty()) any |= write_programs(g);
   return concats_.finish(g) | any;
 }

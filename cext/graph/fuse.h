@@ -4,9 +4,10 @@
 // nodes are planned, an op that only one other elementwise op of the same shape reads, and that nobody else can ever ask
 // for (no expression refers to it), is taken into that op; what is left is a node with the program of the whole tree of
 // them (op/fused.h). The values are the same to the last bit. The affine maps that such nodes read are joined
-// (graph/join.h), losses are folded into the maps that make their scores (graph/fold_loss.h) and concatenations into the products
-// that read them (graph/fold_concat.h). Who may include: exec/. Includes: graph/graph.h.
+// (graph/join.h), losses are folded into the maps that make their scores (graph/fold_loss.h), concatenations into the products
+// that read them (graph/fold_concat.h), and what the scores of attention are made of into these (graph/fold_attention.h). Who may include: exec/. Includes: graph/graph.h.
 #pragma once
+#include "graph/fold_attention.h"
 #include "graph/fold_concat.h"
 #include "graph/fold_loss.h"
 #include "graph/join.h"
@@ -26,7 +27,7 @@ class Fuser {
   }
   // Rewrites those that still run. Does any not run by itself any more?
   bool finish(Graph& g);
-  void release() { release_all(seen_, size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, concats_); }
+  void release() { release_all(seen_, size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, attention_, concats_); }
 
  private:
   // What there is to know of a signature: asked once.
@@ -75,6 +76,7 @@ class Fuser {
   Vec<Word> steps_, constants_;
   Joiner joiner_;
   LossFolder losses_;
+  AttentionFolder attention_;
   ConcatFolder concats_;
 };
 

@@ -65,6 +65,7 @@ DNL_INL void fetch_to_write(float* p, idx n) {
 #include "kernels/body_elementwise.h"
 #include "kernels/body_basic.h"
 #include "kernels/body_softmax.h"
+#include "kernels/body_attention.h"
 #include "kernels/body_cells.h"
 #include "kernels/body_tree_gru.h"
 #include "kernels/body_random_update.h"
@@ -79,6 +80,8 @@ static constexpr Kernels kTable = {
     sum, sum_squares, dot, max, argmax, all_finite,
     // softmax family, layer norm
     logsumexp, exp_below, softmax, softmax_bwd, log_softmax, log_softmax_bwd, exp_shifted, layer_norm, layer_norm_bwd,
+    // attention
+    attention_scores, attention_scores_bwd,
     // cells
     lstm_fwd, lstm_bwd, gru_zr_fwd, gru_out_fwd, gru_out_bwd, gru_zr_bwd, tree_lstm_fwd, tree_lstm_bwd,
     // random numbers

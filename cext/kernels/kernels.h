@@ -102,6 +102,12 @@ struct Kernels {
   void (*layer_norm_bwd)(idx n, const float* x, const float* g, const float* stats, const float* dy, float* dx,
                          bool acc, float* dg, float* db);
 
+  // ---- additive attention: scores__c of the columns of keys__nc, sum_i v_i tanh(keys_ij + query_i) -----------------
+  void (*attention_scores)(idx n, idx columns, const float* keys, const float* query, const float* v, float* scores);
+  // dquery and dv are added to; dkeys as acc says. dkeys and dquery may be null: not wanted.
+  void (*attention_scores_bwd)(idx n, idx columns, const float* keys, const float* query, const float* v, const float* dscores,
+                               float* dkeys, bool acc, float* dquery, float* dv);
+
   // ---- recurrent cells, k rows; `h` is the hidden size --------------------------------------------------------
   // LSTM. a__rn: pre-activations, 4h a row in DyNet's order i, f, o, g (rows of `gates`), forget_bias is added to f.
   // In place: gates become activations. c_prev may be "not wanted" (Rows{}): zero state.

@@ -302,6 +302,41 @@ void softmax_special(const Kernels& k) {
   }
 }
 
+// Of keys with some columns, with a gradient of the keys that is assigned, added, or not wanted, and one of the query or none.
+void attention(const Kernels& k, idx n, idx columns) {
+  Numbers numbers;
+  Buffer keys(n * columns), query(n), v(n), scores(columns), dscores(columns), dkeys(n * columns), dquery(n), dv(n);
+  numbers.fill(keys, -3, 3);
+  for (Buffer* b : {&query, &v}) numbers.fill(*b);
+  numbers.fill(dscores);
+  auto t = [&](idx j, idx i) { return std::tanh(double(keys[j * n + i]) + query[i]); };
+  k.attention_scores(n, columns, keys.p(), query.p(), v.p(), scores.p());
+  for (idx j = 0; j < columns; ++j) {
+    double sum = 0;
+    for (idx i = 0; i < n; ++i) sum += v[i] * t(j, i);
+    expect_near(scores[j], sum, 2e-6, 2e-7 * static_cast<double>(n), at(k, "attention_scores", n));
+  }
+  for (const char want : {'=', '+', '0'}) {
+    dkeys.set(0.5f);
+    dquery.set(0.25f);
+    dv.set(0.125f);
+    k.attention_scores_bwd(n, columns, keys.p(), query.p(), v.p(), dscores.p(), want == '0' ? nullptr : dkeys.p(), want == '+',
+                           want == '+' ? nullptr : dquery.p(), dv.p());
+    for (idx i = 0; i < n; ++i) {
+      double to_query = 0.25, to_v = 0.125;
+      for (idx j = 0; j < columns; ++j) {
+        const double most = double(dscores[j]) * v[i], d = most * (1 - t(j, i) * t(j, i));
+        to_query += d;
+        to_v += dscores[j] * t(j, i);
+        expect_near(dkeys[j * n + i], want == '0' ? 0.5 : (want == '+' ? 0.5 : 0) + d, 2e-7, 5e-7 * std::fabs(most),
+                    at(k, "attention_scores dkeys", n));  // 1 - t^2 loses digits
+      }
+      expect_near(dquery[i], want == '+' ? 0.25 : to_query, 2e-6, 1e-6 * static_cast<double>(columns), at(k, "attention_scores dquery", n));
+      expect_near(dv[i], to_v, 2e-6, 1e-6 * static_cast<double>(columns), at(k, "attention_scores dv", n));
+    }
+  }
+}
+
 void layer_norms(const Kernels& k, idx n) {
   Numbers numbers;
   Buffer x(n), g(n), b(n), y(n), dy(n), dx(n), dg(n, 0.25f), db(n, 0.5f), stats(2);
@@ -350,6 +385,7 @@ void softmaxes(const Kernels& k) {
     softmax_sizes(k, n, -80, 80);
     softmax_sizes(k, n, 9000, 9010);
     if (n > 2) layer_norms(k, n);
+    for (idx columns : {1, 2, 23}) attention(k, n, columns);
   }
   softmax_sizes(k, 10007, -5, 5);
   k.softmax(0, nullptr, nullptr);

@@ -339,6 +339,28 @@ for _args in (
     )
 
 
+# ---- scores of additive attention ----------------------------------------------------------------------------------------
+
+
+def attention_scores(v: np.ndarray, keys: np.ndarray, query: np.ndarray) -> np.ndarray:
+    return np.asarray(v @ np.tanh(keys + query[:, None]))
+
+
+for _h, _n in ((5, 3), (1, 1), (33, 20), (16, 1)):
+    ROWS.append(
+        Row(
+            "_attention_scores",
+            lambda v, keys, query: _core._attention_scores(v, keys, query),
+            [A(1, _h), A(_h, _n), A(_h)],
+            attention_scores,
+            tol=5e-6,
+            gtol=5e-5,
+            bad=[[(1, 5), (5, 3), (4,)], [(1, 4), (5, 3), (5,)], [(2, 5), (5, 3), (5,)], [(5,), (5, 3), (5,)], [(1, 5), (5, 3, 2), (5,)],
+                 [(1, 5), "5,3x2", (5,)], [(1, 5), (5, 3), "5x2"], ["1,5x2", (5, 3), (5,)]],
+        )
+    )  # fmt: skip
+
+
 # ---- the loss of an affine map -------------------------------------------------------------------------------------------
 
 
