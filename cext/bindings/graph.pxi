@@ -281,7 +281,8 @@ cdef class ComputationGraph:
         """Counters since the last renewal; see dynet_lite.stats."""
         settle()
         cdef Stats s = self.x.stats()
-        return {"nodes": s.nodes, "nodes_merged": s.merged, "batches": s.batches, "lower_bound": s.lower_bound, "plans": s.plans,
+        return {"nodes": s.nodes, "nodes_merged": s.merged, "batches": s.batches, "lower_bound": s.lower_bound,
+                "plans": s.plans,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
                 "rows_repeated": s.rows_repeated,
