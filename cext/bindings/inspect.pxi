@@ -86,11 +86,11 @@ def graph_nodes(ComputationGraph g not None):
     """Of each node: (sort, op, name, dim, arguments, producer, signature, depth, member attributes, op in few letters).
 
     sort: op, fused, merged, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer
-    for an output; of a node made of several the formula, "cmult(logistic(x0), tanh(x1))", or "affine_transform x 4". name: of the
-    parameter or table. arguments: node numbers; none for leaves and outputs; of a fused node those that it was made with.
-    producer: op node or leaf whose running gives the value; of a fused node the one that it runs inside, of a merged
-    one the one that computes the same. Attributes of a
-    lookup: {"row": first row}; of a formula its constants, {"c0": 1.0}.
+    for an output; of a node made of several the formula, "cmult(logistic(x0), tanh(x1))", or "affine_transform x 4".
+    name: of the parameter or table. arguments: node numbers; none for leaves and outputs; of a fused node those that
+    it was made with. producer: op node or leaf whose running gives the value; of a fused node the one that it runs
+    inside, of a merged one the one that computes the same. Attributes of a lookup: {"row": first row}; of a formula
+    its constants, {"c0": 1.0}.
     """
     cdef CGraph* c = g.c
     cdef Looked* looked = <Looked*> c
