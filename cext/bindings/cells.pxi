@@ -81,6 +81,7 @@ cdef class CellStack:
 
     cdef NodeId _weight(self, ComputationGraph g, e) except? 0xffffffff:
         cdef NodeId id = _arg(g, e)
+        g.c.keep(id)
         if id > self.last:
             self.last = id
         return id
@@ -222,7 +223,7 @@ cdef class TreeStack:
     """
     cdef GraphLink link     # of their graph: builders keep stacks
     cdef NodeId last, zero
-    cdef uint32_t stamp
+    cdef uint32_t stamp, zero_stamp
     cdef bint n_ary
     cdef Word key
     cdef uint32_t size
@@ -241,6 +242,7 @@ cdef class TreeStack:
         for layer in layers:
             for e in (*layer[:4], *layer[4]):
                 id = _arg(g, e)
+                g.c.keep(id)
                 self.last = max(self.last, id)
                 self.weights.push_back(id)
         self.n_weights = <int> self.weights.size() // self.n_layers
@@ -269,8 +271,9 @@ cdef class TreeStack:
 
     cdef NodeId _absent(self, ComputationGraph g) except? 0xffffffff:
         """h and c of a child that is not there."""
-        if self.zero == NO_NODE:
+        if self.zero == NO_NODE or not g.c.valid(self.zero, self.zero_stamp):  # reverted
             self.zero = (<Expression> zeros(self.size)).id
+            self.zero_stamp = g.c.stamp(self.zero)
         return self.zero
 
     cdef int _push_child(self, ComputationGraph g, child, Py_ssize_t layer) except -1:

@@ -91,12 +91,21 @@ void Executor::collect_pending() {
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) continue;
     pending_.push_back(i);
-    if (!fuses || i < from) continue;
+    if (!fuses || i < from || options.threads > 1) continue;
     fuser_.see(g_, i);
-    if (merges && options.threads < 2) merger_.see(g_, i);
+    if (merges) merger_.see(g_, i);
   }
   has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
-  const u64 merged = merges ? merge_pending(from) : 0;
+  u64 merged = 0;
+  each_list([&](const Vec<NodeId>& nodes) {
+    for (NodeId i : nodes) {
+      if (!fuses || i < from || options.threads < 2) continue;  // or has been seen
+      fuser_.see(g_, i);
+      if (merges) merger_.see(g_, i);
+    }
+    fuser_.end_list();
+    if (merges) merged += merger_.merge(g_);
+  });
   totals_.merged += merged;
   if (fuses) rewritten_ = n;
   if (!(fuses && fuser_.finish(g_)) && !merged) return;
@@ -115,17 +124,6 @@ void Executor::each_list(F f) {
   f(split_.head);
   for (int l = 0; l < split_.lanes; ++l) f(split_.lane[l]);
   f(split_.tail);
-}
-
-u64 Executor::merge_pending(NodeId from) {
-  if (options.threads < 2) return merger_.merge(g_);  // has seen them
-  u64 merged = 0;
-  each_list([&](const Vec<NodeId>& nodes) {
-    for (NodeId i : nodes)
-      if (i >= from) merger_.see(g_, i);
-    merged += merger_.merge(g_);
-  });
-  return merged;
 }
 
 void Executor::forward() {

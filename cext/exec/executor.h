@@ -78,7 +78,6 @@ class Executor final : private Graph::Listener {
   void collect_pending();
   template <class F>
   void each_list(F f);
-  u64 merge_pending(NodeId from);
   void make_runs();
   void plan_runs(std::size_t from);
   void settle_rows();

@@ -267,7 +267,7 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
     wanted |= f.dx[j].wanted();
   }
   fresh_begin_[f.nargs] = static_cast<u32>(fresh_roots_.size());
-  bool later = !f.partly && !g_.sig(f.sig).partial;
+  bool later = !f.partly && !g_.sig(f.sig).partial && !f.op->unites_rows;
   for (u32 j = 0; j < f.nargs; ++j) later &= !f.target[j].again || f.target[j].few_old();
   for (u32 j = 0; j < f.nargs; ++j) {
     if (!f.dx[j].wanted()) continue;

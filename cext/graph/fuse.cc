@@ -49,8 +49,10 @@ void Fuser::consider(Graph& g, NodeId i) {
 }
 
 bool Fuser::finish(Graph& g) {
-  for (NodeId i : seen_)
-    if (g.is_op(i)) consider(g, i);
+  for (NodeId i : seen_) {
+    if (i == kNoNode) roots_.push_back(kNoNode);
+    else if (g.is_op(i)) consider(g, i);
+  }
   bool any = losses_.finish(g) | attention_.finish(g) | any_taken_;
   if (!roots_.empty()) any |= write_programs(g);
   return concats_.finish(g) | any;
@@ -62,8 +64,10 @@ bool Fuser::write_programs(Graph& g) {
   inputs_.clear();
   steps_.clear();
   constants_.clear();
-  for (NodeId i : roots_)
-    if (!g.node(i).is(kFused)) write_program(g, i);
+  for (NodeId i : roots_) {
+    if (i == kNoNode) joiner_.end_list();
+    else if (!g.node(i).is(kFused)) write_program(g, i);
+  }
   const bool joined = joiner_.join(g);
   for (const Program& p : programs_) rewrite(g, p);
   return joined;

@@ -20,11 +20,13 @@ class Fuser {
  public:
   // Are the ops that this makes among those of a backend?
   static bool possible(const Backend& backend);
-  // Looks at the nodes from `from` on, of which none has run: all of them that run (Graph::is_op) in their order, one by one.
+  // Looks at the nodes from `from` on, of which none has run: at all of them that run (Graph::is_op), one by one, in their order
+  // within lists. Maps of different lists are not joined, for lists may run at the same time.
   void begin(const Graph& g, NodeId from);
   void see(const Graph& g, NodeId i) {
     if (kind(g, g.node(i).sig).sort != Kind::kOther && !g.node(i).is(kWeight)) seen_.push_back(i);
   }
+  void end_list() { seen_.push_back(kNoNode); }
   // Rewrites those that still run. Does any not run by itself any more?
   bool finish(Graph& g);
   void release() { release_all(seen_, size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, attention_, concats_); }
@@ -66,9 +68,9 @@ class Fuser {
   bool joined(const Input& in) const { return in.offered != kNoNode && joiner_.joined(in.offered); }
 
   NodeId from_ = 0;
-  Vec<NodeId> seen_;    // of some kind
+  Vec<NodeId> seen_;    // of some kind; kNoNode at the end of each list
   Vec<Size> size_;      // by node, from from_ on
-  Vec<NodeId> roots_;
+  Vec<NodeId> roots_;   // likewise
   Vec<Kind> kinds_;     // by signature
   bool any_taken_ = false;
   Vec<Program> programs_;

@@ -27,8 +27,10 @@ void Joiner::begin(const Graph& g, NodeId from) {
   verdict_.assign(g.signatures(), kUnknown);
   members_.clear();
   bundles_.clear();
-  std::fill(recent_, recent_ + kRecent, kNoNode);
+  end_list();
 }
+
+void Joiner::end_list() { std::fill(recent_, recent_ + kRecent, kNoNode); }
 
 // Vectors times parameters; no mini-batches by hand. Parameters are leaves: they may stand behind the node that reads them.
 u8 Joiner::judge(const Graph& g, NodeId i) {

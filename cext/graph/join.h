@@ -18,6 +18,8 @@ class Joiner {
   };
 
   void begin(const Graph& g, NodeId from);
+  // What is offered later is not joined with what was offered before.
+  void end_list();
   // Is node i of a sort that can be joined? Decided once per signature.
   bool joinable(const Graph& g, NodeId i) {
     u8& verdict = verdict_[g.node(i).sig];

@@ -53,8 +53,9 @@ OpId register_op(OpDef def, Formula formula, u8 formula_id, bool reads_value_onl
   return register_op(std::move(def));
 }
 
-OpId register_op(OpDef def, Shared shared) {
+OpId register_op(OpDef def, Shared shared, bool unites_rows) {
   def.shared = shared;
+  def.unites_rows = unites_rows;
   return register_op(std::move(def));
 }
 

@@ -207,6 +207,7 @@ struct OpDef {
   u8 formula_id = 0;
   bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
   Shared shared = Shared::AtEnd;
+  bool unites_rows = false;  // forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so
   bool by_item = false;  // elements of a mini-batch by hand are computed as members are (exec/parts.h)
   bool has_member_attrs = false;
 };
@@ -216,7 +217,7 @@ using OpId = u16;
 OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing, bool by_item = false);
 enum class Join : u8 { Joinable, Joined, Concatenates };
 OpId register_op(OpDef def, Join join, int (*together)(int nargs, const Word* key, int wrt) = nullptr);
-OpId register_op(OpDef def, Shared shared);
+OpId register_op(OpDef def, Shared shared, bool unites_rows = false);
 OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);
 constexpr int kMaxOps = 1024;
 extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op

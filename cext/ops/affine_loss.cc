@@ -95,6 +95,16 @@ struct Sum {
   }
 };
 
+// Two addresses.
+struct Pair {
+  const float *a, *b;
+  bool operator!=(const Pair& o) const { return a != o.a || b != o.b; }
+  std::size_t hash() const {
+    const std::uint64_t mixed = (reinterpret_cast<std::uintptr_t>(a) ^ reinterpret_cast<std::uintptr_t>(b) << 7) >> 2;
+    return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 32);
+  }
+};
+
 // Examples of a call by number: some, or all, of which those that are alike have one number.
 class Examples {
  public:
@@ -133,7 +143,7 @@ class Examples {
     for (idx k = 0; k < count_; ++k) {
       const idx e = (*this)[k];
       const auto mine = key(e);
-      std::size_t at = (reinterpret_cast<std::uintptr_t>(mine) >> 4) * 0x9E3779B1u;
+      std::size_t at = mine.hash();
       while (table[at &= static_cast<std::size_t>(places - 1)] && key(first[table[at] - 1]) != mine) ++at;
       if (table[at]) {
         u32& before = last[table[at] - 1];
@@ -174,7 +184,7 @@ class Examples {
 void forward(const Call& c) {
   const Scores s(c);
   Examples examples(s);
-  if (s.x.ptr) examples.unite([&](idx e) { return s.x[e]; });
+  if (s.x.ptr) examples.unite([&](idx e) { return Pair{s.x[e], nullptr}; });
   const Rows bias = c.nargs == 3 ? c.x[kBias] : Rows{}, losses = s.losses(c.y[kLoss]);
   const Rows x = examples.rows(s.x);
   in_parts(examples.count(), kExamples, [&](idx first, idx n) {
@@ -207,12 +217,13 @@ void forward(const Call& c) {
 }
 
 // The examples that a gradient flows into: programs that pad sentences multiply the losses of the rest by 0.
-Examples taking_part(const Scores& s, const Rows& dloss) {
+// Those of one vector and one gradient of it, dx if it is wanted, have one number.
+Examples taking_part(const Scores& s, const Rows& dloss, const Rows& dx) {
   Examples examples(s);
   examples.keep([&](idx e) { return dloss[e][0] != 0; });
   bool own = true;
   for (idx k = 0; k < examples.count() && own; ++k) own = s.noted(examples[k]) == s.scores(examples[k]);
-  if (!own) examples.unite([&](idx e) { return s.noted(e); });
+  if (!own) examples.unite([&](idx e) { return Pair{s.noted(e), dx.wanted() ? dx[e] : nullptr}; });
   return examples;
 }
 
@@ -254,8 +265,9 @@ void clear_others(const Scores& s, const Examples& taking) {
 void gradients(const Call& c, bool to_x, float* dw, float* db) {
   const Scores s(c);
   const Rows dloss = s.losses(c.dy[kLoss]);
-  const Examples taking = taking_part(s, dloss);
-  const Rows dx = to_x ? taking.rows(s.vectors(c.dx[kX])) : Rows{}, x = taking.rows(s.x);
+  const Rows all_dx = to_x ? s.vectors(c.dx[kX]) : Rows{};
+  const Examples taking = taking_part(s, dloss, all_dx);
+  const Rows dx = to_x ? taking.rows(all_dx) : Rows{}, x = taking.rows(s.x);
   if (to_x && !c.acc[kX] && taking.count() < s.examples) clear_others(s, taking);
   const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes);
   float* const scores = c.scratch->alloc(static_cast<std::size_t>(most * std::min(kExamplesBack, s.examples)));
@@ -299,7 +311,7 @@ const OpId affine_loss_id = register_op({
     backward,
     backward_shared,
     check,
-}, Shared::WithStacked);
+}, Shared::WithStacked, true);
 
 }  // namespace
 }  // namespace dnl

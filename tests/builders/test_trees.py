@@ -144,3 +144,17 @@ def test_update_flag_spec_and_copies(which: int) -> None:
     for twin in (copy.deepcopy(builder), pickle.loads(pickle.dumps(builder))):
         other = twin.node(dy.inputVector(np.ones(IN))).output()
         np.testing.assert_array_equal(other.npvalue(), leaf.output().npvalue())
+
+
+def test_a_child_that_is_absent_after_a_revert() -> None:
+    """What stands for it goes with the checkpoint and is made anew."""
+    model = dy.ParameterCollection()
+    builder, table = dy.NaryTreeLSTMBuilder(2, 1, 3, 3, model), model.add_lookup_parameters((4, 3))
+    dy.renew_cg()
+    leaf = builder.node(table[0], [])
+    dy.cg_checkpoint()
+    wanted = builder.node(table[1], [leaf, None]).output().npvalue()
+    dy.cg_revert()
+    others = [dy.tanh(table[3] + k) for k in range(3)]
+    np.testing.assert_array_equal(builder.node(table[1], [leaf, None]).output().npvalue(), wanted)
+    del others

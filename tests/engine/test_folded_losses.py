@@ -369,3 +369,44 @@ def test_training_gives_the_same_weights() -> None:
 
     both(program, gtol=1e-4)
     both(program, gtol=1e-4, threads=2)
+
+
+@pytest.mark.parametrize("first", ["trained", "not trained"])
+def test_one_vector_with_and_without_a_gradient(first: str) -> None:
+    """The same row of memory as two nodes, of which one wants no gradient: a state and its nobackprop(), two look-ups of a row."""
+
+    def program(model: Model) -> Observed:
+        table, found = model.table(K), []
+        for word in range(3):
+            h = dy.tanh(model.weight("H", K, K) * table[word])
+            vectors = [(h, dy.nobackprop(h)), (table[word], dy.lookup(table, word, update=False))]
+            for k, pair in enumerate(vectors):
+                for x in pair if first == "trained" else pair[::-1]:
+                    found.append(dy.pickneglogsoftmax(scores(model, "product", x), (word + k) % 5))
+        del h, vectors, pair, x
+        loss = dy.esum(found)
+        del found
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    both(program)
+    both(program, merge=True)
+
+
+def test_losses_of_one_vector() -> None:
+    """Several labels of each, one of them twice, some losses of weight 0."""
+
+    def program(model: Model) -> Observed:
+        found = []
+        for word in (0, 1, 2, 0, 1, 0):
+            h = dy.tanh(model.weight("H", K, K) * model.table(K)[word])
+            for label in (1, 4, 1):
+                found.append(dy.pickneglogsoftmax(scores(model, "affine_transform", h), label) * (len(found) % 3))
+        del h
+        loss = dy.esum(found)
+        del found
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    both(program)
+    both(program, merge=True)

@@ -375,3 +375,36 @@ def test_without_fusing_nothing_is_merged() -> None:
     with engine(merge=True, fuse=False):
         losses_of(*lstm(Model())).value()
         assert dy.stats()["nodes_merged"] == 0
+
+
+# ---- lanes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("looked_up", [False, True])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_lanes_share_what_they_read(threads: int, looked_up: bool, merge: bool) -> None:
+    """Maps of one input, which is a leaf, lie in several lanes and are not joined: lanes run at the same time."""
+
+    def program() -> Observed:
+        model, size = Model(), 64
+        x = model.table(size)[1] if looked_up else dy.inputVector(np.linspace(-1, 1, size))
+        losses = []
+        for k in range(8):
+            h = dy.tanh(model.weight(f"W{k % 5}", size, size) * x)
+            for _ in range(6):
+                h = dy.cmult(dy.tanh(model.weight("U", size, size) * h), dy.logistic(model.weight("V", size, size) * h))
+            losses.append(dy.squared_norm(h))
+        del h
+        loss = dy.esum(losses)
+        del losses
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    with engine(fuse=False):
+        plain = program()
+    for _ in range(5):
+        with engine(merge=merge, threads=threads):
+            found = program()
+        for key, value in found.items():
+            near(value, plain[key], 1e-5, key, atol=1e-6)
