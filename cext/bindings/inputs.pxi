@@ -18,13 +18,18 @@ cdef class InputExpression(Expression):
         self.graph.invalidate()
 
 
-cdef inline InputExpression _new_input(ComputationGraph g, const Dim& d):
-    """An input node; the caller writes its numbers."""
+cdef inline InputExpression _input_expression(ComputationGraph g, NodeId id):
     cdef InputExpression e = InputExpression.__new__(InputExpression)
     e.graph = g
-    e.id = g.c.add_input(d)
+    e.id = id
     e.stamp = g.c.generation()
+    e.handle.take(deref(g.c), id, e.stamp)
     return e
+
+
+cdef inline InputExpression _new_input(ComputationGraph g, const Dim& d):
+    """An input node; the caller writes its numbers."""
+    return _input_expression(g, g.c.add_input(d))
 
 
 cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
@@ -37,12 +42,7 @@ cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
 
 cdef Expression _filled(ComputationGraph g, const Dim& d, double v):
     """An input node with the same number everywhere."""
-    cdef InputExpression e = InputExpression.__new__(InputExpression)
-    e.graph = g
-    e.id = g.c.add_constant(d, <float> v)
-    e.stamp = g.c.generation()
-    e.handle.take(deref(g.c), e.id, e.stamp)
-    return e
+    return _input_expression(g, g.c.add_constant(d, <float> v))
 
 
 cdef bint _plain_numbers(list v):

@@ -87,28 +87,29 @@ void Executor::collect_pending() {
   const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
   if (merges) merger_.begin(g_, from);
   if (fuses) fuser_.begin(g_, from);
+  auto look_at = [&](NodeId i) {
+    if (i < from) return;
+    fuser_.see(g_, i);
+    if (merges) merger_.see(g_, i);
+  };
+  const bool in_lists = options.threads > 1;  // one list can be looked at while it is made
   pending_.clear();
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) continue;
     pending_.push_back(i);
-    if (!fuses || i < from || options.threads > 1) continue;
-    fuser_.see(g_, i);
-    if (merges) merger_.see(g_, i);
+    if (fuses && !in_lists) look_at(i);
   }
-  has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
+  has_lanes_ = in_lists && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
+  if (!fuses) return;
   u64 merged = 0;
   each_list([&](const Vec<NodeId>& nodes) {
-    for (NodeId i : nodes) {
-      if (!fuses || i < from || options.threads < 2) continue;  // or has been seen
-      fuser_.see(g_, i);
-      if (merges) merger_.see(g_, i);
-    }
+    for (std::size_t k = 0; in_lists && k < nodes.size(); ++k) look_at(nodes[k]);
     fuser_.end_list();
     if (merges) merged += merger_.merge(g_);
   });
   totals_.merged += merged;
-  if (fuses) rewritten_ = n;
-  if (!(fuses && fuser_.finish(g_)) && !merged) return;
+  rewritten_ = n;
+  if (!fuser_.finish(g_) && !merged) return;
   each_list([this](Vec<NodeId>& nodes) {
     u32 left = 0;
     for (NodeId i : nodes)

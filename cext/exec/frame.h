@@ -35,8 +35,7 @@ struct Runner::CallFrame {
     bool few_old() const { return in_parts == 0 && 4 * old <= fresh; }
   };
   Target* target = nullptr;
-  bool repeated = false;  // one gradient is written twice in this call
-  bool partly = false;    // or only in part
+  bool partly = false;  // some gradient is written only in part
 };
 
 // A validity check found NaN or infinity; says at which node, so that the bindings can name the user's line.

@@ -267,13 +267,16 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
     wanted |= f.dx[j].wanted();
   }
   fresh_begin_[f.nargs] = static_cast<u32>(fresh_roots_.size());
-  bool later = !f.partly && !g_.sig(f.sig).partial && !f.op->unites_rows;
-  for (u32 j = 0; j < f.nargs; ++j) later &= !f.target[j].again || f.target[j].few_old();
+  bool several = f.partly, later = !f.partly && !g_.sig(f.sig).partial && !f.op->unites_rows;
+  for (u32 j = 0; j < f.nargs; ++j) {
+    several |= f.target[j].again != 0;
+    later &= !f.target[j].again || f.target[j].few_old();
+  }
   for (u32 j = 0; j < f.nargs; ++j) {
     if (!f.dx[j].wanted()) continue;
     const CallFrame::Target& t = f.target[j];
     if (later && t.old && t.few_old()) add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
-    else settle_target(f, j, f.partly || (f.repeated && !later));
+    else settle_target(f, j, several && !later);
   }
   return wanted;
 }
@@ -308,7 +311,6 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
       ++f.target[j].old;
     }
   }
-  f.repeated |= f.target[j].again != 0;
   if (wanted) f.dx[j] = rows_from(address, k);
 }
 

@@ -20,20 +20,18 @@ void AttentionFolder::begin(NodeId from) {
   found_.clear();
 }
 
-// A node of this op that has not run and whose one reader alone can ask for it.
-bool AttentionFolder::is_private(const Graph& g, NodeId i, OpId op) const {
-  const Signature& sig = g.signature(i);
-  return i >= from_ && sig.leaf == Leaf::None && sig.op == op && !g.node(i).is(kAlias | kFused | kInner | kWeight) &&
-         g.private_to_reader(i);
+// A node of this op that has not run and may become a part of its reader.
+bool AttentionFolder::is_part(const Graph& g, NodeId i, OpId op) const {
+  return i >= from_ && g.foldable(i) && g.signature(i).op == op;
 }
 
 bool AttentionFolder::see(Graph& g, NodeId product) {
   const Dim& out = g.dim(product);
   if (g.signature(product).op != ops().product || out.nd != 2 || out.rows() != 1 || out.bd != 1) return false;
   const NodeId v = g.operands(product)[0], tanh = g.operands(product)[1];
-  if (!g.arg_shared(g.node(product).sig, 0) || !is_private(g, tanh, ops().tanh)) return false;
+  if (!g.arg_shared(g.node(product).sig, 0) || !is_part(g, tanh, ops().tanh)) return false;
   const NodeId sum = g.operands(tanh)[0];
-  if (!is_private(g, sum, ops().sum)) return false;
+  if (!is_part(g, sum, ops().sum)) return false;
   NodeId keys = g.operands(sum)[0], query = g.operands(sum)[1];
   if (!g.dim(query).is_vector()) std::swap(keys, query);
   const Dim &matrix = g.dim(keys), &vector = g.dim(query), &row = g.dim(v);

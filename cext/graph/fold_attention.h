@@ -20,7 +20,7 @@ class AttentionFolder {
   struct Scores {
     NodeId node, v, keys, query;
   };
-  bool is_private(const Graph& g, NodeId i, OpId op) const;
+  bool is_part(const Graph& g, NodeId i, OpId op) const;
 
   NodeId from_ = 0;
   Vec<Scores> found_;

@@ -21,14 +21,9 @@ void LossFolder::begin(NodeId from) {
 
 bool LossFolder::is_loss(const Signature& sig) { return sig.leaf == Leaf::None && sig.op == ops().loss; }
 
-// A node that has not run and whose one reader alone can ask for it.
-bool LossFolder::is_private(const Graph& g, NodeId i) const {
-  return i >= from_ && g.signature(i).leaf == Leaf::None && !g.node(i).is(kFused | kInner | kWeight) && g.private_to_reader(i);
-}
-
 // A vector, or a mini-batch of them, times a matrix that all members share, plus at most a vector that they share, too.
 bool LossFolder::is_map(const Graph& g, NodeId i, Map* map) const {
-  if (!is_private(g, i)) return false;
+  if (i < from_ || !g.foldable(i)) return false;
   const Signature& sig = g.signature(i);
   const bool affine = sig.op == ops().affine;
   if (affine ? sig.nargs != 3 : sig.op != ops().product) return false;
@@ -42,7 +37,7 @@ bool LossFolder::is_map(const Graph& g, NodeId i, Map* map) const {
 
 // W * x + b, of a parameter b.
 bool LossFolder::is_biased_product(const Graph& g, NodeId i, Map* map) const {
-  if (!is_private(g, i) || g.signature(i).op != ops().sum) return false;
+  if (i < from_ || !g.foldable(i) || g.signature(i).op != ops().sum) return false;
   for (u32 j = 0; j < 2; ++j) {
     const NodeId product = g.operands(i)[j], bias = g.operands(i)[1 - j];
     if (g.signature(bias).leaf != Leaf::Param || !is_map(g, product, map) || map->bias != kNoNode) continue;

@@ -25,7 +25,6 @@ class LossFolder {
     NodeId node;
     Map map;
   };
-  bool is_private(const Graph& g, NodeId i) const;
   bool is_map(const Graph& g, NodeId i, Map* map) const;
   bool is_biased_product(const Graph& g, NodeId i, Map* map) const;
 

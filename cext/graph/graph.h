@@ -167,6 +167,8 @@ class Graph {
   void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
   // Only its one reader can ever ask for it.
   bool private_to_reader(NodeId i) const { return nodes_[i].readers == 1 && nodes_[i].handles == 0; }
+  // An op of its own of which this holds, and that no cell or weight needs: it may become a part of its reader.
+  bool foldable(NodeId i) const { return is_op(i) && !nodes_[i].is(kInner | kWeight) && private_to_reader(i); }
   // Node i becomes another op, with arguments and attributes of its own; without any member attributes it keeps those that
   // it has. Arguments that were merged are what they were merged into. The caller sees to its readers. Arguments stand before i, but leaves may stand behind it.
   void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);

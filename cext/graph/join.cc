@@ -51,8 +51,7 @@ u8 Joiner::judge(const Graph& g, NodeId i) {
 
 bool Joiner::fits(const Graph& g, NodeId i) {
   if (i < from_ || !joinable(g, i)) return false;
-  const Node& n = g.node(i);
-  return !n.is(kFused | kInner | kWeight) && g.private_to_reader(i) && g.readers(input(g, i, 0)) > 1;  // else nobody shares it
+  return g.foldable(i) && g.readers(input(g, i, 0)) > 1;  // else nobody shares it
 }
 
 // Is there a map of the same matrices in the bundle?

@@ -76,33 +76,25 @@ void Merger::number(const Graph& g, NodeId i) {
     if (args[j] + 1 != i || !g.node(args[j]).is(kInner)) return;
     inner = true;
   }
-  if (inner && !number_inner(g, i - 1)) return;
-  add(g, i, inner ? mix(hash, value(i - 1)) : hash);
-}
-
-bool Merger::number_inner(const Graph& g, NodeId i) {
-  u64 hash = g.node(i).sig;
-  for (u32 j = 0; j < g.nargs(i); ++j) {
-    if (g.arg_shared(g.node(i).sig, j)) continue;
-    const NodeId v = value(g.operands(i)[j]);
-    if (v == kNoNode) return false;
-    hash = mix(hash, v);
+  if (inner) {
+    number(g, i - 1);
+    if (value(i - 1) == kNoNode) return;
+    hash = mix(hash, value(i - 1));
   }
-  return add(g, i, hash);
+  add(g, i, hash);
 }
 
-// A node whose arguments have numbers, of which `hash` is made, to those that have. False: it must stay what it is.
-bool Merger::add(const Graph& g, NodeId i, u64 hash) {
+// Gives a number to a node whose arguments have some, of which `hash` is made, unless it must stay what it is.
+void Merger::add(const Graph& g, NodeId i, u64 hash) {
   const Signature& sig = g.signature(i);
-  if (sig.has_seed) return false;
+  if (sig.has_seed) return;
   for (u32 o = 0; o < sig.visible; ++o)
-    if (g.node(i + o).handles) return false;
+    if (g.node(i + o).handles) return;
   for (u32 k = 0, words = g.member_words(i); k < words; ++k) hash = mix(hash, g.member(i)[k].u);
   const NodeId first = first_of(hash, i, [&](NodeId a) { return same(g, a, i); });
   for (u32 o = 0; o < sig.visible; ++o) value_[i + o - from_] = first + o;
   deepest_ = std::max(deepest_, g.node(i).depth);
   if (first != i) again_.push_back(i);
-  return true;
 }
 
 bool Merger::same(const Graph& g, NodeId a, NodeId b) const {

@@ -29,8 +29,7 @@ class Merger {
   NodeId value(NodeId i) const { return i < from_ ? kNoNode : value_[i - from_]; }
   void number_leaves(const Graph& g);
   void number(const Graph& g, NodeId i);
-  bool number_inner(const Graph& g, NodeId i);
-  bool add(const Graph& g, NodeId i, u64 hash);
+  void add(const Graph& g, NodeId i, u64 hash);
   bool same(const Graph& g, NodeId a, NodeId b) const;
   bool of_use(const Graph& g, NodeId i) const;
   void merge_into(Graph& g, NodeId i, NodeId first);
