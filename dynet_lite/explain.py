@@ -282,7 +282,7 @@ def _text(e: BatchExplanation) -> str:
     lines = [f"{e.nodes} nodes of {len(e.kinds)} kinds ran in {e.batches} batches{bound}; {state}"]
     if e.nodes_fused:
         lines.append(f"{e.nodes_fused} more nodes run inside these: elementwise ops as one formula, affine maps of the same "
-                     "inputs as one node, a loss and the map of its scores as one node")  # fmt: skip
+                     "inputs as one node, a loss and the map of its scores as one node, lists of nodes in what reads them")  # fmt: skip
     if e.nodes_merged:
         lines.append(f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments")
     lines.append("")

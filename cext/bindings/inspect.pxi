@@ -147,7 +147,7 @@ def graph_signature(ComputationGraph g not None, NodeId example):
     cdef Looked* looked = <Looked*> g.c
     cdef uint32_t sig = g.c.node(example).sig, j
     arguments = []
-    for j in range(g.c.signature(example).nargs):
+    for j in range(g.c.signature(example).call_nargs):
         if looked.arg_shared(sig, j):
             arguments.append(("shared", looked.shared_arg(sig, j)))
         else:

@@ -257,11 +257,11 @@ void Executor::each_common(const Run& run, F f) {
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
     const Group& group = run.plan.groups[k];
     const PlanType& type = run.plan.types[group.type];
-    const u32 nargs = g_.sig(type.sig).nargs;
-    for (u32 j = 0; j < nargs; ++j) {
+    const Signature& sig = g_.sig(type.sig);
+    for (u32 j = 0; j < sig.call_nargs; ++j) {
       const u32 first = run.operands.arg(k, j).first;
       if (first != kNoNode)
-        for (u32 m = 0; m < group.count; ++m) see(run.operands.ids[first + m]);
+        for (u32 m = 0; m < group.count * sig.items; ++m) see(run.operands.ids[first + m]);
       else if (k == type.first_group && !runner(run.lane).forms_shared(run, type))
         see(g_.shared_arg(type.sig, j));
     }

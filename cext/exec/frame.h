@@ -17,6 +17,7 @@ inline Rows rows_from(float** address, std::size_t k) {
 
 struct Runner::CallFrame {
   u32 sig, nargs;
+  u32 items;  // members of the call for each node (Signature::items)
   const OpDef* op;
   const Dim** arg_dim;
   bool* shared;

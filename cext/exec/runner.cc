@@ -61,12 +61,12 @@ void Runner::list_operands(Run& run) const {
   o.begin.clear();
   u32 n = 0;
   for (const Group& group : run.plan.groups) {
-    const u32 sig = run.plan.types[group.type].sig, nargs = g_.sig(sig).nargs;
+    const u32 sig = run.plan.types[group.type].sig, nargs = g_.sig(sig).call_nargs;
     o.begin.push_back(static_cast<u32>(o.args.size()));
     for (u32 j = 0; j < nargs; ++j) {
       const bool shared = g_.arg_shared(sig, j);
       o.args.push_back({shared ? kNoNode : n, Rows{}});
-      if (!shared) n += group.count;
+      if (!shared) n += group.count * g_.sig(sig).items;
     }
   }
   o.ids.resize(n);
@@ -99,36 +99,42 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
   p.members += group.count;
 }
 
-// Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on.
+// Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on. A bundle's items are members.
 void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const NodeId* members, u32 count, u32 slot) {
   const PlanType& type = run.plan.types[type_index];
   const Signature& sig = g_.sig(type.sig);
   Arena& a = scratch_.arena;
   f.sig = type.sig;
-  f.nargs = sig.nargs;
+  f.nargs = sig.call_nargs;
+  f.items = sig.items;
   f.op = &op_def(sig.op);
-  f.arg_dim = a.array<const Dim*>(sig.nargs + 1);
-  f.shared = a.array<bool>(sig.nargs + 1);
-  f.x = a.array<Rows>(sig.nargs + 1);
-  for (u32 j = 0; j < sig.nargs; ++j) {
+  f.arg_dim = a.array<const Dim*>(f.nargs + 1);
+  f.shared = a.array<bool>(f.nargs + 1);
+  f.x = a.array<Rows>(f.nargs + 1);
+  for (u32 j = 0; j < f.nargs; ++j) {
     f.arg_dim[j] = &g_.dim_by_id(g_.arg_dim(type.sig, members[0], j));
     f.shared[j] = g_.arg_shared(type.sig, j);
   }
-  for (u32 o = 0; o < sig.total; ++o) f.out_dim[o] = g_.dim_by_id(sig.dim[o]);
+  for (u32 o = 0; o < sig.total; ++o) {
+    f.out_dim[o] = g_.dim_by_id(sig.dim[o]);
+    if (f.items > 1) f.out_dim[o].bd = 1;
+  }
   for (u32 o = 0; o < type.slabs(sig); ++o) {
     const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(f.out_dim[o].size());
-    f.y[o] = Rows{run.value_base + type.value[o] + slot * size, size, nullptr};
-    f.dy[o] = run.grad_base ? Rows{run.grad_base + type.value[o] + slot * size, size, nullptr} : Rows{};
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(type.value[o]) + slot * f.items * size;
+    f.y[o] = Rows{run.value_base + at, size, nullptr};
+    f.dy[o] = run.grad_base ? Rows{run.grad_base + at, size, nullptr} : Rows{};
   }
   const Word** member = nullptr;
   if (f.op->has_member_attrs) {
-    member = a.array<const Word*>(count);
-    for (u32 m = 0; m < count; ++m) member[m] = g_.member(members[m]);
+    member = a.array<const Word*>(count * f.items);
+    for (u32 m = 0; m < count; ++m)  // of a bundle a list: its length, then a word per item, which finds its own at 1
+      for (u32 e = 0; e < f.items; ++e) member[m * f.items + e] = g_.member(members[m]) + e;
   }
   Call& c = f.call;
   c.op = f.op;
-  c.members = static_cast<int>(count);
-  c.nargs = static_cast<int>(sig.nargs);
+  c.members = static_cast<int>(count * f.items);
+  c.nargs = static_cast<int>(f.nargs);
   c.arg_dim = f.arg_dim;
   c.n_outputs = static_cast<int>(sig.total);
   c.out_dim = f.out_dim;
@@ -139,7 +145,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.member = member;
   c.scratch = &scratch_;
   c.over = type.over;
-  c.of_signature = static_cast<int>(type.count);
+  c.of_signature = static_cast<int>(type.count * f.items);
   c.lasting = &lasting_;
   c.dy = f.dy;
   c.dx = nullptr;
@@ -150,6 +156,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
 void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members) {
   Operands& o = run.operands;
   const u32 count = static_cast<u32>(f.call.members);
+  u32 stacked = 0;
   for (u32 j = 0; j < f.nargs; ++j) {
     Operands::Arg& arg = o.arg(group, j);
     if (f.shared[j]) {
@@ -158,16 +165,33 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
     }
     NodeId* ids = o.ids.data() + arg.first;
     float** at = o.at.data() + arg.first;
-    constexpr u32 kAhead = 8;  // members of a group lie all over the graph
-    for (u32 m = 0; m < count; ++m) {
-      if (m + 2 * kAhead < count) g_.fetch(members[m + 2 * kAhead]);
-      if (m + kAhead < count) g_.fetch(g_.operands(members[m + kAhead])[j]);
-      ids[m] = g_.operands(members[m])[j];
-      at[m] = g_.value(ids[m]);
+    if (f.items > 1) {
+      list_items(f, j, stacked++, members, ids);
+      for (u32 m = 0; m < count; ++m) at[m] = g_.value(ids[m]);
+    } else {
+      constexpr u32 kAhead = 8;  // members of a group lie all over the graph
+      for (u32 m = 0; m < count; ++m) {
+        if (m + 2 * kAhead < count) g_.fetch(members[m + 2 * kAhead]);
+        if (m + kAhead < count) g_.fetch(g_.operands(members[m + kAhead])[j]);
+        ids[m] = g_.operands(members[m])[j];
+        at[m] = g_.value(ids[m]);
+      }
     }
     f.x[j] = arg.rows = rows_from(at, count);
   }
   lay_output_over(f, run);
+}
+
+// Argument j of the items of bundles, which is so manyth among the stacked ones.
+void Runner::list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const {
+  u32 each = 0;  // arguments of an item
+  for (u32 i = 0; i < f.nargs; ++i) each += !f.shared[i];
+  for (u32 m = 0, n = static_cast<u32>(f.call.members) / f.items; m < n; ++m) {
+    const NodeId* args = g_.operands(members[m]);
+    *to++ = args[j];
+    args += f.nargs + stacked;
+    for (u32 e = 1; e < f.items; ++e, args += each) *to++ = *args;
+  }
 }
 
 // The last output where argument 0 lies; its gradient where that one's would: gradients lie in the layout of values.

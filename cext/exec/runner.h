@@ -123,6 +123,7 @@ class Runner {
   void check_finite(const Run& run, const Group& group);
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
+  void list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const;
   void lay_output_over(CallFrame& f, const Run& run);
   void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
 

@@ -3,6 +3,8 @@
 // A gradient's memory is not cleared beforehand: its state says whether anything was written. A call whose targets are
 // all fresh and distinct assigns; all old, adds; a mixture clears the fresh ones first and adds, or, if few are old or occur
 // twice, assigns, those to memory at hand that is added later.
+#include <algorithm>
+
 #include "exec/frame.h"
 #include "exec/runner.h"
 #include "exec/timer.h"
@@ -20,7 +22,7 @@ void Runner::backward(Run& run, bool shared_later) {
   u32 n_memo = 0;
   for (const PlanType& type : run.plan.types) {
     memo_begin_.push_back(n_memo);
-    n_memo += g_.sig(type.sig).nargs;
+    n_memo += g_.sig(type.sig).call_nargs;
   }
   memo_.assign(n_memo, nullptr);
   lasting_.arena.rewind();
@@ -205,10 +207,10 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   zero_unwritten_outputs(f, members, count);
   f.call.kept = f.op->keep == Keep::Arg0 && run.alone[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
-  bool wanted = targets(f, run, index, from) || f.op->backward_shared;
+  bool wanted = targets(f, run, index, from * f.items) || f.op->backward_shared;
   if (with_stacked(run, run.plan.types[group.type])) wanted |= shared_targets(f, all_shared());
   if (!wanted) return;
-  arguments_again(f, run, index, from);
+  arguments_again(f, run, index, from * f.items);
   Timer timer;
   if (!alone || !parts_.backward(*backend_, f.call, options_, assigns_apart(f))) backend_->backward(f.call);
   for (const Later& l : later_) backend_->add_rows(1, l.size, Rows{l.from, 0, nullptr}, Rows{l.to, 0, nullptr});
@@ -225,7 +227,7 @@ bool Runner::assigns_apart(const CallFrame& f) const {
   return all;
 }
 
-// The arguments of some members of a group, as forward noted them.
+// The arguments of a call that begins with this member of a group's, as forward noted them.
 void Runner::arguments_again(CallFrame& f, const Run& run, u32 group, u32 from) {
   for (u32 j = 0; j < f.nargs; ++j) {
     const Rows& r = run.operands.arg(group, j).rows;
@@ -240,7 +242,7 @@ void Runner::zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 cou
   for (u32 o = 0; o < visible; ++o)
     for (u32 m = 0; m < count; ++m) {
       const NodeId i = members[m] + o;
-      if (i >= gradients.reached->size() || !state(i)) backend_->fill(f.out_dim[o].size(), 0.f, f.dy[o][m]);
+      if (i >= gradients.reached->size() || !state(i)) backend_->fill(f.items * f.out_dim[o].size(), 0.f, f.dy[o][m * f.items]);
     }
 }
 
@@ -391,7 +393,7 @@ void Runner::back_shared(const Run& run, u32 type_index, const SharedTargets& to
     back_shared_members(run, type_index, members + from, end - from, from, to);
 }
 
-// The arguments of members [from, from + f.call.members) of a type, through all its groups.
+// The arguments of members [from, from + f.call.members) of a type's calls, through all its groups.
 void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from) {
   const PlanType& t = run.plan.types[type];
   const u32 count = static_cast<u32>(f.call.members);
@@ -405,10 +407,10 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
     u32 filled = 0;
     for (u32 k = t.first_group; filled < count; ++k) {
       const Group& group = run.plan.groups[k];
-      if (group.type != type || group.slot + group.count <= from) continue;
+      const u32 slot = group.slot * f.items, end = slot + group.count * f.items;
+      if (group.type != type || end <= from) continue;
       const Rows& r = run.operands.arg(k, j).rows;
-      const u32 skip = from > group.slot ? from - group.slot : 0;
-      for (u32 m = skip; m < group.count && filled < count; ++m) address[filled++] = r[m];
+      for (u32 m = std::max(slot, from); m < end && filled < count; ++m) address[filled++] = r[m - slot];
     }
     f.x[j] = rows_from(address, count);
   }
@@ -421,7 +423,7 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   CallFrame f;
   begin_call(f, run, type, members, count, slot);
   lay_gradient_over(f, run, type);
-  arguments_of_type(f, run, type, slot);
+  arguments_of_type(f, run, type, slot * f.items);
   f.dx = scratch_.arena.array<Rows>(f.nargs + 1);
   f.acc = scratch_.arena.array<bool>(f.nargs + 1);
   f.call.dx = f.dx;

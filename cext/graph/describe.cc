@@ -95,7 +95,7 @@ std::string Graph::op_text(NodeId i, bool whole) const {
   const Signature& s = signature(i);
   const OpDef& def = op_def(s.op);
   if (is_program(def)) return formula(key(nodes_[i].sig), whole);
-  if (def.name == "_affine_loss") return s.nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
+  if (def.name == "_affine_loss") return s.call_nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
   if (def.name == "_attention_scores") return "matmul(tanh(add))";
   if (def.name == "_affine_parts") return "affine_transform(concatenate)";
   if (def.name == "_product_parts") return "matmul(concatenate)";

@@ -37,10 +37,12 @@ void Fuser::begin(const Graph& g, NodeId from) {
   losses_.begin(from);
   attention_.begin(from);
   concats_.begin(from);
+  bundler_.begin(from);
 }
 
 void Fuser::consider(Graph& g, NodeId i) {
   const Kind& k = kind(g, g.node(i).sig);
+  if (k.sort != Kind::kElementwise) bundler_.see(g, i);
   if (k.sort == Kind::kProduct) return attention_.see(g, i) ? void() : concats_.see_product(g, i);
   if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
   if (g.node(i).is(kInner)) return;
@@ -55,7 +57,8 @@ bool Fuser::finish(Graph& g) {
   }
   bool any = losses_.finish(g) | attention_.finish(g) | any_taken_;
   if (!roots_.empty()) any |= write_programs(g);
-  return concats_.finish(g) | any;
+  any |= concats_.finish(g);
+  return bundler_.finish(g) | any;
 }
 
 // Of all trees. Are any maps joined?

@@ -5,8 +5,10 @@
 // for (no expression refers to it), is taken into that op; what is left is a node with the program of the whole tree of
 // them (op/fused.h). The values are the same to the last bit. The affine maps that such nodes read are joined
 // (graph/join.h), losses are folded into the maps that make their scores (graph/fold_loss.h), concatenations into the products
-// that read them (graph/fold_concat.h), and what the scores of attention are made of into these (graph/fold_attention.h). Who may include: exec/. Includes: graph/graph.h.
+// that read them (graph/fold_concat.h), what the scores of attention are made of into these (graph/fold_attention.h), and mini-batches
+// that are made of single nodes into what reads them (graph/bundle.h). Who may include: exec/. Includes: graph/graph.h.
 #pragma once
+#include "graph/bundle.h"
 #include "graph/fold_attention.h"
 #include "graph/fold_concat.h"
 #include "graph/fold_loss.h"
@@ -29,7 +31,7 @@ class Fuser {
   void end_list() { seen_.push_back(kNoNode); }
   // Rewrites those that still run. Does any not run by itself any more?
   bool finish(Graph& g);
-  void release() { release_all(seen_, size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, attention_, concats_); }
+  void release() { release_all(seen_, size_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, attention_, concats_, bundler_); }
 
  private:
   // What there is to know of a signature: asked once.
@@ -80,6 +82,7 @@ class Fuser {
   LossFolder losses_;
   AttentionFolder attention_;
   ConcatFolder concats_;
+  Bundler bundler_;
 };
 
 }  // namespace dnl

@@ -24,6 +24,8 @@ inline bool same_words(const u32* a, const u32* b, u32 n) {
 }
 
 constexpr u32 kLeafHeader = 0xffff0000u;  // headers of leaf keys; no op has this id
+constexpr u32 kBundleHeader = 0x8000u;    // added to headers of bundles
+static_assert(kMaxOps <= kBundleHeader, "op ids leave room for it");
 
 std::atomic<u32> g_generation{1};
 
@@ -146,6 +148,7 @@ u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
   const u32 s = static_cast<u32>(sigs_.size());
   buckets_[b] = {tag, s + 1};
   Signature sig{};
+  sig.items = 1;
   sig.key = static_cast<u32>(keys_.size());
   std::memcpy(keys_.extend(n), key, n * sizeof(u32));
   key_len_.push_back(n);
@@ -370,7 +373,7 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   Signature& g = sigs_[s];
   g.op = op;
   g.leaf = Leaf::None;
-  g.nargs = static_cast<u32>(nargs);
+  g.nargs = g.call_nargs = static_cast<u32>(nargs);
   g.nkey = static_cast<u32>(nkey);
   g.no_grad = def.no_grad;
   g.has_seed = false;
@@ -464,12 +467,39 @@ void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word
   Node& n = nodes_[i];
   n.sig = s;
   n.dim = sigs_[s].dim[0];
-  n.args = static_cast<u32>(operands_.size());
-  NodeId* to = operands_.extend(static_cast<std::size_t>(nargs));
-  for (int j = 0; j < nargs; ++j) to[j] = nodes_[args[j]].is(kMerged) ? nodes_[args[j]].root : args[j];
+  take_arguments(i, args, static_cast<u32>(nargs));
   if (!nmember) return;
   n.member = static_cast<u32>(words_.size());
   std::memcpy(words_.extend(static_cast<std::size_t>(nmember)), member, nmember * sizeof(Word));
+}
+
+void Graph::take_arguments(NodeId i, const NodeId* args, u32 nargs) {
+  nodes_[i].args = static_cast<u32>(operands_.size());
+  NodeId* to = operands_.extend(nargs);
+  for (u32 j = 0; j < nargs; ++j) to[j] = nodes_[args[j]].is(kMerged) ? nodes_[args[j]].root : args[j];
+}
+
+void Graph::bundle(NodeId i, const NodeId* args, u32 nargs) {
+  const Signature whole = signature(i);
+  build_key_.resize(1 + nargs + whole.nkey);
+  u32* k = build_key_.data();
+  k[0] = static_cast<u32>(whole.op) | kBundleHeader | nargs << 16;
+  for (u32 j = 0; j < nargs; ++j) {
+    const bool shared = j < whole.call_nargs && arg_shared(nodes_[i].sig, j);
+    k[1 + j] = shared ? args[j] << 1 | 1u : nodes_[args[j]].dim << 1;
+  }
+  std::memcpy(k + 1 + nargs, key(nodes_[i].sig), whole.nkey * sizeof(u32));
+  bool fresh;
+  const u32 n = static_cast<u32>(build_key_.size()), s = intern(k, n, hash_words(k, n), &fresh);
+  if (fresh) {
+    const u32 at = sigs_[s].key;
+    sigs_[s] = whole;
+    sigs_[s].key = at;
+    sigs_[s].nargs = nargs;
+    sigs_[s].items = dim(i).bd;
+  }
+  nodes_[i].sig = s;
+  take_arguments(i, args, nargs);
 }
 
 // Throws when member attributes do not go with the shapes. For an alias: where it begins in argument 0.

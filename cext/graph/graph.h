@@ -61,7 +61,7 @@ struct Node {
 
 enum class Leaf : u8 { None, Input, Param, Table, Lookup };
 
-struct Signature {
+struct alignas(64) Signature {  // a line of the cache
   OpId op;
   Leaf leaf;
   bool alias;
@@ -73,6 +73,8 @@ struct Signature {
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
+  u32 items;       // of a bundle (graph/bundle.h) the members that it runs as, which take call_nargs arguments each; else 1
+  u32 call_nargs;  // first come the arguments of item 0, then the stacked ones of the others
   u32 key;       // first word in key_words(): header, one word per argument, key attributes
   u32 nkey;      // key attribute words
   u32 dim[kMaxOutputs];
@@ -131,6 +133,7 @@ class Graph {
   }
   // Should the members' arguments lie one behind the other (Access)?
   bool arg_near(u32 s, u32 j) const {
+    if (sigs_[s].items > 1) return false;
     const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access;
     return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
   }
@@ -172,6 +175,8 @@ class Graph {
   // Node i becomes another op, with arguments and attributes of its own; without any member attributes it keeps those that
   // it has. Arguments that were merged are what they were merged into. The caller sees to its readers. Arguments stand before i, but leaves may stand behind it.
   void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  // Node i becomes a bundle, whose arguments these are: a row of each stacked argument for each element of its mini-batch.
+  void bundle(NodeId i, const NodeId* args, u32 nargs);
   void mark_grad_apart(NodeId i) { nodes_[i].flags |= kGradApart; }
   // Node i runs inside node `into` from now on.
   void mark_fused(NodeId i, NodeId into) {
@@ -247,6 +252,7 @@ class Graph {
   u32 find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
+  void take_arguments(NodeId i, const NodeId* args, u32 nargs);
   void truncate(const Mark& m);
   void bump_generation();
 

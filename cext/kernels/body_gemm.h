@@ -118,7 +118,85 @@ DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
   }
 }
 
-// Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin rest.
+struct DotsTile {
+  idx k;
+  const float* a;
+  idx lda;
+  Columns b, add, c;
+  float alpha, beta;
+  idx i0, j0;  // where in C
+};
+template <int MI, int NJ>
+static void dots_tile(const DotsTile& t) {
+  F sum[NJ][4];
+#pragma GCC unroll 8
+  for (int j = 0; j < NJ; ++j)
+#pragma GCC unroll 8
+    for (int i = 0; i < 4; ++i) sum[j][i] = F(0.0f);
+  const float *a = t.a + t.i0 * t.lda, *b[NJ];
+  const idx lda = t.lda;
+#pragma GCC unroll 8
+  for (int j = 0; j < NJ; ++j) b[j] = t.b[t.j0 + j];
+  for_lanes(t.k, [&](idx p, auto w) DNL_LAMBDA {
+    F x[MI];
+#pragma GCC unroll 8
+    for (int i = 0; i < MI; ++i) x[i] = w.load(a + i * lda + p);
+#pragma GCC unroll 8
+    for (int j = 0; j < NJ; ++j) {
+      const F y = w.load(b[j] + p);
+#pragma GCC unroll 8
+      for (int i = 0; i < MI; ++i) sum[j][i] = madd(x[i], y, sum[j][i]);
+    }
+  });
+#pragma GCC unroll 8
+  for (int j = 0; j < NJ; ++j) {
+    float r[4];
+    hsum4(sum[j][0], sum[j][1], sum[j][2], sum[j][3], r);
+    float* c = t.c[t.j0 + j] + t.i0;
+    const float* add = t.add.rows.wanted() ? t.add[t.j0 + j] + t.i0 : nullptr;
+    for (int i = 0; i < MI; ++i) c[i] = t.alpha * r[i] + (add ? add[i] : 0.0f) + (t.beta != 0 ? t.beta * c[i] : 0.0f);
+  }
+}
+template <int MI>
+DNL_INL void dots_columns(DotsTile t, idx n) {
+  const idx tiles = (n + kTileDots - 1) / kTileDots;
+  t.j0 = 0;
+  for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in all_tiles
+    const idx j1 = n * (q + 1) / tiles;
+    switch (j1 - t.j0) {
+      case 1: dots_tile<MI, 1>(t); break;
+      case 2: dots_tile<MI, 2>(t); break;
+      case 3: dots_tile<MI, (kTileDots < 3 ? kTileDots : 3)>(t); break;
+      case 4: dots_tile<MI, (kTileDots < 4 ? kTileDots : 4)>(t); break;
+      case 5: dots_tile<MI, (kTileDots < 5 ? kTileDots : 5)>(t); break;
+      default: dots_tile<MI, kTileDots>(t);
+    }
+    t.j0 = j1;
+  }
+}
+// Rows at the bottom of C that whole vectors leave over, so few that dot products take less than a vector that is nearly empty.
+struct Rest {
+  idx rows;        // at most 4; 0: there are none
+  const float* a;  // of the left matrix, each in one piece
+  idx step;        // from one to the next
+};
+// How many of m rows are such.
+DNL_INL idx rows_of_rest(idx m, idx n, idx k) {
+  const idx rest = m % F::W;
+  return 4 * rest <= F::W && rest <= 4 && m >= 3 * F::W && n >= 24 && k >= 32 ? rest : 0;
+}
+DNL_INL void rest_columns(const Rest& rest, DotsTile t, idx n) {
+  t.a = rest.a;
+  t.lda = rest.step;
+  switch (rest.rows) {
+    case 1: return dots_columns<1>(t, n);
+    case 2: return dots_columns<2>(t, n);
+    case 3: return dots_columns<3>(t, n);
+    case 4: return dots_columns<4>(t, n);
+  }
+}
+
+// Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin one.
 template <bool Outer>
 static void all_tiles(idx m, idx n, ColsTile t) {
   constexpr idx W = F::W;
@@ -184,7 +262,7 @@ DNL_INL void pack_panel(bool trans, idx rows, idx depth, const float* a, idx lda
 
 // By blocks of the right matrix that stay in the second-level cache while all panels of the left one pass.
 static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const float* a, idx lda, const Row& b,
-                         const Row& add, float beta, const Row& c) {
+                         const Row& add, float beta, const Row& c, const Rest& rest) {
   constexpr idx kBlockCols = 480, kBlockDepth = 2 * kPanelDepth;
   alignas(64) float panel[kPanelRows * kPanelDepth];
   const Columns none = Row(nullptr, 0);
@@ -199,15 +277,42 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
           cols_product(rows, cols, depth, alpha, panel, kPanelRows, right.from(p), p ? none : more.from(i),
                        p ? 1.0f : beta, to.from(i));
         }
+    if (rest.rows) rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
+  }
+}
+
+// The last rows of the left matrix, at most 8, each in one piece.
+DNL_INL void copy_rest(idx m, idx rows, idx k, const float* a, idx lda, float* to, idx to_step) {
+  float eight[8 * 8];
+  const float* last = a + m - 8;
+  for (idx p = 0; p < k; p += 8) {
+    if (p + 8 <= k) {
+      transpose8(last + p * lda, lda, eight, 8);
+      for (idx i = 0; i < rows; ++i)
+        for (idx q = 0; q < 8; ++q) to[i * to_step + p + q] = eight[(8 - rows + i) * 8 + q];
+      continue;
+    }
+    for (idx q = p; q < k; ++q)
+      for (idx i = 0; i < rows; ++i) to[i * to_step + q] = last[q * lda + 8 - rows + i];
   }
 }
 
 // A left matrix that the second-level cache holds is read where it lies.
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
-  constexpr idx kNear = idx(1) << 16;
+  constexpr idx kNear = idx(1) << 16, kRestDepth = 512, kRestCols = 96;
+  float rows[4 * kRestDepth];
+  const Rest rest = {k <= kRestDepth ? rows_of_rest(m, n, k) : 0, rows, kRestDepth};
+  if (rest.rows) copy_rest(m, rest.rows, k, a, lda, rows, kRestDepth);
+  m -= rest.rows;
   if (n >= 48 && (m * k > kNear || k > 4 * kPanelDepth))
-    return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
-  cols_product(m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
+    return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), rest);
+  const idx at_once = rest.rows ? kRestCols : n;
+  for (idx j = 0; j < n; j += at_once) {
+    const idx cols = n - j < at_once ? n - j : at_once;
+    const Columns right = rows_after(Row(b), j), to = rows_after(Row(c), j), more = rows_after(Row(add), j);
+    cols_product(m, cols, k, alpha, a, lda, right, more, beta, to);
+    if (rest.rows) rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
+  }
 }
 
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
@@ -243,67 +348,14 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
     }
 }
 
-struct DotsTile {
-  idx k;
-  const float* a;
-  idx lda;
-  Columns b, add, c;
-  float alpha, beta;
-  idx i0, j0;  // where in C
-};
-template <int MI, int NJ>
-static void dots_tile(const DotsTile& t) {
-  F sum[NJ][4];
-#pragma GCC unroll 8
-  for (int j = 0; j < NJ; ++j)
-#pragma GCC unroll 8
-    for (int i = 0; i < 4; ++i) sum[j][i] = F(0.0f);
-  const float *a = t.a + t.i0 * t.lda, *b[NJ];
-  const idx lda = t.lda;
-#pragma GCC unroll 8
-  for (int j = 0; j < NJ; ++j) b[j] = t.b[t.j0 + j];
-  for_lanes(t.k, [&](idx p, auto w) DNL_LAMBDA {
-    F x[MI];
-#pragma GCC unroll 8
-    for (int i = 0; i < MI; ++i) x[i] = w.load(a + i * lda + p);
-#pragma GCC unroll 8
-    for (int j = 0; j < NJ; ++j) {
-      const F y = w.load(b[j] + p);
-#pragma GCC unroll 8
-      for (int i = 0; i < MI; ++i) sum[j][i] = madd(x[i], y, sum[j][i]);
-    }
-  });
-#pragma GCC unroll 8
-  for (int j = 0; j < NJ; ++j) {
-    float r[4];
-    hsum4(sum[j][0], sum[j][1], sum[j][2], sum[j][3], r);
-    float* c = t.c[t.j0 + j] + t.i0;
-    const float* add = t.add.rows.wanted() ? t.add[t.j0 + j] + t.i0 : nullptr;
-    for (int i = 0; i < MI; ++i) c[i] = t.alpha * r[i] + (add ? add[i] : 0.0f) + (t.beta != 0 ? t.beta * c[i] : 0.0f);
-  }
-}
-template <int MI>
-DNL_INL void dots_columns(DotsTile t, idx n) {
-  const idx tiles = (n + kTileDots - 1) / kTileDots;
-  t.j0 = 0;
-  for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in all_tiles
-    const idx j1 = n * (q + 1) / tiles;
-    switch (j1 - t.j0) {
-      case 1: dots_tile<MI, 1>(t); break;
-      case 2: dots_tile<MI, 2>(t); break;
-      case 3: dots_tile<MI, (kTileDots < 3 ? kTileDots : 3)>(t); break;
-      case 4: dots_tile<MI, (kTileDots < 4 ? kTileDots : 4)>(t); break;
-      case 5: dots_tile<MI, (kTileDots < 5 ? kTileDots : 5)>(t); break;
-      default: dots_tile<MI, kTileDots>(t);
-    }
-    t.j0 = j1;
-  }
-}
 static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
   DotsTile t = {k, a, lda, Row(b), Row(add), Row(c), alpha, beta, 0, 0};
   // Where transposing costs less than adding up the lanes of each dot product.
-  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W)
-    return gemm_blocked(true, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
+  if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W) {
+    const idx rest = rows_of_rest(m, n, k);
+    m -= rest;
+    return gemm_blocked(true, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), {rest, a + m * lda, lda});
+  }
   for (; t.i0 + 4 <= m; t.i0 += 4) dots_columns<4>(t, n);
   for (; t.i0 < m; ++t.i0) dots_columns<1>(t, n);
 }

@@ -162,6 +162,13 @@ void products(const Kernels& k) {
       one(isa + " dots", {true, false, 60, n, m, 1, 1.0f, 0.0f}, dots);
       one(isa + " dots", {true, false, 131, n, m, 0, 0.5f, 1.0f}, dots);
     }
+  for (idx m : {12, 13, 20, 24, 25, 26, 33, 48, 49, 50, 51, 52, 81, 100})  // few rows more than whole vectors
+    for (idx n : {23, 24, 37})
+      for (idx kk : {31, 32, 47, 512, 700}) {
+        one(isa + " cols", {false, false, m, n, kk, m % 2, 1.0f, 0.0f}, cols);
+        one(isa + " cols", {false, true, m, n, kk, 0, -0.5f, 0.5f}, cols);
+        one(isa + " dots", {true, false, m, n, kk, m % 2, 2.0f, n % 2 ? 0.0f : 0.5f}, dots);
+      }
   for (idx m : {1, 3, 16, 37, 50, 131})
     for (idx n : {1, 2, 7, 33})
       for (idx kk : {1, 50, 133})
