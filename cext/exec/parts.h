@@ -20,6 +20,8 @@ class CallParts {
   bool forward(Backend& backend, const Call& c, const ExecOptions& options);
   // apart: each member assigns gradients that nobody else of the call writes to.
   bool backward(Backend& backend, const Call& c, const ExecOptions& options, bool apart);
+  // In how many parts would it be run? shared: with the gradients of shared arguments.
+  static int worth(const Call& c, const ExecOptions& options, bool shared);
   // Of all shared arguments that want a gradient.
   bool backward_shared(Backend& backend, const Call& c, const ExecOptions& options);
   void release() {
@@ -44,7 +46,6 @@ class CallParts {
   void cut(const Call& c, int part);
   void give_private(Part& part, const Call& c);
   void add_private(Backend& backend, const Call& c);
-  static int worth(const Call& c, const ExecOptions& options, bool shared);
 
   std::vector<std::unique_ptr<Part>> parts_;
   Vec<int> bounds_;   // of the parts of this call, one more than there are

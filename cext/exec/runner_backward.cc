@@ -269,15 +269,18 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
     wanted |= f.dx[j].wanted();
   }
   fresh_begin_[f.nargs] = static_cast<u32>(fresh_roots_.size());
-  bool several = f.partly, later = !f.partly && !g_.sig(f.sig).partial && !f.op->unites_rows;
+  // Threads that share a call must not meet in one gradient: then whatever is old is added later.
+  const bool shares = alone && CallParts::worth(f.call, options_, false) > 1;
+  const auto adds_later = [&](u32 j) { return shares ? f.target[j].in_parts == 0 : f.target[j].few_old(); };
+  bool several = f.partly, later = !f.partly && !g_.sig(f.sig).partial && (shares || !f.op->unites_rows);
   for (u32 j = 0; j < f.nargs; ++j) {
     several |= f.target[j].again != 0;
-    later &= !f.target[j].again || f.target[j].few_old();
+    later &= !f.target[j].again || adds_later(j);
   }
   for (u32 j = 0; j < f.nargs; ++j) {
     if (!f.dx[j].wanted()) continue;
     const CallFrame::Target& t = f.target[j];
-    if (later && t.old && t.few_old()) add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
+    if (later && t.old && adds_later(j)) add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
     else settle_target(f, j, several && !later);
   }
   return wanted;
@@ -336,6 +339,7 @@ void Runner::add_later(CallFrame& f, u32 j, const NodeId* operands) {
   }
   f.dx[j] = rows_from(address, k);
   f.acc[j] = false;
+  f.target[j] = {f.target[j].fresh + f.target[j].old, 0, 0, 0};
 }
 
 // Decides between assigning and adding. several: gradients may be written by more than one member.

@@ -187,6 +187,7 @@ struct OpDef {
 
   bool no_grad = false;    // the value is a constant for differentiation
   bool joins = false;     // sums examples up at the end of a program (esum of losses); see schedule/split.h
+  bool batches = false;   // makes a mini-batch of examples; likewise
   const ArgSpec& arg_spec(int j) const {
     if (j < fixed_args) return args[j];
     return args[fixed_args + (j - fixed_args) % (static_cast<int>(args.size()) - fixed_args)];

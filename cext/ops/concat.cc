@@ -124,6 +124,7 @@ const OpId to_batch_id = register_op({
         at += n;
       }
     },
+    nullptr, nullptr, nullptr, false, false, true /* batches */,
 });
 
 }  // namespace

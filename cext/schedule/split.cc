@@ -50,7 +50,8 @@ class Components {
   Vec<u64>& cost_;
 };
 
-// Rough cost of a node in floats touched: its outputs, its arguments, and each shared one once per column.
+// Rough cost of a node in floats touched: its outputs, its arguments, and each shared one once per column, of which every element of
+// a mini-batch has one at least.
 u64 cost_of(const Graph& g, u32 sig) {
   const Signature& s = g.sig(sig);
   u64 stacked = 0, shared = 0;
@@ -59,38 +60,58 @@ u64 cost_of(const Graph& g, u32 sig) {
     if (g.arg_shared(sig, j)) shared += g.dim(g.shared_arg(sig, j)).size();
     else stacked += g.dim_by_id(g.stacked_dim(sig, j)).size();
   }
-  return stacked + shared / 4;
+  return stacked + shared * g.dim_by_id(s.dim[0]).bd / 4;
 }
 
+// What of the graph comes after the examples.
+enum class Tail : u8 {
+  Sums,    // nodes that join examples and that only such nodes read
+  Batches  // these, mini-batches made of examples, and all that reads such
+};
+
 // Finds the component of every node: its number in s.local. Nodes of the head get none. A node that joins has a component of its
-// own until a node that does not reads it, then it is like any other; the tail are those that nobody reads so.
+// own until a node that does not reads it, then it is like any other; the tail are those that nobody reads so. With Tail::Batches
+// mini-batches and what reads them are a component, too, which nothing is united with.
 class Finder {
  public:
-  Finder(const Graph& g, PlanScratch& s, Components& found) : g_(g), s_(s), found_(found) {
+  Finder(const Graph& g, PlanScratch& s, Components& found, Tail tail) : g_(g), s_(s), found_(found) {
     s.make_local(g.size());
     s.sig_cost.assign(g.signatures(), 0);
     s.c.clear();
+    tail_ = tail == Tail::Batches ? found.add(0, 0) : kNoNode;
   }
   void see(NodeId i) {
     const Node& node = g_.node(i);
     if (node.is(kWeight)) return;
     u64& known = s_.sig_cost[node.sig];
-    if (!known) known = cost_of(g_, node.sig) << 2 | u64(shares_weights_alone(node.sig)) << 1 | u64(op_def(g_.sig(node.sig).op).joins);
-    if (known & 1) {
-      s_.local[i] = found_.add(known >> 2, i);
-      return;
-    }
-    u32 mine = with_arguments(i, kNoNode, known & 2);
-    if (mine == kNoNode) mine = found_.add(known >> 2, kNoNode);
-    else found_.cost(mine) += known >> 2;
+    if (!known) known = look_at(node.sig);
+    const u64 cost = known >> 3;
+    u32 mine = kNoNode;
+    if (tail_ != kNoNode && (known & kBatches || reads_tail(i))) mine = tail_;
+    else if (!(known & kJoins)) mine = with_arguments(i, kNoNode, known & kSharesWeightsAlone);
+    if (mine == kNoNode) mine = found_.add(cost, known & kJoins ? i : kNoNode);
+    else found_.cost(mine) += cost;
     s_.local[i] = mine;
   }
 
  private:
+  enum : u64 { kJoins = 1, kSharesWeightsAlone = 2, kBatches = 4 };
+  u64 look_at(u32 sig) const {
+    const OpDef& op = op_def(g_.sig(sig).op);
+    return cost_of(g_, sig) << 3 | kJoins * op.joins | kBatches * op.batches | kSharesWeightsAlone * shares_weights_alone(sig);
+  }
   bool shares_weights_alone(u32 sig) const {
     for (u32 j = 0; j < g_.sig(sig).nargs; ++j)
       if (g_.arg_shared(sig, j) && !g_.node(g_.shared_arg(sig, j)).is(kWeight)) return false;
     return true;
+  }
+  u32 component(NodeId argument) const {
+    const u32 c = s_.local[argument];
+    return c == kNoNode ? s_.local[g_.node(argument).producer] : c;
+  }
+  bool reads_tail(NodeId i) const {
+    const NodeId* args = g_.operands(i);
+    return std::any_of(args, args + g_.nargs(i), [&](NodeId a) { return component(a) == tail_; });
   }
   // The component `mine` united with those of the arguments of node i; kNoNode when there are none.
   u32 with_arguments(NodeId i, u32 mine, bool stacked_alone) {
@@ -98,8 +119,7 @@ class Finder {
     const u32 sig = g_.node(i).sig, nargs = g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j) {
       if (stacked_alone && g_.arg_shared(sig, j)) continue;
-      u32 c = s_.local[args[j]];
-      if (c == kNoNode) c = s_.local[g_.node(args[j]).producer];
+      u32 c = component(args[j]);
       if (c == kNoNode) continue;
       if (found_.joining(c) != kNoNode) read(c);
       c = found_.root(c);
@@ -130,6 +150,7 @@ class Finder {
   const Graph& g_;
   PlanScratch& s_;
   Components& found_;
+  u32 tail_;
 };
 
 // Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences have the many
@@ -144,7 +165,8 @@ bool deal(Components& found, int lanes, u64 least_work, Vec<u32>& by_cost, Vec<u
     sum += found.cost(c);
     largest = std::max(largest, found.cost(c));
   }
-  if (by_cost.empty() || sum < least_work || (least_work && largest * static_cast<u64>(lanes) > sum * 3 / 2)) return false;
+  if (by_cost.size() < static_cast<std::size_t>(lanes) || sum < least_work) return false;
+  if (least_work && largest * static_cast<u64>(lanes) > sum * 3 / 2) return false;
   std::sort(by_cost.begin(), by_cost.end(),
             [&](u32 a, u32 b) { return found.cost(a) != found.cost(b) ? found.cost(a) > found.cost(b) : a < b; });
   const double share = static_cast<double>(sum) / lanes;
@@ -168,21 +190,26 @@ bool deal(Components& found, int lanes, u64 least_work, Vec<u32>& by_cost, Vec<u
 bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work, Split& out, PlanScratch& s) {
   out.lanes = std::min(threads, kMaxLanes);
   if (threads < 2 || (exec.size() < 64 && least_work)) return false;
-  Components found(s);
-  Finder finder(g, s, found);
-  for (NodeId i : exec) finder.see(i);
   Vec<u32>& lane_of = s.e;
-  bool worth = deal(found, out.lanes, least_work, s.d, lane_of);
+  bool worth = false;
+  for (const Tail tail : {Tail::Sums, Tail::Batches}) {
+    Components found(s);
+    Finder finder(g, s, found, tail);
+    for (NodeId i : exec) finder.see(i);
+    worth = deal(found, out.lanes, least_work, s.d, lane_of);
+    if (worth) break;
+    for (NodeId i : exec) s.local[i] = kNoNode;
+  }
+  if (!worth) return false;
   out.head.clear();
   out.tail.clear();
   for (Vec<NodeId>& nodes : out.lane) nodes.clear();
   for (NodeId i : exec) {
-    const u32 c = s.local[i], lane = !worth ? kTailLane : c == kNoNode ? kHeadLane : lane_of[c];
+    const u32 c = s.local[i], lane = c == kNoNode ? kHeadLane : lane_of[c];
     s.local[i] = kNoNode;
     (lane == kHeadLane ? out.head : lane == kTailLane ? out.tail : out.lane[lane]).push_back(i);
   }
-  for (int l = 0; l < out.lanes && worth; ++l) worth = !out.lane[l].empty();
-  return worth;
+  return std::none_of(out.lane, out.lane + out.lanes, [](const Vec<NodeId>& nodes) { return nodes.empty(); });
 }
 
 }  // namespace dnl

@@ -1,7 +1,8 @@
 // Splitting pending nodes into parts that can run at the same time.
 //
-// The head is what weights alone are made into; the tail is what joins the examples at the end (sums of losses); between
-// them lie independent components (examples), which are dealt to lanes of like cost. Pure: reads the graph, writes
+// The head is what weights alone are made into; the tail is what joins the examples at the end: sums of losses or, where examples
+// are mini-batches by hand from some op on, that op and all that follows. Between them lie independent components (examples),
+// which are dealt to lanes of like cost. Pure: reads the graph, writes
 // lists. Who may include: exec/. Includes: schedule/plan.h.
 #pragma once
 #include "schedule/plan.h"

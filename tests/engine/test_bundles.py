@@ -258,3 +258,72 @@ def test_states_that_are_the_same_are_multiplied_once() -> None:
     np.testing.assert_allclose(value, wanted, rtol=1e-6)
     for name, grad in found.items():
         np.testing.assert_allclose(grad, wanted_gradients[name], rtol=1e-5, atol=1e-6)
+
+
+# ---- threads -----------------------------------------------------------------------------------------------------------
+
+
+def stages() -> list[int]:
+    """Of each plan: 0 all there is, or the head; 1 a lane; 2 the tail."""
+    return [stage for _, stage, *_ in _core.graph_plans(dy.cg())]
+
+
+@each_strategy
+def test_examples_are_lanes_until_they_are_one_mini_batch(strategy: str) -> None:
+    """What follows the mini-batch is the tail, sums of losses that are not of it as well."""
+
+    def program(model: Model) -> Observed:
+        sentences = [chain(model, k, 3 + k % 4) for k in range(12)]
+        own = dy.esum([weighted(xs[-1]) for xs in sentences])
+        hidden = dy.tanh(affine(model, dy.concatenate_to_batch([x for xs in sentences for x in xs]), rows=N))
+        loss = dy.sum_batches(dy.pickneglogsoftmax_batch(affine(model, hidden), golden(hidden.dim()[1]))) + own
+        first = sentences[0][0]
+        del sentences, hidden
+        loss.backward(full=True)
+        assert stages() == ([1, 1, 2] if threads == 2 else [0])
+        return {"loss": loss.npvalue(), **gradients(model, [first])}
+
+    for threads in (1, 2):
+        found = both(program, strategy=strategy, threads=threads)
+        if threads == 1:
+            alone = found
+    for name, value in alone.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_mini_batches_inside_examples_leave_nothing_for_lanes() -> None:
+    """Nothing but what comes before them could be dealt; here there is nothing."""
+
+    def program(model: Model) -> Observed:
+        losses = []
+        for k in range(6):
+            memory = dy.concatenate_to_batch([model.table(N)[w] for w in range(1 + k % 3, 5)])
+            losses.append(weighted(dy.tanh(affine(model, memory)), k))
+        loss = dy.esum(losses)
+        del losses, memory
+        loss.backward()
+        assert 1 in stages(), "these are examples of their own"
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    both(program, threads=2)
+
+
+def test_threads_share_the_calls_of_a_bundle() -> None:
+    """Also where gradients of some elements meet: then they are added later."""
+
+    def program(model: Model) -> Observed:
+        sentences = [chain(model, k, 4) for k in range(4)]
+        elements = [x for xs in sentences for x in (*xs, xs[0], *xs[2:])]
+        loss = weighted(affine(model, dy.concatenate_to_batch(elements)))
+        once_more = dy.sum_batches(dy.pickneglogsoftmax_batch(affine(model, dy.concatenate_to_batch(elements)), golden(len(elements))))
+        xs = [sentences[0][0], sentences[3][0]]
+        total = loss + once_more
+        del sentences, elements, once_more
+        for _ in range(2):
+            total.backward(full=True)
+        return {"total": total.npvalue(), **gradients(model, xs)}
+
+    for merge in (True, False):
+        one, two = (both(program, threads=threads, merge=merge) for threads in (1, 2))
+        for name, value in one.items():
+            np.testing.assert_allclose(two[name], value, rtol=1e-4, atol=1e-5)
