@@ -1,8 +1,9 @@
 """Runs the same measurement on several engines in turns and compares what comes back.
 
-Each engine has a process of its own, which lives as long as the comparison; only one works at a time. A
-stored figure is never used: on a shared machine speeds of the same program differ from hour to hour, ratios
-within one run hardly do. The module knows nothing of what is measured.
+Each engine has a process of its own, which lives as long as the comparison; only one works at a time, and those of
+one thread on one and the same processor: on a shared machine the neighbours of another may be busier. A stored figure
+is never used: speeds of the same program differ from hour to hour, ratios within one run hardly do. The module knows
+nothing of what is measured.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ class Worker:
             text=True,
             env={name: value for name, value in os.environ.items() if name not in CHOSEN} | settings,
         )
+        if engine.threads == 1 and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(self.process.pid, {max(os.sched_getaffinity(0))})
         self.ask(setup)
 
     def ask(self, question: Question) -> dict[str, Any]:
