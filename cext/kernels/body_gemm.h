@@ -208,6 +208,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
   const idx row_tiles = (vectors + most - 1) / most;
   const idx a_from = t.a_at, at_once = Outer ? (t.ahead + row_tiles * col_tiles - 1) / (row_tiles * col_tiles) : 0;
   const bool fetches = t.k >= 96;  // a short tile is over before it is of use
+  constexpr idx kShort = 192;      // longer columns the processor fetches by itself
   idx v0 = 0, fetched = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
@@ -218,7 +219,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
       const idx j1 = n * (ct + 1) / col_tiles;
       if (!Outer && fetches)
         for (idx j = j1; j < n && j < j1 + kTileNc; ++j) {  // of the next tile
-          if (rt == 0 && t.b.rows.ptr) fetch(t.b[j], t.k);
+          if (rt == 0 && t.k <= kShort && t.b.rows.ptr) fetch(t.b[j], t.k);
           fetch_to_write(t.c[j], rows);
         }
       if (Outer)

@@ -39,11 +39,13 @@ struct Scores {
   const Call& c;
   idx classes, size, per, examples, pieces;
   Rows x, scales, where;  // by example
+  const i32* labels;      // likewise
 
   explicit Scores(const Call& call)
       : c(call), classes(c.arg_dim[kW]->rows()), size(c.arg_dim[kW]->cols()), per(c.arg_dim[kX]->bd),
         examples(c.members * per), pieces(pieces_of(classes)), x(vectors(c.x[kX])),
-        scales(columns_of(c, c.y[kScales], pieces, per, per)), where(columns_of(c, c.y[kWhere], kAddress, per, per)) {}
+        scales(columns_of(c, c.y[kScales], pieces, per, per)), where(columns_of(c, c.y[kWhere], kAddress, per, per)),
+        labels(listed_labels()) {}
 
   // Vectors of the size of x, one for each example.
   Rows vectors(const Rows& r) const { return columns_of(c, r, size, per, per); }
@@ -58,7 +60,16 @@ struct Scores {
   }
   // Losses, or their gradients, by example.
   Rows losses(const Rows& r) const { return columns_of(c, r, 1, per, per); }
-  idx label(idx example) const { return per == 1 ? c.member[example][1].i : c.member[example / per][1 + example % per].i; }
+
+ private:
+  // Near at hand: they are asked for with every piece.
+  const i32* listed_labels() const {
+    static_assert(sizeof(i32) == sizeof(float), "scratch memory is taken in floats");
+    i32* const to = reinterpret_cast<i32*>(c.scratch->alloc(static_cast<std::size_t>(examples)));
+    for (idx m = 0; m < c.members; ++m)
+      for (idx e = 0; e < per; ++e) to[m * per + e] = c.member[m][1 + e].i;
+    return to;
+  }
 };
 
 // f(first, count) for parts of at most `most` of n.
@@ -195,7 +206,7 @@ void forward(const Call& c) {
       gemm_rows(false, rows, n, s.size, s.w(row), s.classes, x.from(first), add, false, to);
       for (idx k = 0; k < n; ++k) {
         examples.each(first + k, [&](idx e) {
-          const idx label = s.label(e) - row;
+          const idx label = s.labels[e] - row;
           if (label >= 0 && label < rows) losses[e][0] = to[k][label];
         });
         in_parts(rows, kClasses, [&](idx at, idx some) {
@@ -227,17 +238,27 @@ Examples taking_part(const Scores& s, const Rows& dloss, const Rows& dx) {
   return examples;
 }
 
+// Of each number the sum of its examples' gradients.
+const float* summed(const Scores& s, const Rows& dloss, const Examples& taking) {
+  float* const to = s.c.scratch->alloc(static_cast<std::size_t>(taking.count()));
+  for (idx k = 0; k < taking.count(); ++k) {
+    to[k] = 0;
+    taking.each(k, [&](idx e) { to[k] += dloss[e][0]; });
+  }
+  return to;
+}
+
 // d (softmax - 1 at the label), for some classes of some examples.
-void score_gradients(const Scores& s, const Rows& dloss, const Examples& taking, idx row, idx rows, idx first, idx n, float* to) {
+void score_gradients(const Scores& s, const Rows& dloss, const float* sums, const Examples& taking, idx row, idx rows, idx first,
+                     idx n, float* to) {
   for (idx k = 0; k < n; ++k, to += rows) {
     const idx one = taking[first + k];
-    float sum = 0;
-    taking.each(first + k, [&](idx e) { sum += dloss[e][0]; });
+    const float* const exps = s.noted(one) + row;
     in_parts(rows, kClasses, [&](idx at, idx some) {
-      kernels().scale_to(some, sum * s.scales[one][(row + at) / kClasses], s.noted(one) + row + at, to + at, false);
+      kernels().scale_to(some, sums[first + k] * s.scales[one][(row + at) / kClasses], exps + at, to + at, false);
     });
     taking.each(first + k, [&](idx e) {
-      const idx label = s.label(e) - row;
+      const idx label = s.labels[e] - row;
       if (label >= 0 && label < rows) to[label] -= dloss[e][0];
     });
   }
@@ -268,6 +289,7 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
   const Rows all_dx = to_x ? s.vectors(c.dx[kX]) : Rows{};
   const Examples taking = taking_part(s, dloss, all_dx);
   const Rows dx = to_x ? taking.rows(all_dx) : Rows{}, x = taking.rows(s.x);
+  const float* const sums = summed(s, dloss, taking);
   if (to_x && !c.acc[kX] && taking.count() < s.examples) clear_others(s, taking);
   const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes);
   float* const scores = c.scratch->alloc(static_cast<std::size_t>(most * std::min(kExamplesBack, s.examples)));
@@ -278,7 +300,7 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
   in_parts(s.classes, step, [&](idx row, idx rows) {
     if (transposes) kernels().transpose_strided(s.size, rows, s.w(row), s.classes, wt, s.size, false);
     in_parts(taking.count(), kExamplesBack, [&](idx first, idx n) {
-      score_gradients(s, dloss, taking, row, rows, first, n, scores);
+      score_gradients(s, dloss, sums, taking, row, rows, first, n, scores);
       const Rows dy{scores, rows, nullptr};
       if (to_x)
         gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
