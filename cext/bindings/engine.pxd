@@ -120,7 +120,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         OpId op
         Leaf leaf
         uint32_t nargs
-        uint32_t call_nargs
+        uint32_t items, call_nargs
         uint8_t visible
     cdef cppclass CGraph "dnl::Graph":
         NodeId add(OpId, const NodeId*, int, const Word*, int, const Word*, int) except +raise_python_error

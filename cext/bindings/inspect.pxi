@@ -146,12 +146,15 @@ def graph_signature(ComputationGraph g not None, NodeId example):
         raise IndexError(f"[graph] node {example} is not an op of this graph")
     cdef Looked* looked = <Looked*> g.c
     cdef uint32_t sig = g.c.node(example).sig, j
+    cdef Dim dim
     arguments = []
     for j in range(g.c.signature(example).call_nargs):
         if looked.arg_shared(sig, j):
             arguments.append(("shared", looked.shared_arg(sig, j)))
         else:
-            arguments.append(("stacked", _dim_tuple(looked.dim_by_id(looked.arg_dim(sig, example, j)))))
+            dim = looked.dim_by_id(looked.arg_dim(sig, example, j))
+            dim.bd *= g.c.signature(example).items  # of a list that is read where its elements lie
+            arguments.append(("stacked", _dim_tuple(dim)))
     attributes = _for_people(_attributes(g.c.signature(example).op, looked.key(sig), False))
     return looked.op_text(example, True).decode(), arguments, attributes
 

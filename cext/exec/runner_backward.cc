@@ -123,7 +123,8 @@ void Runner::find_assigned_in_parts(Run& run) {
     run.spent |= kSpentParts;
     return true;
   });
-  for (u32 t = 0; t < run.plan.types.size(); ++t) run.spent_types[t] = !apart && op_def(g_.sig(run.plan.types[t].sig).op).in_parts;
+  if (!(run.spent & kSpentParts)) return;
+  for (u32 t = 0; t < run.plan.types.size(); ++t) run.spent_types[t] = op_def(g_.sig(run.plan.types[t].sig).op).in_parts;
 }
 
 // Gradients of outputs that lie where the values lie.

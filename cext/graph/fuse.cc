@@ -51,9 +51,15 @@ void Fuser::consider(Graph& g, NodeId i) {
 }
 
 bool Fuser::finish(Graph& g) {
+  u8 list = 0;
   for (NodeId i : seen_) {
-    if (i == kNoNode) roots_.push_back(kNoNode);
-    else if (g.is_op(i)) consider(g, i);
+    if (i == kNoNode) {
+      roots_.push_back(kNoNode);
+      ++list;
+    } else if (g.is_op(i)) {
+      size_[i - from_].list = list;
+      consider(g, i);
+    }
   }
   bool any = losses_.finish(g) | attention_.finish(g) | any_taken_;
   if (!roots_.empty()) any |= write_programs(g);
@@ -102,6 +108,7 @@ bool Fuser::take_in(Graph& g, NodeId i) {
     const NodeId a = args[j];
     if (a < from_ || !g.private_to_reader(a)) continue;
     const Size& under = size_[a - from_];
+    if (under.list != size_[i - from_].list) continue;  // parts of a joined node are read where it runs
     if (!under.steps) {
       of_use |= joiner_.joinable(g, a);
       continue;
@@ -112,7 +119,7 @@ bool Fuser::take_in(Graph& g, NodeId i) {
     g.mark_fused(a, i);
     of_use = any_taken_ = true;
   }
-  size_[i - from_] = {static_cast<u8>(steps), static_cast<u8>(inputs)};
+  size_[i - from_] = {static_cast<u8>(steps), static_cast<u8>(inputs), size_[i - from_].list};
   return of_use;
 }
 
@@ -130,7 +137,8 @@ u32 Fuser::operand(const Graph& g, NodeId i) {
   Program& p = programs_.back();
   for (u32 k = 0; k < p.inputs; ++k)
     if (inputs_[p.input + k].node == i) return k;
-  inputs_.push_back({i, joiner_.fits(g, i) ? joiner_.offer(g, i) : kNoNode});
+  const bool here = i >= from_ && size_[i - from_].list == size_[p.root - from_].list;
+  inputs_.push_back({i, here && joiner_.fits(g, i) ? joiner_.offer(g, i) : kNoNode});
   return p.inputs++;
 }
 

@@ -42,7 +42,7 @@ class Fuser {
     bool reads_value_only;
   };
   // The tree under a node; no steps: not elementwise.
-  struct Size { u8 steps, inputs; };
+  struct Size { u8 steps, inputs, list; };
   struct Input {
     NodeId node;
     u32 offered;  // its number at the joiner, or kNoNode

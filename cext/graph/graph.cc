@@ -481,7 +481,7 @@ void Graph::take_arguments(NodeId i, const NodeId* args, u32 nargs) {
 
 void Graph::bundle(NodeId i, const NodeId* args, u32 nargs) {
   const Signature whole = signature(i);
-  build_key_.resize(1 + nargs + whole.nkey);
+  build_key_.resize(2 + nargs + whole.nkey);
   u32* k = build_key_.data();
   k[0] = static_cast<u32>(whole.op) | kBundleHeader | nargs << 16;
   for (u32 j = 0; j < nargs; ++j) {
@@ -489,6 +489,7 @@ void Graph::bundle(NodeId i, const NodeId* args, u32 nargs) {
     k[1 + j] = shared ? args[j] << 1 | 1u : nodes_[args[j]].dim << 1;
   }
   std::memcpy(k + 1 + nargs, key(nodes_[i].sig), whole.nkey * sizeof(u32));
+  k[1 + nargs + whole.nkey] = dim(i).bd;  // two lists of three have as many arguments as three lists of two
   bool fresh;
   const u32 n = static_cast<u32>(build_key_.size()), s = intern(k, n, hash_words(k, n), &fresh);
   if (fresh) {

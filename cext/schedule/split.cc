@@ -87,12 +87,19 @@ class Finder {
     if (!known) known = look_at(node.sig);
     const u64 cost = known >> 3;
     u32 mine = kNoNode;
-    if (tail_ != kNoNode && (known & kBatches || reads_tail(i))) mine = tail_;
-    else if (!(known & kJoins)) mine = with_arguments(i, kNoNode, known & kSharesWeightsAlone);
+    if (tail_ != kNoNode && (known & kBatches || reads_tail(i))) {
+      mine = tail_;
+      torn_ |= reads_parts_outside(i);
+    } else if (!(known & kJoins)) {
+      mine = with_arguments(i, kNoNode, known & kSharesWeightsAlone);
+    }
     if (mine == kNoNode) mine = found_.add(cost, known & kJoins ? i : kNoNode);
     else found_.cost(mine) += cost;
     s_.local[i] = mine;
   }
+
+  // Was something divided that must run together?
+  bool torn() const { return torn_; }
 
  private:
   enum : u64 { kJoins = 1, kSharesWeightsAlone = 2, kBatches = 4 };
@@ -112,6 +119,14 @@ class Finder {
   bool reads_tail(NodeId i) const {
     const NodeId* args = g_.operands(i);
     return std::any_of(args, args + g_.nargs(i), [&](NodeId a) { return component(a) == tail_; });
+  }
+  // Joined nodes (graph/join.h) run together with those that read their parts.
+  bool reads_parts_outside(NodeId i) const {
+    const NodeId* args = g_.operands(i);
+    return g_.sig(g_.node(i).sig).partial && std::any_of(args, args + g_.nargs(i), [&](NodeId a) {
+      const u32 c = s_.local[a];
+      return c != kNoNode && c != tail_ && op_def(g_.signature(a).op).in_parts;
+    });
   }
   // The component `mine` united with those of the arguments of node i; kNoNode when there are none.
   u32 with_arguments(NodeId i, u32 mine, bool stacked_alone) {
@@ -151,6 +166,7 @@ class Finder {
   PlanScratch& s_;
   Components& found_;
   u32 tail_;
+  bool torn_ = false;
 };
 
 // Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences have the many
@@ -196,7 +212,7 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work,
     Components found(s);
     Finder finder(g, s, found, tail);
     for (NodeId i : exec) finder.see(i);
-    worth = deal(found, out.lanes, least_work, s.d, lane_of);
+    worth = !finder.torn() && deal(found, out.lanes, least_work, s.d, lane_of);
     if (worth) break;
     for (NodeId i : exec) s.local[i] = kNoNode;
   }

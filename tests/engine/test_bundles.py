@@ -260,6 +260,33 @@ def test_states_that_are_the_same_are_multiplied_once() -> None:
         np.testing.assert_allclose(grad, wanted_gradients[name], rtol=1e-5, atol=1e-6)
 
 
+def test_lists_of_other_lengths_are_other_bundles() -> None:
+    """Two lists of three have as many elements as three lists of two."""
+
+    def program(model: Model) -> Observed:
+        matrix = dy.inputTensor(np.linspace(-1, 1, 12).reshape(4, 3))
+        xs = [dy.tanh(matrix * (k + 1.0)) for k in range(6)]
+        batch = dy.concatenate_to_batch
+        two = dy.concatenate([batch(xs[:3]), batch(xs[3:])])
+        three = dy.concatenate([batch(xs[:2]), batch(xs[2:4]), batch(xs[4:])])
+        del xs
+        loss = dy.sum_batches(dy.sum_elems(dy.square(two))) + dy.sum_batches(dy.sum_elems(three))
+        loss.backward(full=True)
+        lists(5)
+        return {"two": two.npvalue(), "three": three.npvalue(), **gradients(model, [matrix])}
+
+    both(program)
+
+
+def test_an_explanation_tells_lengths_apart() -> None:
+    with engine():
+        model = Model()
+        ys = [affine(model, dy.concatenate_to_batch(chain(model, k, 1 + k))) for k in range(2)]
+        dy.esum([weighted(y) for y in ys]).forward()
+        why = str(dy.explain_batches().why(*ys))
+        assert "{20}X2" in why and "{20}X3" in why
+
+
 # ---- threads -----------------------------------------------------------------------------------------------------------
 
 
@@ -327,3 +354,29 @@ def test_threads_share_the_calls_of_a_bundle() -> None:
         one, two = (both(program, threads=threads, merge=merge) for threads in (1, 2))
         for name, value in one.items():
             np.testing.assert_allclose(two[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_gates_over_states_and_over_the_mini_batch_of_them() -> None:
+    """What is joined in a lane is not read by the tail."""
+
+    def program(model: Model) -> Observed:
+        def gate(h: Any) -> Any:
+            parts = (dy.affine_transform([model.weight("b", N), model.weight(name, N, N), h]) for name in ("gate", "new"))
+            return dy.cmult(dy.logistic(next(parts)), dy.tanh(next(parts)))
+
+        states = [chain(model, k, 1)[1] for k in range(4)]
+        batch = dy.tanh(affine(model, dy.concatenate_to_batch(states), rows=N))
+        p, q = dy.pick_batch_elem(batch, 0), dy.pick_batch_elem(batch, 1)
+        W = model.weight("W", N, N)
+        total = dy.squared_norm(W * dy.tanh(p + gate(states[1])) + W * dy.tanh(p + gate(q))) + dy.squared_norm(states[3])
+        total += dy.squared_norm(dy.cmult(p, gate(states[2])))
+        del batch, p, q, states
+        found: Observed = {}
+        for k in range(2):
+            total.backward()
+            found.update({f"{k} {name}": grad for name, grad in gradients(model).items()})
+        return {"total": total.npvalue(), **found}
+
+    one, two = (both(program, threads=threads) for threads in (1, 2))
+    for name, value in one.items():
+        np.testing.assert_allclose(two[name], value, rtol=1e-4, atol=1e-5)

@@ -140,3 +140,30 @@ def test_gates_are_made_again_for_a_second_pass_alone(name: str) -> None:
         assert calls() - before == once > 0
         case.gradients((0, 1, 2, 3))
         assert calls() - before == 2 * once
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_pass_that_comes_to_no_joined_gate_between_two_that_do(strategy: str) -> None:
+    """Gates by hand before an LSTM, whose sums are spent in each pass; the part of the loss without them leaves theirs alone."""
+    found = []
+    for fuse in (True, False):
+        rng = np.random.default_rng(1)
+        pc = dy.ParameterCollection()
+        W, V, b, c = (pc.parameters_from_numpy(rng.uniform(-0.5, 0.5, shape)) for shape in ((H, H), (H, H), (H,), (H,)))
+        lstm = dy.VanillaLSTMBuilder(1, H, H, pc)
+        for p in lstm.param_collection().parameters_list():
+            p.set_value(rng.uniform(-0.5, 0.5, p.shape()))
+        with engine(fuse=fuse, strategy=strategy):
+            x = dy.inputVector(np.linspace(-1, 1, H))
+            gate = dy.cmult(dy.logistic(dy.affine_transform([b, W, x])), dy.tanh(dy.affine_transform([c, V, x])))
+            part, other = (dy.squared_norm(lstm.initial_state().add_input(e).output()) for e in (gate, x))
+            del gate
+            total = part + other
+            for loss in (total, other, total):
+                loss.backward()
+                found.append([p.grad_as_array() for p in pc.parameters_list()])
+                for p in pc.parameters_list():
+                    p.zero_gradient()
+    for fused, plain in zip(found[:3], found[3:], strict=True):
+        for a, b_ in zip(fused, plain, strict=True):
+            near(a, b_, 1e-5, atol=1e-6)
