@@ -26,7 +26,7 @@ bool remembers(const Call& c) {
 
 // In how many parts? Floats touched are the measure, as in schedule/split.cc, but without stacked arguments.
 int CallParts::worth(const Call& c, const ExecOptions& options, bool shared) {
-  if (c.members < 2) return 1;
+  if (options.threads < 2 || c.members < 2) return 1;
   std::size_t out = 0, weights = 0;
   for (int o = 0; o < c.n_outputs; ++o) out += c.out_size(o);
   for (int j = 0; j < c.nargs; ++j) weights += c.shared[j] ? c.arg_size(j) : 0;

@@ -41,7 +41,7 @@ class Fuser {
     u8 id, constants;
     bool reads_value_only;
   };
-  // The tree under a node; no steps: not elementwise.
+  // The tree under a node, and the list that it is in; no steps: not elementwise.
   struct Size { u8 steps, inputs, list; };
   struct Input {
     NodeId node;

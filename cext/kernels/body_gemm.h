@@ -6,6 +6,7 @@
 // gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns; with many
 // columns a panel of it is transposed on the stack first and handed to the tiles of gemm_cols.
 // gemm_outer: a sum of products of a column and a row. The same tiles, which take both from lists of addresses.
+// Rows of C that whole vectors leave over, if they are few, are dot products in gemm_cols as well.
 // Small products are read where they lie. Larger ones are cut into blocks, so that what is read again comes from a near
 // cache, and panels of the left matrix are copied (or transposed) to the stack first.
 //
@@ -174,16 +175,18 @@ DNL_INL void dots_columns(DotsTile t, idx n) {
     t.j0 = j1;
   }
 }
+constexpr idx kMostRest = F::W / 4;
+static_assert(kMostRest <= 4, "the switch below ends at 4");
 // Rows at the bottom of C that whole vectors leave over, so few that dot products take less than a vector that is nearly empty.
 struct Rest {
-  idx rows;        // at most 4; 0: there are none
+  idx rows;        // at most kMostRest; 0: there are none
   const float* a;  // of the left matrix, each in one piece
   idx step;        // from one to the next
 };
 // How many of m rows are such.
 DNL_INL idx rows_of_rest(idx m, idx n, idx k) {
   const idx rest = m % F::W;
-  return 4 * rest <= F::W && rest <= 4 && m >= 3 * F::W && n >= 24 && k >= 32 ? rest : 0;
+  return rest <= kMostRest && m >= 3 * F::W && n >= 24 && k >= 32 ? rest : 0;
 }
 DNL_INL void rest_columns(const Rest& rest, DotsTile t, idx n) {
   t.a = rest.a;
@@ -278,32 +281,17 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
           cols_product(rows, cols, depth, alpha, panel, kPanelRows, right.from(p), p ? none : more.from(i),
                        p ? 1.0f : beta, to.from(i));
         }
-    if (rest.rows) rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
-  }
-}
-
-// The last rows of the left matrix, at most 8, each in one piece.
-DNL_INL void copy_rest(idx m, idx rows, idx k, const float* a, idx lda, float* to, idx to_step) {
-  float eight[8 * 8];
-  const float* last = a + m - 8;
-  for (idx p = 0; p < k; p += 8) {
-    if (p + 8 <= k) {
-      transpose8(last + p * lda, lda, eight, 8);
-      for (idx i = 0; i < rows; ++i)
-        for (idx q = 0; q < 8; ++q) to[i * to_step + p + q] = eight[(8 - rows + i) * 8 + q];
-      continue;
-    }
-    for (idx q = p; q < k; ++q)
-      for (idx i = 0; i < rows; ++i) to[i * to_step + q] = last[q * lda + 8 - rows + i];
+    rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
   }
 }
 
 // A left matrix that the second-level cache holds is read where it lies.
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
-  constexpr idx kNear = idx(1) << 16, kRestDepth = 512, kRestCols = 96;
-  float rows[4 * kRestDepth];
-  const Rest rest = {k <= kRestDepth ? rows_of_rest(m, n, k) : 0, rows, kRestDepth};
-  if (rest.rows) copy_rest(m, rest.rows, k, a, lda, rows, kRestDepth);
+  constexpr idx kNear = idx(1) << 16, kRestDepth = 512, kRestCols = 96, kEight = 8;
+  float last[kEight * kRestDepth];  // rows of the left matrix, each in one piece; some of them are the rest
+  Rest rest = {k <= kRestDepth ? rows_of_rest(m, n, k) : 0, nullptr, kRestDepth};
+  rest.a = last + (kEight - rest.rows) * kRestDepth;
+  if (rest.rows) transpose_strided(k, kEight, a + m - kEight, lda, last, kRestDepth, false);
   m -= rest.rows;
   if (n >= 48 && (m * k > kNear || k > 4 * kPanelDepth))
     return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), rest);
@@ -312,7 +300,7 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
     const idx cols = n - j < at_once ? n - j : at_once;
     const Columns right = rows_after(Row(b), j), to = rows_after(Row(c), j), more = rows_after(Row(add), j);
     cols_product(m, cols, k, alpha, a, lda, right, more, beta, to);
-    if (rest.rows) rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
+    rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
   }
 }
 

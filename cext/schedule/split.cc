@@ -85,6 +85,7 @@ class Finder {
     if (node.is(kWeight)) return;
     u64& known = s_.sig_cost[node.sig];
     if (!known) known = look_at(node.sig);
+    batches_ |= (known & kBatches) != 0;
     const u64 cost = known >> 3;
     u32 mine = kNoNode;
     if (tail_ != kNoNode && (known & kBatches || reads_tail(i))) {
@@ -98,6 +99,8 @@ class Finder {
     s_.local[i] = mine;
   }
 
+  // Was there a mini-batch made of examples?
+  bool batches() const { return batches_; }
   // Was something divided that must run together?
   bool torn() const { return torn_; }
 
@@ -166,7 +169,7 @@ class Finder {
   PlanScratch& s_;
   Components& found_;
   u32 tail_;
-  bool torn_ = false;
+  bool batches_ = false, torn_ = false;
 };
 
 // Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences have the many
@@ -215,6 +218,7 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work,
     worth = !finder.torn() && deal(found, out.lanes, least_work, s.d, lane_of);
     if (worth) break;
     for (NodeId i : exec) s.local[i] = kNoNode;
+    if (!finder.batches()) break;
   }
   if (!worth) return false;
   out.head.clear();
