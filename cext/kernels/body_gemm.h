@@ -6,7 +6,7 @@
 // gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns; with many
 // columns a panel of it is transposed on the stack first and handed to the tiles of gemm_cols.
 // gemm_outer: a sum of products of a column and a row. The same tiles, which take both from lists of addresses.
-// Rows of C that whole vectors leave over, if they are few, are dot products in gemm_cols as well.
+// Rows of C that whole vectors leave over, if they are few, are dot products in gemm_cols as well, and turned in gemm_outer.
 // Small products are read where they lie. Larger ones are cut into blocks, so that what is read again comes from a near
 // cache, and panels of the left matrix are copied (or transposed) to the stack first.
 //
@@ -304,18 +304,34 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
   }
 }
 
+// Rows at the bottom of a block of C that whole vectors leave over, where it is worth it to sum them up as columns: numbers of
+// a few vectors instead of nearly empty vectors of many numbers.
+constexpr idx kMostTurned = F::W / 2, kOuterCols = 256;
+DNL_INL idx rows_turned(idx rows, idx cols, idx k) {
+  const idx rest = rows % F::W, vectors = (cols + F::W - 1) / F::W;
+  return rest <= kMostTurned && k >= 24 && 5 * rest * vectors <= 4 * cols ? rest : 0;
+}
+// Adds what they came to: a column of `from` for each row of C.
+DNL_INL void add_turned(idx rest, idx cols, const float* from, float beta, float* c, idx ldc) {
+  for (idx j = 0; j < cols; ++j, c += ldc)
+    for (idx i = 0; i < rest; ++i) c[i] = from[i * kOuterCols + j] + (beta != 0 ? beta * c[i] : 0.0f);
+}
+
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
                        Rows next_rows, idx next_k) {
-  constexpr idx kDepth = 80;         // panels of both sides by so many columns stay in the first-level cache
-  constexpr idx kRows = 512, kCols = 256;  // a block of C, in the second-level cache
-  constexpr idx kWorthFetching = 16384;    // floats of C: there is enough to do meanwhile
+  constexpr idx kDepth = 80;               // panels of both sides by so many columns stay in the first-level cache
+  constexpr idx kRows = 512;               // a block of C, by kOuterCols, in the second-level cache
+  constexpr idx kWorthFetching = 4096;     // floats of C: there is enough to do meanwhile
   const Row a = a_rows, b = b_rows, next = next_rows, none(nullptr, 0);
   const idx next_few = next_k < kDepth ? next_k : kDepth;
   float *a_list[2 * kDepth], *b_list[2 * kDepth];  // of these columns and of the next
+  float* turned_list[kDepth];                      // of these columns, from the rows on that are turned
+  float turned[kMostTurned * kOuterCols];
   for (idx i = 0; i < m; i += kRows)
-    for (idx j = 0; j < n; j += kCols) {
-      const idx rows = m - i < kRows ? m - i : kRows, cols = n - j < kCols ? n - j : kCols;
-      const Row block(c + j * ldc + i, ldc);
+    for (idx j = 0; j < n; j += kOuterCols) {
+      const idx rows = m - i < kRows ? m - i : kRows, cols = n - j < kOuterCols ? n - j : kOuterCols;
+      const idx rest = rows_turned(rows, cols, k), most = rows - rest;
+      const Row block(c + j * ldc + i, ldc), turned_block(turned, kOuterCols);
       for (idx p = 0; p < k; p += kDepth) {
         const idx depth = k - p < kDepth ? k - p : kDepth, both = k - p < 2 * kDepth ? k - p : 2 * kDepth;
         if (p) {  // the next ones are these now
@@ -331,9 +347,14 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
             b_list[depth + ahead] = nullptr;
           }
         }
-        all_tiles<true>(rows, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
-                                     rows * cols >= kWorthFetching ? ahead : 0});
+        all_tiles<true>(most, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
+                                     most * cols >= kWorthFetching ? ahead : 0});
+        if (!rest) continue;
+        for (idx q = 0; q < depth; ++q) turned_list[q] = a_list[q] + i + most;
+        all_tiles<true>(cols, rest, {depth, nullptr, 0, b_list, turned_list, 0, none, none, turned_block, alpha,
+                                     p ? 1.0f : 0.0f, 0, 0, 0});
       }
+      add_turned(rest, cols, turned, beta, c + j * ldc + i + most, ldc);
     }
 }
 

@@ -169,6 +169,10 @@ void products(const Kernels& k) {
         one(isa + " cols", {false, true, m, n, kk, 0, -0.5f, 0.5f}, cols);
         one(isa + " dots", {true, false, m, n, kk, m % 2, 2.0f, n % 2 ? 0.0f : 0.5f}, dots);
       }
+  for (idx m : {2, 5, 8, 81, 100, 515})  // such rows of sums of outer products, in several blocks
+    for (idx n : {23, 100, 300})
+      for (idx kk : {24, 170})
+        for (const float beta : {0.0f, 1.0f, -0.5f}) one(isa + " outer", {false, true, m, n, kk, m % 2, 0.5f, beta}, cols);
   for (idx m : {1, 3, 16, 37, 50, 131})
     for (idx n : {1, 2, 7, 33})
       for (idx kk : {1, 50, 133})
