@@ -91,6 +91,7 @@ class BatchExplanation:
         self.nodes = s.nodes_run
         self.nodes_fused = s.nodes_fused  # those that run inside others
         self.nodes_merged = s.nodes_merged  # those that others compute
+        self.nodes_dead = s.nodes_dead  # those that nothing needs
         self.batches = len(s.batches)
         self.lower_bound = s.lower_bound
         self.kinds = _kinds(s)
@@ -104,7 +105,8 @@ class BatchExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but why() as dicts and lists that json can write."""
-        head = {name: getattr(self, name) for name in ("strategy", "nodes", "nodes_fused", "nodes_merged", "batches", "lower_bound")}
+        counts = ("nodes", "nodes_fused", "nodes_merged", "nodes_dead", "batches", "lower_bound")
+        head = {name: getattr(self, name) for name in ("strategy", *counts)}
         return {**head, "kinds": [asdict(k) for k in self.kinds], "differences": [asdict(d) for d in self.differences]}
 
     def __repr__(self) -> str:
@@ -285,6 +287,8 @@ def _text(e: BatchExplanation) -> str:
                      "inputs as one node, a loss and the map of its scores as one node, lists of nodes in what reads them")  # fmt: skip
     if e.nodes_merged:
         lines.append(f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments")
+    if e.nodes_dead:
+        lines.append(f"{e.nodes_dead} more nodes do not run: nothing reads them and no expression refers to them")
     lines.append("")
     for kind in e.kinds:
         lines += _kind_lines(kind)

@@ -27,8 +27,8 @@ def dim_text(dim: Dim) -> str:
 class Node:
     """One node.
 
-    sort: op, fused (runs inside another op), merged (another op computes the same), alias (a slice or reshape: no work), output (the cell state of a step), or one
-    of LEAVES. An op that several nodes were made into has a formula for a name, such as "cmult(logistic(x0), tanh(x1))", or
+    sort: op, fused (runs inside another op), merged (another op computes the same), dead (nothing needs it: it does not run), alias (a slice or
+    reshape: no work), output (the cell state of a step), or one of LEAVES. An op that several nodes were made into has a formula for a name, such as "cmult(logistic(x0), tanh(x1))", or
     says how many there are, "affine_transform x 4".
     """
 
@@ -42,7 +42,7 @@ class Node:
     signature: int
     depth: int
     attributes: dict[str, Any]  # those that may differ inside a batch
-    batch: int | None  # the batch in which it ran; that of its producer for aliases, outputs, fused and merged; None for leaves
+    batch: int | None  # the batch in which it ran; that of its producer for aliases, outputs, fused and merged; None for leaves and the dead
     origin: str = ""  # "file:line" where it was made, with check_validity
     short: str = ""  # the op in few letters
 
@@ -116,6 +116,11 @@ class Structure:
         return sum(node.sort == "merged" for node in self.nodes)
 
     @property
+    def nodes_dead(self) -> int:
+        """Those that nothing needs."""
+        return sum(node.sort == "dead" for node in self.nodes)
+
+    @property
     def lower_bound(self) -> int:
         return sum(p.lower_bound for p in self.plans)
 
@@ -126,7 +131,7 @@ class Structure:
         """By node: the nodes that have it, or one merged into it, as an argument. What does not run by itself is not counted."""
         out: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
-            for a in node.arguments if node.sort not in ("fused", "merged") else ():
+            for a in node.arguments if node.sort not in ("fused", "merged", "dead") else ():
                 out[self.nodes[a].producer if self.nodes[a].sort == "merged" else a].append(node.number)
         return out
 

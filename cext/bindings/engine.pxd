@@ -101,6 +101,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         kOverwritten
         kFused
         kMerged
+        kDead
         kOutput
         kNeedsGrad
         kWeight
@@ -182,7 +183,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint32_t lane
         uint8_t stage
     cdef cppclass Stats:
-        uint64_t nodes, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated, plans
+        uint64_t nodes, dead, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated, plans
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members
@@ -196,7 +197,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         Memory(Backend*) except +raise_python_error
     cdef cppclass Executor:
         Executor(CGraph&, Backend*, Memory&) except +raise_python_error
-        void forward() except +raise_python_error nogil
+        void forward(cbool) except +raise_python_error nogil
         void invalidate() except +raise_python_error
         void backward(NodeId, cbool) except +raise_python_error nogil
         cbool done(NodeId)

@@ -156,8 +156,8 @@ cdef class ComputationGraph:
         self.turn += 1
         return self.turn
 
-    cdef int run(self) except -1:
-        """Run what is pending, without the GIL."""
+    cdef int run(self, bint whole=True) except -1:
+        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (graph/dead.h)."""
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
             return settle()
@@ -166,7 +166,7 @@ cdef class ComputationGraph:
         self.busy = True
         try:
             with nogil:
-                self.x.forward()
+                self.x.forward(whole)
         except _errors.NotFiniteError as e:
             origin = (self.origins or {}).get(e.node)
             raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
@@ -175,9 +175,9 @@ cdef class ComputationGraph:
         return settle()
 
     cdef int run_to(self, NodeId node) except -1:
-        """As run(), unless the node has run: reading a value must not tear apart the batches of what comes next."""
+        """Run what is pending, unless the node has run: reading a value must not tear apart what comes next."""
         if not self.x.done(node):
-            return self.run()
+            return self.run(False)
         if job_pending() and self.c.node(self.c.node(node).root).flags & kLeaf:
             settle()   # it may be the value of a weight; others stay as they are
         return self._not_busy()
@@ -281,7 +281,8 @@ cdef class ComputationGraph:
         """Counters since the last renewal; see dynet_lite.stats."""
         settle()
         cdef Stats s = self.x.stats()
-        return {"nodes": s.nodes, "nodes_merged": s.merged, "batches": s.batches, "lower_bound": s.lower_bound,
+        return {"nodes": s.nodes, "nodes_dead": s.dead, "nodes_merged": s.merged, "batches": s.batches,
+                "lower_bound": s.lower_bound,
                 "plans": s.plans,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
@@ -325,20 +326,22 @@ cdef class ComputationGraph:
     def expression(self, NodeId i):
         """Node number i as an expression.
 
-        ValueError when there is no value: the sums inside a cell are not kept once the cell has run, and an elementwise op,
-        or the scores of a loss, that no expression refers to any more run inside their reader.
+        ValueError when there is no value: the sums inside a cell are not kept once the cell has run; an elementwise op,
+        or the scores of a loss, that no expression refers to any more run inside their reader; what nothing reads and no
+        expression refers to does not run for the value of another node.
         """
         e = self.kept_expression(i)
         if e is None:
-            raise ValueError(f"[graph] the value of node {i} was needed inside another node only and is gone; ask for the "
-                             "node before the graph runs")
+            where = "nowhere" if self.c.node(i).flags & kDead else "inside another node only"
+            raise ValueError(f"[graph] the value of node {i} was needed {where} and is gone; ask for the node before the "
+                             "graph runs")
         return e
 
     def kept_expression(self, NodeId i):
         """Node number i as an expression; None when its value is gone."""
         if i >= self.c.size():
             raise IndexError(f"[graph] node {i} of a graph of {self.c.size()} nodes")
-        if self.c.node(i).flags & (kOverwritten | kFused):
+        if self.c.node(i).flags & (kOverwritten | kFused | kDead):
             return None
         self.c.unmark_inner(i)  # from now on it is kept
         return _expression(self, i)

@@ -85,7 +85,7 @@ cdef str _name_of(size_t address):
 def graph_nodes(ComputationGraph g not None):
     """Of each node: (sort, op, name, dim, arguments, producer, signature, depth, member attributes, op in few letters).
 
-    sort: op, fused, merged, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer
+    sort: op, fused, merged, dead, alias, output, input, parameter, table, lookup. op: "" for leaves; that of its producer
     for an output; of a node made of several the formula, "cmult(logistic(x0), tanh(x1))", or "affine_transform x 4".
     name: of the parameter or table. arguments: node numbers; none for leaves and outputs; of a fused node those that
     it was made with. producer: op node or leaf whose running gives the value; of a fused node the one that it runs
@@ -115,7 +115,7 @@ def graph_nodes(ComputationGraph g not None):
                 attributes = {"row": looked.lookup_ids(i)[0]}
         else:
             sort = ("output" if n.flags & kOutput else "merged" if n.flags & kMerged else "alias" if n.flags & kAlias
-                    else "op")
+                    else "dead" if n.flags & kDead else "op")
             if n.flags & kFused:
                 sort, producer = "fused", looked.fused_into(i)
             if n.sig not in texts:

@@ -45,7 +45,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+  release_all(pending_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
               private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
@@ -79,43 +79,49 @@ void Executor::check_ops() const {
       fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
 }
 
-// The op nodes that have not run, in lanes if that is worth it; those that compute the same are merged, and chains fused.
-void Executor::collect_pending() {
+// The op nodes that have not run, unless `whole` but for the dead, in lanes if that is worth it; those that compute the same are merged, and
+// chains fused.
+void Executor::collect_pending(bool whole) {
   check_ops();
   const NodeId n = g_.size(), from = std::max(done_, g_.marked());
-  const bool fuses = can_fuse_ && options.fuse && !options.check_validity && from < n;
+  const bool rewrites = options.fuse && !options.check_validity && from < n, drops = rewrites && !whole;
+  const bool fuses = rewrites && can_fuse_;
   const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
-  if (merges) merger_.begin(g_, from);
-  if (fuses) fuser_.begin(g_, from);
-  auto look_at = [&](NodeId i) {
-    if (i < from) return;
-    fuser_.see(g_, i);
-    if (merges) merger_.see(g_, i);
-  };
-  const bool in_lists = options.threads > 1;  // one list can be looked at while it is made
   pending_.clear();
+  dead_.begin(from);
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) continue;
     pending_.push_back(i);
-    if (fuses && !in_lists) look_at(i);
+    if (drops) dead_.see(g_, i);
   }
-  has_lanes_ = in_lists && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
+  const u32 dead = dead_.finish(g_);
+  if (dead) keep_ops(pending_);
+  totals_.dead += dead;
+  has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
   if (!fuses) return;
+  if (merges) merger_.begin(g_, from);
+  fuser_.begin(g_, from);
   u64 merged = 0;
   each_list([&](const Vec<NodeId>& nodes) {
-    for (std::size_t k = 0; in_lists && k < nodes.size(); ++k) look_at(nodes[k]);
+    for (NodeId i : nodes) {
+      if (i < from) continue;
+      fuser_.see(g_, i);
+      if (merges) merger_.see(g_, i);
+    }
     fuser_.end_list();
     if (merges) merged += merger_.merge(g_);
   });
   totals_.merged += merged;
   rewritten_ = n;
-  if (!fuser_.finish(g_) && !merged) return;
-  each_list([this](Vec<NodeId>& nodes) {
-    u32 left = 0;
-    for (NodeId i : nodes)
-      if (g_.is_op(i)) nodes[left++] = i;
-    nodes.resize(left);
-  });
+  if (fuser_.finish(g_) || merged) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
+}
+
+// Those that still run.
+void Executor::keep_ops(Vec<NodeId>& nodes) const {
+  u32 left = 0;
+  for (NodeId i : nodes)
+    if (g_.is_op(i)) nodes[left++] = i;
+  nodes.resize(left);
 }
 
 // f(list) for the lists of pending nodes that must not come to wait for one another.
@@ -127,12 +133,12 @@ void Executor::each_list(F f) {
   f(split_.tail);
 }
 
-void Executor::forward() {
+void Executor::forward(bool whole) {
   const NodeId n = g_.size();
   if (done_ == n) return;
   Timer timer;
   const std::size_t from = n_runs_;
-  collect_pending();
+  collect_pending(whole);
   try {
     {
       TraceScope trace(Phase::Plan, &g_);

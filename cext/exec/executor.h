@@ -14,6 +14,7 @@
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
 #include "graph/fuse.h"
+#include "graph/dead.h"
 #include "graph/merge.h"
 #include "schedule/split.h"
 
@@ -42,8 +43,8 @@ class Executor final : private Graph::Listener {
   Executor(Graph& graph, Backend* backend, Memory& memory);
   ~Executor();
 
-  // Runs every node that has not run.
-  void forward();
+  // Runs every node that has not run; unless `whole`, but for those that nobody can ask for (graph/dead.h).
+  void forward(bool whole = true);
   // Forgets all values, so that the next forward() runs everything again with new random numbers.
   void invalidate();
   // Gradients of `loss` (one number) with respect to everything it depends on. Adds into parameters.
@@ -75,7 +76,8 @@ class Executor final : private Graph::Listener {
   Run& next_run(u8 stage, u32 lane);
   Runner& runner(u32 lane);
   void check_ops() const;
-  void collect_pending();
+  void collect_pending(bool whole);
+  void keep_ops(Vec<NodeId>& nodes) const;
   template <class F>
   void each_list(F f);
   void make_runs();
@@ -113,6 +115,7 @@ class Executor final : private Graph::Listener {
   NodeId done_ = 0;
   Vec<NodeId> pending_;
   bool has_lanes_ = false;  // what is pending is in split_
+  DeadCode dead_;
   Merger merger_;
   Fuser fuser_;
   NodeId rewritten_ = 0;  // nodes below were merged and fused as far as can be

@@ -18,6 +18,7 @@ struct ExecOptions {
 // What happened since the last renewal of the graph; times in seconds of wall time.
 struct Stats {
   u64 nodes = 0;    // op nodes run
+  u64 dead = 0;     // op nodes that did not run, for nothing needs them (graph/dead.h)
   u64 merged = 0;   // op nodes that did not run, for others compute the same (graph/merge.h)
   u64 batches = 0;  // groups run
   u64 lower_bound = 0;

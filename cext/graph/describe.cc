@@ -110,6 +110,7 @@ std::string Graph::describe(NodeId i) const {
   std::string where;
   if (nodes_[i].is(kMerged)) where = ", the same as " + std::to_string(nodes_[i].root);
   else if (nodes_[i].is(kFused)) where = " inside " + std::to_string(fused_into(i));
+  else if (nodes_[i].is(kDead)) where = ", which nothing needs";
   return name + " " + dim(i).text() + where;
 }
 

@@ -410,7 +410,7 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
     any |= a.flags;
     all &= a.flags;
   }
-  DNL_INTERNAL(!(any & kFused), "graph: an argument has become a part of another node");
+  DNL_INTERNAL(!(any & (kFused | kDead)), "graph: an argument has become a part of another node, or will not run");
   u16 flags = sig.no_grad ? u16(0) : static_cast<u16>(any & kNeedsGrad);
   if (nargs && !sig.has_seed) flags |= static_cast<u16>(all & kWeight);
   if (sig.counted) flags |= kCounted;

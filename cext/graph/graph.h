@@ -39,6 +39,7 @@ enum NodeFlag : u16 {
   kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (graph/fuse.h)
   kCounted = 1024,     // the expressions that refer to it are counted
   kMerged = 2048,      // an alias of a node that computes the same (graph/merge.h)
+  kDead = 4096,        // does not run, for nobody can ask for it (graph/dead.h)
 };
 
 struct Node {
@@ -152,7 +153,7 @@ class Graph {
   u32 stamp(NodeId i) const { return nodes_[i].stamp; }
   bool valid(NodeId i, u32 stamp) const { return i < nodes_.size() && nodes_[i].stamp == stamp; }
   // Does it run, as a node of its own?
-  bool is_op(NodeId i) const { return !nodes_[i].is(kLeaf | kAlias | kOutput | kFused); }
+  bool is_op(NodeId i) const { return !nodes_[i].is(kLeaf | kAlias | kOutput | kFused | kDead); }
 
   // ---- who refers to a node (see Handle) -------------------------------------------------------------------------
   // False: it need not be let go.
@@ -184,6 +185,7 @@ class Graph {
     nodes_[i].flags |= kFused;
     nodes_[i].offset = into;
   }
+  void mark_dead(NodeId i) { nodes_[i].flags |= kDead; }
   // Node i, an op or an output, becomes an alias of the earlier node `first`, which computes the same.
   void merge(NodeId i, NodeId first) {
     Node& n = nodes_[i];

@@ -66,6 +66,7 @@ class Picture:
         part = "" if len(self.batches) == len(s.batches) else f"; drawn: nodes of {len(self.batches)} batches"
         inside = f"; {s.nodes_fused} more run inside these" if s.nodes_fused else ""
         inside += f"; {s.nodes_merged} more compute the same as some of these" if s.nodes_merged else ""
+        inside += f"; {s.nodes_dead} more are not needed" if s.nodes_dead else ""
         return f"{s.nodes_run} nodes in {len(s.batches)} batches{bound}, strategy {s.strategy}{inside}{part}"
 
 
