@@ -21,6 +21,14 @@ struct Columns {
   DNL_INL_MEMBER Columns from(idx i) const { return Columns(rows, at + i); }
 };
 
+constexpr idx kLine = 16;  // floats of a line of the cache
+// Lines that are asked for while a tile is at work, one with each step of k: all at once they would hold it up. Float `at` of each
+// of the first n of a list.
+struct Meanwhile {
+  float* const* list;
+  idx at, n;
+};
+
 // What a tile is told. j0: its first column.
 struct ColsTile {
   idx k;
@@ -32,7 +40,8 @@ struct ColsTile {
   Columns b, add, c;
   float alpha, beta;
   idx j0, last;  // last: how many rows the last vector of the tile has (F::W: all)
-  idx ahead;     // Outer: so many columns and rows are fetched meanwhile; they stand behind the k in the lists
+  idx ahead;     // Outer: so many columns and rows come next; they stand behind the k in the lists
+  Meanwhile fetched = {nullptr, 0, 0};  // Outer: of these
 };
 
 // C = alpha * sums + add + beta * C for column j of the tile.
@@ -72,8 +81,12 @@ static void cols_tile(const ColsTile& t) {
   }
   const float* a = t.a;
   float *const *a_list = t.a_list, *const *b_list = t.b_list;
+  const Meanwhile fetched = t.fetched;
   for (idx p = 0; p < k; ++p) {
-    if (Outer) a = a_list[p] + a_at;
+    if (Outer) {
+      a = a_list[p] + a_at;
+      if (p < fetched.n) DNL_FETCH(fetched.list[p] + fetched.at);
+    }
     F x[MV];
 #pragma GCC unroll 8
     for (int v = 0; v < MV; ++v) x[v] = Whole_ || v + 1 < MV ? load(a + v * W) : load_n(a + v * W, last);
@@ -199,6 +212,14 @@ DNL_INL void rest_columns(const Rest& rest, DotsTile t, idx n) {
   }
 }
 
+// A line of all columns that come next, one of them after the other for each tile, and then of all rows; m and n floats.
+DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n) {
+  const idx at = line * kLine, after = at - m;
+  if (at < m) return {t.a_list + t.k, a_at + at, t.ahead};
+  if (after < n) return {t.b_list + t.k, after, t.ahead};
+  return {nullptr, 0, 0};
+}
+
 // Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin one.
 template <bool Outer>
 static void all_tiles(idx m, idx n, ColsTile t) {
@@ -209,10 +230,10 @@ static void all_tiles(idx m, idx n, ColsTile t) {
   const idx widest = (n + col_tiles - 1) / col_tiles;
   const idx most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
-  const idx a_from = t.a_at, at_once = Outer ? (t.ahead + row_tiles * col_tiles - 1) / (row_tiles * col_tiles) : 0;
-  const bool fetches = t.k >= 96;  // a short tile is over before it is of use
+  const idx a_from = t.a_at;
+  const bool fetches = t.k >= 32;  // a short tile is over before it is of use
   constexpr idx kShort = 192;      // longer columns the processor fetches by itself
-  idx v0 = 0, fetched = 0;
+  idx v0 = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
     const int mv = static_cast<int>(v1 - v0);
@@ -225,11 +246,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
           if (rt == 0 && t.k <= kShort && t.b.rows.ptr) fetch(t.b[j], t.k);
           fetch_to_write(t.c[j], rows);
         }
-      if (Outer)
-        for (const idx to = fetched + at_once < t.ahead ? fetched + at_once : t.ahead; fetched < to; ++fetched) {
-          fetch(t.a_list[t.k + fetched] + a_from, m);
-          if (t.b_list[t.k + fetched]) fetch(t.b_list[t.k + fetched], n);
-        }
+      if (Outer) t.fetched = line_ahead(t, rt * col_tiles + ct, a_from, m, n);
       cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
       t.j0 = j1;
     }
@@ -344,7 +361,7 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         if (k - p <= kDepth && j + cols == n) {  // the last of these rows of a: now those of the next call
           for (; ahead < next_few; ++ahead) {
             a_list[depth + ahead] = next[ahead];
-            b_list[depth + ahead] = nullptr;
+            b_list[depth + ahead] = b_list[0];  // they are not known yet
           }
         }
         all_tiles<true>(most, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
