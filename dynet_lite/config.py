@@ -283,8 +283,8 @@ def configure(**options: Any) -> Change:
     backend        cpu (default), null (runs nothing)
     fuse           chains of elementwise ops, affine maps of the same inputs, a loss and the map of its scores run as one where
                    nobody refers to what is between, mini-batches made by concatenate_to_batch are read where their elements
-                   lie, and what is the same op of the same arguments runs once (default on; the numbers are the same, of
-                   losses and of sums of gradients to rounding)
+                   lie, what is the same op of the same arguments runs once, and what nothing reads and nobody refers to
+                   does not run (default on; the numbers are the same, of losses and of sums of gradients to rounding)
     verify         check every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph that goes on after an update keeps the weights it began with, as in DyNet (default only where

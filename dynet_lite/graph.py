@@ -157,7 +157,7 @@ def dump_cg(
 def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: bool) -> None:
     g = cg()
     nodes = [(g.kept_expression(number), what, arguments) for number, what, _, arguments in g.nodes()]  # before they run
-    sorts = [node[0] for node in _core.graph_nodes(g)]
+    sorts, producers = zip(*[(node[0], node[5]) for node in _core.graph_nodes(g)], strict=True) if nodes else ((), ())
     for number, (node, what, arguments) in enumerate(nodes):
         parts = []
         if show_values and node is not None:
@@ -171,7 +171,8 @@ def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: 
             continue
         print(f"v{number} = {what} of {[f'v{a}' for a in arguments]}", file=out)
         if node is None:
-            where = "nowhere: it did not run" if sorts[number] == "dead" else "inside another node only, which has run; not kept"
+            dead = "dead" in (sorts[number], sorts[producers[number]])
+            where = "nowhere: it did not run" if dead else "inside another node only, which has run; not kept"
             print(f"  needed {where}", file=out)
         for name, array in parts:
             print(f"  {name} " + np.array2string(array, precision=5, threshold=64, prefix="  " + name + " "), file=out)
@@ -181,7 +182,8 @@ def stats() -> dict[str, Any]:
     """Counters of the current graph since its renewal, and of the process.
 
     nodes (that ran; what runs inside another one is not counted), nodes_merged (others compute the same), nodes_dead (nothing
-    reads them and no expression refers to them: they do not run), batches, lower_bound (fewest batches possible), mean_batch_size, plans; floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
+    reads them and no expression refers to them: they do not run), batches, lower_bound (fewest batches possible),
+    mean_batch_size, plans; floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
     multiplied again: the same word twice); plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes,
     gradient_bytes; heap_calls (of the engine, since the process began); ops (time by op, while profiling is on).
     """

@@ -27,9 +27,10 @@ def dim_text(dim: Dim) -> str:
 class Node:
     """One node.
 
-    sort: op, fused (runs inside another op), merged (another op computes the same), dead (nothing needs it: it does not run), alias (a slice or
-    reshape: no work), output (the cell state of a step), or one of LEAVES. An op that several nodes were made into has a formula for a name, such as "cmult(logistic(x0), tanh(x1))", or
-    says how many there are, "affine_transform x 4".
+    sort: op, fused (runs inside another op), merged (another op computes the same), dead (nothing needs it: it does not
+    run), alias (a slice or reshape: no work), output (the cell state of a step), or one of LEAVES. An op that several nodes
+    were made into has a formula for a name, such as "cmult(logistic(x0), tanh(x1))", or says how many there are,
+    "affine_transform x 4".
     """
 
     number: int
@@ -42,7 +43,8 @@ class Node:
     signature: int
     depth: int
     attributes: dict[str, Any]  # those that may differ inside a batch
-    batch: int | None  # the batch in which it ran; that of its producer for aliases, outputs, fused and merged; None for leaves and the dead
+    # The batch in which it ran; that of its producer for aliases, outputs, fused and merged; None for leaves and the dead.
+    batch: int | None
     origin: str = ""  # "file:line" where it was made, with check_validity
     short: str = ""  # the op in few letters
 

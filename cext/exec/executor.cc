@@ -38,8 +38,8 @@ void Executor::truncated(u32 n) {
   }
   if (done_ <= n) return;
   done_ = n;
-  // Everything is run before a checkpoint, so no run reaches across the cut.
-  while (n_runs_ && runs_[n_runs_ - 1]->first >= n) --n_runs_;
+  // Everything is run before a checkpoint, but a graph that ran again since has runs that reach across the cut.
+  while (n_runs_ && runs_[n_runs_ - 1]->last > n) done_ = std::min(done_, runs_[--n_runs_]->first);
 }
 
 // Only between graphs.
@@ -79,8 +79,8 @@ void Executor::check_ops() const {
       fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
 }
 
-// The op nodes that have not run, unless `whole` but for the dead, in lanes if that is worth it; those that compute the same are merged, and
-// chains fused.
+// The op nodes that have not run, in lanes if that is worth it. Unless `whole` the dead are left out; those that compute the same
+// are merged, and chains fused.
 void Executor::collect_pending(bool whole) {
   check_ops();
   const NodeId n = g_.size(), from = std::max(done_, g_.marked());
@@ -88,7 +88,7 @@ void Executor::collect_pending(bool whole) {
   const bool fuses = rewrites && can_fuse_;
   const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
   pending_.clear();
-  dead_.begin(from);
+  dead_.begin(std::max(from, rewritten_));  // likewise: their readers are no longer those that they were made with
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) continue;
     pending_.push_back(i);

@@ -13,8 +13,8 @@
 
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
-#include "graph/fuse.h"
 #include "graph/dead.h"
+#include "graph/fuse.h"
 #include "graph/merge.h"
 #include "schedule/split.h"
 

@@ -18,7 +18,7 @@ u32 DeadCode::finish(Graph& g) {
   while (!found_.empty()) {
     const NodeId i = found_.back();
     found_.pop_back();
-    g.mark_dead(i);
+    for (u32 o = 0; o < g.signature(i).visible; ++o) g.mark_dead(i + o);
     ++count;
     const NodeId* args = g.operands(i);
     for (u32 j = 0, nargs = g.nargs(i); j < nargs; ++j) {

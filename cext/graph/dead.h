@@ -1,9 +1,7 @@
 // Dead code: op nodes that nobody can ask for and nothing reads do not run.
 //
-// Programs make more than their loss needs: the state after the last word, what a parser makes of its last action. Such a node
-// would not only be computed for nothing: no gradient flows into it, and a batch that it stands in is cut there when it runs
-// backward. Dead is an op node to none of whose outputs an expression refers, if no node reads them or only dead ones do. Who may
-// include: exec/. Includes: graph/graph.h.
+// Dead is an op node to none of whose outputs an expression refers, if no node reads them or only dead ones do. No gradient
+// flows into such nodes, so that they would also cut batches when these run backward. Who may include: exec/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 
@@ -11,7 +9,7 @@ namespace dnl {
 
 class DeadCode {
  public:
-  // Looks at the nodes from `from` on, of which none has run.
+  // Looks at the nodes from `from` on, which are as they were made: none has run or has been rewritten.
   void begin(NodeId from) {
     from_ = from;
     found_.clear();

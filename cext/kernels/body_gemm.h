@@ -321,8 +321,9 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
   }
 }
 
-// Rows at the bottom of a block of C that whole vectors leave over, where it is worth it to sum them up as columns: numbers of
-// a few vectors instead of nearly empty vectors of many numbers.
+// Rows at the bottom of a block of C that whole vectors leave over, where they had better be columns of its transpose: for each
+// step of k these take `rest` times the vectors that hold a row, instead of a nearly empty vector for each of its numbers. Limits
+// found with tests/kernels/bench: a fifth for the tiles, which are smaller, and enough steps to pay for adding them in the end.
 constexpr idx kMostTurned = F::W / 2, kOuterCols = 256;
 DNL_INL idx rows_turned(idx rows, idx cols, idx k) {
   const idx rest = rows % F::W, vectors = (cols + F::W - 1) / F::W;
@@ -371,7 +372,7 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         all_tiles<true>(cols, rest, {depth, nullptr, 0, b_list, turned_list, 0, none, none, turned_block, alpha,
                                      p ? 1.0f : 0.0f, 0, 0, 0});
       }
-      add_turned(rest, cols, turned, beta, c + j * ldc + i + most, ldc);
+      if (rest) add_turned(rest, cols, turned, beta, c + j * ldc + i + most, ldc);
     }
 }
 

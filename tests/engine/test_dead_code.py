@@ -197,6 +197,76 @@ def test_again_with_other_inputs() -> None:
         assert len(dead()) == 2
 
 
+SIZE = 16  # of what is worth folding
+
+
+def twice(build: Any, fuse: bool) -> dict[str, Any]:
+    """A program whose first run holds expressions that are let go before its second: numbers of the second."""
+    model = Model()
+    with engine(fuse=fuse):
+        x = dy.vecInput(SIZE)
+        x.set(np.ones(SIZE))
+        loss, held = build(model, x)
+        loss.value()
+        held.clear()
+        x.set(np.linspace(-1, 2, SIZE))
+        loss.value(recalculate=True)
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+
+def joined(model: Model, x: Any) -> tuple[Any, list[Any]]:
+    """Three maps of one input are one node, each read by one formula."""
+    y = dy.inputVector(np.linspace(0, 1, SIZE))
+    a, b, c = (dy.cmult(f(model.weight(name, SIZE, SIZE) * x), y) for name, f in (("A", dy.tanh), ("B", dy.logistic), ("C", dy.logistic)))
+    return dy.sum_elems(b), [a, c]
+
+
+def folded(model: Model, x: Any) -> tuple[Any, list[Any]]:
+    """Two products read a concatenation in parts."""
+    both = dy.concatenate([model.table(SIZE)[1], dy.softmax(x)])
+    return dy.sum_elems(model.weight("A", SIZE, 2 * SIZE) * both), [model.weight("B", SIZE, 2 * SIZE) * both]
+
+
+@pytest.mark.parametrize("build", [joined, folded])
+def test_what_is_let_go_between_two_runs(build: Any) -> None:
+    """Nodes that were rewritten have other readers than they were made with: they go on to run."""
+    plain, lean = twice(build, False), twice(build, True)
+    for key, value in lean.items():
+        near(value, plain[key], 1e-5, key, atol=1e-6)
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+def test_a_revert_after_a_second_run(fuse: bool) -> None:
+    """Everything had run before the checkpoint; run again, nodes on both sides of it are of one run, which goes."""
+    model = Model()
+    with engine(fuse=fuse):
+        W = model.weight("W", N, N)
+        y = dy.tanh(dy.inputVector(np.ones(N)))
+        dy.cg_checkpoint()
+        z = dy.tanh(dy.softmax(W * y))
+        z.value()
+        z.value(recalculate=True)
+        dy.cg_revert()
+        dy.sum_elems(W * y).backward()
+        near(W.grad_as_array(), np.full((N, N), np.tanh(1.0)), 1e-5, "gradient")
+
+
+def test_all_outputs_of_a_dead_cell_are_dead() -> None:
+    model = Model()
+    with engine():
+        lstm_of(model).initial_state().add_input(model.table(N)[1])
+        last = len(dy.cg()) - 1  # its cell
+        loss = dy.sum_elems(dy.inputVector(np.ones(N)))
+        loss.value()
+        assert gone(last) and gone(last - 1)
+        with pytest.raises(ValueError, match="was needed nowhere"):
+            dy.cg().expression(last)
+        with redirect_stderr(io.StringIO()) as told:
+            dy.dump_cg()
+        assert told.getvalue().count("needed nowhere: it did not run") == 6  # of two layers a projection and two outputs
+
+
 def test_people_are_told() -> None:
     with engine():
         x = dy.inputVector(np.ones(N))
