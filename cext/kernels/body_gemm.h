@@ -336,11 +336,11 @@ DNL_INL void add_turned(idx rest, idx cols, const float* from, float beta, float
 }
 
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
-                       Rows next_rows, idx next_k) {
+                       Rows next_a_rows, Rows next_b_rows, idx next_k) {
   constexpr idx kDepth = 80;               // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512;               // a block of C, by kOuterCols, in the second-level cache
   constexpr idx kWorthFetching = 4096;     // floats of C: there is enough to do meanwhile
-  const Row a = a_rows, b = b_rows, next = next_rows, none(nullptr, 0);
+  const Row a = a_rows, b = b_rows, next_a = next_a_rows, next_b = next_b_rows, none(nullptr, 0);
   const idx next_few = next_k < kDepth ? next_k : kDepth;
   float *a_list[2 * kDepth], *b_list[2 * kDepth];  // of these columns and of the next
   float* turned_list[kDepth];                      // of these columns, from the rows on that are turned
@@ -359,10 +359,10 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         for (idx q = p ? depth : 0; q < both; ++q) a_list[q] = a[p + q];
         for (idx q = p ? depth : 0; q < both; ++q) b_list[q] = b[p + q] + j;
         idx ahead = both - depth;
-        if (k - p <= kDepth && j + cols == n) {  // the last of these rows of a: now those of the next call
+        if (k - p <= kDepth && j + cols == n) {  // the last of these: now those of the next call
           for (; ahead < next_few; ++ahead) {
-            a_list[depth + ahead] = next[ahead];
-            b_list[depth + ahead] = b_list[0];  // they are not known yet
+            a_list[depth + ahead] = next_a[ahead];
+            b_list[depth + ahead] = next_b[ahead];
           }
         }
         all_tiles<true>(most, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,

@@ -160,8 +160,9 @@ struct Kernels {
   // The same with A^T: A is k x m by columns.
   void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
   // C = alpha * (sum over k rows of a's row times b's row transposed) + beta C; m floats a row of a, n a row of b.
-  // The first of next_k rows, m floats, that are read soon after are fetched meanwhile.
-  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc, Rows next, idx next_k);
+  // The first of next_k rows of both that are read soon after are fetched meanwhile.
+  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc,
+                     Rows next_a, Rows next_b, idx next_k);
 };
 
 const Kernels& kernels();

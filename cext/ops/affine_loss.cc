@@ -306,7 +306,9 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
         gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
                   c.acc[kX] || row > 0, dx.from(first));
       const idx ahead = piece_after(s, taking, row, rows, first, n, next);
-      if (dw) gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes, Rows{nullptr, 0, next}, ahead);
+      if (dw)
+        gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes, Rows{nullptr, 0, next},
+                   x.from(first + n < taking.count() ? first + n : 0), ahead);
       if (db) kernels().sum_rows(n, rows, dy, db + row, true);
     });
   });

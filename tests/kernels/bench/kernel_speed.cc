@@ -121,7 +121,7 @@ void product(const Shape& s, int rounds) {
       if (ta)
         t->gemm_dots(m, n, k, 1, a.data(), lda, rows(b, ldb), Rows{}, beta, rows(c, m));
       else if (tb)
-        t->gemm_outer(m, n, k, 1, rows(a, lda), rows(b, ldb), beta, c.data(), m, Rows{}, 0);
+        t->gemm_outer(m, n, k, 1, rows(a, lda), rows(b, ldb), beta, c.data(), m, Rows{}, Rows{}, 0);
       else
         t->gemm_cols(m, n, k, 1, a.data(), lda, rows(b, ldb), Rows{}, beta, rows(c, m));
     };
