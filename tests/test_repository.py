@@ -17,17 +17,23 @@ def name_of(path: Path) -> str:
 
 
 TEXT_FILES = (".py", ".pyi", ".pyx", ".pxd", ".pxi", ".h", ".cc", ".md", ".toml", ".yaml", ".in", ".sh")
-SKIPPED = ("build", "dist", ".git", "venv", ".venv", "node_modules")
+SKIPPED = ("build", "dist", ".git", "node_modules")
 # A path that begins at the root of somebody's machine.
 ABSOLUTE = re.compile(
     r"""(?:^|[\s"'`=(:,])((?:/(?:work|tmp|root|home|Users|mnt|opt|var|srv)\b|[A-Z]:\\\\)[^\s"'`),]*)"""
 )
 
 
+def is_ours(folder: Path) -> bool:
+    """Neither what was built nor a virtual environment, whatever it is called."""
+    made = folder.name in SKIPPED or folder.name.endswith((".egg-info", "_cache", "__pycache__"))
+    return not made and not (folder / "pyvenv.cfg").exists()
+
+
 def files() -> Iterator[Path]:
     for folder, below, names in os.walk(ROOT):
         here = Path(folder).relative_to(ROOT).parts
-        below[:] = [d for d in below if d not in SKIPPED and not d.endswith((".egg-info", "_cache", "__pycache__"))]
+        below[:] = [d for d in below if is_ours(Path(folder) / d)]
         for name in names:
             if name.endswith(TEXT_FILES) or here[:1] == (".ci",):
                 yield Path(folder) / name
