@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fused_programs import Model, N, engine, gone, gradients, near
+from fused_programs import Model, N, Observed, engine, gone, gradients, near
 
 import dynet_lite as dy
 from dynet_lite import structure
@@ -19,6 +19,13 @@ SENTENCES = ((1, 2, 3, 4), (5, 2), (1, 6, 3), (0, 2, 4, 4, 1), (3,), (2, 2, 6), 
 def dead() -> list[int]:
     """Node numbers."""
     return [node.number for node in structure.read().nodes if node.sort == "dead"]
+
+
+def same(plain: Observed, lean: Observed, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    """The same numbers by the same names."""
+    assert plain.keys() == lean.keys()
+    for key, value in lean.items():
+        near(value, plain[key], rtol, key, atol=atol)
 
 
 def prefix_losses(model: Model, lstm: Any) -> Any:
@@ -52,10 +59,7 @@ def test_last_states_do_not_run(how: dict[str, Any]) -> None:
             found.append({"loss": loss.npvalue(), **gradients(model)})
             # Two layers, each a projection and a step, of each sentence.
             assert len(dead()) == dy.stats()["nodes_dead"] == (0 if settings == {"fuse": False} else 4 * len(SENTENCES))
-    plain, lean = found
-    assert plain.keys() == lean.keys()
-    for key, value in lean.items():
-        near(value, plain[key], 1e-5, key, atol=1e-6)
+    same(*found)
 
 
 def test_an_expression_keeps_its_node() -> None:
@@ -107,8 +111,7 @@ def test_one_of_two_outputs_is_enough(output: str) -> None:
             loss.backward()
             assert not dead()
             found.append({"loss": loss.npvalue(), **gradients(model)})
-    for key, value in found[1].items():
-        near(value, found[0][key], 1e-5, key, atol=1e-6)
+    same(*found)
 
 
 def test_a_part_keeps_the_whole() -> None:
@@ -231,9 +234,7 @@ def folded(model: Model, x: Any) -> tuple[Any, list[Any]]:
 @pytest.mark.parametrize("build", [joined, folded])
 def test_what_is_let_go_between_two_runs(build: Any) -> None:
     """Nodes that were rewritten have other readers than they were made with: they go on to run."""
-    plain, lean = twice(build, False), twice(build, True)
-    for key, value in lean.items():
-        near(value, plain[key], 1e-5, key, atol=1e-6)
+    same(twice(build, False), twice(build, True))
 
 
 @pytest.mark.parametrize("fuse", [False, True])
@@ -312,5 +313,4 @@ def test_random_programs(seed: int) -> None:
             count = len(dead())
             found.append({"loss": loss.npvalue(), **{k: h.npvalue() for k, h in enumerate(held)}, **gradients(model)})
     assert count > 0
-    for key, value in found[1].items():
-        near(value, found[0][key], 1e-4, key, atol=1e-5)
+    same(*found, rtol=1e-4, atol=1e-5)
