@@ -322,8 +322,8 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
 }
 
 // Rows at the bottom of a block of C that whole vectors leave over, where they had better be columns of its transpose: for each
-// step of k these take `rest` times the vectors that hold a row, instead of a nearly empty vector for each of its numbers. Limits
-// found with tests/kernels/bench: a fifth for the tiles, which are smaller, and enough steps to pay for adding them in the end.
+// step of k these take `rest` times the vectors that hold a row, instead of a nearly empty vector for each of its numbers. A fifth
+// must be spared, for the tiles are smaller, with steps enough to pay for adding them in the end: an estimate, not a search.
 constexpr idx kMostTurned = F::W / 2, kOuterCols = 256;
 DNL_INL idx rows_turned(idx rows, idx cols, idx k) {
   const idx rest = rows % F::W, vectors = (cols + F::W - 1) / F::W;
