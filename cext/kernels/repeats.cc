@@ -10,16 +10,19 @@ std::size_t place(const float* p, int bits) {
 
 }  // namespace
 
-// Do two of some rows, taken evenly, repeat? Of 64 words of a text that is all but certain.
+// Do two of some rows, taken evenly, repeat? Words of a text lie anywhere: of 64 that is all but certain. What follows one
+// state (the next things on a stack, the actions until a word is shifted) lies side by side: so neighbours are taken.
 bool Repeats::likely(const Rows& rows, std::ptrdiff_t n) {
-  constexpr int kSample = 64, kBits = 8;
+  constexpr std::ptrdiff_t kPairs = 64, kBits = 8;
   const float* seen[1 << kBits] = {};
-  for (std::ptrdiff_t i = 0; i < kSample; ++i) {
-    const float* p = rows[i * n / kSample];
-    std::size_t at = place(p, kBits);
-    for (; seen[at]; at = (at + 1) % (1 << kBits))
-      if (seen[at] == p) return true;
-    seen[at] = p;
+  for (std::ptrdiff_t i = 0; i < kPairs; ++i) {
+    const float* const pair[2] = {rows[i * n / kPairs], rows[i * n / kPairs + 1]};
+    for (const float* p : pair) {
+      std::size_t at = place(p, kBits);
+      for (; seen[at]; at = (at + 1) % (1 << kBits))
+        if (seen[at] == p) return true;
+      seen[at] = p;
+    }
   }
   return false;
 }
