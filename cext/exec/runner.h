@@ -128,7 +128,7 @@ class Runner {
   void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
 
   void back_group(const Run& run, u32 group, bool shared_later);
-  void back_members(const Run& run, u32 group, u32 from, u32 count);
+  void back_members(const Run& run, u32 group, u32 from, u32 count, bool shared_later);
   void back_shared(const Run& run, u32 type, const SharedTargets& to);
   void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot, const SharedTargets& to);
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
@@ -148,7 +148,7 @@ class Runner {
   void settle_target(CallFrame& f, u32 j, bool several);
   bool shared_targets(CallFrame& f, const SharedTargets& to);
   bool assigns_apart(const CallFrame& f) const;
-  bool with_stacked(const Run& run, const PlanType& type) const;
+  bool with_stacked(const Run& run, const PlanType& type, bool shared_later) const;
   void find_alone(Run& run);
   void find_assigned_in_parts(Run& run);
   void find_spent_sums(Run& run);

@@ -165,14 +165,15 @@ void Runner::back_group(const Run& run, u32 index, bool shared_later) {
     TraceScope trace(Phase::BackwardBatch, &g_);
     describe(trace, run, group);
     for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
-      back_members(run, index, from, to - from);
+      back_members(run, index, from, to - from, shared_later);
   }
-  if (!shared_later && index == type.first_group && forms_shared(run, type)) back_shared(run, group.type, all_shared());
+  if (!shared_later && index == type.first_group && op.backward_shared && !with_stacked(run, type, false))
+    back_shared(run, group.type, all_shared());
 }
 
 // In reverse order of groups a type's first group comes last: all stacked gradients are there.
 bool Runner::forms_shared(const Run& run, const PlanType& type) const {
-  return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type);
+  return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type, true);
 }
 
 void Runner::keep_room_of(const Runner& other) {
@@ -193,12 +194,14 @@ void Runner::backward_shared(const Run& run, u32 type, u32 arg, const Gradients&
 }
 
 // Are the gradients of shared arguments formed together with those of stacked ones?
-bool Runner::with_stacked(const Run& run, const PlanType& type) const {
-  return op_def(g_.sig(type.sig).op).shared == Shared::WithStacked && run.plan.groups[type.first_group].count == type.count;
+bool Runner::with_stacked(const Run& run, const PlanType& type, bool shared_later) const {
+  const Shared when = op_def(g_.sig(type.sig).op).shared;
+  if (when == Shared::AtEnd || run.plan.groups[type.first_group].count != type.count) return false;
+  return when == Shared::WithStacked || (!shared_later && options_.threads < 2);
 }
 
 // Stacked arguments of consecutive members of a group.
-void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
+void Runner::back_members(const Run& run, u32 index, u32 from, u32 count, bool shared_later) {
   scratch_.arena.rewind();
   CallFrame f;
   const Group& group = run.plan.groups[index];
@@ -209,7 +212,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   f.call.kept = f.op->keep == Keep::Arg0 && run.alone[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
   bool wanted = targets(f, run, index, from * f.items) || f.op->backward_shared;
-  if (with_stacked(run, run.plan.types[group.type])) wanted |= shared_targets(f, all_shared());
+  if (with_stacked(run, run.plan.types[group.type], shared_later)) wanted |= shared_targets(f, all_shared());
   if (!wanted) return;
   arguments_again(f, run, index, from * f.items);
   Timer timer;

@@ -88,6 +88,7 @@ struct Room {
   Repeats same;
   Vec<float*> left, right;     // addresses of distinct rows
   Vec<float> sums;             // of rows that meet the same row, or of products that several rows get
+  struct { Vec<float*> dy, x, dx; Vec<float> sums; } united;  // what unite_rows() gives
   ProductCounts count;
 };
 Room& room() {
@@ -157,9 +158,6 @@ void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows n
 // ---- rows that repeat -----------------------------------------------------------------------------------------------
 // One product for all occurrences of a row: forward its result is copied; backward what meets the row is added up first.
 
-// So many that sums of them need little memory.
-idx rows_at_once(idx m, idx n) { return std::max<idx>(1024, (idx(1) << 21) / std::max(m, n)); }
-
 bool worth_looking(idx m, idx n) { return m >= 16 && n >= 16; }
 
 Rows listed(const Vec<float*>& addresses) { return Rows{nullptr, 0, addresses.data()}; }
@@ -178,9 +176,8 @@ bool find_repeats(const Rows& r, idx n) {
 }
 
 // For each distinct row of `same` the sum of the rows of r that meet it, m floats; where there is one it is not copied.
-void list_sums(const Repeats& same, const Rows& r, idx m, Vec<float*>& to) {
+void list_sums(const Repeats& same, const Rows& r, idx m, Vec<float*>& to, Vec<float>& sums) {
   list_distinct(same, r, to);
-  Vec<float>& sums = room().sums;
   idx several = 0;
   for (idx d = 0; d < same.distinct(); ++d) several += same.repeats(d);
   sums.resize(static_cast<std::size_t>(several * m));
@@ -224,7 +221,7 @@ bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
 bool RowsProduct::of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const {
   Room& own = room();
   if (!worth_looking(m, k) || !acc || add.wanted() || !find_repeats(c, n)) return false;
-  list_sums(own.same, b, k, own.left);
+  list_sums(own.same, b, k, own.left, own.sums);
   list_distinct(own.same, c, own.right);
   of_all(own.same.distinct(), listed(own.left), add, true, listed(own.right));
   return true;
@@ -234,9 +231,16 @@ bool RowsProduct::of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const {
 bool outer_of_sums(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
   Room& own = room();
   if (!worth_looking(m, n) || !find_repeats(x, k)) return false;
-  list_sums(own.same, y, m, own.left);
+  list_sums(own.same, y, m, own.left, own.sums);
   list_distinct(own.same, x, own.right);
   outer_of_all(m, n, own.same.distinct(), listed(own.left), listed(own.right), c, ldc, Rows{}, Rows{}, 0);
+  return true;
+}
+
+// Have rows that are the same gradients that are the same?
+bool share(const Repeats& same, const Rows& dx) {
+  for (idx i = 0; i < same.rows(); ++i)
+    if (dx[i] != dx[same.first(same.number(i))]) return false;
   return true;
 }
 
@@ -269,6 +273,19 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
   if (!trans_a && trans_b && own_outer(n, k))
     return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc, Rows{}, Rows{}, 0);
   blas_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+idx rows_at_once(idx m, idx k) { return std::max<idx>(1024, (idx(1) << 21) / std::max(m, k)); }
+
+BackRows unite_rows(idx m, idx k, const BackRows& r) {
+  Room& own = room();
+  const Repeats& same = own.same;
+  if (!worth_looking(m, k) || !own.same.find(r.x, r.n) || (r.dx.wanted() && !share(same, r.dx))) return r;
+  own.count.repeated += static_cast<std::uint64_t>(r.n - same.distinct()) * (1 + r.dx.wanted());  // of each product
+  list_sums(same, r.dy, m, own.united.dy, own.united.sums);
+  list_distinct(same, r.x, own.united.x);
+  if (r.dx.wanted()) list_distinct(same, r.dx, own.united.dx);
+  return {same.distinct(), listed(own.united.dy), listed(own.united.x), r.dx.wanted() ? listed(own.united.dx) : Rows{}};
 }
 
 void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c) {

@@ -27,6 +27,20 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next_y = Rows{}, Rows next_x = Rows{},
                 idx next_k = 0);
 
+// What flows back through products of one matrix: row i of dy, m floats, into row i of x, whose gradient is row i of dx, if
+// that is wanted. n rows.
+struct BackRows {
+  idx n;
+  Rows dy, x, dx;
+
+  BackRows some(idx first, idx count) const { return {count, dy.from(first), x.from(first), dx.from(first)}; }
+};
+// Rows of x, of k floats, that are one in memory, and whose gradients are one, are one row now, with the sum of what flows into
+// them. The result is good until the next call in this thread.
+BackRows unite_rows(idx m, idx k, const BackRows& r);
+// So many rows that sums of some of them need little memory.
+idx rows_at_once(idx m, idx k);
+
 // Of this thread so far: floats copied because a BLAS wants one distance between columns, operands and results; rows of
 // operands or results that were the same memory as another one of the product, so that they were not multiplied.
 struct ProductCounts {

@@ -67,6 +67,11 @@ OpId register_op(OpDef def, Join join, int (*together)(int, const Word*, int)) {
   return register_op(std::move(def));
 }
 
+OpId register_op(OpDef def, Join join, Shared shared) {
+  def.shared = shared;
+  return register_op(std::move(def), join);
+}
+
 OpId register_op(OpDef def, Keep keep, Over over, bool by_item) {
   const std::string s = def.signature;
   const std::size_t open = s.find('('), close = s.rfind(')');

@@ -156,8 +156,8 @@ enum class Over : u8 { Nothing, Arg0 };
 
 // When gradients of shared arguments are formed: by backward_shared at the end, or, where one call has all members of a
 // signature, by backward, together with those of stacked arguments. Then it finds dx of shared arguments, too, to which it
-// always adds; else they are not wanted there.
-enum class Shared : u8 { AtEnd, WithStacked };
+// always adds; else they are not wanted there. EitherWay: by backward, but at the end where threads may share the work out.
+enum class Shared : u8 { AtEnd, WithStacked, EitherWay };
 
 // Ops that act element by element, so that chains of them can run as one (op/fused.h): a formula of the kernels by its
 // number, or the sum of all arguments.
@@ -218,6 +218,7 @@ using OpId = u16;
 OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing, bool by_item = false);
 enum class Join : u8 { Joinable, Joined, Concatenates };
 OpId register_op(OpDef def, Join join, int (*together)(int nargs, const Word* key, int wrt) = nullptr);
+OpId register_op(OpDef def, Join join, Shared shared);
 OpId register_op(OpDef def, Shared shared, bool unites_rows = false);
 OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);
 constexpr int kMaxOps = 1024;

@@ -3,6 +3,7 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/both_gradients.h"
 #include "ops/columns.h"
 #include "ops/transposed.h"
 
@@ -54,23 +55,31 @@ void forward(const Call& c) {
 }
 
 template <bool kBias>
+void backward_bias(const Parts<kBias>& p) {
+  kernels().sum_rows(p.n, p.m, p.columns(p.c.dy[0], p.m), p.c.dx[0].base, true);
+}
+
+template <bool kBias>
 void backward(const Call& c) {
   const Parts<kBias> p(c);
+  const Rows dy = p.columns(c.dy[0], p.m);
   for (int j = p.first(); j < c.nargs; j += 2) {
     const idx size = p.size(j + 1);
-    if (!c.dx[j + 1].wanted()) continue;
-    times_transposed_columns(c, j, p.column(j), size, p.n, p.columns(c.dy[0], p.m), Rows{}, c.acc[j + 1],
-                             p.columns(c.dx[j + 1], size));
+    const Rows dx = c.dx[j + 1].wanted() ? p.columns(c.dx[j + 1], size) : Rows{};
+    if (c.dx[j].wanted())
+      add_both_gradients(c, j, p.column(j), size, c.acc[j + 1], {p.n, dy, p.columns(c.x[j + 1], size), dx}, nullptr);
+    else if (dx.wanted())
+      times_transposed_columns(c, j, p.column(j), size, p.n, dy, Rows{}, c.acc[j + 1], dx);
   }
+  if (kBias && c.dx[0].wanted()) backward_bias(p);
 }
 
 template <bool kBias>
 void backward_shared(const Call& c, int wrt) {
   const Parts<kBias> p(c);
-  const Rows dy = p.columns(c.dy[0], p.m);
-  if (kBias && wrt == 0) return kernels().sum_rows(p.n, p.m, dy, c.dx[0].base, true);
+  if (kBias && wrt == 0) return backward_bias(p);
   const idx size = p.size(wrt + 1);
-  gemm_outer(p.m, size, p.n, dy, p.columns(c.x[wrt + 1], size), p.part(c.dx[wrt], wrt), p.m);
+  gemm_outer(p.m, size, p.n, p.columns(c.dy[0], p.m), p.columns(c.x[wrt + 1], size), p.part(c.dx[wrt], wrt), p.m);
 }
 
 const OpId affine_parts_id = register_op({
@@ -82,7 +91,7 @@ const OpId affine_parts_id = register_op({
     forward<true>,
     backward<true>,
     backward_shared<true>,
-});
+}, Shared::EitherWay);
 
 const OpId product_parts_id = register_op({
     "_product_parts(es: exprs, columns: ints)",
@@ -93,7 +102,7 @@ const OpId product_parts_id = register_op({
     forward<false>,
     backward<false>,
     backward_shared<false>,
-});
+}, Shared::EitherWay);
 
 }  // namespace
 }  // namespace dnl

@@ -6,6 +6,7 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
+#include "ops/both_gradients.h"
 #include "ops/columns.h"
 #include "ops/transposed.h"
 
@@ -35,6 +36,13 @@ struct Product {
       gemm(false, false, m, cols, k, 1.f, w, m, x, k, beta, out, m);
     });
   }
+  // Gradients of x, of W if it is stacked or wanted here, and of a bias that takes part.
+  void backward(float* db) const {
+    if (forms_both()) return backward_both(db);
+    backward_x();
+    c.shared[jw] ? backward_shared_w() : backward_w();
+  }
+  bool forms_both() const { return shared() && c.dx[jw].wanted(); }
   // dx (+)= W^T dy
   void backward_x() const {
     if (!c.dx[jx].wanted()) return;
@@ -44,6 +52,11 @@ struct Product {
     each([&](float* w, float*, float* dy, float* dx, float*, idx cols) {
       gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k);
     }, c.dy[0]);
+  }
+  // Both at once, where the left side is shared and its gradient is wanted here.
+  void backward_both(float* db) const {
+    const Rows dx = c.dx[jx].wanted() ? columns(c.dx[jx], k) : Rows{};
+    add_both_gradients(c, jw, 0, k, c.acc[jx], {c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dx}, db);
   }
   // dW (+)= dy x^T, for a left side that is not shared
   void backward_w() const {
@@ -55,6 +68,7 @@ struct Product {
   }
   // The same for a shared one: one product over all members.
   void backward_shared_w() const {
+    if (!c.dx[jw].wanted()) return;
     float* dw = c.dx[jw].base;
     if (shared())
       return gemm_outer(m, k, c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dw, m);
@@ -106,13 +120,9 @@ const OpId matmul_id = register_op({
     {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}},
     [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); },
     [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); },
-    [](const Call& c) {
-      const Product p(c, 0, 1);
-      p.backward_x();
-      p.backward_w();
-    },
+    [](const Call& c) { Product(c, 0, 1).backward(nullptr); },
     [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); },
-}, Join::Joinable);
+}, Join::Joinable, Shared::EitherWay);
 
 // ---- affine_transform ------------------------------------------------------------------------------------------
 
@@ -145,6 +155,7 @@ void affine_forward(const Call& c) {
 void add_bias_gradient(const Call& c) {
   const idx out = c.out_size(), b = c.arg_size(0);
   const Rows &dy = c.dy[0], &db = c.dx[0];
+  if (c.shared[0] && dy.packed(out)) return kernels().sum_rows(c.members * (out / b), b, Rows{dy.base, b}, db.base, true);
   for (int i = 0; i < c.members; ++i)
     for (idx at = 0; at < out; at += b) {
       if (at == 0 && !c.acc[0])
@@ -163,20 +174,14 @@ const OpId affine_id = register_op({
     affine_shape,
     affine_forward,
     [](const Call& c) {
-      if (!c.shared[0] && c.dx[0].wanted()) add_bias_gradient(c);
-      for (int j = 1; j < c.nargs; j += 2) {
-        const Product p(c, j, j + 1);
-        p.backward_x();
-        p.backward_w();
-      }
+      // The bias of one product takes part in that, since sums of rows that meet one vector are those of fewer.
+      const bool in_product = c.nargs == 3 && c.shared[0] && c.dx[0].wanted() && Product(c, 1, 2).forms_both() &&
+                              c.arg_size(0) == c.arg_dim[1]->rows();
+      if (c.dx[0].wanted() && !in_product) add_bias_gradient(c);
+      for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).backward(in_product ? c.dx[0].base : nullptr);
     },
-    [](const Call& c, int wrt) {
-      if (wrt > 0) return Product(c, wrt, wrt + 1).backward_shared_w();
-      const idx b = c.arg_size(0), out = c.out_size();
-      if (c.dy[0].packed(out)) return kernels().sum_rows(c.members * (out / b), b, Rows{c.dy[0].base, b}, c.dx[0].base, true);
-      add_bias_gradient(c);
-    },
-}, Join::Joinable);
+    [](const Call& c, int wrt) { wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c); },
+}, Join::Joinable, Shared::EitherWay);
 
 }  // namespace
 }  // namespace dnl
