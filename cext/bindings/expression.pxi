@@ -1,10 +1,13 @@
 # Expression: a handle to a node. Arguments, operators, values.
 
+cdef extern from "recycle.h" namespace "dnl":
+    bint recycle(object type)
+    object one_like(PyObject* empty)
+
 _new_array = np.empty
 
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
 @cython.no_gc
-@cython.freelist(16384)  # those of a mini-batch: they go and come together
 cdef class Expression:
     """A value that will be computed: a node of a graph.
 
@@ -378,8 +381,15 @@ cdef int _push_args(ComputationGraph g, object es) except -1:
         g.args.push_back(id)
     return 0
 
+cdef Expression _empty = Expression.__new__(Expression)
+cdef bint _recycles = recycle(Expression)
+
 cdef inline Expression _expression(ComputationGraph g, NodeId id):
-    cdef Expression e = Expression.__new__(Expression)
+    cdef Expression e
+    if _recycles:
+        e = <Expression> one_like(<PyObject*> _empty)
+    else:
+        e = Expression.__new__(Expression)
     e.graph = g
     e.id = id
     e.stamp = g.c.stamp(id)

@@ -558,8 +558,15 @@ cdef class LookupExpression(Expression):
         self.graph.invalidate()
 
 
+cdef LookupExpression _empty_lookup = LookupExpression.__new__(LookupExpression)
+cdef bint _recycles_lookups = recycle(LookupExpression)
+
 cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
-    cdef LookupExpression e = LookupExpression.__new__(LookupExpression)
+    cdef LookupExpression e
+    if _recycles_lookups:
+        e = <LookupExpression> one_like(<PyObject*> _empty_lookup)
+    else:
+        e = LookupExpression.__new__(LookupExpression)
     e.graph = g
     e.id = id
     e.stamp = g.c.generation()

@@ -1,0 +1,57 @@
+// Python objects that come and go by the thousand, those of a mini-batch: made as copies of one, in memory that is kept for them.
+// Includes: Python, base/fetch.h.
+//
+// What was freed last is taken first, as in the free lists that Cython makes; but when memory is taken, that of the objects that come
+// soon is asked for: since they were freed a whole mini-batch has passed through the caches.
+#pragma once
+#include <Python.h>
+
+#include <cstring>
+
+#include "base/fetch.h"
+
+namespace dnl {
+
+// Guarded by the GIL.
+struct Recycled {
+  static constexpr std::size_t kMost = 16384, kAhead = 8;
+  static constexpr std::size_t kSize = 64;  // bytes of an object
+  std::size_t n = 0;
+  void* free[kMost] = {};
+};
+inline Recycled g_recycled;
+
+inline void give_to_recycle(void* o) {
+  Recycled& r = g_recycled;
+  if (r.n < Recycled::kMost)
+    r.free[r.n++] = o;
+  else
+    PyObject_Free(o);
+}
+
+// Objects of this type give their memory back to us. False: they must be made by the type.
+inline bool recycle(PyObject* type) {
+#if defined(Py_GIL_DISABLED) || defined(PYPY_VERSION)
+  return false;
+#else
+  PyTypeObject* const t = reinterpret_cast<PyTypeObject*>(type);
+  if (t->tp_basicsize != Recycled::kSize || t->tp_itemsize || t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC)) return false;
+  t->tp_free = give_to_recycle;
+  return true;
+#endif
+}
+
+// A new object like this one, an empty one of a type that recycle() took: a copy of its bytes, in which None is the only object.
+inline PyObject* one_like(PyObject* empty) {
+  Recycled& r = g_recycled;
+  void* const p = r.n ? r.free[--r.n] : PyObject_Malloc(Recycled::kSize);
+  if (!p) return PyErr_NoMemory();
+  if (r.n >= Recycled::kAhead) DNL_FETCH_TO_WRITE(r.free[r.n - Recycled::kAhead]);
+  std::memcpy(p, static_cast<void*>(empty), Recycled::kSize);
+  PyObject* const o = static_cast<PyObject*>(p);
+  Py_SET_REFCNT(o, 1);
+  Py_INCREF(Py_None);
+  return o;
+}
+
+}  // namespace dnl
