@@ -2,37 +2,30 @@
 
 // One vector's worth of an LSTM: gates become activations, s the cell.
 DNL_INL void lstm_unit(F& i, F& f, F& o, F& g, F& s, F forget_bias, F prev, F& y) {
-  i = vsigmoid(i);
-  f = vsigmoid(f + forget_bias);
-  o = vsigmoid(o);
+  i = vgate(i);
+  f = vgate(f + forget_bias);
+  o = vgate(o);
   g = vtanh(g);
   s = madd(f, prev, i * g);
   y = o * vtanh(s);
 }
 
-// The last h mod W units of several rows, gathered into one vector: at h = 50 and 16 lanes each row would else spend a
+// The last h mod W units of several rows, side by side in one vector: at h = 50 and 16 lanes each row would else spend a
 // whole vector on two units.
 DNL_INL void lstm_tails(idx rows, idx tail, float forget_bias, const Row& gates, const Row& c_prev, bool has_prev,
                         const Row& c_out, const Row& h_out, idx m0, idx h, idx from) {
-  float in[5][2 * F::W] = {}, out[6][2 * F::W];
+  F gate[4] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f)}, prev = F(0.0f), s, y;
   for (idx r = 0; r < rows; ++r) {
     const float* a = gates[m0 + r] + from;
-    for (int q = 0; q < 4; ++q) store(in[q] + r * tail, load_n(a + q * h, tail));
-    if (has_prev) store(in[4] + r * tail, load_n(c_prev[m0 + r] + from, tail));
+    for (int q = 0; q < 4; ++q) gate[q] = load_into(gate[q], a + q * h, r * tail, tail);
+    if (has_prev) prev = load_into(prev, c_prev[m0 + r] + from, r * tail, tail);
   }
-  F i = load(in[0]), f = load(in[1]), o = load(in[2]), g = load(in[3]), s, y;
-  lstm_unit(i, f, o, g, s, F(forget_bias), has_prev ? load(in[4]) : F(0.0f), y);
-  store(out[0], i);
-  store(out[1], f);
-  store(out[2], o);
-  store(out[3], g);
-  store(out[4], s);
-  store(out[5], y);
+  lstm_unit(gate[0], gate[1], gate[2], gate[3], s, F(forget_bias), prev, y);
   for (idx r = 0; r < rows; ++r) {
     float* a = gates[m0 + r] + from;
-    for (int q = 0; q < 4; ++q) store_n(a + q * h, load(out[q] + r * tail), tail);
-    store_n(c_out[m0 + r] + from, load(out[4] + r * tail), tail);
-    store_n(h_out[m0 + r] + from, load(out[5] + r * tail), tail);
+    for (int q = 0; q < 4; ++q) store_from(a + q * h, gate[q], r * tail, tail);
+    store_from(c_out[m0 + r] + from, s, r * tail, tail);
+    store_from(h_out[m0 + r] + from, y, r * tail, tail);
   }
 }
 

@@ -6,8 +6,8 @@ static void gru_zr_fwd(idx k, idx h, Rows zr_rows, Rows h_prev_rows, Rows rh_row
     float *z = zr[m], *r = z + h, *out = rh[m];
     const float* hp = h_prev[m];
     for_lanes(h, [&](idx j, auto w) DNL_LAMBDA {
-      const F rj = vsigmoid(w.load(r + j));
-      w.store(z + j, vsigmoid(w.load(z + j)));
+      const F rj = vgate(w.load(r + j));
+      w.store(z + j, vgate(w.load(z + j)));
       w.store(r + j, rj);
       w.store(out + j, rj * w.load(hp + j));
     });
@@ -64,7 +64,7 @@ static void tree_lstm_fwd(idx k, idx h, int n_children, Rows iog_rows, const Row
   for (idx m = 0; m < k; ++m) {
     float *ai = iog[m], *ao = ai + h, *ag = ao + h, *c = c_out[m], *y = h_out[m];
     for_lanes(h, [&](idx j, auto w) DNL_LAMBDA {
-      const F i = vsigmoid(w.load(ai + j)), g = vtanh(w.load(ag + j));
+      const F i = vgate(w.load(ai + j)), g = vtanh(w.load(ag + j));
       w.store(ai + j, i);
       w.store(ag + j, g);
       w.store(c + j, i * g);
@@ -73,13 +73,13 @@ static void tree_lstm_fwd(idx k, idx h, int n_children, Rows iog_rows, const Row
       float* f = Row(f_rows[child])[m];
       const float* cc = Row(c_child_rows[child])[m];
       for_lanes(h, [&](idx j, auto w) DNL_LAMBDA {
-        const F fj = vsigmoid(w.load(f + j) + F(forget_bias));
+        const F fj = vgate(w.load(f + j) + F(forget_bias));
         w.store(f + j, fj);
         w.store(c + j, madd(fj, w.load(cc + j), w.load(c + j)));
       });
     }
     for_lanes(h, [&](idx j, auto w) DNL_LAMBDA {
-      const F o = vsigmoid(w.load(ao + j));
+      const F o = vgate(w.load(ao + j));
       w.store(ao + j, o);
       w.store(y + j, o * vtanh(w.load(c + j)));
     });

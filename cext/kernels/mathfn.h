@@ -2,9 +2,9 @@
 // the C library lane by lane for the rest.
 //
 // Largest errors found over the whole range by tests/kernels/kernel_check.cc (units in the last place, all instruction
-// sets): vexp 1.2, vexpm1 1.4, vlog 1.2, vlog1p 2.2, vtanh 2.5, vsigmoid 2, vsoftplus 2.4, verf 1.2, vsin and vcos 1.2
+// sets): vexp 1.2, vexpm1 1.4, vlog 1.2, vlog1p 2.2, vtanh 2.6, vsigmoid 2, vgate 2.5, vsoftplus 2.4, verf 1.2, vsin and vcos 1.2
 // (near a zero of the function: 1.2e-7 absolute). Special values as in C: exp overflows to inf and underflows through
-// the denormals to 0, log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere. Included after a
+// the denormals to 0, log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere; but tanh(-0) is 0. Included after a
 // simd_*.h inside the unnamed namespace of one isa_*.cc, never elsewhere. Includes: nothing.
 
 static constexpr float kInf = __builtin_inff();
@@ -31,25 +31,32 @@ DNL_INL F by_lane(F x, F y, Fn fn) {
 }
 DNL_INL F clamp(F x, float lo, float hi) { return vmin(F(hi), vmax(F(lo), x)); }  // NaN stays NaN
 
-// exp(r) - 1 - r for |r| <= ln(2)/2.
-DNL_INL F exp_tail(F r) {
-  F p = madd(r, F(0.0013814465f), F(0.008368781f));
-  p = madd(p, r, F(0.041668393f));
-  p = madd(p, r, F(0.1666652f));
-  p = madd(p, r, F(0.49999994f));
-  return p * r * r;
+// Coefficients of exp(r) - 1 - r, from r^2 on, for |r| <= ln(2)/2.
+static constexpr float kExp2 = 0.49999994f, kExp3 = 0.1666652f, kExp4 = 0.041668393f, kExp5 = 0.008368781f, kExp6 = 0.0013814465f;
+
+// exp(r) - 1 and exp(r)
+DNL_INL F expm1_near(F r) {
+  F p = madd(r, F(kExp6), F(kExp5));
+  p = madd(p, r, F(kExp4));
+  p = madd(p, r, F(kExp3));
+  return madd(madd(p, r, F(kExp2)), r * r, r);
 }
+DNL_INL F exp_near(F r) { return expm1_near(r) + F(1.0f); }
 // x = n ln 2 + r
 DNL_INL F exp_reduce(F x, F& n) {
   n = vrint_near(x * F(kLog2e));
   return nmadd(n, F(kLn2Lo), nmadd(n, F(kLn2Hi), x));
 }
+// A number of less than 2^21 is rounded to a whole one by adding this; the sum has it in its low bits, and 2 to its power is, for
+// those from -126 to 127, made of the sum.
+static constexpr float kWhole = 12582912.0f;
+DNL_INL F pow2_of_sum(F sum) { return from_bits(shl<23>(bits(sum)) + I(0x3f800000)); }
 DNL_INL F vexp(F x) {
   // Far left the result is 0 without arithmetic on denormals, which processors do slowly: masked scores are common.
   const M gone = x < F(-104.0f);
   F n;
   const F r = exp_reduce(select(gone, F(0.0f), vmin(F(90.0f), x)), n);
-  return select(gone, F(0.0f), scale_pow2(exp_tail(r) + r + F(1.0f), n));
+  return select(gone, F(0.0f), scale_pow2(exp_near(r), n));
 }
 // 2^n for a whole n between -126 and 127.
 DNL_INL F pow2(F n) { return from_bits(shl<23>(whole_to_int(n) + I(127))); }
@@ -57,7 +64,7 @@ DNL_INL F vexpm1(F x) {
   F n;
   const F r = exp_reduce(clamp(x, -30.0f, 80.0f), n);
   const F s = pow2(n);
-  const F y = madd(s, exp_tail(r) + r, s - F(1.0f));
+  const F y = madd(s, expm1_near(r), s - F(1.0f));
   return select(x > F(80.0f), vexp(x), select(x == F(0.0f), x, y));
 }
 
@@ -91,13 +98,28 @@ DNL_INL F vlog1p(F x) {
   return select(d == F(0.0f), x, select(x == F(kInf), x, y));
 }
 
-// -expm1(-2|x|) / (expm1(-2|x|) + 2): small x keep their digits, large ones saturate.
+// u / (u + 1) of u = expm1(2x) / 2: small x keep their digits, large ones saturate. x = n ln(2)/2 + h.
 DNL_INL F vtanh(F x) {
-  F n;
-  const F r = exp_reduce(vmax(F(-20.0f), F(-2.0f) * vabs(x)), n);
-  const F s = pow2(n);
-  const F t = madd(s, exp_tail(r) + r, s - F(1.0f));
-  return vcopysign(t / (t + F(2.0f)), x);
+  const F z = clamp(x, -9.5f, 9.5f), sum = madd(z, F(2 * kLog2e), F(kWhole)), n = sum - F(kWhole);
+  const F h = nmadd(n, F(kLn2Lo / 2), nmadd(n, F(kLn2Hi / 2), z));
+  F p = madd(h, F(32 * kExp6), F(16 * kExp5));
+  p = madd(p, h, F(8 * kExp4));
+  p = madd(p, h, F(4 * kExp3));
+  p = madd(p, h, F(2 * kExp2));
+  const F s = pow2_of_sum(sum);
+  const F u = madd(s, madd(p, h * h, h), madd(s, F(0.5f), F(-0.5f)));
+  return u / (u + F(1.0f));
+}
+// Of a gate: 1 / (1 + e^-x), which goes no further down than e^-87. -x = n ln 2 - r.
+DNL_INL F vgate(F x) {
+  const F z = clamp(x, -87.0f, 87.0f), sum = madd(z, F(-kLog2e), F(kWhole)), n = sum - F(kWhole);
+  const F r = madd(n, F(kLn2Lo), madd(n, F(kLn2Hi), z));
+  F p = nmadd(r, F(kExp6), F(kExp5));
+  p = nmadd(p, r, F(kExp4));
+  p = nmadd(p, r, F(kExp3));
+  p = nmadd(p, r, F(kExp2));
+  p = nmadd(p, r, F(1.0f));
+  return F(1.0f) / madd(pow2_of_sum(sum), nmadd(p, r, F(1.0f)), F(1.0f));
 }
 // 1 / (1 + e^-x), as e^x / (1 + e^x) on the left, so that the tail runs down to the denormals.
 DNL_INL F vsigmoid(F x) {

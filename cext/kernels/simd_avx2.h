@@ -28,6 +28,13 @@ DNL_INL F load_n(const float* p, idx n) { return _mm256_maskload_ps(p, lanes(n))
 DNL_INL void store(float* p, F x) { _mm256_storeu_ps(p, x.v); }
 DNL_INL void store_n(float* p, F x, idx n) { _mm256_maskstore_ps(p, lanes(n), x.v); }
 
+DNL_INL __m256i lanes_from(idx at, idx n) { return _mm256_andnot_si256(lanes(at), lanes(at + n)); }
+DNL_INL F load_into(F x, const float* p, idx at, idx n) {
+  const __m256i mask = lanes_from(at, n);
+  return _mm256_blendv_ps(x.v, _mm256_maskload_ps(p - at, mask), _mm256_castsi256_ps(mask));
+}
+DNL_INL void store_from(float* p, F x, idx at, idx n) { _mm256_maskstore_ps(p - at, lanes_from(at, n), x.v); }
+
 DNL_INL F operator+(F a, F b) { return _mm256_add_ps(a.v, b.v); }
 DNL_INL F operator-(F a, F b) { return _mm256_sub_ps(a.v, b.v); }
 DNL_INL F operator*(F a, F b) { return _mm256_mul_ps(a.v, b.v); }

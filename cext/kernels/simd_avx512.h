@@ -27,6 +27,13 @@ DNL_INL F load_n(const float* p, idx n) { return _mm512_maskz_loadu_ps(lanes(n),
 DNL_INL void store(float* p, F x) { _mm512_storeu_ps(p, x.v); }
 DNL_INL void store_n(float* p, F x, idx n) { _mm512_mask_storeu_ps(p, lanes(n), x.v); }
 
+DNL_INL F load_into(F x, const float* p, idx at, idx n) {
+  return _mm512_mask_loadu_ps(x.v, static_cast<__mmask16>(lanes(n) << at), p - at);
+}
+DNL_INL void store_from(float* p, F x, idx at, idx n) {
+  _mm512_mask_storeu_ps(p - at, static_cast<__mmask16>(lanes(n) << at), x.v);
+}
+
 DNL_INL F operator+(F a, F b) { return _mm512_add_ps(a.v, b.v); }
 DNL_INL F operator-(F a, F b) { return _mm512_sub_ps(a.v, b.v); }
 DNL_INL F operator*(F a, F b) { return _mm512_mul_ps(a.v, b.v); }

@@ -42,6 +42,14 @@ DNL_INL void store_n(float* p, F x, idx n) {
   if (n > 2) p[2] = x.v[2];
   if (n > 3) p[3] = x.v[3];
 }
+// Lanes `at` to at + n of x; at + n <= W.
+DNL_INL F load_into(F x, const float* p, idx at, idx n) {
+  for (idx i = 0; i < n; ++i) x.v[at + i] = p[i];
+  return x;
+}
+DNL_INL void store_from(float* p, F x, idx at, idx n) {
+  for (idx i = 0; i < n; ++i) p[i] = x.v[at + i];
+}
 
 DNL_INL I bits(F a) { return reinterpret_cast<Uint4>(a.v); }
 DNL_INL F from_bits(I a) { return reinterpret_cast<Float4>(a.v); }
