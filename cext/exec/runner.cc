@@ -37,7 +37,8 @@ void Runner::restore(Run& run) {
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
     const u32 t = run.plan.groups[k].type;
     const PlanType& type = run.plan.types[t];
-    const bool reads_spent = (run.spent & kSpentParts && g_.sig(type.sig).partial) || (run.spent & kSpentSums && type.over);
+    const bool reads_spent = (run.spent & kSpentParts && g_.sig(type.sig).partial) || (run.spent & kSpentSums && type.over) ||
+                             (run.spent & kSpentOwn && spends_own(type));
     if (run.spent_types[t] || reads_spent) run_group(run, k, reads_spent);
   }
   run.spent = 0;

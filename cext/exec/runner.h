@@ -50,7 +50,8 @@ struct Run {
 // Which values are gone after a backward pass, since gradients lie there.
 enum Spent : u8 {
   kSpentParts = 1,  // of joined nodes, which are read in parts
-  kSpentSums = 2    // of the arguments that outputs lie over (Over::Arg0), and these outputs
+  kSpentSums = 2,   // of the arguments that outputs lie over (Over::Arg0), and these outputs
+  kSpentOwn = 4     // of outputs that might have lain so but have memory of their own
 };
 
 // Which nodes a backward pass comes to, and from how many readers (kReader each, as far as there is room).
@@ -126,6 +127,7 @@ class Runner {
   void list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const;
   void lay_output_over(CallFrame& f, const Run& run);
   void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
+  bool spends_own(const PlanType& type) const;
 
   void back_group(const Run& run, u32 group, bool shared_later);
   void back_members(const Run& run, u32 group, u32 from, u32 count, bool shared_later);

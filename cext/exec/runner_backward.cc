@@ -18,6 +18,8 @@ void Runner::backward(Run& run, bool shared_later) {
   find_alone(run);
   find_assigned_in_parts(run);
   find_spent_sums(run);
+  for (const PlanType& type : run.plan.types)
+    if (spends_own(type)) run.spent |= kSpentOwn;
   memo_begin_.clear();
   u32 n_memo = 0;
   for (const PlanType& type : run.plan.types) {
@@ -130,6 +132,14 @@ void Runner::find_assigned_in_parts(Run& run) {
 // Gradients of outputs that lie where the values lie.
 void Runner::lay_gradient_over(CallFrame& f, const Run& run, u32 type) const {
   if (run.spent_types[type]) f.dy[0] = f.y[0];
+  if (!spends_own(run.plan.types[type])) return;
+  const u32 last = g_.sig(f.sig).total - 1u;
+  f.dy[last] = f.y[last];
+}
+
+// The last output is read for the last time when its gradient is written (Over::Arg0), wherever it lies.
+bool Runner::spends_own(const PlanType& type) const {
+  return !type.over && op_def(g_.sig(type.sig).op).over == Over::Arg0;
 }
 
 bool Runner::reached(NodeId i) const {

@@ -20,7 +20,7 @@ void Merger::begin(const Graph& g, NodeId from) {
   most_taken_ = 0;
   from_ = from;
   value_.assign(g.size() - from, kNoNode);
-  lost_reader_.assign(value_.size(), false);
+  worth_.assign(value_.size(), false);
   number_leaves(g);
   shallowest_ = 0;  // weights that are computed add to the depth of all that reads them
   for (u32 s = 0; s < g.signatures(); ++s)
@@ -32,12 +32,15 @@ void Merger::begin(const Graph& g, NodeId from) {
 void Merger::start() {
   empty();
   again_.clear();
+  inner_.clear();
+  for (Count& n : projections_) n = {0, 0};
   deepest_ = shallowest_;
 }
 
 // The last first: what goes has no readers left but those that stay.
 u32 Merger::merge(Graph& g) {
   u32 merged = 0;
+  choose_projections(g);
   for (std::size_t k = again_.size(); k-- > 0;) {
     if (!of_use(g, again_[k])) continue;
     merge_into(g, again_[k], value(again_[k]));
@@ -49,6 +52,8 @@ u32 Merger::merge(Graph& g) {
 
 // Rows of tables that are read more than once, and constants. All else that has a number is made of these, or of nothing.
 void Merger::number_leaves(const Graph& g) {
+  leaves_.assign(g.signatures(), Count{0, 0});
+  any_frequent_ = false;
   empty();
   const Vec<NodeId>& leaves = g.known_leaves();
   for (const NodeId* at = std::lower_bound(leaves.begin(), leaves.end(), from_); at != leaves.end(); ++at) {
@@ -56,7 +61,41 @@ void Merger::number_leaves(const Graph& g) {
     if (g.node(i).handles) continue;
     const u32 s = g.node(i).sig, word = g.member(i)->u;
     const NodeId first = first_of(mix(s, word), i, [&](NodeId a) { return g.node(a).sig == s && g.member(a)->u == word; });
+    ++leaves_[s].all;
+    leaves_[s].again += first != i;
     if (first != i || g.signature(i).leaf == Leaf::Input) value_[first - from_] = value_[i - from_] = first;
+  }
+  for (const Count& n : leaves_) any_frequent_ |= n.mostly_again();
+  projections_.assign(any_frequent_ ? g.signatures() : 0, Count{0, 0});
+}
+
+// Is all that it reads, but weights, rows of tables of which few are read, each many times?
+bool Merger::reads_frequent(const Graph& g, NodeId i) const {
+  for (u32 j = 0; j < g.nargs(i); ++j) {
+    if (g.arg_shared(g.node(i).sig, j)) continue;
+    const NodeId a = g.operands(i)[j];
+    if (a < from_ || !g.node(a).is(kLeaf) || !leaves_[g.node(a).sig].mostly_again()) return false;
+  }
+  return true;
+}
+
+// A cell's product with a row of a table. Of characters or actions few are read, each many times: then it pays that their rows are
+// multiplied once, though the cell's outputs cannot lie over the results (Over::Arg0), which have many readers.
+void Merger::see_projection(const Graph& g, NodeId i) {
+  Count& n = projections_[g.node(i).sig];
+  ++n.all;
+  inner_.push_back(i);
+  if (!reads_frequent(g, i)) return;
+  number(g, i);
+  n.again += value(i) != kNoNode && value(i) != i;
+}
+
+// Where most of a signature are such and repeat. Cells of a signature have outputs over all of these or none: they are none now.
+void Merger::choose_projections(Graph& g) {
+  for (NodeId i : inner_) {
+    if (!projections_[g.node(i).sig].mostly_again()) continue;
+    g.unmark_inner(i);
+    worth_[i - from_] = true;
   }
 }
 
@@ -110,7 +149,7 @@ bool Merger::same(const Graph& g, NodeId a, NodeId b) const {
 bool Merger::of_use(const Graph& g, NodeId i) const {
   if (g.readers(i) == 0) return true;
   if (g.node(i).is(kInner)) return false;
-  return g.readers(i) > 1 || lost_reader_[i - from_] || !fusible(g.signature(i));
+  return g.readers(i) > 1 || worth_[i - from_] || !fusible(g.signature(i));
 }
 
 void Merger::merge_into(Graph& g, NodeId i, NodeId first) {
@@ -118,7 +157,7 @@ void Merger::merge_into(Graph& g, NodeId i, NodeId first) {
   for (u32 j = 0; j < sig.nargs; ++j) {
     const NodeId a = g.operands(i)[j];
     g.reads_no_more(a);
-    if (a >= from_) lost_reader_[a - from_] = true;
+    if (a >= from_) worth_[a - from_] = true;
   }
   for (u32 o = 0; o < sig.visible; ++o) g.merge(i + o, first + o);
 }

@@ -199,12 +199,12 @@ void list_sums(const Repeats& same, const Rows& r, idx m, Vec<float*>& to, Vec<f
 bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
   const bool same_add = !add.wanted() || (add.regular() && add.stride == 0);
   Room& own = room();
-  if (!worth_looking(m, k) || !same_add || !find_repeats(b, n)) return false;
+  if (!worth_looking(m, k) || (acc && !same_add) || !find_repeats(b, n)) return false;
   const Repeats& same = own.same;
   const idx distinct = same.distinct();
   list_distinct(same, b, own.left);
   list_distinct(same, c, own.right);
-  if (!acc) {
+  if (!acc && same_add) {
     of_all(distinct, listed(own.left), add, false, listed(own.right));
     for (idx i = 0; i < n; ++i)
       if (!same.is_first(i)) std::memcpy(c[i], c[same.first(same.number(i))], static_cast<std::size_t>(m) * sizeof(float));
@@ -212,7 +212,8 @@ bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
   }
   own.sums.resize(static_cast<std::size_t>(distinct * m));
   const Rows y{own.sums.data(), m, nullptr};
-  of_all(distinct, listed(own.left), add, false, y);
+  if (!acc) kernels().copy_rows(n, m, add, c);
+  of_all(distinct, listed(own.left), acc ? add : Rows{}, false, y);
   for (idx i = 0; i < n; ++i) kernels().add(m, y[same.number(i)], c[i]);
   return true;
 }
