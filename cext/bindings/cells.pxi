@@ -155,6 +155,9 @@ cdef class CellStack:
         cdef Expression e
         cdef ComputationGraph g = self._graph()
         x_node = _arg(g, x)
+        if n == 1:
+            self._state(g, h, c, 0, &h_node, &c_node)
+            return (_expression(g, self._one(g, &self.layers[0], x_node, h_node, c_node)),)
         cdef list out = [None] * n
         for layer in range(n):
             self._state(g, h, c, layer, &h_node, &c_node)

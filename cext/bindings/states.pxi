@@ -20,6 +20,7 @@ cdef class BuilderRun:
         self.stamp = _current().c.generation()
 
 
+@cython.freelist(4096)
 @cython.trashcan(True)  # states hang on one another in chains as long as the text
 cdef class RNNState:
     """A state of a recurrent builder: made by ``initial_state()`` and by adding inputs to another state."""
