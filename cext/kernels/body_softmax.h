@@ -18,7 +18,26 @@ static float logsumexp(idx n, const float* x) {
   const float m = max(n, x);
   return usual(m) ? static_cast<float>(m + log(sum_exp(n, x, m))) : m;
 }
+// A piece of a long row, relative to the largest number of a piece before it, for which nobody need look for its own; unless some
+// number is so far above that one that probabilities would lose digits: then false, and nothing has happened.
+constexpr idx kPiece = 128;
+constexpr float kFarAbove = 1e18f;
+DNL_INL bool exp_piece(const float* x, float* y, float shift, double* sum) {
+  F e[kPiece / F::W], s[2] = {F(0.0f), F(0.0f)};
+#pragma GCC unroll 8
+  for (idx v = 0; v < kPiece / F::W; ++v) {
+    e[v] = vexp(load(x + v * F::W) - F(shift));
+    s[v % 2] = s[v % 2] + e[v];
+  }
+  const float more = hsum(s[0] + s[1]);
+  if (!(more < kFarAbove)) return false;
+#pragma GCC unroll 8
+  for (idx v = 0; v < kPiece / F::W; ++v) store(y + v * F::W, e[v]);
+  *sum += more;
+  return true;
+}
 static void exp_below(idx n, const float* x, float* y, float* largest, double* sum) {
+  if (n == kPiece && *sum > 0 && usual(*largest) && exp_piece(x, y, *largest, sum)) return;
   const float m = max(n, x);
   if (!(m <= *largest) && *largest == *largest) {
     if (*sum > 0) *sum *= exp(static_cast<double>(*largest) - m);
