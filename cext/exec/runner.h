@@ -144,6 +144,7 @@ class Runner {
   SharedTargets all_shared() const { return {SharedStage::kAllArgs, gradients, gradients}; }
   NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
+  void no_targets(CallFrame& f);
   bool targets(CallFrame& f, const Run& run, u32 group, u32 from);
   void target(CallFrame& f, u32 j, const NodeId* operands);
   void add_later(CallFrame& f, u32 j, const NodeId* operands);

@@ -221,8 +221,10 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count, bool s
   zero_unwritten_outputs(f, members, count);
   f.call.kept = f.op->keep == Keep::Arg0 && run.alone[group.type];
   f.call.memo = memo_.data() + memo_begin_[group.type];
-  bool wanted = targets(f, run, index, from * f.items) || f.op->backward_shared;
-  if (with_stacked(run, run.plan.types[group.type], shared_later)) wanted |= shared_targets(f, all_shared());
+  no_targets(f);
+  // First those that are added to: a stacked argument may be one of them, too, and must not be assigned then.
+  bool wanted = with_stacked(run, run.plan.types[group.type], shared_later) && shared_targets(f, all_shared());
+  wanted |= targets(f, run, index, from * f.items) || f.op->backward_shared;
   if (!wanted) return;
   arguments_again(f, run, index, from * f.items);
   Timer timer;
@@ -260,23 +262,27 @@ void Runner::zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 cou
     }
 }
 
+// Room for where gradients go; so far nobody wants any.
+void Runner::no_targets(CallFrame& f) {
+  Arena& a = scratch_.arena;
+  f.call.dx = f.dx = a.array<Rows>(f.nargs + 1);
+  f.call.acc = f.acc = a.array<bool>(f.nargs + 1);
+  f.target = a.array<CallFrame::Target>(f.nargs + 1);
+  for (u32 j = 0; j < f.nargs; ++j) {
+    f.dx[j] = Rows{};
+    f.acc[j] = true;
+    f.target[j] = {0, 0, 0, 0};
+  }
+}
+
 // Where the gradients of all stacked arguments go. False: nobody wants any.
 bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
-  Arena& a = scratch_.arena;
-  f.dx = a.array<Rows>(f.nargs + 1);
-  f.acc = a.array<bool>(f.nargs + 1);
-  f.target = a.array<CallFrame::Target>(f.nargs + 1);
-  f.call.dx = f.dx;
-  f.call.acc = f.acc;
   later_.clear();
   fresh_roots_.clear();
   fresh_begin_.resize(f.nargs + 1);
   ++serial_;
   bool wanted = false;
   for (u32 j = 0; j < f.nargs; ++j) {
-    f.dx[j] = Rows{};
-    f.acc[j] = true;
-    f.target[j] = {0, 0, 0, 0};
     fresh_begin_[j] = static_cast<u32>(fresh_roots_.size());
     if (f.shared[j]) continue;
     target(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
@@ -292,7 +298,7 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
     later &= !f.target[j].again || adds_later(j);
   }
   for (u32 j = 0; j < f.nargs; ++j) {
-    if (!f.dx[j].wanted()) continue;
+    if (f.shared[j] || !f.dx[j].wanted()) continue;
     const CallFrame::Target& t = f.target[j];
     if (later && t.old && adds_later(j)) add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
     else settle_target(f, j, several && !later);
@@ -442,15 +448,8 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
   begin_call(f, run, type, members, count, slot);
   lay_gradient_over(f, run, type);
   arguments_of_type(f, run, type, slot * f.items);
-  f.dx = scratch_.arena.array<Rows>(f.nargs + 1);
-  f.acc = scratch_.arena.array<bool>(f.nargs + 1);
-  f.call.dx = f.dx;
-  f.call.acc = f.acc;
+  no_targets(f);
   f.call.kept = f.op->keep == Keep::Arg0 && run.alone[type];
-  for (u32 j = 0; j < f.nargs; ++j) {
-    f.dx[j] = Rows{};
-    f.acc[j] = true;
-  }
   if (f.call.kept && !f.shared[0]) {
     float** address = scratch_.arena.array<float*>(count);
     for (u32 m = 0; m < count; ++m) address[m] = to.of_lane[g_.operands(members[m])[0]];

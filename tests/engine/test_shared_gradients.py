@@ -189,3 +189,65 @@ def test_updates_do_not_depend_on_threads(trainer: str, threads: int, sparse: bo
         return [p.as_array().copy() for p in [*params, table]]
 
     assert all(np.array_equal(a, b) for a, b in zip(run(1), run(threads), strict=True))
+
+
+# ---- weights that are computed, and argument of one op in two ways ------------------------------------------------------------
+
+M = 6
+Made = Callable[[str], Any]  # a matrix, or with "b" a vector, that is made of weights
+
+
+def rows_of(net: Net) -> list[Any]:
+    return [net.words[k % 7][:M] for k in range(150)]
+
+
+TWICE: dict[str, Callable[[Made, Net], list[Any]]] = {
+    "bias and vector": lambda w, net: [dy.affine_transform([w("b"), w("W"), x, w("V"), w("b")]) for x in rows_of(net)],
+    "bias and vector, once": lambda w, net: [dy.affine_transform([w("b"), net.weight("W", M, M), net.words[1][:M], w("V"), w("b")])],
+    "bias and matrix on the right": lambda w, net: [dy.affine_transform([w("W"), w("V"), w("W")])],
+    "left and then right": lambda w, net: [dy.affine_transform([w("b"), w("W"), w("V"), w("V"), w("W")])],
+    "square": lambda w, net: [w("W") * w("W")],
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("strategy", ["greedy", "none"])
+@pytest.mark.parametrize("name", TWICE)
+def test_what_is_shared_and_stacked_in_one_call(name: str, strategy: str, threads: int) -> None:
+    """Against the same with a node of its own for each time that the weight is read."""
+    found = []
+    settings = _core.settings
+    before = settings.strategy, settings.fuse
+    for apart in (True, False):
+        net = Net()
+        settings.strategy, settings.fuse = strategy, False
+        dy.configure(threads=threads)
+        dy.renew_cg()
+        made: dict[str, Any] = {}
+
+        def weight(what: str, apart: bool = apart, net: Net = net, made: dict[str, Any] = made) -> Any:
+            if apart or what not in made:
+                made[what] = dy.tanh(net.weight(what, M) if what == "b" else net.weight(what, M, M))
+            return made[what]
+
+        try:
+            dy.esum([dy.squared_norm(y) for y in TWICE[name](weight, net)]).backward()
+            found.append(net.gradients())
+        finally:
+            settings.strategy, settings.fuse = before
+            dy.configure(threads=1)
+    for given, wanted in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(given, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_square_of_a_large_weight() -> None:
+    """Its gradients are formed in pieces."""
+    n = 1500
+    P = dy.ParameterCollection().parameters_from_numpy(np.random.default_rng(1).normal(size=(n, n)) / n)
+    dy.renew_cg()
+    W = dy.tanh(P)
+    dy.sum_elems(dy.square(W * W)).backward()
+    w = np.tanh(P.as_array())
+    dy_ = 2 * w @ w
+    wanted = (dy_ @ w.T + w.T @ dy_) * (1 - w**2)
+    np.testing.assert_allclose(P.grad_as_array(), wanted, atol=2e-5 * np.abs(wanted).max())
