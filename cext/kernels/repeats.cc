@@ -34,11 +34,18 @@ bool Repeats::find(const Rows& rows, std::ptrdiff_t n) {
   while (std::ptrdiff_t(1) << bits < 2 * n) ++bits;
   const std::size_t mask = (std::size_t(1) << bits) - 1;
   table_.assign(mask + 1, 0);  // numbers of distinct rows, counted from 1
-  number_.clear();
   first_.clear();
   several_.clear();
+  number_.resize(static_cast<std::size_t>(n));
+  const float* before = nullptr;
   for (std::ptrdiff_t r = 0; r < n; ++r) {
     const float* p = rows[r];
+    std::uint32_t& number = number_[static_cast<std::size_t>(r)];
+    if (p == before) {
+      several_[number = number_[static_cast<std::size_t>(r - 1)]] = 1;
+      continue;
+    }
+    before = p;
     std::size_t at = place(p, bits);
     while (table_[at] && rows[first(table_[at] - 1)] != p) at = (at + 1) & mask;
     if (table_[at]) {
@@ -48,7 +55,7 @@ bool Repeats::find(const Rows& rows, std::ptrdiff_t n) {
       several_.push_back(0);
       table_[at] = static_cast<std::uint32_t>(first_.size());
     }
-    number_.push_back(table_[at] - 1);
+    number = table_[at] - 1;
   }
   return distinct() <= n - n / 8;
 }
