@@ -10,6 +10,8 @@ import numpy as np
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cython.operator cimport dereference as deref
 from libc.string cimport memcpy
 from libcpp.memory cimport make_shared, shared_ptr

@@ -155,16 +155,14 @@ cdef class CellStack:
         cdef Expression e
         cdef ComputationGraph g = self._graph()
         x_node = _arg(g, x)
-        if n == 1:
-            self._state(g, h, c, 0, &h_node, &c_node)
-            return (_expression(g, self._one(g, &self.layers[0], x_node, h_node, c_node)),)
-        cdef list out = [None] * n
+        cdef tuple out = PyTuple_New(n)
         for layer in range(n):
             self._state(g, h, c, layer, &h_node, &c_node)
             x_node = self._one(g, &self.layers[layer], x_node, h_node, c_node)
             e = _expression(g, x_node)
-            out[layer] = e
-        return tuple(out)
+            Py_INCREF(e)
+            PyTuple_SET_ITEM(out, layer, e)
+        return out
 
     cpdef list run(self, xs, tuple h, tuple c, bint every=False):
         """h's of the last layer for a list of inputs; every: for each input a tuple of the h's of all layers."""

@@ -1,7 +1,7 @@
 # Expression: a handle to a node. Arguments, operators, values.
 
 cdef extern from "recycle.h" namespace "dnl":
-    bint recycle(object type)
+    void recycle(object type)
     object one_like(PyObject* empty)
 
 _new_array = np.empty
@@ -382,19 +382,19 @@ cdef int _push_args(ComputationGraph g, object es) except -1:
     return 0
 
 cdef Expression _empty = Expression.__new__(Expression)
-cdef bint _recycles = recycle(Expression)
+recycle(Expression)
 
-cdef inline Expression _expression(ComputationGraph g, NodeId id):
-    cdef Expression e
-    if _recycles:
-        e = <Expression> one_like(<PyObject*> _empty)
-    else:
-        e = Expression.__new__(Expression)
+cdef inline Expression _referring(Expression empty, ComputationGraph g, NodeId id):
+    """An expression like an empty one, of node id."""
+    cdef Expression e = <Expression> one_like(<PyObject*> empty)
     e.graph = g
     e.id = id
     e.stamp = g.c.stamp(id)
     e.handle.take(deref(g.c), id, e.stamp)
     return e
+
+cdef inline Expression _expression(ComputationGraph g, NodeId id):
+    return _referring(_empty, g, id)
 
 cdef inline Expression _made(ComputationGraph g, NodeId id):
     if g.immediate or g.checked:

@@ -18,13 +18,11 @@ cdef class InputExpression(Expression):
         self.graph.invalidate()
 
 
+cdef InputExpression _empty_input = InputExpression.__new__(InputExpression)
+recycle(InputExpression)
+
 cdef inline InputExpression _input_expression(ComputationGraph g, NodeId id):
-    cdef InputExpression e = InputExpression.__new__(InputExpression)
-    e.graph = g
-    e.id = id
-    e.stamp = g.c.generation()
-    e.handle.take(deref(g.c), id, e.stamp)
-    return e
+    return <InputExpression> _referring(_empty_input, g, id)
 
 
 cdef inline InputExpression _new_input(ComputationGraph g, const Dim& d):

@@ -559,19 +559,10 @@ cdef class LookupExpression(Expression):
 
 
 cdef LookupExpression _empty_lookup = LookupExpression.__new__(LookupExpression)
-cdef bint _recycles_lookups = recycle(LookupExpression)
+recycle(LookupExpression)
 
 cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
-    cdef LookupExpression e
-    if _recycles_lookups:
-        e = <LookupExpression> one_like(<PyObject*> _empty_lookup)
-    else:
-        e = LookupExpression.__new__(LookupExpression)
-    e.graph = g
-    e.id = id
-    e.stamp = g.c.generation()
-    e.handle.take(deref(g.c), id, e.stamp)
-    return e
+    return _referring(_empty_lookup, g, id)
 
 
 def lookup(LookupParameters p not None, index=0, update=True):

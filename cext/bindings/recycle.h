@@ -29,20 +29,20 @@ inline void give_to_recycle(void* o) {
     PyObject_Free(o);
 }
 
-// Objects of this type give their memory back to us. False: they must be made by the type.
-inline bool recycle(PyObject* type) {
-#if defined(Py_GIL_DISABLED) || defined(PYPY_VERSION)
-  return false;
-#else
+// Objects of this type give their memory back to us from now on, where they can.
+inline void recycle(PyObject* type) {
+#if !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
   PyTypeObject* const t = reinterpret_cast<PyTypeObject*>(type);
-  if (t->tp_basicsize != Recycled::kSize || t->tp_itemsize || t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC)) return false;
-  t->tp_free = give_to_recycle;
-  return true;
+  if (t->tp_basicsize == Recycled::kSize && !t->tp_itemsize && !(t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC)))
+    t->tp_free = give_to_recycle;
 #endif
 }
 
-// A new object like this one, an empty one of a type that recycle() took: a copy of its bytes, in which None is the only object.
+// A new object like this one, an empty one: a copy of its bytes, in which None is the only object, or made by its type if that is not
+// recycled.
 inline PyObject* one_like(PyObject* empty) {
+  PyTypeObject* const type = Py_TYPE(empty);
+  if (type->tp_free != give_to_recycle) return PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "__new__", "O", type);
   Recycled& r = g_recycled;
   void* const p = r.n ? r.free[--r.n] : PyObject_Malloc(Recycled::kSize);
   if (!p) return PyErr_NoMemory();

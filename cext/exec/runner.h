@@ -88,7 +88,7 @@ class Runner {
   // that are formed at the end.
   void backward(Run& run, bool shared_later);
   // Does the type have such?
-  bool forms_shared(const Run& run, const PlanType& type) const;
+  bool forms_shared(const Run& run, const PlanType& type, bool shared_later = true) const;
   // Which of them is the first of those formed together with j?
   u32 together(u32 sig, u32 j) const;
   // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`. Runners may do so at

@@ -177,13 +177,12 @@ void Runner::back_group(const Run& run, u32 index, bool shared_later) {
     for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
       back_members(run, index, from, to - from, shared_later);
   }
-  if (!shared_later && index == type.first_group && op.backward_shared && !with_stacked(run, type, false))
-    back_shared(run, group.type, all_shared());
+  if (!shared_later && index == type.first_group && forms_shared(run, type, false)) back_shared(run, group.type, all_shared());
 }
 
 // In reverse order of groups a type's first group comes last: all stacked gradients are there.
-bool Runner::forms_shared(const Run& run, const PlanType& type) const {
-  return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type, true);
+bool Runner::forms_shared(const Run& run, const PlanType& type, bool shared_later) const {
+  return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type, shared_later);
 }
 
 void Runner::keep_room_of(const Runner& other) {
