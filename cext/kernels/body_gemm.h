@@ -29,6 +29,17 @@ struct Meanwhile {
   idx at, n;
 };
 
+// Columns of the tile that comes next, likewise: so many of C, `rows` of each, and of b where k is not 0. `steps` steps lie between
+// one and the next.
+struct Next {
+  Columns c, b;
+  idx first, columns, rows, k, steps;
+  DNL_INL_MEMBER void fetch_column(idx j) const {
+    fetch_to_write(c[first + j], rows);
+    if (k) fetch(b[first + j], k);
+  }
+};
+
 // What a tile is told. j0: its first column.
 struct ColsTile {
   idx k;
@@ -42,6 +53,7 @@ struct ColsTile {
   idx j0, last;  // last: how many rows the last vector of the tile has (F::W: all)
   idx ahead;     // Outer: so many columns and rows come next; they stand behind the k in the lists
   Meanwhile fetched = {nullptr, 0, 0};  // Outer: of these
+  Next next = {c, b, 0, 0, 0, 0, 0};
 };
 
 // C = alpha * sums + add + beta * C for column j of the tile.
@@ -82,22 +94,28 @@ static void cols_tile(const ColsTile& t) {
   const float* a = t.a;
   float *const *a_list = t.a_list, *const *b_list = t.b_list;
   const Meanwhile fetched = t.fetched;
-  for (idx p = 0; p < k; ++p) {
-    if (Outer) {
-      a = a_list[p] + a_at;
-      if (p < fetched.n) DNL_FETCH(fetched.list[p] + fetched.at);
+  const idx next = Outer ? 0 : t.next.columns;
+  idx p = 0;
+  for (idx q = 0; q <= next; ++q) {
+    if (q < next) t.next.fetch_column(q);
+    const idx end = q < next ? p + t.next.steps : k;
+    for (; p < end; ++p) {
+      if (Outer) {
+        a = a_list[p] + a_at;
+        if (p < fetched.n) DNL_FETCH(fetched.list[p] + fetched.at);
+      }
+      F x[MV];
+#pragma GCC unroll 8
+      for (int v = 0; v < MV; ++v) x[v] = Whole_ || v + 1 < MV ? load(a + v * W) : load_n(a + v * W, last);
+      const float* row = Outer ? b_list[p] + j0 : nullptr;
+#pragma GCC unroll 8
+      for (int j = 0; j < NC; ++j) {
+        const F y = F(Outer ? row[j] : b[j][p]);
+#pragma GCC unroll 8
+        for (int v = 0; v < MV; ++v) sum[j][v] = madd(x[v], y, sum[j][v]);
+      }
+      a += lda;
     }
-    F x[MV];
-#pragma GCC unroll 8
-    for (int v = 0; v < MV; ++v) x[v] = Whole_ || v + 1 < MV ? load(a + v * W) : load_n(a + v * W, last);
-    const float* row = Outer ? b_list[p] + j0 : nullptr;
-#pragma GCC unroll 8
-    for (int j = 0; j < NC; ++j) {
-      const F y = F(Outer ? row[j] : b[j][p]);
-#pragma GCC unroll 8
-      for (int v = 0; v < MV; ++v) sum[j][v] = madd(x[v], y, sum[j][v]);
-    }
-    a += lda;
   }
 #pragma GCC unroll 8
   for (int j = 0; j < NC; ++j) cols_store<MV, Whole_, Outer>(t, j0 + j, sum[j]);
@@ -220,6 +238,16 @@ DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n
   return {nullptr, 0, 0};
 }
 
+// After a tile that ends at column `end` of n and has so many rows, with so many left below: the columns beside it, or the first ones
+// of the rows below.
+DNL_INL Next next_tile(const ColsTile& t, idx end, idx n, idx rows, idx below, bool first_to_read) {
+  constexpr idx kShort = 192;  // longer columns of b the processor fetches by itself
+  const bool beside = end < n, reads = beside && first_to_read && t.k <= kShort && t.b.rows.ptr;
+  const idx left = beside ? n - end : below > 0 ? n : 0, columns = left < kTileNc ? left : kTileNc;
+  return {beside ? t.c : t.c.from(rows), t.b, beside ? end : 0, columns, beside || rows < below ? rows : below,
+          reads ? t.k : 0, t.k / (columns + 1)};
+}
+
 // Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin one.
 template <bool Outer>
 static void all_tiles(idx m, idx n, ColsTile t) {
@@ -232,7 +260,6 @@ static void all_tiles(idx m, idx n, ColsTile t) {
   const idx row_tiles = (vectors + most - 1) / most;
   const idx a_from = t.a_at;
   const bool fetches = t.k >= 32;  // a short tile is over before it is of use
-  constexpr idx kShort = 192;      // longer columns the processor fetches by itself
   idx v0 = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
@@ -241,11 +268,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const idx j1 = n * (ct + 1) / col_tiles;
-      if (!Outer && fetches)
-        for (idx j = j1; j < n && j < j1 + kTileNc; ++j) {  // of the next tile
-          if (rt == 0 && t.k <= kShort && t.b.rows.ptr) fetch(t.b[j], t.k);
-          fetch_to_write(t.c[j], rows);
-        }
+      if (!Outer && fetches) t.next = next_tile(t, j1, n, rows, m - v1 * W, rt == 0);
       if (Outer) t.fetched = line_ahead(t, rt * col_tiles + ct, a_from, m, n);
       cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
       t.j0 = j1;
