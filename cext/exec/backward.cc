@@ -62,7 +62,14 @@ void Executor::reach(NodeId loss, bool full) {
   reached_.assign(loss + 1, 0);
   reached_leaves_.clear();
   reached_aliases_.clear();
-  auto wants = [&](NodeId i) { return full ? !g_.signature(i).no_grad : g_.node(i).is(kNeedsGrad); };
+  // What is asked of arguments, which lie all over the graph: once of each node, in order, and kept close together.
+  constexpr u8 kWanted = 1, kAliased = 2;
+  reach_facts_.resize(loss + 1);
+  for (NodeId i = 0; i <= loss; ++i) {
+    const bool wanted = full ? !g_.signature(i).no_grad : g_.node(i).is(kNeedsGrad);
+    reach_facts_[i] = static_cast<u8>((wanted ? kWanted : 0) | (g_.node(i).is(kAlias) ? kAliased : 0));
+  }
+  auto wants = [&](NodeId i) { return (reach_facts_[i] & kWanted) != 0; };
   if (!wants(loss)) return;
   NodeId at = loss;
   auto mark = [&](NodeId i) {
@@ -72,7 +79,7 @@ void Executor::reach(NodeId loss, bool full) {
       r = kOfNoLane;
     }
     if (!(r & kReached))
-      r = static_cast<u8>(r | kReader | kReached | (g_.node(i).is(kAlias) ? kReachedAlias : 0));
+      r = static_cast<u8>(r | kReader | kReached | (reach_facts_[i] & kAliased ? kReachedAlias : 0));
     else
       r = static_cast<u8>((r | kSeveral) + (r < kMostReaders * kReader ? kReader : 0));
   };

@@ -45,7 +45,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+  release_all(pending_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_, reach_facts_,
               private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();

@@ -127,6 +127,7 @@ class Executor final : private Graph::Listener {
   GradientLocks locks_;  // every parameter and table of the graph
   Vec<u32> state_;    // see Gradients
   Vec<u8> reached_;
+  Vec<u8> reach_facts_;   // by node, while reach() looks for these
   Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
   struct Private { float* from; float* to; std::size_t n; };
   Vec<Private> private_;

@@ -31,7 +31,8 @@ struct Runner::CallFrame {
   bool* acc = nullptr;
   // Members whose gradient is first written now, was written before, by this call (again) or another, or is in parts.
   struct Target {
-    u32 fresh, old, again, in_parts;
+    u32 fresh = 0, old = 0, again = 0, in_parts = 0;
+    bool of_others = false;  // some argument lies in memory of another size: it is an alias
     // So few are not fresh that these had better be added later than the others be cleared and added to.
     bool few_old() const { return in_parts == 0 && 4 * old <= fresh; }
   };

@@ -270,7 +270,7 @@ void Runner::no_targets(CallFrame& f) {
   for (u32 j = 0; j < f.nargs; ++j) {
     f.dx[j] = Rows{};
     f.acc[j] = true;
-    f.target[j] = {0, 0, 0, 0};
+    f.target[j] = {};
   }
 }
 
@@ -327,7 +327,10 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
       written = serial_;
       fresh_roots_.push_back(root);
       ++f.target[j].fresh;
-      f.partly |= root != a && g_.node(a).is(kPartial);
+      if (root != a) {
+        f.partly |= g_.node(a).is(kPartial);
+        f.target[j].of_others = true;
+      }
     } else if (written == Gradients::kInParts) {
       ++f.target[j].in_parts;
     } else {
@@ -358,7 +361,7 @@ void Runner::add_later(CallFrame& f, u32 j, const NodeId* operands) {
   }
   f.dx[j] = rows_from(address, k);
   f.acc[j] = false;
-  f.target[j] = {f.target[j].fresh + f.target[j].old, 0, 0, 0};
+  f.target[j] = {f.target[j].fresh + f.target[j].old, 0, 0, 0, false};
 }
 
 // Decides between assigning and adding. several: gradients may be written by more than one member.
@@ -367,8 +370,9 @@ void Runner::settle_target(CallFrame& f, u32 j, bool several) {
   const bool in_part = g_.sig(f.sig).partial && f.arg_dim[j]->size() > f.out_dim[0].size();
   f.acc[j] = (t.old > 0 || (several && !t.in_parts) || (in_part && t.fresh > 0)) && !(j == 0 && f.call.kept);
   if (!f.acc[j]) return;
+  const std::size_t size = f.arg_dim[j]->size();
   for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
-    backend_->fill(g_.dim(fresh_roots_[r]).size(), 0.f, gradients[fresh_roots_[r]]);
+    backend_->fill(t.of_others ? g_.dim(fresh_roots_[r]).size() : size, 0.f, gradients[fresh_roots_[r]]);
 }
 
 // Where the gradients of shared arguments go; they are added to. False: nobody wants any.
