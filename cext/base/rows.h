@@ -25,4 +25,12 @@ struct Rows {
   bool packed(std::ptrdiff_t length) const { return ptr == nullptr && stride == length; }
 };
 
+// What is worked with soon after a sum of outer products: k rows on both sides, and a block of C of the same size elsewhere (null:
+// there is none).
+struct NextOuter {
+  Rows a, b;
+  std::ptrdiff_t k = 0;
+  float* c = nullptr;
+};
+
 }  // namespace dnl

@@ -52,6 +52,7 @@ struct ColsTile {
   float alpha, beta;
   idx j0, last;  // last: how many rows the last vector of the tile has (F::W: all)
   idx ahead;     // Outer: so many columns and rows come next; they stand behind the k in the lists
+  float* const* c_list;  // Outer: columns of the C that comes next; null: there is none
   Meanwhile fetched = {nullptr, 0, 0};  // Outer: of these
   Next next = {c, b, 0, 0, 0, 0, 0};
 };
@@ -230,12 +231,15 @@ DNL_INL void rest_columns(const Rest& rest, DotsTile t, idx n) {
   }
 }
 
-// A line of all columns that come next, one of them after the other for each tile, and then of all rows; m and n floats.
+// A line of all columns that come next, one of them after the other for each tile, then of all rows, and then a line of some columns
+// of the next C, as many as there are steps; m and n floats.
 DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n) {
-  const idx at = line * kLine, after = at - m;
+  const idx at = line * kLine, after = at - m, last = after - n;
   if (at < m) return {t.a_list + t.k, a_at + at, t.ahead};
   if (after < n) return {t.b_list + t.k, after, t.ahead};
-  return {nullptr, 0, 0};
+  const idx first = last / m * t.k, left = n - first;  // all lines of some columns, then of the next ones
+  if (!t.c_list || left <= 0) return {nullptr, 0, 0};
+  return {t.c_list + first, last % m, left < t.k ? left : t.k};
 }
 
 // After a tile that ends at column `end` of n and has so many rows, with so many left below: the columns beside it, or the first ones
@@ -283,7 +287,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
 
 DNL_INL void cols_product(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Columns& b,
                           const Columns& add, float beta, const Columns& c) {
-  all_tiles<false>(m, n, {k, a, lda, nullptr, nullptr, 0, b, add, c, alpha, beta, 0, 0, 0});
+  all_tiles<false>(m, n, {k, a, lda, nullptr, nullptr, 0, b, add, c, alpha, beta, 0, 0, 0, nullptr});
 }
 
 // Rows from row j on.
@@ -359,12 +363,15 @@ DNL_INL void add_turned(idx rest, idx cols, const float* from, float beta, float
 }
 
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
-                       Rows next_a_rows, Rows next_b_rows, idx next_k) {
+                       const NextOuter& next) {
   constexpr idx kDepth = 80;               // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512;               // a block of C, by kOuterCols, in the second-level cache
   constexpr idx kWorthFetching = 4096;     // floats of C: there is enough to do meanwhile
-  const Row a = a_rows, b = b_rows, next_a = next_a_rows, next_b = next_b_rows, none(nullptr, 0);
-  const idx next_few = next_k < kDepth ? next_k : kDepth;
+  const Row a = a_rows, b = b_rows, next_a = next.a, next_b = next.b, none(nullptr, 0);
+  const idx next_few = next.k < kDepth ? next.k : kDepth;
+  float* next_c[kOuterCols];
+  const bool next_block = next.c && m <= kRows && n <= kOuterCols;
+  for (idx j = 0; next_block && j < n; ++j) next_c[j] = next.c + j * ldc;
   float *a_list[2 * kDepth], *b_list[2 * kDepth];  // of these columns and of the next
   float* turned_list[kDepth];                      // of these columns, from the rows on that are turned
   float turned[kMostTurned * kOuterCols];
@@ -382,18 +389,19 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         for (idx q = p ? depth : 0; q < both; ++q) a_list[q] = a[p + q];
         for (idx q = p ? depth : 0; q < both; ++q) b_list[q] = b[p + q] + j;
         idx ahead = both - depth;
-        if (k - p <= kDepth && j + cols == n) {  // the last of these: now those of the next call
+        const bool ends = k - p <= kDepth && j + cols == n;
+        if (ends) {  // now those of the next call
           for (; ahead < next_few; ++ahead) {
             a_list[depth + ahead] = next_a[ahead];
             b_list[depth + ahead] = next_b[ahead];
           }
         }
         all_tiles<true>(most, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
-                                     most * cols >= kWorthFetching ? ahead : 0});
+                                     most * cols >= kWorthFetching ? ahead : 0, ends && next_block ? next_c : nullptr});
         if (!rest) continue;
         for (idx q = 0; q < depth; ++q) turned_list[q] = a_list[q] + i + most;
         all_tiles<true>(cols, rest, {depth, nullptr, 0, b_list, turned_list, 0, none, none, turned_block, alpha,
-                                     p ? 1.0f : 0.0f, 0, 0, 0});
+                                     p ? 1.0f : 0.0f, 0, 0, 0, nullptr});
       }
       if (rest) add_turned(rest, cols, turned, beta, c + j * ldc + i + most, ldc);
     }

@@ -143,8 +143,8 @@ struct RowsProduct {
   bool of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const;
 };
 
-void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next_y, Rows next_x, idx next_k) {
-  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next_y, next_x, next_k);
+void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
+  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
   Room& own = room();
   const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);
@@ -234,7 +234,7 @@ bool outer_of_sums(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
   if (!worth_looking(m, n) || !find_repeats(x, k)) return false;
   list_sums(own.same, y, m, own.left, own.sums);
   list_distinct(own.same, x, own.right);
-  outer_of_all(m, n, own.same.distinct(), listed(own.left), listed(own.right), c, ldc, Rows{}, Rows{}, 0);
+  outer_of_all(m, n, own.same.distinct(), listed(own.left), listed(own.right), c, ldc, NextOuter{});
   return true;
 }
 
@@ -272,7 +272,7 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
   if (!trans_a && !trans_b && own_cols(n, k, lda))
     return kernels().gemm_cols(m, n, k, alpha, a, lda, columns(b, ldb), add, beta, columns(c, ldc));
   if (!trans_a && trans_b && own_outer(n, k))
-    return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc, Rows{}, Rows{}, 0);
+    return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc, NextOuter{});
   blas_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -305,14 +305,14 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
   }
 }
 
-void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next_y, Rows next_x, idx next_k) {
+void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
   if (m <= 0 || n <= 0) return;
   const idx most = rows_at_once(m, n);
   for (idx r = 0; r < k; r += most) {
     const idx some = std::min(most, k - r);
     const Rows left = y.from(r), right = x.from(r);
     if (!outer_of_sums(m, n, some, left, right, c, ldc))
-      outer_of_all(m, n, some, left, right, c, ldc, next_y, next_x, r + some == k ? next_k : 0);
+      outer_of_all(m, n, some, left, right, c, ldc, r + some == k ? next : NextOuter{});
   }
 }
 

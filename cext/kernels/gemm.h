@@ -22,10 +22,9 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
 // for all), plus what c held when acc; then rows of c may repeat or overlap. n rows. Other operands do not overlap c.
 void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c);
 
-// C, m x n, += the sum over k rows of row r of y, m floats, times row r of x, n floats, transposed. `next_y`, `next_x`: next_k
-// rows of each that the caller reads soon; they may be fetched meanwhile.
-void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, Rows next_y = Rows{}, Rows next_x = Rows{},
-                idx next_k = 0);
+// C, m x n, += the sum over k rows of row r of y, m floats, times row r of x, n floats, transposed. `next`: what the
+// caller needs soon; it may be fetched meanwhile.
+void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next = NextOuter{});
 
 // What flows back through products of one matrix: row i of dy, m floats, into row i of x, whose gradient is row i of dx, if
 // that is wanted. n rows.

@@ -160,9 +160,8 @@ struct Kernels {
   // The same with A^T: A is k x m by columns.
   void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
   // C = alpha * (sum over k rows of a's row times b's row transposed) + beta C; m floats a row of a, n a row of b.
-  // The first of next_k rows of both that are read soon after are fetched meanwhile.
-  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc,
-                     Rows next_a, Rows next_b, idx next_k);
+  // What comes next is fetched meanwhile, as far as there is time.
+  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc, const NextOuter& next);
 };
 
 const Kernels& kernels();

@@ -5,6 +5,7 @@
 // scores are made and used in pieces, some classes of some examples, that stay in the second-level cache. Their
 // exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out there,
 // and examples of one vector, the states after the first word of sentences that begin alike, have one row of scores.
+#include "base/fetch.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
@@ -264,13 +265,21 @@ void score_gradients(const Scores& s, const Rows& dloss, const float* sums, cons
   }
 }
 
-// The exponentials of the piece after this one, which come from far; how many rows.
-idx piece_after(const Scores& s, const Examples& taking, idx row, idx rows, idx first, idx n, float** to) {
+// What the piece after this one works with: its exponentials, which come from far, its vectors, and the rows of the matrix's
+// gradient. `exps` is room for as many addresses as a piece has examples.
+NextOuter piece_after(const Scores& s, const Examples& taking, const Rows& x, idx row, idx rows, idx first, idx n, float* dw,
+                      float** exps) {
   const bool more = first + n < taking.count();
   const idx next_row = more ? row : row + rows, next = more ? first + n : 0;
-  const idx count = next_row < s.classes ? std::min(kExamplesBack, taking.count() - next) : 0;
-  for (idx k = 0; k < count; ++k) to[k] = s.noted(taking[next + k]) + next_row;
-  return count;
+  if (next_row >= s.classes) return {};
+  const idx count = std::min(kExamplesBack, taking.count() - next);
+  for (idx k = 0; k < count; ++k) {
+    const idx one = taking[next + k];
+    exps[k] = s.noted(one) + next_row;
+    DNL_FETCH(s.scales[one] + next_row / kClasses);
+  }
+  const bool whole = !more && next_row + rows <= s.classes;
+  return {Rows{nullptr, 0, exps}, x.from(next), count, whole ? dw + next_row : nullptr};
 }
 
 // Vectors whose examples have no number, or that of another.
@@ -305,10 +314,9 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
       if (to_x)
         gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
                   c.acc[kX] || row > 0, dx.from(first));
-      const idx ahead = piece_after(s, taking, row, rows, first, n, next);
       if (dw)
-        gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes, Rows{nullptr, 0, next},
-                   x.from(first + n < taking.count() ? first + n : 0), ahead);
+        gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes,
+                   piece_after(s, taking, x, row, rows, first, n, dw, next));
       if (db) kernels().sum_rows(n, rows, dy, db + row, true);
     });
   });

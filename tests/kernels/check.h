@@ -19,6 +19,7 @@ namespace check {
 
 using dnl::idx;
 using dnl::Kernels;
+using dnl::NextOuter;
 using dnl::Rows;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();

@@ -134,7 +134,7 @@ void outer_product(const std::string& who, idx m, idx n, idx k, Block::Layout ly
 void products(const Kernels& k) {
   const auto cols = [&](const Product& p, const float* a, idx lda, const float* b, idx ldb, float* c, idx ldc) {
     if (p.tb)
-      k.gemm_outer(p.m, p.n, p.k, p.alpha, columns(a, lda), columns(b, ldb), p.beta, c, ldc, Rows{}, Rows{}, 0);
+      k.gemm_outer(p.m, p.n, p.k, p.alpha, columns(a, lda), columns(b, ldb), p.beta, c, ldc, NextOuter{});
     else
       k.gemm_cols(p.m, p.n, p.k, p.alpha, a, lda, columns(b, ldb), Rows{}, p.beta, columns(c, ldc));
   };
@@ -145,7 +145,7 @@ void products(const Kernels& k) {
     (p.ta ? k.gemm_dots : k.gemm_cols)(p.m, p.n, p.k, 1.0f, a, lda, b, add, p.acc ? 1.0f : 0.0f, c);
   };
   const auto outer = [&](idx m, idx n, idx kk, Rows y, Rows x, float* c, idx ldc) {
-    k.gemm_outer(m, n, kk, 1.0f, y, x, 1.0f, c, ldc, y, x, kk);
+    k.gemm_outer(m, n, kk, 1.0f, y, x, 1.0f, c, ldc, NextOuter{y, x, kk, c});
   };
   const std::string isa = k.isa;
   for (idx m = 1; m <= 70; ++m)

@@ -24,6 +24,7 @@ void scipy_openblas_set_num_threads(int);
 namespace {
 using dnl::idx;
 using dnl::Kernels;
+using dnl::NextOuter;
 using dnl::Rows;
 using Job = std::function<void()>;
 
@@ -121,7 +122,7 @@ void product(const Shape& s, int rounds) {
       if (ta)
         t->gemm_dots(m, n, k, 1, a.data(), lda, rows(b, ldb), Rows{}, beta, rows(c, m));
       else if (tb)
-        t->gemm_outer(m, n, k, 1, rows(a, lda), rows(b, ldb), beta, c.data(), m, Rows{}, Rows{}, 0);
+        t->gemm_outer(m, n, k, 1, rows(a, lda), rows(b, ldb), beta, c.data(), m, NextOuter{});
       else
         t->gemm_cols(m, n, k, 1, a.data(), lda, rows(b, ldb), Rows{}, beta, rows(c, m));
     };
