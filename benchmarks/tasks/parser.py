@@ -150,13 +150,16 @@ class Idiomatic(Program):
         buffer = self.buffer.initial_state().transduce([self.empty_buffer, *coming])
         relations = self.action_vectors.rows([1 + 2 * labels, *actions])
         history += self.history.initial_state().transduce(relations[:-1])
-        stack = [(self.stack.initial_state().add_input(self.empty_stack), None)]
+        # Each action pushes one thing: what, and on which push. On the stack are the numbers of pushes and the things.
+        pushed, below, stack = [self.empty_stack], [-1], [(0, None)]
         for action, relation in zip(actions, relations[1:], strict=True):
-            tops.append(stack[-1][0].output())
             fronts.append(buffer[-1])
             if action == SHIFT:
                 buffer.pop()
                 top = coming.pop()
             else:
                 top = self.reduce(stack, action, relation)
-            stack.append((stack[-1][0].add_input(top), top))
+            below.append(stack[-1][0])
+            stack.append((len(pushed), top))
+            pushed.append(top)
+        tops += self.stack.initial_state().transduce(pushed, after=below)[:-1]

@@ -164,10 +164,13 @@ cdef class CellStack:
             PyTuple_SET_ITEM(out, layer, e)
         return out
 
-    cpdef list run(self, xs, tuple h, tuple c, bint every=False):
-        """h's of the last layer for a list of inputs; every: for each input a tuple of the h's of all layers."""
-        cdef NodeId h_node, c_node
-        cdef Py_ssize_t layer, t, n = <Py_ssize_t> self.layers.size(), steps
+    cpdef list run(self, xs, tuple h, tuple c, bint every=False, list after=None):
+        """h's of the last layer for a list of inputs; every: for each input a tuple of the h's of all layers.
+
+        after: which input each follows (see _followed); None: the one before it.
+        """
+        cdef NodeId h_node, c_node, h_first, c_first
+        cdef Py_ssize_t layer, t, before, n = <Py_ssize_t> self.layers.size(), steps
         cdef list out = [], all_layers = []
         cdef const CellLayer* l
         cdef ComputationGraph g = self._graph()
@@ -181,8 +184,13 @@ cdef class CellStack:
             t += 1
         for layer in range(n):
             l = &self.layers[layer]
-            self._state(g, h, c, layer, &h_node, &c_node)
+            self._state(g, h, c, layer, &h_first, &c_first)
+            h_node, c_node = h_first, c_first
             for t in range(steps):
+                if after is not None:
+                    before = after[t]
+                    h_node = g.row[before] if before >= 0 else h_first
+                    c_node = h_node + 1 if before >= 0 else c_first
                 h_node = self._one(g, l, g.row[t], h_node, c_node)
                 c_node = h_node + 1
                 g.row[t] = h_node
@@ -192,6 +200,19 @@ cdef class CellStack:
                     out[t] = _expression(g, g.row[t])
                 all_layers.append(out)
         return list(zip(*all_layers)) if every else out
+
+
+cdef list _followed(after, Py_ssize_t n):
+    """Of n inputs which one each follows, as a list: the number of an earlier one, or -1 for the state at the start."""
+    cdef list out = list(after)
+    cdef Py_ssize_t i, k
+    if len(out) != n:
+        raise ValueError(f"[transduce] `after` needs a number for each of {n} inputs; got {len(out)}")
+    for i in range(n):
+        k = out[i]
+        if k < -1 or k >= i:
+            raise ValueError(f"[transduce] after[{i}] must be -1 or the number of an earlier input; got {k}")
+    return out
 
 
 @cython.final

@@ -50,12 +50,20 @@ cdef class RNNState:
             out.append(state)
         return out
 
-    def transduce(self, xs):
-        """The outputs after each of several inputs; cheaper than add_inputs()."""
+    def transduce(self, xs, after=None):
+        """The outputs after each of several inputs; cheaper than add_inputs().
+
+        after: for inputs that are no sequence but a tree, as those of a stack that grows and shrinks: ``after[i]`` is the
+        number of the input that input i follows, an earlier one, or -1 for this state. None: each follows the one before it.
+        """
         cdef CellStack stack = self._run.stack
+        cdef list order = None
+        if after is not None:
+            xs = list(xs)
+            order = _followed(after, len(xs))
         if stack is not None:
-            return stack.run(xs, self._h, self._c)
-        return self._run.shown(self._run.outputs(xs, self._h, self._c))
+            return stack.run(xs, self._h, self._c, False, order)
+        return self._run.shown(self._run.outputs(xs, self._h, self._c, order))
 
     def output(self):
         """h of the last layer, {hidden_dim}; None before any input."""

@@ -70,9 +70,16 @@ class Sequence(_core.BuilderRun):
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         raise NotImplementedError
 
-    def outputs(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[Expression]:
-        """h of the last layer after each input."""
-        return [state[0][-1] for state in self.states(xs, h, c)]
+    def outputs(
+        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
+    ) -> list[Expression]:
+        """h of the last layer after each input. after: the number of the input that each follows, -1 for (h, c)."""
+        if after is None:
+            return [state[0][-1] for state in self.states(xs, h, c)]
+        made: list[tuple[Tensors, Tensors | None]] = []
+        for x, before in zip(xs, after, strict=True):
+            made.append(self.step(x, *(made[before] if before >= 0 else (h, c))))
+        return [state[0][-1] for state in made]
 
     def states(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[tuple[Tensors, Tensors | None]]:
         """(h, c) after each input."""
@@ -115,11 +122,13 @@ class FusedSequence(Sequence):
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         return (self.stack or self.begin(x)).step(x, h, c), None
 
-    def outputs(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[Expression]:
+    def outputs(
+        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
+    ) -> list[Expression]:
         xs = xs if isinstance(xs, (list, tuple)) else list(xs)
         if not xs:
             return []
-        out: list[Expression] = (self.stack or self.begin(xs[0])).run(xs, h, c)
+        out: list[Expression] = (self.stack or self.begin(xs[0])).run(xs, h, c, False, after)
         return out
 
     def states(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[tuple[Tensors, Tensors | None]]:

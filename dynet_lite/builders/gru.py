@@ -67,10 +67,12 @@ class DroppedSequence(Sequence):
             out.append(x)
         return tuple(out), None
 
-    def outputs(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[Expression]:
+    def outputs(
+        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
+    ) -> list[Expression]:
         out = list(xs)
         for i, layer in enumerate(self.layers):
-            out = layer.run([_core.dropout(x, self.p) for x in out], None if h is None else (h[i],), None)
+            out = layer.run([_core.dropout(x, self.p) for x in out], None if h is None else (h[i],), None, False, after)
         return out
 
     def output(self, h: Expression) -> Expression:

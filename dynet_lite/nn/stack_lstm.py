@@ -15,7 +15,8 @@ class StackLSTM:
 
     ``StackLSTM(state)`` is empty; `state` is what stands for the empty stack: a state of a recurrent builder that has an
     output, such as ``builder.initial_state().add_input(start)``. Nothing is computed when an item is taken off: the state
-    below is still there.
+    below is still there. Where all pushes are known beforehand, as in training on gold actions, one call for all of them is
+    cheaper: ``state.transduce(items, after=...)``.
     """
 
     __slots__ = ("_items", "_states")

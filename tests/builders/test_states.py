@@ -249,3 +249,92 @@ def test_a_long_chain_of_states_goes_in_one_piece() -> None:
     for _ in range(200_000):
         state = state.add_input(x)
     del state  # each holds the one before it
+
+
+# ---- transduce() along a tree ----------------------------------------------------------------------------------------
+
+TREE = [-1, 0, 1, 1, 0, 4, -1, 6, 5, 3]  # a stack that grows and shrinks, begun twice
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize(("make", "masks"), [*((b, False) for b in BUILDERS), *((b, True) for b in BUILDERS[2:4])])
+def test_transduce_along_a_tree(make: type, begun: bool, masks: bool) -> None:
+    """As add_input() on the states that are followed: values, and gradients of inputs and weights."""
+    model = dy.ParameterCollection()
+    builder = make(LAYERS, IN, HIDDEN, model)
+    if masks:  # of a whole run
+        builder.set_dropouts(0.3, 0.3)
+    rng = np.random.default_rng(1)
+    xs, weights = rng.standard_normal((len(TREE), IN)), rng.standard_normal((len(TREE), HIDDEN))
+
+    def run(bulk: bool) -> list[np.ndarray]:
+        dy.reset_random_seed(3)
+        model.reset_gradient()
+        dy.renew_cg()
+        inputs = [dy.inputVector(x) for x in xs]
+        start = builder.initial_state()
+        if begun:
+            start = start.add_input(dy.inputVector(np.ones(IN)))
+        if bulk:
+            outputs = start.transduce(iter(inputs), after=np.array(TREE))
+        else:
+            states: list[dy.RNNState] = []
+            for x, before in zip(inputs, TREE, strict=True):
+                states.append((states[before] if before >= 0 else start).add_input(x))
+            outputs = [state.output() for state in states]
+        loss = dy.esum([dy.dot_product(o, dy.inputVector(w)) for o, w in zip(outputs, weights, strict=True)])
+        loss.backward(full=True)
+        return [o.npvalue() for o in outputs] + [x.gradient() for x in inputs] + [p.grad_as_array() for p in model.parameters_list()]
+
+    for one, other in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_transduce_along_a_tree_with_dropout(make: type) -> None:
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    builder.set_dropout(0.4)
+    dy.renew_cg()
+    inputs = [dy.inputVector(np.full(IN, k)) for k in range(len(TREE))]
+    outputs = builder.initial_state().transduce(inputs, TREE)
+    assert [o.dim() for o in outputs] == [((HIDDEN,), 1)] * len(TREE)
+    assert all(np.isfinite(o.npvalue()).all() for o in outputs)
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_transduce_along_a_sequence(make: type) -> None:
+    """-1, 0, 1, ... is what happens without `after`."""
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    xs = [dy.inputVector(np.full(IN, k)) for k in range(4)]
+    start = builder.initial_state()
+    for one, other in zip(start.transduce(xs, range(-1, 3)), start.transduce(xs), strict=True):
+        np.testing.assert_array_equal(one.npvalue(), other.npvalue())
+    assert start.transduce([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "error", "message"),
+    [
+        ([-1], ValueError, "each of 2 inputs; got 1"),
+        ([-1, 0, 1], ValueError, "each of 2 inputs; got 3"),
+        ([-1, 1], ValueError, r"after\[1\].*got 1"),
+        ([0, 0], ValueError, r"after\[0\].*got 0"),
+        ([-1, -2], ValueError, r"after\[1\].*got -2"),
+        ([-1, 0.0], TypeError, "integer"),
+        ([-1, None], TypeError, "integer"),
+        (7, TypeError, "iterable"),
+    ],
+)
+@pytest.mark.parametrize("make", [dy.GRUBuilder, dy.CoupledLSTMBuilder])
+def test_transduce_along_no_tree(make: type, after: object, error: type[Exception], message: str) -> None:
+    """Nothing is added to the graph."""
+    builder = make(1, IN, HIDDEN, dy.ParameterCollection())
+    dy.renew_cg()
+    xs = [dy.inputVector(np.ones(IN))] * 2
+    state = builder.initial_state()
+    state.transduce(xs)
+    before = len(dy.cg().nodes())
+    with pytest.raises(error, match=message):
+        state.transduce(xs, after)
+    assert len(dy.cg().nodes()) == before
