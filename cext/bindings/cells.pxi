@@ -185,15 +185,11 @@ cdef class CellStack:
         for layer in range(n):
             l = &self.layers[layer]
             self._state(g, h, c, layer, &h_first, &c_first)
-            h_node, c_node = h_first, c_first
             for t in range(steps):
-                if after is not None:
-                    before = after[t]
-                    h_node = g.row[before] if before >= 0 else h_first
-                    c_node = h_node + 1 if before >= 0 else c_first
-                h_node = self._one(g, l, g.row[t], h_node, c_node)
-                c_node = h_node + 1
-                g.row[t] = h_node
+                before = t - 1 if after is None else after[t]
+                h_node = g.row[before] if before >= 0 else h_first
+                c_node = h_node + 1 if before >= 0 else c_first
+                g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
             if every or layer == n - 1:
                 out = [None] * steps
                 for t in range(steps):

@@ -389,7 +389,7 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
         for (idx q = p ? depth : 0; q < both; ++q) a_list[q] = a[p + q];
         for (idx q = p ? depth : 0; q < both; ++q) b_list[q] = b[p + q] + j;
         idx ahead = both - depth;
-        const bool ends = k - p <= kDepth && j + cols == n;
+        const bool worth = most * cols >= kWorthFetching, ends = k - p <= kDepth && j + cols == n;
         if (ends) {  // now those of the next call
           for (; ahead < next_few; ++ahead) {
             a_list[depth + ahead] = next_a[ahead];
@@ -397,7 +397,7 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
           }
         }
         all_tiles<true>(most, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
-                                     most * cols >= kWorthFetching ? ahead : 0, ends && next_block ? next_c : nullptr});
+                                     worth ? ahead : 0, worth && ends && next_block ? next_c : nullptr});
         if (!rest) continue;
         for (idx q = 0; q < depth; ++q) turned_list[q] = a_list[q] + i + most;
         all_tiles<true>(cols, rest, {depth, nullptr, 0, b_list, turned_list, 0, none, none, turned_block, alpha,

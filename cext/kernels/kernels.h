@@ -84,9 +84,9 @@ struct Kernels {
   // ---- softmax family, over n contiguous numbers ---------------------------------------------------------------
   // Stable; rows of all -inf give logsumexp -inf and softmax 0, never NaN; +-inf and huge entries are right.
   float (*logsumexp)(idx n, const float* x);
-  // The exponentials of numbers that come piece by piece, and their sum. y = exp(x - m), m the largest number so far or, if it is not far
-  // below that, the one of an earlier piece, which *largest (-inf at first) becomes; *sum (0 at first), relative to *largest before, is made relative to m and gets y
-  // added. Where m is inf: y is 1 at inf and 0 elsewhere; where m is NaN: all is NaN. y may be x.
+  // The exponentials of numbers that come piece by piece, and their sum. y = exp(x - m), m the largest number so far or, if it is
+  // not far below that, the one of an earlier piece, which *largest (-inf at first) becomes; *sum (0 at first), relative to *largest
+  // before, is made relative to m and gets y added. Where m is inf: y is 1 at inf and 0 elsewhere; where m is NaN: all is NaN. y may be x.
   void (*exp_below)(idx n, const float* x, float* y, float* largest, double* sum);
   void (*softmax)(idx n, const float* x, float* y);
   void (*softmax_bwd)(idx n, const float* y, const float* dy, float* dx, bool acc);

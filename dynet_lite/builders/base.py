@@ -73,20 +73,17 @@ class Sequence(_core.BuilderRun):
     def outputs(
         self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
     ) -> list[Expression]:
-        """h of the last layer after each input. after: the number of the input that each follows, -1 for (h, c)."""
-        if after is None:
-            return [state[0][-1] for state in self.states(xs, h, c)]
-        made: list[tuple[Tensors, Tensors | None]] = []
-        for x, before in zip(xs, after, strict=True):
-            made.append(self.step(x, *(made[before] if before >= 0 else (h, c))))
-        return [state[0][-1] for state in made]
+        """h of the last layer after each input."""
+        return [state[0][-1] for state in self.states(xs, h, c, after)]
 
-    def states(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[tuple[Tensors, Tensors | None]]:
-        """(h, c) after each input."""
-        out = []
-        for x in xs:
-            h, c = self.step(x, h, c)
-            out.append((h, c))
+    def states(
+        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
+    ) -> list[tuple[Tensors, Tensors | None]]:
+        """(h, c) after each input. after: the number of the input that each follows, -1 for (h, c); None: the one before it."""
+        out: list[tuple[Tensors, Tensors | None]] = []
+        for i, x in enumerate(xs):
+            before = i - 1 if after is None else after[i]
+            out.append(self.step(x, *(out[before] if before >= 0 else (h, c))))
         return out
 
     def output(self, h: Expression) -> Expression:
@@ -128,14 +125,16 @@ class FusedSequence(Sequence):
         xs = xs if isinstance(xs, (list, tuple)) else list(xs)
         if not xs:
             return []
-        out: list[Expression] = (self.stack or self.begin(xs[0])).run(xs, h, c, False, after)
+        out: list[Expression] = (self.stack or self.begin(xs[0])).run(xs, h, c, after=after)
         return out
 
-    def states(self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None) -> list[tuple[Tensors, Tensors | None]]:
+    def states(
+        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
+    ) -> list[tuple[Tensors, Tensors | None]]:
         xs = xs if isinstance(xs, (list, tuple)) else list(xs)
         if not xs:
             return []
-        return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True)]
+        return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True, after)]
 
 
 class RNNBuilder(Part):

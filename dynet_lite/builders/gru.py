@@ -72,7 +72,7 @@ class DroppedSequence(Sequence):
     ) -> list[Expression]:
         out = list(xs)
         for i, layer in enumerate(self.layers):
-            out = layer.run([_core.dropout(x, self.p) for x in out], None if h is None else (h[i],), None, False, after)
+            out = layer.run([_core.dropout(x, self.p) for x in out], None if h is None else (h[i],), None, after=after)
         return out
 
     def output(self, h: Expression) -> Expression:
