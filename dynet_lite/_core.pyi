@@ -491,6 +491,9 @@ def _pick_range(x: _Operand, start: int, n: int, d: int) -> Expression:
 def _product_parts(es: Iterable[_Operand], columns: Iterable[int]) -> Expression:
     """W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, ...], Wi {m,k}, xi {ki}, columns[i] + ki <= k -> {m}."""
 
+def _products(es: Iterable[_Operand]) -> Expression:
+    """W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}."""
+
 def _rnn_step(proj: _Operand, h_prev: _Operand, wh: _Operand) -> Expression:
     """A step of a simple RNN: tanh(proj + wh h_prev); proj {h}, h_prev {h}, wh {h,h} -> {h}."""
 

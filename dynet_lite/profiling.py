@@ -195,7 +195,8 @@ def profile() -> Profile:
     batch, so measure some training steps and not a whole training. Elementwise ops that run as one formula are in the row
     _fused (_fused_with_constants), affine maps that run as one node in _affines1 to _affines3, by the number of their inputs,
     losses with the map that makes their scores in _affine_loss, products that read the parts of a concatenation in _affine_parts and
-    _product_parts, scores of additive attention in _attention_scores; explain_batches() shows the formulas.
+    _product_parts, sums of products without a bias in _products (with one they are affine_transform), scores of additive attention in
+    _attention_scores; explain_batches() shows the formulas.
     """
     return Profile()
 

@@ -89,6 +89,13 @@ std::string joined(const Signature& s, const OpDef& def, const Word* key) {
   return (bias ? "affine_transform x " : "matmul x ") + std::to_string((s.nargs - inputs) / (inputs + bias));
 }
 
+// matmul + matmul
+std::string products(u32 n) {
+  std::string text = "matmul";
+  while (--n) text += " + matmul";
+  return text;
+}
+
 }  // namespace
 
 std::string Graph::op_text(NodeId i, bool whole) const {
@@ -98,6 +105,7 @@ std::string Graph::op_text(NodeId i, bool whole) const {
   if (def.name == "_affine_loss") return s.call_nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
   if (def.name == "_attention_scores") return "matmul(tanh(add))";
   if (def.name == "_affine_parts") return "affine_transform(concatenate)";
+  if (def.name == "_products") return products(s.nargs / 2);
   if (def.name == "_product_parts") return "matmul(concatenate)";
   if (def.in_parts) return joined(s, def, key(nodes_[i].sig));
   return def.name;

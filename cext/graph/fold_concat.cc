@@ -1,5 +1,7 @@
 #include "graph/fold_concat.h"
 
+#include "graph/affine.h"
+
 namespace dnl {
 namespace {
 
@@ -10,8 +12,6 @@ const Ops& ops() {
   static const Ops all;
   return all;
 }
-// Arguments of a product are W, x; of an affine map b, W1, x1, W2, x2, ...
-bool has_bias(const Signature& sig) { return sig.nargs % 2 != 0; }
 
 // Those nodes for which f holds.
 template <class F>
@@ -32,24 +32,6 @@ void ConcatFolder::begin(NodeId from) {
 
 bool ConcatFolder::is_concatenation(const Signature& sig) {
   return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).concatenates;
-}
-
-bool ConcatFolder::is_product(const Signature& sig) {
-  return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).joinable;
-}
-
-// Matrices and bias that all members share, and vectors that each brings.
-bool ConcatFolder::fits(const Graph& g, NodeId i) {
-  const Signature& sig = g.signature(i);
-  const u32 s = g.node(i).sig, bias = has_bias(sig);
-  const NodeId* args = g.operands(i);
-  if (sig.nargs < 2 + bias || sig.nargs > kMostArgs || g.dim(i).nd != 1) return false;
-  if (bias && (!g.arg_shared(s, 0) || !g.dim(args[0]).is_vector() || g.dim(args[0]).bd != 1)) return false;
-  for (u32 j = bias; j < sig.nargs; j += 2) {
-    const Dim& x = g.dim(args[j + 1]);
-    if (!g.arg_shared(s, j) || g.arg_shared(s, j + 1) || g.dim(args[j]).bd != 1 || !x.is_vector() || x.bd != g.dim(i).bd) return false;
-  }
-  return true;
 }
 
 // A concatenation of a few vectors that has not run and that no expression refers to. One of them at least is looked up: products of
@@ -78,7 +60,7 @@ void ConcatFolder::each_concatenation(const Graph& g, NodeId product, F f) const
 }
 
 void ConcatFolder::look_at(const Graph& g, NodeId i) {
-  if (!fits(g, i)) return;
+  if (g.nargs(i) > kMostArgs || !maps_vectors(g, i)) return;
   bool any = false;
   each_concatenation(g, i, [&](NodeId) { any = true; });
   if (any) products_.push_back(i);
@@ -100,7 +82,7 @@ void ConcatFolder::keep_whole_signatures(const Graph& g) {
 
 bool ConcatFolder::finish(Graph& g) {
   // Others have become parts of something else.
-  keep(products_, [&](NodeId i) { return g.is_op(i) && is_product(g.signature(i)); });
+  keep(products_, [&](NodeId i) { return g.is_op(i) && is_affine(g.signature(i)); });
   if (products_.empty()) return false;
   keep_whole_signatures(g);
   reads_.assign(g.size() - from_, 0);

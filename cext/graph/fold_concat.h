@@ -12,9 +12,7 @@ class ConcatFolder {
  public:
   void begin(NodeId from);
   static bool is_concatenation(const Signature& sig);
-  // affine_transform and matmul.
-  static bool is_product(const Signature& sig);
-  // Looks at a concatenation, and at a product.
+  // Looks at a concatenation, and at an affine map.
   void see_concatenation(const Graph& g, NodeId i) { any_ = any_ || is_parts(g, i); }
   void see_product(const Graph& g, NodeId i) {
     if (any_) look_at(g, i);
@@ -26,7 +24,6 @@ class ConcatFolder {
  private:
   static constexpr u32 kMostParts = 4, kMostArgs = 16;
   static constexpr std::size_t kLeastPart = 16;  // floats
-  static bool fits(const Graph& g, NodeId product);
   bool is_parts(const Graph& g, NodeId i) const;
   void look_at(const Graph& g, NodeId product);
   void keep_whole_signatures(const Graph& g);

@@ -1,5 +1,7 @@
 #include "graph/fuse.h"
 
+#include "graph/affine.h"
+
 namespace dnl {
 namespace {
 
@@ -19,49 +21,68 @@ OpId op_with_constants() {
 
 bool Fuser::possible(const Backend& backend) {
   for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3", "_affine_loss", "_affine_parts",
-                           "_product_parts", "_attention_scores"})
+                           "_product_parts", "_products", "_attention_scores"})
     if (!backend.supports(op_by_name(name))) return false;
   return true;
 }
 
 void Fuser::begin(const Graph& g, NodeId from) {
   from_ = from;
-  size_.resize(g.size() - from);
-  std::memset(static_cast<void*>(size_.data()), 0, size_.size() * sizeof(Size));
-  kinds_.resize(g.signatures());
-  for (Kind& k : kinds_) k.sort = Kind::kUnknown;
+  size_.assign(g.size() - from, Size{0, 0});
+  list_.assign(g.size() - from, 0);
+  kinds_.clear();
+  know_signatures(g);
   seen_.clear();
   roots_.clear();
   any_taken_ = false;
-  joiner_.begin(g, from);
+  sums_.begin(g, from);
   losses_.begin(from);
   attention_.begin(from);
   concats_.begin(from);
   bundler_.begin(from);
 }
 
+// Rewriting makes new ones.
+void Fuser::know_signatures(const Graph& g) {
+  const std::size_t known = kinds_.size();
+  kinds_.resize(g.signatures());
+  for (std::size_t s = known; s < kinds_.size(); ++s) kinds_[s].sort = Kind::kUnknown;
+}
+
+// Losses take W * x + b as it is, with less work than as the affine map that it would become.
+void Fuser::look_first(Graph& g) {
+  u8 list = 0;
+  for (NodeId i : seen_) {
+    if (i == kNoNode) {
+      ++list;
+      continue;
+    }
+    list_[i - from_] = list;
+    if (kind(g, g.node(i).sig).sort == Kind::kLoss && g.is_op(i) && !g.node(i).is(kInner)) losses_.see(g, i);
+  }
+}
+
 void Fuser::consider(Graph& g, NodeId i) {
   const Kind& k = kind(g, g.node(i).sig);
+  if (k.sort == Kind::kOther) return;
   if (k.sort != Kind::kElementwise) bundler_.see(g, i);
+  if (k.sort == Kind::kLoss) return;
   if (k.sort == Kind::kProduct) return attention_.see(g, i) ? void() : concats_.see_product(g, i);
   if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
   if (g.node(i).is(kInner)) return;
-  if (k.sort == Kind::kLoss) return losses_.see(g, i);
   if (take_in(g, i)) roots_.push_back(i);
 }
 
 bool Fuser::finish(Graph& g) {
-  u8 list = 0;
+  look_first(g);
+  const bool any_sums = sums_.finish(g, list_);
+  know_signatures(g);
+  joiner_.begin(g, from_);
   for (NodeId i : seen_) {
-    if (i == kNoNode) {
-      roots_.push_back(kNoNode);
-      ++list;
-    } else if (g.is_op(i)) {
-      size_[i - from_].list = list;
-      consider(g, i);
-    }
+    if (i == kNoNode) roots_.push_back(kNoNode);
+    else if (g.is_op(i)) consider(g, i);
   }
-  bool any = losses_.finish(g) | attention_.finish(g) | any_taken_;
+  bool any = any_sums | losses_.finish(g) | attention_.finish(g) | any_taken_;
   if (!roots_.empty()) any |= write_programs(g);
   any |= concats_.finish(g);
   return bundler_.finish(g) | any;
@@ -85,17 +106,18 @@ bool Fuser::write_programs(Graph& g) {
 // Elementwise ops whose arguments have the shape of the result.
 Fuser::Kind Fuser::judge(const Graph& g, u32 s) {
   const Signature& sig = g.sig(s);
-  const Kind other{Kind::kOther, Formula::None, 0, 0, false};
-  if (LossFolder::is_loss(sig)) return {Kind::kLoss, Formula::None, 0, 0, false};
-  if (ConcatFolder::is_product(sig)) return {Kind::kProduct, Formula::None, 0, 0, false};
-  if (ConcatFolder::is_concatenation(sig)) return {Kind::kConcatenation, Formula::None, 0, 0, false};
+  const bool sum = SumFolder::is_sum(sig);
+  const Kind other{Kind::kOther, Formula::None, 0, 0, false, sum};
+  if (LossFolder::is_loss(sig)) return {Kind::kLoss, Formula::None, 0, 0, false, false};
+  if (is_affine(sig)) return {Kind::kProduct, Formula::None, 0, 0, false, false};
+  if (ConcatFolder::is_concatenation(sig)) return {Kind::kConcatenation, Formula::None, 0, 0, false, false};
   if (sig.leaf != Leaf::None || sig.alias) return other;
   const OpDef& op = op_def(sig.op);
   if (op.formula == Formula::None || g.dim_by_id(sig.dim[0]).size() < kLeastSize) return other;
   if (sig.nargs > 8 || (sig.nargs == 1 && op.formula == Formula::Sum)) return other;
   for (u32 j = 0; j < sig.nargs; ++j)
     if (g.arg_shared(s, j) || g.stacked_dim(s, j) != sig.dim[0]) return other;
-  return {Kind::kElementwise, op.formula, op.formula_id, static_cast<u8>(op.attrs.size()), op.reads_value_only};
+  return {Kind::kElementwise, op.formula, op.formula_id, static_cast<u8>(op.attrs.size()), op.reads_value_only, sum};
 }
 
 // Marks those arguments of i that run inside it, as far as there is room. Is there any, or one that may be joined?
@@ -108,7 +130,7 @@ bool Fuser::take_in(Graph& g, NodeId i) {
     const NodeId a = args[j];
     if (a < from_ || !g.private_to_reader(a)) continue;
     const Size& under = size_[a - from_];
-    if (under.list != size_[i - from_].list) continue;  // parts of a joined node are read where it runs
+    if (!same_list(a, i)) continue;  // parts of a joined node are read where it runs
     if (!under.steps) {
       of_use |= joiner_.joinable(g, a);
       continue;
@@ -119,7 +141,7 @@ bool Fuser::take_in(Graph& g, NodeId i) {
     g.mark_fused(a, i);
     of_use = any_taken_ = true;
   }
-  size_[i - from_] = {static_cast<u8>(steps), static_cast<u8>(inputs), size_[i - from_].list};
+  size_[i - from_] = {static_cast<u8>(steps), static_cast<u8>(inputs)};
   return of_use;
 }
 
@@ -137,7 +159,7 @@ u32 Fuser::operand(const Graph& g, NodeId i) {
   Program& p = programs_.back();
   for (u32 k = 0; k < p.inputs; ++k)
     if (inputs_[p.input + k].node == i) return k;
-  const bool here = i >= from_ && size_[i - from_].list == size_[p.root - from_].list;
+  const bool here = i >= from_ && same_list(i, p.root);
   inputs_.push_back({i, here && joiner_.fits(g, i) ? joiner_.offer(g, i) : kNoNode});
   return p.inputs++;
 }

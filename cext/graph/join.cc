@@ -2,20 +2,17 @@
 
 #include <algorithm>
 
+#include "graph/affine.h"
+
 namespace dnl {
 namespace {
 
-OpId op_affine() {
-  static const OpId id = op_by_name("affine_transform");
-  return id;
-}
 OpId op_joined(u32 inputs) {
   static const OpId ids[] = {op_by_name("_affines1"), op_by_name("_affines2"), op_by_name("_affines3")};
   return ids[inputs - 1];
 }
 
-// Arguments of a matmul are W, x; of an affine map b, W1, x1, W2, x2, ...
-bool has_bias(const Graph& g, NodeId i) { return g.signature(i).op == op_affine(); }
+bool has_bias(const Graph& g, NodeId i) { return has_bias(g.signature(i)); }
 u32 inputs_of(const Graph& g, NodeId i) { return g.nargs(i) / 2; }
 NodeId input(const Graph& g, NodeId i, u32 x) { return g.operands(i)[has_bias(g, i) + 2 * x + 1]; }
 NodeId matrix(const Graph& g, NodeId i, u32 x) { return g.operands(i)[has_bias(g, i) + 2 * x]; }
@@ -97,7 +94,7 @@ bool Joiner::join(Graph& g) {
 // The first of the maps becomes the node of all: whoever reads one of them stands behind it.
 void Joiner::rewrite(Graph& g, const Bundle& b) {
   const u32 n = b.inputs;
-  const bool bias = b.op == op_affine();
+  const bool bias = has_bias(g, b.leader);
   args_.clear();
   for (u32 x = 0; x < n; ++x) args_.push_back(b.input[x]);
   u32 members[kMaxMaps], count = 0, offset = 0;

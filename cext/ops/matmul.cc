@@ -1,4 +1,4 @@
-// Products with a matrix: matmul (the operator *) and affine_transform.
+// Products with a matrix: matmul (the operator *), affine_transform, and sums of products.
 //
 // A weight on the left is shared, so a whole batch is one GEMM; a left side that is computed per example is stacked and
 // the batch is a loop of small products. Columns of a matrix argument and elements of a manual mini-batch are further
@@ -181,6 +181,29 @@ const OpId affine_id = register_op({
       for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).backward(in_product ? c.dx[0].base : nullptr);
     },
     [](const Call& c, int wrt) { wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c); },
+}, Join::Joinable, Shared::EitherWay);
+
+// ---- sums of products without a bias -----------------------------------------------------------------------------
+
+ShapeOut products_shape(const ShapeIn& in) {
+  in.need(in.nargs > 0 && in.nargs % 2 == 0, "takes pairs of a matrix and a vector");
+  const Dim out = product_dim(in, 0, 1);
+  for (int j = 2; j < in.nargs; j += 2) in.need(product_dim(in, j, j + 1).like(out), "all products must have the same shape");
+  return out;
+}
+
+const OpId products_id = register_op({
+    "_products(es: exprs)",
+    "W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}.",
+    {{"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
+    products_shape,
+    [](const Call& c) {
+      for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).forward(Rows{}, j > 0);
+    },
+    [](const Call& c) {
+      for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).backward(nullptr);
+    },
+    [](const Call& c, int wrt) { Product(c, wrt, wrt + 1).backward_shared_w(); },
 }, Join::Joinable, Shared::EitherWay);
 
 }  // namespace

@@ -254,6 +254,27 @@ row_of_affines([4, 3, 2], [3, 5], False, bad=[[(4,), (3,), (2,), (2, 4), (2, 3),
 row_of_affines([4, 3, 2], [3, 5, 2], True, bad=[[(4,), (3,), (2,), (2,), (2, 4), (2, 3), (3, 2)]])
 row_of_affines([1], [1, 1], True)
 
+# ---- sums of products ------------------------------------------------------------------------------------------------
+
+
+def row_of_products(columns: Sequence[int], rows: int, of: str = "", bad: Any = (), wrong: Any = ()) -> None:
+    """Products of matrices with so many columns; `of`: what the vectors are."""
+
+    def ref(*arrays: Array) -> Array:
+        return np.asarray(sum(w @ x for w, x in zip(arrays[::2], arrays[1::2], strict=True)))
+
+    args = []
+    for k in columns:
+        args += [A(rows, k), A(k, 3) if of == "matrices" else A(k)]
+    ROWS.append(Row("_products", lambda *es: _core._products(es), args, ref, bad=bad, wrong=wrong, batches=not of, tol=8e-6, gtol=8e-5,
+                    note=of))  # fmt: skip
+
+
+row_of_products([4, 3], 5, bad=[[(5, 4), (4,), (6, 3), (3,)], [(5, 4), (4,), (5, 3), (4,)], [(5, 4), (4,), (5, 3)]],
+                wrong=[(lambda: _core._products([]), ValueError)])  # fmt: skip
+row_of_products([17, 4, 33], 20)
+row_of_products([4, 3], 5, "matrices", bad=[[(5, 4), (4, 2), (5, 3), (3, 3)]])
+
 # ---- parts of matrices -----------------------------------------------------------------------------------------------
 
 
