@@ -51,22 +51,22 @@ static void sum_rows(idx k, idx n, Rows from_rows, float* y, bool acc) {
   for (; m < k; ++m) add(n, from[m], y);
 }
 
-// to[j * to_step + i] (+)= from[i * from_step + j] for i < rows, j < cols, in blocks of 8 x 8.
+// to[j * to_step + i] (+)= from[i * from_step + j] for i < rows, j < cols, in blocks that registers hold.
 static void transpose_strided(idx rows, idx cols, const float* from, idx from_step, float* to, idx to_step, bool acc) {
-  for (idx i0 = 0; i0 < rows; i0 += 8)
-    for (idx j0 = 0; j0 < cols; j0 += 8) {
+  constexpr idx kBlock = kTransposed;
+  for (idx i0 = 0; i0 < rows; i0 += kBlock)
+    for (idx j0 = 0; j0 < cols; j0 += kBlock) {
       const float* x = from + i0 * from_step + j0;
       float* y = to + j0 * to_step + i0;
-      if (!acc && i0 + 8 <= rows && j0 + 8 <= cols) {
-        transpose8(x, from_step, y, to_step);
-        continue;
+      const idx ni = rows - i0 < kBlock ? rows - i0 : kBlock, nj = cols - j0 < kBlock ? cols - j0 : kBlock;
+      if (acc) {
+        for (idx j = 0; j < nj; ++j)
+          for (idx i = 0; i < ni; ++i) y[j * to_step + i] += x[i * from_step + j];
+      } else if (ni == kBlock && nj == kBlock) {
+        transpose_block(x, from_step, y, to_step);
+      } else {
+        transpose_part(static_cast<int>(ni), static_cast<int>(nj), x, from_step, y, to_step);
       }
-      const idx ni = rows - i0 < 8 ? rows - i0 : 8, nj = cols - j0 < 8 ? cols - j0 : 8;
-      for (idx j = 0; j < nj; ++j)
-        for (idx i = 0; i < ni; ++i) {
-          const float v = x[i * from_step + j];
-          y[j * to_step + i] = acc ? y[j * to_step + i] + v : v;
-        }
     }
 }
 static void transpose(idx m, idx n, const float* x__nm, float* y__mn, bool acc) {

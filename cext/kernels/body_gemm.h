@@ -29,15 +29,11 @@ struct Meanwhile {
   idx at, n;
 };
 
-// Columns of the tile that comes next, likewise: so many of C, `rows` of each, and of b where k is not 0. `steps` steps lie between
-// one and the next.
+// Columns of the tile that comes next, likewise: so many of C and of b, from column `first` on; of those of C `rows` rows, from row
+// `below` of this tile on, and of those of b all, if they are `read`. `steps` steps lie between one and the next.
 struct Next {
-  Columns c, b;
-  idx first, columns, rows, k, steps;
-  DNL_INL_MEMBER void fetch_column(idx j) const {
-    fetch_to_write(c[first + j], rows);
-    if (k) fetch(b[first + j], k);
-  }
+  idx first, columns, rows, below, steps;
+  bool read;
 };
 
 // What a tile is told. j0: its first column.
@@ -54,7 +50,11 @@ struct ColsTile {
   idx ahead;     // Outer: so many columns and rows come next; they stand behind the k in the lists
   float* const* c_list;  // Outer: columns of the C that comes next; null: there is none
   Meanwhile fetched = {nullptr, 0, 0};  // Outer: of these
-  Next next = {c, b, 0, 0, 0, 0, 0};
+  Next next = {0, 0, 0, 0, 0, false};
+  DNL_INL_MEMBER void fetch_next(idx j) const {
+    fetch_to_write(c[next.first + j] + next.below, next.rows);
+    if (next.read) fetch(b[next.first + j], k);
+  }
 };
 
 // C = alpha * sums + add + beta * C for column j of the tile.
@@ -98,7 +98,7 @@ static void cols_tile(const ColsTile& t) {
   const idx next = Outer ? 0 : t.next.columns;
   idx p = 0;
   for (idx q = 0; q <= next; ++q) {
-    if (q < next) t.next.fetch_column(q);
+    if (q < next) t.fetch_next(q);
     const idx end = q < next ? p + t.next.steps : k;
     for (; p < end; ++p) {
       if (Outer) {
@@ -243,13 +243,16 @@ DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n
 }
 
 // After a tile that ends at column `end` of n and has so many rows, with so many left below: the columns beside it, or the first ones
-// of the rows below.
-DNL_INL Next next_tile(const ColsTile& t, idx end, idx n, idx rows, idx below, bool first_to_read) {
+// of the rows below. Written in place: what is put together elsewhere and copied waits for all stores of the tile before.
+DNL_INL void set_next(ColsTile& t, idx end, idx n, idx rows, idx left, bool first_to_read) {
   constexpr idx kShort = 192;  // longer columns of b the processor fetches by itself
-  const bool beside = end < n, reads = beside && first_to_read && t.k <= kShort && t.b.rows.ptr;
-  const idx left = beside ? n - end : below > 0 ? n : 0, columns = left < kTileNc ? left : kTileNc;
-  return {beside ? t.c : t.c.from(rows), t.b, beside ? end : 0, columns, beside || rows < below ? rows : below,
-          reads ? t.k : 0, t.k / (columns + 1)};
+  const bool beside = end < n;
+  const idx columns = beside ? n - end : left > 0 ? n : 0;
+  t.next.first = beside ? end : 0;
+  t.next.columns = columns < kTileNc ? columns : kTileNc;
+  t.next.rows = beside || rows < left ? rows : left;
+  t.next.below = beside ? 0 : rows;
+  t.next.read = beside && first_to_read && t.k <= kShort && t.b.rows.ptr;
 }
 
 // Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin one.
@@ -257,24 +260,27 @@ template <bool Outer>
 static void all_tiles(idx m, idx n, ColsTile t) {
   constexpr idx W = F::W;
   if (m <= 0 || n <= 0) return;
-  const idx vectors = (m + W - 1) / W;
-  const idx col_tiles = (n + kTileNc - 1) / kTileNc;
-  const idx widest = (n + col_tiles - 1) / col_tiles;
-  const idx most = most_vectors(static_cast<int>(widest));
+  const idx vectors = (m + W - 1) / W, col_tiles = (n + kTileNc - 1) / kTileNc;
+  const idx narrow = n / col_tiles, wide_tiles = n % col_tiles;  // these, the first, have a column more
+  const idx most = most_vectors(static_cast<int>(narrow + (wide_tiles > 0)));
   const idx row_tiles = (vectors + most - 1) / most;
   const idx a_from = t.a_at;
-  const bool fetches = t.k >= 32;  // a short tile is over before it is of use
+  const bool fetches = !Outer && t.k >= 32;  // a short tile is over before it is of use
+  t.next.steps = t.k / (kTileNc + 1);
   idx v0 = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
     const int mv = static_cast<int>(v1 - v0);
     t.last = rows - (mv - 1) * W;
+    const ColsTileFn narrow_tile = cols_tile_for<Outer>(mv, static_cast<int>(narrow), t.last == W);
+    const ColsTileFn wide_tile = wide_tiles ? cols_tile_for<Outer>(mv, static_cast<int>(narrow) + 1, t.last == W) : nullptr;
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
-      const idx j1 = n * (ct + 1) / col_tiles;
-      if (!Outer && fetches) t.next = next_tile(t, j1, n, rows, m - v1 * W, rt == 0);
+      const bool wide = ct < wide_tiles;
+      const idx j1 = t.j0 + narrow + wide;
+      if (fetches) set_next(t, j1, n, rows, m - v1 * W, rt == 0);
       if (Outer) t.fetched = line_ahead(t, rt * col_tiles + ct, a_from, m, n);
-      cols_tile_for<Outer>(mv, static_cast<int>(j1 - t.j0), t.last == W)(t);
+      (wide ? wide_tile : narrow_tile)(t);
       t.j0 = j1;
     }
     if (!Outer) t.a += rows;

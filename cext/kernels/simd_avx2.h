@@ -113,7 +113,30 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
 
-#include "kernels/simd_transpose8.h"
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each.
+constexpr int kTransposed = 8;
+DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
+  __m256 r[8], s[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_step);
+  for (int i = 0; i < 8; i += 2) {
+    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xEE);
+    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xEE);
+  }
+  for (int j = 0; j < 4; ++j) {
+    _mm256_storeu_ps(to + j * to_step, _mm256_permute2f128_ps(r[j], r[j + 4], 0x20));
+    _mm256_storeu_ps(to + (j + 4) * to_step, _mm256_permute2f128_ps(r[j], r[j + 4], 0x31));
+  }
+}
+DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
+  for (int j = 0; j < cols; ++j)
+    for (int i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
+}
 
 // Tiles of body_gemm.h that 16 registers hold: vectors of rows by columns.
 constexpr int kTileMv = 2, kTileNc = 6, kTileMv1 = 8, kTileMv2 = 4, kTileDots = 3;

@@ -113,7 +113,51 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
 
-#include "kernels/simd_transpose8.h"
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each: numbers of two rows side by side,
+// then of four, then these quarters to their places.
+constexpr int kTransposed = 16;
+template <bool Whole_>
+DNL_INL void transpose16(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
+  const __mmask16 row = static_cast<__mmask16>((1u << rows) - 1), column = static_cast<__mmask16>((1u << cols) - 1);
+  __m512 r[16], s[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    if (Whole_) r[i] = _mm512_loadu_ps(from + i * from_step);
+    else r[i] = i < rows ? _mm512_maskz_loadu_ps(column, from + i * from_step) : _mm512_setzero_ps();
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+    s[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_shuffle_ps(s[i], s[i + 2], 0x44);
+    r[i + 1] = _mm512_shuffle_ps(s[i], s[i + 2], 0xEE);
+    r[i + 2] = _mm512_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+    r[i + 3] = _mm512_shuffle_ps(s[i + 1], s[i + 3], 0xEE);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {  // quarters 0 and 2, 1 and 3 of the first eight rows and of the others
+    s[j] = _mm512_shuffle_f32x4(r[j], r[j + 4], 0x88);
+    s[j + 4] = _mm512_shuffle_f32x4(r[j], r[j + 4], 0xDD);
+    s[j + 8] = _mm512_shuffle_f32x4(r[j + 8], r[j + 12], 0x88);
+    s[j + 12] = _mm512_shuffle_f32x4(r[j + 8], r[j + 12], 0xDD);
+  }
+#pragma GCC unroll 16
+  for (int j = 0; j < 16; ++j) {
+    const int q = j % 4 + (j / 4 % 2) * 4;
+    const __m512 t = j < 8 ? _mm512_shuffle_f32x4(s[q], s[q + 8], 0x88) : _mm512_shuffle_f32x4(s[q], s[q + 8], 0xDD);
+    if (Whole_) _mm512_storeu_ps(to + j * to_step, t);
+    else if (j < cols) _mm512_mask_storeu_ps(to + j * to_step, row, t);
+  }
+}
+DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
+  transpose16<true>(16, 16, from, from_step, to, to_step);
+}
+DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
+  transpose16<false>(rows, cols, from, from_step, to, to_step);
+}
 
 // Tiles of body_gemm.h that 32 registers hold: vectors of rows by columns.
 constexpr int kTileMv = 4, kTileNc = 6, kTileMv1 = 8, kTileMv2 = 8, kTileDots = 6;

@@ -146,10 +146,14 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   r[3] = hsum(d);
 }
 
-// to[j * to_step + i] = from[i * from_step + j] for i, j < 8.
-DNL_INL void transpose8(const float* from, idx from_step, float* to, idx to_step) {
-  for (int i = 0; i < 8; ++i)
-    for (int j = 0; j < 8; ++j) to[j * to_step + i] = from[i * from_step + j];
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each.
+constexpr int kTransposed = 8;
+DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < cols; ++j) to[j * to_step + i] = from[i * from_step + j];
+}
+DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
+  transpose_part(kTransposed, kTransposed, from, from_step, to, to_step);
 }
 
 // Tiles of body_gemm.h that 16 registers hold: vectors of rows by columns.
