@@ -51,18 +51,47 @@ static void sum_rows(idx k, idx n, Rows from_rows, float* y, bool acc) {
   for (; m < k; ++m) add(n, from[m], y);
 }
 
+// Columns of all rows, some vectors wide, so that their sums stay in registers.
+template <int V, class Lanes>
+DNL_INL void scale_columns(idx k, Row x, idx at, const float* a, float* y, idx step, float* sums, Lanes w) {
+  F sum[V];
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) sum[v] = F(0.0f);
+  for (idx m = 0; m < k; ++m, y += step) {
+    const F scale = F(a[m]);
+    const float* row = x[m] + at;
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const F one = scale * w.load(row + v * F::W);
+      w.store(y + at + v * F::W, one);
+      sum[v] = sum[v] + one;
+    }
+  }
+  if (!sums) return;
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) w.store(sums + at + v * F::W, w.load(sums + at + v * F::W) + sum[v]);
+}
+static void scale_rows(idx k, idx n, Rows x_rows, const float* a, float* y, idx step, float* sums) {
+  constexpr idx kWide = kTileMv1 * F::W;
+  const Row x = x_rows;
+  idx i = 0;
+  for (; i + kWide <= n; i += kWide) scale_columns<kTileMv1>(k, x, i, a, y, step, sums, whole());
+  for (; i + F::W <= n; i += F::W) scale_columns<1>(k, x, i, a, y, step, sums, whole());
+  if (i < n) scale_columns<1>(k, x, i, a, y, step, sums, part(n - i));
+}
+
 // to[j * to_step + i] (+)= from[i * from_step + j] for i < rows, j < cols, in blocks that registers hold.
 static void transpose_strided(idx rows, idx cols, const float* from, idx from_step, float* to, idx to_step, bool acc) {
-  constexpr idx kBlock = kTransposed;
-  for (idx i0 = 0; i0 < rows; i0 += kBlock)
-    for (idx j0 = 0; j0 < cols; j0 += kBlock) {
+  constexpr idx kSide = kTransposed;
+  for (idx i0 = 0; i0 < rows; i0 += kSide)
+    for (idx j0 = 0; j0 < cols; j0 += kSide) {
       const float* x = from + i0 * from_step + j0;
       float* y = to + j0 * to_step + i0;
-      const idx ni = rows - i0 < kBlock ? rows - i0 : kBlock, nj = cols - j0 < kBlock ? cols - j0 : kBlock;
+      const idx ni = rows - i0 < kSide ? rows - i0 : kSide, nj = cols - j0 < kSide ? cols - j0 : kSide;
       if (acc) {
         for (idx j = 0; j < nj; ++j)
           for (idx i = 0; i < ni; ++i) y[j * to_step + i] += x[i * from_step + j];
-      } else if (ni == kBlock && nj == kBlock) {
+      } else if (ni == kSide && nj == kSide) {
         transpose_block(x, from_step, y, to_step);
       } else {
         transpose_part(static_cast<int>(ni), static_cast<int>(nj), x, from_step, y, to_step);

@@ -26,11 +26,11 @@ DNL_INL bool exp_piece(const float* x, float* y, float shift, double* sum) {
   F e[kPiece / F::W], s[2] = {F(0.0f), F(0.0f)};
 #pragma GCC unroll 8
   for (idx v = 0; v < kPiece / F::W; ++v) {
-    e[v] = vexp(load(x + v * F::W) - F(shift));
+    e[v] = exp_of<false>(load(x + v * F::W) - F(shift));
     s[v % 2] = s[v % 2] + e[v];
   }
   const float more = hsum(s[0] + s[1]);
-  if (!(more < kFarAbove)) return false;
+  if (!(more >= 0 && more < kFarAbove)) return false;
 #pragma GCC unroll 8
   for (idx v = 0; v < kPiece / F::W; ++v) store(y + v * F::W, e[v]);
   *sum += more;

@@ -75,7 +75,7 @@ static constexpr Kernels kTable = {
     DNL_ISA_NAME, formulas::UnaryTable<formulas::kUnaryCount>::rows, formulas::kUnaryCount,
     formulas::BinaryTable<formulas::kBinaryCount>::rows, formulas::kBinaryCount,
     // moving and adding
-    fill, add, axpy, scale, scale_to, copy_rows, add_rows, sum_rows, transpose, transpose_strided,
+    fill, add, axpy, scale, scale_to, copy_rows, add_rows, sum_rows, scale_rows, transpose, transpose_strided,
     // reductions
     sum, sum_squares, dot, max, argmax, all_finite,
     // softmax family, layer norm

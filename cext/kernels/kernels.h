@@ -69,6 +69,8 @@ struct Kernels {
   void (*copy_rows)(idx k, idx n, Rows from, Rows to);
   void (*add_rows)(idx k, idx n, Rows from, Rows to);
   void (*sum_rows)(idx k, idx n, Rows from, float* y, bool acc);                // y__n (+)= column sums of k rows
+  // Row m of y, rows `step` apart, is a__k[m] times row m of x; what the rows come to is added to sums__n, which may be null.
+  void (*scale_rows)(idx k, idx n, Rows x, const float* a__k, float* y, idx step, float* sums__n);
   void (*transpose)(idx m, idx n, const float* x__nm, float* y__mn, bool acc);  // x[j*m+i] -> y[i*n+j]
   // The same for k rows of n floats that lie anywhere apart: x[i*from_step+j] -> y[j*to_step+i].
   void (*transpose_strided)(idx k, idx n, const float* x, idx from_step, float* y, idx to_step, bool acc);

@@ -51,13 +51,17 @@ DNL_INL F exp_reduce(F x, F& n) {
 // those from -126 to 127, made of the sum.
 static constexpr float kWhole = 12582912.0f;
 DNL_INL F pow2_of_sum(F sum) { return from_bits(shl<23>(bits(sum)) + I(0x3f800000)); }
-DNL_INL F vexp(F x) {
+// Above 90, where Above is false, anything that is not a number from 0 to 2^127.
+template <bool Above>
+DNL_INL F exp_of(F x) {
   // Far left the result is 0 without arithmetic on denormals, which processors do slowly: masked scores are common.
   const M gone = x < F(-104.0f);
+  const F low = Above || !kScalesAll ? vmin(F(90.0f), x) : x;
   F n;
-  const F r = exp_reduce(select(gone, F(0.0f), vmin(F(90.0f), x)), n);
-  return select(gone, F(0.0f), scale_pow2(exp_near(r), n));
+  const F r = exp_reduce(kScalesAll ? low : select(gone, F(0.0f), low), n);
+  return scale_pow2_unless(gone, exp_near(r), n);
 }
+DNL_INL F vexp(F x) { return exp_of<true>(x); }
 // 2^n for a whole n between -126 and 127.
 DNL_INL F pow2(F n) { return from_bits(shl<23>(whole_to_int(n) + I(127))); }
 DNL_INL F vexpm1(F x) {

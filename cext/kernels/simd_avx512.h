@@ -90,7 +90,9 @@ DNL_INL F vrint_near(F a) { return vrint(a); }
 DNL_INL I whole_to_int(F a) { return to_int(a); }
 DNL_INL I bits(F a) { return _mm512_castps_si512(a.v); }
 DNL_INL F from_bits(I a) { return _mm512_castsi512_ps(a.v); }
-DNL_INL F scale_pow2(F x, F n) { return _mm512_scalef_ps(x.v, n.v); }
+// x * 2^n for a whole n, or 0. kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.
+constexpr bool kScalesAll = true;
+DNL_INL F scale_pow2_unless(M zero, F x, F n) { return _mm512_maskz_scalef_ps((!zero).v, x.v, n.v); }
 
 // Halves are added crosswise: 16 -> 8 -> 4 -> 2 -> 1.
 DNL_INL float hsum(F a) {

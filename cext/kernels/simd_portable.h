@@ -128,9 +128,11 @@ DNL_INL F vrint_near(F a) { return (a + F(12582912.0f)) - F(12582912.0f); }
 DNL_INL I whole_to_int(F a) { return bits(a + F(12582912.0f)) - I(0x4B400000); }
 // x 2^n for a whole number n between -250 and 250, right into the denormals. In two factors, because 2^n alone may not
 // be a normal number.
-DNL_INL F scale_pow2(F x, F n) {
+// x * 2^n for a whole n from -254 to 254, or 0. kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.
+constexpr bool kScalesAll = false;
+DNL_INL F scale_pow2_unless(M zero, F x, F n) {
   const I k = whole_to_int(n), half = sar<1>(k);
-  return x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127)));
+  return select(zero, F(0.0f), x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127))));
 }
 
 DNL_INL float hsum(F a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace dnl {
 namespace {
@@ -249,37 +250,41 @@ const float* summed(const Scores& s, const Rows& dloss, const Examples& taking) 
   return to;
 }
 
-// d (softmax - 1 at the label), for some classes of some examples.
-void score_gradients(const Scores& s, const Rows& dloss, const float* sums, const Examples& taking, idx row, idx rows, idx first,
-                     idx n, float* to) {
-  for (idx k = 0; k < n; ++k, to += rows) {
+// Examples of a piece, and where their exponentials lie, from the first class of the piece on.
+struct Piece {
+  idx first, n;
+  float* exps[kExamplesBack];
+};
+
+// The exponentials of a piece come from far: they are asked for while the one before is at work, and their factors.
+void set_piece(const Scores& s, const Examples& taking, idx row, idx first, Piece* piece) {
+  piece->first = first;
+  piece->n = std::min(kExamplesBack, taking.count() - first);
+  for (idx k = 0; k < piece->n; ++k) {
     const idx one = taking[first + k];
-    const float* const exps = s.noted(one) + row;
-    in_parts(rows, kClasses, [&](idx at, idx some) {
-      kernels().scale_to(some, sums[first + k] * s.scales[one][(row + at) / kClasses], exps + at, to + at, false);
-    });
-    taking.each(first + k, [&](idx e) {
-      const idx label = s.labels[e] - row;
-      if (label >= 0 && label < rows) to[label] -= dloss[e][0];
-    });
+    piece->exps[k] = s.noted(one) + row;
+    DNL_FETCH(s.scales[one] + row / kClasses);
   }
 }
 
-// What the piece after this one works with: its exponentials, which come from far, its vectors, and the rows of the matrix's
-// gradient. `exps` is room for as many addresses as a piece has examples.
-NextOuter piece_after(const Scores& s, const Examples& taking, const Rows& x, idx row, idx rows, idx first, idx n, float* dw,
-                      float** exps) {
-  const bool more = first + n < taking.count();
-  const idx next_row = more ? row : row + rows, next = more ? first + n : 0;
-  if (next_row >= s.classes) return {};
-  const idx count = std::min(kExamplesBack, taking.count() - next);
-  for (idx k = 0; k < count; ++k) {
-    const idx one = taking[next + k];
-    exps[k] = s.noted(one) + next_row;
-    DNL_FETCH(s.scales[one] + next_row / kClasses);
-  }
-  const bool whole = !more && next_row + rows <= s.classes;
-  return {Rows{nullptr, 0, exps}, x.from(next), count, whole ? dw + next_row : nullptr};
+// d (softmax - 1 at the label), for some classes of some examples; their sums, the gradient of the bias, are added to db if it is
+// wanted. `piece` is spent.
+void score_gradients(const Scores& s, const Rows& dloss, const float* sums, const Examples& taking, idx row, idx rows, Piece* piece,
+                     float* to, float* db) {
+  float factors[kExamplesBack];
+  in_parts(rows, kClasses, [&](idx at, idx some) {
+    for (idx k = 0; k < piece->n; ++k)
+      factors[k] = sums[piece->first + k] * s.scales[taking[piece->first + k]][(row + at) / kClasses];
+    kernels().scale_rows(piece->n, some, Rows{nullptr, 0, piece->exps}, factors, to + at, rows, db ? db + row + at : nullptr);
+    for (idx k = 0; k < piece->n; ++k) piece->exps[k] += some;
+  });
+  for (idx k = 0; k < piece->n; ++k, to += rows)
+    taking.each(piece->first + k, [&](idx e) {
+      const idx label = s.labels[e] - row;
+      if (label < 0 || label >= rows) return;
+      to[label] -= dloss[e][0];
+      if (db) db[row + label] -= dloss[e][0];
+    });
 }
 
 // Vectors whose examples have no number, or that of another.
@@ -305,19 +310,27 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
   constexpr idx kMany = 16;  // examples that are worth transposing W for
   const bool transposes = to_x && taking.count() >= kMany;
   float* const wt = c.scratch->alloc(transposes ? static_cast<std::size_t>(most * s.size) : 0);  // some rows of W transposed
-  float* next[kExamplesBack];
+  Piece pieces[2];
+  Piece *piece = pieces, *next = pieces + 1;
+  set_piece(s, taking, 0, 0, piece);
   in_parts(s.classes, step, [&](idx row, idx rows) {
     if (transposes) kernels().transpose_strided(s.size, rows, s.w(row), s.classes, wt, s.size, false);
     in_parts(taking.count(), kExamplesBack, [&](idx first, idx n) {
-      score_gradients(s, dloss, sums, taking, row, rows, first, n, scores);
+      score_gradients(s, dloss, sums, taking, row, rows, piece, scores, db);
       const Rows dy{scores, rows, nullptr};
       if (to_x)
         gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
                   c.acc[kX] || row > 0, dx.from(first));
-      if (dw)
-        gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes,
-                   piece_after(s, taking, x, row, rows, first, n, dw, next));
-      if (db) kernels().sum_rows(n, rows, dy, db + row, true);
+      const bool more = first + n < taking.count();
+      const idx next_row = more ? row : row + rows;
+      NextOuter soon;
+      if (next_row < s.classes) {
+        set_piece(s, taking, next_row, more ? first + n : 0, next);
+        const bool whole = !more && next_row + rows <= s.classes;
+        soon = {Rows{nullptr, 0, next->exps}, x.from(next->first), next->n, whole && dw ? dw + next_row : nullptr};
+      }
+      if (dw) gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes, soon);
+      std::swap(piece, next);
     });
   });
 }

@@ -62,6 +62,24 @@ void rows(const Kernels& k, idx n) {
           expect_all(sum.p(), want, 1e-6, 1e-6, at(k, "sum_rows", n));
           sum.guarded(at(k, "sum_rows", n));
         }
+        for (int summed = 0; summed < 2; ++summed) {
+          constexpr idx kGap = 3;
+          Buffer a(members), scaled(members * (n + kGap), 7.0f), sums(n, 0.5f);
+          numbers.fill(a);
+          k.scale_rows(members, n, x.rows, a.p(), scaled.p(), n + kGap, summed ? sums.p() : nullptr);
+          for (idx i = 0; i < n; ++i) {
+            double want = 0.5;
+            for (idx m = 0; m < members; ++m) {
+              expect(scaled[m * (n + kGap) + i] == a[m] * x.at(m, i), at(k, "scale_rows", n));
+              want += summed * double(a[m]) * x.at(m, i);
+            }
+            expect_near(sums[i], want, 1e-6, 1e-6, at(k, "sums of scale_rows", n));
+          }
+          for (idx m = 0; m < members; ++m)
+            for (idx i = n; i < n + kGap; ++i) expect(scaled[m * (n + kGap) + i] == 7.0f, at(k, "scale_rows between rows", n));
+          scaled.guarded(at(k, "scale_rows", n));
+          sums.guarded(at(k, "scale_rows", n));
+        }
         x.buffer.guarded(at(k, "rows", n));
         y.buffer.guarded(at(k, "rows", n));
       }
@@ -158,6 +176,7 @@ void vectors(const Kernels& k) {
     reductions(k, n);
     if (n < 40 || n > 60) rows(k, n);
   }
+  for (idx n : {128, 150}) rows(k, n);
   for (idx n : {4095, 4096, 4097, 100003}) reductions(k, n);
   transposes(k);
   transposes_strided(k);
