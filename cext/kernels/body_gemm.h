@@ -7,8 +7,8 @@
 // columns a panel of it is transposed on the stack first and handed to the tiles of gemm_cols.
 // gemm_outer: a sum of products of a column and a row. The same tiles, which take both from lists of addresses.
 // Rows of C that whole vectors leave over, if they are few, are dot products in gemm_cols as well, and turned in gemm_outer.
-// Small products are read where they lie. Larger ones are cut into blocks, so that what is read again comes from a near
-// cache, and panels of the left matrix are copied (or transposed) to the stack first.
+// Matrices are read where they lie. Where what is read again would not come from a near cache, products are cut into blocks, and
+// panels of the left matrix are copied (or transposed) to the stack first.
 //
 // A tile adds to C column by column when its sums are done, so that columns of C that are one memory get all of it.
 
@@ -335,15 +335,24 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
   }
 }
 
-// A left matrix that the second-level cache holds is read where it lies.
+// Is a panel of the left matrix, some rows of all columns, lost from the second-level cache before the next columns of B read it again?
+// Columns some lines apart share few sets of that cache if their distance is a multiple of a large power of 2. Else the matrix is best
+// read where it lies, however large it is. Measured with a cache of 1024 sets of 16 lines: an estimate for others.
+DNL_INL bool panels_pay(idx n, idx k, idx lda) {
+  constexpr idx kSets = 1024, kWays = 16, kFew = 48, kMany = 480, kLong = 1600;
+  const idx lines = lda / kLine, alike = lda % kLine ? 1 : lines & -lines;  // columns so many sets apart come back to the same ones
+  const idx held = kSets / (alike < kSets ? alike : kSets) * kWays;
+  return n >= kFew && (k > held || (n >= kMany && k >= (held < kLong ? held : kLong)));
+}
+
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
-  constexpr idx kNear = idx(1) << 16, kRestDepth = 512, kRestCols = 96, kEight = 8;
+  constexpr idx kRestDepth = 512, kRestCols = 96, kEight = 8;
   float last[kEight * kRestDepth];  // rows of the left matrix, each in one piece; some of them are the rest
   Rest rest = {k <= kRestDepth ? rows_of_rest(m, n, k) : 0, nullptr, kRestDepth};
   rest.a = last + (kEight - rest.rows) * kRestDepth;
   if (rest.rows) transpose_strided(k, kEight, a + m - kEight, lda, last, kRestDepth, false);
   m -= rest.rows;
-  if (n >= 48 && (m * k > kNear || k > 4 * kPanelDepth))
+  if (panels_pay(n, k, lda))
     return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), rest);
   const idx at_once = rest.rows ? kRestCols : n;
   for (idx j = 0; j < n; j += at_once) {
