@@ -339,7 +339,7 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
 // Columns some lines apart share few sets of that cache if their distance is a multiple of a large power of 2. Else the matrix is best
 // read where it lies, however large it is. Measured with a cache of 1024 sets of 16 lines: an estimate for others.
 DNL_INL bool panels_pay(idx n, idx k, idx lda) {
-  constexpr idx kSets = 1024, kWays = 16, kFew = 48, kMany = 480, kLong = 1600;
+  constexpr idx kSets = 1024, kWays = 16, kFew = 56, kMany = 480, kLong = 1600;
   const idx lines = lda / kLine, alike = lda % kLine ? 1 : lines & -lines;  // columns so many sets apart come back to the same ones
   const idx held = kSets / (alike < kSets ? alike : kSets) * kWays;
   return n >= kFew && (k > held || (n >= kMany && k >= (held < kLong ? held : kLong)));

@@ -170,7 +170,7 @@ void products(const Kernels& k) {
         one(isa + " dots", {true, false, m, n, kk, m % 2, 2.0f, n % 2 ? 0.0f : 0.5f}, dots);
       }
   for (idx m : {1010, 1024})  // columns of which few stay in a cache, with more of them than that and not
-    for (idx n : {47, 48, 481})
+    for (idx n : {55, 56, 481})
       for (idx kk : {200, 256, 300}) one(isa + " cols", {false, false, m, n, kk, 1024 - m, 1.0f, n % 2 ? 0.0f : 1.0f}, cols);
   for (idx m : {2, 5, 8, 81, 100, 515})  // such rows of sums of outer products, in several blocks
     for (idx n : {23, 100, 300})
