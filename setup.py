@@ -170,9 +170,9 @@ class BuildCore(build_ext):
         if X86:
             flags += GCC_ISA_FLAGS.get(name, [])
         if SANITIZE:
-            flags += ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-UNDEBUG"]
+            flags += ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-UNDEBUG", "-DDNL_CHECKED"]
         elif DEBUG:
-            flags += ["-O1", "-g", "-UNDEBUG"]
+            flags += ["-O1", "-g", "-UNDEBUG", "-DDNL_CHECKED"]
         else:
             flags += ["-O3", "-g0"]
         if is_wrapper:

@@ -123,16 +123,16 @@ class Vec {
   std::size_t size() const { return size_; }
   std::size_t capacity_bytes() const { return cap_ * sizeof(T); }
   bool empty() const { return size_ == 0; }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-  T& back() { return data_[size_ - 1]; }
+  T& operator[](std::size_t i) { check(i); return data_[i]; }
+  const T& operator[](std::size_t i) const { check(i); return data_[i]; }
+  T& back() { check(size_ - 1); return data_[size_ - 1]; }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
   void clear() { size_ = 0; }
-  void pop_back() { --size_; }
+  void pop_back() { check(size_ - 1); --size_; }
   void push_back(const T& v) {
     if (size_ == cap_) { const T copy = v; grow(size_ + 1); data_[size_++] = copy; return; }
     data_[size_++] = v;
@@ -158,6 +158,12 @@ class Vec {
   }
 
  private:
+  // In debug and sanitized builds. What lies between the end and the capacity is memory like other to the sanitizers.
+  void check([[maybe_unused]] std::size_t i) const {
+#if defined(DNL_CHECKED)
+    if (i >= size_) std::abort();
+#endif
+  }
   void grow(std::size_t need) {
     const std::size_t cap = cap_ ? cap_ * 2 : 16;
     move_to(cap < need ? need : cap);

@@ -8,6 +8,15 @@ namespace dnl {
 inline bool is_affine(const Signature& sig) { return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).joinable; }
 inline bool has_bias(const Signature& sig) { return sig.nargs % 2 != 0; }
 
+// Does f hold for one of the vectors of a map?
+template <class F>
+bool any_vector(const Graph& g, NodeId map, F f) {
+  const Signature& sig = g.signature(map);
+  for (u32 j = has_bias(sig) + 1u; j < sig.nargs; j += 2)
+    if (f(g.operands(map)[j])) return true;
+  return false;
+}
+
 // Maps vectors that each node brings, with matrices and a bias that all nodes of its signature share.
 inline bool maps_vectors(const Graph& g, NodeId i) {
   const u32 s = g.node(i).sig, n = g.nargs(i), bias = has_bias(g.signature(i));

@@ -61,9 +61,7 @@ void ConcatFolder::each_concatenation(const Graph& g, NodeId product, F f) const
 
 void ConcatFolder::look_at(const Graph& g, NodeId i) {
   if (g.nargs(i) > kMostArgs || !maps_vectors(g, i)) return;
-  bool any = false;
-  each_concatenation(g, i, [&](NodeId) { any = true; });
-  if (any) products_.push_back(i);
+  if (any_vector(g, i, [&](NodeId x) { return is_parts(g, x); })) products_.push_back(i);
 }
 
 // Do all of its readers take its parts?
@@ -87,11 +85,7 @@ bool ConcatFolder::finish(Graph& g) {
   keep_whole_signatures(g);
   reads_.assign(g.size() - from_, 0);
   for (NodeId i : products_) each_concatenation(g, i, [&](NodeId c) { reads_[c - from_] += reads_[c - from_] < Node::kMany; });
-  keep(products_, [&](NodeId i) {
-    bool any = false;
-    each_concatenation(g, i, [&](NodeId c) { any |= folds(g, c); });
-    return any;
-  });
+  keep(products_, [&](NodeId i) { return any_vector(g, i, [&](NodeId x) { return is_parts(g, x) && folds(g, x); }); });
   for (NodeId i : products_) rewrite(g, i);
   return !products_.empty();
 }

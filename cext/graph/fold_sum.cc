@@ -17,10 +17,7 @@ const Ops& ops() {
 
 // Does it map nothing but rows of tables?
 bool of_rows(const Graph& g, NodeId map) {
-  const Signature& sig = g.signature(map);
-  for (u32 j = has_bias(sig) + 1u; j < sig.nargs; j += 2)
-    if (g.signature(g.operands(map)[j]).leaf != Leaf::Lookup) return false;
-  return true;
+  return !any_vector(g, map, [&](NodeId x) { return g.signature(x).leaf != Leaf::Lookup; });
 }
 
 }  // namespace
@@ -37,11 +34,8 @@ bool SumFolder::is_sum(const Signature& sig) {
 }
 
 SumFolder::Sort SumFolder::judge(const Graph& g, NodeId i) {
-  const Signature& sig = g.signature(i);
-  if (!is_affine(sig) || !maps_vectors(g, i)) return kOther;
-  for (u32 j = has_bias(sig) + 1u; j < sig.nargs; j += 2)
-    if (g.dim(g.operands(i)[j]).rows() > kShortRow) return kLongMap;
-  return kMap;
+  if (!is_affine(g.signature(i)) || !maps_vectors(g, i)) return kOther;
+  return any_vector(g, i, [&](NodeId x) { return g.dim(x).rows() > kShortRow; }) ? kLongMap : kMap;
 }
 
 // Keeps those with a map somewhere.
@@ -91,10 +85,16 @@ void SumFolder::gather(const Graph& g, const Vec<u8>& list, NodeId i, NodeId roo
   if (i != root) inner_.push_back(i);
   for (u32 j = 0; j < g.nargs(i); ++j) {
     const NodeId a = g.operands(i)[j];
-    if (a >= from_ && size_[a - from_].under) gather(g, list, a, root);
-    else if (a >= from_ && sort(g, a) != kOther && is_part(g, list, a, root) && !read_often_[g.node(a).sig]) maps_.push_back(a);
+    if (a < from_) others_.push_back(a);
+    else if (size_[a - from_].under) gather(g, list, a, root);
+    else if (takes(g, list, a, root)) maps_.push_back(a);
     else others_.push_back(a);
   }
+}
+
+// A sum that has been rewritten has a signature that there was not when these were counted.
+bool SumFolder::takes(const Graph& g, const Vec<u8>& list, NodeId a, NodeId root) {
+  return !size_[a - from_].terms && sort(g, a) != kOther && is_part(g, list, a, root) && !read_often_[g.node(a).sig];
 }
 
 // Those for which f holds; the rest are other terms.
@@ -137,9 +137,8 @@ bool SumFolder::fold(Graph& g, const Vec<u8>& list, NodeId root) {
   gather(g, list, root, root);
   const Size& size = size_[root - from_];
   if (size.maps && size.row_maps) keep_maps([&](NodeId m) { return sort(g, m) == kMap || !of_rows(g, m); });
-  const bool bias_of_map = std::any_of(maps_.begin(), maps_.end(), [&](NodeId m) { return has_bias(g.signature(m)); });
   const NodeId bias = take_bias(g);
-  if (maps_.size() < 2 && (maps_.empty() || bias_of_map || bias == kNoNode)) return false;
+  if (maps_.empty() || (maps_.size() == 1 && (bias == kNoNode || has_bias(g.signature(maps_[0]))))) return false;
   args_.clear();
   if (bias != kNoNode) args_.push_back(bias);
   for (NodeId m : maps_)

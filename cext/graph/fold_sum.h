@@ -41,6 +41,7 @@ class SumFolder {
   void measure(const Graph& g, const Vec<u8>& list, NodeId i);
   static bool promises(const Size& size);
   void gather(const Graph& g, const Vec<u8>& list, NodeId i, NodeId root);
+  bool takes(const Graph& g, const Vec<u8>& list, NodeId a, NodeId root);
   template <class F>
   void keep_maps(F f);
   NodeId take_bias(const Graph& g);

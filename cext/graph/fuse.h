@@ -36,10 +36,10 @@ class Fuser {
   void end_list() { seen_.push_back(kNoNode); }
   // Rewrites those that still run. Does any not run by itself any more?
   bool finish(Graph& g);
-  void release() { 
+  void release() {
     release_all(seen_, size_, list_, roots_, kinds_, programs_, inputs_, steps_, constants_, joiner_, losses_, attention_, concats_, sums_,
                 bundler_);
- ; }
+  }
 
  private:
   // What there is to know of a signature: asked once.
@@ -84,7 +84,7 @@ class Fuser {
   Vec<NodeId> seen_;    // of some kind; kNoNode at the end of each list
   Vec<Size> size_;      // by node, from from_ on
   Vec<u8> list_;        // likewise, of those seen: which list they are in
-  Vec<NodeId> roots_;   // likewise
+  Vec<NodeId> roots_;   // of programs; kNoNode at the end of each list
   Vec<Kind> kinds_;     // by signature
   bool any_taken_ = false;
   Vec<Program> programs_;

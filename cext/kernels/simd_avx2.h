@@ -91,13 +91,6 @@ DNL_INL F vrint_near(F a) { return vrint(a); }
 DNL_INL I whole_to_int(F a) { return to_int(a); }
 DNL_INL I bits(F a) { return _mm256_castps_si256(a.v); }
 DNL_INL F from_bits(I a) { return _mm256_castsi256_ps(a.v); }
-// Two factors, because 2^n alone may not be a normal number.
-// x * 2^n for a whole n from -254 to 254, or 0. kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.
-constexpr bool kScalesAll = false;
-DNL_INL F scale_pow2_unless(M zero, F x, F n) {
-  const I k = whole_to_int(n), half = sar<1>(k);
-  return select(zero, F(0.0f), x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127))));
-}
 
 DNL_INL float hsum(F a) {
   __m128 q = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
@@ -115,8 +108,9 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
 
-// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each.
-constexpr int kTransposed = 8;
+#include "kernels/simd_narrow.h"
+
+// A whole block of that.
 DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
   __m256 r[8], s[8];
   for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_step);
@@ -134,10 +128,6 @@ DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to
     _mm256_storeu_ps(to + j * to_step, _mm256_permute2f128_ps(r[j], r[j + 4], 0x20));
     _mm256_storeu_ps(to + (j + 4) * to_step, _mm256_permute2f128_ps(r[j], r[j + 4], 0x31));
   }
-}
-DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
-  for (int j = 0; j < cols; ++j)
-    for (int i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
 }
 
 // Tiles of body_gemm.h that 16 registers hold: vectors of rows by columns.

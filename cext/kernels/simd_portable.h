@@ -126,14 +126,6 @@ DNL_INL I to_int(F a) {
 // The two above for |a| < 2^22, where a sum with 1.5 * 2^23 has the whole number in its last bits.
 DNL_INL F vrint_near(F a) { return (a + F(12582912.0f)) - F(12582912.0f); }
 DNL_INL I whole_to_int(F a) { return bits(a + F(12582912.0f)) - I(0x4B400000); }
-// x 2^n for a whole number n between -250 and 250, right into the denormals. In two factors, because 2^n alone may not
-// be a normal number.
-// x * 2^n for a whole n from -254 to 254, or 0. kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.
-constexpr bool kScalesAll = false;
-DNL_INL F scale_pow2_unless(M zero, F x, F n) {
-  const I k = whole_to_int(n), half = sar<1>(k);
-  return select(zero, F(0.0f), x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127))));
-}
 
 DNL_INL float hsum(F a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
 DNL_INL float hmax(F a) {
@@ -148,12 +140,9 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   r[3] = hsum(d);
 }
 
-// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each.
-constexpr int kTransposed = 8;
-DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < cols; ++j) to[j * to_step + i] = from[i * from_step + j];
-}
+#include "kernels/simd_narrow.h"
+
+// A whole block of that.
 DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
   transpose_part(kTransposed, kTransposed, from, from_step, to, to_step);
 }
