@@ -57,26 +57,22 @@ struct ColsTile {
   }
 };
 
-// C = alpha * sums + add + beta * C for column j of the tile.
-template <int MV, bool Whole_, bool Outer>
-DNL_INL void cols_store(const ColsTile& t, idx j, const F* sum) {
-  const F alpha = F(t.alpha), beta = F(t.beta);
-  const bool adds = !Outer && t.add.rows.wanted(), reads = t.beta != 0;
-  float* c = t.c[j];
-  const float* add = adds ? t.add[j] : nullptr;
+// C = sums + add + C for a column of a tile, of which add and C are perhaps not wanted; with factors alpha and beta only if Scaled.
+// Additions have units of their own in the processor; products wait for those that the next tile is at.
+template <int MV, bool Whole_, bool Scaled>
+DNL_INL void cols_store(const F* sum, const float* add, bool reads, F alpha, F beta, idx last, float* c) {
 #pragma GCC unroll 8
   for (int v = 0; v < MV; ++v) {
     const idx i = v * F::W;
-    F r = alpha * sum[v];
-    if (Whole_ || v + 1 < MV) {
-      if (adds) r = r + load(add + i);
-      if (reads) r = madd(beta, load(c + i), r);
-      store(c + i, r);
-    } else {
-      if (adds) r = r + load_n(add + i, t.last);
-      if (reads) r = madd(beta, load_n(c + i, t.last), r);
-      store_n(c + i, r, t.last);
+    const bool all = Whole_ || v + 1 < MV;
+    F r = Scaled ? alpha * sum[v] : sum[v];
+    if (add) r = r + (all ? load(add + i) : load_n(add + i, last));
+    if (reads) {
+      const F old = all ? load(c + i) : load_n(c + i, last);
+      r = Scaled ? madd(beta, old, r) : r + old;
     }
+    if (all) store(c + i, r);
+    else store_n(c + i, r, last);
   }
 }
 
@@ -118,15 +114,26 @@ static void cols_tile(const ColsTile& t) {
       a += lda;
     }
   }
+  const Columns to = t.c, more = t.add;
+  const bool adds = !Outer && more.rows.wanted(), reads = t.beta != 0;
+  if (t.alpha == 1 && (!reads || t.beta == 1)) {
 #pragma GCC unroll 8
-  for (int j = 0; j < NC; ++j) cols_store<MV, Whole_, Outer>(t, j0 + j, sum[j]);
+    for (int j = 0; j < NC; ++j)
+      cols_store<MV, Whole_, false>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(1.0f), F(1.0f), last, to[j0 + j]);
+  } else {
+#pragma GCC unroll 8
+    for (int j = 0; j < NC; ++j)
+      cols_store<MV, Whole_, true>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(t.alpha), F(t.beta), last, to[j0 + j]);
+  }
 }
 
-// Tiles by size. The widest that registers hold: many vectors for one or two columns, else DNL_MV x DNL_NC.
+// Tiles by size. The widest that registers hold: many vectors for one or two columns, few for more than kTileNc, else kTileMv.
+constexpr int kMostNc = kTileMv8 ? 8 : kTileNc;
+constexpr int most_vectors(int nc) { return nc == 1 ? kTileMv1 : nc == 2 ? kTileMv2 : nc > kTileNc ? kTileMv8 : kTileMv; }
 using ColsTileFn = void (*)(const ColsTile&);
 template <int NC, bool Outer>
 DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
-  constexpr int kMost = NC == 1 ? kTileMv1 : NC == 2 ? kTileMv2 : kTileMv;
+  constexpr int kMost = most_vectors(NC);
   static_assert(kMost <= 8, "the switch below ends at 8");
   switch (mv) {
 #define DNL_CASE(n)                                                         \
@@ -138,7 +145,6 @@ DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
   }
   return nullptr;
 }
-DNL_INL int most_vectors(int nc) { return nc == 1 ? kTileMv1 : nc == 2 ? kTileMv2 : kTileMv; }
 template <bool Outer>
 DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
   switch (nc) {
@@ -146,9 +152,20 @@ DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
     case 2: return cols_tile_for<2, Outer>(mv, whole_rows);
     case 3: return cols_tile_for<3, Outer>(mv, whole_rows);
     case 4: return cols_tile_for<4, Outer>(mv, whole_rows);
-    case 5: return cols_tile_for<(kTileNc < 5 ? 4 : 5), Outer>(mv, whole_rows);
-    default: return cols_tile_for<(kTileNc < 6 ? 4 : 6), Outer>(mv, whole_rows);
+    case 5: return cols_tile_for<(kMostNc < 5 ? 4 : 5), Outer>(mv, whole_rows);
+    case 6: return cols_tile_for<(kMostNc < 6 ? 4 : 6), Outer>(mv, whole_rows);
+    case 7: return cols_tile_for<(Outer || kMostNc < 7 ? 4 : 7), Outer>(mv, whole_rows);
+    default: return cols_tile_for<(Outer || kMostNc < 8 ? 4 : 8), Outer>(mv, whole_rows);
   }
+}
+
+// How many tiles n columns are cut into. Two wide ones instead of three thin ones, or one of two, read the left matrix once less;
+// with more columns it comes to the same.
+template <bool Outer>
+DNL_INL idx column_tiles(idx n) {
+  const bool wide = !Outer && n <= 2 * kMostNc;
+  const idx most = wide ? kMostNc : kTileNc;
+  return (n + most - 1) / most;
 }
 
 struct DotsTile {
@@ -244,12 +261,12 @@ DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n
 
 // After a tile that ends at column `end` of n and has so many rows, with so many left below: the columns beside it, or the first ones
 // of the rows below. Written in place: what is put together elsewhere and copied waits for all stores of the tile before.
-DNL_INL void set_next(ColsTile& t, idx end, idx n, idx rows, idx left, bool first_to_read) {
+DNL_INL void set_next(ColsTile& t, idx end, idx n, idx widest, idx rows, idx left, bool first_to_read) {
   constexpr idx kShort = 192;  // longer columns of b the processor fetches by itself
   const bool beside = end < n;
   const idx columns = beside ? n - end : left > 0 ? n : 0;
   t.next.first = beside ? end : 0;
-  t.next.columns = columns < kTileNc ? columns : kTileNc;
+  t.next.columns = columns < widest ? columns : widest;
   t.next.rows = beside || rows < left ? rows : left;
   t.next.below = beside ? 0 : rows;
   t.next.read = beside && first_to_read && t.k <= kShort && t.b.rows.ptr;
@@ -260,13 +277,13 @@ template <bool Outer>
 static void all_tiles(idx m, idx n, ColsTile t) {
   constexpr idx W = F::W;
   if (m <= 0 || n <= 0) return;
-  const idx vectors = (m + W - 1) / W, col_tiles = (n + kTileNc - 1) / kTileNc;
+  const idx vectors = (m + W - 1) / W, col_tiles = column_tiles<Outer>(n);
   const idx narrow = n / col_tiles, wide_tiles = n % col_tiles;  // these, the first, have a column more
-  const idx most = most_vectors(static_cast<int>(narrow + (wide_tiles > 0)));
+  const idx widest = narrow + (wide_tiles > 0), most = most_vectors(static_cast<int>(widest));
   const idx row_tiles = (vectors + most - 1) / most;
   const idx a_from = t.a_at;
   const bool fetches = !Outer && t.k >= 32;  // a short tile is over before it is of use
-  t.next.steps = t.k / (kTileNc + 1);
+  t.next.steps = t.k / (widest + 1);
   idx v0 = 0;
   for (idx rt = 0; rt < row_tiles; ++rt) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
@@ -278,7 +295,7 @@ static void all_tiles(idx m, idx n, ColsTile t) {
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const bool wide = ct < wide_tiles;
       const idx j1 = t.j0 + narrow + wide;
-      if (fetches) set_next(t, j1, n, rows, m - v1 * W, rt == 0);
+      if (fetches) set_next(t, j1, n, widest, rows, m - v1 * W, rt == 0);
       if (Outer) t.fetched = line_ahead(t, rt * col_tiles + ct, a_from, m, n);
       (wide ? wide_tile : narrow_tile)(t);
       t.j0 = j1;
@@ -339,10 +356,10 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
 // Columns some lines apart share few sets of that cache if their distance is a multiple of a large power of 2. Else the matrix is best
 // read where it lies, however large it is. Measured with a cache of 1024 sets of 16 lines: an estimate for others.
 DNL_INL bool panels_pay(idx n, idx k, idx lda) {
-  constexpr idx kSets = 1024, kWays = 16, kFew = 56, kMany = 480, kLong = 1600;
+  constexpr idx kSets = 1024, kWays = 16, kFew = 56, kMany = 480, kLong = 1600, kShort = 768, kEnough = 256;
   const idx lines = lda / kLine, alike = lda % kLine ? 1 : lines & -lines;  // columns so many sets apart come back to the same ones
   const idx held = kSets / (alike < kSets ? alike : kSets) * kWays;
-  return n >= kFew && (k > held || (n >= kMany && k >= (held < kLong ? held : kLong)));
+  return n >= (k < kShort ? kEnough : kFew) && (k > held || (n >= kMany && k >= (held < kLong ? held : kLong)));
 }
 
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {

@@ -57,6 +57,13 @@ struct ProductCounts {
 };
 ProductCounts product_counts();
 
+// The distance between columns, of so many rows, of a copy that products read as their left matrix: multiples of large powers of 2
+// would put many columns into few sets of the caches.
+inline idx columns_apart(idx rows) {
+  constexpr idx kLine = 16, kFewSets = 8;  // floats of a line; lines
+  return rows % (kLine * kFewSets) ? rows : rows + kLine;
+}
+
 // "openblas 0.3.34 SkylakeX", "mkl 2026.2": what products that our own kernels leave run on.
 const char* blas_description();
 

@@ -162,4 +162,4 @@ DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step
 }
 
 // Tiles of body_gemm.h that 32 registers hold: vectors of rows by columns.
-constexpr int kTileMv = 4, kTileNc = 6, kTileMv1 = 8, kTileMv2 = 8, kTileDots = 6;
+constexpr int kTileMv = 4, kTileNc = 6, kTileMv1 = 8, kTileMv2 = 8, kTileMv8 = 3, kTileDots = 6;

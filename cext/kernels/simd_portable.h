@@ -148,4 +148,4 @@ DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to
 }
 
 // Tiles of body_gemm.h that 16 registers hold: vectors of rows by columns.
-constexpr int kTileMv = 2, kTileNc = 4, kTileMv1 = 4, kTileMv2 = 4, kTileDots = 2;
+constexpr int kTileMv = 2, kTileNc = 4, kTileMv1 = 4, kTileMv2 = 4, kTileMv8 = 0, kTileDots = 2;

@@ -11,6 +11,7 @@
 #include "op/op.h"
 #include "ops/columns.h"
 #include "ops/labels.h"
+#include "ops/transposed.h"
 
 #include <algorithm>
 #include <cmath>
@@ -62,23 +63,35 @@ struct Scores {
   }
   // Losses, or their gradients, by example.
   Rows losses(const Rows& r) const { return columns_of(c, r, 1, per, per); }
+  // Scratch memory for n of these.
+  template <class T>
+  T* room(idx n) const {
+    static_assert(sizeof(T) % sizeof(float) == 0, "scratch memory is taken in floats");
+    return reinterpret_cast<T*>(c.scratch->alloc(static_cast<std::size_t>(n) * (sizeof(T) / sizeof(float))));
+  }
 
  private:
   // Near at hand: they are asked for with every piece.
   const i32* listed_labels() const {
-    static_assert(sizeof(i32) == sizeof(float), "scratch memory is taken in floats");
-    i32* const to = reinterpret_cast<i32*>(c.scratch->alloc(static_cast<std::size_t>(examples)));
+    i32* const to = room<i32>(examples);
     for (idx m = 0; m < c.members; ++m)
       for (idx e = 0; e < per; ++e) to[m * per + e] = c.member[m][1 + e].i;
     return to;
   }
 };
 
-// f(first, count) for parts of at most `most` of n.
+// f(first, count) for parts of `most` of n, but for the last.
 template <class F>
 void in_parts(idx n, idx most, F f) {
   for (idx i = 0; i < n; i += most) f(i, std::min(most, n - i));
 }
+// Parts of n that are nearly equal, of at most so many.
+struct EqualParts {
+  idx n, parts;
+  EqualParts(idx all, idx most) : n(all), parts((all + most - 1) / most) {}
+  idx first(idx p) const { return n * p / parts; }
+  idx count(idx p) const { return first(p + 1) - first(p); }
+};
 
 // Member words: number of labels, then the labels (one per batch element).
 ShapeOut shape(const ShapeIn& in) {
@@ -139,7 +152,7 @@ class Examples {
     for (idx e = 0; e < s_.examples; ++e) taken += take(e);
     if (taken == s_.examples) return;
     count_ = 0;
-    which_ = numbers(s_.examples);
+    which_ = s_.room<u32>(s_.examples);
     for (idx e = 0; e < s_.examples; ++e)
       if (take(e)) which_[count_++] = static_cast<u32>(e);
   }
@@ -149,8 +162,8 @@ class Examples {
     idx places = 64;
     while (places < 2 * count_) places *= 2;
     u32* const table = zeros(places);  // numbers, counted from 1
-    u32* const last = numbers(count_);  // example of each number
-    u32* const first = numbers(count_);
+    u32* const last = s_.room<u32>(count_);  // example of each number
+    u32* const first = s_.room<u32>(count_);
     next_ = zeros(s_.examples);
     idx found = 0;
     for (idx k = 0; k < count_; ++k) {
@@ -182,10 +195,10 @@ class Examples {
   }
 
  private:
-  static_assert(sizeof(u32) == sizeof(float), "scratch memory is taken in floats");
-  u32* numbers(idx n) const { return reinterpret_cast<u32*>(s_.c.scratch->alloc(static_cast<std::size_t>(n))); }
   u32* zeros(idx n) const {
-    return static_cast<u32*>(std::memset(static_cast<void*>(numbers(n)), 0, static_cast<std::size_t>(n) * sizeof(u32)));
+    u32* const to = s_.room<u32>(n);
+    std::fill(to, to + n, 0u);
+    return to;
   }
 
   const Scores& s_;
@@ -194,39 +207,74 @@ class Examples {
   u32* next_ = nullptr;   // by example, the next one of its number or 0; null: each has its own
 };
 
+// All products go over the vectors again for each piece of classes: where there are many, they are read one behind the other.
+Rows in_order(const Scores& s, const Rows& x, idx n) {
+  constexpr idx kFew = 16, kFewPieces = 4;
+  if (n < kFew || s.pieces < kFewPieces || (x.regular() && x.stride == s.size)) return x;
+  const Rows to{s.room<float>(n * s.size), s.size, nullptr};
+  kernels().copy_rows(n, s.size, x, to);
+  return to;
+}
+
+// Some rows of the matrix, as columns `step` apart. With enough to do for them they are copied: from a far row to the next it is far.
+struct MatrixRows {
+  const float* a;
+  idx step;
+};
+MatrixRows rows_of_matrix(const Scores& s, idx row, idx rows, idx apart, float* copy) {
+  if (!copy) return {s.w(row), s.classes};
+  kernels().copy_rows(s.size, rows, Rows{s.w(row), s.classes, nullptr}, Rows{copy, apart, nullptr});
+  return {copy, apart};
+}
+
+// Scores of some classes of a few examples, from number `first` on: exponentials take their place; the label's is the loss so far.
+void take_scores(const Scores& s, const Examples& examples, idx row, idx rows, idx first, idx n, const Rows& scores, Sum* sums,
+                 const Rows& losses) {
+  for (idx k = 0; k < n; ++k) {
+    float* const of_one = scores[k];
+    examples.each(first + k, [&](idx e) {
+      const idx label = s.labels[e] - row;
+      if (label >= 0 && label < rows) losses[e][0] = of_one[label];
+    });
+    Sum& sum = sums[first + k];
+    float* const scales = s.scales[examples[first + k]] + row / kClasses;
+    in_parts(rows, kClasses, [&](idx at, idx some) {
+      kernels().exp_below(some, of_one + at, of_one + at, &sum.largest, &sum.exps);
+      scales[at / kClasses] = sum.largest;
+    });
+  }
+}
+
 void forward(const Call& c) {
   const Scores s(c);
   Examples examples(s);
   if (s.x.ptr) examples.unite([&](idx e) { return Pair{s.x[e], nullptr}; });
-  const Rows bias = c.nargs == 3 ? c.x[kBias] : Rows{}, losses = s.losses(c.y[kLoss]);
-  const Rows x = examples.rows(s.x);
-  in_parts(examples.count(), kExamples, [&](idx first, idx n) {
-    Sum sum[kExamples];
-    in_parts(s.classes, classes_at_once(n, kExamples), [&](idx row, idx rows) {
-      const Rows add = bias.wanted() ? Rows{bias.base + row, 0, nullptr} : bias;
-      const Rows to{s.scores(first) + row, s.classes, nullptr};
-      gemm_rows(false, rows, n, s.size, s.w(row), s.classes, x.from(first), add, false, to);
-      for (idx k = 0; k < n; ++k) {
-        examples.each(first + k, [&](idx e) {
-          const idx label = s.labels[e] - row;
-          if (label >= 0 && label < rows) losses[e][0] = to[k][label];
-        });
-        in_parts(rows, kClasses, [&](idx at, idx some) {
-          kernels().exp_below(some, to[k] + at, to[k] + at, &sum[k].largest, &sum[k].exps);
-          s.scales[examples[first + k]][(row + at) / kClasses] = sum[k].largest;
-        });
-      }
-    });
-    for (idx k = 0; k < n; ++k) {
-      float* const scales = s.scales[examples[first + k]];
-      sum[k].scale(s.pieces, scales);
-      examples.each(first + k, [&](idx e) {
-        losses[e][0] = sum[k].logsumexp() - losses[e][0];
-        s.note(e, s.scores(first + k));
-        if (s.scales[e] != scales) std::memcpy(s.scales[e], scales, static_cast<std::size_t>(s.pieces) * sizeof(float));
-      });
+  const idx count = examples.count(), step = classes_at_once(count, kExamples), apart = columns_apart(step);
+  const Rows x = in_order(s, examples.rows(s.x), count), losses = s.losses(c.y[kLoss]);
+  const Rows bias = c.nargs == 3 ? c.x[kBias] : Rows{};
+  float* const copy = step == kClasses ? s.room<float>(apart * s.size) : nullptr;
+  Sum* const sums = s.room<Sum>(count);
+  std::fill(sums, sums + count, Sum());
+  const EqualParts parts(count, kExamples);
+  in_parts(s.classes, step, [&](idx row, idx rows) {
+    const MatrixRows w = rows_of_matrix(s, row, rows, apart, copy);
+    const Rows add = bias.wanted() ? Rows{bias.base + row, 0, nullptr} : bias;
+    for (idx p = 0; p < parts.parts; ++p) {
+      const idx first = parts.first(p), n = parts.count(p);
+      const Rows scores{s.scores(first) + row, s.classes, nullptr};
+      gemm_rows(false, rows, n, s.size, w.a, w.step, x.from(first), add, false, scores);
+      take_scores(s, examples, row, rows, first, n, scores, sums, losses);
     }
   });
+  for (idx k = 0; k < count; ++k) {
+    float* const scales = s.scales[examples[k]];
+    sums[k].scale(s.pieces, scales);
+    examples.each(k, [&](idx e) {
+      losses[e][0] = sums[k].logsumexp() - losses[e][0];
+      s.note(e, s.scores(k));
+      if (s.scales[e] != scales) std::memcpy(s.scales[e], scales, static_cast<std::size_t>(s.pieces) * sizeof(float));
+    });
+  }
 }
 
 // The examples that a gradient flows into: programs that pad sentences multiply the losses of the rest by 0.
@@ -242,7 +290,7 @@ Examples taking_part(const Scores& s, const Rows& dloss, const Rows& dx) {
 
 // Of each number the sum of its examples' gradients.
 const float* summed(const Scores& s, const Rows& dloss, const Examples& taking) {
-  float* const to = s.c.scratch->alloc(static_cast<std::size_t>(taking.count()));
+  float* const to = s.room<float>(taking.count());
   for (idx k = 0; k < taking.count(); ++k) {
     to[k] = 0;
     taking.each(k, [&](idx e) { to[k] += dloss[e][0]; });
@@ -257,11 +305,11 @@ struct Piece {
 };
 
 // The exponentials of a piece come from far: they are asked for while the one before is at work, and their factors.
-void set_piece(const Scores& s, const Examples& taking, idx row, idx first, Piece* piece) {
-  piece->first = first;
-  piece->n = std::min(kExamplesBack, taking.count() - first);
+void set_piece(const Scores& s, const Examples& taking, idx row, const EqualParts& parts, idx p, Piece* piece) {
+  piece->first = parts.first(p);
+  piece->n = parts.count(p);
   for (idx k = 0; k < piece->n; ++k) {
-    const idx one = taking[first + k];
+    const idx one = taking[piece->first + k];
     piece->exps[k] = s.noted(one) + row;
     DNL_FETCH(s.scales[one] + row / kClasses);
   }
@@ -270,15 +318,15 @@ void set_piece(const Scores& s, const Examples& taking, idx row, idx first, Piec
 // d (softmax - 1 at the label), for some classes of some examples; their sums, the gradient of the bias, are added to db if it is
 // wanted. `piece` is spent.
 void score_gradients(const Scores& s, const Rows& dloss, const float* sums, const Examples& taking, idx row, idx rows, Piece* piece,
-                     float* to, float* db) {
+                     float* to, idx apart, float* db) {
   float factors[kExamplesBack];
   in_parts(rows, kClasses, [&](idx at, idx some) {
     for (idx k = 0; k < piece->n; ++k)
       factors[k] = sums[piece->first + k] * s.scales[taking[piece->first + k]][(row + at) / kClasses];
-    kernels().scale_rows(piece->n, some, Rows{nullptr, 0, piece->exps}, factors, to + at, rows, db ? db + row + at : nullptr);
+    kernels().scale_rows(piece->n, some, Rows{nullptr, 0, piece->exps}, factors, to + at, apart, db ? db + row + at : nullptr);
     for (idx k = 0; k < piece->n; ++k) piece->exps[k] += some;
   });
-  for (idx k = 0; k < piece->n; ++k, to += rows)
+  for (idx k = 0; k < piece->n; ++k, to += apart)
     taking.each(piece->first + k, [&](idx e) {
       const idx label = s.labels[e] - row;
       if (label < 0 || label >= rows) return;
@@ -302,36 +350,40 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
   const Rows dloss = s.losses(c.dy[kLoss]);
   const Rows all_dx = to_x ? s.vectors(c.dx[kX]) : Rows{};
   const Examples taking = taking_part(s, dloss, all_dx);
-  const Rows dx = to_x ? taking.rows(all_dx) : Rows{}, x = taking.rows(s.x);
+  const Rows dx = to_x ? taking.rows(all_dx) : Rows{};
   const float* const sums = summed(s, dloss, taking);
   if (to_x && !c.acc[kX] && taking.count() < s.examples) clear_others(s, taking);
-  const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes);
-  float* const scores = c.scratch->alloc(static_cast<std::size_t>(most * std::min(kExamplesBack, s.examples)));
+  if (!taking.count()) return;
+  const Rows x = dw ? in_order(s, taking.rows(s.x), taking.count()) : Rows{};
+  const EqualParts parts(taking.count(), kExamplesBack);
+  const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes), apart = columns_apart(most);
+  float* const scores = s.room<float>(apart * std::min(kExamplesBack, taking.count()));
   constexpr idx kMany = 16;  // examples that are worth transposing W for
   const bool transposes = to_x && taking.count() >= kMany;
-  float* const wt = c.scratch->alloc(transposes ? static_cast<std::size_t>(most * s.size) : 0);  // some rows of W transposed
+  float* const wt = transposes ? s.room<float>(static_cast<idx>(transposed_size(most, s.size))) : nullptr;  // some rows of W
   Piece pieces[2];
   Piece *piece = pieces, *next = pieces + 1;
-  set_piece(s, taking, 0, 0, piece);
+  set_piece(s, taking, 0, parts, 0, piece);
   in_parts(s.classes, step, [&](idx row, idx rows) {
-    if (transposes) kernels().transpose_strided(s.size, rows, s.w(row), s.classes, wt, s.size, false);
-    in_parts(taking.count(), kExamplesBack, [&](idx first, idx n) {
-      score_gradients(s, dloss, sums, taking, row, rows, piece, scores, db);
-      const Rows dy{scores, rows, nullptr};
+    if (transposes) transpose_to(wt, rows, s.size, s.w(row), s.classes);
+    for (idx p = 0; p < parts.parts; ++p) {
+      const idx first = piece->first, n = piece->n;
+      score_gradients(s, dloss, sums, taking, row, rows, piece, scores, apart, db);
+      const Rows dy{scores, apart, nullptr};
       if (to_x)
-        gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? s.size : s.classes, dy, Rows{},
-                  c.acc[kX] || row > 0, dx.from(first));
-      const bool more = first + n < taking.count();
+        gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? columns_apart(s.size) : s.classes, dy,
+                  Rows{}, c.acc[kX] || row > 0, dx.from(first));
+      const bool more = p + 1 < parts.parts;
       const idx next_row = more ? row : row + rows;
       NextOuter soon;
       if (next_row < s.classes) {
-        set_piece(s, taking, next_row, more ? first + n : 0, next);
+        set_piece(s, taking, next_row, parts, more ? p + 1 : 0, next);
         const bool whole = !more && next_row + rows <= s.classes;
-        soon = {Rows{nullptr, 0, next->exps}, x.from(next->first), next->n, whole && dw ? dw + next_row : nullptr};
+        if (dw) soon = {Rows{nullptr, 0, next->exps}, x.from(next->first), next->n, whole ? dw + next_row : nullptr};
       }
       if (dw) gemm_outer(rows, s.size, n, dy, x.from(first), dw + row, s.classes, soon);
       std::swap(piece, next);
-    });
+    }
   });
 }
 

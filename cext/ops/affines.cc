@@ -73,11 +73,11 @@ const float* stacked_transposed(const Call& c, int x, idx rows) {
   float*& memo = c.memo[x];
   if (memo) return memo;
   const idx cols = static_cast<idx>(c.arg_size(x));
-  memo = c.lasting->alloc(static_cast<std::size_t>(rows * cols));
+  memo = c.lasting->alloc(transposed_size(rows, cols));
   float* to = memo;
   each_map<K>(c, c.y[0], [&](int g, const Rows&, idx m) {
-    kernels().transpose(m, cols, c.x[Maps<K>(c).matrix(g, x)].base, to, false);
-    to += m * cols;
+    transpose_to(to, m, cols, c.x[Maps<K>(c).matrix(g, x)].base, m);
+    to += transposed_size(m, cols);
   });
   return memo;
 }
@@ -103,7 +103,8 @@ void affines_backward(const Call& c) {
     if (!c.dx[x].wanted()) continue;
     const idx cols = static_cast<idx>(c.arg_size(x));
     if (as_one(c)) {
-      gemm_rows(false, cols, c.members, rows, stacked_transposed<K>(c, x, rows), cols, c.dy[0], Rows{}, c.acc[x], c.dx[x]);
+      const float* const t = stacked_transposed<K>(c, x, rows);
+      gemm_rows(false, cols, c.members, rows, t, columns_apart(cols), c.dy[0], Rows{}, c.acc[x], c.dx[x]);
       continue;
     }
     each_map<K>(c, c.dy[0], [&](int g, const Rows& dy, idx) {

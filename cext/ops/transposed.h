@@ -7,14 +7,20 @@
 
 namespace dnl {
 
+// Of rows x cols numbers, columns of w `step` apart: the columns of the transpose lie columns_apart(cols).
+inline void transpose_to(float* to, idx rows, idx cols, const float* w, idx step) {
+  kernels().transpose_strided(cols, rows, w, step, to, columns_apart(cols), false);
+}
+inline std::size_t transposed_size(idx rows, idx cols) { return static_cast<std::size_t>(rows * columns_apart(cols)); }
+
 // The transpose of some columns of shared argument j, from the memo, when several calls share the cost; else null.
 inline const float* transposed(const Call& c, int j, idx first, idx cols) {
   constexpr idx kLargest = idx(1) << 20;
   const idx rows = c.arg_dim[j]->rows();
   if (!c.memo || c.of_signature < 16 || c.of_signature <= c.members || rows * cols > kLargest) return nullptr;
   if (!c.memo[j]) {
-    c.memo[j] = c.lasting->alloc(static_cast<std::size_t>(rows * cols));
-    kernels().transpose(rows, cols, c.x[j].base + first * rows, c.memo[j], false);
+    c.memo[j] = c.lasting->alloc(transposed_size(rows, cols));
+    transpose_to(c.memo[j], rows, cols, c.x[j].base + first * rows, rows);
   }
   return c.memo[j];
 }
@@ -24,7 +30,7 @@ inline const float* transposed(const Call& c, int j, idx first, idx cols) {
 inline void times_transposed_columns(const Call& c, int j, idx first, idx cols, idx n, Rows from, Rows add, bool acc, Rows to,
                                      idx used = 0) {
   const idx rows = c.arg_dim[j]->rows(), k = used ? used : rows;
-  if (const float* t = transposed(c, j, first, cols)) return gemm_rows(false, cols, n, k, t, cols, from, add, acc, to);
+  if (const float* t = transposed(c, j, first, cols)) return gemm_rows(false, cols, n, k, t, columns_apart(cols), from, add, acc, to);
   gemm_rows(true, cols, n, k, c.x[j].base + first * rows, rows, from, add, acc, to);
 }
 

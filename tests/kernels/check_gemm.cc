@@ -149,7 +149,7 @@ void products(const Kernels& k) {
   };
   const std::string isa = k.isa;
   for (idx m = 1; m <= 70; ++m)
-    for (idx n = 1; n <= 14; n += m % 3 + 1)
+    for (idx n = 1; n <= 17; n += m % 3 + 1)
       for (idx kk : {1, 5, 16, 33}) {
         const float beta = m % 2 ? 0.0f : 1.0f;
         one(isa + " cols", {false, false, m, n, kk, m % 4, 1.0f, beta}, cols);
@@ -157,7 +157,7 @@ void products(const Kernels& k) {
         one(isa + " dots", {true, false, m, n, kk, m % 3, 2.0f, beta * 0.5f}, dots);
       }
   for (idx m : {128, 200, 255, 400})
-    for (idx n : {1, 2, 3, 8, 25, 41, 64}) {
+    for (idx n : {1, 2, 3, 7, 8, 13, 16, 25, 41, 64}) {
       one(isa + " cols", {false, false, m, n, 60, 1, 1.0f, 1.0f}, cols);
       one(isa + " dots", {true, false, 60, n, m, 1, 1.0f, 0.0f}, dots);
       one(isa + " dots", {true, false, 131, n, m, 0, 0.5f, 1.0f}, dots);
@@ -170,8 +170,9 @@ void products(const Kernels& k) {
         one(isa + " dots", {true, false, m, n, kk, m % 2, 2.0f, n % 2 ? 0.0f : 0.5f}, dots);
       }
   for (idx m : {1010, 1024})  // columns of which few stay in a cache, with more of them than that and not
-    for (idx n : {55, 56, 481})
-      for (idx kk : {200, 256, 300}) one(isa + " cols", {false, false, m, n, kk, 1024 - m, 1.0f, n % 2 ? 0.0f : 1.0f}, cols);
+    for (idx n : {55, 56, 255, 256, 481})
+      for (idx kk : {200, 256, 300, 800})
+        if (kk < 800 || n < 100) one(isa + " cols", {false, false, m, n, kk, 1024 - m, 1.0f, n % 2 ? 0.0f : 1.0f}, cols);
   for (idx m : {2, 5, 8, 81, 100, 515})  // such rows of sums of outer products, in several blocks
     for (idx n : {23, 100, 300})
       for (idx kk : {24, 170})
