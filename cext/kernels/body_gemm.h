@@ -354,12 +354,14 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
 
 // Is a panel of the left matrix, some rows of all columns, lost from the second-level cache before the next columns of B read it again?
 // Columns some lines apart share few sets of that cache if their distance is a multiple of a large power of 2. Else the matrix is best
-// read where it lies, however large it is. Measured with a cache of 1024 sets of 16 lines: an estimate for others.
+// read where it lies, however large it is. A copy takes the less of the time the more columns of B there are to read it, and the
+// more the longer a panel is. Measured with a cache of 1024 sets of 16 lines: an estimate for others.
 DNL_INL bool panels_pay(idx n, idx k, idx lda) {
-  constexpr idx kSets = 1024, kWays = 16, kFew = 56, kMany = 480, kLong = 1600, kShort = 768, kEnough = 256;
+  constexpr idx kSets = 1024, kWays = 16, kLong = 768, kVeryLong = 1600, kFew = 56, kSome = 256, kMany = 480;
   const idx lines = lda / kLine, alike = lda % kLine ? 1 : lines & -lines;  // columns so many sets apart come back to the same ones
   const idx held = kSets / (alike < kSets ? alike : kSets) * kWays;
-  return n >= (k < kShort ? kEnough : kFew) && (k > held || (n >= kMany && k >= (held < kLong ? held : kLong)));
+  if (n < (k < kLong ? kSome : kFew)) return false;
+  return k > held || (n >= kMany && k >= (held < kVeryLong ? held : kVeryLong));
 }
 
 static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {

@@ -79,13 +79,15 @@ def test_the_numbers_are_the_same(way: str, strategy: str) -> None:
     both(program, strategy=strategy)
 
 
-@pytest.mark.parametrize("count", [1, 79, 500, 1000])
-def test_many_examples(count: int) -> None:
-    """More than one piece of examples takes, forward and backward."""
+@pytest.mark.parametrize("classes", [300, 700])
+@pytest.mark.parametrize("count", [1, 15, 16, 79, 500, 1000])
+def test_many_examples(count: int, classes: int) -> None:
+    """More than one piece of examples takes, forward and backward; with many classes vectors are put in order first."""
 
     def program(model: Model) -> Observed:
         xs = vectors(count)
-        found = observe(model, dy.esum(losses(model, "affine_transform", xs, 300)), xs)
+        mixed = [xs[k] for k in np.random.default_rng(count).permutation(count)]
+        found = observe(model, dy.esum(losses(model, "affine_transform", mixed, classes)), xs)
         lanes = max(1, sum(stage == 1 for _, stage, *_ in _core.graph_plans(dy.cg())))
         assert lanes >= min(count, _core.settings.threads)
         assert batches_of_folded() == (lanes if _core.settings.fuse else 0)
@@ -93,6 +95,20 @@ def test_many_examples(count: int) -> None:
 
     both(program)
     both(program, threads=2)
+
+
+@pytest.mark.parametrize("size", [16, 128, 256])
+def test_long_vectors(size: int) -> None:
+    """Columns of the copies that products read are a line farther apart than columns are long, where that is a multiple of 8 lines."""
+
+    def program(model: Model) -> Observed:
+        rng = np.random.default_rng(size)
+        xs = [dy.inputTensor(x) for x in rng.uniform(-1, 1, (100, size))]
+        w, b = model.weight("W", 600, size), model.weight("b", 600)
+        each = [dy.pickneglogsoftmax(w * dy.tanh(x) + b, v) for x, v in zip(xs, labels(600, 100), strict=True)]
+        return observe_all(model, each)
+
+    both(program, gtol=1e-4)
 
 
 @each_way
