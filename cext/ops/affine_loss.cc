@@ -209,8 +209,8 @@ class Examples {
 
 // All products go over the vectors again for each piece of classes: where there are many, they are read one behind the other.
 Rows in_order(const Scores& s, const Rows& x, idx n) {
-  constexpr idx kFew = 16, kFewPieces = 4;
-  if (n < kFew || s.pieces < kFewPieces || (x.regular() && x.stride == s.size)) return x;
+  constexpr idx kFew = 16, kFewPieces = 4, kMost = idx(1) << 24;  // vectors, pieces, floats that are worth the memory
+  if (n < kFew || s.pieces < kFewPieces || n * s.size > kMost || (x.regular() && x.stride == s.size)) return x;
   const Rows to{s.room<float>(n * s.size), s.size, nullptr};
   kernels().copy_rows(n, s.size, x, to);
   return to;
