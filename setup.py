@@ -7,7 +7,7 @@ source, a header it includes or the command has changed. Metadata is in pyprojec
 
 Switches (environment):
   DYNET_LITE_SANITIZE=1  address and undefined-behaviour sanitizers (run with LD_PRELOAD=$(gcc -print-file-name=libasan.so))
-  DYNET_LITE_DEBUG=1     Cython's index checks on, -O1 -g, asserts on
+  DYNET_LITE_DEBUG=1     Cython's index checks on, -O1 -g, asserts on, bounds of the engine's arrays checked (sanitized builds, too)
   DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
 """

@@ -52,11 +52,11 @@ bool ConcatFolder::is_parts(const Graph& g, NodeId i) const {
   return looked_up;
 }
 
-template <class F>
-void ConcatFolder::each_concatenation(const Graph& g, NodeId product, F f) const {
-  const NodeId* args = g.operands(product);
-  for (u32 j = has_bias(g.signature(product)) + 1u; j < g.nargs(product); j += 2)
-    if (is_parts(g, args[j])) f(args[j]);
+void ConcatFolder::count_reads(const Graph& g, NodeId product) {
+  any_vector(g, product, [&](NodeId x) {
+    if (is_parts(g, x)) reads_[x - from_] += reads_[x - from_] < Node::kMany;
+    return false;  // go on
+  });
 }
 
 void ConcatFolder::look_at(const Graph& g, NodeId i) {
@@ -84,7 +84,7 @@ bool ConcatFolder::finish(Graph& g) {
   if (products_.empty()) return false;
   keep_whole_signatures(g);
   reads_.assign(g.size() - from_, 0);
-  for (NodeId i : products_) each_concatenation(g, i, [&](NodeId c) { reads_[c - from_] += reads_[c - from_] < Node::kMany; });
+  for (NodeId i : products_) count_reads(g, i);
   keep(products_, [&](NodeId i) { return any_vector(g, i, [&](NodeId x) { return is_parts(g, x) && folds(g, x); }); });
   for (NodeId i : products_) rewrite(g, i);
   return !products_.empty();

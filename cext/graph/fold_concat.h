@@ -28,8 +28,7 @@ class ConcatFolder {
   void look_at(const Graph& g, NodeId product);
   void keep_whole_signatures(const Graph& g);
   bool folds(const Graph& g, NodeId concatenation) const;
-  template <class F>
-  void each_concatenation(const Graph& g, NodeId product, F f) const;
+  void count_reads(const Graph& g, NodeId product);
   void rewrite(Graph& g, NodeId product);
 
   NodeId from_ = 0;

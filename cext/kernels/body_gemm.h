@@ -76,6 +76,16 @@ DNL_INL void cols_store(const F* sum, const float* add, bool reads, F alpha, F b
   }
 }
 
+template <int MV, int NC, bool Whole_, bool Outer, bool Scaled>
+DNL_INL void tile_store(const ColsTile& t, const F (&sum)[NC][MV]) {
+  const Columns to = t.c, more = t.add;
+  const bool adds = !Outer && more.rows.wanted(), reads = t.beta != 0;
+  const idx last = t.last, j0 = t.j0;
+#pragma GCC unroll 8
+  for (int j = 0; j < NC; ++j)
+    cols_store<MV, Whole_, Scaled>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(t.alpha), F(t.beta), last, to[j0 + j]);
+}
+
 template <int MV, int NC, bool Whole_, bool Outer>
 static void cols_tile(const ColsTile& t) {
   constexpr int W = F::W;
@@ -114,17 +124,8 @@ static void cols_tile(const ColsTile& t) {
       a += lda;
     }
   }
-  const Columns to = t.c, more = t.add;
-  const bool adds = !Outer && more.rows.wanted(), reads = t.beta != 0;
-  if (t.alpha == 1 && (!reads || t.beta == 1)) {
-#pragma GCC unroll 8
-    for (int j = 0; j < NC; ++j)
-      cols_store<MV, Whole_, false>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(1.0f), F(1.0f), last, to[j0 + j]);
-  } else {
-#pragma GCC unroll 8
-    for (int j = 0; j < NC; ++j)
-      cols_store<MV, Whole_, true>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(t.alpha), F(t.beta), last, to[j0 + j]);
-  }
+  if (t.alpha == 1 && (t.beta == 0 || t.beta == 1)) tile_store<MV, NC, Whole_, Outer, false>(t, sum);
+  else tile_store<MV, NC, Whole_, Outer, true>(t, sum);
 }
 
 // Tiles by size. The widest that registers hold: many vectors for one or two columns, few for more than kTileNc, else kTileMv.

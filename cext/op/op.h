@@ -100,6 +100,11 @@ struct ShapeOut {
 class Scratch {
  public:
   virtual float* alloc(std::size_t floats) = 0;
+  // The same for n of something else.
+  template <class T>
+  T* array(std::size_t n) {
+    return reinterpret_cast<T*>(alloc((n * sizeof(T) + sizeof(float) - 1) / sizeof(float)));
+  }
 
  protected:
   ~Scratch() = default;

@@ -66,8 +66,7 @@ struct Scores {
   // Scratch memory for n of these.
   template <class T>
   T* room(idx n) const {
-    static_assert(sizeof(T) % sizeof(float) == 0, "scratch memory is taken in floats");
-    return reinterpret_cast<T*>(c.scratch->alloc(static_cast<std::size_t>(n) * (sizeof(T) / sizeof(float))));
+    return c.scratch->array<T>(static_cast<std::size_t>(n));
   }
 
  private:
@@ -189,7 +188,7 @@ class Examples {
   // Rows by example as rows by number.
   Rows rows(const Rows& by_example) const {
     if (!which_) return by_example;
-    float** p = scratch_addresses(s_.c, count_);
+    float** p = s_.room<float*>(count_);
     for (idx k = 0; k < count_; ++k) p[k] = by_example[which_[k]];
     return Rows{nullptr, 0, p};
   }
@@ -210,17 +209,18 @@ class Examples {
 // All products go over the vectors again for each piece of classes: where there are many, they are read one behind the other.
 Rows in_order(const Scores& s, const Rows& x, idx n) {
   constexpr idx kFew = 16, kFewPieces = 4, kMost = idx(1) << 24;  // vectors, pieces, floats that are worth the memory
-  if (n < kFew || s.pieces < kFewPieces || n * s.size > kMost || (x.regular() && x.stride == s.size)) return x;
+  if (n < kFew || s.pieces < kFewPieces || n * s.size > kMost || x.packed(s.size)) return x;
   const Rows to{s.room<float>(n * s.size), s.size, nullptr};
   kernels().copy_rows(n, s.size, x, to);
   return to;
 }
 
-// Some rows of the matrix, as columns `step` apart. With enough to do for them they are copied: from a far row to the next it is far.
+// Some rows of the matrix, or their transpose, as columns `step` apart.
 struct MatrixRows {
   const float* a;
   idx step;
 };
+// With enough to do for them they are copied: from a far row to the next it is far.
 MatrixRows rows_of_matrix(const Scores& s, idx row, idx rows, idx apart, float* copy) {
   if (!copy) return {s.w(row), s.classes};
   kernels().copy_rows(s.size, rows, Rows{s.w(row), s.classes, nullptr}, Rows{copy, apart, nullptr});
@@ -360,19 +360,18 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
   float* const scores = s.room<float>(apart * std::min(kExamplesBack, taking.count()));
   constexpr idx kMany = 16;  // examples that are worth transposing W for
   const bool transposes = to_x && taking.count() >= kMany;
-  float* const wt = transposes ? s.room<float>(static_cast<idx>(transposed_size(most, s.size))) : nullptr;  // some rows of W
+  float* const wt = transposes ? c.scratch->alloc(transposed_size(most, s.size)) : nullptr;  // some rows of W
   Piece pieces[2];
   Piece *piece = pieces, *next = pieces + 1;
   set_piece(s, taking, 0, parts, 0, piece);
   in_parts(s.classes, step, [&](idx row, idx rows) {
     if (transposes) transpose_to(wt, rows, s.size, s.w(row), s.classes);
+    const MatrixRows w = transposes ? MatrixRows{wt, columns_apart(s.size)} : MatrixRows{s.w(row), s.classes};
     for (idx p = 0; p < parts.parts; ++p) {
       const idx first = piece->first, n = piece->n;
       score_gradients(s, dloss, sums, taking, row, rows, piece, scores, apart, db);
       const Rows dy{scores, apart, nullptr};
-      if (to_x)
-        gemm_rows(!transposes, s.size, n, rows, transposes ? wt : s.w(row), transposes ? columns_apart(s.size) : s.classes, dy,
-                  Rows{}, c.acc[kX] || row > 0, dx.from(first));
+      if (to_x) gemm_rows(!transposes, s.size, n, rows, w.a, w.step, dy, Rows{}, c.acc[kX] || row > 0, dx.from(first));
       const bool more = p + 1 < parts.parts;
       const idx next_row = more ? row : row + rows;
       NextOuter soon;

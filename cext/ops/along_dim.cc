@@ -162,7 +162,7 @@ const OpId cumsum_id = register_op({
 void kmax_forward(const Call& c) {
   const Axis a(*c.arg_dim[0], c.key[1].u);
   const idx k = c.key[0].i;
-  u32* place = reinterpret_cast<u32*>(c.scratch->alloc(a.n));
+  u32* place = c.scratch->array<u32>(a.n);
   for (int m = 0; m < c.members; ++m)
     for (idx o = 0; o < a.outer; ++o)
       for (idx i = 0; i < a.inner; ++i) {

@@ -69,7 +69,7 @@ class Cell {
 
  private:
   friend class Gradient;
-  float** addresses() const { return scratch_addresses(c, k); }
+  float** addresses() const { return c.scratch->array<float*>(static_cast<std::size_t>(k)); }
   Rows columns(const Rows& r, const Dim& d) const {
     return columns_of(c, r, d.rows(), static_cast<idx>(d.size()) / d.rows(), per);
   }

@@ -6,17 +6,12 @@
 
 namespace dnl {
 
-static_assert(sizeof(float*) <= 2 * sizeof(float), "scratch memory for addresses is taken in floats");
-inline float** scratch_addresses(const Call& c, idx n) {
-  return reinterpret_cast<float**>(c.scratch->alloc(static_cast<std::size_t>(n) * 2));  // two floats are one address
-}
-
 // `per` columns of n floats for each member of r; a member that holds fewer, `own`, repeats them.
 inline Rows columns_of(const Call& c, const Rows& r, idx n, idx own, idx per) {
   if (per == 1) return r;
   if (own == per && r.regular() && (c.members == 1 || r.stride == n * per)) return Rows{r.base, n, nullptr};
   if (own == 1 && r.regular() && (c.members == 1 || r.stride == 0)) return Rows{r.base, 0, nullptr};
-  float** p = scratch_addresses(c, c.members * per);
+  float** p = c.scratch->array<float*>(static_cast<std::size_t>(c.members * per));
   for (int m = 0; m < c.members; ++m)
     for (idx i = 0; i < per; ++i) p[m * per + i] = r[m] + i % own * n;
   return Rows{nullptr, 0, p};

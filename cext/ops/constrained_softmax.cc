@@ -47,14 +47,10 @@ void solve(idx n, const float* x, const float* u, float* p, const Room& room) {
   for (; k < n; ++k) p[rank[k]] = static_cast<float>(weight[rank[k]] * std::max(mass, 0.0) / rest[cut]);
 }
 
-template <class T>
-T* take(const Call& c, idx n) {
-  return reinterpret_cast<T*>(c.scratch->alloc(n * sizeof(T) / sizeof(float)));
-}
-
 void forward(const Call& c) {
   const idx n = c.arg_dim[0]->rows();
-  const Room room{take<i32>(c, n), take<double>(c, n), take<double>(c, n), take<double>(c, n + 1)};
+  Scratch& scratch = *c.scratch;
+  const Room room{scratch.array<i32>(n), scratch.array<double>(n), scratch.array<double>(n), scratch.array<double>(n + 1)};
   for (int m = 0; m < c.members; ++m)
     for (u32 e = 0; e < c.out_dim[0].bd; ++e) {
       const float* x = c.x[0][m] + (c.arg_dim[0]->bd == 1 ? 0 : e * n);

@@ -12,8 +12,7 @@ namespace {
 class Factors {
  public:
   Factors(idx n, Scratch& scratch)
-      : n_(n), a_(reinterpret_cast<double*>(scratch.alloc(2 * n * n))), v_(reinterpret_cast<double*>(scratch.alloc(2 * n))),
-        row_(reinterpret_cast<i32*>(scratch.alloc(n))) {}
+      : n_(n), a_(scratch.array<double>(n * n)), v_(scratch.array<double>(n)), row_(scratch.array<i32>(n)) {}
 
   void factor(const float* x) {
     for (idx i = 0; i < n_ * n_; ++i) a_[i] = x[i];

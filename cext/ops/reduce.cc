@@ -63,13 +63,11 @@ void long_sums(const Walk& w, const float* x, double* y, idx out, F f) {
   });
 }
 
-double* doubles(const Call& c, idx n) { return reinterpret_cast<double*>(c.scratch->alloc(2 * n)); }
-
 void sum_forward(const Call& c, u32 over, float scale) {
   const Walk w = walk_of(*c.arg_dim[0], over);
   const idx out = c.out_size();
   const bool is_long = c.arg_size(0) > 512 * c.out_size() && !(w.one_run() && out == 1);
-  double* total = is_long ? doubles(c, out) : nullptr;
+  double* total = is_long ? c.scratch->array<double>(out) : nullptr;
   for (int m = 0; m < c.members; ++m) {
     const float* x = c.x[0][m];
     float* y = c.y[0][m];
@@ -201,7 +199,7 @@ void std_forward(const Call& c) {
   const Walk w = walk_of(*c.arg_dim[0], over_key(c.key));
   const idx out = c.out_size();
   const double scale = 1.0 / per_output(c);
-  double* total = doubles(c, out);
+  double* total = c.scratch->array<double>(out);
   for (int m = 0; m < c.members; ++m) {
     const float* x = c.x[0][m];
     float *y = c.y[0][m], *mean = c.y[1][m];

@@ -32,10 +32,8 @@ struct Children {
   int n;
   Rows *sums, *c;
   Children(const Cell& s, const Rows& all, int count, int first_c, int step) : n(count) {
-    Scratch& scratch = *s.c.scratch;
-    const std::size_t room = static_cast<std::size_t>(n + 1) * sizeof(Rows) / sizeof(float) + 1;
-    sums = reinterpret_cast<Rows*>(scratch.alloc(room));
-    c = reinterpret_cast<Rows*>(scratch.alloc(room));
+    sums = s.c.scratch->array<Rows>(static_cast<std::size_t>(n));
+    c = s.c.scratch->array<Rows>(static_cast<std::size_t>(n));
     for (int l = 0; l < n; ++l) {
       sums[l] = s.from(all, (3 + l) * s.h);
       c[l] = first_c < 0 ? Rows{} : s.x(first_c + l * step);
@@ -58,8 +56,7 @@ void squash(const Cell& s, int children, int first_c, int step) {
 // Gradients of the sums into the gradient memory of the hidden output; of the children's c; of the projections.
 void back_gates(const Cell& s, int children, int first_c, int step) {
   const Children ch(s, s.y(kSums), children, first_c, step), d(s, s.dy(kSums), children, -1, 0);
-  Scratch& scratch = *s.c.scratch;
-  bool* acc = reinterpret_cast<bool*>(scratch.alloc(static_cast<std::size_t>(children) / sizeof(float) + 1));
+  bool* acc = s.c.scratch->array<bool>(static_cast<std::size_t>(children));
   for (int l = 0; l < children; ++l) {
     const Gradient dc(s, first_c + l * step);
     d.c[l] = dc.rows;
