@@ -74,10 +74,7 @@ void Executor::reach(NodeId loss, bool full) {
   NodeId at = loss;
   auto mark = [&](NodeId i) {
     u8& r = reached_[i];
-    if (!r && i > at) {  // only leaves stand behind their readers
-      reached_leaves_.push_back(i);
-      r = kOfNoLane;
-    }
+    if (!r && i > at) reached_leaves_.push_back(i);  // only leaves stand behind their readers
     if (!(r & kReached))
       r = static_cast<u8>(r | kReader | kReached | (reach_facts_[i] & kAliased ? kReachedAlias : 0));
     else
@@ -88,7 +85,6 @@ void Executor::reach(NodeId loss, bool full) {
     if (!reached_[i]) continue;
     at = i;
     const Node& n = g_.node(i);
-    if (n.is(kLeaf | kWeight)) reached_[i] |= kOfNoLane;
     if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
     if (n.is(kAlias)) {
       reached_aliases_.push_back(i);
@@ -250,27 +246,23 @@ void Executor::list_shared(std::size_t from, std::size_t to) {
   }
 }
 
-// f(node) for what the run's calls add to while it runs and other lanes may add to as well: leaves, what is made of weights
-// alone, and all that ran in an earlier forward(). Without what list_shared() lists.
+// f(node) for what the run's calls add to while it runs and other lanes may add to as well. Without what list_shared() lists.
 template <class F>
 void Executor::each_common(const Run& run, F f) {
   const NodeId graded = static_cast<NodeId>(reached_.size());  // an argument from here on is a weight that came behind the loss
   auto see = [&](NodeId a) {
-    if (a >= graded || !reached_[a]) return;
-    if (a >= run.first && !(reached_[a] & (kOfNoLane | kReachedAlias))) return;
-    const NodeId maker = g_.node(a).producer;
-    if (maker < run.first || g_.node(maker).is(kLeaf | kWeight)) f(a);
+    if (a < graded && reached_[a]) f(a);
   };
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
-    const Group& group = run.plan.groups[k];
-    const PlanType& type = run.plan.types[group.type];
-    const Signature& sig = g_.sig(type.sig);
-    for (u32 j = 0; j < sig.call_nargs; ++j) {
-      const u32 first = run.operands.arg(k, j).first;
-      if (first != kNoNode)
-        for (u32 m = 0; m < group.count * sig.items; ++m) see(run.operands.ids[first + m]);
-      else if (k == type.first_group && !runner(run.lane).forms_shared(run, type))
-        see(g_.shared_arg(type.sig, j));
+    const u32 index = run.plan.groups[k].type;
+    if (!run.deferred.empty() && run.deferred[index]) continue;
+    const PlanType& type = run.plan.types[index];
+    const bool shared_now = k == type.first_group && !runner(run.lane).forms_shared(run, type);
+    for (u32 j = 0; j < g_.sig(type.sig).call_nargs; ++j) {
+      const Operands::Arg& arg = run.operands.arg(k, j);
+      for (u32 n = arg.outside_begin; n < arg.outside_end; ++n) see(run.operands.outside[n]);
+      if (arg.first != kNoNode || !shared_now) continue;
+      if (const NodeId a = g_.shared_arg(type.sig, j); runner(run.lane).made_outside(run, a)) see(a);
     }
   }
 }

@@ -45,7 +45,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_, reach_facts_,
+  release_all(pending_, aliases_, merged_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_, reach_facts_,
               private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
@@ -67,6 +67,7 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   run.spent = 0;
   run.stage = stage;
   run.lane = lane;
+  run.in_lane = stage == kLanes;
   run.first = done_;
   run.last = g_.size();
   return run;
@@ -87,10 +88,13 @@ void Executor::collect_pending(bool whole) {
   const bool rewrites = options.fuse && !options.check_validity && from < n, drops = rewrites && !whole;
   const bool fuses = rewrites && can_fuse_;
   const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
-  pending_.clear();
+  for (Vec<NodeId>* nodes : {&pending_, &aliases_, &merged_}) nodes->clear();
   dead_.begin(std::max(from, rewritten_));  // likewise: their readers are no longer those that they were made with
   for (NodeId i = done_; i < n; ++i) {
-    if (!g_.is_op(i)) continue;
+    if (!g_.is_op(i)) {
+      if (g_.node(i).is(kAlias)) aliases_.push_back(i);
+      continue;
+    }
     pending_.push_back(i);
     if (drops) dead_.see(g_, i);
   }
@@ -117,10 +121,12 @@ void Executor::collect_pending(bool whole) {
 }
 
 // Those that still run.
-void Executor::keep_ops(Vec<NodeId>& nodes) const {
+void Executor::keep_ops(Vec<NodeId>& nodes) {
   u32 left = 0;
-  for (NodeId i : nodes)
+  for (NodeId i : nodes) {
     if (g_.is_op(i)) nodes[left++] = i;
+    for (u32 o = 0; g_.node(i).is(kMerged) && o < g_.signature(i).visible; ++o) merged_.push_back(i + o);
+  }
   nodes.resize(left);
 }
 
@@ -214,25 +220,27 @@ void Executor::settle_rows() {
 void Executor::place(std::size_t from) {
   for (std::size_t r = from; r < n_runs_; ++r) {
     Run& run = *runs_[r];
-    const Plan& plan = run.plan;
-    run.value_base = values_.floats(plan.floats ? plan.floats : 1);
-    for (const Group& group : plan.groups) {
-      const PlanType& type = plan.types[group.type];
-      const Signature& sig = g_.sig(type.sig);
-      for (u32 o = 0; o < sig.visible; ++o) {
-        const std::size_t size = g_.dim_by_id(sig.dim[o]).size();
-        float* p = run.value_base + type.value[o] + group.slot * size;
-        for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
-      }
-      for (u32 m = 0; type.over && m < group.count; ++m) g_.mark_overwritten(g_.operands(plan.order[group.begin + m])[0]);
-    }
+    run.value_base = values_.floats(run.plan.floats ? run.plan.floats : 1);
   }
+  in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
   // A parameter that no run has read yet may have been updated since it became a node.
   for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k)
     g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.data());
-  for (NodeId i = done_; i < g_.size(); ++i) {
-    const Node& n = g_.node(i);
-    if (n.is(kAlias)) g_.place(i, g_.value(n.root) + n.offset);
+  for (const Vec<NodeId>* nodes : {&merged_, &aliases_})  // what is merged may have aliases
+    for (NodeId i : *nodes) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
+}
+
+void Executor::place_run(Run& run) {
+  const Plan& plan = run.plan;
+  for (const Group& group : plan.groups) {
+    const PlanType& type = plan.types[group.type];
+    const Signature& sig = g_.sig(type.sig);
+    for (u32 o = 0; o < sig.visible; ++o) {
+      const std::size_t size = g_.dim_by_id(sig.dim[o]).size();
+      float* p = run.value_base + type.value[o] + group.slot * size;
+      for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
+    }
+    for (u32 m = 0; type.over && m < group.count; ++m) g_.mark_overwritten(g_.operands(plan.order[group.begin + m])[0]);
   }
 }
 

@@ -77,13 +77,14 @@ class Executor final : private Graph::Listener {
   Runner& runner(u32 lane);
   void check_ops() const;
   void collect_pending(bool whole);
-  void keep_ops(Vec<NodeId>& nodes) const;
+  void keep_ops(Vec<NodeId>& nodes);
   template <class F>
   void each_list(F f);
   void make_runs();
   void plan_runs(std::size_t from);
   void settle_rows();
   void place(std::size_t from);
+  void place_run(Run& run);
   bool same_stage(std::size_t a, std::size_t b) const;
   template <class F>
   void in_lanes(std::size_t from, std::size_t to, F f);
@@ -113,7 +114,7 @@ class Executor final : private Graph::Listener {
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
-  Vec<NodeId> pending_;
+  Vec<NodeId> pending_, aliases_, merged_;  // what is to be run now, and aliases among new nodes, those that were merged apart
   bool has_lanes_ = false;  // what is pending is in split_
   DeadCode dead_;
   Merger merger_;

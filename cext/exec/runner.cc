@@ -60,6 +60,7 @@ void Runner::list_operands(Run& run) const {
   Operands& o = run.operands;
   o.args.clear();
   o.begin.clear();
+  o.outside.clear();
   u32 n = 0;
   for (const Group& group : run.plan.groups) {
     const u32 sig = run.plan.types[group.type].sig, nargs = g_.sig(sig).call_nargs;
@@ -179,8 +180,25 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
       }
     }
     f.x[j] = arg.rows = rows_from(at, count);
+    if (run.in_lane) list_outside(run, arg, count);
   }
   lay_output_over(f, run);
+}
+
+bool Runner::made_outside(const Run& run, NodeId i) const {
+  const NodeId maker = g_.node(i).producer;
+  return maker < run.first || g_.node(maker).is(kLeaf | kWeight);
+}
+
+// Notes which of them are made outside; most are seen not to be by the first look.
+void Runner::list_outside(Run& run, Operands::Arg& arg, u32 count) const {
+  Operands& o = run.operands;
+  arg.outside_begin = static_cast<u32>(o.outside.size());
+  for (const NodeId* a = o.ids.data() + arg.first; count-- > 0; ++a) {
+    if (*a >= run.first && !g_.node(*a).is(kLeaf | kWeight | kAlias)) continue;
+    if (made_outside(run, *a)) o.outside.push_back(*a);
+  }
+  arg.outside_end = static_cast<u32>(o.outside.size());
 }
 
 // Argument j of the items of bundles, which is so manyth among the stacked ones.

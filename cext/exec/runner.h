@@ -23,11 +23,13 @@ struct Operands {
   struct Arg {
     u32 first;  // of ids and at; kNoNode: a shared argument, which has none
     Rows rows;
+    u32 outside_begin = 0, outside_end = 0;  // of `outside`
   };
   Vec<Arg> args;
   Vec<u32> begin;  // by group: its argument 0 in args
   Vec<NodeId> ids;
   Vec<float*> at;
+  Vec<NodeId> outside;  // in lanes: those that other lanes may read, too, which the run did not make
 
   Arg& arg(u32 group, u32 j) { return args[begin[group] + j]; }
   const Arg& arg(u32 group, u32 j) const { return args[begin[group] + j]; }
@@ -44,7 +46,9 @@ struct Run {
   u8 spent = 0;                // gradients were written over values: see Spent and Runner::restore
   Vec<u8> spent_types;         // those of the outputs of these types
   Vec<u8> alone;               // by type: each member assigns the gradient of its argument 0, see Runner::find_alone
+  Vec<u8> deferred;            // by type, in a pass backward of lanes: see Executor::find_deferred
   u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
+  bool in_lane = false;        // others of this stage may
 };
 
 // Which values are gone after a backward pass, since gradients lie there.
@@ -59,10 +63,9 @@ enum Reached : u8 {
   kReached = 1,
   kSeveral = 2,      // more than one node reads it
   kReachedAlias = 4,
-  kOfNoLane = 8,     // a leaf, or made of weights alone
-  kReader = 16
+  kReader = 8
 };
-constexpr u32 kMostReaders = 15;
+constexpr u32 kMostReaders = 31;
 
 // Where gradients go, by node.
 struct Gradients {
@@ -94,6 +97,8 @@ class Runner {
   // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`. Runners may do so at
   // the same time where they add to different memory.
   void backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common);
+  // Is the node, which a lane's run reads, a leaf, made of weights alone, or was it made in an earlier forward()?
+  bool made_outside(const Run& run, NodeId i) const;
   // Room for as much at a time as the other has had room for: which of them does what changes from step to step.
   void keep_room_of(const Runner& other);
   // Makes the values again that a backward pass wrote gradients over.
@@ -124,6 +129,7 @@ class Runner {
   void check_finite(const Run& run, const Group& group);
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
+  void list_outside(Run& run, Operands::Arg& arg, u32 count) const;
   void list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const;
   void lay_output_over(CallFrame& f, const Run& run);
   void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
