@@ -45,7 +45,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, aliases_, merged_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_, reach_facts_,
+  release_all(pending_, aliases_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_, reach_facts_,
               private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
@@ -88,7 +88,8 @@ void Executor::collect_pending(bool whole) {
   const bool rewrites = options.fuse && !options.check_validity && from < n, drops = rewrites && !whole;
   const bool fuses = rewrites && can_fuse_;
   const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
-  for (Vec<NodeId>* nodes : {&pending_, &aliases_, &merged_}) nodes->clear();
+  pending_.clear();
+  aliases_.clear();
   dead_.begin(std::max(from, rewritten_));  // likewise: their readers are no longer those that they were made with
   for (NodeId i = done_; i < n; ++i) {
     if (!g_.is_op(i)) {
@@ -120,12 +121,12 @@ void Executor::collect_pending(bool whole) {
   if (fuser_.finish(g_) || merged) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
 }
 
-// Those that still run.
+// Those that still run; what was merged is an alias now, and had none (Graph::keep).
 void Executor::keep_ops(Vec<NodeId>& nodes) {
   u32 left = 0;
   for (NodeId i : nodes) {
     if (g_.is_op(i)) nodes[left++] = i;
-    for (u32 o = 0; g_.node(i).is(kMerged) && o < g_.signature(i).visible; ++o) merged_.push_back(i + o);
+    for (u32 o = 0; g_.node(i).is(kMerged) && o < g_.signature(i).visible; ++o) aliases_.push_back(i + o);
   }
   nodes.resize(left);
 }
@@ -226,8 +227,7 @@ void Executor::place(std::size_t from) {
   // A parameter that no run has read yet may have been updated since it became a node.
   for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k)
     g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.data());
-  for (const Vec<NodeId>* nodes : {&merged_, &aliases_})  // what is merged may have aliases
-    for (NodeId i : *nodes) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
+  for (NodeId i : aliases_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
 }
 
 void Executor::place_run(Run& run) {

@@ -114,7 +114,7 @@ class Executor final : private Graph::Listener {
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
-  Vec<NodeId> pending_, aliases_, merged_;  // what is to be run now, and aliases among new nodes, those that were merged apart
+  Vec<NodeId> pending_, aliases_;  // what is to be run now, and aliases among the new nodes
   bool has_lanes_ = false;  // what is pending is in split_
   DeadCode dead_;
   Merger merger_;

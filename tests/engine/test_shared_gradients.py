@@ -78,7 +78,27 @@ def cells(net: Net, k: int) -> Any:
     return dy.esum([dy.pickneglogsoftmax(dy.affine_transform([net.weight("b", 30), net.weight("O", 30, N), e]), k % 30) for e in h])
 
 
-PROGRAMS: list[Callable[[Net, int], Any]] = [one_matrix, gates, tied, made_of_weights, stacked_and_shared, cells]
+def aliases(net: Net, k: int) -> Any:
+    """Parts and other shapes of rows that several lanes read, of a parameter, and of nodes that repeat."""
+    row, v = net.words[k % 5], net.weight("v", N)
+    h = dy.tanh(net.weight("W", N, N) * net.words[k % 5])
+    again = dy.tanh(net.weight("W", N, N) * net.words[k % 5])
+    square = dy.reshape(h, (3, N // 3)) + dy.reshape(again, (3, N // 3)) + dy.reshape(row, (3, N // 3))
+    return dy.squared_norm(square) + dy.dot_product(dy.pick_range(again, 2, 8), dy.pick_range(v, 0, 6)) + dy.dot_product(h, v)
+
+
+def ran_before(net: Net, k: int) -> Any:
+    """All examples read a vector that had its value before they were made, and a part of it."""
+    if net.__dict__.get("version") != dy.cg_version():
+        net.version, net.common = dy.cg_version(), dy.tanh(net.weight("W", N, N) * net.words[3])
+        net.common.value()
+    read = dy.tanh(dy.cmult(net.words[k], net.common))
+    return dy.squared_norm(read) + dy.squared_norm(dy.pick_range(net.common, 1, 7) + dy.pick_range(read, 0, 6))
+
+
+PROGRAMS: list[Callable[[Net, int], Any]] = [
+    one_matrix, gates, tied, made_of_weights, stacked_and_shared, cells, aliases, ran_before,
+]  # fmt: skip
 
 
 def observe(program: Callable[[Net, int], Any], threads: int, twice: bool = False) -> list[np.ndarray]:
