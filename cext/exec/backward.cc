@@ -254,9 +254,7 @@ void Executor::each_common(const Run& run, F f) {
     if (a < graded && reached_[a]) f(a);
   };
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
-    const u32 index = run.plan.groups[k].type;
-    if (!run.deferred.empty() && run.deferred[index]) continue;
-    const PlanType& type = run.plan.types[index];
+    const PlanType& type = run.plan.types[run.plan.groups[k].type];
     const bool shared_now = k == type.first_group && !runner(run.lane).forms_shared(run, type);
     for (u32 j = 0; j < g_.sig(type.sig).call_nargs; ++j) {
       const Operands::Arg& arg = run.operands.arg(k, j);

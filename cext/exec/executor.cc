@@ -45,8 +45,8 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, aliases_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_, reach_facts_,
-              private_, rows_, first_row_, shared_);
+  release_all(pending_, aliases_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+              reach_facts_, private_, rows_, first_row_, shared_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }
@@ -67,7 +67,6 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   run.spent = 0;
   run.stage = stage;
   run.lane = lane;
-  run.in_lane = stage == kLanes;
   run.first = done_;
   run.last = g_.size();
   return run;

@@ -69,8 +69,6 @@ class Executor final : private Graph::Listener {
   std::size_t grad_bytes() const { return grads_.reserved(); }
 
  private:
-  enum Stage : u8 { kHead, kLanes, kTail };
-
   void truncated(u32 n_nodes) override;
   void release() override;
   Run& next_run(u8 stage, u32 lane);

@@ -180,7 +180,7 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
       }
     }
     f.x[j] = arg.rows = rows_from(at, count);
-    if (run.in_lane) list_outside(run, arg, count);
+    if (run.stage == kLanes) list_outside(run, arg, count);
   }
   lay_output_over(f, run);
 }

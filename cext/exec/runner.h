@@ -35,6 +35,9 @@ struct Operands {
   const Arg& arg(u32 group, u32 j) const { return args[begin[group] + j]; }
 };
 
+// What a run is of (schedule/split.h). Without lanes all is head.
+enum Stage : u8 { kHead, kLanes, kTail };
+
 // A plan and where its values lie. Gradients lie in the same layout from grad_base on.
 struct Run {
   Plan plan;
@@ -46,9 +49,7 @@ struct Run {
   u8 spent = 0;                // gradients were written over values: see Spent and Runner::restore
   Vec<u8> spent_types;         // those of the outputs of these types
   Vec<u8> alone;               // by type: each member assigns the gradient of its argument 0, see Runner::find_alone
-  Vec<u8> deferred;            // by type, in a pass backward of lanes: see Executor::find_deferred
-  u8 stage = 0;                // runs of one stage may run at the same time; stages follow one another
-  bool in_lane = false;        // others of this stage may
+  u8 stage = kHead;            // a Stage: lanes of one forward() may run at the same time; stages follow one another
 };
 
 // Which values are gone after a backward pass, since gradients lie there.
