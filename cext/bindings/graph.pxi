@@ -286,7 +286,7 @@ cdef class ComputationGraph:
                 "plans": s.plans,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
-                "rows_repeated": s.rows_repeated,
+                "rows_repeated": s.rows_repeated, "matrices_transposed": s.transposed,
                 "plan_time": s.plan_time, "forward_time": s.forward_time, "backward_time": s.backward_time,
                 "graph_nodes": self.c.size(), "value_bytes": self.x.value_bytes(),
                 "gradient_bytes": self.x.grad_bytes()}

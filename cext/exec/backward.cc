@@ -32,7 +32,9 @@ void Executor::backward(NodeId loss, bool full) {
     }
     float one = 1.f;
     backend_->add_rows(1, 1, Rows{&one, 1, nullptr}, Rows{grad[loss], 1, nullptr});
+    transposes_.begin();
     run_backward(loss);
+    totals_.transposed += transposes_.count();
     collect_lookups();
   }
   totals_.backward_time += timer.lap();
@@ -51,7 +53,9 @@ void Executor::run_backward(NodeId loss) {
   while (to) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
-    if (to - from > 1) back_lanes(from, to);
+    const bool lanes = to - from > 1;
+    for (std::size_t r = from; r < to; ++r) runner(0).choose_shared(*runs_[r], lanes);
+    if (lanes) back_lanes(from, to);
     else in_lanes(from, to, [this](Run& run) { runner(run.lane).backward(run, false); });
     to = from;
   }
@@ -235,12 +239,12 @@ void Executor::list_shared(std::size_t from, std::size_t to) {
     const Plan& plan = runs_[r]->plan;
     for (u32 t = 0; t < plan.types.size(); ++t) {
       const PlanType& type = plan.types[t];
-      if (!runner(0).forms_shared(*runs_[r], type)) continue;
+      if (!runner(0).forms_at_end(*runs_[r], t)) continue;
       shared_.add(static_cast<u32>(r), t);
       for (u32 j = 0; j < g_.sig(type.sig).nargs; ++j) {
         if (!g_.arg_shared(type.sig, j)) continue;
         const NodeId a = g_.shared_arg(type.sig, j);
-        if (common[a]) shared_.adds_to(runner(0).together(type.sig, j), common[g_.node(a).root], type.count * g_.dim(a).size());
+        if (common[a]) shared_.adds_to(runner(0).together(type.sig, j), common[g_.node(a).root], runner(0).shared_work(type, j));
       }
     }
   }
@@ -255,7 +259,7 @@ void Executor::each_common(const Run& run, F f) {
   };
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
     const PlanType& type = run.plan.types[run.plan.groups[k].type];
-    const bool shared_now = k == type.first_group && !runner(run.lane).forms_shared(run, type);
+    const bool shared_now = k == type.first_group && !runner(run.lane).forms_at_end(run, run.plan.groups[k].type);
     for (u32 j = 0; j < g_.sig(type.sig).call_nargs; ++j) {
       const Operands::Arg& arg = run.operands.arg(k, j);
       for (u32 n = arg.outside_begin; n < arg.outside_end; ++n) see(run.operands.outside[n]);
@@ -305,12 +309,14 @@ void Executor::find_rows_in_lanes(std::size_t from, std::size_t to) {
     });
     // What is added to a shared argument is added while lanes run.
     const Plan& plan = runs_[r]->plan;
-    for (const PlanType& type : plan.types)
-      for (u32 j = 0; j < g_.sig(type.sig).nargs && runner(lane).forms_shared(*runs_[r], type); ++j) {
-        if (!g_.arg_shared(type.sig, j)) continue;
-        const NodeId root = g_.node(g_.shared_arg(type.sig, j)).root;
+    for (u32 t = 0; t < plan.types.size(); ++t) {
+      const u32 sig = plan.types[t].sig;
+      for (u32 j = 0; j < g_.sig(sig).nargs && runner(lane).forms_at_end(*runs_[r], t); ++j) {
+        if (!g_.arg_shared(sig, j)) continue;
+        const NodeId root = g_.node(g_.shared_arg(sig, j)).root;
         if (root < reached_.size() && reached_[root] && is_row(root)) rows_[row_number(root)].lane = kSeveralLanes;
       }
+    }
   }
 }
 

@@ -21,7 +21,10 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
 Executor::~Executor() { g_.set_listener(nullptr); }
 
 Runner& Executor::runner(u32 lane) {
-  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options));
+  while (runners_.size() <= lane) {
+    runners_.push_back(std::make_unique<Runner>(g_, backend_, options));
+    runners_.back()->transposes = &transposes_;
+  }
   return *runners_[lane];
 }
 
@@ -46,7 +49,7 @@ void Executor::truncated(u32 n) {
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
   release_all(pending_, aliases_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
-              reach_facts_, private_, rows_, first_row_, shared_);
+              reach_facts_, private_, rows_, first_row_, shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }

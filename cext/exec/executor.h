@@ -139,6 +139,7 @@ class Executor final : private Graph::Listener {
   Vec<Row> rows_;  // by row_number(): those of table t from first_row_[t] on
   Vec<u32> first_row_;
   SharedStage shared_;
+  Transposes transposes_;
   NodeId graded_ = 0; // nodes below have gradients
 };
 

@@ -17,11 +17,6 @@ const Rows* all_from(Arena& arena, const Rows* rows, int n, idx first) {
   return to;
 }
 
-// Has an earlier call of the signature left something?
-bool remembers(const Call& c) {
-  return c.memo && std::any_of(c.memo, c.memo + c.nargs, [](float* p) { return p != nullptr; });
-}
-
 }  // namespace
 
 // In how many parts? Floats touched are the measure, as in schedule/split.cc, but without stacked arguments.
@@ -108,11 +103,7 @@ void CallParts::cut(const Call& c, int part) {
   p.call.dy = all_from(p.rows, c.dy, c.n_outputs, first);
   p.call.dx = all_from(p.rows, c.dx, c.nargs, first);
   if (c.member) p.call.member = c.member + first;
-  p.call.scratch = p.call.lasting = &p;
-  p.call.memo = nullptr;
-  if (!remembers(c)) return;  // then nothing is made to be remembered either: it would be made in every part
-  p.call.memo = p.rows.array<float*>(static_cast<std::size_t>(c.nargs));
-  std::copy(c.memo, c.memo + c.nargs, p.call.memo);
+  p.call.scratch = &p;
 }
 
 void CallParts::give_private(Part& p, const Call& c) {
@@ -166,8 +157,6 @@ bool CallParts::forward(Backend& backend, const Call& c, const ExecOptions& opti
 bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& options, bool apart) {
   const bool items = by_item(c);
   if (!items && !apart) return false;
-  // The first of several calls makes for the others what it remembers.
-  if (items && c.memo && c.of_signature > 1 && !remembers(c)) return false;
   const Call& call = items ? items_ : c;
   bool shared = false;
   for (int j = 0; j < c.nargs; ++j) shared |= c.shared[j] && c.dx[j].wanted();

@@ -11,8 +11,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
     : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
 
 void Runner::release() {
-  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, memo_, memo_begin_, lasting_.arena,
-              fresh_roots_, fresh_begin_, later_, parts_);
+  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, fresh_roots_, fresh_begin_, later_, parts_);
 }
 
 void Runner::forward(Run& run) {
@@ -148,7 +147,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.scratch = &scratch_;
   c.over = type.over;
   c.of_signature = static_cast<int>(type.count * f.items);
-  c.lasting = &lasting_;
+  c.signature = type.sig;
   c.dy = f.dy;
   c.dx = nullptr;
   c.acc = nullptr;

@@ -13,6 +13,7 @@
 #include "exec/shared_stage.h"
 #include "exec/trace.h"
 #include "op/backend.h"
+#include "op/transposes.h"
 #include "schedule/plan.h"
 
 namespace dnl {
@@ -49,6 +50,7 @@ struct Run {
   u8 spent = 0;                // gradients were written over values: see Spent and Runner::restore
   Vec<u8> spent_types;         // those of the outputs of these types
   Vec<u8> alone;               // by type: each member assigns the gradient of its argument 0, see Runner::find_alone
+  Vec<u8> with_stacked;        // by type: see Runner::choose_shared
   u8 stage = kHead;            // a Stage: lanes of one forward() may run at the same time; stages follow one another
 };
 
@@ -88,11 +90,16 @@ class Runner {
   void forward(Run& run);
   // Gives back the memory that it works in.
   void release();
+  // Before the backward pass of a run, of a lane or alone: chooses which types form gradients of shared arguments together with
+  // those of stacked ones.
+  void choose_shared(Run& run, bool lane) const;
   // All groups of the run in reverse. `gradients` must be filled. shared_later: without the gradients of those shared arguments
   // that are formed at the end.
   void backward(Run& run, bool shared_later);
   // Does the type have such?
-  bool forms_shared(const Run& run, const PlanType& type, bool shared_later = true) const;
+  bool forms_at_end(const Run& run, u32 type) const;
+  // Multiply-adds that the gradient of shared argument j of a type takes, roughly.
+  u64 shared_work(const PlanType& type, u32 j) const;
   // Which of them is the first of those formed together with j?
   u32 together(u32 sig, u32 j) const;
   // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`. Runners may do so at
@@ -107,6 +114,7 @@ class Runner {
 
   bool alone = false;  // no other runner works at the same time: threads may share calls
   Gradients gradients;
+  Transposes* transposes = nullptr;  // of the executor
   Stats stats;
   std::vector<OpProfile> profile;
   PlanScratch plan_scratch;
@@ -137,7 +145,7 @@ class Runner {
   bool spends_own(const PlanType& type) const;
 
   void back_group(const Run& run, u32 group, bool shared_later);
-  void back_members(const Run& run, u32 group, u32 from, u32 count, bool shared_later);
+  void back_members(const Run& run, u32 group, u32 from, u32 count);
   void back_shared(const Run& run, u32 type, const SharedTargets& to);
   void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot, const SharedTargets& to);
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
@@ -158,7 +166,8 @@ class Runner {
   void settle_target(CallFrame& f, u32 j, bool several);
   bool shared_targets(CallFrame& f, const SharedTargets& to);
   bool assigns_apart(const CallFrame& f) const;
-  bool with_stacked(const Run& run, const PlanType& type, bool shared_later) const;
+  u64 shared_work(const PlanType& type) const;
+  bool shares_small(const PlanType& type) const;
   void find_alone(Run& run);
   void find_assigned_in_parts(Run& run);
   void find_spent_sums(Run& run);
@@ -172,9 +181,6 @@ class Runner {
   ScratchArena scratch_;
   CallParts parts_;
   Vec<NodeId> type_members_;
-  Vec<float*> memo_;         // of the run in work: Call::memo
-  Vec<u32> memo_begin_;      // by type, into memo_
-  ScratchArena lasting_;     // what they point to
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
   struct Later { float *from, *to; std::size_t size; };

@@ -20,14 +20,6 @@ void Runner::backward(Run& run, bool shared_later) {
   find_spent_sums(run);
   for (const PlanType& type : run.plan.types)
     if (spends_own(type)) run.spent |= kSpentOwn;
-  memo_begin_.clear();
-  u32 n_memo = 0;
-  for (const PlanType& type : run.plan.types) {
-    memo_begin_.push_back(n_memo);
-    n_memo += g_.sig(type.sig).call_nargs;
-  }
-  memo_.assign(n_memo, nullptr);
-  lasting_.arena.rewind();
   for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k, shared_later);
   count_products(before);
 }
@@ -175,14 +167,54 @@ void Runner::back_group(const Run& run, u32 index, bool shared_later) {
     TraceScope trace(Phase::BackwardBatch, &g_);
     describe(trace, run, group);
     for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
-      back_members(run, index, from, to - from, shared_later);
+      back_members(run, index, from, to - from);
   }
-  if (!shared_later && index == type.first_group && forms_shared(run, type, false)) back_shared(run, group.type, all_shared());
+  if (!shared_later && index == type.first_group && forms_at_end(run, group.type)) back_shared(run, group.type, all_shared());
 }
 
 // In reverse order of groups a type's first group comes last: all stacked gradients are there.
-bool Runner::forms_shared(const Run& run, const PlanType& type, bool shared_later) const {
-  return op_def(g_.sig(type.sig).op).backward_shared && !with_stacked(run, type, shared_later);
+bool Runner::forms_at_end(const Run& run, u32 type) const {
+  return op_def(g_.sig(run.plan.types[type].sig).op).backward_shared && !run.with_stacked[type];
+}
+
+// What may be formed either way had better be formed with the stacked gradients: what flows back is at hand then, and repeated rows
+// are looked for once. But with threads only what takes little: what is left to the end fills the time of threads that come late
+// or are done early.
+void Runner::choose_shared(Run& run, bool lane) const {
+  constexpr u64 kLittle = 16;  // of these parts one
+  const Vec<PlanType>& types = run.plan.types;
+  u64 all = 0;
+  for (const PlanType& type : types) all += shared_work(type);
+  run.with_stacked.resize(types.size());
+  for (u32 t = 0; t < types.size(); ++t) {
+    const PlanType& type = types[t];
+    const Shared when = op_def(g_.sig(type.sig).op).shared;
+    bool with = when != Shared::AtEnd && run.plan.groups[type.first_group].count == type.count;
+    if (with && when == Shared::EitherWay && options_.threads > 1)
+      with = lane && shares_small(type) && shared_work(type) * kLittle <= all;
+    run.with_stacked[t] = with;
+  }
+}
+
+u64 Runner::shared_work(const PlanType& type, u32 j) const {
+  const Dim& out = g_.dim_by_id(g_.sig(type.sig).dim[0]);
+  return type.count * (out.size() / std::max(out.rows(), 1u)) * g_.dim(g_.shared_arg(type.sig, j)).size();
+}
+
+u64 Runner::shared_work(const PlanType& type) const {
+  const Signature& s = g_.sig(type.sig);
+  u64 sum = 0;
+  for (u32 j = 0; j < s.nargs && op_def(s.op).backward_shared; ++j)
+    if (g_.arg_shared(type.sig, j)) sum += shared_work(type, j);
+  return sum;
+}
+
+// Each lane but the first adds up a copy of such gradients.
+bool Runner::shares_small(const PlanType& type) const {
+  constexpr std::size_t kSmall = std::size_t(1) << 16;
+  for (u32 j = 0; j < g_.sig(type.sig).nargs; ++j)
+    if (g_.arg_shared(type.sig, j) && g_.dim(g_.shared_arg(type.sig, j)).size() > kSmall) return false;
+  return true;
 }
 
 void Runner::keep_room_of(const Runner& other) {
@@ -202,15 +234,8 @@ void Runner::backward_shared(const Run& run, u32 type, u32 arg, const Gradients&
   count_products(before);
 }
 
-// Are the gradients of shared arguments formed together with those of stacked ones?
-bool Runner::with_stacked(const Run& run, const PlanType& type, bool shared_later) const {
-  const Shared when = op_def(g_.sig(type.sig).op).shared;
-  if (when == Shared::AtEnd || run.plan.groups[type.first_group].count != type.count) return false;
-  return when == Shared::WithStacked || (!shared_later && options_.threads < 2);
-}
-
 // Stacked arguments of consecutive members of a group.
-void Runner::back_members(const Run& run, u32 index, u32 from, u32 count, bool shared_later) {
+void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   scratch_.arena.rewind();
   CallFrame f;
   const Group& group = run.plan.groups[index];
@@ -219,10 +244,10 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count, bool s
   lay_gradient_over(f, run, group.type);
   zero_unwritten_outputs(f, members, count);
   f.call.kept = f.op->keep == Keep::Arg0 && run.alone[group.type];
-  f.call.memo = memo_.data() + memo_begin_[group.type];
+  f.call.transposes = transposes;
   no_targets(f);
   // First those that are added to: a stacked argument may be one of them, too, and must not be assigned then.
-  bool wanted = with_stacked(run, run.plan.types[group.type], shared_later) && shared_targets(f, all_shared());
+  bool wanted = run.with_stacked[group.type] && shared_targets(f, all_shared());
   wanted |= targets(f, run, index, from * f.items) || f.op->backward_shared;
   if (!wanted) return;
   arguments_again(f, run, index, from * f.items);

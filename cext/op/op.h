@@ -16,6 +16,8 @@
 
 namespace dnl {
 
+class Transposes;
+
 // How an argument takes part in batching.
 enum class Batch : u8 {
   Stack,   // each member brings its own
@@ -115,6 +117,7 @@ struct Call {
   const struct OpDef* op;
   int members;
   int of_signature;           // members of this signature in all calls of the plan
+  std::uint32_t signature;    // its number in the graph
   int nargs;
   const Dim* const* arg_dim;  // of one member
   int n_outputs;              // hidden ones included
@@ -136,8 +139,7 @@ struct Call {
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
-  float** memo = nullptr;      // by argument, of a signature in one backward pass: null in the first call, then what was left
-  Scratch* lasting = nullptr;  // memory for what it points to, which lives until the pass ends
+  Transposes* transposes = nullptr;  // of the pass: op/transposes.h
   bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
                       // by backward_shared. The same for all calls of a signature in one pass
 
@@ -161,7 +163,7 @@ enum class Over : u8 { Nothing, Arg0 };
 
 // When gradients of shared arguments are formed: by backward_shared at the end, or, where one call has all members of a
 // signature, by backward, together with those of stacked arguments. Then it finds dx of shared arguments, too, to which it
-// always adds; else they are not wanted there. EitherWay: by backward, but at the end where threads may share the work out.
+// always adds; else they are not wanted there. EitherWay: by backward, but most at the end where threads may share the work out.
 enum class Shared : u8 { AtEnd, WithStacked, EitherWay };
 
 // Ops that act element by element, so that chains of them can run as one (op/fused.h): a formula of the kernels by its

@@ -65,21 +65,21 @@ void each_map(const Call& c, const Rows& y, F f) {
 
 constexpr int kMany = 64;  // members
 
-bool as_one(const Call& c) { return c.memo && c.of_signature >= kMany; }
+bool as_one(const Call& c) { return c.transposes && c.of_signature >= kMany; }
 
 // The transposes of the matrices of input x one beside the other: {size of x, rows of all}.
 template <int K>
 const float* stacked_transposed(const Call& c, int x, idx rows) {
-  float*& memo = c.memo[x];
-  if (memo) return memo;
+  constexpr std::uint64_t kStacked = std::uint64_t(1) << 63;  // not one matrix (transposed.h)
+  const Maps<K> maps(c);
   const idx cols = static_cast<idx>(c.arg_size(x));
-  memo = c.lasting->alloc(transposed_size(rows, cols));
-  float* to = memo;
-  each_map<K>(c, c.y[0], [&](int g, const Rows&, idx m) {
-    transpose_to(to, m, cols, c.x[Maps<K>(c).matrix(g, x)].base, m);
-    to += transposed_size(m, cols);
+  const Transposes::Key key{c.x[maps.matrix(0, x)].base, kStacked | std::uint64_t(c.signature) << 8 | static_cast<unsigned>(x)};
+  return c.transposes->get(key, transposed_size(rows, cols), [&](float* to) {
+    each_map<K>(c, c.y[0], [&](int g, const Rows&, idx m) {
+      transpose_to(to, m, cols, c.x[maps.matrix(g, x)].base, m);
+      to += transposed_size(m, cols);
+    });
   });
-  return memo;
 }
 
 // ---- the op ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 
 import dynet_lite as dy
 from dynet_lite import _core
+from dynet_lite.profiling import SHARED_BATCH
 
 N, SENTENCES = 12, 24
 
@@ -96,8 +97,16 @@ def ran_before(net: Net, k: int) -> Any:
     return dy.squared_norm(read) + dy.squared_norm(dy.pick_range(net.common, 1, 7) + dy.pick_range(read, 0, 6))
 
 
+def little_beside_much(net: Net, k: int) -> Any:
+    """A map that takes so little that lanes form its gradients themselves, of a weight whose other product is left to the end."""
+    x, T = net.words[k % 9], net.weight("T", 2, N)
+    tall = dy.tanh(net.weight("W", 200, N) * x)
+    wide = T * dy.reshape(dy.pick_range(tall, 0, 14 * N), (N, 14))
+    return dy.squared_norm(tall) + dy.squared_norm(wide) + dy.squared_norm(dy.affine_transform([net.weight("b", 2), T, x]))
+
+
 PROGRAMS: list[Callable[[Net, int], Any]] = [
-    one_matrix, gates, tied, made_of_weights, stacked_and_shared, cells, aliases, ran_before,
+    one_matrix, gates, tied, made_of_weights, stacked_and_shared, cells, aliases, ran_before, little_beside_much,
 ]  # fmt: skip
 
 
@@ -135,6 +144,22 @@ def test_two_passes_add_up(program: Callable[[Net, int], Any]) -> None:
     expected, found = observe(program, 1, twice=True), observe(program, 3, twice=True)
     for a, b in zip(expected, found, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_little_work_is_not_left_to_the_end(threads: int) -> None:
+    """With threads, and in lanes; one thread leaves nothing that can be formed with what flows back."""
+    _core.settings.threads, _core.settings.least_work = threads, 0
+    net = Net()
+    dy.renew_cg()
+    loss = dy.esum([little_beside_much(net, k) for k in range(SENTENCES)])
+    with dy.profile() as p:
+        loss.backward()
+        net.gradients()
+    late = p.events[p.events["phase"] == SHARED_BATCH]
+    names = _core.all_op_names()
+    assert {names[op] for op in late["op"]} == ({"matmul"} if threads > 1 else set())
+    assert len(late) == (2 * threads if threads > 1 else 0)  # of each lane two matrices
 
 
 @pytest.mark.parametrize("own", [24, 12, 3])
