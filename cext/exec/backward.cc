@@ -1,8 +1,8 @@
 // Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc.
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
+#include "base/spin.h"
 #include "exec/executor.h"
 #include "exec/stages.h"
 #include "exec/timer.h"
@@ -173,10 +173,9 @@ class Progress {
  public:
   // False: something failed.
   bool wait(u32 lane, u32 bin) {
-    for (u32 spin = 0;; ++spin) {
+    for (Spin spin;; spin.turn()) {
       if (failed_) return false;
       if (lane_[lane].load(std::memory_order_acquire) && bin_[bin].load(std::memory_order_acquire) == lane) return true;
-      if (spin > kSpins) std::this_thread::yield();
     }
   }
   void lane_done(u32 lane) { lane_[lane].store(1, std::memory_order_release); }
@@ -184,7 +183,6 @@ class Progress {
   void fail() { failed_ = true; }
 
  private:
-  static constexpr u32 kSpins = 20000;
   std::atomic<u32> lane_[kMaxLanes] = {}, bin_[kMaxBins] = {};
   std::atomic<bool> failed_{false};
 };

@@ -13,6 +13,8 @@
 #include <unistd.h>
 #endif
 
+#include "base/spin.h"
+
 namespace dnl {
 namespace {
 
@@ -23,8 +25,6 @@ int process_id() {
   return static_cast<int>(getpid());
 #endif
 }
-
-constexpr int kSpins = 20000;
 
 // Lanes of one call, handed out by a counter. The call's number is in the same word, so that nobody takes a lane of the next
 // call with the function of the last.
@@ -58,8 +58,7 @@ class Lanes {
   // Takes part, and waits for the others. Rethrows what the first lane that failed threw.
   void finish(int n) {
     while (take()) {}
-    for (int spin = 0; done_.load(std::memory_order_acquire) < n; ++spin)
-      if (spin > kSpins) std::this_thread::yield();
+    for (Spin spin; done_.load(std::memory_order_acquire) < n;) spin.turn();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -72,6 +71,10 @@ class Lanes {
   const std::function<void(int)>* lane_ = nullptr;
   std::uint32_t call_ = 0;
 };
+
+// So many turns, some tenths of a millisecond, a worker looks for work before it sleeps: longer than from the value of a mini-batch to
+// the beginning of the next. To be woken takes it some 50 microseconds.
+constexpr std::uint32_t kIdleTurns = 20000;
 
 class Pool {
  public:
@@ -95,10 +98,8 @@ class Pool {
     wake();
   }
   void finish() {
-    for (int spin = 0; task_state_.load(std::memory_order_acquire) != kDone;) {
-      if (lanes_.take()) spin = 0;
-      else if (++spin > kSpins) std::this_thread::yield();
-    }
+    for (Spin spin; task_state_.load(std::memory_order_acquire) != kDone;)
+      if (!lanes_.take()) spin.turn();
     task_ = nullptr;
     task_state_.store(kNone, std::memory_order_relaxed);
   }
@@ -133,14 +134,16 @@ class Pool {
     return lanes_.take();
   }
   void work(int index) {
-    for (int spin = 0;;) {
+    for (Spin spin;;) {
       const unsigned seen = calls_.load(std::memory_order_acquire);
       if (index <= admitted_.load(std::memory_order_relaxed) && work_once()) {
-        spin = 0;
-      } else if (++spin > kSpins) {
+        spin.again();
+      } else if (spin.turns() < kIdleTurns) {
+        spin.turn();
+      } else {
         std::unique_lock<std::mutex> lock(mutex_);
         wake_.wait(lock, [&] { return calls_.load(std::memory_order_relaxed) != seen; });
-        spin = 0;
+        spin.again();
       }
     }
   }

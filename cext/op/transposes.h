@@ -6,9 +6,9 @@
 #pragma once
 #include <atomic>
 #include <mutex>
-#include <thread>
 
 #include "base/arena.h"
+#include "base/spin.h"
 
 namespace dnl {
 
@@ -42,9 +42,8 @@ class Transposes {
     if (added) {
       make(e->to);
       e->made.store(true, std::memory_order_release);
-    } else {
-      wait(*e);
     }
+    for (Spin spin; !e->made.load(std::memory_order_acquire);) spin.turn();
     return e->to;
   }
 
@@ -97,12 +96,6 @@ class Transposes {
     table_.store(t, std::memory_order_release);
     return t;
   }
-  static void wait(const Entry& e) {
-    constexpr u32 kSpins = 20000;
-    for (u32 spin = 0; !e.made.load(std::memory_order_acquire); ++spin)
-      if (spin > kSpins) std::this_thread::yield();
-  }
-
   std::mutex adding_;
   Arena arena_;
   std::atomic<Table*> table_{nullptr};
