@@ -183,7 +183,8 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint32_t lane
         uint8_t stage
     cdef cppclass Stats:
-        uint64_t nodes, dead, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated, transposed, plans
+        uint64_t nodes, dead, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated
+        uint64_t transposed, plans
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members
