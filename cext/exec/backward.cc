@@ -256,8 +256,9 @@ void Executor::each_common(const Run& run, F f) {
     if (a < graded && reached_[a]) f(a);
   };
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
-    const PlanType& type = run.plan.types[run.plan.groups[k].type];
-    const bool shared_now = k == type.first_group && !runner(run.lane).forms_at_end(run, run.plan.groups[k].type);
+    const u32 t = run.plan.groups[k].type;
+    const PlanType& type = run.plan.types[t];
+    const bool shared_now = k == type.first_group && !runner(run.lane).forms_at_end(run, t);
     for (u32 j = 0; j < g_.sig(type.sig).call_nargs; ++j) {
       const Operands::Arg& arg = run.operands.arg(k, j);
       for (u32 n = arg.outside_begin; n < arg.outside_end; ++n) see(run.operands.outside[n]);

@@ -21,10 +21,7 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
 Executor::~Executor() { g_.set_listener(nullptr); }
 
 Runner& Executor::runner(u32 lane) {
-  while (runners_.size() <= lane) {
-    runners_.push_back(std::make_unique<Runner>(g_, backend_, options));
-    runners_.back()->transposes = &transposes_;
-  }
+  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options, transposes_));
   return *runners_[lane];
 }
 

@@ -73,7 +73,7 @@ class Lanes {
 };
 
 // So many turns, some tenths of a millisecond, a worker looks for work before it sleeps: longer than from the value of a mini-batch to
-// the beginning of the next. To be woken takes it some 50 microseconds.
+// the beginning of the next. To be woken takes a thread much longer than to see that there is work.
 constexpr std::uint32_t kIdleTurns = 20000;
 
 class Pool {

@@ -7,8 +7,8 @@
 
 namespace dnl {
 
-Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options)
-    : profile(op_count()), g_(graph), backend_(backend), options_(options) {}
+Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, Transposes& transposes)
+    : profile(op_count()), g_(graph), backend_(backend), options_(options), transposes_(transposes) {}
 
 void Runner::release() {
   release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, fresh_roots_, fresh_begin_, later_, parts_);

@@ -85,7 +85,7 @@ struct ProductCounts;
 
 class Runner {
  public:
-  Runner(Graph& graph, Backend* backend, const ExecOptions& options);
+  Runner(Graph& graph, Backend* backend, const ExecOptions& options, Transposes& transposes);
 
   void forward(Run& run);
   // Gives back the memory that it works in.
@@ -114,7 +114,6 @@ class Runner {
 
   bool alone = false;  // no other runner works at the same time: threads may share calls
   Gradients gradients;
-  Transposes* transposes = nullptr;  // of the executor
   Stats stats;
   std::vector<OpProfile> profile;
   PlanScratch plan_scratch;
@@ -178,6 +177,7 @@ class Runner {
   Graph& g_;
   Backend* backend_;
   const ExecOptions& options_;
+  Transposes& transposes_;
   ScratchArena scratch_;
   CallParts parts_;
   Vec<NodeId> type_members_;

@@ -184,7 +184,7 @@ void Runner::choose_shared(Run& run, bool lane) const {
   constexpr u64 kLittle = 16;  // of these parts one
   const Vec<PlanType>& types = run.plan.types;
   u64 all = 0;
-  for (const PlanType& type : types) all += shared_work(type);
+  for (u32 t = 0; lane && t < types.size(); ++t) all += shared_work(types[t]);
   run.with_stacked.resize(types.size());
   for (u32 t = 0; t < types.size(); ++t) {
     const PlanType& type = types[t];
@@ -244,7 +244,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   lay_gradient_over(f, run, group.type);
   zero_unwritten_outputs(f, members, count);
   f.call.kept = f.op->keep == Keep::Arg0 && run.alone[group.type];
-  f.call.transposes = transposes;
+  f.call.transposes = &transposes_;
   no_targets(f);
   // First those that are added to: a stacked argument may be one of them, too, and must not be assigned then.
   bool wanted = run.with_stacked[group.type] && shared_targets(f, all_shared());

@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 #include <mutex>
+#include <new>
 
 #include "base/arena.h"
 #include "base/spin.h"
@@ -60,7 +61,7 @@ class Transposes {
   };
 
   static u64 hash(const Key& key) {
-    u64 h = (reinterpret_cast<std::uintptr_t>(key.matrix) ^ key.what * 0xD6E8FEB86659FD93u) * 0x9E3779B97F4A7C15u;
+    const u64 h = (reinterpret_cast<std::uintptr_t>(key.matrix) ^ key.what * 0xD6E8FEB86659FD93u) * 0x9E3779B97F4A7C15u;
     return h ^ h >> 32;
   }
   static std::atomic<Entry*>& place(const Table& t, const Key& key) {
@@ -96,6 +97,7 @@ class Transposes {
     table_.store(t, std::memory_order_release);
     return t;
   }
+
   std::mutex adding_;
   Arena arena_;
   std::atomic<Table*> table_{nullptr};
