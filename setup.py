@@ -13,6 +13,7 @@ Switches (environment):
 """
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CEXT = ROOT / "cext"
@@ -45,6 +47,8 @@ DIRECTIVES = {
     "cdivision": not DEBUG,
     "nonecheck": DEBUG,
 }
+
+DATA = (".conllu", ".ptb", ".sst", ".md")  # of data/treebank: what recipes read, and where it comes from
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 # No -march=native and no fast-math: results must not depend on the machine that built the package.
@@ -83,6 +87,32 @@ def depfile_inputs(path):
     return [word.replace("\0", " ") for word in text.split(":", 1)[-1].split()]
 
 
+class BuildPackage(build_py):
+    """The package's own files, and beside them the recipes and their data: dynet_lite/recipes, dynet_lite/data.
+
+    In a source tree they stay where they are, and dynet_lite/harness/catalogue.py finds them there.
+    """
+
+    def _beside(self):
+        package = Path(self.build_lib) / "dynet_lite"
+        files = [*(ROOT / "recipes").glob("*.py"), *(p for p in (ROOT / "data" / "treebank").iterdir() if p.suffix in DATA)]
+        return [(path.relative_to(ROOT), package / path.relative_to(ROOT)) for path in sorted(files)]
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            for source, target in self._beside():
+                self.mkpath(str(target.parent))
+                self.copy_file(str(source), str(target))
+
+    def get_outputs(self, include_bytecode=1):
+        beside = [] if self.editable_mode else [str(target) for _, target in self._beside()]
+        return super().get_outputs(include_bytecode) + beside
+
+    def get_source_files(self):
+        return super().get_source_files() + [str(source) for source, _ in self._beside()]
+
+
 class BuildCore(build_ext):
     def get_source_files(self):
         keep = (".cc", ".h", ".inc", ".pyx", ".pxd", ".pxi", ".py")
@@ -100,13 +130,15 @@ class BuildCore(build_ext):
         self.copy_blas(Path(self.build_lib) / "dynet_lite" if not self.inplace else ROOT / "dynet_lite")
 
     def get_outputs(self):
-        return super().get_outputs() + [str(self.blas_target(Path(self.build_lib) / "dynet_lite"))]
+        package = Path(self.build_lib) / "dynet_lite"
+        return super().get_outputs() + [str(self.blas_target(package)), str(self.licence_target(package))]
 
     def get_output_mapping(self):
         mapping = dict(super().get_output_mapping())
         if self.inplace:
-            built = self.blas_target(Path(self.build_lib) / "dynet_lite")
-            mapping[str(built)] = str(self.blas_target(Path("dynet_lite")))
+            built, here = Path(self.build_lib) / "dynet_lite", Path("dynet_lite")
+            mapping[str(self.blas_target(built))] = str(self.blas_target(here))
+            mapping[str(self.licence_target(built))] = str(self.licence_target(here))
         return mapping
 
     # ---- the steps of the build, in order ------------------------------------------------------------------
@@ -253,6 +285,17 @@ class BuildCore(build_ext):
             raise SystemExit(f"setup.py: no OpenBLAS library in {folder}")
         return found[0]
 
+    def blas_licence(self):
+        """The licences that must travel with the library: OpenBLAS's, LAPACK's, libgfortran's."""
+        files = importlib.metadata.files("scipy_openblas32") or []
+        found = [Path(str(f.locate())) for f in files if f.name.startswith("LICENSE")]
+        if not found:
+            raise SystemExit("setup.py: scipy-openblas32 came without its licence, which has to travel with the library")
+        return found[0]
+
+    def licence_target(self, package):
+        return package / ".libs" / "LICENSE-OpenBLAS.txt"
+
     def blas_target(self, package):
         # Windows looks for a DLL beside the module that needs it; elsewhere cext/kernels/blas.cc looks in .libs.
         return (package if sys.platform == "win32" else package / ".libs") / self.blas_source().name
@@ -265,6 +308,9 @@ class BuildCore(build_ext):
             partial = target.with_name(target.name + ".tmp")
             shutil.copyfile(source, partial)
             os.replace(partial, target)
+        licence = self.licence_target(package)
+        licence.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.blas_licence(), licence)
 
 
 def long_description():
@@ -274,7 +320,7 @@ def long_description():
 
 setup(
     ext_modules=[Extension("dynet_lite._core", sources=[])],
-    cmdclass={"build_ext": BuildCore},
+    cmdclass={"build_ext": BuildCore, "build_py": BuildPackage},
     long_description=long_description(),
     long_description_content_type="text/markdown",
 )

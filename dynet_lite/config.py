@@ -80,9 +80,24 @@ def _known(what: str) -> Callable[[Any], str]:
     return convert
 
 
-def _threads(value: Any) -> int:
-    return _whole(0)(value) or os.cpu_count() or 1
+def _rewrites(value: Any) -> str:
+    """"-join,-merge" or a list of such: the passes that are off, in their order."""
+    items = value.replace(",", " ").split() if isinstance(value, str) else [str(item) for item in value]
+    names = [item.removeprefix("-") for item in items]
+    known = [name for name, _, _ in _core.passes()]
+    if any(name == item or name not in known for name, item in zip(names, items, strict=True)):
+        raise ValueError(value)
+    return ",".join(f"-{name}" for name in known if name in names)
 
+
+def _threads(value: Any) -> int:
+    number = _whole(0)(value) or os.cpu_count() or 1
+    if number > MOST_THREADS:
+        raise ValueError
+    return number
+
+
+MOST_THREADS = 1024
 
 # name: (conversion, what is wanted, default)
 OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
@@ -90,14 +105,20 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "seed": (_whole(0), "a whole number; 0 takes one at random", 0),
     "autobatch": (_flag, "0 or 1", True),
     "strategy": (_known("strategy"), "none, depth, agenda or greedy", "greedy"),
-    "threads": (_threads, "a whole number; 0 is the number of processors", 1),
+    "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors", 1),
     "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
     "fuse": (_flag, "0 or 1", True),
+    "rewrites": (_rewrites, f"-name of {', '.join(name for name, _, _ in _core.passes())}, with commas", ""),
     "overlap": (_flag, "0 or 1", True),
     "verify": (_flag, "0 or 1", False),
     "profile": (_flag, "0 or 1", False),
     "keep_weights": (_flag, "0 or 1", False),
     "weight_decay": (_fraction, "a number >= 0 and < 1", 0.0),
+}
+# Variables that the compiled engine reads by itself, when it is loaded: (values, where describe() tells what came of it).
+ENGINE = {
+    "DYNET_LITE_ISA": (("baseline", "avx2", "avx512"), "isa"),
+    "DYNET_LITE_BLAS": (("openblas", "mkl"), "blas"),
 }
 ALIASES = {"random_seed": "seed", "profiling": "profile"}
 _IGNORED = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1, "shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
@@ -145,6 +166,8 @@ def _apply(names: Sequence[str]) -> None:
             _core.set_seed(value or int.from_bytes(os.urandom(7), "little"))
         elif name == "keep_weights":
             _core.keep_weights(value)
+        elif name == "rewrites":
+            _core.settings.passes_off = sum(_core.pass_bit(off.removeprefix("-")) for off in value.split(",") if off)
         elif name in ("autobatch", "strategy", "threads", "backend", "fuse", "overlap", "verify", "profile"):
             setattr(_core.settings, name, value)
         if name == "profile" and value and "profile" not in _given["configure"]:
@@ -182,8 +205,14 @@ def start(strict: bool = True) -> None:
 def as_dynet() -> None:
     """From now on the defaults are those that DyNet's programs build on."""
     OPTIONS["keep_weights"] = (*OPTIONS["keep_weights"][:2], True)
+    _core.settings.objects_for_numpy = True
     if _core.settings.start is None:
         _apply(["keep_weights"])
+
+
+def is_dynet() -> bool:
+    """Whether dynet_lite stands in for DyNet in this process."""
+    return _core.settings.objects_for_numpy
 
 
 def _first_use() -> None:
@@ -201,6 +230,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         variable = "DYNET_LITE_" + name.upper()
         if environ.get(variable, "") != "":
             out[name] = _convert(name, environ[variable], variable)
+    for variable, (known, what) in ENGINE.items():
+        value = environ.get(variable, "")
+        if value and value not in known:
+            raise ValueError(f"[config] {variable}: {', '.join(known[:-1])} or {known[-1]} is needed; got {value!r}")
+        if value and not _core.describe()[what].startswith(value):
+            raise ValueError(f"[config] {variable}: {value} is not to be had here; this is {_core.describe()[what]}")
     return out
 
 
@@ -285,7 +320,9 @@ def configure(**options: Any) -> Change:
                    nobody refers to what is between, mini-batches made by concatenate_to_batch are read where their elements
                    lie, what is the same op of the same arguments runs once, and what nothing reads and nobody refers to
                    does not run (default on; the numbers are the same, of losses and of sums of gradients to rounding)
-    verify         check every plan before it runs
+    rewrites       single passes over the graph that are off, for who looks for the cause of something: "-join,-merge" or
+                   ["-join"]; explain_rewrites() names them (default: none is off)
+    verify         check every rewritten graph and every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph that goes on after an update keeps the weights it began with, as in DyNet (default only where
                    dynet_lite stands in for DyNet: an update then takes up to half as long again)

@@ -89,20 +89,20 @@ def _list(es: Iterable[Expression], what: str) -> list[Expression]:
     return out
 
 
-def forward(es: Iterable[Expression], recalculate: bool = False) -> None:
+def forward(exps: Iterable[Expression], recalculate: bool = False) -> None:
     """Compute all of these expressions (and whatever else is pending in their graph), together."""
-    for k, e in enumerate(_list(es, "forward")):
+    for k, e in enumerate(_list(exps, "forward")):
         e.forward(recalculate and k == 0)
 
 
-def values(es: Iterable[Expression]) -> list[Any]:
+def values(exps: Iterable[Expression], recalculate: bool = False) -> list[Any]:
     """value() of each."""
-    return [e.value() for e in _list(es, "values")]
+    return [e.value(recalculate and not k) for k, e in enumerate(_list(exps, "values"))]
 
 
-def npvalues(es: Iterable[Expression]) -> list[Array]:
+def npvalues(exps: Iterable[Expression], recalculate: bool = False) -> list[Array]:
     """npvalue() of each."""
-    return [e.npvalue() for e in _list(es, "npvalues")]
+    return [e.npvalue(recalculate and not k) for k, e in enumerate(_list(exps, "npvalues"))]
 
 
 # ---- pictures and reports ------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def dump_cg(
     nan_check_only: only nodes whose value or gradient has NaN or infinity.
     """
     if filename:
-        with open(os.fspath(filename), "w", encoding="utf-8") as f:
+        with open(os.fsdecode(filename), "w", encoding="utf-8") as f:
             _dump(f, show_values, show_gradients, nan_check_only)
     else:
         _dump(sys.stderr, show_values, show_gradients, nan_check_only)
@@ -192,9 +192,22 @@ def stats() -> dict[str, Any]:
     return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
 
 
-def plan_text() -> str:
-    """The plans that the current graph has run since its renewal, one line per batch."""
-    return cg().plan_text()
+def plan_text(after: str | None = None) -> str:
+    """The plans that the current graph has run since its renewal, one line per batch.
+
+    after: the graph before it is planned instead, as it is after this pass (see explain_rewrites()) or as it was made ("made"): a
+    line per node with its number, what it is and its arguments. What is pending is run. ValueError when there is no such pass, when
+    it is off, or when nothing is pending.
+    """
+    if after is None:
+        return cg().plan_text()
+    texts = dict(cg().rewrites())
+    if after not in texts:
+        names = ["made", *(name for name, _, _ in _core.passes())]
+        known = after in names and not texts
+        what = "nothing is pending: ask before a value is read" if known else f"no pass that ran; there are {', '.join(texts) or ', '.join(names)}"
+        raise ValueError(f"[plan_text] after={after!r}: {what}")
+    return texts[after]
 
 
 def heap_calls() -> int:
@@ -208,8 +221,8 @@ def heap_calls() -> int:
 class DeviceInfo:
     """Name, number and type of a device."""
 
-    def __init__(self, name: str, id: int, type: str) -> None:
-        self.name, self.id, self.type = name, id, type
+    def __init__(self, name: str, id: int, dtype: str) -> None:
+        self.name, self.id, self.type = name, id, dtype
 
     def __repr__(self) -> str:
         return f"DeviceInfo(name={self.name!r}, id={self.id}, type={self.type!r})"
@@ -227,7 +240,7 @@ def get_device_info(name: str) -> DeviceInfo:
     return DeviceInfo("CPU", 0, "CPU")
 
 
-def to_device(e: Expression, device: str) -> Expression:
+def to_device(e: Expression, device_str: str) -> Expression:
     """The expression on another device; there is one, so it is the same expression."""
-    get_device_info(device)
+    get_device_info(device_str)
     return e

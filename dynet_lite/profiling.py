@@ -22,8 +22,8 @@ __all__ = ["Profile", "profile"]
 EVENT = np.dtype([("start", "f8"), ("seconds", "f8"), ("graph", "u8"), ("floats", "u8"),
                   ("phase", "u4"), ("op", "u4"), ("members", "u4"), ("lane", "u4")])  # fmt: skip
 # enum class Phase
-PLAN, FORWARD, BACKWARD, UPDATE, FORWARD_BATCH, BACKWARD_BATCH, SHARED_BATCH = range(7)
-PASSES = {"plan": PLAN, "forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
+REWRITE, PLAN, FORWARD, BACKWARD, UPDATE, FORWARD_BATCH, BACKWARD_BATCH, SHARED_BATCH = range(8)
+PASSES = {"rewrite": REWRITE, "plan": PLAN, "forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
 BATCH_NAMES = {FORWARD_BATCH: "", BACKWARD_BATCH: " backward", SHARED_BATCH: " weight gradient"}
 
 
@@ -90,7 +90,8 @@ class Profile:
     # ---- sums --------------------------------------------------------------------------------------------------------
 
     def phases(self) -> dict[str, float]:
-        """Seconds: plan, forward, backward, update, and the rest, which is Python: building the graph, reading data.
+        """Seconds: rewrite (passes over the graph), plan, forward, backward, update, and the rest, which is Python:
+        building the graph, reading data.
 
         With graphs in several threads of Python the phases overlap, and the rest is what is left, or 0.
         """
@@ -191,7 +192,7 @@ def profile() -> Profile:
     """Measure a block: ``with dy.profile() as p: ...``, then ``print(p.table())`` or ``p.save_trace("trace.json")``.
 
     What runs in the block is counted, in all graphs and threads: per op the batches, their sizes, seconds forward and
-    backward, and bytes; per phase (plan, forward, backward, update, the rest in Python) the seconds. An event is kept per
+    backward, and bytes; per phase (rewrite, plan, forward, backward, update, the rest in Python) the seconds. An event is kept per
     batch, so measure some training steps and not a whole training. Elementwise ops that run as one formula are in the row
     _fused (_fused_with_constants), affine maps that run as one node in _affines1 to _affines3, by the number of their inputs,
     losses with the map that makes their scores in _affine_loss, products that read the parts of a concatenation in _affine_parts and

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import harness, nn, text
+from dynet_lite import harness, nn, onnx, text
 
 ROOT = Path(__file__).resolve().parent.parent
 CEXT = ROOT / "cext"
@@ -108,7 +108,7 @@ def imports(path: Path) -> Iterator[tuple[str, str | None]]:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.py")), ids=name_of)
 def test_recipes_use_public_names(path: Path) -> None:
-    packages = {f"dynet_lite.{m.__name__.split('.')[1]}": set(m.__all__) for m in (text, nn, harness)}
+    packages = {f"dynet_lite.{m.__name__.split('.')[1]}": set(m.__all__) for m in (text, nn, harness, onnx)}
     public = {"dynet_lite": set(dy.__all__), **packages}
     for module, name in imports(path):
         if module.split(".")[0] == "dynet_lite":
@@ -119,7 +119,7 @@ def test_recipes_use_public_names(path: Path) -> None:
             assert node.attr in dy.__all__, f"dy.{node.attr} is not a public name"
 
 
-PUBLIC_IN_PACKAGES = [(m, name) for m in (text, nn, harness) for name in m.__all__]
+PUBLIC_IN_PACKAGES = [(m, name) for m in (text, nn, harness, onnx) for name in m.__all__]
 
 
 @pytest.mark.parametrize("module, name", PUBLIC_IN_PACKAGES, ids=lambda x: getattr(x, "__name__", x))
@@ -132,7 +132,7 @@ def test_names_of_packages_have_docstrings(module: object, name: str) -> None:
 def test_text_side_needs_no_engine(path: Path) -> None:
     for module, _ in imports(path):
         if module.split(".")[0] == "dynet_lite":
-            assert re.match(r"dynet_lite\.(text|errors)\b", module), f"text/ imports {module}"
+            assert re.match(r"dynet_lite\.(text|errors|words)\b", module), f"text/ imports {module}"
 
 
 IMPORT_IS_QUIET = """
@@ -141,7 +141,7 @@ argv = ["x", "--dynet-mem", "nonsense"]
 sys.argv[:] = argv
 before = threading.active_count()
 import dynet_lite
-loaded = {m.split(".")[0] for m in sys.modules} & {"nltk", "tqdm", "matplotlib", "torch", "dynet"}
+loaded = {m.split(".")[0] for m in sys.modules} & {"nltk", "tqdm", "matplotlib", "torch", "dynet", "onnx"}
 assert not loaded, f"importing dynet_lite imports {loaded}"
 assert sys.argv == argv and threading.active_count() == before
 """

@@ -315,7 +315,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "product": lambda e: dy.inputTensor(np.ones((2, 1))) * e,
     "list": lambda e: dy.esum([e, e]),
     "index": lambda e: e[0],
-    "numpy": np.asarray,
+    "numpy": lambda e: np.asarray(e, dtype=float),
 }
 
 

@@ -378,5 +378,5 @@ def _cell_node(str op not None, list args not None, keys=()):
     g.members.clear()
     _push_args(g, args)
     for k in keys:
-        _push_float(g.keys, k)
+        _push_float(g.keys, k, op)
     return _op(g, op_by_name(op.encode()))

@@ -3,25 +3,25 @@
 cdef int _dim_from(object dims, object batch, Dim* out, int least=1) except -1:
     """A Dim from an int or an iterable of ints, each of them at least `least`."""
     cdef list sizes
-    if isinstance(dims, (tuple, list)):
-        sizes = [int(v) for v in dims]
-    elif hasattr(dims, "__iter__"):
-        sizes = [int(v) for v in dims]
+    if hasattr(dims, "__iter__"):
+        sizes = [v if type(v) is int else _as_int(v, "[dim] a size") for v in dims]
     else:
-        sizes = [_as_int(dims, "a dimension")]
+        sizes = [_as_int(dims, "[dim] a size")]
     if len(sizes) > 7:
         raise ValueError(f"[dim] at most 7 dimensions; got {tuple(sizes)}")
     if not sizes:
         sizes = [1]
     for i, v in enumerate(sizes):
-        if v < least or v > 0x7fffffff:
+        if v < least:
             raise ValueError(f"[dim] sizes must be positive; got {tuple(sizes)}")
+        if v > 0x7fffffff:
+            raise ValueError(f"[dim] too large: a size may be 2147483647 at most; got {tuple(sizes)}")
         out.d[i] = v
     for i in range(len(sizes), 7):
         out.d[i] = 0
     out.nd = len(sizes)
-    b = int(batch)
-    if b <= 0 or b > 0x7fffffff:
+    b = batch if type(batch) is int else _as_int(batch, "[dim] the batch size")
+    if b <= 0:
         raise ValueError(f"[dim] the batch size must be positive; got {b}")
     out.bd = b
     for v in sizes:
@@ -41,53 +41,84 @@ cdef object _as_int(object v, str what):
         return v.__index__()
     except AttributeError:
         pass
-    if isinstance(v, float) and v == int(v):
-        return int(v)
-    raise TypeError(f"{what} must be an integer; got {type(v).__name__}")
+    if isinstance(v, (float, np.floating)):
+        if v == np.floor(v) and np.isfinite(v):
+            return int(v)
+        raise ValueError(f"{what} must be a whole number; got {v}")
+    raise TypeError(f"{what} must be a whole number; got {_shown(v)}")
 
-cdef int32_t _int32(object v) except? -77:
+cdef str _shown(object v):
+    """A value as messages show it."""
+    return repr(v) if v is None or isinstance(v, (str, bytes)) and len(v) < 40 else type(v).__name__
+
+# In what follows `where` is the op and its argument, for messages: "[pick] index".
+
+cdef int32_t _int32(object v, str where) except? -77:
     if type(v) is not int:
-        v = _as_int(v, "an index or a count")
+        v = _as_int(v, where)
     if not -0x80000000 <= v <= 0x7fffffff:
-        raise IndexError(f"{v} does not fit 32 bits")
+        raise _errors.OutOfRangeError(f"{where} must fit 32 bits; got {v}")
     return v
 
-cdef int _push_int(Vec[Word]& to, object v) except -1:
+cdef int _push_int(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
-    w.i = _int32(v)
+    w.i = _int32(v, where)
     to.push_back(w)
     return 0
 
-cdef int _push_float(Vec[Word]& to, object v) except -1:
+cdef int _push_float(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
-    w.f = v
+    w.f = <double> v if type(v) is float else _as_float(v, where)
     to.push_back(w)
     return 0
 
-cdef int _push_ints(Vec[Word]& to, object v) except -1:
+cdef double _as_float(object v, str where) except? -77:
+    try:
+        if not isinstance(v, (str, bytes)):  # float("1") is 1.0
+            return float(v)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(f"{where} must be a number: {error}") from None
+    raise TypeError(f"{where} must be a number; got {_shown(v)}")
+
+cdef int _push_ints(Vec[Word]& to, object v, str where) except -1:
     if not isinstance(v, (list, tuple)):
         v = list(v) if hasattr(v, "__iter__") else [v]
-    _push_int(to, len(v))
+    _push_int(to, len(v), where)
     for item in v:
-        _push_int(to, item)
+        _push_int(to, item, where)
     return 0
 
-cdef int _push_floats(Vec[Word]& to, object v) except -1:
+cdef int _push_floats(Vec[Word]& to, object v, str where) except -1:
     v = list(v) if hasattr(v, "__iter__") else [v]
-    _push_int(to, len(v))
+    _push_int(to, len(v), where)
     for item in v:
-        _push_float(to, item)
+        _push_float(to, item, where)
     return 0
 
-cdef int _push_index(Vec[Word]& to, object v) except -1:
+cdef int _push_index(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
     if type(v) is int:
         w.i = 1
         to.push_back(w)
-        w.i = _int32(v)
+        w.i = _int32(v, where)
         to.push_back(w)
         return 0
-    return _push_ints(to, v)
+    return _push_ints(to, v, where)
+
+cdef object _numbers(object v, str op):
+    """A float32 array of what a user gave as numbers.
+
+    None, text, and expressions in a list are errors: NumPy would make NaN or numbers of them without a word.
+    """
+    a = v if isinstance(v, np.ndarray) else np.asarray(v)
+    if a.dtype.kind in "fiub":
+        return np.asarray(a, dtype=np.float32)
+    if a.dtype.kind == "O":  # numbers of other kinds: fractions, very large ints
+        for one in a.flat:
+            if one is None or isinstance(one, (str, bytes, Expression)) or not hasattr(one, "__float__"):
+                raise _errors.InputTypeError(f"[{op}] numbers are needed; got {_shown(one)}")
+        return a.astype(np.float32)
+    raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of {a.dtype}")
 
 cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:
     cdef uint64_t seed = splitmix64(g.c.seed_state)

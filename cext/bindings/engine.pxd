@@ -189,9 +189,12 @@ cdef extern from "exec/executor.h" namespace "dnl":
     cdef cppclass OpProfile:
         uint64_t calls, members
         double forward, backward
+    cdef cppclass RewriteLogEntry "dnl::RewriteLog::Entry":
+        string name, text
     cdef cppclass ExecOptions:
         Strategy strategy
         cbool verify, check_validity, profile, fuse, merge
+        uint32_t passes_off
         int threads
         uint64_t least_work
     cdef cppclass Memory:
@@ -205,12 +208,26 @@ cdef extern from "exec/executor.h" namespace "dnl":
         void read_value(NodeId, float*) except +raise_python_error nogil
         cbool read_gradient(NodeId, float*) except +raise_python_error
         string dump_plans() except +raise_python_error
+        void log_rewrites(cbool)
+        const vector[RewriteLogEntry]& rewrite_log()
+        uint32_t passes()
         const Run* run(size_t)
         ExecOptions options
         Stats stats()
         vector[OpProfile] profile()
         size_t value_bytes()
         size_t grad_bytes()
+
+cdef extern from "rewrite/passes.h" namespace "dnl":
+    cdef cppclass CPass "dnl::Pass":
+        const char* name
+        const char* does
+        const char* place
+    ctypedef enum PassId "dnl::PassId":
+        pass
+    const CPass& pass_of "dnl::pass"(PassId)
+    PassId pass_by_name(const string&) except +raise_python_error
+    int kPasses
 
 cdef extern from "kernels/kernels.h" namespace "dnl":
     cdef cppclass Kernels:

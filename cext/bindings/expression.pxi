@@ -21,12 +21,15 @@ cdef class Expression:
     cdef Handle handle   # counted by the graph: what no expression refers to may be fused into its reader
     cdef object __weakref__
 
-    __array_ufunc__ = None   # NumPy arrays on the left leave operators to us
+    # NumPy arrays on the left leave operators to us. There is no __array_ufunc__: NumPy's functions then ask __array__,
+    # which says what is wrong.
     __array_priority__ = 1000
 
     def __init__(self, *args, **kwargs):
-        raise TypeError("[Expression] expressions come from functions (inputTensor, lookup, tanh, ...), not from "
-                        "Expression()")
+        """An empty placeholder, as in DyNet: good for nothing until a real expression takes its place."""
+        if args or kwargs or type(self) is not Expression:
+            raise TypeError(f"[{type(self).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "
+                            "parameters from a collection; only Expression(), an empty placeholder, is made by its class")
 
     cdef NodeId use(self) except? 0xffffffff:
         """The node in its own graph; an error when it is gone."""
@@ -75,6 +78,12 @@ cdef class Expression:
         """Size of the first dim."""
         return self.shape[0]
 
+    @property
+    def T(self):
+        """The transpose: {m,n} -> {n,m}; a vector {n} -> {1,n}; of more dims all in reverse order."""
+        nd = self.ndim
+        return _transpose(self, (1, 0) if nd <= 2 else tuple(range(nd - 1, -1, -1)))
+
     # ---- values ------------------------------------------------------------------------------------------------
     cdef object _array(self, bint recalculate, dtype):
         cdef NodeId i = self.use()
@@ -113,7 +122,20 @@ cdef class Expression:
         return self._array(False, np.float32)
 
     def __array__(self, dtype=None, copy=None):
-        return self._array(False, np.float32 if dtype is None else np.dtype(dtype))
+        """Numbers for NumPy, only where it is told which: ``np.asarray(x, dtype=float)``.
+
+        Without a dtype TypeError, for numbers have no gradients, and ``np.array([E[0], E[1]])`` would lose them without a
+        word. Where dynet_lite stands in for DyNet, an object, as there.
+        """
+        if dtype is not None and np.dtype(dtype) != object:
+            return self._array(False, np.dtype(dtype))
+        if dtype is None and not _settings.objects_for_numpy:
+            raise TypeError("[expression] NumPy would make numbers of an expression, and gradients would be lost. "
+                            "Use the functions of dynet_lite (dy.tanh(x), dy.esum(xs), dy.concatenate(xs)) and lists; the "
+                            "numbers are x.npvalue(), or np.asarray(x, dtype=float)")
+        box = np.empty((), dtype=object)
+        box[()] = self
+        return box
 
     def vec_value(self, recalculate=False):
         """All numbers as a flat list, column-major, batch elements one after another."""
@@ -173,7 +195,7 @@ cdef class Expression:
                 or op not in (OP__pick, OP__pick_batch)):
             raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
         settle()
-        new = [i.__index__()] if op == OP__pick else [int(one) for one in i]
+        new = [_int32(i, "[set_index] an index")] if op == OP__pick else [_int32(one, "[set_index] an index") for one in i]
         if op == OP__pick_batch and len(new) != <uint32_t> g.c.member(node)[0].i:
             raise ValueError(f"[set_index] {g.c.member(node)[0].i} indices are needed; got {len(new)}")
         old = [g.c.member(node)[k + (op == OP__pick_batch)].i for k in range(len(new))]
@@ -181,7 +203,7 @@ cdef class Expression:
             for k in range(len(new)):
                 w.i = new[k]
                 g.c.set_member_word(node, k + (op == OP__pick_batch), w)
-        except (IndexError, OverflowError):
+        except IndexError:
             for k in range(len(new)):
                 w.i = old[k]
                 g.c.set_member_word(node, k + (op == OP__pick_batch), w)
@@ -326,6 +348,8 @@ cdef class Expression:
         return repr(self)
 
     def __repr__(self):
+        if self.stamp == 0:
+            return "<empty expression>"
         if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
             return "<expression of a graph that is gone>"
         text = f"<expression {self.id}: {self.graph.c.describe(self.id).decode()}"
@@ -348,6 +372,8 @@ cdef tuple _numpy_shape(const Dim& d):
 cdef object _stale(Expression e):
     if isinstance(e, Parameters) or isinstance(e, LookupParameters):
         return _errors.StaleExpressionError("[parameter] not in a graph")
+    if e.stamp == 0:
+        return _errors.StaleExpressionError("[expression] empty: a placeholder made by Expression() that nothing replaced")
     return _errors.StaleExpressionError(
         "[expression] stale: it belongs to a graph that was renewed, reverted or closed; build it again after renew_cg()")
 
@@ -361,7 +387,7 @@ cdef Expression _coerce(ComputationGraph g, object v):
     """An expression from an array or a number; anything else is an error."""
     if isinstance(v, (np.ndarray, np.number)) or type(v) is float or type(v) is int:
         return inputTensor(np.atleast_1d(np.asarray(v)))
-    raise TypeError(f"an expression is needed; got {type(v).__name__}")
+    raise TypeError(f"[expression] an expression, an array or a number is needed; got {_shown(v)}")
 
 cdef inline NodeId _arg(ComputationGraph g, object v) except? 0xffffffff:
     """The node of an argument in graph g."""

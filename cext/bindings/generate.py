@@ -83,12 +83,12 @@ def entries(cext: Path) -> list[Entry]:
 
 
 WRITE = {
-    "int": ["_push_int({buf}, {name})"],
-    "bool": ["_push_int({buf}, 1 if {name} else 0)"],
-    "float": ["_push_float({buf}, {name})"],
-    "ints": ["_push_ints({buf}, {name})"],
-    "floats": ["_push_floats({buf}, {name})"],
-    "index": ["_push_index({buf}, {name})"],
+    "int": ["_push_int({buf}, {name}, {where})"],
+    "bool": ["_push_int({buf}, 1 if {name} else 0, {where})"],
+    "float": ["_push_float({buf}, {name}, {where})"],
+    "ints": ["_push_ints({buf}, {name}, {where})"],
+    "floats": ["_push_floats({buf}, {name}, {where})"],
+    "index": ["_push_index({buf}, {name}, {where})"],
     "seed": ["_push_seed(g_, {buf})"],
 }
 
@@ -125,7 +125,8 @@ def function(entry: Entry) -> str:
             lines.append(f"    _push_args(g_, {p.name})")
     for p in attrs:
         buf = "g_.members" if p.member else "g_.keys"
-        lines += ["    " + line.format(buf=buf, name=p.name) for line in WRITE[p.type]]
+        where = repr(f"[{entry.name.lstrip('_')}] {p.name}")
+        lines += ["    " + line.format(buf=buf, name=p.name, where=where) for line in WRITE[p.type]]
     lines.append(f"    return _op_of_turn(g_, OP_{entry.name}, turn_)")
     return "\n".join(lines) + "\n"
 

@@ -18,6 +18,11 @@ cdef class GraphLink:
         return <ComputationGraph> self.graph if alive(self.graph) else None
 
 
+cdef int GROWN_TOO_OFTEN = 10   # updates; a few losses on one graph, updated one after the other, are no mistake
+cdef bint _warned_of_growth = False
+cdef uint64_t _n_updates = 0    # in this process
+
+
 # no_gc_clear: the link is needed until the end.
 @cython.final
 @cython.no_gc_clear
@@ -41,6 +46,9 @@ cdef class ComputationGraph:
     cdef bint busy             # running without the GIL
     cdef bint checked
     cdef bint warned
+    cdef uint64_t last_update  # how many updates there had been at the last backward pass,
+    cdef uint32_t last_size    # how many nodes,
+    cdef int grown             # and through how many updates the graph has grown since its renewal
     cdef int entered           # 'with' blocks of this graph that are open
     cdef uint64_t first_seed   # what seed_state began with, until the first renewal; 0 afterwards
     cdef uint64_t seeded_at    # the generator's state after that
@@ -95,6 +103,7 @@ cdef class ComputationGraph:
         self.x.options.verify = _settings.verify
         self.x.options.fuse = _settings.fuse
         self.x.options.merge = _settings.merge
+        self.x.options.passes_off = _settings.passes_off
         self.x.options.profile = _settings.profile
         self.x.options.threads = _settings.threads
         self.x.options.least_work = _settings.least_work
@@ -110,6 +119,7 @@ cdef class ComputationGraph:
         elif self.other_c != NULL:
             self.other_c.renew()   # no step overlapped: its memory goes as that of a graph that is renewed
         self.turn += 1
+        self.last_size = self.grown = 0
         if self.c.renew():
             self.args.release()
             self.keys.release()
@@ -157,7 +167,7 @@ cdef class ComputationGraph:
         return self.turn
 
     cdef int run(self, bint whole=True) except -1:
-        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (graph/dead.h)."""
+        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.h)."""
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
             return settle()
@@ -185,6 +195,8 @@ cdef class ComputationGraph:
     cdef int run_backward(self, NodeId loss, bint full) except -1:
         self.run_to(loss)
         self._not_busy()
+        if self.c.size() > self.last_size:
+            self._see_growth()
         if self.overlap and not full and _n_graphs == 1 and not _ended and not tracing() and not keeps_weights() \
                 and self.c.dim(loss).size() == 1:
             return _remember(self, loss)
@@ -195,6 +207,19 @@ cdef class ComputationGraph:
                 self.x.backward(loss, full)
         finally:
             self.busy = False
+        return 0
+
+    cdef int _see_growth(self) except -1:
+        """At a backward pass: the user is told, once, that no step takes its nodes away."""
+        global _warned_of_growth
+        if self.last_size and self.last_update != _n_updates:
+            self.grown += 1
+        self.last_size, self.last_update = self.c.size(), _n_updates
+        if self.grown == GROWN_TOO_OFTEN and not _warned_of_growth:
+            _warned_of_growth = True
+            import warnings
+            warnings.warn(f"[graph] this graph has grown through {self.grown} updates and has {self.c.size()} nodes: it "
+                          "keeps those of all steps, in memory, too; empty it before each step with dy.renew_cg()")
         return 0
 
     cdef int node_added(self, NodeId node) except -1:
@@ -229,6 +254,7 @@ cdef class ComputationGraph:
         self._not_busy()
         settle()
         self.turn += 1
+        self.last_size = self.grown = 0
         self.c.revert()
 
     def invalidate(self):
@@ -304,6 +330,22 @@ cdef class ComputationGraph:
                     "forward": profile[i].forward, "backward": profile[i].backward}
         return out
 
+    def rewrites(self):
+        """Run what is pending; the graph as text as it was made and after each pass that ran: [(name, text)]."""
+        self.x.log_rewrites(True)
+        try:
+            self.run(False)
+        finally:
+            self.x.log_rewrites(False)
+        cdef size_t k
+        return [(self.x.rewrite_log()[k].name.decode(), self.x.rewrite_log()[k].text.decode())
+                for k in range(self.x.rewrite_log().size())]
+
+    def passes(self):
+        """Names of the passes that run over this graph: neither switched off nor beyond its backend."""
+        cdef uint32_t on = self.x.passes()
+        return [name for p, (name, _, _) in enumerate(passes()) if on >> p & 1]
+
     def plan_text(self):
         """The plans run since the renewal, as text: one line per batch."""
         self.run()
@@ -323,7 +365,7 @@ cdef class ComputationGraph:
                         [self.c.operands(i)[j] for j in range(self.c.signature(i).nargs)]))
         return out
 
-    def expression(self, NodeId i):
+    def expression(self, i):
         """Node number i as an expression.
 
         ValueError when there is no value: the sums inside a cell are not kept once the cell has run; an elementwise op,
@@ -332,15 +374,18 @@ cdef class ComputationGraph:
         """
         e = self.kept_expression(i)
         if e is None:
-            where = "nowhere" if self.c.node(i).flags & kDead else "inside another node only"
+            where = "nowhere" if self.c.node(<NodeId> i).flags & kDead else "inside another node only"
             raise ValueError(f"[graph] the value of node {i} was needed {where} and is gone; ask for the node before the "
                              "graph runs")
         return e
 
-    def kept_expression(self, NodeId i):
-        """Node number i as an expression; None when its value is gone."""
-        if i >= self.c.size():
-            raise IndexError(f"[graph] node {i} of a graph of {self.c.size()} nodes")
+    def kept_expression(self, number):
+        """Node of this number as an expression; None when its value is gone."""
+        if type(number) is not int:
+            number = _as_int(number, "[graph] the number of a node")
+        if not 0 <= number < self.c.size():
+            raise IndexError(f"[graph] node {number} of a graph of {self.c.size()} nodes")
+        cdef NodeId i = number
         if self.c.node(i).flags & (kOverwritten | kFused | kDead):
             return None
         self.c.unmark_inner(i)  # from now on it is kept

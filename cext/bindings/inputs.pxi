@@ -7,7 +7,7 @@ cdef class InputExpression(Expression):
         """New numbers (as many as before, column-major when flat); what depends on them is computed again."""
         cdef NodeId i = self.use()
         cdef const Dim* d = &self.graph.c.dim(i)
-        a = np.asarray(values, dtype=np.float32)
+        a = _numbers(values, "set")
         a = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
         if <size_t> a.size != d.size():
             raise ValueError(f"[set] {d.size()} numbers are needed; got {a.size}")
@@ -61,8 +61,8 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
         arr = np.stack(arr, axis=-1)
         batched = True
-    a = np.asarray(arr)
-    if a.dtype == object or a.dtype.kind not in "fiub":
+    a = arr if isinstance(arr, np.ndarray) else np.asarray(arr)
+    if a.dtype.kind not in "fiub":
         raise TypeError(f"[inputTensor] numbers are needed; got an array of {a.dtype}")
     if a.size == 0:
         raise ValueError("[inputTensor] the array is empty")
@@ -92,7 +92,9 @@ def inputVector(v, device=""):
     if not isinstance(v, (list, np.ndarray)) and hasattr(v, "__next__"):
         v = list(v)  # map(float, ...)
     try:
-        a = np.ascontiguousarray(v, dtype=np.float32)
+        a = np.ascontiguousarray(_numbers(v, "inputVector"))
+    except _errors.InputTypeError:
+        raise
     except ValueError as e:
         raise _errors.InputTypeError(f"[inputVector] {e}") from None
     if a.ndim != 1:
@@ -105,7 +107,7 @@ def inputVector(v, device=""):
 
 def vecInput(dim, device=""):
     """Zeros {dim}, to be filled with set()."""
-    return constant(_int32(dim), 0.0)
+    return constant(_int32(dim, "[vecInput] dim"), 0.0)
 
 
 def scalarInput(s, device=""):
@@ -137,13 +139,14 @@ def one_hot(d, idx, device=""):
     """1 at idx, 0 elsewhere: {d}; a list of n indices gives {d} X n. IndexError when out of range."""
     cdef Dim dim
     ids = [idx] if not hasattr(idx, "__iter__") else list(idx)
-    a = np.zeros((len(ids), int(d)), dtype=np.float32)
+    d = _as_int(d, "[one_hot] the size")
+    _dim_from(d, len(ids), &dim)
+    a = np.zeros((len(ids), d), dtype=np.float32)
     for k, i in enumerate(ids):
         i = _as_int(i, "[one_hot] an index")
         if not 0 <= i < d:
             raise _errors.OutOfRangeError(f"[one_hot] index {i} is out of range for size {d}")
         a[k, i] = 1
-    _dim_from(int(d), len(ids), &dim)
     return _input(_current(), dim, a.ravel())
 
 
@@ -155,7 +158,7 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     cdef Dim d
     _dim_from(shape, 1, &d)   # sizes are checked before memory is taken
     a = np.full(shape, defval, dtype=np.float32, order="F")
-    a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = np.asarray(values, dtype=np.float32)
+    a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = _numbers(values, "sparse_inputTensor")
     return inputTensor(a, batched=batched)
 
 
@@ -163,7 +166,7 @@ def inputTensorTranspose(flat_list, dim, batch_size=1, device=""):
     """Numbers given flat in column-major order, with a shape."""
     cdef Dim d
     _dim_from(dim, batch_size, &d)
-    a = np.ascontiguousarray(flat_list, dtype=np.float32).ravel()
+    a = np.ascontiguousarray(_numbers(flat_list, "inputTensorTranspose")).ravel()
     if <size_t> a.size != d.size():
         raise ValueError(f"[inputTensorTranspose] {d.size()} numbers are needed for {d.text().decode()}; got {a.size}")
     return _input(_current(), d, a)

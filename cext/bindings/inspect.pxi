@@ -127,6 +127,51 @@ def graph_nodes(ComputationGraph g not None):
         out.append((sort, op, name, _dim_tuple(c.dim(i)), arguments, producer, n.sig, n.depth, attributes, short))
     return out
 
+def graph_program(ComputationGraph g not None):
+    """The nodes as they were made, before anything has run: (sort, op, owner, dim, arguments, producer, attributes, data).
+
+    sort: op, output, input, parameter, table, lookup. op: its name in the table of ops. owner: the Parameters or
+    LookupParameters of a leaf. attributes: those of the key and of the member. data: of an input its numbers as they lie
+    in memory; of a lookup its row numbers. An error when the graph has been rewritten.
+    """
+    cdef CGraph* c = g.c
+    cdef Looked* looked = <Looked*> c
+    cdef NodeId i
+    cdef uint32_t j
+    cdef size_t k
+    cdef const Node* n
+    cdef const Signature* s
+    cdef const uint32_t* rows
+    cdef float[::1] view
+    out = []
+    for i in range(c.size()):
+        n = &c.node(i)
+        s = &c.signature(i)
+        op, owner, arguments, attributes, data = "", None, [], {}, None
+        if n.flags & (kFused | kMerged | kDead):
+            raise ValueError("[graph] the graph has run: its nodes are no longer those that were made")
+        if s.leaf == Leaf.Input:
+            sort = "input"
+            data = np.empty(c.dim(i).size(), dtype=np.float32)
+            view = data
+            memcpy(&view[0], c.input_data(i), c.dim(i).size() * sizeof(float))
+        elif s.leaf == Leaf.Param:
+            sort, owner = "parameter", _named.get(<size_t> looked.parameter(i))
+        elif s.leaf == Leaf.Table or s.leaf == Leaf.Lookup:
+            sort = "table" if s.leaf == Leaf.Table else "lookup"
+            owner = _named.get(<size_t> looked.table((<const LookedSignature*> s).table))
+            if sort == "lookup":
+                rows = looked.lookup_ids(i)
+                data = [rows[k] for k in range(c.dim(i).bd)]
+        elif n.flags & kOutput:
+            sort = "output"
+        else:
+            sort, op = "op", op_def(s.op).name.decode()
+            arguments = [c.operands(i)[j] for j in range(s.nargs)]
+            attributes = {**_attributes(s.op, looked.key(n.sig), False), **_attributes(s.op, c.member(i), True)}
+        out.append((sort, op, owner, _dim_tuple(c.dim(i)), arguments, n.producer, attributes, data))
+    return out
+
 def graph_ops(ComputationGraph g not None):
     """Names of the ops in a graph as the table of ops has them, without formulas."""
     cdef NodeId i

@@ -108,9 +108,28 @@ def _before_fork():
 
 
 def _end():
+    """At the end of the process. What the last step could not is an error of the program: its exit status says so."""
     global _ended
     _ended = True
-    settle()
+    try:
+        settle()
+    except BaseException:
+        _fail_at_end()
+
+
+cdef int _fail_at_end() except -1:
+    """An exception here would be printed, and the exit status be 0: the other exit functions run, then it is 1."""
+    import sys
+    import traceback
+    traceback.print_exc()
+    atexit.unregister(_end)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass   # closed, or nobody reads it
+    os._exit(1)
 
 
 def steps_overlapped():

@@ -6,6 +6,24 @@ cdef float[::1] _floats(float* p, size_t n):
     return <float[:size]> p if size else np.zeros(0, dtype=np.float32)
 
 
+cdef double _finite(object v, str where) except? -77:
+    """A number that a float32 can hold."""
+    number = _as_float(v, where)
+    if not -3.4028234e38 <= number <= 3.4028234e38:
+        raise ValueError(f"{where} must be a finite number; got {v}")
+    return number
+
+
+class Shape(tuple):
+    """Shape of a parameter: a tuple that may be called, too, for in DyNet ``shape()`` is a method."""
+
+    __slots__ = ()
+
+    def __call__(self):
+        """The shape as an ordinary tuple."""
+        return tuple(self)
+
+
 cdef int _outdate(GraphLink link, NodeId id, uint32_t stamp) except -1:
     """If this node is there, its graph runs again at the next value."""
     cdef ComputationGraph g = link.get() if link is not None else None
@@ -17,7 +35,7 @@ cdef int _outdate(GraphLink link, NodeId id, uint32_t stamp) except -1:
 cdef class Parameters(Expression):
     """A weight. It is an expression too: it enters the current graph by itself where it is used.
 
-    Arrays have the shape of shape(). Made by ParameterCollection.add_parameters().
+    Arrays have the shape of ``shape``. Made by ParameterCollection.add_parameters().
     """
     cdef shared_ptr[Parameter] p
     cdef str _name
@@ -44,7 +62,7 @@ cdef class Parameters(Expression):
         if g.c.valid(self.id, self.stamp):
             return self.id
         if deref(self.p).size() == 0:
-            raise ValueError(f"[parameter] {self._name} is empty: its shape is {self.shape()}")
+            raise ValueError(f"[parameter] {self._name} is empty: its shape is {self.shape}")
         self.id = g.c.add_parameter(self.p)
         self.last = g.link
         self.stamp = g.c.generation()
@@ -54,12 +72,13 @@ cdef class Parameters(Expression):
         """Full name in its collection, such as /encoder/_0."""
         return self._name
 
+    @property
     def shape(self):
-        """(d1, d2, ...)."""
-        return _shape_of(deref(self.p).dim)
+        """(d1, d2, ...); ``shape()`` is the same, as in DyNet."""
+        return Shape(_shape_of(deref(self.p).dim))
 
     def __len__(self):
-        return self.shape()[0]
+        return self.shape[0]
 
     def as_array(self):
         """A copy of the numbers, in float64 as in DyNet."""
@@ -69,7 +88,7 @@ cdef class Parameters(Expression):
         """A copy of the numbers in float32, as they are kept."""
         settle()
         cdef float[::1] view = _floats(deref(self.p).value.data(), deref(self.p).size())
-        return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
+        return np.array(view, dtype=np.float32).reshape(self.shape, order="F")
 
     def grad_as_array(self):
         """A copy of the accumulated gradient, in float64."""
@@ -79,14 +98,14 @@ cdef class Parameters(Expression):
         """A copy of the accumulated gradient in float32, as it is kept."""
         settle()
         cdef float[::1] view = _floats(deref(self.p).grad.data(), deref(self.p).size())
-        return np.array(view, dtype=np.float32).reshape(self.shape(), order="F")
+        return np.array(view, dtype=np.float32).reshape(self.shape, order="F")
 
     def set_value(self, arr):
         """Overwrite all numbers; the shape must be equal."""
         settle()
-        a = np.asarray(arr, dtype=np.float32)
-        if a.shape != self.shape() and a.shape != self.shape() + (1,):
-            raise ValueError(f"[set_value] {self._name} has shape {self.shape()}; got {a.shape}")
+        a = _numbers(arr, "set_value")
+        if a.shape != self.shape and a.shape != self.shape + (1,):
+            raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
         cdef float[::1] to = _floats(deref(self.p).value.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         if to.shape[0]:
@@ -106,21 +125,23 @@ cdef class Parameters(Expression):
 
     def zero(self):
         """Set all numbers to 0."""
-        self.set_value(np.zeros(self.shape(), dtype=np.float32))
+        self.set_value(np.zeros(self.shape, dtype=np.float32))
 
     def scale(self, s):
         """Multiply all numbers by s."""
-        self.set_value(self._values() * np.float32(s))
+        self.set_value(self._values() * np.float32(_finite(s, "[scale] the factor")))
 
     def clip_inplace(self, left, right):
-        """Limit all numbers to [left, right]."""
+        """Limit all numbers to [left, right]. ValueError unless left <= right."""
+        if not left <= right:
+            raise ValueError(f"[clip_inplace] two numbers with left <= right are needed; got {left}, {right}")
         self.set_value(np.clip(self._values(), left, right))
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s."""
         settle()
         cdef float[::1] g = _floats(deref(self.p).grad.data(), deref(self.p).size())
-        np.multiply(g, np.float32(s), out=np.asarray(g))
+        np.multiply(g, np.float32(_finite(s, "[scale_gradient] the factor")), out=np.asarray(g))
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
@@ -130,9 +151,9 @@ cdef class Parameters(Expression):
     def set_grad(self, arr):
         """Overwrite the accumulated gradient (for tests and hand-made updates)."""
         settle()
-        a = np.asarray(arr, dtype=np.float32)
-        if a.shape != self.shape():
-            raise ValueError(f"[set_grad] {self._name} has shape {self.shape()}; got {a.shape}")
+        a = _numbers(arr, "set_grad")
+        if a.shape != self.shape:
+            raise ValueError(f"[set_grad] {self._name} has shape {self.shape}; got {a.shape}")
         cdef float[::1] to = _floats(deref(self.p).grad.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         if to.shape[0]:
@@ -228,7 +249,7 @@ cdef class LookupParameters(Expression):
         if g.c.valid(self.id, self.stamp):
             return self.id
         if deref(self.t).size() == 0:
-            raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
+            raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape}")
         # The whole table is read: every row must have had its weight decay.
         settle()
         deref(self.t).settle_all()
@@ -241,7 +262,7 @@ cdef class LookupParameters(Expression):
         """The table as lookups use it: rows are brought up to date one by one."""
         if not g.c.valid(self.rows_id, self.rows_stamp):
             if deref(self.t).size() == 0:
-                raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape()}")
+                raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape}")
             self.rows_id = g.c.add_table(self.t)
             self.rows_last = g.link
             self.rows_stamp = g.c.generation()
@@ -289,9 +310,9 @@ cdef class LookupParameters(Expression):
     def __getitem__(self, index):
         return self.look(_current(), index, True)
 
-    def batch(self, ids):
-        """Rows `ids` as batch elements: {d...} X n."""
-        return self.look_batch(_current(), ids, True)
+    def batch(self, i):
+        """Rows i[0], i[1], ... as batch elements: {d...} X n."""
+        return self.look_batch(_current(), i, True)
 
     def rows(self, ids, update=True):
         """A list of row expressions, one call for a whole sentence."""
@@ -308,9 +329,10 @@ cdef class LookupParameters(Expression):
         """Full name in its collection."""
         return self._name
 
+    @property
     def shape(self):
-        """(V, d1, ...)."""
-        return (deref(self.t).rows,) + _shape_of(deref(self.t).row_dim)
+        """(V, d1, ...); ``shape()`` is the same, as in DyNet."""
+        return Shape((deref(self.t).rows,) + _shape_of(deref(self.t).row_dim))
 
     cdef object _view(self):
         """All values, float32 array (V, row size), without a copy. The caller has settled the steps and the rows."""
@@ -329,7 +351,7 @@ cdef class LookupParameters(Expression):
     def _flat_rows(self, arr, n):
         """The reverse of _rows_array: checks the shape, gives (n, row size)."""
         shape = (n,) + _shape_of(deref(self.t).row_dim)
-        a = np.asarray(arr, dtype=np.float32)
+        a = _numbers(arr, "lookup")
         if a.shape != shape:
             raise ValueError(f"[lookup] {self._name}: shape {shape} is needed; got {a.shape}")
         return a.transpose((0,) + tuple(range(a.ndim - 1, 0, -1))).reshape(n, -1)
@@ -380,16 +402,16 @@ cdef class LookupParameters(Expression):
                                           f"{len(self)} rows")
         return a
 
-    def rows_as_array(self, ids):
-        """Rows `ids` as an array (n, d1, ...)."""
-        a = self._row_ids(ids)
+    def rows_as_array(self, rows):
+        """Rows rows[0], rows[1], ... as an array (n, d1, ...)."""
+        a = self._row_ids(rows)
         settle()
         deref(self.t).settle_all()
         return np.array(self._rows_array(self._view()[a]), dtype=np.float64)
 
-    def row_as_array(self, i):
-        """Row i as an array (d1, ...)."""
-        return self.rows_as_array([i])[0]
+    def row_as_array(self, row):
+        """Row number `row` as an array (d1, ...)."""
+        return self.rows_as_array([row])[0]
 
     def init_from_array(self, arr):
         """Overwrite the table; shape (V, d1, ...). With fewer rows than the table has, the first rows."""
@@ -403,7 +425,7 @@ cdef class LookupParameters(Expression):
     def init_row(self, i, row):
         """Overwrite row i."""
         i = int(self._row_ids([i])[0])
-        a = np.asarray(row, dtype=np.float32)
+        a = _numbers(row, "init_row")
         if <size_t> a.size == deref(self.t).row_size:
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
         flat = self._flat_rows(a[None], 1)
@@ -439,13 +461,13 @@ cdef class LookupParameters(Expression):
         full[ids] = grad
         return np.array(self._rows_array(full))
 
-    def rows_grad_as_array(self, ids):
-        """The gradients of rows `ids`, (n, d1, ...)."""
-        return self.grad_as_array()[self._row_ids(ids)]
+    def rows_grad_as_array(self, rows):
+        """The gradients of rows rows[0], rows[1], ..., (n, d1, ...)."""
+        return self.grad_as_array()[self._row_ids(rows)]
 
-    def row_grad_as_array(self, i):
-        """The gradient of row i."""
-        return self.rows_grad_as_array([i])[0]
+    def row_grad_as_array(self, row):
+        """The gradient of row number `row`."""
+        return self.rows_grad_as_array([row])[0]
 
     def gradient(self):
         """The accumulated gradient, as grad_as_array()."""
@@ -473,15 +495,17 @@ cdef class LookupParameters(Expression):
 
     def scale(self, s):
         """Multiply all numbers by s."""
+        factor = np.float32(_finite(s, "[scale] the factor"))
         settle()
         deref(self.t).settle_all()
-        self._view()[:] *= np.float32(s)
+        self._view()[:] *= factor
         self._changed()
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s."""
+        factor = np.float32(_finite(s, "[scale_gradient] the factor"))
         ids, grad = self._grad_view()
-        grad *= np.float32(s)
+        grad *= factor
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
@@ -528,7 +552,7 @@ cdef class LookupParameters(Expression):
         return copy
 
     def __repr__(self):
-        return f"<lookup parameter {self._name} {self.shape()}>"
+        return f"<lookup parameter {self._name} {self.shape}>"
 
 
 def _restore_parameter(name, values, updated):
@@ -552,7 +576,14 @@ cdef class LookupExpression(Expression):
 
     def set(self, index):
         cdef NodeId i = self.use()
-        cdef const uint32_t[::1] rows = np.ascontiguousarray(np.atleast_1d(index), dtype=np.uint32)
+        a = np.atleast_1d(np.asarray(index))
+        if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
+            a = a.astype(np.int64)
+        if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
+            raise TypeError(f"[set] a row number or a list of them is needed; got {_shown(index)}")
+        if a.min() < 0 or a.max() > 0xffffffff:
+            raise _errors.OutOfRangeError(f"[set] rows {a.min()}..{a.max()} are out of range")
+        cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         settle()
         self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
         self.graph.invalidate()

@@ -7,9 +7,11 @@ cdef class Settings:
     cdef public str backend
     cdef public bint fuse
     cdef public bint merge            # see ExecOptions; not in tests of what repeats
+    cdef public uint32_t passes_off   # of the table of passes, a bit each
     cdef public bint verify
     cdef public bint overlap          # steps, with threads: see overlap.pxi
     cdef public bint profile
+    cdef public bint objects_for_numpy   # arrays of expressions hold objects, as in DyNet, instead of being refused
     cdef public int threads
     cdef public uint64_t least_work   # see ExecOptions; 0 in tests: threads whenever there are parts
     cdef public object start   # called once, before the first graph: reads variables and flags
@@ -75,6 +77,15 @@ def check_setting(str what, str name):
         strategy_by_name(name.encode())
     else:
         backend_by_name(name.encode())
+
+def passes():
+    """The passes over the graph in their order: name, what it does, why it runs where it does."""
+    return [(pass_of(<PassId> p).name.decode(), pass_of(<PassId> p).does.decode(), pass_of(<PassId> p).place.decode())
+            for p in range(kPasses)]
+
+def pass_bit(str name):
+    """Its bit in settings.passes_off; ValueError when there is no such pass."""
+    return 1 << <int> pass_by_name(name.encode())
 
 def heap_calls():
     """Heap calls made by the engine's own containers since the process began."""

@@ -36,16 +36,24 @@ cdef class RNNState:
     def add_input(self, x):
         """The state after one more input {input_dim}."""
         cdef CellStack stack = self._run.stack
-        if stack is not None:
-            return _state_after(self, stack.step(x, self._h, self._c), None)
-        h, c = self._run.step(x, self._h, self._c)
+        try:
+            if stack is not None:
+                return _state_after(self, stack.step(x, self._h, self._c), None)
+            h, c = self._run.step(x, self._h, self._c)
+        except ValueError as error:
+            raise self._explained(error, [x]) from None
         return _state_after(self, h, c)
 
     def add_inputs(self, xs):
         """The states after each of several inputs."""
         cdef list out = []
         cdef RNNState state = self
-        for h, c in self._run.states(xs, self._h, self._c):
+        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
+        try:
+            states = self._run.states(xs, self._h, self._c)
+        except ValueError as error:
+            raise self._explained(error, xs) from None
+        for h, c in states:
             state = _state_after(state, h, c)
             out.append(state)
         return out
@@ -58,12 +66,32 @@ cdef class RNNState:
         """
         cdef CellStack stack = self._run.stack
         cdef list order = None
+        if type(xs) is not list and hasattr(xs, "transduced"):  # of a length that is not known: dynet_lite/onnx
+            return xs.transduced(self._run.builder, self.h(), self.s(), after)
+        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
         if after is not None:
-            xs = list(xs)
             order = _followed(after, len(xs))
-        if stack is not None:
-            return stack.run(xs, self._h, self._c, False, order)
-        return self._run.shown(self._run.outputs(xs, self._h, self._c, order))
+        try:
+            if stack is not None:
+                return stack.run(xs, self._h, self._c, False, order)
+            return self._run.shown(self._run.outputs(xs, self._h, self._c, order))
+        except ValueError as error:
+            raise self._explained(error, xs) from None
+
+    def _explained(self, error, xs):
+        """The error in terms of the builder, when an input or the state has a wrong size; else as it is."""
+        builder = self._run.builder
+        for what, size, given in (("an input", builder.input_dim, xs), ("a state", builder.hidden_dim, self.s())):
+            for i, x in enumerate(given):
+                try:
+                    shape = tuple(x.shape)
+                except (AttributeError, ValueError):  # no expression, or a stale one
+                    continue
+                if shape not in ((size,), (size, 1)):
+                    where = f" (number {i} of {len(given)})" if len(given) > 1 else ""
+                    dims = ",".join([str(d) for d in shape])
+                    return ValueError(f"[{builder.whoami()}] {what} of shape {{{size}}} is needed; got {{{dims}}}{where}")
+        return error
 
     def output(self):
         """h of the last layer, {hidden_dim}; None before any input."""

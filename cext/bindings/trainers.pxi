@@ -64,7 +64,8 @@ cdef class Updater:
         later: it may be put off with the backward pass, and run with that. Once it has run,
         trainer._update_done(norm of the gradients, was it clipped?, did it fail?, was it put off?) is called.
         """
-        global _job_trainer
+        global _job_trainer, _n_updates
+        _n_updates += 1
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
         cdef bint failed = True

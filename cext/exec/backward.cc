@@ -1,6 +1,7 @@
 // Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "base/spin.h"
 #include "exec/executor.h"
@@ -17,9 +18,10 @@ void Executor::backward(NodeId loss, bool full) {
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
   list_gradients();
   const std::lock_guard<GradientLocks> lock(locks_);
-  for (std::size_t r = 0; r < n_runs_; ++r)  // a second pass over the same values
-    if (runs_[r]->spent) runner(runs_[r]->lane).restore(*runs_[r]);
   reach(loss, full);
+  any_full_ |= full;  // only such a pass writes over values that another one reads without reaching them
+  for (std::size_t r = any_full_ ? 0 : first_graded_run_; r < n_runs_; ++r)  // a second pass over the same values
+    if (runs_[r]->spent) runner(runs_[r]->lane).restore(*runs_[r]);
   place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
@@ -50,7 +52,7 @@ void Executor::list_gradients() {
 void Executor::run_backward(NodeId loss) {
   std::size_t to = n_runs_;
   while (to && runs_[to - 1]->first > loss) --to;
-  while (to) {
+  while (to > first_graded_run_) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
     const bool lanes = to - from > 1;
@@ -61,35 +63,67 @@ void Executor::run_backward(NodeId loss) {
   }
 }
 
-// Which nodes the loss depends on and want a gradient. Leaves and aliases among them are listed, the last first.
-void Executor::reach(NodeId loss, bool full) {
-  reached_.assign(loss + 1, 0);
+// The arrays that have something for each node are clear again but where the next pass writes. What the last pass wrote is known:
+// a graph may have grown through thousands of steps, of which each reaches its own nodes only.
+void Executor::forget_gradients(NodeId n) {
+  auto clear = [&](auto& v, auto nothing) {
+    const NodeId size = static_cast<NodeId>(v.size());
+    for (NodeId i = graded_from_; i < std::min(graded_to_, size); ++i) v[i] = nothing;
+    for (NodeId i : reached_leaves_)
+      if (i < size) v[i] = nothing;
+    if (size < n) v.resize(n);
+    for (NodeId i = size; i < n; ++i) v[i] = nothing;
+  };
+  clear(reached_, u8(0));
+  clear(state_, u32(0));
+  for (auto& r : runners_) clear(r->gradients.at, static_cast<float*>(nullptr));
   reached_leaves_.clear();
   reached_aliases_.clear();
+  graded_from_ = graded_to_ = n;
+}
+
+// Which nodes the loss depends on and want a gradient. Leaves and aliases among them are listed, the last first.
+void Executor::reach(NodeId loss, bool full) {
+  forget_gradients(loss + 1);
+  first_graded_run_ = n_runs_;
+  while (first_graded_run_ && runs_[first_graded_run_ - 1]->first > loss) --first_graded_run_;
+  // Nodes of before the last pass, below `old`, are looked at only if something depends on them.
+  const NodeId old = std::min(first_graded_run_ ? runs_[first_graded_run_ - 1]->first : 0, graded_);
   // What is asked of arguments, which lie all over the graph: once of each node, in order, and kept close together.
   constexpr u8 kWanted = 1, kAliased = 2;
-  reach_facts_.resize(loss + 1);
-  for (NodeId i = 0; i <= loss; ++i) {
+  auto facts = [&](NodeId i) {
     const bool wanted = full ? !g_.signature(i).no_grad : g_.node(i).is(kNeedsGrad);
-    reach_facts_[i] = static_cast<u8>((wanted ? kWanted : 0) | (g_.node(i).is(kAlias) ? kAliased : 0));
-  }
-  auto wants = [&](NodeId i) { return (reach_facts_[i] & kWanted) != 0; };
+    return static_cast<u8>((wanted ? kWanted : 0) | (g_.node(i).is(kAlias) ? kAliased : 0));
+  };
+  reach_facts_.resize(loss + 1 - old);
+  for (NodeId i = old; i <= loss; ++i) reach_facts_[i - old] = facts(i);
+  auto fact = [&](NodeId i) { return i >= old ? reach_facts_[i - old] : facts(i); };
+  auto wants = [&](NodeId i) { return (fact(i) & kWanted) != 0; };
   if (!wants(loss)) return;
   NodeId at = loss;
+  u32 old_nodes = 0;  // that are marked and not visited yet, but for leaves, which lead nowhere
+  old_leaves_.clear();
   auto mark = [&](NodeId i) {
     u8& r = reached_[i];
     if (!r && i > at) reached_leaves_.push_back(i);  // only leaves stand behind their readers
+    else if (!r && i < old) {
+      if (g_.node(i).is(kLeaf)) old_leaves_.push_back(i);
+      else ++old_nodes;
+    }
     if (!(r & kReached))
-      r = static_cast<u8>(r | kReader | kReached | (reach_facts_[i] & kAliased ? kReachedAlias : 0));
+      r = static_cast<u8>(r | kReader | kReached | (fact(i) & kAliased ? kReachedAlias : 0));
     else
       r = static_cast<u8>((r | kSeveral) + (r < kMostReaders * kReader ? kReader : 0));
   };
   mark(loss);
-  for (NodeId i = loss + 1; i-- > 0;) {
-    if (!reached_[i]) continue;
+  NodeId i = loss + 1;
+  for (; i > old || old_nodes; ) {
+    if (!reached_[--i]) continue;
     at = i;
     const Node& n = g_.node(i);
     if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
+    if (i < old) --old_nodes;
+    graded_from_ = i;
     if (n.is(kAlias)) {
       reached_aliases_.push_back(i);
       if (wants(g_.aliased(i))) mark(g_.aliased(i));
@@ -101,16 +135,18 @@ void Executor::reach(NodeId loss, bool full) {
     for (u32 j = 0; j < nargs; ++j)
       if (args[j] <= loss && wants(args[j])) mark(args[j]);
   }
+  std::sort(old_leaves_.begin(), old_leaves_.end(), std::greater<>());
+  for (NodeId leaf : old_leaves_)
+    if (leaf < i) reached_leaves_.push_back(leaf);
+  while (first_graded_run_ && runs_[first_graded_run_ - 1]->last > graded_from_) --first_graded_run_;
 }
 
 // An address for the gradient of each node reached.
 void Executor::place_gradients(NodeId loss) {
   grads_.rewind();
   Vec<float*>& at = runner(0).gradients.at;
-  at.assign(loss + 1, nullptr);
-  state_.assign(loss + 1, 0);
   place_leaf_gradients();
-  for (std::size_t r = 0; r < n_runs_; ++r) {
+  for (std::size_t r = first_graded_run_; r < n_runs_; ++r) {
     Run& run = *runs_[r];
     if (run.first > loss) break;
     run.grad_base = grads_.floats(run.plan.floats ? run.plan.floats : 1);
@@ -129,7 +165,7 @@ void Executor::place_gradients(NodeId loss) {
     if (at[g_.aliased(i)]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
   }
   u32 lanes = 1;
-  for (std::size_t r = 0; r < n_runs_; ++r) lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;
+  for (std::size_t r = first_graded_run_; r < n_runs_; ++r) lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;
   for (u32 l = 0; l < lanes; ++l) {
     runner(l).gradients.state = &state_;
     runner(l).gradients.reached = &reached_;
@@ -277,8 +313,11 @@ void Executor::give_private_gradients(std::size_t from, std::size_t to) {
     const Run& run = *runs_[r];
     if (run.lane == 0) continue;
     Vec<float*>& mine = runner(run.lane).gradients.at;
-    mine.resize(at.size());
-    std::memcpy(mine.data(), at.data(), at.size() * sizeof(float*));
+    const NodeId known = static_cast<NodeId>(mine.size()), all = static_cast<NodeId>(at.size());  // both clear: forget_gradients()
+    if (known < all) mine.resize(all);
+    for (NodeId i = known; i < all; ++i) mine[i] = nullptr;
+    for (NodeId i = graded_from_; i < graded_; ++i) mine[i] = at[i];
+    for (NodeId i : reached_leaves_) mine[i] = at[i];
     each_common(run, [&](NodeId a) {
       if (!at[a]) return;
       const Node& node = g_.node(a);

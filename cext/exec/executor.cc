@@ -7,13 +7,14 @@
 #include "exec/pool.h"
 #include "exec/stages.h"
 #include "exec/timer.h"
+#include "rewrite/verify.h"
 
 namespace dnl {
 
 Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
     : g_(graph), backend_(backend), memory_(memory), values_(memory.values), grads_(memory.gradients) {
   runner(0);
-  can_fuse_ = Fuser::possible(*backend_);
+  possible_ = passes_of(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
   g_.set_listener(this);
 }
@@ -31,6 +32,7 @@ void Executor::truncated(u32 n) {
   if (n == 0) {
     done_ = 0;
     n_runs_ = 0;
+    any_full_ = false;
     if (memory_.user == this) memory_.reset();
     totals_ = Stats{};
     for (auto& r : runners_) r->stats = Stats{};
@@ -45,8 +47,8 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, aliases_, dead_, merger_, fuser_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
-              reach_facts_, private_, rows_, first_row_, shared_, transposes_);
+  release_all(pending_, aliases_, dead_, merger_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+              old_leaves_, reach_facts_, private_, rows_, first_row_, shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }
@@ -84,9 +86,9 @@ void Executor::check_ops() const {
 void Executor::collect_pending(bool whole) {
   check_ops();
   const NodeId n = g_.size(), from = std::max(done_, g_.marked());
-  const bool rewrites = options.fuse && !options.check_validity && from < n, drops = rewrites && !whole;
-  const bool fuses = rewrites && can_fuse_;
-  const bool merges = fuses && options.merge && from >= rewritten_;  // for those that were seen all is decided
+  const PassSet on = from < n ? passes() : 0;
+  const bool drops = has(on, PassId::Dead) && !whole;
+  const bool merges = has(on, PassId::Merge) && from >= rewritten_;  // for those that were seen all is decided
   pending_.clear();
   aliases_.clear();
   dead_.begin(std::max(from, rewritten_));  // likewise: their readers are no longer those that they were made with
@@ -102,22 +104,42 @@ void Executor::collect_pending(bool whole) {
   if (dead) keep_ops(pending_);
   totals_.dead += dead;
   has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
-  if (!fuses) return;
+  if (drops) log_.note(pass(PassId::Dead).name, g_, from);
+  if (!(on & ~only(PassId::Dead))) return;
   if (merges) merger_.begin(g_, from);
-  fuser_.begin(g_, from);
+  pipeline_.begin(g_, from, on);
   u64 merged = 0;
   each_list([&](const Vec<NodeId>& nodes) {
     for (NodeId i : nodes) {
       if (i < from) continue;
-      fuser_.see(g_, i);
+      pipeline_.see(g_, i);
       if (merges) merger_.see(g_, i);
     }
-    fuser_.end_list();
+    pipeline_.end_list();
     if (merges) merged += merger_.merge(g_);
   });
   totals_.merged += merged;
   rewritten_ = n;
-  if (fuser_.finish(g_) || merged) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
+  if (merges) log_.note(pass(PassId::Merge).name, g_, from);
+  if (pipeline_.finish(g_, log_) || merged) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
+}
+
+PassSet Executor::passes() const {
+  if (!options.fuse || options.check_validity) return 0;
+  return possible_ & ~options.passes_off & ~(options.merge ? 0 : only(PassId::Merge));
+}
+
+void Executor::log_rewrites(bool on) {
+  log_.on = on;
+  if (on) log_.entries.clear();
+}
+
+// What is to be planned, after the passes over the graph.
+void Executor::rewrite(bool whole) {
+  const TraceScope trace(Phase::Rewrite, &g_);
+  log_.note("made", g_, std::max(done_, g_.marked()));
+  collect_pending(whole);
+  if (options.verify) verify_graph(g_, std::max(done_, g_.marked()), runner(0).plan_scratch.a);
 }
 
 // Those that still run; what was merged is an alias now, and had none (Graph::keep).
@@ -144,7 +166,7 @@ void Executor::forward(bool whole) {
   if (done_ == n) return;
   Timer timer;
   const std::size_t from = n_runs_;
-  collect_pending(whole);
+  rewrite(whole);
   try {
     {
       TraceScope trace(Phase::Plan, &g_);

@@ -13,9 +13,9 @@
 
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
-#include "graph/dead.h"
-#include "graph/fuse.h"
-#include "graph/merge.h"
+#include "rewrite/rules/dead.h"
+#include "rewrite/pipeline.h"
+#include "rewrite/rules/merge.h"
 #include "schedule/split.h"
 
 namespace dnl {
@@ -43,7 +43,7 @@ class Executor final : private Graph::Listener {
   Executor(Graph& graph, Backend* backend, Memory& memory);
   ~Executor();
 
-  // Runs every node that has not run; unless `whole`, but for those that nobody can ask for (graph/dead.h).
+  // Runs every node that has not run; unless `whole`, but for those that nobody can ask for (rewrite/rules/dead.h).
   void forward(bool whole = true);
   // Forgets all values, so that the next forward() runs everything again with new random numbers.
   void invalidate();
@@ -57,6 +57,11 @@ class Executor final : private Graph::Listener {
   bool read_gradient(NodeId i, float* to);
 
   std::string dump_plans();
+  // While on, forward() notes the graph after each pass; switching it on forgets what was noted.
+  void log_rewrites(bool on);
+  const std::vector<RewriteLog::Entry>& rewrite_log() const { return log_.entries; }
+  // The passes that run under the options.
+  PassSet passes() const;
   // Number i of what ran since the renewal, or null.
   const Run* run(std::size_t i) const { return i < n_runs_ ? runs_[i].get() : nullptr; }
   // Totals over all runners; the profile is indexed by op id.
@@ -74,6 +79,7 @@ class Executor final : private Graph::Listener {
   Run& next_run(u8 stage, u32 lane);
   Runner& runner(u32 lane);
   void check_ops() const;
+  void rewrite(bool whole);
   void collect_pending(bool whole);
   void keep_ops(Vec<NodeId>& nodes);
   template <class F>
@@ -87,6 +93,7 @@ class Executor final : private Graph::Listener {
   template <class F>
   void in_lanes(std::size_t from, std::size_t to, F f);
 
+  void forget_gradients(NodeId n);
   void reach(NodeId loss, bool full);
   void place_gradients(NodeId loss);
   void place_leaf_gradients();
@@ -116,10 +123,11 @@ class Executor final : private Graph::Listener {
   bool has_lanes_ = false;  // what is pending is in split_
   DeadCode dead_;
   Merger merger_;
-  Fuser fuser_;
+  Pipeline pipeline_;
+  RewriteLog log_;
   NodeId rewritten_ = 0;  // nodes below were merged and fused as far as can be
-  bool can_fuse_;  // the backend has the ops for it
-  bool complete_ = true;  // and all others
+  PassSet possible_;  // passes for which the backend has the ops
+  bool complete_ = true;  // it has all ops
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 
@@ -128,6 +136,10 @@ class Executor final : private Graph::Listener {
   Vec<u8> reached_;
   Vec<u8> reach_facts_;   // by node, while reach() looks for these
   Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
+  Vec<NodeId> old_leaves_;  // see reach()
+  NodeId graded_from_ = 0, graded_to_ = 0;  // of all others that the last pass reached
+  std::size_t first_graded_run_ = 0;        // runs before were not reached
+  bool any_full_ = false;                   // some pass over this graph was full
   struct Private { float* from; float* to; std::size_t n; };
   Vec<Private> private_;
   struct Row {

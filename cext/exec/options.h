@@ -9,8 +9,9 @@ struct ExecOptions {
   bool verify = false;
   bool check_validity = false;  // NaN and infinity raise at the node that made them
   bool profile = false;
-  bool merge = true;  // with fuse: nodes that compute the same are computed once (graph/merge.h)
-  bool fuse = true;  // chains of elementwise ops run as one node (graph/fuse.h); not under check_validity
+  bool merge = true;  // with fuse: the pass of this name
+  bool fuse = true;   // passes over the graph (rewrite/passes.h); none under check_validity
+  u32 passes_off = 0;  // a PassSet
   int threads = 1;
   u64 least_work = 200000;  // floats touched by pending nodes; below this threads are not worth waking
 };
@@ -18,8 +19,8 @@ struct ExecOptions {
 // What happened since the last renewal of the graph; times in seconds of wall time.
 struct Stats {
   u64 nodes = 0;    // op nodes run
-  u64 dead = 0;     // op nodes that did not run, for nothing needs them (graph/dead.h)
-  u64 merged = 0;   // op nodes that did not run, for others compute the same (graph/merge.h)
+  u64 dead = 0;     // op nodes that did not run, for nothing needs them (rewrite/rules/dead.h)
+  u64 merged = 0;   // op nodes that did not run, for others compute the same (rewrite/rules/merge.h)
   u64 batches = 0;  // groups run
   u64 lower_bound = 0;
   u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;

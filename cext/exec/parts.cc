@@ -68,15 +68,14 @@ bool CallParts::by_item(const Call& c) {
 }
 
 // The members of each part: as many of each, or as many gradients that are not zero.
-void CallParts::choose_bounds(const Call& c, int count, bool by_gradient) {
+void CallParts::choose_bounds(Backend& backend, const Call& c, int count, bool by_gradient) {
   bounds_.clear();
   for (int part = 0; part <= count; ++part) bounds_.push_back(c.members * part / count);
   if (!by_gradient) return;
   live_.clear();
   u64 all = 0, before = 0;
   for (int m = 0; m < c.members; ++m) {
-    const float* dy = c.dy[0][m];
-    live_.push_back(static_cast<u32>(std::count_if(dy, dy + c.out_size(), [](float d) { return d != 0; })));
+    live_.push_back(static_cast<u32>(backend.count_nonzero(c.out_size(), c.dy[0][m])));
     all += live_[static_cast<std::size_t>(m)];
   }
   int part = 1;
@@ -149,7 +148,7 @@ bool CallParts::forward(Backend& backend, const Call& c, const ExecOptions& opti
   const Call& call = by_item(c) ? items_ : c;
   const int count = worth(call, options, false);
   if (count < 2) return false;
-  choose_bounds(call, count, false);
+  choose_bounds(backend, call, count, false);
   run(backend, call, false, [&](const Call& part) { backend.forward(part); });
   return true;
 }
@@ -162,7 +161,7 @@ bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& opt
   for (int j = 0; j < c.nargs; ++j) shared |= c.shared[j] && c.dx[j].wanted();
   const int count = worth(call, options, shared);
   if (count < 2) return false;
-  choose_bounds(call, count, c.op->shared == Shared::WithStacked);
+  choose_bounds(backend, call, count, c.op->shared == Shared::WithStacked);
   run(backend, call, shared, [&](const Call& part) { backend.backward(part); });
   return true;
 }
@@ -170,7 +169,7 @@ bool CallParts::backward(Backend& backend, const Call& c, const ExecOptions& opt
 bool CallParts::backward_shared(Backend& backend, const Call& c, const ExecOptions& options) {
   const int count = worth(c, options, true);
   if (count < 2) return false;
-  choose_bounds(c, count, false);
+  choose_bounds(backend, c, count, false);
   run(backend, c, true, [&](const Call& part) {
     for (int j = 0; j < c.nargs; ++j)
       if (c.shared[j] && c.dx[j].wanted()) backend.backward_shared(part, j);

@@ -42,7 +42,7 @@ class CallParts {
   template <class F>
   void run(Backend& backend, const Call& c, bool private_shared, F f);
   bool by_item(const Call& c);
-  void choose_bounds(const Call& c, int count, bool by_gradient);
+  void choose_bounds(Backend& backend, const Call& c, int count, bool by_gradient);
   void cut(const Call& c, int part);
   void give_private(Part& part, const Call& c);
   void add_private(Backend& backend, const Call& c);

@@ -10,8 +10,8 @@
 
 namespace dnl {
 
-// The first four are whole passes; the rest are single batches inside of one.
-enum class Phase : u32 { Plan, Forward, Backward, Update, ForwardBatch, BackwardBatch, SharedBatch };
+// The first five are whole passes; the rest are single batches inside of one.
+enum class Phase : u32 { Rewrite, Plan, Forward, Backward, Update, ForwardBatch, BackwardBatch, SharedBatch };
 
 // Plain data; the bindings hand it to NumPy as it is (dynet_lite/profiling.py has the same list of fields).
 struct TraceEvent {

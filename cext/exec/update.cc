@@ -100,12 +100,12 @@ void Updater::step(const UpdateStep& s) {
   };
   for (std::size_t i = 0; i < dense_.size(); ++i) add(i, prepare_parameter(dense_[i], s), unit_of(*dense_[i].p));
   for (std::size_t i = 0; i < tables_.size(); ++i) {
-    const u64 far = every_row(s) ? 1 : 2;  // touched rows lie anywhere
-    add(dense_.size() + i, prepare_table(tables_[i], s), far * tables_[i].t->row_size);
+    const u64 each = every_row(s) ? rows_of_unit(*tables_[i].t) : 2;  // touched rows lie anywhere: twice the cost
+    add(dense_.size() + i, prepare_table(tables_[i], s), each * tables_[i].t->row_size);
   }
   const u64 lanes = s.threads > 1 && all >= kLeastWork ? static_cast<u64>(s.threads) : 1;
   std::size_t row = 0;
-  for (const Table& t : tables_) row = every_row(s) ? std::max(row, t.t->row_size) : 0;
+  for (const Table& t : tables_) row = every_row(s) ? std::max(row, rows_of_unit(*t.t) * t.t->row_size) : 0;
   no_grad_.assign(row * lanes, 0.f);
   run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
     const u64 lane = static_cast<u64>(l), first = all * lane / lanes, last = all * (lane + 1) / lanes;
@@ -114,6 +114,7 @@ void Updater::step(const UpdateStep& s) {
     pass.args.gscale = s.gscale;
     pass.args.wdecay = static_cast<float>(s.decay);
     for (const Work& w : work_) {
+      if (!w.units) continue;  // frozen, empty, or nothing to do: a unit may cost nothing
       // A unit belongs to the thread in whose stretch it begins.
       auto unit_at = [&](u64 cost) { return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost); };
       const u32 from = static_cast<u32>(unit_at(first)), to = static_cast<u32>(unit_at(last));
@@ -130,11 +131,19 @@ std::size_t Updater::unit_of(const Parameter& p) const {
   return rule_->kernel == &Kernels::eg ? p.size() : kUnit;
 }
 
+// Rows that are dealt together when all are updated. Narrow ones take one call of the rule, with their gradients side by side; a
+// multiple of what kernels take at a time, as above.
+std::size_t Updater::rows_of_unit(const LookupTable& t) const {
+  constexpr std::size_t kStep = 16, kNarrow = 64, kNumbers = 4096;
+  if (t.row_size == 0 || t.row_size > kNarrow || rule_->kernel == &Kernels::eg) return 1;
+  return kNumbers / (kStep * t.row_size) * kStep;
+}
+
 // How many units there are to do.
 u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   Parameter& p = *d.p;
   if (!p.updated) p.clear_grad();
-  if (!p.updated || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
+  if (!p.updated || p.size() == 0 || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
   made(d.state, rule_->states * p.size());
   if (p.must_turn()) p.other.resize(p.size());
   const std::size_t unit = unit_of(p);
@@ -143,7 +152,7 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
 
 u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   LookupTable& t = *table.t;
-  if (!t.updated) return 0;
+  if (!t.updated || t.size() == 0) return 0;
   made(table.state, rule_->states * t.size());
   const bool all_rows = every_row(s);
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
@@ -152,7 +161,8 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
     else for (u32 r : t.touched) t.settle(r);
   }
   if (s.decay != 0) t.decay(std::log1p(-s.decay));
-  return all_rows ? t.rows : static_cast<u32>(t.touched.size());
+  const std::size_t unit = rows_of_unit(t);
+  return static_cast<u32>(all_rows ? (t.rows + unit - 1) / unit : t.touched.size());
 }
 
 void Updater::run(const Work& w, u32 from, u32 to, Pass& pass) {
@@ -184,9 +194,31 @@ void Updater::update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateA
 // Are rows updated that have no gradient?
 bool Updater::every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
 
-// Rows from..to of the table, or of those that have a gradient.
+// A unit of narrow rows: `gradients` is zero, and is again afterwards.
+void Updater::update_narrow_rows(Table& table, u32 from, u32 to, UpdateArgs& args, float* gradients) {
+  LookupTable& t = *table.t;
+  auto each_gradient = [&](auto f) {
+    for (u32 row = from; row < to && !t.touched.empty(); ++row)
+      if (const i32 slot = t.slot_of_row[row]; slot >= 0) f(gradients + (row - from) * t.row_size, static_cast<u32>(slot));
+  };
+  each_gradient([&](float* g, u32 slot) { std::memcpy(g, t.slot_grad(slot), t.row_size * sizeof(float)); });
+  args.n = static_cast<idx>((to - from) * t.row_size);
+  args.w = t.row(from);
+  args.g = gradients;
+  point_at_state(args, rule_->states, table.state.data(), t.size(), from * t.row_size);
+  (kernels().*(rule_->kernel))(args);
+  each_gradient([&](float* g, u32) { std::memset(g, 0, t.row_size * sizeof(float)); });
+  for (u32 row = from; row < to && !t.decay_of_row.empty(); ++row) t.decay_of_row[row] = t.decay_now;
+}
+
+// Units from..to of the table, or of its rows that have a gradient.
 void Updater::update_rows(Table& table, u32 from, u32 to, Pass& pass) {
   LookupTable& t = *table.t;
+  if (const u32 unit = static_cast<u32>(rows_of_unit(t)); pass.every_row && unit > 1) {
+    for (u32 k = from; k < to; ++k)
+      update_narrow_rows(table, k * unit, std::min(t.rows, (k + 1) * unit), pass.args, pass.no_grad);
+    return;
+  }
   UpdateArgs& args = pass.args;
   const auto kernel = kernels().*(rule_->kernel);
   constexpr u32 kAhead = 2;

@@ -1,7 +1,7 @@
 // Updater: one optimizer step over parameters and lookup tables, with the state that the rule keeps for each number.
 //
 // Dense parameters take one fused pass (weights, gradient, state, decay); tables take one per row: only rows with a
-// gradient when sparse, all rows otherwise. The step clears the gradients it used. Frozen members (updated = false) are
+// gradient when sparse, all rows (narrow ones several at a time) otherwise. The step clears the gradients it used. Frozen members (updated = false) are
 // left alone, and what gradient they still hold from before is dropped. Schedules and coefficients are the caller's:
 // c[] is told in kernels/updates.h. Weight decay of table rows that are not updated is owed and paid when the row is
 // next read (LookupTable::settle). No heap call once every member has its state.
@@ -67,7 +67,8 @@ class Updater {
     std::shared_ptr<LookupTable> t;
     Vec<float> state;  // state k of row r at (k * rows + r) * row_size
   };
-  // What a step does to one member, in units that can be dealt to threads: some numbers of a parameter, or a row of a table.
+  // What a step does to one member, in units that can be dealt to threads: some numbers of a parameter, or a row
+  // of a table, or several.
   struct Work {
     u32 member;  // parameters first
     u32 units;
@@ -89,17 +90,19 @@ class Updater {
   void finish(const Work& w);
   void run(const Work& w, u32 from, u32 to, Pass& pass);
   void update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateArgs& args);
+  void update_narrow_rows(Table& table, u32 from, u32 to, UpdateArgs& args, float* gradients);
   void update_rows(Table& table, u32 from, u32 to, Pass& pass);
   bool every_row(const UpdateStep& s) const;
   void fetch_row(const Table& table, u32 row) const;
   std::size_t unit_of(const Parameter& p) const;
+  std::size_t rows_of_unit(const LookupTable& t) const;
 
   const UpdateRule* rule_;
   std::vector<Dense> dense_;
   std::vector<Table> tables_;
   // Of the step in work.
   Vec<Work> work_;
-  Vec<float> no_grad_;  // a row of zeros for each thread
+  Vec<float> no_grad_;  // zeros for each thread: for a row, or a unit of narrow ones
   GradientLocks locks_;
 };
 

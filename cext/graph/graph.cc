@@ -98,6 +98,7 @@ void Graph::revert() {
 void Graph::truncate(const Mark& m) {
   if (listener_) listener_->truncated(m.nodes);
   note_use();
+  forget_reads(m.nodes);
   nodes_.resize(m.nodes);
   operands_.resize(m.operands);
   words_.resize(m.words);
@@ -117,6 +118,15 @@ void Graph::truncate(const Mark& m) {
     }
   }
   bump_generation();
+}
+
+// What nodes from `from` on read is read less often. Fused, dead and merged nodes have ceased to count.
+void Graph::forget_reads(NodeId from) {
+  for (NodeId i = from; i < size() && from; ++i) {
+    if (nodes_[i].is(kLeaf | kOutput | kFused | kDead | kMerged)) continue;
+    for (u32 j = 0; j < nargs(i); ++j)
+      if (operands(i)[j] < from) reads_no_more(operands(i)[j]);
+  }
 }
 
 // Finds the signature with this key, or makes room for a new one (fresh: the caller fills it in).
@@ -401,6 +411,8 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   const OpDef& def = op_def(op);
   const u32 s = find_or_make(def, op, args, nargs, key, nkey);
   const Signature& sig = sigs_[s];
+  std::size_t alias_at = 0;
+  if (!sig.plain) alias_at = check_attributes(def, sig, s, args, member);  // may throw: nothing has been counted yet
   u32 depth = 0;
   u16 any = 0, all = 0xffff;
   for (int j = 0; j < nargs; ++j) {
@@ -414,8 +426,6 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   u16 flags = sig.no_grad ? u16(0) : static_cast<u16>(any & kNeedsGrad);
   if (nargs && !sig.has_seed) flags |= static_cast<u16>(all & kWeight);
   if (sig.counted) flags |= kCounted;
-  std::size_t alias_at = 0;
-  if (!sig.plain) alias_at = check_attributes(def, sig, s, args, member);
 
   const u32 at = static_cast<u32>(operands_.size());
   NodeId* to = operands_.extend(static_cast<std::size_t>(nargs));
@@ -476,7 +486,7 @@ void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word
 void Graph::take_arguments(NodeId i, const NodeId* args, u32 nargs) {
   nodes_[i].args = static_cast<u32>(operands_.size());
   NodeId* to = operands_.extend(nargs);
-  for (u32 j = 0; j < nargs; ++j) to[j] = nodes_[args[j]].is(kMerged) ? nodes_[args[j]].root : args[j];
+  for (u32 j = 0; j < nargs; ++j) to[j] = source(args[j]);
 }
 
 void Graph::bundle(NodeId i, const NodeId* args, u32 nargs) {

@@ -35,11 +35,11 @@ enum NodeFlag : u16 {
   kPartial = 32,    // an alias that does not cover its root
   kInner = 64,      // made inside a cell, which alone reads it: no expression refers to it
   kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
-  kFused = 256,        // runs inside the one node that reads it, and has no value of its own (graph/fuse.h)
-  kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (graph/fuse.h)
+  kFused = 256,        // runs inside the one node that reads it, and has no value of its own (rewrite/rules/fuse.h)
+  kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (rewrite/rules/fuse.h)
   kCounted = 1024,     // the expressions that refer to it are counted
-  kMerged = 2048,      // an alias of a node that computes the same (graph/merge.h)
-  kDead = 4096,        // does not run, for nobody can ask for it (graph/dead.h)
+  kMerged = 2048,      // an alias of a node that computes the same (rewrite/rules/merge.h)
+  kDead = 4096,        // does not run, for nobody can ask for it (rewrite/rules/dead.h)
 };
 
 struct Node {
@@ -49,7 +49,7 @@ struct Node {
   NodeId producer; // the op node or leaf whose running gives this value
   NodeId root;     // the node that owns the memory (itself unless alias)
   u32 offset;      // alias: floats from the root's value; output: which output; fused: the node that it went into
-  u32 depth;       // op nodes on the longest path that ends here
+  u32 depth;       // op nodes on the longest path that ends here, of what was made: more than those of its arguments
   u32 dim;         // id of its dims
   u32 stamp;       // generation in which it was made
   u16 flags;
@@ -74,7 +74,7 @@ struct alignas(64) Signature {  // a line of the cache
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
-  u32 items;       // of a bundle (graph/bundle.h) the members that it runs as, which take call_nargs arguments each; else 1
+  u32 items;       // of a bundle (rewrite/rules/bundle.h) the members that it runs as, which take call_nargs arguments each; else 1
   u32 call_nargs;  // first come the arguments of item 0, then the stacked ones of the others
   u32 key;       // first word in key_words(): header, one word per argument, key attributes
   u32 nkey;      // key attribute words
@@ -174,7 +174,8 @@ class Graph {
   // An op of its own of which this holds, and that no cell or weight needs: it may become a part of its reader.
   bool foldable(NodeId i) const { return is_op(i) && !nodes_[i].is(kInner | kWeight) && private_to_reader(i); }
   // Node i becomes another op, with arguments and attributes of its own; without any member attributes it keeps those that
-  // it has. Arguments that were merged are what they were merged into. The caller sees to its readers. Arguments stand before i, but leaves may stand behind it.
+  // it has. Arguments that were merged are what they were merged into. The caller sees to its readers and to those of its
+  // arguments. Arguments stand before i, but leaves may stand behind it.
   void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
   // Node i becomes a bundle, whose arguments these are: a row of each stacked argument for each element of its mini-batch.
   void bundle(NodeId i, const NodeId* args, u32 nargs);
@@ -198,10 +199,14 @@ class Graph {
   }
   // What an alias is an alias of.
   NodeId aliased(NodeId i) const { return nodes_[i].is(kMerged) ? nodes_[i].root : operands(i)[0]; }
-  // One of those that read node i does no more.
+  // What is read where node i is an argument: what it was merged into, if it was.
+  NodeId source(NodeId i) const { return nodes_[i].is(kMerged) ? nodes_[i].root : i; }
+  // One of those that read node i does no more; one more does.
   void reads_no_more(NodeId i) {
-    if (nodes_[i].readers != Node::kMany) --nodes_[i].readers;
+    Node& n = nodes_[source(i)];
+    if (n.readers != Node::kMany) --n.readers;
   }
+  void reads_once_more(NodeId i) { count(nodes_[source(i)].readers); }
   // The node that does the work of a fused node.
   NodeId fused_into(NodeId i) const {
     while (nodes_[i].is(kFused)) i = nodes_[i].offset;
@@ -256,6 +261,7 @@ class Graph {
   void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
   void take_arguments(NodeId i, const NodeId* args, u32 nargs);
   void truncate(const Mark& m);
+  void forget_reads(NodeId from);
   void bump_generation();
 
   Vec<Node> nodes_;

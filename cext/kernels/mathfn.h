@@ -192,6 +192,7 @@ static inline float lgamma1(float x) {
   if (!(x == x)) return x;
   if (x == kInf || x == -kInf) return kInf;
   if (x <= 0 && floorf(x) == x) return kInf;
+  if (x == 1 || x == 2) return 0;
   double z = x, add = 0;
   if (z < 0.5) {
     const double s = sin(pi * (z - floor(z + 0.5)));

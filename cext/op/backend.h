@@ -28,6 +28,8 @@ class Backend {
   virtual void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) = 0;
   virtual void add_rows(std::size_t k, std::size_t n, Rows from, Rows to) = 0;
   virtual bool all_finite(std::size_t n, const float* x) = 0;
+  // How many are not zero.
+  virtual std::size_t count_nonzero(std::size_t n, const float* x) = 0;
   // Device to host, for reading values.
   virtual void download(std::size_t n, const float* from, float* to) = 0;
 };

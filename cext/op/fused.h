@@ -1,5 +1,5 @@
 // The program of a fused node: several elementwise ops that run one after another on a piece of memory that stays in the
-// nearest cache. Written by graph/fuse.cc, run by ops/fused.cc.
+// nearest cache. Written by rewrite/rules/fuse.cc, run by ops/fused.cc.
 //
 // A program is a list of steps, one word each. A step applies a formula to inputs of the node or to results of
 // steps before it; each result is read once, by a later step, and the last is the node's value. Inputs are the arguments,

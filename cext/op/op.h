@@ -206,9 +206,9 @@ struct OpDef {
   int fixed_args = 0;  // specs before those marked list
   Keep keep = Keep::Nothing;
   Over over = Over::Nothing;
-  bool joinable = false;  // an affine map: several of the same inputs can become one node (graph/join.h)
-  bool concatenates = false;  // products may take its parts instead (graph/fold_concat.h)
-  bool in_parts = false;  // read in parts by fused nodes, each part by one (graph/join.h)
+  bool joinable = false;  // an affine map: several of the same inputs can become one node (rewrite/rules/join.h)
+  bool concatenates = false;  // products may take its parts instead (rewrite/rules/concat.h)
+  bool in_parts = false;  // read in parts by fused nodes, each part by one (rewrite/rules/join.h)
   // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by itself.
   int (*together)(int nargs, const Word* key, int wrt) = nullptr;
   Formula formula = Formula::None;

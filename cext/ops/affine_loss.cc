@@ -1,4 +1,4 @@
-// pickneglogsoftmax of an affine map as one node: what graph/fold_loss.cc makes of scores that nobody else reads.
+// pickneglogsoftmax of an affine map as one node: what rewrite/rules/loss.cc makes of scores that nobody else reads.
 //
 // With thousands of classes the scores of a minibatch fill many caches, and as nodes of their own they pass through them
 // again and again: written, summed up, read for their gradients, which are written and then read by two products. Here

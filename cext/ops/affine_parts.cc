@@ -1,4 +1,4 @@
-// Products with parts of matrices: what graph/fold_concat.cc makes of W * concatenate([x1, x2]). Each vector is multiplied with the
+// Products with parts of matrices: what rewrite/rules/concat.cc makes of W * concatenate([x1, x2]). Each vector is multiplied with the
 // columns of the matrix that its numbers would have met.
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"

@@ -1,4 +1,4 @@
-// Several affine maps of the same inputs as one node: what graph/join.cc makes of gates that are written one by one.
+// Several affine maps of the same inputs as one node: what rewrite/rules/join.cc makes of gates that are written one by one.
 //
 // The results lie one behind the other. Each map is a product over all members of the batch; inputs are looked up, and their
 // gradients placed, once for all maps.

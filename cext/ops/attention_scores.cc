@@ -1,4 +1,4 @@
-// Scores of additive attention, v tanh(keys + query), as one node: what graph/fold_attention.cc makes of the three ops.
+// Scores of additive attention, v tanh(keys + query), as one node: what rewrite/rules/attention.cc makes of the three ops.
 //
 // A decoder asks for them at every step and for every word of its source: as nodes of their own the sums and their tanh are
 // matrices as large as the source, which are written and read again and again, forward and backward. Here neither is ever in

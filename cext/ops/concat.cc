@@ -84,19 +84,19 @@ void concat_backward(const Call& c) {
 }
 
 const OpId concatenate_id = register_op({
-    "concatenate(es: exprs, d: int = 0)",
+    "concatenate(xs: exprs, d: int = 0)",
     "Joins expressions along dim d (0: one above the other).\n\n"
     "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.",
-    {{"es", Batch::Stack, Access::Rows, true}},
+    {{"xs", Batch::Stack, Access::Rows, true}},
     concat_shape,
     concat_forward,
     concat_backward,
 }, Join::Concatenates);
 
 const OpId to_batch_id = register_op({
-    "concatenate_to_batch(es: exprs)",
+    "concatenate_to_batch(xs: exprs)",
     "Joins expressions of one shape as elements of a mini-batch; batch sizes add up.",
-    {{"es", Batch::Stack, Access::Rows, true}},
+    {{"xs", Batch::Stack, Access::Rows, true}},
     [](const ShapeIn& in) -> ShapeOut {
       Dim y = in[0];
       y.bd = 0;

@@ -52,10 +52,10 @@ struct Narrow {
 };
 
 const OpId filter1d_id = register_op({
-    "filter1d_narrow(x: expr, f: expr)",
-    "Filters f {r,w} or {r,w,k} moved over the columns of x {r,n}, where they fit: -> {1,n-w+1} or {k,n-w+1}.\n\n"
+    "filter1d_narrow(x: expr, y: expr)",
+    "Filters y {r,w} or {r,w,k} moved over the columns of x {r,n}, where they fit: -> {1,n-w+1} or {k,n-w+1}.\n\n"
     "Batch sizes must be equal or 1.",
-    {{"x"}, {"f", Batch::Weight}},
+    {{"x"}, {"y", Batch::Weight}},
     [](const ShapeIn& in) -> ShapeOut {
       const Dim &x = in[0], &f = in[1];
       in.need(x.nd <= 2 && f.nd <= 3, "needs a matrix {r,n} and filters {r,w,k}");

@@ -47,10 +47,10 @@ void backward(const Call& c) {
 }
 
 const OpId emax_id = register_op({
-    "emax(es: exprs)",
+    "emax(xs: exprs)",
     "The largest of a list of expressions of one shape, element by element; the first of equal ones gets the gradient.\n\n"
     "Batch sizes must be equal or 1.",
-    {{"es", Batch::Stack, Access::Rows, true}},
+    {{"xs", Batch::Stack, Access::Rows, true}},
     shape,
     forward,
     backward,

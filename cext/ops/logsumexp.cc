@@ -95,10 +95,10 @@ void list_backward(const Call& c) {
 }
 
 const OpId logsumexp_id = register_op({
-    "logsumexp(es: exprs)",
+    "logsumexp(xs: exprs)",
     "log(exp(e1) + exp(e2) + ...) of a list of expressions of one shape, element by element, without overflow.\n\n"
     "Batch sizes must be equal or 1.",
-    {{"es", Batch::Stack, Access::Rows, true}},
+    {{"xs", Batch::Stack, Access::Rows, true}},
     list_shape,
     list_forward,
     list_backward,

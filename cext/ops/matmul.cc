@@ -105,6 +105,8 @@ struct Product {
 Dim product_dim(const ShapeIn& in, int jw, int jx) {
   const Dim &w = in[jw], &x = in[jx];
   in.need(w.nd <= 2 && x.nd <= 2, "a product takes vectors and matrices (at most two dims)");
+  if (w.nd == 1 && x.nd == 1 && w.cols() != x.rows())
+    in.bad("the product of two vectors is none; element by element it is cmult(x, y), a number dot_product(x, y)");
   in.need(w.cols() == x.rows(), "columns of the left side must equal rows of the right side");
   Dim out = x.nd == 2 ? Dim{w.rows(), x.cols()} : Dim{w.rows()};
   out.bd = in.common_batch();
@@ -166,7 +168,7 @@ void add_bias_gradient(const Call& c) {
 }
 
 const OpId affine_id = register_op({
-    "affine_transform(es: exprs)",
+    "affine_transform(exprs: exprs)",
     "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
     "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one column is added to every "
     "column and every batch element.",

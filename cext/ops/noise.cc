@@ -28,10 +28,16 @@ void check_p(const ShapeIn& in, const Word* member) {
   if (!(p >= 0 && p < 1)) in.bad("the probability p must be in [0, 1), is " + std::to_string(p));
 }
 
+// A value that is dropped as a whole may always be.
+void check_p_of_block(const ShapeIn& in, const Word* member) {
+  const float p = member[0].f;
+  if (!(p >= 0 && p <= 1)) in.bad("the probability p must be in [0, 1], is " + std::to_string(p));
+}
+
 void draw_masks(const Call& c) {
   for (int m = 0; m < c.members; ++m) {
-    const float keep = 1.f - c.member[m][0].f;
-    kernels().random_mask(static_cast<idx>(c.out_size(1)), seed_at(c.member[m] + 1), keep, 1.f / keep, c.y[1][m]);
+    const float keep = 1.f - c.member[m][0].f, scale = keep > 0 ? 1.f / keep : 0.f;
+    kernels().random_mask(static_cast<idx>(c.out_size(1)), seed_at(c.member[m] + 1), keep, scale, c.y[1][m]);
   }
 }
 
@@ -134,13 +140,13 @@ const OpId dropout_batch_id = register_op({
 
 const OpId block_dropout_id = register_op({
     "block_dropout(x: expr, p: float*, seed: seed)",
-    "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p < 1, else ValueError.",
+    "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p <= 1, else ValueError; p = 1: zeros.",
     {{"x"}},
     [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1})); },
     mask_forward,
     mask_backward,
     nullptr,
-    check_p,
+    check_p_of_block,
 });
 
 // Member words: deviation, seed.

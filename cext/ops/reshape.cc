@@ -37,9 +37,9 @@ ShapeOut reshape_shape(const ShapeIn& in) {
 }
 
 const OpId reshape_id = register_op({
-    "reshape(x: expr, dim: ints, batch_size: int = 1)",
+    "reshape(x: expr, d: ints, batch_size: int = 1)",
     "The same numbers in another shape, column-major; no copy.\n\n"
-    "dim is an int or a sequence of ints, one of them may be -1. When all numbers fit {dim} X batch_size, that is the "
+    "d is an int or a sequence of ints, one of them may be -1. When all numbers fit {d} X batch_size, that is the "
     "result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit item by "
     "item and batch_size is 1, the batch is kept. ValueError otherwise.",
     {{"x"}},

@@ -35,9 +35,9 @@ void backward(const Call& c, float weight) {
 }
 
 const OpId esum_id = register_op({
-    "esum(es: exprs)",
+    "esum(xs: exprs)",
     "Sum of a list of expressions of one shape. Batch sizes must be equal or 1.",
-    {{"es", Batch::Stack, Access::Rows, true}},
+    {{"xs", Batch::Stack, Access::Rows, true}},
     list_shape,
     [](const Call& c) { forward(c, 1.f); },
     [](const Call& c) { backward(c, 1.f); },
@@ -45,9 +45,9 @@ const OpId esum_id = register_op({
 }, Formula::Sum);
 
 const OpId average_id = register_op({
-    "average(es: exprs)",
+    "average(xs: exprs)",
     "Mean of a list of expressions of one shape. Batch sizes must be equal or 1.",
-    {{"es", Batch::Stack, Access::Rows, true}},
+    {{"xs", Batch::Stack, Access::Rows, true}},
     list_shape,
     [](const Call& c) { forward(c, 1.f / c.nargs); },
     [](const Call& c) { backward(c, 1.f / c.nargs); },

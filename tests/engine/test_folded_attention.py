@@ -1,4 +1,4 @@
-"""Scores of additive attention that run as one node (graph/fold_attention.h).
+"""Scores of additive attention that run as one node (rewrite/rules/attention.h).
 
 Every case is one program run twice, folded and not; the numbers must agree.
 """

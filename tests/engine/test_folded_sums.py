@@ -1,4 +1,4 @@
-"""Sums of products and a bias that run as one affine map (graph/fold_sum.h).
+"""Sums of products and a bias that run as one affine map (rewrite/rules/sum.h).
 
 Every case is one program run twice, folded and not; the numbers must agree.
 """
@@ -102,7 +102,7 @@ def gates(model: Model, x: Any, h: Any, ops: bool) -> Any:
 
 
 def test_gates_run_as_those_of_affine_transform() -> None:
-    """As many batches, and joined (graph/join.h)."""
+    """As many batches, and joined (rewrite/rules/join.h)."""
 
     def run(ops: bool) -> tuple[list[str], int]:
         with engine():

@@ -13,8 +13,9 @@ import pytest
 from dynet_lite.__main__ import main
 from dynet_lite.compare import Comparison, Way, compare, table
 from dynet_lite.compare.chart import bars, lines, ticks
-from dynet_lite.compare.cli import find_recipe, load_script, write
+from dynet_lite.compare.cli import find_recipe, write
 from dynet_lite.errors import DataError
+from dynet_lite.harness.find import load_program
 from dynet_lite.harness.settings import from_dict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +74,7 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def result(script: Path) -> Comparison:
-    kind, settings = find_recipe(load_script(str(script)))
+    kind, settings = find_recipe(load_program(script))
     s = settings()
     ways = [Way(b, strategy, 1) for b in (1, 8, 64) for strategy in ("off", "greedy", "depth")]
     c = compare(kind, s, kind.load_data(s), ways, rounds=2)
@@ -122,7 +123,7 @@ def test_picture(result: Comparison, tmp_path: Path) -> None:
 
 
 def test_processor_time(script: Path) -> None:
-    kind, settings = find_recipe(load_script(str(script)))
+    kind, settings = find_recipe(load_program(script))
     s = settings()
     c = compare(kind, s, kind.load_data(s), [Way(4, "greedy", 1)], rounds=1, clock="cpu")
     assert c.measurements[0].seconds > 0 and "times are of the processor" in c.notes
@@ -150,7 +151,7 @@ RECIPES = sorted(p for p in (ROOT / "recipes").glob("*.py") if "harness.main" in
 @pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.stem)
 def test_recipes_of_the_project(path: Path, tmp_path: Path) -> None:
     """Batching on and off, each recipe has the same losses, and needs fewer batches."""
-    kind, settings = find_recipe(load_script(str(path)))
+    kind, settings = find_recipe(load_program(path))
     files = {}
     if path.stem == "attention_seq2seq":  # its own data comes from another package, and takes seconds to read
         pairs = tmp_path / "pairs.tsv"
@@ -189,7 +190,7 @@ def test_wrong_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_which_classes_are_taken(script: Path) -> None:
-    module = load_script(str(script))
+    module = load_program(script)
     kind, settings = find_recipe(module)
     assert (kind.__name__, settings.__name__) == ("Chains", "Settings")
     module.RECIPE = other = type("Other", (kind,), {})  # type: ignore[attr-defined]

@@ -51,7 +51,7 @@ def test_times_nest() -> None:
     with dy.profile() as p:
         step()
     phases = p.phases()
-    assert set(phases) == {"plan", "forward", "backward", "update", "python"}
+    assert set(phases) == {"rewrite", "plan", "forward", "backward", "update", "python"}
     assert all(s > 0 for s in phases.values()) and sum(phases.values()) == pytest.approx(p.seconds)
     assert sum(o.forward for o in p.ops()) <= phases["forward"]
     assert sum(o.backward for o in p.ops()) <= phases["backward"]

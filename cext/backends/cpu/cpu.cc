@@ -1,4 +1,6 @@
 // The CPU backend: runs the kernels of the op entries.
+#include <algorithm>
+
 #include "kernels/kernels.h"
 #include "op/backend.h"
 
@@ -15,6 +17,9 @@ class Cpu final : public Backend {
   void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) override { kernels().copy_rows(k, n, from, to); }
   void add_rows(std::size_t k, std::size_t n, Rows from, Rows to) override { kernels().add_rows(k, n, from, to); }
   bool all_finite(std::size_t n, const float* x) override { return kernels().all_finite(n, x); }
+  std::size_t count_nonzero(std::size_t n, const float* x) override {
+    return n - static_cast<std::size_t>(std::count(x, x + n, 0.f));
+  }
   void download(std::size_t n, const float* from, float* to) override { std::memcpy(to, from, n * sizeof(float)); }
 };
 

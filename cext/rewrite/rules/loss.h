@@ -1,7 +1,7 @@
 // Folding: a loss becomes one node with the map that makes its scores, when nobody else can ever ask for these.
 //
 // pickneglogsoftmax of affine_transform([b, W, x]), of W * x + b and of W * x: ops/affine_loss.cc makes the scores piece by
-// piece and uses them while they are at hand. Who may include: graph/fuse. Includes: graph/graph.h.
+// piece and uses them while they are at hand. Who may include: rewrite/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

@@ -1,8 +1,8 @@
-#include "graph/fold_sum.h"
+#include "rewrite/rules/sum.h"
 
 #include <algorithm>
 
-#include "graph/affine.h"
+#include "rewrite/affine.h"
 
 namespace dnl {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/fold_loss.h"
+#include "rewrite/rules/loss.h"
 
 namespace dnl {
 namespace {

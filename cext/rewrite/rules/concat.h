@@ -2,7 +2,7 @@
 // the concatenation.
 //
 // W * concatenate([word, tag]) reads word and tag where they lie (ops/affine_parts.cc): nothing is copied, and vectors of words
-// that repeat are multiplied once. Only where something is looked up. Who may include: graph/fuse. Includes: graph/graph.h.
+// that repeat are multiplied once. Only where something is looked up. Who may include: rewrite/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

@@ -1,4 +1,4 @@
-#include "graph/fold_attention.h"
+#include "rewrite/rules/attention.h"
 
 #include <utility>
 

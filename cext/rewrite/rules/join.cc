@@ -1,8 +1,8 @@
-#include "graph/join.h"
+#include "rewrite/rules/join.h"
 
 #include <algorithm>
 
-#include "graph/affine.h"
+#include "rewrite/affine.h"
 
 namespace dnl {
 namespace {
@@ -109,7 +109,10 @@ void Joiner::rewrite(Graph& g, const Bundle& b) {
     if (bias) args_.push_back(g.operands(m.node)[0]);
     for (u32 x = 0; x < n; ++x) args_.push_back(matrix(g, m.node, x));
   }
-  for (u32 k = 1; k < count; ++k) g.mark_fused(members_[members[k]].node, b.leader);
+  for (u32 k = 1; k < count; ++k) {
+    g.mark_fused(members_[members[k]].node, b.leader);
+    for (u32 x = 0; x < n; ++x) g.reads_no_more(b.input[x]);
+  }
   Word key;
   key.i = bias;
   g.mark_overwritten(b.leader);

@@ -1,4 +1,4 @@
-#include "graph/dead.h"
+#include "rewrite/rules/dead.h"
 
 namespace dnl {
 

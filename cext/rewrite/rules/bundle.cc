@@ -1,4 +1,4 @@
-#include "graph/bundle.h"
+#include "rewrite/rules/bundle.h"
 
 namespace dnl {
 namespace {

@@ -3,7 +3,7 @@
 //
 // affine_transform([b, W, concatenate_to_batch(states)]) becomes a bundle: one node, which runs as if it were as many members of
 // a batch as there are states. Nothing is copied, gradients go straight to the states, and states that are one in memory
-// (graph/merge.h) stay so. Who may include: graph/fuse. Includes: graph/graph.h.
+// (rewrite/rules/merge.h) stay so. Who may include: rewrite/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

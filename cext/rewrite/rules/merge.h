@@ -5,7 +5,7 @@
 // are read again, and nodes of one signature and the same attributes whose arguments have the same numbers. A node whose number
 // an earlier one has becomes an alias of that one. Nobody must be able to ask for either (no expression refers to them), for
 // their gradients become one. Projections inside cells, over which the cells' outputs may lie, are merged only where most of them
-// repeat. Random ops and other inputs have no number. Who may include: exec/. Includes: graph/graph.h.
+// repeat. Random ops and other inputs have no number. Who may include: rewrite/, exec/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

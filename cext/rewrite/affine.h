@@ -1,5 +1,5 @@
 // Affine maps as nodes: matmul, affine_transform and _products. Their arguments are [b,] W1, x1, W2, x2, ...
-// Who may include: graph/. Includes: graph/graph.h.
+// Who may include: rewrite/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

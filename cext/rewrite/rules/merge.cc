@@ -1,4 +1,4 @@
-#include "graph/merge.h"
+#include "rewrite/rules/merge.h"
 
 #include <algorithm>
 

@@ -1,11 +1,7 @@
-#include "graph/fuse.h"
-
-#include "graph/affine.h"
+#include "rewrite/rules/fuse.h"
 
 namespace dnl {
 namespace {
-
-constexpr std::size_t kLeastSize = 8;  // floats; sums of losses stay what they are
 
 // Constants of the formulas are member attributes, so that they need not be equal; most programs have none.
 OpId plain_op() {
@@ -19,105 +15,32 @@ OpId op_with_constants() {
 
 }  // namespace
 
-bool Fuser::possible(const Backend& backend) {
-  for (const char* name : {"_fused", "_fused_with_constants", "_affines1", "_affines2", "_affines3", "_affine_loss", "_affine_parts",
-                           "_product_parts", "_products", "_attention_scores"})
-    if (!backend.supports(op_by_name(name))) return false;
-  return true;
-}
-
-void Fuser::begin(const Graph& g, NodeId from) {
+void Fuser::begin(const Graph& g, NodeId from, bool joins) {
   from_ = from;
+  joins_ = joins;
   size_.assign(g.size() - from, Size{0, 0});
-  list_.assign(g.size() - from, 0);
-  kinds_.clear();
-  know_signatures(g);
+  any_taken_ = false;
   seen_.clear();
   roots_.clear();
-  any_taken_ = false;
-  sums_.begin(g, from);
-  losses_.begin(from);
-  attention_.begin(from);
-  concats_.begin(from);
-  bundler_.begin(from);
-}
-
-// Rewriting makes new ones.
-void Fuser::know_signatures(const Graph& g) {
-  const std::size_t known = kinds_.size();
-  kinds_.resize(g.signatures());
-  for (std::size_t s = known; s < kinds_.size(); ++s) kinds_[s].sort = Kind::kUnknown;
-}
-
-// Losses take W * x + b as it is, with less work than as the affine map that it would become.
-void Fuser::look_first(Graph& g) {
-  u8 list = 0;
-  for (NodeId i : seen_) {
-    if (i == kNoNode) {
-      ++list;
-      continue;
-    }
-    list_[i - from_] = list;
-    if (kind(g, g.node(i).sig).sort == Kind::kLoss && g.is_op(i) && !g.node(i).is(kInner)) losses_.see(g, i);
-  }
-}
-
-void Fuser::consider(Graph& g, NodeId i) {
-  const Kind& k = kind(g, g.node(i).sig);
-  if (k.sort == Kind::kOther) return;
-  if (k.sort != Kind::kElementwise) bundler_.see(g, i);
-  if (k.sort == Kind::kLoss) return;
-  if (k.sort == Kind::kProduct) return attention_.see(g, i) ? void() : concats_.see_product(g, i);
-  if (k.sort == Kind::kConcatenation) return concats_.see_concatenation(g, i);
-  if (g.node(i).is(kInner)) return;
-  if (take_in(g, i)) roots_.push_back(i);
-}
-
-bool Fuser::finish(Graph& g) {
-  look_first(g);
-  const bool any_sums = sums_.finish(g, list_);
-  know_signatures(g);
-  joiner_.begin(g, from_);
-  for (NodeId i : seen_) {
-    if (i == kNoNode) roots_.push_back(kNoNode);
-    else if (g.is_op(i)) consider(g, i);
-  }
-  bool any = any_sums | losses_.finish(g) | attention_.finish(g) | any_taken_;
-  if (!roots_.empty()) any |= write_programs(g);
-  any |= concats_.finish(g);
-  return bundler_.finish(g) | any;
-}
-
-// Of all trees. Are any maps joined?
-bool Fuser::write_programs(Graph& g) {
   programs_.clear();
   inputs_.clear();
   steps_.clear();
   constants_.clear();
-  for (NodeId i : roots_) {
-    if (i == kNoNode) joiner_.end_list();
-    else if (!g.node(i).is(kFused)) write_program(g, i);
-  }
-  const bool joined = joiner_.join(g);
-  for (const Program& p : programs_) rewrite(g, p);
-  return joined;
 }
 
-// Elementwise ops whose arguments have the shape of the result.
-Fuser::Kind Fuser::judge(const Graph& g, u32 s) {
-  const Signature& sig = g.sig(s);
-  const bool sum = SumFolder::is_sum(sig);
-  const Kind other{Kind::kOther, Formula::None, 0, 0, false, sum};
-  if (LossFolder::is_loss(sig)) return {Kind::kLoss, Formula::None, 0, 0, false, false};
-  if (is_affine(sig)) return {Kind::kProduct, Formula::None, 0, 0, false, false};
-  if (ConcatFolder::is_concatenation(sig)) return {Kind::kConcatenation, Formula::None, 0, 0, false, false};
-  if (sig.leaf != Leaf::None || sig.alias) return other;
-  const OpDef& op = op_def(sig.op);
-  if (op.formula == Formula::None || g.dim_by_id(sig.dim[0]).size() < kLeastSize) return other;
-  if (sig.nargs > 8 || (sig.nargs == 1 && op.formula == Formula::Sum)) return other;
-  for (u32 j = 0; j < sig.nargs; ++j)
-    if (g.arg_shared(s, j) || g.stacked_dim(s, j) != sig.dim[0]) return other;
-  return {Kind::kElementwise, op.formula, op.formula_id, static_cast<u8>(op.attrs.size()), op.reads_value_only, sum};
+bool Fuser::find(Graph& g) {
+  joiner_.begin(g, from_);
+  for (NodeId i : seen_)
+    if (i == kNoNode || (g.is_op(i) && take_in(g, i))) roots_.push_back(i);
+  for (NodeId i : roots_) {
+    if (i == kNoNode) joiner_.end_list();
+    else if (!g.node(i).is(kFused)) gather(g, i);
+  }
+  return any_taken_;
+}
+
+void Fuser::write(Graph& g) {
+  for (const Program& p : programs_) rewrite(g, p);
 }
 
 // Marks those arguments of i that run inside it, as far as there is room. Is there any, or one that may be joined?
@@ -132,7 +55,7 @@ bool Fuser::take_in(Graph& g, NodeId i) {
     const Size& under = size_[a - from_];
     if (!same_list(a, i)) continue;  // parts of a joined node are read where it runs
     if (!under.steps) {
-      of_use |= joiner_.joinable(g, a);
+      of_use |= joins_ && joiner_.joinable(g, a);
       continue;
     }
     if (steps + under.steps > fused::kMaxSteps || inputs - 1 + under.inputs > fused::kMaxInputs) continue;
@@ -147,7 +70,7 @@ bool Fuser::take_in(Graph& g, NodeId i) {
 
 // ---- the program of a tree of ops --------------------------------------------------------------------------------
 
-void Fuser::write_program(const Graph& g, NodeId root) {
+void Fuser::gather(const Graph& g, NodeId root) {
   programs_.push_back({root, static_cast<u32>(inputs_.size()), 0, static_cast<u32>(steps_.size()), 0,
                        static_cast<u32>(constants_.size()), 0});
   steps_of(g, root);
@@ -158,15 +81,15 @@ u32 Fuser::operand(const Graph& g, NodeId i) {
   if (g.node(i).is(kFused)) return steps_of(g, i);
   Program& p = programs_.back();
   for (u32 k = 0; k < p.inputs; ++k)
-    if (inputs_[p.input + k].node == i) return k;
+    if (inputs_[p.input + k].node == i) return ++inputs_[p.input + k].reads, k;
   const bool here = i >= from_ && same_list(i, p.root);
-  inputs_.push_back({i, here && joiner_.fits(g, i) ? joiner_.offer(g, i) : kNoNode});
+  inputs_.push_back({i, here && joins_ && joiner_.fits(g, i) ? joiner_.offer(g, i) : kNoNode, 1});
   return p.inputs++;
 }
 
 // Appends what gives the value of node i; the number of the result.
 u32 Fuser::steps_of(const Graph& g, NodeId i) {
-  const Kind kind = kinds_[g.node(i).sig];
+  const Kind kind = kinds_.known(g, i);
   const NodeId* args = g.operands(i);
   u32 a = operand(g, args[0]);
   if (kind.formula == Formula::Sum) {
@@ -231,8 +154,9 @@ void Fuser::rewrite(Graph& g, const Program& p) {
     while (j < nargs && args[j] != part.node) ++j;
     if (j == nargs) {
       args[nargs++] = part.node;
-      if (joined(in)) g.set_readers(part.node, g.readers(part.node) + 1);
+      if (joined(in)) g.reads_once_more(part.node);
     }
+    for (u32 r = 1; r < in.reads; ++r) g.reads_no_more(in.node);  // the program reads it once
     if (!any_joined) continue;
     key[nkey++].u = j;
     key[nkey++].u = part.offset;

@@ -1,6 +1,6 @@
-#include "graph/fold_concat.h"
+#include "rewrite/rules/concat.h"
 
-#include "graph/affine.h"
+#include "rewrite/affine.h"
 
 namespace dnl {
 namespace {
@@ -110,11 +110,15 @@ void ConcatFolder::rewrite(Graph& g, NodeId i) {
       add(from[j], x, 0);
       continue;
     }
+    // Its parts are read by each of the products instead of by itself, and the matrix once for each.
+    const bool first = !g.node(x).is(kFused);
     u32 column = 0;
     for (u32 p = 0; p < g.nargs(x); ++p) {
       const NodeId part = g.operands(x)[p];
       add(from[j], part, column);
       column += g.dim(part).rows();
+      if (p) g.reads_once_more(from[j]);
+      if (!first) g.reads_once_more(part);
     }
     g.mark_fused(x, i);
   }

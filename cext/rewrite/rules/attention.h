@@ -1,7 +1,7 @@
 // Folding: the scores of additive attention become one node when nobody else can ever ask for what is between.
 //
 // v * tanh(keys + query), the query a vector that is added to each column of the keys: ops/attention_scores.cc. Who may include:
-// graph/fuse. Includes: graph/graph.h.
+// rewrite/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

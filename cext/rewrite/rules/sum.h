@@ -2,7 +2,7 @@
 //
 // W * x + U * h + b, written with operators, is what affine_transform([b, W, x, U, h]) is: products add up where they are made, and
 // what flows back into them is one gradient, not a copy for each. Without a bias it is _products (ops/matmul.cc). What else is added
-// stays in the sum. Who may include: graph/fuse. Includes: graph/graph.h.
+// stays in the sum. Who may include: rewrite/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

@@ -1,0 +1,76 @@
+# Gradients as flat arrays: what dynet_lite/distributed sends to other processes and gets back.
+
+def _gather_grads(list parameters not None, float[::1] out, float[::1] touched):
+    """Copy the gradients of parameters one behind the other to `out`; 1 in `touched` for each that has one, else 0.
+
+    Frozen ones count: they are zeros. ValueError unless the sizes fit.
+    """
+    cdef Parameters p
+    cdef size_t at = 0, n
+    cdef Py_ssize_t i = 0
+    settle()
+    for p in parameters:
+        n = deref(p.p).size()
+        if at + n > <size_t> out.shape[0] or i >= touched.shape[0]:
+            raise ValueError(f"[gather_grads] {out.shape[0]} numbers are too few for {len(parameters)} parameters")
+        if n:
+            memcpy(&out[at], deref(p.p).grad.data(), n * sizeof(float))
+        touched[i] = 1 if deref(p.p).touched else 0
+        at += n
+        i += 1
+
+
+def _scatter_grads(list parameters not None, const float[::1] values, const float[::1] touched):
+    """The reverse: overwrite the gradients; a parameter with 0 in `touched` has none."""
+    cdef Parameters p
+    cdef size_t at = 0, n
+    cdef Py_ssize_t i = 0
+    settle()
+    for p in parameters:
+        n = deref(p.p).size()
+        if at + n > <size_t> values.shape[0] or i >= touched.shape[0]:
+            raise ValueError(f"[scatter_grads] {values.shape[0]} numbers are too few for {len(parameters)} parameters")
+        if touched[i] == 0:
+            deref(p.p).clear_grad()
+        else:
+            if n:
+                memcpy(deref(p.p).grad.data(), &values[at], n * sizeof(float))
+            deref(p.p).touched = True
+        at += n
+        i += 1
+
+
+def _touched_rows(LookupParameters table not None):
+    """Copies of the numbers of the rows with a gradient, uint32 (n,), and of their gradients, float32 (n, row size)."""
+    settle()
+    cdef Py_ssize_t n = deref(table.t).touched.size(), width = deref(table.t).row_size
+    ids = np.empty(n, dtype=np.uint32)
+    values = np.empty((n, width), dtype=np.float32)
+    cdef uint32_t[::1] to_ids = ids
+    cdef float[:, ::1] to = values
+    if n:
+        memcpy(&to_ids[0], deref(table.t).touched.data(), n * sizeof(uint32_t))
+        if width:
+            memcpy(&to[0, 0], deref(table.t).grad.data(), n * width * sizeof(float))
+    return ids, values
+
+
+def _set_touched_rows(LookupParameters table not None, const uint32_t[::1] ids, const float[:, ::1] values):
+    """Overwrite the gradient: the sum of `values` by row number, added in this order; other rows have none.
+
+    A row may occur several times. ValueError for rows that are not there, or another row size; then nothing has changed.
+    """
+    cdef Py_ssize_t i, k, width = deref(table.t).row_size
+    cdef float* to
+    if values.shape[0] != ids.shape[0] or values.shape[1] != width:
+        raise ValueError(f"[set_touched_rows] ({ids.shape[0]}, {width}) numbers are needed; "
+                         f"got ({values.shape[0]}, {values.shape[1]})")
+    for i in range(ids.shape[0]):
+        if ids[i] >= deref(table.t).rows:
+            raise ValueError(f"[set_touched_rows] row {ids[i]} of a table with {deref(table.t).rows} rows")
+    settle()
+    deref(table.t).clear_grad()
+    for i in range(ids.shape[0]):
+        to = deref(table.t).slot_grad(deref(table.t).slot(ids[i]))
+        for k in range(width):
+            to[k] += values[i, k]
