@@ -1,0 +1,16 @@
+"""Networks as ONNX files: `export` traces a function of named inputs and writes its graph for ONNX runtimes.
+
+    from dynet_lite import onnx
+
+    onnx.export(network, "tagger.onnx", inputs={"words": onnx.Ids("n")}, outputs=["scores"])
+
+Needs the extra `onnx` (pip install "dynet_lite[onnx]"), which is imported when it is used. docs/onnx.md has the layout of the
+tensors, what sequences can do, and a program that predicts without this package.
+"""
+
+from .export import OPSET, export, export_recipe
+from .symbolic import Ids, Input, Sequence, lookup
+from .table import REFUSED
+from .writer import Unsupported
+
+__all__ = ["OPSET", "REFUSED", "Ids", "Input", "Sequence", "Unsupported", "export", "export_recipe", "lookup"]

@@ -1,0 +1,184 @@
+"""export: a function of named inputs is traced into a graph, and the graph is written node by node as an ONNX file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynet_lite import _core
+from dynet_lite._core import Expression
+
+from .symbolic import Ids, Input, Pairs, Trace, declared, handle, table_name, weight
+from .symbolic import Sequence as Steps
+from .table import REFUSED, lowering
+from .writer import Made, Unsupported, Value, Writer
+
+OPSET = 20
+IR_VERSION = 9
+
+_NEEDED = 'needs the packages of the extra: pip install "dynet_lite[onnx]"'
+
+
+def export(
+    fn: Callable[..., Any],
+    path: str | os.PathLike[str],
+    inputs: Mapping[str, Input | Ids],
+    outputs: Sequence[str] = ("output",),
+    metadata: Mapping[str, str] | None = None,
+) -> Path:
+    """Write what a function computes as an ONNX file (opset 20, IR version 9); the path.
+
+    fn is called once, with an expression, a Sequence or ids for each of the `inputs`, by name. It gives an expression, a
+    Sequence or what `products` of two gives, or a tuple of as many as there are `outputs`. metadata: strings that the file carries.
+    Tensors have their axes in reverse order, the mini-batch or the steps first: {3,4} X 8 is [8, 4, 3].
+    Weights are stored once, by their names. The file is checked, shapes included, before it is written.
+    Raises Unsupported, which names the op and the line of the program, when something has no ONNX form; ImportError without
+    the extra `onnx`; ValueError when fn asks for a value.
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError(f"[onnx] export {_NEEDED}") from None
+    for name, spec in inputs.items():
+        if not isinstance(spec, (Input, Ids)):
+            raise TypeError(f"[onnx] input {name}: onnx.Input(...) or onnx.Ids(...) is needed; got {spec!r}")
+    before, Trace.current = Trace.current, Trace()
+    try:
+        with _core.ComputationGraph() as graph:
+            graph.renew(False, True)
+            found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+            results = _results(found, outputs)
+            writer = Writer()
+            values = Lowering(graph, Trace.current, writer).values(results)
+    finally:
+        Trace.current = before
+    model = _model(onnx, writer, inputs, dict(zip(outputs, values, strict=True)), metadata or {})
+    onnx.save(model, os.fspath(path))
+    return Path(path)
+
+
+def _results(found: Any, outputs: Sequence[str]) -> list[Expression]:
+    results = list(found) if isinstance(found, (tuple, list)) else [found]
+    if len(results) != len(outputs):
+        raise ValueError(f"[onnx] {len(outputs)} outputs are named ({', '.join(outputs)}); the function gave {len(results)}")
+    for name, one in zip(outputs, results, strict=True):
+        if not isinstance(one, (Expression, Steps, Pairs)):
+            raise TypeError(f"[onnx] output {name}: an expression or a sequence is needed; got {type(one).__name__}")
+    return [one if isinstance(one, Expression) else one.e for one in results]
+
+
+class Lowering:
+    """Writes the nodes of a traced graph that some results need."""
+
+    def __init__(self, graph: Any, trace: Trace, writer: Writer) -> None:
+        self.trace, self.w = trace, writer
+        self.origins = graph.origins or {}
+        self.graph = graph
+        self.done: dict[int, Value] = {}
+
+    def values(self, results: Sequence[Expression]) -> list[Value]:
+        """The values of the results, after everything they need."""
+        wanted = [_core.expression_node(e)[1] for e in results]
+        if _core.graph_plans(self.graph):
+            raise ValueError("[onnx] the function asks for a value while it is traced; a file knows no values yet")
+        self.program = _core.graph_program(self.graph)
+        for i in sorted(self._needed(wanted)):
+            if i not in self.done:
+                self._lower(i)
+        return [self.done[i] for i in wanted]
+
+    def _needed(self, wanted: Sequence[int]) -> set[int]:
+        seen: set[int] = set()
+        todo = list(wanted)
+        while todo:
+            i = todo.pop()
+            if i in seen:
+                continue
+            seen.add(i)
+            if i in self.trace.special:
+                todo += [_core.expression_node(e)[1] for e in self.trace.special[i][0]]
+            else:
+                todo += self.program[i][4] + ([self.program[i][5]] if self.program[i][0] == "output" else [])
+        return seen
+
+    def _get(self, e: Expression) -> Value:
+        return self.done[_core.expression_node(e)[1]]
+
+    def _lower(self, i: int) -> None:
+        sort, op, owner, (dims, batch), arguments, _, attributes, data = self.program[i]
+        if i in self.trace.special:
+            _, write, symbol, shown = self.trace.special[i]
+            self.done[i] = Value(write(self.w, self._get), dims, batch, symbol, shown)
+        elif sort == "op":
+            self._op(i, Made(op, dims, batch, attributes), [self.done[a] for a in arguments])
+        elif sort == "input":
+            shape = [batch] * (batch != 1) + list(dims[::-1])
+            self.done[i] = Value(self.w.constant(data.reshape(shape)), dims, batch)
+        elif owner is None:
+            raise ValueError(f"[onnx] a weight of the graph is gone: keep its collection ({sort} {dims})")
+        elif sort == "parameter":
+            self.done[i] = Value(weight(self.w, owner, owner.as_array().T), dims)
+        elif sort == "table":
+            self.done[i] = Value(table_name(self.w, owner), dims)
+        else:
+            ids = np.array(data if batch != 1 else data[0], dtype=np.int64)
+            self.done[i] = Value(self.w.op("Gather", table_name(self.w, owner), self.w.constant(ids), axis=0), dims, batch)
+
+    def _op(self, i: int, node: Made, arguments: list[Value]) -> None:
+        where = self.origins.get(i, "?")
+        write = lowering(node.op)
+        shown = node.op.lstrip("_")
+        if write is None:
+            raise Unsupported(f"[onnx] {shown} ({where}) cannot be exported: {REFUSED.get(node.op, 'there is no row for it')}")
+        try:
+            names = write(self.w, node, arguments)
+        except Unsupported as error:
+            raise Unsupported(f"{error} ({where})") from None
+        symbol = next((a.symbol for a in arguments if a.symbol and a.batch == node.batch), "") if node.batched else ""
+        for k, name in enumerate(names if isinstance(names, tuple) else (names,)):
+            dims, batch = self.program[i + k][3]
+            self.done[i + k] = Value(name, dims, batch, symbol)
+
+
+def _model(onnx: Any, w: Writer, inputs: Mapping[str, Input | Ids], outputs: Mapping[str, Value], metadata: Mapping[str, str]) -> Any:
+    """The model, checked."""
+    helper, float32, int64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    for name, value in outputs.items():
+        w.nodes.append(helper.make_node("Identity", [value.name], [name], name=f"output_{name}"))
+    graph = helper.make_graph(
+        w.nodes,
+        "dynet_lite",
+        [
+            helper.make_tensor_value_info(name, int64 if whole else float32, shape)
+            for given, spec in inputs.items()
+            for name, whole, shape in declared(given, spec)
+        ],
+        [helper.make_tensor_value_info(name, float32, value.shape) for name, value in outputs.items()],
+        w.initializers,
+    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="dynet_lite")
+    helper.set_model_props(model, {name: str(text) for name, text in metadata.items()})
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def export_recipe(recipe: Any, path: str | os.PathLike[str]) -> list[Path]:
+    """Write the networks of a recipe's model: the first to `path`, another one NAME.onnx to NAME of it: x.onnx, x.step.onnx.
+
+    The metadata of each has the name of the recipe, its settings and its parts (vocabularies), as JSON.
+    """
+    from dynet_lite.harness.state import about
+
+    metadata = {key: value if isinstance(value, str) else json.dumps(value) for key, value in about(recipe).items()}
+    recipe.training = False
+    written: list[Path] = []
+    for name, (fn, inputs, outputs) in recipe.networks().items():
+        to = Path(path) if not written else Path(path).with_suffix(f".{name}.onnx")
+        written.append(export(fn, to, inputs, outputs, metadata))
+    return written

@@ -1,0 +1,69 @@
+"""Recurrent builders over whole sequences as ONNX's LSTM, GRU and RNN: the order of the gates, signs, biases.
+
+Ours: LSTM blocks i, f, o, g with a forget bias; GRU blocks z, r, h with h = (1 - z) h' + z a. ONNX: i, o, f, c; GRU
+h = (1 - z) a + z h', so that its z has the opposite sign. Who may import: this package.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynet_lite.builders import GRUBuilder, SimpleRNNBuilder, VanillaLSTMBuilder
+
+from .writer import Array, Unsupported, Writer
+
+KINDS = {VanillaLSTMBuilder: "LSTM", GRUBuilder: "GRU", SimpleRNNBuilder: "RNN"}
+
+
+class Layers:
+    """The layers of a builder, ready to be written."""
+
+    def __init__(self, builder: Any) -> None:
+        if type(builder) not in KINDS:
+            raise Unsupported(f"[onnx] {type(builder).__name__}: over a sequence of unknown length only LSTMBuilder, GRUBuilder, "
+                              "SimpleRNNBuilder and BiRNNBuilder of these have a form")  # fmt: skip
+        if getattr(builder, "ln_lstm", False):
+            raise Unsupported("[onnx] VanillaLSTMBuilder with ln_lstm: ONNX's LSTM has no layer normalisation")
+        if builder._drops():
+            raise Unsupported(f"[onnx] {type(builder).__name__}: call disable_dropout() before exporting")
+        self.builder, self.kind = builder, KINDS[type(builder)]
+
+    def weights(self, layer: int) -> tuple[Array, Array, Array]:
+        """W [1, blocks h, input], R [1, blocks h, h] and B [1, 2 blocks h] of ONNX."""
+        arrays = [np.asarray(p.as_array(), dtype=np.float32) for p in self.builder._parameters[layer]]
+        h = self.builder.hidden_dim
+        if self.kind == "GRU":
+            zx, zh, bz, rx, rh, br, hx, hh, bh = arrays
+            w, r, b = np.concatenate([-zx, rx, hx]), np.concatenate([-zh, rh, hh]), np.concatenate([-bz, br, bh])
+        else:
+            w, r, b = arrays
+            if self.kind == "LSTM":
+                b = b.copy()
+                b[h : 2 * h] += self.builder.forget_bias
+                w, r, b = (np.concatenate([a[:h], a[2 * h : 3 * h], a[h : 2 * h], a[3 * h :]]) for a in (w, r, b))
+        return w[None], r[None], np.concatenate([b, np.zeros_like(b)])[None]
+
+    def write(self, w: Writer, xs: str, backwards: bool, start: list[str], lengths: str = "") -> tuple[str, str]:
+        """xs [steps, n, input]; start: the names of state.s(). h of the last layer [steps, n, h] and at its end [1, n, h]."""
+        known = w.__dict__.setdefault("recurrent", {})
+        layers, last = self.builder.layers, ""
+        for i in range(layers):
+            key = id(self.builder), i
+            if key not in known:
+                stem = self.builder._parameters[i][0].name().lstrip("/")
+                known[key] = self.builder, [w.initializer(f"{stem}.{part}", a) for part, a in zip("WRB", self.weights(i), strict=True)]
+            inputs = [xs, *known[key][1], lengths]
+            if start:
+                hs, cs = (start[layers:], start[:layers]) if self.kind == "LSTM" else (start, [])
+                inputs += [w.op("Unsqueeze", state[i], w.ints(0, 1)) for state in ((hs, cs) if cs else (hs,))]
+            while not inputs[-1]:
+                inputs.pop()
+            more = {"linear_before_reset": 0} if self.kind == "GRU" else {}
+            ys, last, *_ = w.op_n(
+                2, self.kind, *inputs, hidden_size=self.builder.hidden_dim,
+                direction="reverse" if backwards else "forward", **more,
+            )  # fmt: skip
+            xs = w.op("Squeeze", ys, w.ints(1))
+        return xs, last

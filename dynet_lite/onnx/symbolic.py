@@ -1,0 +1,322 @@
+"""What a traced function gets: named inputs, and sequences whose length is not known before the file runs.
+
+A sequence stands in the traced graph as one expression whose mini-batch is the steps; so what is done to each step is
+ordinary nodes. What looks along the sequence (recurrent builders, sums, windows) is a node of its own that knows how to
+write itself. Who may import: this package; builders see a sequence by its methods `transduced` and `joined`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dynet_lite as dy
+from dynet_lite import _core
+from dynet_lite._core import Expression, LookupParameters
+
+from .recurrent import Layers
+from .writer import Dims, Shown, Unsupported, Value, Writer
+
+Get = Callable[[Expression], Value]
+Write = Callable[[Writer, Get], str]
+
+
+@dataclass(frozen=True)
+class Input:
+    """Numbers. shape: in our order; length: the name of a length, for a sequence of them; batch: its size or its name."""
+
+    shape: tuple[int, ...]
+    length: str = ""
+    batch: int | str = 1
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Whole numbers that choose rows of tables.
+
+    Ids() is one, Ids("n") a sequence of n. Ids("n", "letters") are n sequences, filled up to the longest, [n, letters]; the
+    file then has another input, NAME_length, with the length of each, 1 or more.
+    """
+
+    length: str = ""
+    inner: str = ""
+
+
+class Trace:
+    """What is known while a function runs: how special nodes write themselves, and how long the named lengths pretend to be."""
+
+    current: Trace | None = None
+
+    def __init__(self) -> None:
+        self.special: dict[int, tuple[tuple[Expression, ...], Write, str, Shown | None]] = {}
+        self.kept: list[Expression] = []
+        self.sizes: dict[str, int] = {}
+
+    def size(self, symbol: str) -> int:
+        """A size for a named length; no two are equal, and none is near another."""
+        return self.sizes.setdefault(symbol, 61 + 64 * len(self.sizes))
+
+    def place(
+        self, dims: Dims, batch: int, symbol: str, needs: tuple[Expression, ...], write: Write,
+        shown: Shown | None = None,
+    ) -> Expression:  # fmt: skip
+        """An expression that the file computes as `write` says. shown: its dims in the file, where it cannot be computed with."""
+        for one in needs:
+            _core.expression_node(one)  # parameters enter the graph when they are used: they stand before what needs them
+        e = dy.zeros(dims, batch_size=batch)
+        self.special[_core.expression_node(e)[1]] = needs, write, symbol, shown
+        self.kept.append(e)
+        return e
+
+
+def trace() -> Trace:
+    if Trace.current is None:
+        raise RuntimeError("[onnx] this works only inside a function that onnx.export traces")
+    return Trace.current
+
+
+class Sequence:
+    """Vectors, one per step, of a length that is not known: what lists of expressions are in a program.
+
+    `builder.initial_state().transduce(xs)` and `BiRNNBuilder.transduce(xs)` take one and give one. xs[0] and xs[-1] are the
+    first and the last, xs[::-1] goes backwards; `map` does something to each step; `sum`, `average` and `max` take all steps
+    together. It cannot be iterated over, nor counted.
+    """
+
+    def __init__(self, e: Expression, symbol: str, backwards: bool = False) -> None:
+        self.e, self.symbol, self.backwards = e, symbol, backwards
+
+    def map(self, f: Callable[..., Expression], *others: Sequence) -> Sequence:
+        """f of each step; of more sequences of the same length f(x, y, ...) of their steps."""
+        for other in others:
+            if (other.symbol, other.backwards) != (self.symbol, self.backwards):
+                raise ValueError(f"[onnx] map: the sequences have the lengths {self.symbol} and {other.symbol}")
+        return Sequence(f(self.e, *[other.e for other in others]), self.symbol, self.backwards)
+
+    def sum(self) -> Expression:
+        """The sum of all steps."""
+        return _core.sum_batches(self.e)
+
+    def average(self) -> Expression:
+        """The mean of all steps."""
+        return _core.mean_batches(self.e)
+
+    def max(self) -> Expression:
+        """The largest value that each number has in any step."""
+        e = self.e
+        return self._place(1, "", lambda w, get: w.op("ReduceMax", get(e).name, w.ints(0), keepdims=0))
+
+    def softmax(self) -> Sequence:
+        """The softmax over the steps, of each number: weights that sum to 1."""
+        e = self.e
+        made = self._place(e.batch_size, self.symbol, lambda w, get: w.op("Softmax", get(e).name, axis=0))
+        return Sequence(made, self.symbol, self.backwards)
+
+    def windows(self, width: int, padding: int = 0) -> list[Sequence]:
+        """All runs of `width` steps, as `width` sequences: the first steps of the runs, the second ones, ...
+
+        padding: so many steps of zeros are put before and after.
+        """
+        if self.backwards or width < 1 or padding < 0:
+            raise ValueError("[onnx] windows: needs a width of 1 or more, padding of 0 or more and a sequence that goes forwards")
+        more = 2 * padding - width + 1
+        symbol = f"{self.symbol}{more:+d}" if more else self.symbol
+        batch = self.e.batch_size + more
+        rank, e = len(self.e.shape), self.e
+
+        def write(k: int) -> Write:
+            def padded(w: Writer, get: Get) -> str:
+                name = get(e).name
+                if padding:
+                    name = w.op("Pad", name, w.ints(padding, *[0] * rank, padding, *[0] * rank), w.number(0))
+                return w.op("Slice", name, w.ints(k), w.ints(k - width + 1 or 2**31), w.ints(0))
+
+            return padded
+
+        return [Sequence(trace().place(e.shape, batch, symbol, (e,), write(k)), symbol) for k in range(width)]
+
+    def begun(self, first: Expression) -> Sequence:
+        """The sequence with one more step before the first one."""
+        if self.backwards:
+            raise ValueError("[onnx] begun: needs a sequence that goes forwards")
+        e = self.e
+
+        def write(w: Writer, get: Get) -> str:
+            return w.op("Concat", w.op("Unsqueeze", get(first).name, w.ints(0)), get(e).name, axis=0)
+
+        symbol = f"{self.symbol}+1"
+        return Sequence(trace().place(e.shape, e.batch_size + 1, symbol, (first, e), write), symbol)
+
+    def products(self, others: Sequence) -> Pairs:
+        """The products of each step {m,k} or {k} with each step {k} of another sequence."""
+        if self.backwards or others.backwards:
+            raise ValueError("[onnx] products: needs sequences that go forwards")
+        x, y = self.e, others.e
+        blocks = x.shape[:-1]
+        if y.shape != x.shape[-1:]:
+            raise ValueError(f"[onnx] products: steps {x.shape} and {y.shape} do not fit")
+
+        def write(w: Writer, get: Get) -> str:
+            return w.op("Einsum", get(x).name, get(y).name, equation="akm,bk->abm" if blocks else "ak,bk->ab")
+
+        return Pairs(trace().place((1,), 1, self.symbol, (x, y), write, (*blocks, others.symbol)), self, others, blocks)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice) and (index.start, index.stop, index.step) == (None, None, -1):
+            return Sequence(self.e, self.symbol, not self.backwards)
+        if index not in (0, -1):
+            raise Unsupported(f"[onnx] a sequence of unknown length has [0], [-1] and [::-1]; got {index!r}")
+        at = index if not self.backwards else -1 - index
+        e = self.e
+        return self._place(1, "", lambda w, get: w.op("Squeeze", w.op("Gather", get(e).name, w.ints(at), axis=0), w.ints(0)))
+
+    def _place(self, batch: int, symbol: str, write: Write) -> Expression:
+        return trace().place(self.e.shape, batch, symbol, (self.e,), write)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise Unsupported("[onnx] a sequence of unknown length cannot be iterated over: use map(f), transduce, sum, average or max")
+
+    def __len__(self) -> int:
+        raise Unsupported(f"[onnx] the length {self.symbol} of a sequence is not known before the file runs")
+
+    # ---- for builders ------------------------------------------------------------------------------------------------
+
+    def reverse(self) -> None:
+        """In place, as of a list."""
+        self.backwards = not self.backwards
+
+    def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Sequence:
+        """The outputs of a recurrent builder that goes over the steps, from the state (h, s)."""
+        if after is not None:
+            raise Unsupported("[onnx] transduce: `after` has no form in a file")
+        layers, x, backwards = Layers(builder), self.e, self.backwards
+
+        def write(w: Writer, get: Get) -> str:
+            start = [get(one).name for one in s]
+            name = w.op("Unsqueeze", get(x).name, w.ints(1))  # [steps, 1, numbers]
+            name, _ = layers.write(w, name, backwards, start if h else [])
+            return w.op("Squeeze", name, w.ints(1))
+
+        e = trace().place((builder.hidden_dim,), x.batch_size, self.symbol, (x, *s), write)
+        return Sequence(e, self.symbol, self.backwards)
+
+    def joined(self, other: Sequence) -> Sequence:
+        """Each step with that of another sequence below it."""
+        return self.map(lambda x, y: dy.concatenate([x, y]), other)
+
+
+class Pairs:
+    """Numbers {m}, or one, for each pair of steps of two sequences, [steps, other steps, m]: an output, nothing more."""
+
+    def __init__(self, e: Expression, first: Sequence, second: Sequence, blocks: tuple[int, ...]) -> None:
+        self.e, self.first, self.second, self.blocks = e, first, second, blocks
+
+    def plus(self, xs: Sequence) -> Pairs:
+        """With {m} added that depends on the step of the first sequence only."""
+        if (xs.symbol, xs.e.shape) != (self.first.symbol, self.blocks):
+            raise ValueError(f"[onnx] plus: needs a sequence of {self.blocks} as long as {self.first.symbol}")
+        e, x = self.e, xs.e
+
+        def write(w: Writer, get: Get) -> str:
+            return w.op("Add", get(e).name, w.op("Unsqueeze", get(x).name, w.ints(1)))
+
+        made = trace().place((1,), 1, xs.symbol, (e, x), write, (*self.blocks, self.second.symbol))
+        return Pairs(made, self.first, self.second, self.blocks)
+
+
+class Ragged:
+    """Sequences of sequences: what a recurrent builder says at the end of each inner one, transduce(xs)[-1], is a Sequence."""
+
+    def __init__(self, name: str, symbol: str, table: LookupParameters | None = None, layers: Any = None, backwards: bool = False) -> None:
+        self.name, self.symbol, self.table, self.layers, self.backwards = name, symbol, table, layers, backwards
+
+    def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Ragged:
+        if h or after is not None or self.layers is not None or self.table is None:
+            raise Unsupported("[onnx] sequences of sequences go through one builder, from its zero state")
+        return Ragged(self.name, self.symbol, self.table, Layers(builder), self.backwards)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice) and (index.start, index.stop, index.step) == (None, None, -1) and self.layers is None:
+            return Ragged(self.name, self.symbol, self.table, None, not self.backwards)
+        layers, table, name, backwards = self.layers, self.table, self.name, self.backwards
+        if index != -1 or layers is None:
+            raise Unsupported("[onnx] of sequences of sequences only transduce(xs)[-1] and xs[::-1] can be taken")
+        assert table is not None
+
+        def write(w: Writer, get: Get) -> str:
+            vectors = w.op("Gather", table_name(w, table), name, axis=0)  # [n, letters, numbers]
+            lengths = w.op("Cast", f"{name}_length", to=6)
+            steps = w.op("Transpose", vectors, perm=[1, 0, 2])
+            _, last = layers.write(w, steps, backwards, [], lengths)
+            return w.op("Squeeze", last, w.ints(0))
+
+        here = trace()
+        e = here.place((layers.builder.hidden_dim,), here.size(self.symbol), self.symbol, (), write)
+        return Sequence(e, self.symbol)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise Unsupported("[onnx] a sequence of unknown length cannot be iterated over")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Ids as a traced function sees them."""
+
+    name: str
+    spec: Ids
+
+
+def weight(w: Writer, owner: Any, array: np.ndarray[Any, Any], suffix: str = "") -> str:
+    """The initializer of a weight, written once."""
+    known = w.__dict__.setdefault("weights", {})
+    key = id(owner), suffix
+    if key not in known:
+        known[key] = owner, w.initializer(owner.name().lstrip("/") + suffix, array.astype(np.float32))
+    name: str = known[key][1]
+    return name
+
+
+def table_name(w: Writer, table: LookupParameters) -> str:
+    """The initializer of a table, [rows, ...]."""
+    array = table.as_array()
+    return weight(w, table, array.transpose(0, *range(array.ndim - 1, 0, -1)))
+
+
+def lookup(table: LookupParameters, ids: Any) -> Any:
+    """The rows of a table that an input of Ids chooses: an expression, a Sequence, or sequences of sequences."""
+    if not isinstance(ids, Chosen):
+        raise TypeError(f"[onnx] lookup: an input declared as onnx.Ids is needed; got {type(ids).__name__}")
+    spec, name, here = ids.spec, ids.name, trace()
+    if spec.inner:
+        return Ragged(name, spec.length, table)
+    size = here.size(spec.length) if spec.length else 1
+    e = here.place(
+        table.shape()[1:], size, spec.length, (), lambda w, get: w.op("Gather", table_name(w, table), name, axis=0)
+    )
+    return Sequence(e, spec.length) if spec.length else e
+
+
+def handle(name: str, spec: Input | Ids) -> Any:
+    """What the traced function gets for an input."""
+    here = trace()
+    if isinstance(spec, Ids):
+        return Chosen(name, spec)
+    symbol = spec.length or (spec.batch if isinstance(spec.batch, str) else "")
+    if spec.length and spec.batch != 1:
+        raise ValueError(f"[onnx] input {name}: a sequence has no mini-batch beside its steps")
+    batch = here.size(symbol) if symbol else spec.batch
+    assert isinstance(batch, int)
+    e = here.place(tuple(spec.shape), batch, symbol, (), lambda w, get: name)
+    return Sequence(e, symbol) if spec.length else e
+
+
+def declared(name: str, spec: Input | Ids) -> list[tuple[str, bool, list[int | str]]]:
+    """The inputs of the file for a spec: name, whether they are whole numbers, shape."""
+    if isinstance(spec, Ids):
+        shape: list[int | str] = [s for s in (spec.length, spec.inner) if s]
+        return [(name, True, shape), *([(f"{name}_length", True, shape[:1])] if spec.inner else [])]
+    first: list[int | str] = [spec.length] if spec.length else [spec.batch] if spec.batch != 1 else []
+    return [(name, False, [*first, *reversed(spec.shape)])]

@@ -1,0 +1,153 @@
+"""Writes ONNX nodes: values with our dims, constants that are stored once, and the helpers that all lowerings use.
+
+The layout rule: an ONNX tensor is the same memory. Ours is column-major with the mini-batch last, ONNX is row-major; so the
+axes stand in reverse order and the mini-batch, if there is one, comes first. {3,4} X 8 is [8, 4, 3], a vector {5} is [5],
+and our dim d is ONNX's axis -(d + 1). Who may import: this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Dims = tuple[int, ...]
+Shown = tuple[int | str, ...]
+Array = np.ndarray[Any, Any]
+
+
+class Unsupported(NotImplementedError):
+    """Something that the exporter has no ONNX form for."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the file. dims: of one batch element, in our order; symbol: the name of a batch of unknown size."""
+
+    name: str
+    dims: Dims
+    batch: int = 1
+    symbol: str = ""
+    shown: Shown | None = None  # of pairs of steps, which are outputs and nothing else: their dims
+
+    @property
+    def batched(self) -> bool:
+        """Has the ONNX tensor a leading axis for the mini-batch?"""
+        return self.batch != 1
+
+    @property
+    def shape(self) -> list[int | str]:
+        """The shape of the ONNX tensor."""
+        if self.shown is not None:
+            return [self.symbol, *reversed(self.shown)]
+        first: list[int | str] = [self.symbol or self.batch] if self.batched else []
+        return [*first, *reversed(self.dims)]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a lowering has to know of the node that it lowers."""
+
+    op: str
+    dims: Dims
+    batch: int
+    attributes: dict[str, Any]
+
+    @property
+    def batched(self) -> bool:
+        return self.batch != 1
+
+    def __getitem__(self, name: str) -> Any:
+        return self.attributes[name]
+
+
+class Writer:
+    """Collects nodes and initializers."""
+
+    def __init__(self) -> None:
+        from onnx import helper, numpy_helper  # the real package: this one is dynet_lite.onnx
+
+        self._helper, self._numpy = helper, numpy_helper
+        self.nodes: list[Any] = []
+        self.initializers: list[Any] = []
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._taken: dict[str, int] = {}
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not taken."""
+        n = self._taken.get(stem, 0)
+        self._taken[stem] = n + 1
+        return self.fresh(f"{stem}_{n}") if n else stem
+
+    # ---- nodes and constants -----------------------------------------------------------------------------------------
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """One node with one output; its name."""
+        return self.op_n(1, kind, *inputs, **attributes)[0]
+
+    def op_n(self, outputs: int, kind: str, *inputs: str, **attributes: Any) -> list[str]:
+        """One node with several outputs."""
+        names = [self.fresh(kind.lower()) for _ in range(outputs)]
+        self.nodes.append(self._helper.make_node(kind, list(inputs), names, name=names[0], **attributes))
+        return names
+
+    def initializer(self, name: str, array: Array) -> str:
+        """A weight under its own name."""
+        name = self.fresh(name)
+        self.initializers.append(self._numpy.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def constant(self, array: Array) -> str:
+        """A constant; equal ones are stored once."""
+        array = np.asarray(array)
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self._constants:
+            self._constants[key] = self.initializer("constant", array)
+        return self._constants[key]
+
+    def number(self, x: float) -> str:
+        return self.constant(np.array(x, dtype=np.float32))
+
+    def ints(self, *numbers: int) -> str:
+        return self.constant(np.array(numbers, dtype=np.int64))
+
+    # ---- shapes ------------------------------------------------------------------------------------------------------
+
+    def reshaped(self, name: str, batched: bool, dims: Dims) -> str:
+        """The same numbers with other dims per batch element."""
+        return self.op("Reshape", name, self.ints(*([0] if batched else []), *reversed(dims)))
+
+    def lift(self, x: Value, rank: int, force: bool = False) -> str:
+        """x with at least `rank` dims; without force only where ONNX's broadcasting would read the axes otherwise."""
+        extra = rank - len(x.dims)
+        if extra <= 0 or not (x.batched or force):
+            return x.name
+        first = int(x.batched)
+        return self.op("Unsqueeze", x.name, self.ints(*range(first, first + extra)))
+
+    def alike(self, xs: Sequence[Value], rank: int) -> list[str]:
+        """The xs with `rank` dims and, when one has a mini-batch, all with it."""
+        names = [self.lift(x, rank, force=True) for x in xs]
+        leader = next((name for name, x in zip(names, xs, strict=True) if x.batched), None)
+        if leader is None:
+            return names
+        size = self.op("Shape", leader, start=0, end=1)
+        shape = self.op("Concat", size, self.ints(*[1] * rank), axis=0)
+        return [
+            name if x.batched else self.op("Expand", self.op("Unsqueeze", name, self.ints(0)), shape)
+            for name, x in zip(names, xs, strict=True)
+        ]
+
+    def slice(self, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
+        return self.op("Slice", name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step))
+
+    def einsum(self, terms: str, *xs: Value) -> str:
+        """terms: as of numpy.einsum over our dims, "ijl,l->ij"; the mini-batch is added."""
+        inputs, output = terms.split("->")
+        parts = inputs.split(",")
+        given = ["b" * x.batched + part[::-1] for x, part in zip(xs, parts, strict=True)]
+        names = [self.lift(x, len(part), force=True) for x, part in zip(xs, parts, strict=True)]
+        out = "b" * any(x.batched for x in xs) + output[::-1]
+        return self.op("Einsum", *names, equation=f"{','.join(given)}->{out}")

@@ -1,0 +1,200 @@
+"""Recipes as ONNX files: on the whole dev set what ONNX Runtime answers is what the recipe answers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import harness, onnx
+from dynet_lite.nn import best_tree
+from dynet_lite.nn.crf import viterbi
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAINING = ["--smoke"]
+
+
+@pytest.fixture
+def exported(runtime: Any, tmp_path: Path) -> Callable[..., tuple[Any, Path]]:
+    """exported(recipe, options...) -> the recipe with its weights, the file that `export` wrote."""
+
+    def run(name: str, *options: str) -> tuple[Any, Path]:
+        script = ROOT / "recipes" / f"{name}.py"
+        for arguments in (
+            [*TRAINING, "--save", "model", *options], ["export", "--load", "model", "--to", "model.onnx"]
+        ):  # fmt: skip
+            done = subprocess.run(
+                [sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300
+            )
+            assert done.returncode == 0, done.stderr
+        assert "model.onnx" in done.stdout and "opset 20" in done.stdout
+        spec = importlib.util.spec_from_file_location(f"exported_{name}", script)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        kind = next(
+            x for x in vars(module).values()
+            if isinstance(x, type) and issubclass(x, harness.Recipe) and x.__module__ == spec.name
+        )  # fmt: skip
+        return harness.load_recipe(kind, module.Settings, str(tmp_path / "model")), tmp_path / "model.onnx"
+
+    return run
+
+
+def session(path: Path) -> Any:
+    ort = pytest.importorskip("onnxruntime")
+    return ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def close(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-4)
+
+
+def ids_of(recipe: Any, forms: list[str]) -> dict[str, np.ndarray]:
+    """The inputs of a WordReader."""
+    inputs = {"words": np.array(recipe.reader.words.ids(forms))}
+    if recipe.reader.chars:
+        cut = [w if len(w) <= 24 else w[:12] + w[-12:] for w in forms]
+        letters = [recipe.reader.letters.ids(w) for w in cut]
+        longest = max(map(len, letters))
+        inputs["letters"] = np.array([[*x, *[0] * (longest - len(x))] for x in letters])
+        inputs["letters_length"] = np.array([len(x) for x in letters])
+    return inputs
+
+
+@pytest.mark.parametrize("options", [(), ("--no-chars", "--layers", "2")])
+def test_tagger(exported: Any, options: tuple[str, ...]) -> None:
+    recipe, path = exported("bilstm_tagger", *options)
+    run = session(path)
+    dev = recipe.load_data(recipe.settings).dev
+    assert len(dev) > 50
+    for sentence in dev:
+        (scores,) = run.run(None, ids_of(recipe, sentence.forms))
+        dy.renew_cg()
+        close(scores, [e.npvalue() for e in recipe.scores(sentence.forms)])
+        assert [recipe.tags.word(i) for i in scores.argmax(axis=1)] == recipe.tag([sentence.forms])[0]
+    meta = run.get_modelmeta().custom_metadata_map
+    assert meta["recipe"] == "Tagger" and json.loads(meta["settings"])["word_dim"] == 8
+
+
+def test_chunker(exported: Any) -> None:
+    recipe, path = exported("bilstm_crf_chunker")
+    run = session(path)
+    allowed = recipe.allowed
+    for sentence in recipe.load_data(recipe.settings).dev:
+        scores, pairs, start, end = run.run(None, ids_of(recipe, sentence.forms))
+        dy.renew_cg()
+        close(scores, [e.npvalue() for e in recipe.scores(sentence.forms)])
+        best = viterbi(
+            scores,
+            np.where(allowed[:-1, :-1], pairs.T, -np.inf),
+            np.where(allowed[:-1, -1], start, -np.inf),
+            np.where(allowed[-1, :-1], end, -np.inf),
+        )
+        assert [recipe.labels.word(i) for i in best] == recipe.label([sentence.forms])[0]
+
+
+@pytest.mark.parametrize(("name", "options"), [("text_cnn", ()), ("dan_classifier", ()), ("text_cnn", ("--subwords", "50"))])
+def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None:
+    recipe, path = exported(name, *options)
+    run = session(path)
+    for text in recipe.load_data(recipe.settings).dev:
+        words = recipe.pieces.split_all(text.words) if recipe.pieces else text.words
+        (scores,) = run.run(None, {"words": np.array(recipe.words.ids(words))})
+        dy.renew_cg()
+        close(scores, recipe.scores(text.words).npvalue())
+        assert recipe.labels.word(int(scores.argmax())) == recipe.classify([text.words])[0][0]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_language_model(exported: Any, layers: int) -> None:
+    recipe, path = exported("rnnlm", "--layers", str(layers))
+    whole, step = session(path), session(path.with_name("model.step.onnx"))
+    names = [f"{kind}{i}" for kind in "ch" for i in range(layers)]
+    for words in recipe.load_data(recipe.settings).dev:
+        ids = [recipe.end, *recipe.words.ids(words)]
+        (scores,) = whole.run(None, {"words": np.array(ids)})
+        logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        dy.renew_cg()
+        close([-logs[t, i] for t, i in enumerate([*ids[1:], recipe.end])], [e.value() for e in recipe.losses(words)])
+        states = {name: np.zeros(recipe.settings.hidden, dtype=np.float32) for name in names}
+        for t, i in enumerate(ids):
+            one, *after = step.run(None, {"word": np.array(i), **states})
+            states = dict(zip(names, after, strict=True))
+            close(one, scores[t])
+
+
+@pytest.mark.parametrize("options", [(), ("--char-hidden", "5")])
+def test_biaffine_parser(exported: Any, options: tuple[str, ...]) -> None:
+    recipe, path = exported("biaffine_parser", *options)
+    run = session(path)
+    for sentence in recipe.load_data(recipe.settings).dev:
+        arcs, relations = run.run(None, {**ids_of(recipe, sentence.forms), "tags": np.array(recipe.tags.ids(sentence.upos))})
+        dy.renew_cg()
+        head, dependent, label_head, label_dependent = recipe.read(sentence)
+        close(arcs, recipe.arcs.all_pairs(head, dependent).npvalue().T)
+        n = len(sentence)
+        tree = best_tree(arcs.T)
+        wanted = recipe.labels.pairs(label_head[:, tree], label_dependent[:, 1:]).npvalue().reshape(-1, n)
+        found = relations[np.arange(1, n + 1), tree]
+        close(found, wanted.T)
+        (parsed,) = recipe.parse([sentence])
+        assert parsed.heads == list(tree)
+        assert parsed.deprels == [recipe.relations.word(int(i)) for i in found.argmax(axis=1)]
+
+
+def test_seq2seq(exported: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    words = ["".join(rng.choice(list("abc"), rng.integers(1, 6))) for _ in range(300)]
+    lines = [f"{' '.join(word)}\t{' '.join(word[::-1].upper())}\n" for word in words]
+    (tmp_path / "pairs.tsv").write_text("".join(lines))
+    recipe, path = exported("attention_seq2seq", "--train", "pairs.tsv")
+    encoder, step = session(path), session(path.with_name("model.step.onnx"))
+    for word in sorted(set(words))[:60]:
+        dy.renew_cg()
+        now = recipe.start(list(word))
+        memory, keys, c, h = encoder.run(None, {"source": np.array(recipe.source.ids(word))})
+        context, token = np.zeros(memory.shape[1], dtype=np.float32), recipe.end
+        for t in range(4):
+            given = {"token": np.array(token), "memory": memory, "keys": keys, "context": context, "c": c, "h": h}
+            scores, context, c, h, weights = step.run(None, given)
+            close(scores, now.scores.npvalue())
+            assert abs(weights.sum() - 1) < 1e-5
+            token = int(scores.argmax()) if t else 1
+            now = recipe.step(now, token)
+
+
+def test_the_program_of_the_page(exported: Any, tmp_path: Path) -> None:
+    """It runs without this package."""
+    code, function = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8"), re.DOTALL)
+    recipe, path = exported("bilstm_tagger")
+    path.rename(tmp_path / "tagger.onnx")
+    hide = "import sys\nsys.modules['dynet_lite'] = sys.modules['onnx'] = None\n"
+    (tmp_path / "predict.py").write_text(hide + code, encoding="utf-8")
+    lines = [" ".join(sentence.forms) for sentence in recipe.load_data(recipe.settings).dev]
+    lines.insert(3, "")
+    lines.append("Donaudampfschifffahrtsgesellschaft sails .")
+    done = subprocess.run(
+        [sys.executable, "predict.py"], cwd=tmp_path, input="\n".join(lines), capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == list(recipe.predict(lines))
+    assert len([line for line in code.splitlines() if line.strip()]) <= 32
+    exec(function.replace('"network.onnx"', repr(str(tmp_path / "network.onnx"))), {})
+    assert session(tmp_path / "network.onnx").run(None, {"words": np.array([3, 1])})[0].shape == (2, 5)
+
+
+def test_a_recipe_without_networks_says_so(runtime: Any, tmp_path: Path) -> None:
+    recipe = harness.Recipe(harness.Settings(), {})
+    with pytest.raises(dy.errors.DataError, match="no networks"):
+        onnx.export_recipe(recipe, tmp_path / "x.onnx")

@@ -1,0 +1,210 @@
+"""Functions over sequences whose length is not known: one file, texts of several lengths, our values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import onnx
+
+rng = np.random.default_rng(5)
+
+BUILDERS = {
+    "lstm": lambda m: dy.LSTMBuilder(1, 4, 3, m),
+    "lstm, two layers": lambda m: dy.LSTMBuilder(2, 4, 3, m),
+    "lstm, forget bias": lambda m: dy.VanillaLSTMBuilder(1, 4, 3, m, forget_bias=0.3),
+    "gru": lambda m: dy.GRUBuilder(2, 4, 3, m),
+    "simple": lambda m: dy.SimpleRNNBuilder(2, 4, 3, m),
+}
+
+
+def filled(model: dy.ParameterCollection) -> None:
+    """Biases, too, are not zero."""
+    for p in model.parameters_list():
+        p.set_value(rng.uniform(-0.8, 0.8, p.shape()))
+
+
+def close(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("start", [False, True])
+def test_builders(name: str, start: bool, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    builder = BUILDERS[name](model)
+    filled(model)
+    dy.renew_cg()
+    size = len(builder.initial_state().add_input(dy.zeros(4)).s())
+    states = rng.uniform(-0.9, 0.9, (size, 3)).astype(np.float32)
+
+    def network(xs: Any) -> Any:
+        state = builder.initial_state([dy.inputVector(v) for v in states] if start else None)
+        ahead = state.transduce(xs)
+        back = state.transduce(xs[::-1])
+        return ahead, back, ahead[-1], back[-1], ahead[0]
+
+    outputs = ["ahead", "back", "last", "first", "one"]
+    path = onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}, outputs)
+    for n in (1, 2, 6):
+        data = rng.standard_normal((n, 4)).astype(np.float32)
+        found = runtime(path, {"xs": data})
+        dy.renew_cg()
+        ahead, back, *_ = network([dy.inputVector(x) for x in data])
+        back_in_time = [e.npvalue() for e in back][::-1]
+        close(found[0], [e.npvalue() for e in ahead])
+        close(found[1], back_in_time)
+        close(found[2], ahead[-1].npvalue())
+        close(found[3], back_in_time[0])
+        close(found[4], ahead[0].npvalue())
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.GRUBuilder])
+def test_bidirectional(layers: int, kind: Any, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    table = model.add_lookup_parameters((9, 4))
+    rnn = dy.BiRNNBuilder(layers, 4, 6, model, kind)
+    W = model.add_parameters((2, 6))
+    filled(model)
+
+    def network(words: Any) -> Any:
+        return rnn.transduce(onnx.lookup(table, words)).map(lambda x: W * x)
+
+    path = onnx.export(network, tmp_path / "x.onnx", {"words": onnx.Ids("n")})
+    for ids in ([3], [1, 8, 0, 1, 5]):
+        (found,) = runtime(path, {"words": np.array(ids)})
+        dy.renew_cg()
+        close(found, [(W * x).npvalue() for x in rnn.transduce([table[i] for i in ids])])
+
+
+def test_inner_sequences(runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    table = model.add_lookup_parameters((9, 4))
+    rnn = dy.LSTMBuilder(2, 4, 3, model)
+    filled(model)
+
+    def network(words: Any) -> Any:
+        letters = onnx.lookup(table, words)
+        return rnn.initial_state().transduce(letters)[-1].joined(rnn.initial_state().transduce(letters[::-1])[-1])
+
+    path = onnx.export(network, tmp_path / "x.onnx", {"words": onnx.Ids("n", "letters")})
+    words = [[1, 2, 3], [4], [8, 7]]
+    padded = np.array([[*w, *[0] * (4 - len(w))] for w in words])
+    (found,) = runtime(path, {"words": padded, "words_length": np.array([3, 1, 2])})
+    dy.renew_cg()
+    for row, word in zip(found, words, strict=True):
+        xs = [table[i] for i in word]
+        ends = [rnn.initial_state().transduce(order)[-1].npvalue() for order in (xs, xs[::-1])]
+        close(row, np.concatenate(ends))
+
+
+def test_all_steps_together(runtime: Any, tmp_path: Any) -> None:
+    def network(xs: Any) -> Any:
+        first, second, third = xs.windows(3, padding=2)
+        runs = first.map(lambda x, y, z: x + 2 * y + 3 * z, second, third)
+        return xs.sum(), xs.average(), xs.max(), runs, runs.max()
+
+    names = ["sum", "average", "max", "runs", "strongest"]
+    path = onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}, names)
+    for n in (1, 5):
+        data = rng.standard_normal((n, 4)).astype(np.float32)
+        around = np.pad(data, [(2, 2), (0, 0)])
+        runs = around[:-2] + 2 * around[1:-1] + 3 * around[2:]
+        for found, wanted in zip(
+            runtime(path, {"xs": data}), [data.sum(0), data.mean(0), data.max(0), runs, runs.max(0)], strict=True
+        ):
+            close(found, wanted)
+
+
+def test_parameters_as_states_and_steps(runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    rnn = dy.GRUBuilder(1, 4, 3, model)
+    root, start = model.add_parameters(4), model.add_parameters(3)
+    filled(model)
+
+    def network(xs: Any) -> Any:
+        whole = xs.begun(root)
+        return rnn.initial_state([start]).transduce(whole), whole.products(xs), start
+
+    path = onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}, ["states", "pairs", "start"])
+    for n in (1, 4):
+        data = rng.standard_normal((n, 4)).astype(np.float32)
+        states, pairs, first = runtime(path, {"xs": data})
+        whole = np.concatenate([root.as_array()[None], data])
+        dy.renew_cg()
+        close(states, [e.npvalue() for e in rnn.initial_state([start]).transduce([dy.inputVector(x) for x in whole])])
+        close(pairs, whole @ data.T)
+        close(first, start.as_array())
+
+
+def test_a_step_with_states(runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    table = model.add_lookup_parameters((9, 4))
+    rnn = dy.LSTMBuilder(2, 4, 3, model)
+    filled(model)
+    names = ["c0", "c1", "h0", "h1"]
+
+    def network(word: Any, **states: Any) -> Any:
+        return rnn.initial_state([states[n] for n in names]).add_input(onnx.lookup(table, word)).s()
+
+    inputs = {"word": onnx.Ids(), **{n: onnx.Input((3,)) for n in names}}
+    path = onnx.export(network, tmp_path / "x.onnx", inputs, [f"new_{n}" for n in names])
+    dy.renew_cg()
+    state, values = rnn.initial_state(), {n: np.zeros(3, dtype=np.float32) for n in names}
+    for i in (4, 2, 7):
+        state = state.add_input(table[i])
+        values = dict(zip(names, runtime(path, {"word": np.array(i), **values}), strict=True))
+        close(list(values.values()), [e.npvalue() for e in state.s()])
+
+
+def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
+    import onnx as package
+
+    model = dy.ParameterCollection()
+    W = model.add_parameters((4, 4), name="W")
+    path = onnx.export(lambda x: W * (W * x), tmp_path / "x.onnx", {"x": onnx.Input((4,))}, metadata={"who": "me"})
+    loaded = package.load(path)
+    assert [t.name for t in loaded.graph.initializer] == ["W"]
+    assert loaded.opset_import[0].version == onnx.OPSET
+    assert [(p.key, p.value) for p in loaded.metadata_props] == [("who", "me")]
+    assert [i.name for i in loaded.graph.input] == ["x"] and [o.name for o in loaded.graph.output] == ["output"]
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (lambda xs: dy.dropout(xs[0], 0.5), r"dropout \(.*test_onnx_sequences.py:\d+\)"),
+        (lambda xs: list(xs), "cannot be iterated"),
+        (lambda xs: xs[len(xs) // 2], "length n"),
+        (lambda xs: xs[2], r"\[0\], \[-1\]"),
+        (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
+        (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
+        (lambda xs: dy.CoupledLSTMBuilder(1, 4, 3, dy.ParameterCollection()).initial_state().transduce(xs), "CoupledLSTM"),
+    ],
+)
+def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, tmp_path: Any) -> None:
+    with pytest.raises(onnx.Unsupported, match=message):
+        onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")})
+    assert not (tmp_path / "x.onnx").exists()
+
+
+def test_mistakes(runtime: Any, tmp_path: Any) -> None:
+    inputs = {"x": onnx.Input((4,))}
+    with pytest.raises(ValueError, match="asks for a value"):
+        onnx.export(lambda x: x * float(dy.sum_elems(x).value()), tmp_path / "x.onnx", inputs)
+    with pytest.raises(ValueError, match="2 outputs are named"):
+        onnx.export(lambda x: x, tmp_path / "x.onnx", inputs, ["a", "b"])
+    with pytest.raises(TypeError, match="output a"):
+        onnx.export(lambda x: 3.0, tmp_path / "x.onnx", inputs, ["a"])
+    with pytest.raises(TypeError, match=r"input x: onnx.Input"):
+        onnx.export(lambda x: x, tmp_path / "x.onnx", {"x": (4,)})
+    with pytest.raises(RuntimeError, match="inside a function"):
+        onnx.lookup(dy.ParameterCollection().add_lookup_parameters((2, 2)), onnx.symbolic.Chosen("x", onnx.Ids()))
+    dropping = dy.LSTMBuilder(1, 4, 3, dy.ParameterCollection())
+    dropping.set_dropout(0.2)
+    with pytest.raises(onnx.Unsupported, match="disable_dropout"):
+        onnx.export(lambda xs: dropping.initial_state().transduce(xs), tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")})
