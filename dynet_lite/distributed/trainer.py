@@ -1,0 +1,165 @@
+"""Trainer: any trainer, with the gradients of all ranks added up before each update.
+
+After that every rank makes the same update by itself: clipping sees the norm of the sum, and weight decay, moments and
+moving averages are the same everywhere without another message. Tables send the rows that were touched, and their numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+
+from dynet_lite import _core
+from dynet_lite import trainers as _trainers
+
+from .world import Alone, NotAlike, World, current
+
+__all__ = ["Trainer"]
+
+
+class Trainer:
+    """A trainer of dynet_lite for all ranks: Trainer(dy.AdamTrainer(model)).
+
+    Made on every rank at the same point of the program. Checks that the ranks have the same parameters and the same kind
+    of trainer with the same settings (NotAlike if not), gives all of them the weights of rank 0, and random numbers of
+    their own to the dropout of each. Everything that is not told here goes to the trainer inside: learning_rate,
+    set_clip_threshold(), state_dict(), ...
+
+    The loss of a rank must be its part of the sum: divide by the number of examples of the whole mini-batch.
+    world: default the one of init().
+    """
+
+    _own = frozenset(("trainer", "world", "_layout", "_digest", "_buffer", "_shared"))
+
+    def __init__(self, trainer: _trainers.Trainer, world: Alone | None = None) -> None:
+        if not isinstance(trainer, _trainers.Trainer):
+            raise TypeError(f"[distributed.Trainer] a trainer is needed; got {type(trainer).__name__}")
+        self.trainer = trainer
+        self.world = current() if world is None else world
+        self._layout: Any = None
+        self._digest = 0
+        self._buffer = np.zeros(0, np.float32)
+        self._shared = 0
+        if isinstance(self.world, World):
+            self._begin(self.world)
+
+    def _begin(self, world: World) -> None:
+        inner = self.trainer
+        members = inner.model._all
+        settings = {k: getattr(inner, k) for k in inner._settings()}
+        world.agree(
+            parameters=[(p.name(), p.shape(), p.is_updated()) for p in members],
+            trainer=type(inner).__name__,
+            settings=settings,
+            weight_decay=inner.decay(),
+        )
+        self.share_weights()
+        # Every rank has its own dropout; random numbers that programs draw themselves stay the same on all.
+        _core.set_seed_state((_core.get_seed_state() + 0x9E3779B97F4A7C15 * world.rank) % 2**64)
+
+    def share_weights(self) -> None:
+        """Give all ranks the weights of rank 0."""
+        world = self.world
+        members = self.trainer.model._all
+        values = world.first(lambda: [p._values() for p in members])
+        if world.rank:
+            for p, v in zip(members, values, strict=True):
+                (p.init_from_array if isinstance(p, _core.LookupParameters) else p.set_value)(v)
+        self._shared = len(members)
+
+    def check_weights(self) -> None:
+        """NotAlike, on every rank, unless all have the same weights, bit for bit."""
+        sums = [(p.name(), zlib.crc32(p._values().tobytes())) for p in self.trainer.model._all]
+        self.world.agree(weights=sums)
+
+    # ---- the update ------------------------------------------------------------------------------------------------
+
+    def update(self) -> None:
+        """Add up the gradients of all ranks, then one update, the same on each. Errors as those of the trainer inside.
+
+        Every rank calls it as often as the others, whether it had examples or not.
+        """
+        self.add_up()
+        self.trainer.update()
+
+    def add_up(self, *numbers: float) -> Any:
+        """Only the sum: afterwards every rank has the same gradients. Gives up to four numbers of every rank: (size, n).
+
+        RankFailed if another rank has failed, NotAlike if the models came to differ.
+        """
+        world = self.world
+        if not isinstance(world, World):
+            return np.array([numbers], dtype=np.float64)
+        weights, tables = self._members()
+        rows = [_core._touched_rows(t) for t in tables]
+        mine = _packed(rows)
+        heads = world.head("update", mine.size, *numbers, digest=self._digest)
+        size = self._layout[1]
+        if self._buffer.size != size + len(weights):
+            self._buffer = np.zeros(size + len(weights), np.float32)
+        if weights:
+            _core._gather_grads(weights, self._buffer[:size], self._buffer[size:])
+            world.sum_floats(self._buffer)
+            _core._scatter_grads(weights, self._buffer[:size], self._buffer[size:])
+        if tables:
+            parts = world.gather_bytes(mine, [int(n) for n in heads[:, 0]])
+            for table, (ids, values) in zip(tables, _joined(parts, tables), strict=True):
+                _core._set_touched_rows(table, ids, values)
+        return heads[:, 1:]
+
+    def _members(self) -> tuple[list[Any], list[Any]]:
+        """The parameters and tables that are trained; self._digest says which."""
+        members = self.trainer.model._all
+        layout = (len(members), *[p.is_updated() for p in members])
+        if self._layout is None or self._layout[0] != layout:
+            if len(members) > self._shared:
+                raise NotAlike("[distributed] parameters were added after distributed.Trainer was made; call share_weights()")
+            trained = [p for p in members if p.is_updated()]
+            tables = [p for p in trained if isinstance(p, _core.LookupParameters)]
+            weights = [p for p in trained if not isinstance(p, _core.LookupParameters)]
+            self._layout = layout, sum(math.prod(p.shape()) for p in weights), weights, tables
+            self._digest = zlib.crc32(repr([(p.name(), p.shape()) for p in trained]).encode())
+        return self._layout[2], self._layout[3]
+
+    # ---- the trainer inside ----------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Trainer._own:
+            raise AttributeError(name)
+        return getattr(self.trainer, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Trainer._own:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.trainer, name, value)
+
+    def __repr__(self) -> str:
+        return f"<distributed {self.trainer!r} on {self.world!r}>"
+
+
+def _packed(rows: list[tuple[Any, Any]]) -> Any:
+    """Of all tables: how many rows, their numbers, their gradients; as bytes."""
+    if not rows:
+        return np.zeros(0, np.uint8)
+    counts = np.array([len(ids) for ids, _ in rows], np.uint32)
+    parts = [counts, *(x for ids, values in rows for x in (ids, values.ravel()))]
+    return np.concatenate([x.view(np.uint8) for x in parts])
+
+
+def _joined(parts: list[Any], tables: list[Any]) -> list[tuple[Any, Any]]:
+    """The reverse for all ranks: for each table the numbers and gradients of rows, in the order of the ranks."""
+    widths = [math.prod(t.shape()[1:]) for t in tables]
+    ids: list[list[Any]] = [[] for _ in tables]
+    values: list[list[Any]] = [[] for _ in tables]
+    for part in parts:
+        at = 4 * len(tables)
+        for k, n in enumerate(part[:at].view(np.uint32)):
+            ids[k].append(part[at : at + 4 * n].view(np.uint32))
+            at += 4 * int(n)
+            values[k].append(part[at : at + 4 * int(n) * widths[k]].view(np.float32).reshape(int(n), widths[k]))
+            at += 4 * int(n) * widths[k]
+    return [(np.concatenate(i), np.concatenate(v)) for i, v in zip(ids, values, strict=True)]

@@ -1,0 +1,355 @@
+"""World: the processes of a run and what they say to each other. The only file that knows MPI; imports mpi4py in init().
+
+Every conversation begins with a head: a few numbers of each rank, gathered by all. It tells what a rank is about to do, so
+that ranks which do different things, or one that has failed, are found out there and not in a deadlock. All waiting polls
+and has a time limit; after that the ranks that still answer find out who does not.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .dealing import deal
+from .watch import Watcher
+
+__all__ = ["Alone", "NotAlike", "RankFailed", "World", "current", "init", "launched"]
+
+T = TypeVar("T")
+E = TypeVar("E")
+Array = np.ndarray[Any, Any]
+
+HEAD = 8  # numbers of a head: what, serial number, digest, and five for the conversation
+KINDS = ("failed", "update", "first", "agree", "sum", "barrier", "close")
+LIMIT = 1800.0  # seconds
+PATIENCE = 3.0  # seconds that a rank which has failed waits for the others to hear it
+
+
+class RankFailed(RuntimeError):
+    """Another rank has failed; that one tells why, and all end."""
+
+
+class NotAlike(ValueError):
+    """The ranks are not alike: another model, setting, version or step. Raised by all of them."""
+
+
+def launched() -> bool:
+    """Was this process started by mpiexec (or srun with an MPI), together with others?"""
+    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name]) > 1
+    return "PMIX_RANK" in os.environ
+
+
+class Alone:
+    """The world of one process: every rank 0 of 1. Also the base of World, with the same meaning for many."""
+
+    rank, size, local_rank = 0, 1, 0
+    host = ""
+    messages = bytes_sent = 0
+
+    def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None) -> list[E]:
+        """This rank's part of a mini-batch, which must be the same in all ranks; may be empty. See deal()."""
+        return deal(batch, self.size, cost)[self.rank]
+
+    def first(self, function: Callable[[], T]) -> T:
+        """What the function gives on rank 0, on all ranks; the others do not call it. It must be picklable."""
+        return function()
+
+    def agree(self, **values: Any) -> None:
+        """NotAlike, on every rank, unless repr() of each value is the same on all ranks."""
+
+    def sum(self, values: Any) -> Array:
+        """The sum over the ranks, float64 of the same shape, in the order of the ranks."""
+        return np.array(values, dtype=np.float64)
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+
+    def close(self) -> None:
+        """Part from the others; called at the end of the program."""
+
+    def fail(self, text: str, status: int = 1) -> None:
+        """End all ranks with this message; nothing when alone."""
+
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} of {self.size}>"
+
+
+class World(Alone):
+    """The processes that mpiexec started. Made by init()."""
+
+    def __init__(self, timeout: float | None = None) -> None:
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        comm = MPI.COMM_WORLD
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self.host = MPI.Get_processor_name()
+        self.timeout = _limit(timeout)
+        self._heads, self._data, self._alarm = comm.Dup(), comm.Dup(), comm.Dup()
+        self.messages = self.bytes_sent = 0
+        self._serial = 0
+        self._head, self._all_heads = np.zeros(HEAD), np.zeros((self.size, HEAD))
+        self._open = True
+        people = comm.allgather((self.host, os.getpid()))
+        near = {r: pid for r, (host, pid) in enumerate(people) if host == self.host}
+        self.local_rank = sorted(near).index(self.rank)
+        self._names = [f"rank {r} of {self.size} (process {pid} on {host})" for r, (host, pid) in enumerate(people)]
+        alone = len(near) == self.size
+        self._watcher = Watcher(self.host, near, alone) if self.local_rank == 0 else None
+        watchers = comm.allgather(self._watcher.pid if self._watcher else 0)
+        self._watcher_pid = max(watchers[r] for r in near)
+        self._hook = sys.excepthook
+        sys.excepthook = self._on_exception
+        atexit.register(self.close)
+
+    # ---- conversations ---------------------------------------------------------------------------------------------
+
+    def head(self, kind: str, *numbers: float, digest: int = 0) -> Array:
+        """Gather what every rank is about to do: (size, numbers) of all ranks.
+
+        RankFailed if one has failed; NotAlike if they are not about to do the same thing, or their digests differ.
+        """
+        if not self._open:
+            raise RuntimeError("[distributed] this world is closed")
+        self._serial += 1
+        self._head[:] = 0
+        self._head[:3] = KINDS.index(kind), self._serial, digest
+        self._head[3 : 3 + len(numbers)] = numbers
+        self._count(self._head.nbytes)
+        self._wait(self._heads.Iallgather(self._head, self._all_heads))
+        heads = self._all_heads
+        failed = [r for r in range(self.size) if heads[r, 0] == 0]
+        if failed:
+            raise RankFailed(f"[distributed] {self._names[failed[0]]} failed")
+        if (heads[:, :3] != heads[0, :3]).any():
+            raise NotAlike("[distributed] the ranks are not in the same step: " + self._doing(heads))
+        return np.array(heads[:, 3 : 3 + len(numbers)])
+
+    def _doing(self, heads: Array) -> str:
+        texts = [f"{KINDS[int(kind)]} (conversation {int(n)}, {int(digest):x})" for kind, n, digest in heads[:, :3]]
+        other = next(r for r, text in enumerate(texts) if text != texts[0])
+        return f"rank 0 is at {texts[0]}, rank {other} at {texts[other]}"
+
+    def _count(self, size: int) -> None:
+        self.messages += 1
+        self.bytes_sent += size
+
+    def _wait(self, request: Any) -> None:
+        """Until the request is complete. Polls, at first without a pause, so that it costs no latency."""
+        start = time.perf_counter()
+        pause = 0.0
+        while not request.Test():
+            waited = time.perf_counter() - start
+            if waited > 1e-3:
+                pause = min(2e-3, max(2e-5, pause * 1.5))
+                time.sleep(pause)
+            if waited > self.timeout:
+                self._find_silent(waited)
+
+    def _find_silent(self, waited: float) -> None:
+        """Nothing came in time: tell the first two ranks that this one is alive; they tell who is not, and end all."""
+        grace = max(1.0, 0.2 * self.timeout)
+        for r in range(min(2, self.size)):
+            if r != self.rank:
+                self._alarm.isend(self.rank, dest=r)
+        alive = {self.rank}
+        end = time.perf_counter() + grace * (1 + self.rank)
+        while time.perf_counter() < end:
+            if self.rank < 2 and self._alarm.iprobe():
+                alive.add(self._alarm.recv())
+            time.sleep(0.01)
+        if self.rank < 2 or self.size == 2:
+            silent = [name for r, name in enumerate(self._names) if r not in alive]
+            who = ", ".join(silent[:4]) + ", ..." * (len(silent) > 4) if silent else "one rank (which answers now)"
+            self._end(f"[distributed] {who} did nothing for {waited:.0f} s: it hangs, or is far too slow; all ranks end", 1)
+        time.sleep(3 * grace)
+        self._end("[distributed] the first two ranks do not answer; all ranks end", 1)
+
+    def sum_floats(self, values: Array) -> None:
+        """Add up a float32 array over the ranks, in place. The same bits on all ranks."""
+        self._count(values.nbytes)
+        self._wait(self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM))
+
+    def gather_bytes(self, mine: Array, sizes: Sequence[int]) -> list[Array]:
+        """The bytes (uint8) of each rank; sizes: how many each one has."""
+        self._count(mine.nbytes)
+        ends = np.cumsum(sizes)
+        every = np.empty(int(ends[-1]), np.uint8)
+        starts = ends - sizes
+        self._wait(self._data.Iallgatherv(mine, [every, list(sizes), starts.tolist(), self._mpi.BYTE]))
+        return [every[a:b] for a, b in zip(starts, ends, strict=True)]
+
+    def _objects(self, kind: str, mine: Any) -> list[Any]:
+        data = np.frombuffer(pickle.dumps(mine), np.uint8)
+        sizes = [int(n) for (n,) in self.head(kind, data.size)]
+        return [pickle.loads(part.tobytes()) for part in self.gather_bytes(data, sizes)]
+
+    def first(self, function: Callable[[], T]) -> T:
+        return self._objects("first", function() if self.rank == 0 else None)[0]  # type: ignore[no-any-return]
+
+    def agree(self, **values: Any) -> None:
+        mine = {name: (zlib.crc32(repr(v).encode()), repr(v)[:200]) for name, v in _parts(values)}
+        all_of_them = self._objects("agree", mine)
+        differing = []
+        for r, theirs in enumerate(all_of_them):
+            for name in [*all_of_them[0], *(n for n in theirs if n not in all_of_them[0])]:
+                a, b = all_of_them[0].get(name, (0, "nothing")), theirs.get(name, (0, "nothing"))
+                if a != b:
+                    shown = f"{a[1]} on rank 0, {b[1]} on rank {r}" if a[1] != b[1] else f"not the same on rank {r} as on rank 0"
+                    differing.append(f"{name}: {shown}")
+        if differing:
+            raise NotAlike("[distributed] the ranks disagree; " + "; ".join(differing[:4]))
+
+    def sum(self, values: Any) -> Array:
+        mine = np.array(values, dtype=np.float64)
+        parts = self._objects("sum", mine)
+        if any(part.shape != mine.shape for part in parts):
+            raise NotAlike(f"[distributed] sum(): the shapes differ: {[part.shape for part in parts]}")
+        return np.array(sum(parts[1:], parts[0]), dtype=np.float64)
+
+    def barrier(self) -> None:
+        self.head("barrier")
+
+    # ---- ends ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        try:
+            self.head("close")
+        except NotAlike as error:
+            self.fail(f"{error} (a program that ended too early?)")
+        except RankFailed:
+            self._await_end()
+        self._open = False
+        if self._watcher is not None:
+            self._watcher.dismiss()
+        sys.excepthook = self._hook
+
+    def fail(self, text: str, status: int = 1) -> None:
+        """Ends all ranks with this message, which the first of the ranks that fail writes. Does not return."""
+        if not self._open:
+            return
+        digest = zlib.crc32(text.encode())
+        self._serial += 1
+        mine, heads = np.zeros(HEAD), np.zeros((self.size, HEAD))
+        mine[:3] = KINDS.index("failed"), self._serial, digest
+        request = self._heads.Iallgather(mine, heads)
+        end = time.perf_counter() + PATIENCE
+        heard = False
+        while not heard and time.perf_counter() < end:
+            heard = bool(request.Test())
+            time.sleep(1e-3)
+        if heard:
+            failed = [r for r in range(self.size) if heads[r, 0] == 0]
+            if failed[0] != self.rank:
+                self._await_end()
+            if len(failed) == self.size and (heads[:, 2] == digest).all():
+                self._end(text, status)
+        self._end(f"[distributed] {self._names[self.rank]} failed, all ranks end: {text}", status)
+
+    def _end(self, text: str, status: int) -> None:
+        sys.stdout.flush()
+        sys.stderr.write(text.rstrip("\n") + "\n")
+        sys.stderr.flush()
+        self._quiet_watcher()
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 2)  # MPI would say in its own words that it ends
+        self._mpi.COMM_WORLD.Abort(status)
+        os._exit(status)
+
+    def _quiet_watcher(self) -> None:
+        """The end of this process has been told: the watcher of the machine, which any of its ranks started, ends first."""
+        if self._watcher is not None:
+            self._watcher.dismiss()
+        elif self._watcher_pid:
+            try:
+                os.kill(self._watcher_pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def _await_end(self) -> None:
+        """Another rank ends all. Does not return."""
+        sys.stdout.flush()
+        time.sleep(PATIENCE + 10)
+        os._exit(1)
+
+    def _on_exception(self, kind: Any, error: Any, trace: Any) -> None:
+        if issubclass(kind, RankFailed):
+            self._await_end()
+        text = "".join(traceback.format_exception(kind, error, trace))
+        self.fail(text)
+        self._hook(kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} of {self.size} on {self.host}>"
+
+
+def _parts(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values by name; what lies in dicts and lists one by one, so that a difference can be shown."""
+    for name, v in values.items():
+        if isinstance(v, dict):
+            yield from ((f"{name}.{k}", x) for k, x in v.items())
+        elif isinstance(v, list):
+            yield from ((f"{name}[{k}]", x) for k, x in enumerate(v))
+        else:
+            yield name, v
+
+
+def _limit(timeout: float | None) -> float:
+    if timeout is None:
+        text = os.environ.get("DYNET_LITE_TIMEOUT", "")
+        try:
+            timeout = float(text) if text else LIMIT
+        except ValueError:
+            raise ValueError(f"[distributed] DYNET_LITE_TIMEOUT must be a number of seconds; got {text!r}") from None
+    if not timeout > 0:
+        raise ValueError(f"[distributed] the time limit must be positive; got {timeout}")
+    return float(timeout)
+
+
+_world: Alone | None = None
+
+
+def init(timeout: float | None = None) -> Alone:
+    """The world that this process is in; the same one on every call.
+
+    Not started by mpiexec: Alone, and nothing else happens. timeout: seconds that ranks wait for each other before the
+    run counts as hanging (default: the environment's DYNET_LITE_TIMEOUT, else half an hour). RuntimeError when
+    mpiexec started several processes and mpi4py is missing: they would all do the same work and write the same files.
+    """
+    global _world
+    if _world is None:
+        if not launched():
+            _world = Alone()
+        else:
+            try:
+                _world = World(timeout)
+            except ImportError as error:
+                raise RuntimeError(
+                    f"[distributed] this is one of several processes of mpiexec, but there is no mpi4py ({error}): "
+                    "pip install 'dynet_lite[distributed]'"
+                ) from None
+            if _world.size == 1:
+                _world.close()
+                _world = Alone()
+    return _world
+
+
+def current() -> Alone:
+    """The world of init(), or of one process where that was not called."""
+    return _world or Alone()
+
+

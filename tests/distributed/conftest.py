@@ -1,0 +1,48 @@
+"""Programs run under mpiexec, as users run them; skipped where mpi4py or an MPI is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dynet_lite as dy
+
+PACKAGE = Path(dy.__file__).resolve().parents[1]
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def mpiexec() -> str:
+    """The mpiexec of the environment that the tests run in, or of the path; skips when there is none."""
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed: pip install 'dynet_lite[distributed]'")
+    found = shutil.which("mpiexec", path=sysconfig.get_path("scripts")) or shutil.which("mpiexec")
+    if not found:
+        pytest.skip("there is no mpiexec: pip install 'dynet_lite[distributed]'")
+    return found
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Run:
+    """ranks(n, program or path, *arguments, ok=True, VARIABLE="of the environment"): runs it on n processes, or without MPI."""
+
+    def run(n: int, program: str | Path, *args: object, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+        if isinstance(program, str):
+            path = tmp_path / "program.py"
+            path.write_text(textwrap.dedent(program))
+            program = path
+        command = [mpiexec(), "-n", str(n)] if n else []
+        paths = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
+        done = subprocess.run([*command, sys.executable, str(program), *map(str, args)], cwd=tmp_path, capture_output=True,
+                              text=True, timeout=100, env={**os.environ, "PYTHONPATH": paths, **env})  # fmt: skip
+        if ok:
+            assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    return run

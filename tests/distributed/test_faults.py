@@ -1,0 +1,151 @@
+"""What goes wrong on one rank ends all of them, with one message that names the rank and the cause."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from typing import Any
+
+import pytest
+
+START = r"""
+import os, signal, sys, time
+import dynet_lite as dy
+world = dy.distributed.init({limit})
+os.write(1, b"process %d\n" % os.getpid())  # at once, so that lines of ranks do not mix
+m = dy.ParameterCollection()
+w = m.add_parameters({size})
+trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m, {rate}))
+def step(scale=1.0):
+    dy.renew_cg()
+    dy.sum_elems(w * scale).backward()
+    trainer.update()
+"""
+
+
+def program(body: str, limit: str = "", size: str = "4", rate: str = "0.1") -> str:
+    return START.format(limit=limit, size=size, rate=rate) + body
+
+
+def all_gone(output: str, count: int = 2) -> bool:
+    """Have all the processes that the output names ended?"""
+    pids = [int(n) for n in re.findall(r"process (\d+)\n", output)]
+    assert len(pids) == count, output
+    for _ in range(100):
+        if not any(os.path.exists(f"/proc/{pid}") for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def messages(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("[distributed]")]
+
+
+def test_a_rank_that_raises(ranks: Any) -> None:
+    done = ranks(3, program("for k in range(100):\n    step()\n    if world.rank == 1 and k == 5: open('/nowhere/at/all')"), ok=False)
+    assert done.returncode == 1
+    assert len(messages(done.stderr)) == 1, done.stderr
+    assert re.match(r"\[distributed\] rank 1 of 3 \(process \d+ on .*\) failed, all ranks end: Traceback", done.stderr)
+    assert "FileNotFoundError" in done.stderr and done.stderr.count("Traceback") == 1
+    assert all_gone(done.stdout, 3)
+
+
+def test_all_ranks_raise_alike(ranks: Any) -> None:
+    done = ranks(2, program("step()\nraise ValueError('both')"), ok=False)
+    assert done.stderr.count("Traceback") == 1 and "ValueError: both" in done.stderr, done.stderr
+
+
+def test_a_rank_that_is_killed(ranks: Any) -> None:
+    body = "for k in range(1000):\n    step()\n    if world.rank == 1 and k == 20: os.kill(os.getpid(), signal.SIGKILL)"
+    done = ranks(2, program(body), ok=False)
+    assert done.returncode != 0
+    assert len(messages(done.stderr)) == 1, done.stderr
+    assert re.search(r"\[distributed\] rank 1 \(process \d+ on .*\) was killed or ended without a word", done.stderr)
+    assert all_gone(done.stdout)
+
+
+def test_a_rank_that_hangs(ranks: Any) -> None:
+    for victim in (0, 1):
+        body = f"step()\nstep()\nif world.rank == {victim}: time.sleep(60)\nstep()"
+        start = time.perf_counter()
+        done = ranks(2, program(body, limit="1.0"), ok=False)
+        assert done.returncode != 0 and time.perf_counter() - start < 30
+        assert len(messages(done.stderr)) == 1, done.stderr
+        assert re.match(rf"\[distributed\] rank {victim} of 2 .* did nothing for 1 s: it hangs", done.stderr), done.stderr
+        assert all_gone(done.stdout)
+
+
+def test_a_rank_that_ends_too_early(ranks: Any) -> None:
+    done = ranks(2, program("for k in range(4 + world.rank):\n    step()"), ok=False)
+    assert done.returncode != 0 and "rank 0 is at close" in done.stderr and "rank 1 at update" in done.stderr, done.stderr
+    assert all_gone(done.stdout)
+
+
+def test_ranks_that_disagree(ranks: Any) -> None:
+    for change, text in (({"size": "4 + world.rank"}, r"parameters\[0\]: .*\(4,\).* on rank 0, .*\(5,\).* on rank 1"),
+                         ({"rate": "0.1 * (1 + world.rank)"}, r"settings\._learning_rate: 0\.1 on rank 0, 0\.2 on rank 1")):  # fmt: skip
+        done = ranks(2, program("step()", **change), ok=False)
+        assert done.returncode == 1
+        assert re.search(r"NotAlike: \[distributed\] the ranks disagree; " + text, done.stderr), done.stderr
+        assert done.stderr.count("Traceback") == 1
+    done = ranks(2, program("step()\nif world.rank: w.set_updated(False)\nstep()"), ok=False)
+    assert "the ranks are not in the same step" in done.stderr, done.stderr
+    done = ranks(2, program("step()\nif world.rank: w.scale(2)\ntrainer.check_weights()"), ok=False)
+    assert "the ranks disagree; weights[0]: " in done.stderr, done.stderr
+
+
+def test_nan_on_one_rank_stops_all_alike(ranks: Any) -> None:
+    body = """
+for k in range(5):
+    try:
+        step(float("nan") if world.rank == 1 and k == 2 else 1.0)
+    except RuntimeError as error:
+        sys.stdout.write(f"update {k}: {error}\\n")
+trainer.check_weights()
+"""
+    done = ranks(2, program(body))
+    assert done.stdout.count("update 2: [SimpleSGDTrainer] Magnitude of gradient is bad: nan") == 2
+    assert done.stdout.count("update ") == 2
+
+
+def test_parameters_that_came_later(ranks: Any) -> None:
+    body = "step()\nv = m.add_parameters(3)\ntry:\n    step()\nexcept ValueError as e:\n    sys.stdout.write(f'{e}\\n')\n"
+    done = ranks(2, program(body + "trainer.share_weights()\nstep()\ntrainer.check_weights()"))
+    assert done.stdout.count("parameters were added after distributed.Trainer was made; call share_weights()") == 2
+
+
+def test_without_mpi4py_there_is_an_error(ranks: Any) -> None:
+    body = "import sys; sys.modules['mpi4py'] = None; import dynet_lite as dy; dy.distributed.init()"
+    done = ranks(0, body, ok=False, PMI_SIZE="2")
+    assert "RuntimeError: [distributed] this is one of several processes of mpiexec, but there is no mpi4py" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "soon"])
+def test_time_limits_that_cannot_be(ranks: Any, text: str) -> None:
+    from dynet_lite.distributed.world import _limit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DYNET_LITE_TIMEOUT", text)
+        with pytest.raises(ValueError, match=r"\[distributed\] "):
+            _limit(None)
+
+
+def test_random_ranks_are_killed_at_random_times(ranks: Any) -> None:
+    """30 times, in all stages of a run."""
+    rng = random.Random(1)
+    for _ in range(30):
+        victim, delay = rng.randrange(2), rng.uniform(0, 0.2)
+        body = f"""
+import threading
+if world.rank == {victim}:
+    threading.Timer({delay}, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+while True:
+    step()
+"""
+        done = ranks(2, program(body), ok=False)
+        assert done.returncode != 0
+        assert len(messages(done.stderr)) == 1 and f"rank {victim} (" in messages(done.stderr)[0], done.stderr
+        assert all_gone(done.stdout)

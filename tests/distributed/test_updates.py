@@ -1,0 +1,169 @@
+"""n ranks make the updates of one process, up to the order of sums; and how many bytes and messages that takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import _core
+from dynet_lite.distributed import deal
+
+TRAINERS = ["SimpleSGDTrainer", "CyclicalSGDTrainer", "MomentumSGDTrainer", "AdagradTrainer", "AdadeltaTrainer",
+            "RMSPropTrainer", "AdamTrainer", "AdamWTrainer", "AmsgradTrainer", "EGTrainer"]  # fmt: skip
+
+# Trains by every case of the table, in one process or several; the weights go to a file.
+PROGRAM = """
+    import sys
+    import numpy as np
+    import dynet_lite as dy
+
+    world = dy.distributed.init()
+    rng = np.random.RandomState(1)
+    data = [(rng.randint(0, 50, rng.randint(1, 9)).tolist(), float(rng.randn())) for _ in range(40)]
+    orders = [rng.randint(0, 40, 5) for _ in range(100)]
+    out = {}
+    for case in sys.argv[2:]:
+        kind, *more = case.split(",")
+        dy.reset_random_seed(3 + world.rank)  # the weights of rank 0 count
+        m = dy.ParameterCollection()
+        W, V, never, odd, frozen = (m.add_parameters(d) for d in ((8, 6), (1, 8), 3, 8, 8))
+        E = m.add_lookup_parameters((50, 6))
+        frozen.set_updated(False)
+        if kind == "EGTrainer":  # a rule for positive weights
+            for p in (W, V, never, odd):
+                p.set_value(np.abs(p.as_array()) + 0.1)
+            E.init_from_array(np.abs(E.as_array()) + 0.1)
+        inner = getattr(dy, kind)(m)
+        for word in more:
+            name, _, value = word.partition("=")
+            if name == "clip":
+                inner.set_clip_threshold(float(value))
+            elif name == "decay":
+                m.set_weight_decay_lambda(float(value))
+            elif name == "average":
+                inner.exponential_moving_average(float(value))
+            elif name == "sparse":
+                inner.set_sparse_updates(value == "1")
+        trainer = dy.distributed.Trainer(inner)
+        for order in orders[:100 if kind == "SimpleSGDTrainer" else 20]:
+            batch = [data[i] for i in order[:2 if "few" in more else 5]]
+            dy.renew_cg()
+            losses = []
+            for words, y in world.share(batch, cost=lambda x: len(x[0])):
+                h = dy.tanh(W * dy.esum([E[w] for w in words]) + frozen)
+                if len(words) > 6:
+                    h = h + odd  # a parameter that only some ranks touch
+                losses.append(dy.squared_distance(V * h, dy.scalarInput(y)))
+            if losses:
+                (dy.esum(losses) * (1 / len(batch))).backward()
+            trainer.update()
+        trainer.check_weights()
+        if "average" in case:
+            trainer.swap_params_to_moving_average()
+        out[case] = np.concatenate([p.as_array().ravel() for p in m.parameters_list() + m.lookup_parameters_list()])
+    if world.rank == 0:
+        np.savez(sys.argv[1], **out)
+"""
+CASES = [*TRAINERS, "SimpleSGDTrainer,clip=0.05", "SimpleSGDTrainer,decay=0.001", "AdamTrainer,decay=0.001",
+         "AdamTrainer,clip=0", "AdamTrainer,sparse=0", "SimpleSGDTrainer,average=0.9", "SimpleSGDTrainer,few"]  # fmt: skip
+
+
+def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path) -> None:
+    alone, two, again, three = (tmp_path / name for name in ("alone.npz", "two.npz", "again.npz", "three.npz"))
+    for n, path in ((0, alone), (2, two), (2, again)):
+        ranks(n, PROGRAM, path, *CASES)
+    some = ["SimpleSGDTrainer", "SimpleSGDTrainer,few", "AdamTrainer"]
+    ranks(3, PROGRAM, three, *some)
+    one = np.load(alone)
+    for case in CASES:
+        # Rules that divide by the root of a sum of squares enlarge the rounding of small gradients.
+        bound = 1e-5 if case.startswith("SimpleSGD") else 2e-3
+        for path in (two, three) if case in some else (two,):
+            difference = np.abs(np.load(path)[case] - one[case]).max() / np.abs(one[case]).max()
+            assert difference <= bound, f"{case}: {difference} in {path.name}"
+        assert np.isfinite(one[case]).all()
+        assert np.array_equal(np.load(two)[case], np.load(again)[case]), f"{case}: other bits in another run"
+
+
+def test_bytes_and_messages_of_a_step(ranks: Any) -> None:
+    program = """
+        import dynet_lite as dy
+        world = dy.distributed.init()
+        m = dy.ParameterCollection()
+        W, E = m.add_parameters((8, 6)), m.add_lookup_parameters((1000, 6))
+        trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m))
+        before = world.messages, world.bytes_sent
+        dy.renew_cg()
+        dy.sum_elems(W * dy.esum([E[3 * world.rank + k] for k in (0, 1, 1)])).backward()
+        trainer.update()
+        print(world.messages - before[0], world.bytes_sent - before[1], flush=True)
+    """
+    # A head of 8 numbers of 8 bytes; 48 gradients and a count of 4 bytes; how many rows, 2 rows of a number and 6 gradients.
+    assert ranks(2, program).stdout.split() == ["3", str(64 + 49 * 4 + 4 + 2 * 7 * 4)] * 2
+
+
+def test_dealing_by_cost() -> None:
+    costs = [9, 1, 1, 1, 5, 1, 4, 2]
+    parts = deal(list(range(8)), 2, cost=costs.__getitem__)
+    assert sorted(parts[0] + parts[1]) == list(range(8)) and all(part == sorted(part) for part in parts)
+    assert [sum(costs[i] for i in part) for part in parts] == [12, 12]
+    assert deal(["a", "bb"], 3) == [["bb"], ["a"], []]
+    assert deal([], 2) == [[], []]
+    assert deal([1, 2], 1) == [[1, 2]]
+    with pytest.raises(ValueError, match=r"\[deal\] a cost must be a number >= 0; got nan"):
+        deal([1], 2, cost=lambda x: float("nan"))
+    with pytest.raises(ValueError, match="at least one part"):
+        deal([1], 0)
+
+
+def test_gradients_as_flat_arrays() -> None:
+    m = dy.ParameterCollection()
+    a, b, t = m.add_parameters((2, 3)), m.add_parameters(2), m.add_lookup_parameters((5, 2))
+    dy.renew_cg()
+    dy.sum_elems(a * dy.inputVector([1, 2, 3]) + t[4]).backward()
+    out, touched = np.full(8, 7, np.float32), np.zeros(2, np.float32)
+    _core._gather_grads([a, b], out, touched)
+    assert out.tolist() == [1, 1, 2, 2, 3, 3, 0, 0] and touched.tolist() == [1, 0]
+    _core._scatter_grads([a, b], np.arange(8, dtype=np.float32), np.array([0, 2], np.float32))
+    assert not a.grad_as_array().any() and b.grad_as_array().tolist() == [6, 7]
+    with pytest.raises(ValueError, match="too few"):
+        _core._gather_grads([a, b], out[:7], touched)
+    with pytest.raises(ValueError, match="too few"):
+        _core._scatter_grads([a, b], out, touched[:1])
+    ids, values = _core._touched_rows(t)
+    assert ids.tolist() == [4] and values.tolist() == [[1, 1]]
+    _core._set_touched_rows(t, np.array([1, 4, 1], np.uint32), np.array([[1, 2], [3, 4], [5, 6]], np.float32))
+    assert t.grad_as_array().tolist() == [[0, 0], [6, 8], [0, 0], [0, 0], [3, 4]]
+    with pytest.raises(ValueError, match="row 5 of a table with 5 rows"):
+        _core._set_touched_rows(t, np.array([5], np.uint32), np.zeros((1, 2), np.float32))
+    with pytest.raises(ValueError, match=r"\(1, 2\) numbers are needed"):
+        _core._set_touched_rows(t, np.array([1], np.uint32), np.zeros((1, 3), np.float32))
+    assert t.grad_as_array()[1].tolist() == [6, 8]
+
+
+def test_one_process_is_as_without_it() -> None:
+    world = dy.distributed.init()
+    assert (world.rank, world.size, world.share([1, 2, 3])) == (0, 1, [1, 2, 3])
+    assert world.first(lambda: 5) == 5 and world.sum([1, 2]).tolist() == [1, 2]
+    world.agree(x=1)
+    world.barrier()
+    m = dy.ParameterCollection()
+    w = m.add_parameters(1, init=1)
+    inner = dy.SimpleSGDTrainer(m)
+    trainer = dy.distributed.Trainer(inner)
+    trainer.learning_rate = 0.5
+    assert inner.learning_rate == 0.5
+    w.set_grad(np.array([1.0]))
+    trainer.update()
+    assert w.as_array().tolist() == [0.5] and trainer.updates == 1
+    with pytest.raises(TypeError, match="a trainer is needed; got int"):
+        dy.distributed.Trainer(3)  # type: ignore[arg-type]
+
+
+def test_mpi4py_is_not_imported_without_mpiexec(ranks: Any) -> None:
+    program = "import sys, dynet_lite as dy; dy.distributed.init(); assert 'mpi4py' not in sys.modules"
+    ranks(0, program)
