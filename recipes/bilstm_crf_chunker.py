@@ -3,6 +3,7 @@
 
     python recipes/bilstm_crf_chunker.py                                # chunks of the treebank that comes with the project
     python recipes/bilstm_crf_chunker.py --train eng.train --dev eng.testa --save ner.model    # IOB columns, as of CoNLL
+    python recipes/bilstm_crf_chunker.py --train eng.train --dev eng.testa --scheme bioes --types    # names: F1 of each type
     python recipes/bilstm_crf_chunker.py --nltk conll2000 --hidden 100 --dropout 0.5 --epochs 15
     python recipes/bilstm_crf_chunker.py predict --load ner.model -     # marks what it finds in the sentences you type
     python recipes/bilstm_crf_chunker.py --compare --batch 64           # automatic batching on and off
@@ -27,16 +28,19 @@ from dynet_lite import harness
 from dynet_lite.harness import option
 from dynet_lite.nn import LinearChainCRF, WordReader, iob_pairs
 from dynet_lite.text import (
+    FORMS,
     LabeledSentence,
+    MostFrequent,
     SpanScore,
     Vocab,
-    has_brackets,
     load_nltk_chunks,
     minibatches,
-    read_chunks_of_trees,
-    read_columns,
+    read_labeled,
     read_vectors,
     spans,
+    split_words,
+    to_bioes,
+    to_iob2,
 )
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
@@ -50,6 +54,9 @@ class Settings(harness.Settings):
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x not in ("text", "conllu")])
+    scheme: str = option("iob2", "how the model marks spans; files are read in any way", choices=("iob2", "bioes"))
+    types: bool = option(False, "also print the F1 of each type of span")
     column: int = option(-1, "column of the labels in --train, --dev and --test; -1 is the last")
 
     epochs: int = option(25)
@@ -69,7 +76,7 @@ class Chunker(harness.Recipe[Settings, LabeledSentence]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[LabeledSentence]:
         def read(path: str) -> list[LabeledSentence]:
-            return read_chunks_of_trees(path) if has_brackets(path) else read_columns(path, s.column)
+            return read_labeled(path, s.column, s.form)
 
         def detail(train: list[LabeledSentence]) -> str:
             return f"{sum(map(len, train)):,} words, {sum(len(spans(x.labels)) for x in train):,} chunks"
@@ -78,9 +85,14 @@ class Chunker(harness.Recipe[Settings, LabeledSentence]):
 
     @classmethod
     def build(cls, s: Settings, train: list[LabeledSentence]) -> dict:
-        labels = Vocab.from_words((label for x in train for label in x.labels), unk=None)
+        labels = Vocab.from_words((label for x in train for label in cls.marked(s, x.labels)), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
         return {"labels": labels.to_json(), **WordReader.build((x.forms for x in train), known)}
+
+    @staticmethod
+    def marked(s: Settings, labels: list[str]) -> list[str]:
+        """Labels (IOB2) in the scheme of the model."""
+        return to_bioes(labels) if s.scheme == "bioes" else labels
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
@@ -99,41 +111,84 @@ class Chunker(harness.Recipe[Settings, LabeledSentence]):
         if self.settings.vectors:
             self.reader.use(read_vectors(self.settings.vectors))
 
+    def gold(self, example: LabeledSentence) -> list[str]:
+        return [label for label in self.marked(self.settings, example.labels) if label != "O"]
+
+    def known_labels(self) -> list[str]:
+        return self.labels.words()
+
     def scores(self, forms: list[str]) -> list[dy.Expression]:
         """For each word a vector with the scores of the labels, before the neighbours have their say."""
         drop = self.settings.dropout if self.training else 0.0
         inputs = self.reader(forms, self.training)
         outputs = self.lstm.transduce([dy.dropout(x, drop) for x in inputs] if drop else inputs)
         outputs = [dy.dropout(x, drop) for x in outputs] if drop else outputs
-        return [dy.affine_transform([self.b, self.W, x]) for x in outputs]
+        return [self.score(x) for x in outputs]
+
+    def score(self, x: dy.Expression) -> dy.Expression:
+        """The scores of the labels from an output of the sentence LSTM."""
+        return dy.affine_transform([self.b, self.W, x])
 
     def loss(self, batch: list[LabeledSentence]) -> dy.Expression:
         """Mean over the sentences of the minibatch of -log p(labels), per word."""
-        losses = [self.crf.loss(self.scores(x.forms), self.labels.ids(x.labels)) for x in batch]
+        losses = [self.crf.loss(self.scores(x.forms), self.labels.ids(self.marked(self.settings, x.labels))) for x in batch]
         return dy.esum(losses) * (1 / sum(map(len, batch)))
+
+    def weight(self, batch: list[LabeledSentence]) -> int:
+        return sum(map(len, batch))
+
+    def networks(self) -> dict:
+        def scores(**ids):
+            outputs = self.lstm.transduce(self.reader.symbolic(**ids))
+            return outputs.map(self.score), self.crf.transitions, self.crf.start, self.crf.end
+
+        return {"scores": (scores, self.reader.inputs(), ["scores", "transitions", "start", "end"])}
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
 
     def label(self, batch: list[list[str]]) -> list[list[str]]:
-        """The best labels of each sentence; no sentence may be empty."""
+        """The best labels (IOB2) of each sentence; no sentence may be empty."""
         dy.renew_cg()
         scores = [dy.concatenate_cols(self.scores(forms)) for forms in batch]
         dy.forward(scores)  # all sentences at once
         emissions = [matrix.npvalue().reshape(len(self.labels), -1).T for matrix in scores]
-        return [[self.labels.word(i) for i in best] for best in self.crf.best(emissions, self.allowed)]
+        return [to_iob2([self.labels.word(i) for i in best]) for best in self.crf.best(emissions, self.allowed)]
 
     def evaluate(self, examples: list[LabeledSentence]) -> harness.Score:
         score = SpanScore()
         for batch in minibatches(examples, 64):
             for sentence, labels in zip(batch, self.label([x.forms for x in batch]), strict=True):
                 score.add(sentence.labels, labels)
-        return harness.Score(score.f1, str(score), precision=score.precision, recall=score.recall)
+        types = {kind: found.f1 for kind, found in sorted(score.by_type.items())}
+        text = f"{score}; {score.types()}" if self.settings.types else str(score)
+        return harness.Score(score.f1, text, types=types, precision=score.precision, recall=score.recall)
+
+    def baseline(self, train: list[LabeledSentence]) -> tuple:
+        guess = MostFrequent(zip(x.forms, x.labels, strict=True) for x in train)
+
+        def score(examples: list[LabeledSentence]) -> harness.Score:
+            found = SpanScore()
+            for sentence in examples:
+                found.add(sentence.labels, guess(sentence.forms))
+            return harness.Score(found.f1, str(found))
+
+        return "the most frequent label of each word", score
 
     def predict(self, lines: list[str]) -> Iterator[str]:
-        sentences = [line.split() for line in lines]
+        sentences = [split_words(line) for line in lines]
         labelled = iter(self.label([forms for forms in sentences if forms]) if any(sentences) else [])
         for forms in sentences:
             yield mark(forms, next(labelled)) if forms else ""
+
+    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict]:
+        if scores:
+            raise dy.DataError("Chunker gives no scores: a CRF finds the best sequence as a whole")
+        sentences = [split_words(line) for line in lines]
+        labelled = iter(self.label([forms for forms in sentences if forms]) if any(sentences) else [])
+        for forms in sentences:
+            labels = next(labelled) if forms else []
+            chunks = [{"start": start, "end": end, "label": kind} for start, end, kind in spans(labels)]
+            yield {"words": forms, "labels": labels, "chunks": chunks}
 
 
 def mark(forms: list[str], labels: list[str]) -> str:

@@ -3,6 +3,7 @@
 
     python recipes/bilstm_tagger.py                               # the treebank that comes with the project
     python recipes/bilstm_tagger.py --train a.conllu --dev b.conllu --save tagger.model
+    python recipes/bilstm_tagger.py --train a.txt --dev b.txt.gz  # also word_tag, word|tag, word<tab>tag; --form, --column
     python recipes/bilstm_tagger.py --nltk treebank               # any tagged corpus of NLTK
     python recipes/bilstm_tagger.py predict --load tagger.model - # tags the sentences you type
     python recipes/bilstm_tagger.py --compare --batch 64          # automatic batching on and off
@@ -20,11 +21,24 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
 from dynet_lite.nn import WordReader
-from dynet_lite.text import Accuracy, Sentence, Vocab, load_nltk_tagged, minibatches, read_conllu, read_vectors
+from dynet_lite.text import (
+    FORMS,
+    Accuracy,
+    MostFrequent,
+    Sentence,
+    Vocab,
+    load_nltk_tagged,
+    minibatches,
+    read_tagged,
+    read_vectors,
+    split_words,
+)
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -38,6 +52,8 @@ class Settings(harness.Settings):
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
+    form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x != "text"])
+    column: int = option(0, "of files with columns the one with the tags (the word is column 0); 0: by their content")
     vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
 
     epochs: int = option(30)
@@ -51,6 +67,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     """Word vector and character BiLSTM -> BiLSTM over the sentence -> hidden layer -> a score per tag."""
 
     score_name = "accuracy"
+    label_name = "tag"
     predict_options = ("columns",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "char_dim": 4, "char_hidden": 4, "hidden": 6, "mlp": 6}
 
@@ -61,7 +78,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         def detail(train):
             return f"{sum(map(len, train)):,} words, {len({tag for x in train for tag in x.upos})} tags"
 
-        return harness.corpus(s, read_conllu, home=__file__, nltk=load_nltk_tagged, detail=detail)
+        return harness.corpus(s, lambda path: read_tagged(path, s.column, s.form), home=__file__, nltk=load_nltk_tagged, detail=detail)
 
     @classmethod
     def build(cls, s: Settings, train: list[Sentence]) -> dict:
@@ -80,12 +97,18 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         self.lstm = dy.BiRNNBuilder(s.layers, self.reader.width, 2 * s.hidden, model, dy.LSTMBuilder)
         self.W1 = model.add_parameters((s.mlp, 2 * s.hidden))
         self.b1 = model.add_parameters(s.mlp, init=0)
-        self.W2 = model.add_parameters((len(self.tags), s.mlp))
+        self.W2 = model.add_parameters((len(self.tags), s.mlp), init="fan-in")
         self.b2 = model.add_parameters(len(self.tags), init=0)
 
     def begin(self) -> None:
         if self.settings.vectors:
             self.reader.use(read_vectors(self.settings.vectors))
+
+    def gold(self, example: Sentence) -> list[str]:
+        return example.upos
+
+    def known_labels(self) -> list[str]:
+        return self.tags.words()
 
     def scores(self, forms: list[str]) -> list[dy.Expression]:
         """For each word a vector with the scores of the tags."""
@@ -96,8 +119,11 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         outputs = self.lstm.transduce(inputs)
         if drop:
             outputs = [dy.dropout(x, drop) for x in outputs]
-        hidden = [dy.tanh(dy.affine_transform([self.b1, self.W1, x])) for x in outputs]
-        return [dy.affine_transform([self.b2, self.W2, h]) for h in hidden]
+        return [self.score(x) for x in outputs]
+
+    def score(self, x: dy.Expression) -> dy.Expression:
+        """The scores of the tags from an output of the sentence LSTM."""
+        return dy.affine_transform([self.b2, self.W2, dy.tanh(dy.affine_transform([self.b1, self.W1, x]))])
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
         """Mean over the words of the minibatch of -log p(tag)."""
@@ -107,15 +133,27 @@ class Tagger(harness.Recipe[Settings, Sentence]):
             losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(sentence.forms), tags, strict=True)]
         return dy.esum(losses) * (1 / len(losses))
 
+    def weight(self, batch: list[Sentence]) -> int:
+        return sum(map(len, batch))
+
+    def networks(self) -> dict:
+        def scores(**ids):
+            return self.lstm.transduce(self.reader.symbolic(**ids)).map(self.score)
+
+        return {"scores": (scores, self.reader.inputs(), ["scores"])}
+
     # --- 4. Use ---------------------------------------------------------------------------------------------
+
+    def probabilities(self, batch: list[list[str]]) -> list[np.ndarray]:
+        """For each sentence a matrix, words x tags; no sentence may be empty."""
+        dy.renew_cg()
+        found = [dy.softmax(dy.concatenate_cols(self.scores(forms))) for forms in batch]
+        dy.forward(found)  # all sentences at once
+        return [matrix.npvalue().reshape(len(self.tags), -1).T for matrix in found]
 
     def tag(self, batch: list[list[str]]) -> list[list[str]]:
         """The best tag of each word of each sentence; no sentence may be empty."""
-        dy.renew_cg()
-        scores = [dy.concatenate_cols(self.scores(forms)) for forms in batch]
-        dy.forward(scores)  # all sentences at once
-        best = [matrix.npvalue().reshape(len(self.tags), -1).argmax(axis=0) for matrix in scores]
-        return [[self.tags.word(i) for i in sentence] for sentence in best]
+        return [[self.tags.word(i) for i in matrix.argmax(axis=1)] for matrix in self.probabilities(batch)]
 
     def evaluate(self, examples: list[Sentence]) -> harness.Score:
         score = Accuracy()
@@ -124,8 +162,19 @@ class Tagger(harness.Recipe[Settings, Sentence]):
                 score.add(sentence.upos, tags)
         return harness.Score(score.value, str(score), words=score.all)
 
+    def baseline(self, train: list[Sentence]) -> tuple:
+        guess = MostFrequent(zip(x.forms, x.upos, strict=True) for x in train)
+
+        def score(examples: list[Sentence]) -> harness.Score:
+            found = Accuracy()
+            for sentence in examples:
+                found.add(sentence.upos, guess(sentence.forms))
+            return harness.Score(found.value, str(found))
+
+        return "the most frequent tag of each word", score
+
     def predict(self, lines: list[str]) -> Iterator[str]:
-        sentences = [line.split() for line in lines]
+        sentences = [split_words(line) for line in lines]
         tagged = iter(self.tag([forms for forms in sentences if forms]) if any(sentences) else [])
         for forms in sentences:
             pairs = list(zip(forms, next(tagged), strict=True)) if forms else []
@@ -133,6 +182,18 @@ class Tagger(harness.Recipe[Settings, Sentence]):
                 yield "".join(f"{word}\t{tag}\n" for word, tag in pairs)
             else:
                 yield " ".join(f"{word}_{tag}" for word, tag in pairs)
+
+
+    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict]:
+        sentences = [split_words(line) for line in lines]
+        found = iter(self.probabilities([forms for forms in sentences if forms]) if any(sentences) else [])
+        for forms in sentences:
+            table = next(found) if forms else np.zeros((0, len(self.tags)))
+            best = table.argmax(axis=1)
+            answer = {"words": forms, "tags": [self.tags.word(i) for i in best]}
+            if scores:
+                answer["probabilities"] = [float(row[i]) for row, i in zip(table, best, strict=True)]
+            yield answer
 
 
 if __name__ == "__main__":

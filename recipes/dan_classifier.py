@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 
 # --- 1. Settings and data: options of the command line; those of all classifiers are in the base class -------
@@ -45,11 +45,17 @@ class DAN(harness.TextClassifier[Settings]):
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
         sizes = [s.word_dim] + [s.hidden] * s.layers + [len(self.labels)]
-        self.W = [self.model.add_parameters((o, i)) for i, o in zip(sizes, sizes[1:], strict=False)]
+        self.W = [self.model.add_parameters((o, i), init="fan-in") for i, o in zip(sizes, sizes[1:], strict=False)]
         self.b = [self.model.add_parameters(o, init=0) for o in sizes[1:]]
 
     def scores(self, words: Sequence[str]) -> dy.Expression:
-        x = dy.average(self.embed(words))
+        return self.above(dy.average(self.embed(words)))
+
+    def scores_of(self, vectors: onnx.Sequence) -> dy.Expression:
+        return self.above(vectors.average())
+
+    def above(self, x: dy.Expression) -> dy.Expression:
+        """The scores from the mean of the word vectors."""
         for W, b in zip(self.W[:-1], self.b[:-1], strict=True):
             x = dy.tanh(dy.affine_transform([b, W, x]))
             if self.training and self.settings.dropout:

@@ -28,7 +28,7 @@ import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
 from dynet_lite.nn import CLOSE, Progress, TopDown, WordReader, beam_search
-from dynet_lite.text import BracketScore, Tree, base_labels, load_nltk_trees, minibatches, read_trees
+from dynet_lite.text import BracketScore, Tree, base_labels, load_nltk_trees, minibatches, read_trees, split_words
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -104,13 +104,19 @@ class Grammar(harness.Recipe[Settings, Tree]):
                                hide=s.word_dropout, rng=self.random)  # fmt: skip
         self.reader = dy.BiRNNBuilder(1, self.read.width, h, model, dy.LSTMBuilder)
         self.end = model.add_parameters(h)
-        self.vectors = model.add_lookup_parameters((n, h))  # of actions; of open phrases, too
+        self.vectors = model.add_lookup_parameters((n, h), init="fan-in")  # of actions; of open phrases, too
         self.stack, self.history = dy.LSTMBuilder(1, h, h, model), dy.LSTMBuilder(1, h, h, model)
         self.forward, self.backward = dy.LSTMBuilder(1, h, h, model), dy.LSTMBuilder(1, h, h, model)
         self.Wf, self.Wb, self.bc = model.add_parameters((h, h)), model.add_parameters((h, h)), model.add_parameters(h)
         self.Ws, self.Ww, self.Wh = (model.add_parameters((h, h)) for _ in range(3))
         self.b1 = model.add_parameters(h, init=0)
-        self.W2, self.b2 = model.add_parameters((n, h)), model.add_parameters(n, init=0)
+        self.W2, self.b2 = model.add_parameters((n, h), init="fan-in"), model.add_parameters(n, init=0)
+
+    def gold(self, example: Tree) -> list[str]:
+        return [node.label + "(" if node.children else node.label for node in example.nodes()]
+
+    def known_labels(self) -> list[str]:
+        return [self.actions.name(i) for i in range(1, len(self.actions))]
 
     def start(self, words: list[str]) -> State:
         """Before the first action: all words are to come, nothing is on the stack."""
@@ -163,6 +169,9 @@ class Grammar(harness.Recipe[Settings, Tree]):
                 now = self.step(now, action)
         return dy.esum(losses) * (1 / len(losses))
 
+    def weight(self, batch: list[Tree]) -> int:
+        return sum(len(self.actions.actions(tree)) for tree in batch)
+
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
     def legal_scores(self, states: list[State]) -> Iterator[np.ndarray]:
@@ -190,7 +199,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         return harness.Score(score.f1, str(score), precision=score.precision, recall=score.recall)
 
     def predict(self, lines: list[str]) -> Iterator[str]:
-        sentences = [line.split() for line in lines]
+        sentences = [split_words(line) for line in lines]
         trees = iter(self.parse([words for words in sentences if words]))
         for words in sentences:
             yield str(next(trees)) if words else ""

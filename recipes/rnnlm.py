@@ -2,7 +2,7 @@
 """A language model: an LSTM reads a sentence word by word and says how likely each word is to be the next.
 
     python recipes/rnnlm.py                                    # the treebank that comes with the project
-    python recipes/rnnlm.py --train a.txt --dev b.txt          # lines of words and blanks; also .conllu and .ptb files
+    python recipes/rnnlm.py --train a.txt --dev b.txt          # a sentence a line; also CoNLL-U, trees, tagged text
     python recipes/rnnlm.py --nltk treebank --hidden 200       # any corpus of NLTK
     python recipes/rnnlm.py predict --load words.model -       # goes on with the sentences that you begin
     python recipes/rnnlm.py --compare --batch 64               # automatic batching on and off
@@ -22,12 +22,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import sample
-from dynet_lite.text import Perplexity, Vocab, load_nltk_words, minibatches, read_words
+from dynet_lite.text import FORMS, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words, split_words
 
 END = "</s>"  # ends a sentence, and stands before its first word
+MOST = 1_000_000  # words to count n-grams of, for a baseline
 Sentence = list[str]
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
@@ -39,6 +40,7 @@ class Settings(harness.Settings):
     hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
     min_count: int = option(2, "words seen less often are unknown ones")
+    form: str = option("auto", "what the files hold; auto: by their content", choices=FORMS)
 
     epochs: int = option(30)
     learning_rate: float = option(3e-3)
@@ -65,7 +67,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         def detail(train: list[Sentence]) -> str:
             return f"{sum(map(len, train)):,} words, {len(cls.vocabulary(s, train)):,} of them known"
 
-        return harness.corpus(s, read_words, home=__file__, nltk=load_nltk_words, detail=detail)
+        return harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words, detail=detail)
 
     @staticmethod
     def vocabulary(s: Settings, train: list[Sentence]) -> Vocab:
@@ -82,7 +84,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         n = len(self.words)
         self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1)
         self.lstm = dy.LSTMBuilder(s.layers, s.word_dim, s.hidden, self.model)
-        self.W = self.model.add_parameters((n, s.hidden))
+        self.W = self.model.add_parameters((n, s.hidden), init="fan-in")
         self.b = self.model.add_parameters(n, init=0)
 
     def losses(self, words: Sentence) -> list[dy.Expression]:
@@ -99,6 +101,30 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         losses = [loss for words in batch for loss in self.losses(words)]
         return dy.esum(losses) * (1 / len(losses))
 
+    def weight(self, batch: list[Sentence]) -> int:
+        return sum(len(words) + 1 for words in batch)
+
+    def networks(self) -> dict:
+        """A whole sentence, which begins with the end mark; and a step from the states of the LSTM to the next ones."""
+        layers = range(self.settings.layers)
+        states = [f"{kind}{i}" for kind in "ch" for i in layers]
+
+        def score(x):
+            return dy.affine_transform([self.b, self.W, x])
+
+        def sentence(words):
+            return self.lstm.initial_state().transduce(onnx.lookup(self.vectors, words)).map(score)
+
+        def step(word, **before):
+            after = self.lstm.initial_state([before[name] for name in states]).add_input(onnx.lookup(self.vectors, word))
+            return score(after.output()), *after.s()
+
+        inputs = {"word": onnx.Ids(), **{name: onnx.Input((self.settings.hidden,)) for name in states}}
+        return {
+            "sentence": (sentence, {"words": onnx.Ids("n")}, ["scores"]),
+            "step": (step, inputs, ["scores", *(f"{name}_next" for name in states)]),
+        }
+
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
     def evaluate(self, examples: list[Sentence]) -> harness.Score:
@@ -109,11 +135,27 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
             score.add(dy.esum(losses).value(), len(losses))
         return harness.Score(score.value, f"{score} ({unknown / score.tokens:.1%} unknown words)", loss=score.loss)
 
+    def baseline(self, train: list[Sentence]) -> tuple | None:
+        """Trigrams over the same vocabulary, which unknown words belong to."""
+        if sum(map(len, train)) > MOST:
+            return None
+
+        def ids(examples: list[Sentence]) -> list[list[int]]:
+            return [self.words.ids([*words, END]) for words in examples]
+
+        model = KneserNey(ids(train), order=3, words=len(self.words))
+
+        def score(examples: list[Sentence]) -> harness.Score:
+            found = model.perplexity(ids(examples))
+            return harness.Score(found.value, str(found))
+
+        return "trigrams, Kneser-Ney", score
+
     def predict(self, lines: list[str]) -> Iterator[str]:
         """Goes on from each line, all lines at once, until a sentence ends or is long enough."""
         s, rng = self.settings, random.Random(self.settings.seed)
         dy.renew_cg()
-        sentences = [line.split() for line in lines]
+        sentences = [split_words(line) for line in lines]
         going = {}  # number of the sentence: state
         for i, words in enumerate(sentences):
             going[i] = self.lstm.initial_state().add_inputs(self.vectors.rows([self.end, *self.words.ids(words)]))[-1]

@@ -85,7 +85,7 @@ class StackParser(harness.ParserRecipe[Settings]):
         self.stack, self.buffer, self.history = (dy.LSTMBuilder(s.layers, n, s.hidden, self.model) for n in sizes)
         # The decision.
         self.W_hidden, self.b_hidden = add((s.hidden, 3 * s.hidden)), add(s.hidden, init=0)
-        self.W_action, self.b_action = add((len(self.actions), s.hidden)), add(len(self.actions), init=0)
+        self.W_action, self.b_action = add((len(self.actions), s.hidden), init="fan-in"), add(len(self.actions), init=0)
 
     @property
     def drop(self) -> float:

@@ -18,9 +18,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 
 # --- 1. Settings and data: options of the command line; those of all classifiers are in the base class -------
@@ -48,7 +49,7 @@ class TextCNN(harness.TextClassifier[Settings]):
         add = self.model.add_parameters
         self.filters = [[add((s.filters, s.word_dim)) for _ in range(width)] for width in s.widths]  # one matrix per word
         self.biases = [add(s.filters, init=0) for _ in s.widths]
-        self.W = add((len(self.labels), s.filters * len(s.widths)))
+        self.W = add((len(self.labels), s.filters * len(s.widths)), init="fan-in")
         self.b = add(len(self.labels), init=0)
 
     def scores(self, words: Sequence[str]) -> dy.Expression:
@@ -59,11 +60,23 @@ class TextCNN(harness.TextClassifier[Settings]):
             around = [padding] * (len(matrices) - 1)
             row = [*around, *vectors, *around]
             runs = [row[i : i + len(matrices)] for i in range(len(row) - len(around))]
-            answers = [
-                dy.affine_transform([bias, *(item for pair in zip(matrices, run, strict=True) for item in pair)])
-                for run in runs
-            ]
-            features.append(dy.rectify(dy.emax(answers)))
+            features.append(dy.rectify(dy.emax([self.answer(matrices, bias, *run) for run in runs])))
+        return self.above(features)
+
+    def scores_of(self, vectors: onnx.Sequence) -> dy.Expression:
+        features = []
+        for matrices, bias in zip(self.filters, self.biases, strict=True):
+            first, *rest = vectors.windows(len(matrices), padding=len(matrices) - 1)
+            features.append(dy.rectify(first.map(partial(self.answer, matrices, bias), *rest).max()))
+        return self.above(features)
+
+    @staticmethod
+    def answer(matrices: list[dy.Parameters], bias: dy.Parameters, *run: dy.Expression) -> dy.Expression:
+        """What the filters of one width say of a run of words."""
+        return dy.affine_transform([bias, *(item for pair in zip(matrices, run, strict=True) for item in pair)])
+
+    def above(self, features: list[dy.Expression]) -> dy.Expression:
+        """The scores from the strongest answers of the filters of each width."""
         joined = dy.concatenate(features)
         if self.training and self.settings.dropout:
             joined = dy.dropout(joined, self.settings.dropout)

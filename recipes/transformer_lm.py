@@ -2,7 +2,7 @@
 """A language model of letters: a small transformer reads a block of text and says how likely each letter is the next.
 
     python recipes/transformer_lm.py                               # the treebank that comes with the project
-    python recipes/transformer_lm.py --train a.txt --dev b.txt     # text; also .conllu and .ptb files
+    python recipes/transformer_lm.py --train a.txt --dev b.txt     # text; also CoNLL-U, trees, tagged text
     python recipes/transformer_lm.py --nltk treebank --layers 4    # any corpus of NLTK
     python recipes/transformer_lm.py predict --load letters.model - # goes on with what you type
     python recipes/transformer_lm.py --compare --batch 64          # automatic batching on and off
@@ -27,9 +27,10 @@ import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
 from dynet_lite.nn import Transformer, positions, sample
-from dynet_lite.text import Perplexity, Vocab, load_nltk_words, minibatches, read_words
+from dynet_lite.text import FORMS, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words
 
 END = "\n"  # ends a sentence
+MOST = 1_000_000  # letters to count n-grams of, for a baseline
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -40,6 +41,7 @@ class Settings(harness.Settings):
     dim: int = option(64, "size of a letter's vector in every layer")
     layers: int = option(2, "layers of the transformer")
     heads: int = option(4, "heads of its attention")
+    form: str = option("auto", "what the files hold; auto: by their content", choices=FORMS)
 
     epochs: int = option(80)
     patience: int = option(8)
@@ -68,7 +70,7 @@ class LetterModel(harness.Recipe[Settings, str]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[str]:
         """Blocks of letters; the last letter of one is the first of the next, which is the first to be predicted."""
-        data = harness.corpus(s, read_words, home=__file__, nltk=load_nltk_words)
+        data = harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words)
 
         def blocks(sentences: list[list[str]]) -> list[str]:
             text = END + "".join(" ".join(words) + END for words in sentences)
@@ -87,7 +89,7 @@ class LetterModel(harness.Recipe[Settings, str]):
         n = len(self.letters)
         self.vectors = self.model.add_lookup_parameters((n, s.dim), init="normal", std=0.3)
         self.transformer = Transformer(s.layers, s.dim, s.heads, 4 * s.dim, self.model)
-        self.W, self.b = self.model.add_parameters((n, s.dim)), self.model.add_parameters(n, init=0)
+        self.W, self.b = self.model.add_parameters((n, s.dim), init="fan-in"), self.model.add_parameters(n, init=0)
 
     def scores(self, ids: list[int]) -> dy.Expression:
         """What may follow each letter, given it and those before: {letters} for each of them."""
@@ -113,6 +115,9 @@ class LetterModel(harness.Recipe[Settings, str]):
         """Mean over the letters of the minibatch."""
         return dy.esum([self.losses(text) for text in batch]) * (1 / sum(len(text) - 1 for text in batch))
 
+    def weight(self, batch: list[str]) -> int:
+        return sum(len(text) - 1 for text in batch)
+
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
     def evaluate(self, examples: list[str]) -> harness.Score:
@@ -120,7 +125,26 @@ class LetterModel(harness.Recipe[Settings, str]):
         for batch in minibatches(examples, 32):
             dy.renew_cg()
             score.add(dy.esum([self.losses(text) for text in batch]).value(), sum(len(text) - 1 for text in batch))
-        return harness.Score(score.value, f"{score} per letter ({math.log2(score.value):.3f} bits)")
+        return harness.Score(score.value, self.text_of(score))
+
+    @staticmethod
+    def text_of(score: Perplexity) -> str:
+        return f"{score} per letter ({math.log2(score.value):.3f} bits)"
+
+    def baseline(self, train: list[str]) -> tuple | None:
+        """6-grams over the same letters. Here they see no end of a block."""
+        if sum(map(len, train)) > MOST:
+            return None
+
+        def ids(examples: list[str]) -> list[int]:
+            return self.letters.ids("".join(block[1:] for block in examples))
+
+        model = KneserNey([ids(train)], order=6, words=len(self.letters))
+
+        def score(examples: list[str]) -> harness.Score:
+            return harness.Score((found := model.perplexity([ids(examples)])).value, self.text_of(found))
+
+        return "6-grams, Kneser-Ney", score
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         """Goes on from each line to the end of a sentence, or until enough is written."""

@@ -26,7 +26,16 @@ import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
 from dynet_lite.nn import WordReader
-from dynet_lite.text import Tree, Vocab, load_nltk_trees, minibatches, parse_trees, read_trees, read_vectors
+from dynet_lite.text import (
+    MostFrequent,
+    Tree,
+    Vocab,
+    load_nltk_trees,
+    minibatches,
+    parse_trees,
+    read_trees,
+    read_vectors,
+)
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -88,12 +97,18 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             self.cell = dy.NaryTreeLSTMBuilder(s.most, 1, s.word_dim, s.hidden, model)
         else:
             self.cell = dy.ChildSumTreeLSTMBuilder(1, s.word_dim, s.hidden, model)
-        self.W = model.add_parameters((len(self.labels), s.hidden))
+        self.W = model.add_parameters((len(self.labels), s.hidden), init="fan-in")
         self.b = model.add_parameters(len(self.labels), init=0)
 
     def begin(self) -> None:
         if self.settings.vectors:
             self.reader.use(read_vectors(self.settings.vectors))
+
+    def gold(self, example: Tree) -> list[str]:
+        return [node.label for node in example.nodes()]
+
+    def known_labels(self) -> list[str]:
+        return self.labels.words()[1:]
 
     def scores(self, nodes: list[Tree]) -> list[dy.Expression]:
         """For each node of a tree, children before parents, the scores of the labels."""
@@ -139,6 +154,15 @@ class Sentiment(harness.Recipe[Settings, Tree]):
                 roots.append(right[-1])
         text = f"root accuracy {np.mean(roots):.2%} (all nodes {np.mean(nodes):.2%})"
         return harness.Score(np.mean(roots), text, nodes=np.mean(nodes), trees=len(roots))
+
+    def baseline(self, train: list[Tree]) -> tuple:
+        best = MostFrequent([("", tree.label)] for tree in train)([""])[0]
+
+        def score(examples: list[Tree]) -> harness.Score:
+            share = np.mean([tree.label == best for tree in examples])
+            return harness.Score(share, f"root accuracy {share:.2%}")
+
+        return f"always {best}, the most frequent label of a root", score
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         """Each line holds trees; their labels are read over and written anew."""

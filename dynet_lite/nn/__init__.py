@@ -4,6 +4,7 @@ from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, c
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
 from .crf import LinearChainCRF, iob_pairs
+from .losses import smoothed_loss
 from .mst import best_projective_tree, best_tree, tree_score
 from .stack_lstm import StackLSTM
 from .top_down import CLOSE, Progress, TopDown
@@ -43,5 +44,6 @@ __all__ = [
     "iob_pairs",
     "positions",
     "sample",
+    "smoothed_loss",
     "tree_score",
 ]

@@ -85,6 +85,19 @@ class MLPAttention(_Attention):
     def _scores(self, query: Any, keys: Any) -> Any:
         return self.v * dy.tanh(keys + self.U * query)
 
+    def symbolic(self, query: Any, memory: Any, keys: Any) -> tuple[Any, Any]:
+        """(mean, weights) where the memory is a sequence of unknown length, for networks that are exported (dynet_lite/onnx).
+
+        keys: memory.map(attention.key). The weights are a sequence of {1}.
+        """
+        added = self.U * query
+        weights = keys.map(lambda k: self.v * dy.tanh(k + added)).softmax()
+        return weights.map(dy.cmult, memory).sum(), weights
+
+    def key(self, column: Any) -> Any:
+        """What queries are compared with, of one column."""
+        return self.W * column
+
 
 class DotAttention(_Attention):
     """Multiplicative attention (Luong, Pham, Manning 2015): the score of a column m is q' W m.

@@ -42,6 +42,15 @@ class Biaffine:
             return scores
         return scores + dy.reshape(dy.affine_transform([self.b, self.W, dependents]), (self.labels,), n)
 
+    def symbolic(self, heads: Any, dependents: Any) -> Any:
+        """The scores of all pairs of two sequences of unknown length, [dependents, heads] or [dependents, heads, labels]: for
+        networks that are exported (dynet_lite/onnx)."""
+        by_label = dependents.map(lambda d: dy.affine_transform([self.u, self.U, d]))
+        if self.labels == 1:
+            return by_label.products(heads)
+        matrices = by_label.map(lambda x: dy.reshape(x, (self.labels, self.head_dim)))
+        return matrices.products(heads).plus(dependents.map(lambda d: dy.affine_transform([self.b, self.W, d])))
+
     def param_collection(self) -> Any:
         """The sub-collection that holds the parameters."""
         return self._collection

@@ -81,10 +81,17 @@ def viterbi(emissions: Array, transitions: Array, start: Array, end: Array) -> l
 
 
 def iob_pairs(labels: Sequence[str]) -> Array:
-    """Which labels may follow which in IOB2, for LinearChainCRF.best: I-X only after B-X and I-X."""
+    """Which labels may follow which in IOB2, or in BIOES if there are labels E-X or S-X, for LinearChainCRF.best.
+
+    I-X comes only after B-X and I-X. In BIOES E-X does, too, and after B-X and I-X comes nothing else; a sentence does not end
+    with them.
+    """
     n = len(labels)
     allowed = np.ones((n + 1, n + 1), dtype=bool)
-    for to, label in enumerate(labels):
-        if label.startswith("I-"):
-            allowed[to, :] = [before in (label, "B-" + label[2:]) for before in [*labels, ""]]
+    bioes = any(label[:2] in ("E-", "S-") for label in labels)
+    for to, label in enumerate([*labels, ""]):  # the last row is the end, the last column the start
+        for before, last in enumerate([*labels, ""]):
+            inside, was_open = label[:2] in ("I-", "E-"), last[:2] in ("B-", "I-")
+            if inside or (bioes and was_open):
+                allowed[to, before] = inside and was_open and label[2:] == last[2:]
     return allowed

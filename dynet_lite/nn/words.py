@@ -68,6 +68,26 @@ class WordReader:
             return vectors
         return [dy.concatenate([v, self._spell(word)]) for v, word in zip(vectors, forms, strict=True)]
 
+    # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
+
+    def inputs(self) -> dict[str, Any]:
+        """The inputs that symbolic() takes: numbers of the words and, of each, numbers of the letters that are read."""
+        from dynet_lite import onnx
+
+        return {"words": onnx.Ids("n"), **({"letters": onnx.Ids("n", "letters")} if self.chars else {})}
+
+    def symbolic(self, words: Any, letters: Any = None) -> Any:
+        """What __call__ gives, as a sequence of a length that is not known, from inputs of a function that is exported."""
+        from dynet_lite import onnx
+
+        vectors = onnx.lookup(self.table, words)
+        if not self.chars:
+            return vectors
+        spelled = onnx.lookup(self.char_table, letters)
+        there: Any = self.forward.initial_state().transduce(spelled)[-1]
+        back = self.backward.initial_state().transduce(spelled[::-1])[-1]
+        return vectors.joined(there.joined(back))
+
     def _index(self, word: str, training: bool) -> int:
         if training and self.hide and self.random.random() < self.hide / (self.hide + self.words.count(word)):
             return 0

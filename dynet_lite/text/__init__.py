@@ -2,6 +2,7 @@
 
 from dynet_lite.errors import DataError
 
+from .baselines import MostFrequent
 from .batching import minibatches
 from .brackets import BracketScore, base_labels, brackets
 from .classified import ClassifiedText, load_nltk_classified, read_classified, read_polarity_of_trees
@@ -13,7 +14,10 @@ from .columns import (
     parse_columns,
     read_chunks_of_trees,
     read_columns,
+    read_labeled,
     spans,
+    to_bioes,
+    to_iob1,
     to_iob2,
 )
 from .conllu import Sentence, iter_conllu, parse_conllu, read_conllu
@@ -29,24 +33,31 @@ from .dependencies import (
     projective_heads,
     read_dependencies,
 )
-from .lines import has_brackets
-from .parallel import Pair, read_pair_files, read_pairs, read_parallel
+from .forms import FORMS, Form, form_of, has_brackets
+from .lines import numbered_lines, split_words, unpacked
+from .ngrams import KneserNey
+from .parallel import Pair, read_pair_files, read_pairs, read_parallel, source_tokens, spelled
 from .plain import load_nltk_words, read_words
 from .scores import Accuracy, Perplexity, SpanScore
 from .sequence_scores import bleu, edit_distance, error_rate
 from .subwords import BytePairs, char_ngrams
+from .tagged import read_tagged
 from .trees import Tree, load_nltk_trees, parse_trees, read_trees
 from .vectors import WordVectors, read_vectors
 from .vocab import Vocab
 
 __all__ = [
+    "FORMS",
     "Accuracy",
     "AttachmentScores",
     "BracketScore",
     "BytePairs",
     "ClassifiedText",
     "DataError",
+    "Form",
+    "KneserNey",
     "LabeledSentence",
+    "MostFrequent",
     "Pair",
     "Perplexity",
     "Sentence",
@@ -62,6 +73,7 @@ __all__ = [
     "chunks_of_tree",
     "edit_distance",
     "error_rate",
+    "form_of",
     "format_conllu",
     "has_brackets",
     "is_projective",
@@ -76,6 +88,7 @@ __all__ = [
     "load_nltk_words",
     "minibatches",
     "need_trees",
+    "numbered_lines",
     "parse_columns",
     "parse_conllu",
     "parse_trees",
@@ -85,13 +98,21 @@ __all__ = [
     "read_columns",
     "read_conllu",
     "read_dependencies",
+    "read_labeled",
     "read_pair_files",
     "read_pairs",
     "read_parallel",
     "read_polarity_of_trees",
+    "read_tagged",
     "read_trees",
     "read_vectors",
     "read_words",
+    "source_tokens",
     "spans",
+    "spelled",
+    "split_words",
+    "to_bioes",
+    "to_iob1",
     "to_iob2",
+    "unpacked",
 ]

@@ -1,4 +1,4 @@
-"""Texts with a class each: files of two columns with a tab between, or a corpus of NLTK with categories."""
+"""Texts with a class each: files of two columns with a tab or ||| between, or a corpus of NLTK with categories."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from dynet_lite.errors import DataError
 
 from .corpora import read_nltk
-from .lines import numbered_lines
+from .forms import BARS
+from .lines import numbered_lines, split_words
 from .trees import Tree, read_trees
 
 __all__ = ["ClassifiedText", "load_nltk_classified", "read_classified", "read_polarity_of_trees"]
 
 _COLUMN_NAMES = ("label", "class", "category", "target", "sentiment", "polarity")
+_PREFIX = "__label__"
+_BLANKS = " \t\r"
 
 
 @dataclass(slots=True)
@@ -29,25 +32,32 @@ class ClassifiedText:
 
 
 def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
-    """All texts of a file with two columns and a tab between, CLASS<tab>TEXT or TEXT<tab>CLASS, words with blanks between.
+    """All texts of a file with a class and a text in each line, words with blanks between. Packed by gzip or not.
 
-    The class is the column with fewer different values, the first if both have as many. Empty lines are skipped, and so is a
-    first line that names the columns (label, sentence, ...). A malformed file is a DataError, an unreadable one an OSError.
+    Lines are CLASS<tab>TEXT or TEXT<tab>CLASS; or the same with ||| between, where all lines have that; or
+    __label__CLASS TEXT. Of two columns the class is the one with fewer different values, the first if both have as many.
+    Empty lines are skipped, and so is a first line that names the columns (label, sentence, ...). A malformed file is a
+    DataError, an unreadable one an OSError.
     """
+    name = os.fspath(path)
+    lines = [(number, line) for number, line in numbered_lines(path) if split_words(line)]
+    prefixed = bool(lines) and all(line.startswith(_PREFIX) for _, line in lines)
+    mark = " " if prefixed else BARS if lines and all(BARS in line for _, line in lines) else "\t"
     rows = []
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        columns = [column.strip() for column in line.split("\t")]
+    for number, line in lines:
+        columns = [column.strip(_BLANKS) for column in (line.split(mark, 1) if prefixed else line.split(mark))]
         if len(columns) != 2 or not all(columns):
-            raise DataError(f"{os.fspath(path)}:{number}: expected CLASS<tab>TEXT or TEXT<tab>CLASS, got {line[:60]!r}")
-        rows.append((columns[0], columns[1]))
-    if rows and any(name.lower() in _COLUMN_NAMES for name in rows[0]) and all(len(name.split()) == 1 for name in rows[0]):
+            wanted = {" ": f"{_PREFIX}CLASS TEXT", BARS: "CLASS ||| TEXT or TEXT ||| CLASS"}
+            raise DataError(
+                f"{name}:{number}: expected {wanted.get(mark, 'CLASS<tab>TEXT or TEXT<tab>CLASS')}, got {line[:60]!r}"
+            )
+        rows.append((columns[0].removeprefix(_PREFIX) if prefixed else columns[0], columns[1]))
+    if rows and any(title.lower() in _COLUMN_NAMES for title in rows[0]) and all(len(split_words(x)) == 1 for x in rows[0]):
         del rows[0]
     first, second = ({row[i] for row in rows} for i in range(2))
-    if len(second) < len(first):
-        return [ClassifiedText(text.split(), label) for text, label in rows]
-    return [ClassifiedText(text.split(), label) for label, text in rows]
+    if len(second) < len(first) and not prefixed:
+        return [ClassifiedText(split_words(text), label) for text, label in rows]
+    return [ClassifiedText(split_words(text), label) for label, text in rows]
 
 
 def load_nltk_classified(name: str, seed: int = 1) -> list[ClassifiedText]:

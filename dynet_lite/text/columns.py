@@ -11,13 +11,14 @@ another X stands right before it) and IOBES are converted. Does not know the eng
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dynet_lite.errors import DataError
 
 from .corpora import read_nltk
-from .lines import numbered_lines
+from .forms import chosen_form, is_span_label, one_mark, split_tagged
+from .lines import numbered_lines, split_words
 from .trees import Tree, load_nltk_trees, read_trees
 
 __all__ = [
@@ -26,9 +27,13 @@ __all__ = [
     "chunks_of_tree",
     "load_nltk_chunks",
     "parse_columns",
+    "parse_rows",
     "read_chunks_of_trees",
     "read_columns",
+    "read_labeled",
     "spans",
+    "to_bioes",
+    "to_iob1",
     "to_iob2",
 ]
 
@@ -59,38 +64,69 @@ def parse_columns(
     lines: Iterable[tuple[int, str]], name: str = "<text>", label: int = -1
 ) -> Iterator[LabeledSentence]:
     """Sentences from numbered lines; `name` stands for the file in messages."""
-    rows: list[list[str]] = []
+
+    def is_comment(columns: list[str]) -> bool:
+        return not is_span_label(columns[-1])
+
+    for rows in parse_rows(lines, name, is_comment):
+        labels = []
+        for number, columns in rows:
+            if not -len(columns) <= label < len(columns):
+                raise DataError(f"{name}:{number}: expected the label in column {label}, got {len(columns)} columns")
+            if not is_span_label(columns[label]):
+                raise DataError(f"{name}:{number}: expected O, B-TYPE or I-TYPE as label, got {columns[label]!r}")
+            labels.append(columns[label])
+        tags = [columns[1] for _, columns in rows] if len(rows[0][1]) > 2 else []
+        yield LabeledSentence([columns[0] for _, columns in rows], to_iob2(labels), tags)
+
+
+def parse_rows(
+    lines: Iterable[tuple[int, str]], name: str, is_comment: Callable[[list[str]], bool]
+) -> Iterator[list[tuple[int, list[str]]]]:
+    """The rows of each sentence, (line number, columns), from numbered lines: two columns at least, as many in each row.
+
+    With a tab in a line columns are separated by tabs, else by blanks. Lines that begin with # before a sentence are left out
+    if is_comment(columns) says so, and -DOCSTART- lines always.
+    """
+    rows: list[tuple[int, list[str]]] = []
     for number, line in lines:
-        columns = line.rstrip().split("\t") if "\t" in line else line.split()
-        if columns and columns[0] == "-DOCSTART-":
-            columns = []
-        if columns and not rows and line[0] == "#" and not _is_label(columns[-1]):
-            continue  # a comment before a sentence
-        if not columns:
+        columns = line.rstrip(" \t\r").split("\t") if "\t" in line else split_words(line)
+        if columns in ([], [""]) or columns[0].startswith("-DOCSTART-"):
             if rows:
-                yield _sentence(rows, label)
+                yield rows
                 rows = []
+            continue
+        if not rows and line[0] == "#" and is_comment(columns):
             continue
         if len(columns) < 2:
             raise DataError(f"{name}:{number}: expected a word and a label with a blank or a tab between, got {line!r}")
-        if rows and len(columns) != len(rows[0]):
-            raise DataError(f"{name}:{number}: expected {len(rows[0])} columns as in the line before, got {len(columns)}")
-        if not -len(columns) <= label < len(columns):
-            raise DataError(f"{name}:{number}: expected the label in column {label}, got {len(columns)} columns")
-        if not _is_label(columns[label]):
-            raise DataError(f"{name}:{number}: expected O, B-TYPE or I-TYPE as label, got {columns[label]!r}")
-        rows.append(columns)
+        if rows and len(columns) != len(rows[0][1]):
+            raise DataError(f"{name}:{number}: expected {len(rows[0][1])} columns as in the line before, got {len(columns)}")
+        rows.append((number, columns))
     if rows:
-        yield _sentence(rows, label)
+        yield rows
 
 
-def _is_label(text: str) -> bool:
-    return text == "O" or (len(text) > 2 and text[1] == "-" and text[0] in "BIESUL")
+def read_labeled(path: str | os.PathLike[str], label: int = -1, form: str = "auto") -> list[LabeledSentence]:
+    """Sentences with spans from a file of any form: IOB columns, word|label sentences, or trees, whose chunks are taken.
 
-
-def _sentence(rows: list[list[str]], label: int) -> LabeledSentence:
-    tags = [row[1] for row in rows] if len(rows[0]) > 2 else []
-    return LabeledSentence([row[0] for row in rows], to_iob2([row[label] for row in rows]), tags)
+    form    one of FORMS; "auto": by what the file holds. DataError where it holds none of these.
+    label   of columns, as for read_columns
+    """
+    name, found = os.fspath(path), chosen_form(path, form)
+    if found.kind == "trees":
+        return read_chunks_of_trees(path)
+    if found.kind != "tagged":
+        return read_columns(path, label)
+    out = []
+    mark = one_mark(found, name)
+    for number, line in numbered_lines(path):
+        words, labels = split_tagged(line, mark, f"{name}:{number}")
+        if bad := next((x for x in labels if not is_span_label(x)), None):
+            raise DataError(f"{name}:{number}: expected O, B-TYPE or I-TYPE after each {mark}, got {bad!r}")
+        if words:
+            out.append(LabeledSentence(words, to_iob2(labels)))
+    return out
 
 
 def to_iob2(labels: Sequence[str]) -> list[str]:
@@ -104,6 +140,28 @@ def to_iob2(labels: Sequence[str]) -> list[str]:
             label = f"{'I' if goes_on else 'B'}-{kind}"
         out.append(label)
         before = "O" if prefix in "ESUL" else label  # a span that has ended is not gone on with
+    return out
+
+
+def to_iob1(labels: Sequence[str]) -> list[str]:
+    """IOB1 from IOB2: B-X only where a span follows another one of its type at once, else I-X (Ramshaw and Marcus 1995)."""
+    out: list[str] = []
+    for i, label in enumerate(labels):
+        prefix, _, kind = label.partition("-")
+        parted = prefix == "B" and i > 0 and labels[i - 1].partition("-")[2] == kind
+        out.append(label if label == "O" or parted else f"I-{kind}")
+    return out
+
+
+def to_bioes(labels: Sequence[str]) -> list[str]:
+    """BIOES from IOB2: E-X ends a span of several words, S-X is one of a single word (Ratinov and Roth 2009)."""
+    out: list[str] = []
+    for label, after in zip(labels, [*labels[1:], "O"], strict=True):
+        prefix, _, kind = label.partition("-")
+        goes_on = after == f"I-{kind}"
+        if label != "O" and not goes_on:
+            label = f"{'S' if prefix == 'B' else 'E'}-{kind}"
+        out.append(label)
     return out
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from dynet_lite.errors import DataError
 
+from .lines import numbered_lines
+
 __all__ = ["Sentence", "iter_conllu", "parse_conllu", "read_conllu"]
 
 NO_HEAD = -1  # the head is not annotated ("_" in the file)
@@ -45,15 +47,7 @@ def read_conllu(path: str | os.PathLike[str]) -> list[Sentence]:
 
 def iter_conllu(path: str | os.PathLike[str]) -> Iterator[Sentence]:
     """As read_conllu, one sentence at a time."""
-    with open(path, "rb") as file:
-        data = file.read()
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{os.fspath(path)}:{line}: expected UTF-8 text, {error.reason}") from None
-    # Not splitlines(): that also breaks at U+2028 and the like, which may stand inside a word.
-    return parse_conllu(text.split("\n"), os.fspath(path))
+    return parse_conllu((line for _, line in numbered_lines(path)), os.fspath(path))
 
 
 def parse_conllu(lines: Iterable[str], name: str = "<text>") -> Iterator[Sentence]:

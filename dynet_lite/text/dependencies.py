@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from dynet_lite.errors import DataError
 
+from .columns import parse_rows
 from .conllu import Sentence, read_conllu
 from .corpora import read_nltk
+from .forms import form_of
+from .lines import numbered_lines
 
 __all__ = [
     "AttachmentScores",
@@ -84,10 +87,24 @@ def need_trees(sentences: Iterable[Sentence], name: str) -> None:
 
 
 def read_dependencies(path: str | os.PathLike[str]) -> list[Sentence]:
-    """The sentences of a CoNLL-U file, each with a tree; a DataError otherwise."""
-    sentences = read_conllu(path)
+    """The sentences of a file, each with a tree; a DataError otherwise. The file holds CoNLL-U, or four columns: word, tag,
+    head and relation (Malt-TAB), where the relation may be missing."""
+    sentences = _read_malt_tab(path) if 3 <= form_of(path).fields <= 4 else read_conllu(path)
     need_trees(sentences, os.fspath(path))
     return sentences
+
+
+def _read_malt_tab(path: str | os.PathLike[str]) -> list[Sentence]:
+    name, out = os.fspath(path), []
+    for block in parse_rows(numbered_lines(path), name, form_of(path).is_comment):
+        for number, cells in block:
+            if not (cells[2].isascii() and cells[2].isdigit() and int(cells[2]) <= len(block)):
+                raise DataError(f"{name}:{number}: expected a number from 0 to {len(block)} as head, got {cells[2]!r}")
+        rows = [cells for _, cells in block]
+        heads = [int(cells[2]) for cells in rows]
+        relations = [cells[3] if len(cells) > 3 else "dep" if head else "root" for cells, head in zip(rows, heads, strict=True)]
+        out.append(Sentence([cells[0] for cells in rows], [cells[1] for cells in rows], [], heads, relations))
+    return out
 
 
 def _start(sentence: Sentence) -> str:

@@ -1,35 +1,41 @@
-"""Lines of text files, for the readers: UTF-8 or a DataError that names the file and the line."""
+"""Lines of text files and their words, for the readers: UTF-8, packed by gzip or not, or a DataError with file and line."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
+from typing import IO
 
 from dynet_lite.errors import DataError
+from dynet_lite.words import split_words
 
-__all__ = ["has_brackets", "numbered_lines"]
+__all__ = ["numbered_lines", "split_words", "unpacked"]
+
+_GZIP = b"\x1f\x8b"  # the first bytes of a packed file
 
 
-def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """(number, line without its end) of each line; a file whose name ends in .gz is unpacked. The first number is 1."""
-    name = os.fspath(path)
+def unpacked(file: IO[bytes]) -> IO[bytes]:
+    """The file, or what is packed in it: its first bytes tell. `file` is one that `open(name, "rb")` gave."""
+    head: bytes = file.peek(2)[:2]  # type: ignore[attr-defined]
+    return gzip.open(file, "rb") if head == _GZIP else file  # type: ignore[return-value]
+
+
+def numbered_lines(path: str | os.PathLike[str] | int, name: str = "") -> Iterator[tuple[int, str]]:
+    """(number, line without its end) of each line; the first number is 1. What gzip has packed is unpacked.
+
+    path    a file, or the number of one that is open (0 is standard input) and stays open
+    name    stands for the file in messages
+    """
+    name = name or str(path if isinstance(path, int) else os.fspath(path))
     # Lines end at \n only: str.splitlines() also breaks at U+2028 and the like, which may stand inside a word.
-    with gzip.open(name, "rb") if name.endswith(".gz") else open(name, "rb") as file:
+    with open(path, "rb", closefd=not isinstance(path, int)) as file:
         try:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(unpacked(file), 1):
                 try:
                     yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
                     raise DataError(f"{name}:{number}: expected UTF-8 text, {error.reason}") from None
-        except (gzip.BadGzipFile, EOFError):
-            raise DataError(f"{name}: expected a file packed by gzip") from None
-
-
-def has_brackets(path: str | os.PathLike[str]) -> bool:
-    """Whether a file looks as if it held trees in brackets, and not columns or a table."""
-    for _, line in numbered_lines(path):
-        if line.strip():
-            last = line.split()[-1]
-            return line.lstrip().startswith("(") and "\t" not in line and last != "O" and last[1:2] != "-"
-    return False
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise DataError(f"{name}: expected a whole file packed by gzip, got a damaged one") from None

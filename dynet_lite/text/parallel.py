@@ -1,16 +1,21 @@
-"""Pairs of sequences: two files line by line, or one file with two columns and a tab between."""
+"""Pairs of sequences: two files line by line, or files of two or three columns."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dynet_lite.errors import DataError
 
-from .lines import numbered_lines
+from .forms import BARS
+from .lines import numbered_lines, split_words
 
-__all__ = ["Pair", "read_pair_files", "read_pairs", "read_parallel"]
+__all__ = ["Pair", "read_pair_files", "read_pairs", "read_parallel", "source_tokens", "spelled"]
+
+SPACE = "<sp>"  # a blank, where tokens are letters
+_FEATURES = re.compile(r"[A-Z0-9(){}/.,+*_-]+(;[\w(){}/.,+*-]+)*|[\w\[\]]+=[^|=]+([|;][\w\[\]]+=[^|=]+)*|_")
 
 
 @dataclass(slots=True)
@@ -41,7 +46,7 @@ def read_parallel(source: str | os.PathLike[str], target: str | os.PathLike[str]
         raise DataError(f"{os.fspath(name)}:{short + 1}: expected {max(len(left), len(right))} lines, got {short}")
     out = []
     for (number, a), (_, b) in zip(left, right, strict=True):
-        pair = Pair(a.split(), b.split())
+        pair = Pair(split_words(a), split_words(b))
         if bool(pair.source) != bool(pair.target):
             name = target if pair.source else source
             raise DataError(f"{os.fspath(name)}:{number}: expected text, since the other file has some in this line")
@@ -50,21 +55,68 @@ def read_parallel(source: str | os.PathLike[str], target: str | os.PathLike[str]
     return out
 
 
-def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
-    """Lines SOURCE<tab>TARGET, words with blanks between. Empty lines are skipped; another line is a DataError."""
-    out = []
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        columns = line.split("\t")
-        if len(columns) != 2 or not all(column.strip() for column in columns):
-            raise DataError(f"{os.fspath(path)}:{number}: expected SOURCE<tab>TARGET, got {line[:60]!r}")
-        out.append(Pair(columns[0].split(), columns[1].split()))
-    return out
+def read_pairs(path: str | os.PathLike[str], letters: bool = False) -> list[Pair]:
+    """Pairs of a file of two or three columns, words with blanks between. Packed by gzip or not.
+
+    SOURCE<tab>TARGET, or SOURCE ||| TARGET where all lines have that mark; LEMMA<tab>FORM<tab>FEATURES or
+    LEMMA<tab>FEATURES<tab>FORM, where the form is to be made of the lemma and its features (N;PL or Number=Plur|Case=Nom),
+    which follow it as tokens of the source. Empty lines are skipped; another line is a DataError.
+
+    letters: both sides are spelled, <sp> standing for a blank; features are not.
+    """
+    name = os.fspath(path)
+    lines = [(number, line) for number, line in numbered_lines(path) if split_words(line)]
+    bars = bool(lines) and all(BARS in line for _, line in lines)
+    rows: list[list[str]] = []
+    for number, line in lines:
+        columns = [column.strip(" \t\r") for column in line.split(BARS if bars else "\t")]
+        if not all(columns) or (len(columns) != len(rows[0]) if rows else not 2 <= len(columns) <= 3 - bars):
+            wanted = "SOURCE ||| TARGET" if bars else "SOURCE<tab>TARGET"
+            if rows and len(rows[0]) == 3:
+                wanted = "three columns with tabs between as in the lines before"
+            raise DataError(f"{name}:{number}: expected {wanted}, got {line[:60]!r}")
+        rows.append(columns)
+    if not rows or len(rows[0]) == 2:
+        return [Pair(source_tokens(a, letters), source_tokens(b, letters)) for a, b in rows]
+    third = _features_are_last(rows, name)
+    return [
+        Pair(source_tokens(f"{row[0]}\t{row[2 if third else 1]}", letters), source_tokens(row[1 if third else 2], letters))
+        for row in rows
+    ]
 
 
-def read_pair_files(paths: Sequence[str]) -> list[Pair]:
-    """Files with two columns, or two parallel files: two without a tab in the first line."""
-    if len(paths) == 2 and not any("\t" in next(numbered_lines(path), (0, ""))[1] for path in paths):
-        return read_parallel(paths[0], paths[1])
-    return [pair for path in paths for pair in read_pairs(path)]
+def _features_are_last(rows: Sequence[Sequence[str]], name: str) -> bool:
+    """Whether of three columns the third holds the features, and not the second; DataError if that is not clear."""
+    looks = [all(_FEATURES.fullmatch(row[i]) for row in rows) for i in (1, 2)]
+    if looks[0] == looks[1]:
+        raise DataError(
+            f"{name}: expected SOURCE<tab>TARGET or LEMMA<tab>FORM<tab>FEATURES, got three columns of which "
+            f"{'the last two' if looks[0] else 'none'} look like features (N;PL or Number=Plur|Case=Nom)"
+        )
+    return looks[1]
+
+
+def source_tokens(text: str, letters: bool = False) -> list[str]:
+    """The tokens of one side of a pair: its words, or its letters with <sp> for blanks; what follows a tab are features."""
+    words, _, features = text.partition("\t")
+    tokens = split_words(words)
+    if letters:
+        tokens = [SPACE if letter == " " else letter for letter in " ".join(tokens)]
+    return tokens + [feature for feature in re.split(r"[;|]", features.strip(" \t\r")) if feature]
+
+
+def spelled(tokens: Iterable[str]) -> str:
+    """The text that letters make: the reverse of source_tokens(text, letters=True)."""
+    return "".join(" " if token == SPACE else token for token in tokens)
+
+
+def read_pair_files(paths: Sequence[str], letters: bool = False) -> list[Pair]:
+    """Files of columns, as read_pairs reads them, or two parallel files: two without a tab or ||| in the first line."""
+    first = [next(numbered_lines(path), (0, ""))[1] for path in paths]
+    if len(paths) == 2 and not any("\t" in line or BARS in line for line in first):
+        pairs = read_parallel(paths[0], paths[1])
+        if letters:
+            sides = ([source_tokens(" ".join(side), True) for side in (pair.source, pair.target)] for pair in pairs)
+            pairs = [Pair(source, target) for source, target in sides]
+        return pairs
+    return [pair for path in paths for pair in read_pairs(path, letters)]

@@ -6,31 +6,52 @@ Does not know the engine.
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from dynet_lite.errors import DataError
 
+from .columns import parse_rows
 from .conllu import iter_conllu
 from .corpora import load_nltk_tagged, read_nltk
-from .lines import numbered_lines
+from .forms import chosen_form, one_mark, split_tagged
+from .lines import numbered_lines, split_words
 from .trees import iter_trees
 
 __all__ = ["load_nltk_words", "read_words"]
 
-TREES = (".ptb", ".sst", ".mrg")
 
+def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[str]]:
+    """The words of the sentences of a file, without what is said about them.
 
-def read_words(path: str | os.PathLike[str]) -> list[list[str]]:
-    """The sentences of a file: CoNLL-U (.conllu), trees in brackets (.ptb, .sst, .mrg) or lines of words and blanks.
+    The file holds lines of words, CoNLL-U, trees in brackets, columns (the word is the first) or sentences of word_tag; it may
+    be packed by gzip. Empty lines and empty elements of trees are left out.
 
-    Empty lines and empty elements of trees are left out. A malformed file is a DataError.
+    form    one of FORMS; "auto": by what the file holds. DataError where that fits two forms, or a table of labels and
+            texts, and for a malformed file.
     """
-    ending = os.path.splitext(os.fspath(path))[1]
-    if ending == ".conllu":
+    name, found = os.fspath(path), chosen_form(path, form)
+    if found.kind == "table" or (found.kind in ("columns", "tagged") and not found.sure and _many(path)):
+        asked = {"columns": "columns", "table": "columns", "tagged": f"'word{found.mark[:1]}tag'"}[found.kind]
+        raise DataError(f"{name}: expected sentences, got what may be more than text; say --form text or --form {asked}")
+    if found.kind == "conllu":
         return [sentence.forms for sentence in iter_conllu(path)]
-    if ending in TREES:
+    if found.kind == "trees":
         trees = (tree.without_empty() for tree in iter_trees(path))
         return [tree.words() for tree in trees if tree is not None]
-    return [words for _, line in numbered_lines(path) if (words := line.split())]
+    if found.kind == "columns":
+        blocks = parse_rows(numbered_lines(path), name, found.is_comment)
+        return [[cells[0] for _, cells in block] for block in blocks]
+    if found.kind == "tagged" and found.sure:
+        mark = one_mark(found, name)
+        lines = (split_tagged(line, mark, f"{name}:{number}")[0] for number, line in numbered_lines(path))
+        return [words for words in lines if words]
+    return [words for _, line in numbered_lines(path) if (words := split_words(line))]
+
+
+def _many(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has ten words or more: fewer look like tagged ones by chance."""
+    words = (word for _, line in numbered_lines(path) for word in split_words(line))
+    return len(list(islice(words, 10))) == 10
 
 
 def load_nltk_words(name: str) -> list[list[str]]:

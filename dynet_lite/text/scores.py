@@ -82,6 +82,10 @@ class SpanScore(Found):
                 score = self.by_type.setdefault(kind, SpanScore())
                 setattr(score, name, getattr(score, name) + 1)
 
+    def types(self) -> str:
+        """F1 of each type that there is or was found, and how many there are: LOC 91.20% of 310, PER 88.00% of 120."""
+        return ", ".join(f"{kind} {score.f1:.2%} of {score.wanted:,}" for kind, score in sorted(self.by_type.items()))
+
     def __str__(self) -> str:
         return f"F1 {self.f1:.2%} (precision {self.precision:.2%}, recall {self.recall:.2%})"
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from .lines import split_words
+
 __all__ = ["BytePairs", "char_ngrams"]
 
 END = "</w>"  # closes the last piece of a word
@@ -87,7 +89,7 @@ class BytePairs:
     @staticmethod
     def join(pieces: Iterable[str]) -> list[str]:
         """The words that pieces make."""
-        return "".join(pieces).replace(END, " ").split()
+        return split_words("".join(pieces).replace(END, " "))
 
     def to_json(self) -> Any:
         """A value that json.dump can write."""

@@ -17,11 +17,12 @@ from typing import Any
 from dynet_lite.errors import DataError
 
 from .corpora import read_nltk
+from .lines import numbered_lines
 
 __all__ = ["Tree", "iter_trees", "load_nltk_trees", "parse_trees", "read_trees"]
 
 EMPTY = "-NONE-"  # the label over traces and other empty elements in the Penn Treebank
-_TOKEN = re.compile(r"[()]|[^\s()]+")
+_TOKEN = re.compile(r"[()]|[^ \t\n\v\f\r()]+")  # no-break spaces may stand inside a word
 
 
 @dataclass(slots=True)
@@ -124,11 +125,7 @@ def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
 
 def iter_trees(path: str | os.PathLike[str]) -> Iterator[Tree]:
     """As read_trees, one tree at a time."""
-    with open(path, encoding="utf-8-sig") as lines:
-        try:
-            yield from parse_trees(lines, os.fspath(path))
-        except UnicodeDecodeError as error:
-            raise DataError(f"{os.fspath(path)}: expected UTF-8 text, {error.reason}") from None
+    yield from parse_trees((line for _, line in numbered_lines(path)), os.fspath(path))
 
 
 def parse_trees(lines: Iterable[str], name: str = "<text>") -> Iterator[Tree]:

@@ -66,7 +66,7 @@ def read_vectors(path: str | os.PathLike[str], keep: Container[str] | None = Non
     rows: list[Matrix] = []
     size = 0
     for number, line in numbered_lines(path):
-        parts = line.rstrip().split(" ")
+        parts = line.rstrip(" \t").split(" ")
         if number == 1 and len(parts) == 2 and all(p.isascii() and p.isdigit() for p in parts):
             size = int(parts[1])
             continue

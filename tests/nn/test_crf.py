@@ -10,6 +10,7 @@ import pytest
 
 import dynet_lite as dy
 from dynet_lite.nn.crf import LinearChainCRF, iob_pairs, viterbi
+from dynet_lite.text import to_bioes, to_iob2
 
 LABELS = 3
 
@@ -114,3 +115,15 @@ def test_labels_that_cannot_follow():
     emissions = np.array([[0, 0, 9, 0], [0, 1, 9, 0], [0, 0, 0, 9.0]])
     found = [labels[i] for i in crf.best([emissions], allowed)[0]]
     assert found[0] == "B-A" and found[1] == "I-A" and found[2] != "I-B"
+
+
+def test_pairs_of_bioes_are_those_of_spans():
+    """A labelling is allowed if, and only if, it is what to_bioes makes of some labelling."""
+    labels = ["O", *(f"{prefix}-{kind}" for kind in "AB" for prefix in "BIES")]
+    allowed = iob_pairs(labels)
+    n = len(labels)
+    for row in itertools.product(range(n), repeat=3):
+        path = [n, *row, n]
+        legal = all(allowed[to, before] for before, to in itertools.pairwise(path))
+        names = [labels[i] for i in row]
+        assert legal == (to_bioes(to_iob2(names)) == names)

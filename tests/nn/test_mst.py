@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -68,6 +69,54 @@ def test_long_sentences_are_trees_and_quick():
         assert is_tree(projective) and is_projective(projective)
         assert tree_score(scores, heads) >= tree_score(scores, projective)
     assert time.perf_counter() - start < 20
+
+
+def test_many_words_take_memory_of_one_matrix():
+    """The second matrix has cycles in cycles: the best head of a word is its neighbour."""
+    n = 1200
+    nested = -np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)) - 0.01 * np.arange(n + 1))
+    nested[0] -= 1000
+    for scores in (random_scores(n, 1, False), nested):
+        tracemalloc.start()
+        heads = best_tree(scores)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert is_tree(heads)
+        assert most < 2.5 * scores.nbytes
+
+
+def by_recursion(s: np.ndarray) -> list[int]:
+    """The textbook's way: contract a cycle of best heads, solve the smaller problem, open the cycle again."""
+    heads = s.argmax(axis=0)
+    for start in range(1, len(s)):
+        walk = [start]
+        while walk[-1] and heads[walk[-1]] not in walk:
+            walk.append(int(heads[walk[-1]]))
+        if walk[-1]:
+            break
+    else:
+        return heads.tolist()
+    cycle = walk[walk.index(heads[walk[-1]]) :]
+    rest = [i for i in range(len(s)) if i not in cycle]
+    entering = s[np.ix_(rest, cycle)] - s[heads[cycle], cycle]
+    leaving = s[np.ix_(cycle, rest)]
+    small = np.block([[s[np.ix_(rest, rest)], entering.max(axis=1)[:, None]], [leaving.max(axis=0), np.array(-np.inf)]])
+    found = by_recursion(small)
+    for i, word in enumerate(rest):
+        heads[word] = cycle[leaving[:, i].argmax()] if found[i] == len(rest) else rest[found[i]]
+    heads[cycle[entering[found[-1]].argmax()]] = rest[found[-1]]
+    return heads.tolist()
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_as_by_recursion(ties):
+    for n, seed in itertools.product((8, 25, 60), range(8)):
+        scores = random_scores(n, seed, ties)
+        prepared = scores.copy()
+        prepared[0] -= 1000
+        np.fill_diagonal(prepared, -np.inf)
+        wanted = tree_score(scores, by_recursion(prepared)[1:])
+        assert tree_score(scores, best_tree(scores)) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (1, 1), (3,)])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import sys
+from pathlib import Path
 
 import pytest
+
+from dynet_lite.text import Vocab
 
 NAME = "attention_seq2seq"
 
@@ -45,6 +49,16 @@ def test_parallel_files_and_letters(run_recipe, tmp_path):
     assert run_recipe(NAME, "predict", "--load", "model", "-", stdin="ab\n").stdout.endswith("\n")
 
 
+def test_letters_spell_both_sides(run_recipe, tmp_path):
+    """Plurals: the model has to write letters, not to choose one of the words that it has seen; features stay whole."""
+    words = sorted({"".join(random.Random(i).choices("abc", k=3)) for i in range(60)})
+    (tmp_path / "a.tsv").write_text("".join(f"{w}\t{w}s\tN;PL\n{w}\t{w}\tN;SG\n" for w in words) * 12)
+    sizes = ["--embedding", 12, "--hidden", 24, "--attention", 12, "--learning-rate", 0.01, "--dropout", 0]
+    run_recipe(NAME, "--letters", "--train", "a.tsv", *sizes, "--epochs", 8, "--save", "model")
+    done = run_recipe(NAME, "predict", "--load", "model", "-", stdin="abc\tN;PL\n\nabc\tN;SG\n")
+    assert done.stdout == "abcs\n\nabc\n"
+
+
 def test_batching_changes_nothing(run_recipe, same_losses, tsv):
     same_losses(run_recipe(NAME, "--smoke", "--compare", "--train", tsv).stdout)
 
@@ -66,3 +80,54 @@ def test_without_the_data_the_extra_is_named(run_recipe, tmp_path):
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     done = run_recipe(NAME, "--smoke", ok=False, PYTHONPATH=path)
     assert done.returncode == 2 and "dynet_lite[data]" in done.stderr and "Traceback" not in done.stderr
+
+
+def sentences(n: int, words: int, seed: int) -> list[tuple[str, str]]:
+    """Sentences over a large vocabulary whose frequencies are Zipf's; each word has one translation."""
+    rng = random.Random(seed)
+    weights = [1 / (i + 1) for i in range(words)]
+    lines = [rng.choices(range(words), weights, k=rng.randint(2, 7)) for _ in range(n)]
+    return [(" ".join(f"s{i}" for i in line), " ".join(f"t{i}" for i in line)) for line in lines]
+
+
+def module():
+    spec = importlib.util.spec_from_file_location(NAME, Path(__file__).resolve().parents[2] / "recipes" / f"{NAME}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[NAME] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_learns_words(run_recipe, tmp_path):
+    """Thousands of words, the defaults for files: two epochs leave the entropy of single words far behind."""
+    for name, n in (("train", 3000), ("dev", 200)):
+        (tmp_path / name).write_text("".join(f"{a}\t{b}\n" for a, b in sentences(n, 2000, len(name))))
+    sizes = ["--embedding", 64, "--hidden", 64, "--attention", 64, "--epochs", 5]
+    *_, last = run_recipe(NAME, "--train", "train", "--dev", "dev", *sizes).stdout.splitlines()
+    assert float(last.split("BLEU ")[1].split("%")[0]) > 5
+    assert float(last.split("loss ")[1].split()[0]) < 4
+
+
+def test_first_values_do_not_shrink_with_the_vocabulary():
+    recipe = module()
+    sizes = []
+    for words in (50, 5000):
+        vocab = Vocab.from_words(f"w{i}" for i in range(words)).to_json()
+        end = Vocab.from_words(["</s>", *(f"w{i}" for i in range(words))]).to_json()
+        model = recipe.Seq2Seq(recipe.Settings(), {"source": vocab, "target": end, "letters": False, "lower": False})
+        sizes.append([p.as_array().std() for p in (model.source_vectors, model.target_vectors, model.W2)])
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
+
+
+def test_unknown_words_are_copied(run_recipe, tmp_path):
+    """Words seen once are unknown; in their place the answer has the unknown source word that is looked at."""
+    rng = random.Random(5)
+    lines = [[rng.choice("abcd"), rng.choice("efgh"), f"name{i}", rng.choice("abcd")] for i in range(900)]
+    (tmp_path / "x").write_text("".join(" ".join(x) + "\t" + " ".join(w.upper() if len(w) == 1 else w for w in x) + "\n"
+                                        for x in lines))  # fmt: skip
+    sizes = ["--embedding", 16, "--hidden", 24, "--attention", 16, "--learning-rate", 0.01, "--dropout", 0]
+    run_recipe(NAME, "--train", "x", *sizes, "--epochs", 8, "--save", "model")
+    done = run_recipe(NAME, "predict", "--load", "model", "-", stdin="a e smith c\n")
+    assert done.stdout == "A E smith C\n"
+    done = run_recipe(NAME, "predict", "--load", "model", "--no-copy", "-", stdin="a e smith c\n")
+    assert done.stdout == "A E <unk> C\n"

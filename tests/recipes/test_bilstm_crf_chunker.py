@@ -37,3 +37,15 @@ def test_columns(run_recipe, tmp_path):
     (tmp_path / "a.txt").write_text(rows + "Paris NNP I-NP PLACE\n")
     done = run_recipe(NAME, "--train", "a.txt", ok=False)
     assert done.returncode == 2 and "a.txt:43: expected O, B-TYPE or I-TYPE" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_names_in_bioes_and_f1_by_type(run_recipe, tmp_path):
+    rows = "Mary|I-PER saw|O New|I-LOC York|I-LOC City|I-LOC\nin|O Rome|I-LOC Mary|B-PER Smith|I-PER slept|O\n" * 15
+    (tmp_path / "a.txt").write_text(rows)
+    small = ["--word-dim", 12, "--char-hidden", 6, "--hidden", 12, "--epochs", 8, "--learning-rate", 0.02]
+    done = run_recipe(NAME, "--train", "a.txt", *small, "--scheme", "bioes", "--types", "--save", "model")
+    assert "F1 100.00% (precision 100.00%, recall 100.00%); LOC 100.00% of 3, PER 100.00% of 3" in done.stdout
+    text = "Mary saw New York City\n"
+    assert run_recipe(NAME, "predict", "--load", "model", "-", stdin=text).stdout == "[PER Mary] saw [LOC New York City]\n"
+    done = run_recipe(NAME, "evaluate", "--load", "model", "--types", "a.txt")
+    assert done.stdout.endswith("LOC 100.00% of 30, PER 100.00% of 30\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -24,8 +25,9 @@ def run(*args: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.Comple
 def test_smoke(backend: str, tmp_path: Path) -> None:
     done = run("--smoke", cwd=tmp_path, DYNET_LITE_BACKEND=backend)
     assert done.returncode == 0, done.stderr
-    first, epoch, *_ = done.stdout.splitlines()
+    first, baseline, epoch, *_ = done.stdout.splitlines()
     assert "data/treebank" in first and "Apache-2.0" in first
+    assert baseline.startswith("baseline (the most frequent tag of each word)  dev accuracy ")
     assert epoch.startswith("epoch  1") and "dev accuracy" in epoch and "mean batch" in epoch
 
 
@@ -102,3 +104,28 @@ def numbers(log: Path) -> list[object]:
     """The losses and scores of a log."""
     events = [json.loads(line) for line in log.read_text().splitlines()]
     return [(e["loss"], e.get("dev", {}).get("value")) for e in events if e["event"] in ("update", "epoch")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of another kind")
+def test_an_interrupted_comparison_prints_what_it_has(tmp_path: Path) -> None:
+    command = [sys.executable, str(RECIPE), "--compare", "--epochs", "200", "--hidden", "20", "--char-hidden", "10"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("autobatch off"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "stopped by the keyboard" in out and "times as fast" in out.splitlines()[-1] and "Traceback" not in err
+
+
+def test_packed_columns_and_words_with_no_break_spaces(tmp_path: Path) -> None:
+    text = "A\u00a0b\tX\n8\u00a01/2\tNUM\n\nA\u00a0b\tX\n\n" * 12
+    (tmp_path / "train").write_bytes(gzip.compress(text.encode()))
+    small = ["--hidden", "8", "--epochs", "6", "--word-dropout", "0", "--learning-rate", "0.02", "--save", "model"]
+    trained = run("--train", "train", *small, cwd=tmp_path)
+    assert trained.returncode == 0 and "33 words, 2 tags" in trained.stdout, trained.stderr + trained.stdout
+    (tmp_path / "input.gz").write_bytes(gzip.compress("A\u00a0b 8\u00a01/2\n".encode()))
+    done = run("predict", "--load", "model", "input.gz", cwd=tmp_path)
+    assert done.stdout == "A\u00a0b_X 8\u00a01/2_NUM\n", done.stderr

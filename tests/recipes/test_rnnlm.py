@@ -8,6 +8,7 @@ NAME = "rnnlm"
 def test_trains_and_goes_on(run_recipe, tmp_path):
     done = run_recipe(NAME, "--epochs", 3, "--hidden", 20, "--word-dim", 20, "--save", tmp_path / "model")
     first, *_, last = done.stdout.splitlines()
+    assert "\nbaseline (trigrams, Kneser-Ney)  dev perplexity " in done.stdout
     assert "data/treebank" in first and "Apache-2.0" in first
     assert float(last.split("perplexity ")[1].split()[0]) < 80  # 467 words are known
     prompts = "The weather\n\nWe liked the unheardof\n"

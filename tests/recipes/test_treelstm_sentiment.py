@@ -20,8 +20,9 @@ def run(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[s
 def test_smoke(cell: str, tmp_path: Path) -> None:
     done = run("--smoke", "--cell", cell, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    first, epoch, *_ = done.stdout.splitlines()
+    first, baseline, epoch, *_ = done.stdout.splitlines()
     assert "351 trees (3,718 words, 5 labels)" in first and "Apache-2.0" in first
+    assert baseline.startswith("baseline (always 2, the most frequent label of a root)  dev root accuracy ")
     assert epoch.startswith("epoch  1") and "root accuracy" in epoch
 
 

@@ -73,7 +73,7 @@ def test_malformed(text, message):
 def test_not_utf8(tmp_path):
     path = tmp_path / "bad.ptb"
     path.write_bytes(b"(S (NP \xff))")
-    with pytest.raises(DataError, match=r"bad.ptb: expected UTF-8"):
+    with pytest.raises(DataError, match=r"bad.ptb:1: expected UTF-8"):
         read_trees(path)
 
 

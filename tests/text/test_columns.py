@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from dynet_lite.text import (
     read_chunks_of_trees,
     read_columns,
     spans,
+    to_bioes,
+    to_iob1,
     to_iob2,
 )
 
@@ -72,6 +75,36 @@ def test_conversions():
     assert to_iob2(["I-A", "I-A", "I-B", "B-B", "O", "I-A"]) == ["B-A", "I-A", "B-B", "B-B", "O", "B-A"]
     assert to_iob2(["S-A", "B-A", "I-A", "E-A", "S-B", "O"]) == ["B-A", "B-A", "I-A", "I-A", "B-B", "O"]
     assert to_iob2(["U-A", "B-A", "L-A", "I-A"]) == ["B-A", "B-A", "I-A", "B-A"]
+
+
+def random_iob2(rng: random.Random) -> list[str]:
+    labels: list[str] = []
+    while len(labels) < 12:
+        kind, length = rng.choice("AB"), rng.randint(1, 3)
+        labels += rng.choice([["O"] * length, [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]])
+    return labels
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_schemes_say_the_same(seed):
+    labels = random_iob2(random.Random(seed))
+    assert to_iob2(to_iob1(labels)) == to_iob2(to_bioes(labels)) == labels
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_schemes_as_seqeval_reads_them(seed):
+    scheme = pytest.importorskip("seqeval.scheme")
+    labels = random_iob2(random.Random(seed))
+    wanted = [(kind, start, end) for start, end, kind in spans(labels)]
+    for converted, kind in ((labels, scheme.IOB2), (to_iob1(labels), scheme.IOB1), (to_bioes(labels), scheme.IOBES)):
+        found = scheme.Entities([converted], scheme=kind).entities[0]
+        assert [entity.to_tuple()[1:] for entity in found] == wanted
+
+
+def test_conversions_from_iob2():
+    labels = ["B-A", "I-A", "B-A", "O", "B-B", "B-A", "I-A", "I-A"]
+    assert to_iob1(labels) == ["I-A", "I-A", "B-A", "O", "I-B", "I-A", "I-A", "I-A"]
+    assert to_bioes(labels) == ["B-A", "E-A", "S-A", "O", "S-B", "B-A", "I-A", "E-A"]
 
 
 def test_spans():

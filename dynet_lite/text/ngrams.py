@@ -1,0 +1,115 @@
+"""An n-gram model with modified Kneser-Ney smoothing: what a neural language model has to be better than.
+
+Chen and Goodman: An empirical study of smoothing techniques for language modeling (1998), section 3 and equation 26; Kneser
+and Ney: Improved backing-off for m-gram language modeling (1995). Plain Python; does not know the engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from .scores import Perplexity
+
+__all__ = ["KneserNey"]
+
+_START = object()  # stands before the first token of a sequence, order - 1 times
+
+Context = tuple[Any, ...]
+Discounts = tuple[float, float, float]
+
+
+class KneserNey:
+    """An interpolated model of sequences of tokens: words, or letters.
+
+        model = KneserNey([["a", "b", "</s>"], ["a", "</s>"]], order=3, words=4)
+        model.probability(["a"], "b")
+
+    sequences   token by token; each ends with a mark of its own, if its end is to be predicted
+    order       3 for trigrams: a token depends on the two before it
+    words       size of the vocabulary, with tokens that never occur here; 0: those that occur. Every one of them has a
+                probability above 0, and together they have 1
+
+    ValueError for an order below 1, or for no token at all.
+    """
+
+    def __init__(self, sequences: Iterable[Sequence[Hashable]], order: int = 3, words: int = 0) -> None:
+        if order < 1:
+            raise ValueError(f"[KneserNey] expected an order of at least 1, got {order}")
+        self.order = order
+        counts: list[dict[Context, Counter[Any]]] = [defaultdict(Counter) for _ in range(order)]
+        longest = counts[order - 1]
+        for sequence in sequences:
+            row = (*[_START] * (order - 1), *sequence)
+            for i in range(order - 1, len(row)):
+                longest[row[i - order + 1 : i]][row[i]] += 1
+        # Below the highest order an n-gram counts for as many as there are different tokens before it.
+        for n in range(order - 1, 0, -1):
+            for context, followers in counts[n].items():
+                shorter = counts[n - 1][context[1:]]
+                for token in followers:
+                    shorter[token] += 1
+        if not counts[0]:
+            raise ValueError("[KneserNey] expected at least one token")
+        self.words = max(words, len(counts[0][()]))
+        self.discounts = [_discounts(level.values()) for level in counts]
+        self._counts = [dict(level) for level in counts]
+        self._sums: list[dict[Context, tuple[int, float]]] = [
+            {context: _sum_and_left(row, d) for context, row in level.items()}
+            for level, d in zip(self._counts, self.discounts, strict=True)
+        ]
+
+    def probability(self, context: Sequence[Hashable], token: Hashable) -> float:
+        """p(token | context), of which the last order - 1 tokens count; a shorter one is that of the start of a sequence."""
+        n = self.order - 1
+        seen = (*[_START] * n, *context)
+        return self._probability(seen[len(seen) - n :], token)
+
+    def _probability(self, seen: Context, token: Hashable) -> float:
+        p = 1.0 / self.words
+        for n in range(self.order):
+            context = seen[len(seen) - n :]
+            known = self._sums[n].get(context)
+            if known is None:  # no longer context has been seen, either
+                break
+            total, left = known
+            count = self._counts[n][context].get(token, 0)
+            p = (count - _taken(count, self.discounts[n])) / total + left * p
+        return p
+
+    def log_probability(self, sequence: Sequence[Hashable]) -> float:
+        """The sum of log p of the tokens of a sequence that begins here (natural logarithm)."""
+        n = self.order - 1
+        row = (*[_START] * n, *sequence)
+        return sum(math.log(self._probability(row[i - n : i], row[i])) for i in range(n, len(row)))
+
+    def perplexity(self, sequences: Iterable[Sequence[Hashable]]) -> Perplexity:
+        """exp of the mean of -log p over all tokens of some sequences."""
+        score = Perplexity()
+        for sequence in sequences:
+            score.add(-self.log_probability(sequence), len(sequence))
+        return score
+
+
+def _discounts(rows: Iterable[Counter[Any]]) -> Discounts:
+    """What is taken from n-grams that were counted once, twice, and more often: from how many there are of each."""
+    n = Counter(count for row in rows for count in row.values() if count <= 4)
+    if not (n[1] and n[2]):
+        return 0.5, 0.75, 0.75
+    y = n[1] / (n[1] + 2 * n[2])
+    raw = (1 - 2 * y * n[2] / n[1], 2 - 3 * y * n[3] / n[2], 3 - 4 * y * n[4] / n[3] if n[3] else 2 - 3 * y * n[3] / n[2])
+    # Small texts give values out of range: nothing at all, or more than there is.
+    one, two, more = (min(max(d, 0.1), i - 0.1) for i, d in enumerate(raw, 1))
+    return one, two, more
+
+
+def _taken(count: int, discounts: Discounts) -> float:
+    return discounts[min(count, 3) - 1] if count else 0.0
+
+
+def _sum_and_left(row: Counter[Any], discounts: Discounts) -> tuple[int, float]:
+    """The sum of the counts, and the share that the discounts leave to the lower order."""
+    total = row.total()
+    return total, sum(_taken(count, discounts) for count in row.values()) / total

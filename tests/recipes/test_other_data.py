@@ -1,0 +1,51 @@
+"""Saved models and other data: the files that are named now are used, labels that the model does not know are one clear error."""
+
+from __future__ import annotations
+
+import pytest
+
+OTHER = {
+    "bilstm_tagger": ("A X\nb Y\n\n" * 4, "tag"),
+    "bilstm_crf_chunker": ("A B-PER\nb O\n\n" * 4, "label"),
+    "biaffine_parser": ("A\tX\t2\tleft\nb\tY\t0\ttop\n\n" * 4, "relation"),
+    "stack_lstm_parser": ("A\tX\t2\tleft\nb\tY\t0\ttop\n\n" * 4, "relation"),
+    "rnng": ("(T (X A) (Y b))\n" * 4, "label"),
+    "treelstm_sentiment": ("(up (down A) (up b))\n" * 4, "label"),
+    "text_cnn": ("spam\tA\nham\tb\n" * 4, "class"),
+    "dan_classifier": ("spam\tA\nham\tb\n" * 4, "class"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_labels_that_the_model_does_not_know(run_recipe, tmp_path, name):
+    text, kind = OTHER[name]
+    (tmp_path / "other").write_text(text)
+    run_recipe(name, "--smoke", "--save", "model")
+    done = run_recipe(name, "--smoke", "--load", "model", "--train", "other", ok=False)
+    assert done.returncode == 2 and f"--load: expected training data with the {kind}" in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    done = run_recipe(name, "evaluate", "--load", "model", "other", ok=False)
+    assert done.returncode == 2 and f"other: expected {kind}" in done.stderr and "got none of them" in done.stderr
+    assert not done.stdout
+
+
+def test_loaded_models_train_on_the_files_that_are_named(run_recipe, tmp_path):
+    for name in ("train", "dev", "test"):
+        (tmp_path / name).write_text("A X\nb Y\n\n" * 6)
+    (tmp_path / "new").write_text("b Y\nA X\n\n" * 10)
+    run_recipe("bilstm_tagger", "--smoke", "--train", "train", "--dev", "dev", "--test", "test", "--save", "model")
+    (tmp_path / "dev").unlink()
+    (tmp_path / "test").unlink()
+    done = run_recipe("bilstm_tagger", "--load", "model", "--train", "new", "--epochs", 1)
+    assert done.stdout.startswith("new: 9 sentences") and "test" not in done.stdout
+    done = run_recipe("bilstm_tagger", "--load", "model", "--epochs", 1, "--dev", "new", "--test", "new")
+    assert done.stdout.startswith("files of the saved training: --train train\ntrain: 6 sentences")
+    assert "\ntest accuracy" in done.stdout
+
+
+def test_a_label_of_phrases_is_no_tag(run_recipe, tmp_path):
+    (tmp_path / "a").write_text("(S (NP A) (VP b))\n" * 4)
+    (tmp_path / "b").write_text("(NP (NP A) (VP b))\n" * 4)
+    run_recipe("rnng", "--smoke", "--train", "a", "--save", "model")
+    done = run_recipe("rnng", "--load", "model", "--train", "b", ok=False)
+    assert done.returncode == 2 and "got also 'NP('" in done.stderr
