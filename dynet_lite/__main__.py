@@ -1,31 +1,91 @@
-"""The command line: `python -m dynet_lite run script.py ...` runs a DyNet program, `compare recipes/X.py` trains a recipe
-with automatic batching on and off, `info` tells what this build is.
+"""The command line, `python -m dynet_lite COMMAND`:
+
+    recipes                     the recipes that come with the package; `recipes copy NAME` puts one into this folder
+    train NAME ...              runs a recipe: one of ours by its name, or a file; options as those of the recipe
+    predict NAME --load M ...   what a saved model says of files; evaluate NAME --load M ...: its score on them
+    serve MODEL                 answers over HTTP
+    compare NAME                trains a recipe with automatic batching on and off
+    run script.py ...           runs a DyNet program
+    info                        what this build is
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
+import runpy
 import sys
+
+import numpy as np
 
 import dynet_lite
 from dynet_lite import _core, compat, config
+from dynet_lite.errors import DataError, ModelFileError
+
+# Commands that read the rest of the command line themselves.
+DELEGATED = {
+    "train": "train a recipe",
+    "predict": "what a saved model says of files",
+    "evaluate": "the score of a saved model on files",
+    "export": "write a saved model as an ONNX file",
+    "serve": "answer over HTTP with a saved model",
+    "compare": "train a recipe with automatic batching on and off",
+}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dynet_lite", description=dynet_lite.__doc__.splitlines()[0])
+    parser.add_argument("--version", action="version", version=f"dynet_lite {dynet_lite.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     what = "Runs a script as Python does, except that `import dynet` gives it dynet_lite."
     run = commands.add_parser("run", help="run a program written for DyNet", description=what)
     run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as in `python -m`")
     run.add_argument("script", help="file of the program (or name of the module)")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="everything after it is the program's own")
-    commands.add_parser("compare", help="train a recipe with automatic batching on and off")  # main() gives it away
+    for name, about in DELEGATED.items():  # main() gives them away before it parses
+        commands.add_parser(name, help=about, add_help=False)
+    recipes = commands.add_parser("recipes", help="list the recipes that come with the package, or copy one")
+    recipes.add_argument("action", nargs="?", choices=("list", "copy"), default="list")
+    recipes.add_argument("name", nargs="?", help="copy: the recipe")
+    recipes.add_argument("--to", metavar="FOLDER", default=".", help="copy: the folder (default: this one)")
     commands.add_parser("info", help="version, engine and settings")
     return parser
 
 
+def _recipe(command: str, arguments: list[str]) -> int:
+    """`train|predict|evaluate|export NAME ...`: as `python NAME.py [COMMAND] ...`."""
+    from dynet_lite.harness import catalogue
+
+    if not arguments or arguments[0].startswith("-"):
+        asked = any(word in ("-h", "--help") for word in arguments)
+        text = f"usage: python -m dynet_lite {command} RECIPE [options]; {command} RECIPE --help lists them\n"
+        names = f"recipes: {', '.join(catalogue.programs())}, or a file such as my_recipe.py"
+        print(text + names, file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    path = str(catalogue.program(arguments[0]))
+    sys.argv = [path, *([] if command == "train" else [command]), *arguments[1:]]
+    runpy.run_path(path, run_name="__main__")
+    return 0
+
+
+def _recipes(action: str, name: str | None, folder: str) -> int:
+    from dynet_lite.harness import catalogue
+
+    if action == "list":
+        known = catalogue.programs()
+        for short, path in known.items():
+            print(f"{short:{max(map(len, known)) + 2}}{catalogue.summary(path)}")
+        return 0
+    if name is None:
+        raise DataError("recipes copy: which one? `python -m dynet_lite recipes` lists them")
+    print(catalogue.copy(name, folder))
+    return 0
+
+
 def _info() -> None:
-    print(f"dynet_lite {dynet_lite.__version__}, Python {sys.version.split()[0]}")
+    print(f"dynet_lite {dynet_lite.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")
+    print(f"  {platform.platform()}, {platform.machine()}, {os.cpu_count()} processors")
     for name, value in {**_core.describe(), **config.settings()}.items():
         print(f"  {name}: {value}")
 
@@ -33,14 +93,39 @@ def _info() -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["compare"]:
+    try:
+        return _command(arguments)
+    except FileExistsError as error:
+        print(f"error: {error.filename} is there already", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}", file=sys.stderr)
+    except (DataError, ModelFileError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    return 2
+
+
+def _command(arguments: list[str]) -> int:
+    command, rest = arguments[:1], arguments[1:]
+    if command == ["compare"]:
         from dynet_lite import compare  # imports the harness and what recipes need
 
-        return compare.main(arguments[1:])
+        return compare.main(rest)
+    if command == ["serve"]:
+        from dynet_lite.harness import serve
+
+        return serve.main(rest)
+    if command and command[0] in DELEGATED:
+        return _recipe(command[0], rest)
     options = _parser().parse_args(arguments)
     if options.command == "info":
         _info()
         return 0
+    if options.command == "recipes":
+        return _recipes(options.action, options.name, options.to)
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         (compat.run_module if options.module else compat.run)(options.script, options.arguments)
     except (SystemExit, KeyboardInterrupt):

@@ -11,6 +11,7 @@ from .cli import main
 from .data import Data, corpus
 from .dependencies import ParserRecipe, ParserSettings
 from .loop import Diverged, Epoch, train
+from .predictor import Predictor
 from .recipe import Recipe, Score
 from .settings import Settings, option, parse_settings
 from .state import load_recipe, make_recipe, save_recipe
@@ -22,6 +23,7 @@ __all__ = [
     "Epoch",
     "ParserRecipe",
     "ParserSettings",
+    "Predictor",
     "Recipe",
     "Score",
     "Settings",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 import dynet_lite as dy
+from dynet_lite.errors import DataError
 from dynet_lite.text import (
     Accuracy,
     BytePairs,
     ClassifiedText,
+    MostFrequent,
     Vocab,
     has_brackets,
     load_nltk_classified,
@@ -20,6 +22,7 @@ from dynet_lite.text import (
     read_classified,
     read_polarity_of_trees,
     read_vectors,
+    split_words,
 )
 
 from .data import Data, corpus
@@ -52,6 +55,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
 
     score_name: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
+    label_name: ClassVar[str] = "class"
     home: ClassVar[str] = ""  # __file__ of the recipe
 
     @classmethod
@@ -87,6 +91,12 @@ class TextClassifier(Recipe[S, ClassifiedText]):
             read_vectors(self.settings.vectors).fill(table, self.words)
             self.table.init_from_array(table)
 
+    def gold(self, example: ClassifiedText) -> list[str]:
+        return [example.label]
+
+    def known_labels(self) -> list[str]:
+        return self.labels.words()
+
     # ---- the network -------------------------------------------------------------------------------------------------
 
     def embed(self, words: Sequence[str]) -> list[dy.Expression]:
@@ -101,6 +111,19 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         """The scores of the classes, {classes}; there is at least one word. This is what a recipe adds."""
         raise NotImplementedError
 
+    def scores_of(self, vectors: Any) -> dy.Expression:
+        """scores() of the word vectors of a text whose length is not known, an onnx.Sequence: for `export`."""
+        raise DataError(f"{type(self).__name__} has no scores_of() to export")
+
+    def networks(self) -> dict[str, tuple[Any, dict[str, Any], list[str]]]:
+        """The scores of the classes, from the numbers of the words (or of their pieces)."""
+        from dynet_lite import onnx
+
+        def scores(words: Any) -> dy.Expression:
+            return self.scores_of(onnx.lookup(self.table, words))
+
+        return {"scores": (scores, {"words": onnx.Ids("n")}, ["scores"])}
+
     def loss(self, batch: list[ClassifiedText]) -> dy.Expression:
         """Mean over the texts of -log p(class)."""
         losses = [dy.pickneglogsoftmax(self.scores(text.words), self.labels[text.label]) for text in batch]
@@ -108,13 +131,16 @@ class TextClassifier(Recipe[S, ClassifiedText]):
 
     # ---- use ---------------------------------------------------------------------------------------------------------
 
-    def classify(self, batch: Sequence[Sequence[str]]) -> list[tuple[str, float]]:
-        """For each text its class and how probable it is."""
+    def probabilities(self, batch: Sequence[Sequence[str]]) -> list[np.ndarray[Any, Any]]:
+        """For each text how probable each class is."""
         dy.renew_cg()
         found = [dy.softmax(self.scores(words)) for words in batch]
         dy.forward(found)  # all texts at once
-        values = [p.npvalue() for p in found]
-        return [(self.labels.word(int(p.argmax())), float(p.max())) for p in values]
+        return [p.npvalue() for p in found]
+
+    def classify(self, batch: Sequence[Sequence[str]]) -> list[tuple[str, float]]:
+        """For each text its class and how probable it is."""
+        return [(self.labels.word(int(p.argmax())), float(p.max())) for p in self.probabilities(batch)]
 
     def evaluate(self, examples: Sequence[ClassifiedText]) -> Score:
         score = Accuracy()
@@ -123,9 +149,30 @@ class TextClassifier(Recipe[S, ClassifiedText]):
             score.add([text.label for text in batch], [label for label, _ in guesses])
         return Score(score.value, str(score), texts=score.all)
 
+    def baseline(self, train: Sequence[ClassifiedText]) -> tuple[str, Callable[[Sequence[ClassifiedText]], Score]]:
+        best = MostFrequent([("", text.label)] for text in train)([""])[0]
+
+        def score(examples: Sequence[ClassifiedText]) -> Score:
+            found = Accuracy(sum(text.label == best for text in examples), len(examples))
+            return Score(found.value, str(found))
+
+        return f"always {best}, the most frequent class", score
+
     def predict(self, lines: list[str]) -> Iterator[str]:
-        texts = [line.split() for line in lines]
+        texts = [split_words(line) for line in lines]
         guesses = iter(self.classify([words for words in texts if words]) if any(texts) else [])
         for words in texts:
             label, p = next(guesses) if words else ("", 0.0)
             yield f"{label}\t{p:.3f}\t{' '.join(words)}" if words else ""
+
+    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict[str, Any]]:
+        texts = [split_words(line) for line in lines]
+        found = iter(self.probabilities([words for words in texts if words]) if any(texts) else [])
+        for line, words in zip(lines, texts, strict=True):
+            answer: dict[str, Any] = {"text": line, "label": None}
+            p = next(found) if words else np.zeros(len(self.labels))
+            if words:
+                answer["label"] = self.labels.word(int(p.argmax()))
+            if scores:
+                answer["probabilities"] = {self.labels.word(i): float(p[i]) for i in range(len(self.labels))}
+            yield answer

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import dynet_lite as dy
+from dynet_lite import distributed
 from dynet_lite.errors import DataError, ModelFileError
 
+from .answer import predict, saved_parser
+from .labels import check_shared, check_training
 from .loop import Diverged, Training, check_same
 from .onoff import compare
+from .ranks import complain, follower, silent, wait, without_files
 from .recipe import Recipe
 from .report import Report
 from .settings import Settings, add_options, from_dict, parse_settings
@@ -25,6 +26,7 @@ from .state import load_recipe, make_recipe, read
 __all__ = ["main"]
 
 GROUP = 64  # lines that are answered together
+DATA = ("train", "dev", "test", "nltk")  # settings that name data
 
 
 def main(
@@ -36,25 +38,38 @@ def main(
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
+        distributed.init()
+    except (RuntimeError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with silent():
+        return _main(recipe, settings, about, argv)
+
+
+def _main(recipe: type[Recipe[Any, Any]], settings: type[Settings], about: str | None, argv: Sequence[str]) -> int:
+    """Errors that are the user's become one line and a status; with several processes all of them end there."""
+    try:
+        if argv[:1] in (["predict"], ["evaluate"], ["export"]) and follower():
+            return wait()
         if argv[:1] == ["predict"]:
             return predict(recipe, settings, argv[1:])
         if argv[:1] == ["evaluate"]:
             return evaluate(recipe, settings, argv[1:])
-        s, given = parse_settings(settings, about, argv, recipe.smoke)
+        if argv[:1] == ["export"]:
+            return export(recipe, settings, argv[1:])
+        with silent(errors=True):
+            s, given = parse_settings(settings, about, argv, recipe.smoke, recipe.files)
         return run(recipe, s, given)
     except BrokenPipeError:  # `| head` has read enough: the interpreter must not try to write the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"error: {where}", file=sys.stderr)
-        return 2
-    except (DataError, ModelFileError, UnicodeError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return complain(where, 2)
+    except (DataError, ModelFileError, UnicodeError, distributed.NotAlike) as error:
+        return complain(str(error), 2)
     except Diverged as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return complain(str(error), 1)
     except KeyboardInterrupt:
         return 130
 
@@ -69,16 +84,25 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
         s = from_dict(cls, {**file.config["settings"], **given, "save": s.save or s.resume}, s.resume)
     elif s.load:
         file = read(s.load, kind)
-        s = from_dict(cls, {**file.config["settings"], **given}, s.load)
+        saved = old_files(file.config["settings"], given)
+        s = from_dict(cls, {**saved, **given}, s.load)
+    s = without_files(s)
     with engine(s):
+        if s.compare and follower():
+            return wait()
         data = kind.load_data(s)
         print(data, flush=True)
         if s.smoke:
             data = data.small()
         parts = file.config["parts"] if file else kind.build(s, data.train)
+        recipe = make_recipe(kind, s, parts)
+        if s.load:
+            check_training(recipe, data.train)
+        check_shared(recipe, data.dev, "dev data")
+        check_shared(recipe, data.test, "test data")
         if s.compare:
             return compare(kind, s, parts, data)
-        training = Training(make_recipe(kind, s, parts), data, Report(s, resumed=bool(s.resume)))
+        training = Training(recipe, data, Report(s, resumed=bool(s.resume)))
         if s.resume and file:
             training.restore(file)
         else:
@@ -90,6 +114,19 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
         return training.run()
 
 
+def old_files(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a loaded model without the files of its own training, where others are named now. If neither --train nor
+    --nltk is, the old files are trained on once more, which is said."""
+    named = given.get("train") or given.get("nltk")
+    old = {name: saved[name] for name in DATA if saved.get(name) and not given.get(name)}
+    if named:
+        return {name: value for name, value in saved.items() if name not in DATA}
+    if old:
+        files = " ".join(f"--{name} {' '.join(x) if isinstance(x, (list, tuple)) else x}" for name, x in old.items())
+        print(f"files of the saved training: {files}", flush=True)
+    return saved
+
+
 def engine(s: Settings) -> ExitStack:
     """The engine works as the settings say, until the end of the `with`."""
     stack = ExitStack()
@@ -97,34 +134,13 @@ def engine(s: Settings) -> ExitStack:
     return stack
 
 
-# ---- predict and evaluate ------------------------------------------------------------------------------------------
-
-
-def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
-    """`predict --load FILE INPUT...`: what the model says of each line (or block of lines) of the files."""
-    parser = _parser("predict", "What a saved model says of each line of the files.")
-    parser.add_argument("--output", metavar="FILE", default="", help="write there and not to standard output")
-    add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
-    parser.add_argument("input", nargs="+", metavar="INPUT", help="a file; - is standard input")
-    given = vars(parser.parse_args(argv))
-    path, inputs, output = given.pop("load"), given.pop("input"), given.pop("output")
-    recipe = load_recipe(kind, settings, path, given)
-    with ExitStack() as stack:
-        stack.enter_context(engine(recipe.settings))
-        out = stack.enter_context(open(output, "w", encoding="utf-8")) if output else sys.stdout
-        for name in inputs:
-            file = stack.enter_context(open(0 if name == "-" else name, encoding="utf-8", closefd=name != "-"))
-            for group in groups(file, kind.blocks):
-                for answer in recipe.predict(group):
-                    print(answer, file=out)
-                out.flush()
-    return 0
+# ---- evaluate ------------------------------------------------------------------------------------------
 
 
 def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`evaluate --load FILE INPUT...`: the score of a saved model on the examples of the files."""
-    parser = _parser("evaluate", "The score of a saved model on the examples of files in the format of --train.")
-    add_options(parser, settings, only=["autobatch", "strategy", "threads"])
+    parser = saved_parser("evaluate", "The score of a saved model on the examples of files in the format of --train.")
+    add_options(parser, settings, only=["form", "column", "types", "autobatch", "strategy", "threads"])
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file")
     given = vars(parser.parse_args(argv))
     path, inputs = given.pop("load"), tuple(given.pop("input"))
@@ -133,33 +149,24 @@ def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Seque
     recipe = load_recipe(kind, settings, path, given)
     with engine(recipe.settings):
         data = kind.load_data(replace(recipe.settings, train=inputs, dev=inputs, test=(), nltk=""))
+        check_shared(recipe, data.train, data.name)
         score = recipe.evaluate(data.train)
     print(f"{data.name}: {len(data.train):,} {data.unit}: {score.text}")
     return 0
 
 
-def _parser(command: str, about: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"{Path(sys.argv[0]).name} {command}", description=about)
-    parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
-    return parser
+def export(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
+    """`export --load FILE --to FILE.onnx`: the networks of a saved model as ONNX files."""
+    from dynet_lite import onnx
 
-
-def groups(file: TextIO, blocks: bool) -> Iterator[list[str]]:
-    """Lines or blocks of lines without their ends: 64 at a time, or one by one from somebody who types."""
-    items: Iterable[str] = _blocks(file) if blocks else (line.rstrip("\r\n") for line in file)
-    items = iter(items)
-    size = 1 if file.isatty() else GROUP
-    while group := list(islice(items, size)):
-        yield group
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    block: list[str] = []
-    for line in lines:
-        if line.strip():
-            block.append(line)
-        elif block:
-            yield "".join(block).rstrip("\r\n")
-            block = []
-    if block:
-        yield "".join(block).rstrip("\r\n")
+    parser = saved_parser("export", "The networks of a saved model as ONNX files: docs/onnx.md.")
+    parser.add_argument("--to", required=True, metavar="FILE", help="the file to write; further networks are written beside it")
+    given = vars(parser.parse_args(argv))
+    recipe = load_recipe(kind, settings, given["load"])
+    try:
+        written = onnx.export_recipe(recipe, given["to"])
+    except (ImportError, onnx.Unsupported) as error:
+        raise DataError(str(error)) from None
+    for path in written:
+        print(f"{path}: {path.stat().st_size:,} bytes, opset {onnx.OPSET}")
+    return 0

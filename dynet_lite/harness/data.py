@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from dynet_lite.errors import DataError
 
+from . import catalogue
 from .settings import Settings
 
 __all__ = ["Data", "corpus"]
@@ -92,8 +93,8 @@ def corpus(
 
 
 def treebank(home: str) -> Path:
-    """The folder data/treebank of the project in which the file `home` lies."""
+    """The folder data/treebank of the project in which the file `home` lies; for a copy elsewhere, the package's own."""
     for folder in Path(home).resolve().parents:
         if (folder / "data" / "treebank").is_dir():
             return folder / "data" / "treebank"
-    raise DataError(f"{home}: expected data/treebank in a folder above; give files with --train")
+    return catalogue.treebank()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import dynet_lite as dy
+from dynet_lite.errors import DataError
 from dynet_lite.nn import WordReader
 from dynet_lite.text import (
     Sentence,
@@ -55,6 +56,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     """
 
     score_name = "LAS"
+    label_name = "relation"
     blocks = True
 
     @classmethod
@@ -87,6 +89,12 @@ class ParserRecipe(Recipe[S, Sentence]):
         if self.settings.vectors:
             self.reader.use(read_vectors(self.settings.vectors))
 
+    def gold(self, example: Sentence) -> list[str]:
+        return example.deprels
+
+    def known_labels(self) -> list[str]:
+        return self.relations.words()
+
     def inputs(self, sentence: Sentence, drop: float = 0.0) -> list[dy.Expression]:
         """For each word its vector, with dropout, over the vector of its tag: {width}."""
         words = [dy.dropout(x, drop) for x in self.reader(sentence.forms, self.training)]
@@ -97,6 +105,10 @@ class ParserRecipe(Recipe[S, Sentence]):
         """The sentences with other heads and relations; their own are not looked at. Renews the graph itself."""
         raise NotImplementedError(f"{type(self).__name__} has no parse")
 
+    def weight(self, batch: list[Sentence]) -> float:
+        """Losses are means over the words, or over the moves, of which a word has as many as any other."""
+        return sum(map(len, batch))
+
     def evaluate(self, examples: Sequence[Sentence]) -> Score:
         parsed = [tree for batch in minibatches(examples, 64) for tree in self.parse(batch)]
         score = attachment_scores(examples, parsed)
@@ -106,3 +118,10 @@ class ParserRecipe(Recipe[S, Sentence]):
         sentences = [x for block in blocks for x in parse_conllu(block.split("\n"), "input")]
         for sentence in self.parse(sentences) if sentences else []:
             yield "\n".join(format_conllu(sentence))
+
+    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict[str, Any]]:
+        if scores:
+            raise DataError(f"{type(self).__name__} gives no scores")
+        sentences = [x for block in lines for x in parse_conllu(block.split("\n"), "input")]
+        for x in self.parse(sentences) if sentences else []:
+            yield {"words": x.forms, "upos": x.upos, "heads": x.heads, "deprels": x.deprels}

@@ -23,6 +23,7 @@ import dynet_lite as dy
 from dynet_lite.errors import DataError
 
 from .data import Data
+from .ranks import Ranks, follower, ranks_of
 from .recipe import Recipe, Score
 from .report import Report
 from .schedule import factor
@@ -30,6 +31,9 @@ from .settings import MAY_CHANGE, Settings
 from .state import Arrays, about, get_random, get_weights, read, save_recipe, set_random, set_weights
 
 __all__ = ["Diverged", "Epoch", "Stopped", "train", "train_step"]
+
+
+ADVICE = "try a smaller --learning-rate, or --warmup; dy.renew_cg(check_validity=True) names the op"
 
 
 class Diverged(RuntimeError):
@@ -80,16 +84,15 @@ def train_step(
     loss = recipe.loss(batch)
     value = float(loss.value())
     where = f"epoch {epoch.number}, minibatch {len(epoch.losses) + 1}"
-    advice = "try a smaller --learning-rate, or --warmup; dy.renew_cg(check_validity=True) names the op"
     if not math.isfinite(value):
-        raise Diverged(f"{where}: the loss is {value}; {advice}")
+        raise Diverged(f"{where}: the loss is {value}; {ADVICE}")
     loss.backward()
     try:
         trainer.update()
     except RuntimeError as error:
         if "gradient" not in str(error):
             raise
-        raise Diverged(f"{where}: the loss is {value:.4g}, but its gradient is not finite; {advice}") from None
+        raise Diverged(f"{where}: the loss is {value:.4g}, but its gradient is not finite; {ADVICE}") from None
     counts = dy.stats()
     recipe.training = False
     epoch.losses.append(value)
@@ -100,10 +103,20 @@ def train_step(
     return value
 
 
+def averaging(decay: float) -> tuple[float, int]:
+    """Decay and number of updates between two steps of an average that forgets as one of this decay in every update.
+
+    A step reads and writes all weights. Ten updates that are few beside those that the average remembers are one step.
+    """
+    every = min(10, max(1, round(0.01 / (1 - decay))))
+    return decay**every, every
+
+
 class _Interrupts:
     """Ctrl-C during an update waits for its end; elsewhere, or the second time, it is a KeyboardInterrupt."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranks: Ranks | None = None) -> None:
+        self.ranks = ranks  # they stop together, after an update of which all know it
         self.busy = self.asked = False
         self.broken = False  # an update was not finished: the state is not that of any moment of the run
 
@@ -119,6 +132,9 @@ class _Interrupts:
             signal.signal(signal.SIGINT, before)
 
     def _on_signal(self, *_: Any) -> None:
+        if self.ranks is not None and not self.ranks.stop:
+            self.ranks.stop = True
+            return
         if not self.busy or self.asked:
             raise KeyboardInterrupt
         self.asked = True
@@ -144,6 +160,8 @@ class Training:
         self.recipe, self.data, self.report = recipe, data, report
         self.settings: Settings = recipe.settings
         self.trainer = recipe.trainer()
+        if self.settings.average:
+            self.trainer.exponential_moving_average(*averaging(self.settings.average))
         self.base_rate = self.trainer.learning_rate
         self.epoch = Epoch(1)
         self.epoch_random: dict[str, Any] | None = None  # at the start of the epoch, before its order is drawn
@@ -152,7 +170,9 @@ class Training:
         self.updates = self.halvings = 0
         self.best: dict[str, Any] | None = None  # score and epoch
         self.best_weights: Arrays | None = None
-        self.interrupts = _Interrupts()
+        self.ranks = ranks_of(recipe, self.trainer, data)
+        self.interrupts = _Interrupts(self.ranks)
+        self.baseline = recipe.baseline(data.train)
 
     # ---- training ----------------------------------------------------------------------------------------------------
 
@@ -160,6 +180,9 @@ class Training:
         """Trains to the end. The exit status: 0, or 130 after Ctrl-C."""
         with self.interrupts.installed():
             try:
+                if self.ranks:
+                    self.ranks.start(self.updates)
+                self._say_baseline("dev", self.data.dev)
                 while not self._finished():
                     self._run_epoch()
                 self._close()
@@ -167,6 +190,12 @@ class Training:
             except (KeyboardInterrupt, Stopped):
                 self._interrupted()
                 return 130
+
+    def _say_baseline(self, part: str, examples: list[Any]) -> None:
+        """How good it is not to learn."""
+        if self.baseline is not None:
+            name, score = self.baseline
+            self.report.say(f"baseline ({name})  {part} {score(examples).text}")
 
     def _finished(self) -> bool:
         s = self.settings
@@ -181,21 +210,39 @@ class Training:
             todo = self._order()
         done = len(epoch.losses)
         steps = self.settings.epochs * len(todo)
-        bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=None)
+        quiet = True if follower() else None
+        bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=quiet)
+        if self.ranks:  # random numbers of a step are of that step alone
+            self.before_evaluation = get_random(recipe)
         for batch in bar:  # disable=None: a bar on a terminal only
             with self.interrupts.delayed():
                 s = self.settings
                 share = factor(s.schedule, self.updates, steps, s.warmup, self.halvings)
                 self.trainer.set_learning_rate(self.base_rate * share)
-                loss = train_step(recipe, self.trainer, batch, epoch)
+                loss = self._step(batch)
                 self.updates += 1
                 self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
             bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+        self._random_as_before()
+        if self.settings.average:  # the model that is measured and kept; its weights come back in _end_epoch
+            with self.interrupts.delayed():
+                self.trainer.swap_params_to_moving_average()
         score = self._evaluate(self.data.dev)
         if math.isnan(score.value):
             raise Diverged(f"epoch {epoch.number}: the dev score is not a number")
         with self.interrupts.delayed():
             self._end_epoch(score)
+
+    def _step(self, batch: list[Any]) -> float:
+        """An update by this process, or by all ranks together; its loss."""
+        epoch = self.epoch
+        if self.ranks is None:
+            return train_step(self.recipe, self.trainer, batch, epoch)
+        loss, wrong = self.ranks.step(batch, epoch)
+        if wrong:
+            raise Diverged(f"epoch {epoch.number}, minibatch {len(epoch.losses) + 1}: {wrong}; {ADVICE}")
+        self.interrupts.asked = self.ranks.stopping
+        return loss
 
     def _order(self) -> list[list[Any]]:
         """The minibatches of the epoch, also when a part of them was done before the run was resumed."""
@@ -213,7 +260,7 @@ class Training:
         self.before_evaluation = get_random(self.recipe)
         self.recipe.training = False
         try:
-            return self.recipe.evaluate(examples)
+            return self.ranks.evaluate(examples) if self.ranks else self.recipe.evaluate(examples)
         finally:
             self._random_as_before()
 
@@ -223,13 +270,18 @@ class Training:
             set_random(self.recipe, self.before_evaluation)
             self.before_evaluation = None
 
+    def _weights_as_before(self) -> None:
+        """Weights are those of training, where an average was in their place."""
+        if self.settings.average:
+            self.trainer.swap_params_to_weights()
+
     def _end_epoch(self, score: Score) -> None:
         epoch = self.epoch
         epoch.score = score.to_json()
-        better = self.best is None or (
-            score.value < self.best["value"] if self.recipe.lower_is_better else score.value > self.best["value"]
-        )
+        better = self.best is None or score.better_than(self.best, self.recipe.lower_is_better)
         self.epochs.append(epoch)
+        if self.ranks:
+            self.ranks.check()
         if better:
             self.best = {**score.to_json(), "epoch": epoch.number}
             self.best_weights = get_weights(self.recipe.model)
@@ -237,6 +289,7 @@ class Training:
                 save_recipe(self.recipe, self.settings.save)
         else:
             self.halvings += 1
+        self._weights_as_before()
         self.epoch, self.epoch_random = Epoch(epoch.number + 1), None
         self.report.epoch(epoch, score, self.recipe.unit)
         self._save_state()
@@ -251,6 +304,7 @@ class Training:
         self.report.say(f"best dev {self.best['text']} after epoch {self.best['epoch']}{where}")
         test = self._evaluate(self.data.test) if self.data.test else None
         if test is not None:
+            self._say_baseline("test", self.data.test)
             self.report.say(f"test {test.text}")
         self.report.end(self.epochs, self.best, test, s.plot, self.recipe.score_name)
 
@@ -258,6 +312,7 @@ class Training:
         say, s = self.report.say, self.settings
         say("\nstopped by the keyboard")
         self._random_as_before()
+        self._weights_as_before()
         if s.save:
             if self.best is None:  # not even one epoch: better than nothing
                 save_recipe(self.recipe, s.save)

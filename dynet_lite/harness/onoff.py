@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tqdm import tqdm
@@ -32,35 +32,80 @@ def compare(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], da
     clock = time.thread_time if s.threads == 1 else time.perf_counter  # what else runs on the machine counts less
     seconds_of = "the processor" if s.threads == 1 else "the clock"
     print(f"both runs start from the same weights and see the same minibatches, seconds are those of {seconds_of}{off}")
-    _warm_up(kind, s, parts, data)
-    runs = {}
-    for autobatch in (True, False):
-        recipe = make_recipe(kind, s, parts)
-        runs[autobatch] = recipe, recipe.trainer(), get_random(recipe)
-    seconds = dict.fromkeys(runs, 0.0)
-    losses: dict[bool, list[float]] = {autobatch: [] for autobatch in runs}
-    for number in range(1, s.epochs + 1):
-        if number > EPOCHS and min(seconds.values()) >= LONG_ENOUGH:
-            break
-        for autobatch, (recipe, trainer, state) in runs.items():
-            name = "on " if autobatch else "off"
-            set_random(recipe, state)
-            with dy.configure(autobatch=autobatch):
-                epoch = _epoch(recipe, trainer, data, number, name, clock)
-            runs[autobatch] = recipe, trainer, get_random(recipe)
-            seconds[autobatch] += epoch.seconds
-            losses[autobatch] += epoch.losses
-            print(
-                f"autobatch {name}  epoch {number}  loss {epoch.loss:.6f}  {epoch.speed:,.0f} {recipe.unit}/s  "
-                f"mean batch {epoch.mean_batch:.1f}",
-                flush=True,
-            )
-    differences = [abs(a - b) / max(abs(b), 1e-30) for a, b in zip(losses[True], losses[False], strict=True)]
+    runs: dict[bool, _Run] = {}
+    try:
+        _warm_up(kind, s, parts, data)
+        for autobatch in (True, False):
+            recipe = make_recipe(kind, s, parts)
+            runs[autobatch] = _Run("on " if autobatch else "off", recipe, recipe.trainer(), get_random(recipe))
+        for number in range(1, s.epochs + 1):
+            if number > EPOCHS and min(run.seconds for run in runs.values()) >= LONG_ENOUGH:
+                break
+            for autobatch, run in runs.items():
+                set_random(run.recipe, run.random)
+                with dy.configure(autobatch=autobatch):
+                    run.train(data, number, clock)
+                run.random = get_random(run.recipe)
+    except KeyboardInterrupt:
+        print("stopped by the keyboard; what was measured until then:", flush=True)
+        _print_ratio(runs)
+        return 130
+    _print_ratio(runs)
+    return 0
+
+
+@dataclass
+class _Run:
+    """One of the two trainings, as far as it has come."""
+
+    name: str
+    recipe: Recipe[Any, Any]
+    trainer: dy.Trainer
+    random: dict[str, Any]
+    epochs: list[Epoch] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return sum(epoch.seconds for epoch in self.epochs)
+
+    @property
+    def speed(self) -> float:
+        """Examples per second; 0 where nothing was measured."""
+        return sum(epoch.examples for epoch in self.epochs) / self.seconds if self.seconds else 0.0
+
+    @property
+    def losses(self) -> list[float]:
+        return [loss for epoch in self.epochs for loss in epoch.losses]
+
+    def train(self, data: Data[Any], number: int, clock: Callable[[], float]) -> None:
+        """An epoch, and a line about it, also when it is interrupted."""
+        epoch = Epoch(number)
+        self.epochs.append(epoch)
+        self.recipe.epoch = number
+        try:
+            todo = self.recipe.batches(data.train)[:UPDATES]
+            for batch in tqdm(todo, desc=f"{self.name} {number}", leave=False, disable=None):
+                train_step(self.recipe, self.trainer, batch, epoch, clock)
+        finally:
+            if epoch.losses:
+                print(
+                    f"autobatch {self.name}  epoch {epoch.number}  loss {epoch.loss:.6f}  {epoch.speed:,.0f} "
+                    f"{self.recipe.unit}/s  mean batch {epoch.mean_batch:.1f}",
+                    flush=True,
+                )
+
+
+def _print_ratio(runs: dict[bool, _Run]) -> None:
+    """How much faster batching is, and how far the losses of the minibatches that both runs have seen are apart."""
+    if len(runs) < 2 or not all(run.losses for run in runs.values()):
+        print("too little to compare: not both runs have trained on a minibatch")
+        return
+    pairs = zip(runs[True].losses, runs[False].losses, strict=False)
+    differences = [abs(a - b) / max(abs(b), 1e-30) for a, b in pairs]
     print(
-        f"automatic batching is {seconds[False] / seconds[True]:.2f} times as fast; losses differ by "
+        f"automatic batching is {runs[True].speed / runs[False].speed:.2f} times as fast; losses differ by "
         f"{differences[0]:.1e} in the first minibatch, by {max(differences):.1e} at most (relative)"
     )
-    return 0
 
 
 def _warm_up(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], data: Data[Any]) -> None:
@@ -71,14 +116,3 @@ def _warm_up(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], d
         with dy.configure(autobatch=autobatch):
             for batch in batches:
                 train_step(recipe, trainer, batch, Epoch(0))
-
-
-def _epoch(
-    recipe: Recipe[Any, Any], trainer: dy.Trainer, data: Data[Any], number: int, name: str, clock: Callable[[], float]
-) -> Epoch:
-    epoch = Epoch(number)
-    recipe.epoch = number
-    todo = recipe.batches(data.train)[:UPDATES]
-    for batch in tqdm(todo, desc=f"{name} {number}", leave=False, disable=None):
-        train_step(recipe, trainer, batch, epoch, clock)
-    return epoch

@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import math
+import re
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from dynet_lite.errors import DataError
 
@@ -53,6 +55,7 @@ class Settings:
     learning_rate: float = option(1e-3, "step size of the trainer, at its highest")
     schedule: str = option("constant", "how the step size changes", choices=SCHEDULES)
     warmup: int = option(0, "updates in which the step size rises from 0")
+    average: float = option(0.0, "measure and keep a moving average of the weights with this decay, such as 0.999; 0: none")
     seed: int = option(1, "start of all random numbers")
     autobatch: bool = option(True, "automatic batching")
     strategy: str = option("greedy", "how batches are found", choices=("greedy", "agenda", "depth", "none"))
@@ -73,6 +76,31 @@ class Settings:
 NOT_SAVED = ("compare", "smoke", "save", "load", "resume", "log", "tensorboard", "plot", "config")
 # What may differ when a run is resumed.
 MAY_CHANGE = (*NOT_SAVED, "epochs", "patience", "threads", "test")
+
+
+# These may be 0, whatever their default is.
+ZERO = ("patience", "warmup", "seed", "char_hidden", "subwords", "min_count")
+
+
+def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], bool]]:
+    """What the number of a setting may be, in words and as a test, by its name and its default."""
+    if name in ("average", "dropout") or name.endswith("_dropout") and default < 1 and name != "word_dropout":
+        return "at least 0 and below 1", lambda x: 0 <= x < 1
+    if name == "learning_rate":
+        return "more than 0", lambda x: 0 < x < math.inf
+    if kind is float:
+        return "at least 0", lambda x: 0 <= x < math.inf
+    least = -1 if default < 0 else 0 if default == 0 or name in ZERO else 1
+    return f"at least {least}", lambda x: x >= least
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, which tells also which option an unknown one may have meant."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        near = difflib.get_close_matches(unknown[1], self._option_string_actions, 1) if unknown else []
+        super().error(message + (f"; did you mean {near[0]}?" if near else ""))
 
 
 def _options(cls: type[Settings]) -> dict[str, tuple[Any, Any, str, tuple[Any, ...]]]:
@@ -123,26 +151,30 @@ def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequ
 
 
 def parse_settings(
-    cls: type[S], about: str | None = None, argv: Sequence[str] | None = None, smoke: Mapping[str, Any] | None = None
+    cls: type[S], about: str | None = None, argv: Sequence[str] | None = None, smoke: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
 ) -> tuple[S, dict[str, Any]]:
     """The settings that the command line asks for, and those of them that were given there or in the TOML file.
 
-    `smoke` holds the values that --smoke puts in the place of defaults. A wrong command line ends the program with
-    status 2, as argparse does; a wrong file is a DataError.
+    `files` holds the values that --train, and `smoke` those that --smoke puts in the place of defaults. A wrong
+    command line ends the program with status 2, as argparse does; a wrong file is a DataError.
     """
     about = about or ""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         epilog="In the place of options, `predict` and `evaluate` use a saved model: see `predict --help`, `evaluate --help`.",
     )  # fmt: skip
     add_options(parser, cls)
+    if files:
+        changed = ", ".join(f"{_flag(name)} {_shown(value)}" for name, value in files.items())
+        parser.epilog = f"Defaults with --train: {changed}. {parser.epilog}".replace("%", "%%")
     named = {k: tuple(v) if isinstance(v, list) else v for k, v in vars(parser.parse_args(argv)).items()}
     given = {**(read_config(cls, str(named["config"])) if named.get("config") else {}), **named}
     if given.get("nltk") and (given.get("train") or given.get("dev")):
         parser.error("--nltk and --train/--dev exclude each other")
     if given.get("resume") and given.get("load"):
         parser.error("--resume and --load exclude each other")
-    defaults = dict(smoke or {}) if given.get("smoke") else {}
+    defaults = {**((files or {}) if given.get("train") else {}), **((smoke or {}) if given.get("smoke") else {})}
     return from_dict(cls, {**defaults, **given}, "settings"), given
 
 
@@ -171,12 +203,18 @@ def checked(cls: type[Settings], values: Mapping[str, Any], where: str) -> dict[
             near = difflib.get_close_matches(name, options, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(options)}"
             raise DataError(f"{where}: there is no setting {name!r}{hint}")
-        kind, _, _, choices = options[name]
+        kind, default, _, choices = options[name]
         try:
             out[name] = _as(kind, value)
         except TypeError:
             wanted = kind.__name__ if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) else str(kind)
             raise DataError(f"{where}: {name}: expected {wanted}, got {value!r}") from None
+        numbers = out[name] if isinstance(out[name], tuple) else (out[name],)
+        if kind in (int, float, tuple[int, ...]):
+            words, fits = _range(name, kind, (*default, 0)[0] if isinstance(default, tuple) else default)
+            for number in numbers:
+                if not fits(number):
+                    raise DataError(f"{where}: {name}: expected {words}, got {number}")
         if choices and out[name] not in choices:
             raise DataError(f"{where}: {name}: expected one of {', '.join(map(str, choices))}, got {value!r}")
     return out
@@ -197,12 +235,8 @@ def _as(kind: Any, value: Any) -> Any:
 
 
 def from_dict(cls: type[S], values: Mapping[str, Any], where: str) -> S:
-    """Settings with these values; DataError as `checked`, and for numbers that cannot be."""
-    s = replace(cls(), **checked(cls, values, where))
-    for name in ("epochs", "batch"):
-        if getattr(s, name) < 1:
-            raise DataError(f"{where}: {name}: expected at least 1, got {getattr(s, name)}")
-    return s
+    """Settings with these values; DataError as `checked`."""
+    return replace(cls(), **checked(cls, values, where))
 
 
 def to_dict(s: Settings) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dynet_lite.errors import DataError
 from .recipe import Recipe
 from .settings import Settings, from_dict, to_dict
 
-__all__ = ["about", "load_recipe", "make_recipe", "read", "save_recipe"]
+__all__ = ["about", "load_recipe", "make_recipe", "read", "read_any", "save_recipe"]
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 AnyRecipe = Recipe[Any, Any]
@@ -87,11 +87,17 @@ def save_recipe(recipe: AnyRecipe, path: str) -> None:
     dy.save_checkpoint(path, recipe.model, config=about(recipe))
 
 
-def read(path: str, kind: type[AnyRecipe]) -> dy.Checkpoint:
-    """A file of a model of this kind; DataError or ModelFileError if it is something else."""
+def read_any(path: str) -> dy.Checkpoint:
+    """A file of a model of any recipe; DataError or ModelFileError if it is something else."""
     file = dy.read_checkpoint(path)
     if not isinstance(file.config, dict) or not {"recipe", "settings", "parts"} <= set(file.config):
         raise DataError(f"{path}: expected a file that a recipe wrote with --save")
+    return file
+
+
+def read(path: str, kind: type[AnyRecipe]) -> dy.Checkpoint:
+    """A file of a model of this kind; DataError or ModelFileError if it is something else."""
+    file = read_any(path)
     if file.config["recipe"] != kind.__name__:
         raise DataError(f"{path}: expected a model of {kind.__name__}, got one of {file.config['recipe']}")
     return file

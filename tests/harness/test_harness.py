@@ -18,6 +18,7 @@ import pytest
 import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.harness import option
+from dynet_lite.harness.loop import averaging
 from dynet_lite.harness.schedule import SCHEDULES, factor
 
 
@@ -162,6 +163,60 @@ def test_early_stopping_and_the_best_model(tmp_path, capsys):
     assert recipe.parts == {"longest": 4}
 
 
+class Flat(Parity):
+    """A score that stays the same while the loss gets better, as the error rate of empty answers does."""
+
+    def evaluate(self, examples: list) -> harness.Score:
+        return harness.Score(1.0, "error 100%", loss=1 / self.epoch)
+
+
+def test_of_equal_scores_the_smaller_loss_is_better(capsys):
+    assert harness.main(Flat, Settings, "A test.", ["--epochs", "8", "--patience", "2"]) == 0
+    assert "after epoch 8" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_which_score_is_better():
+    old = harness.Score(0.5, loss=2.0).to_json()
+    assert harness.Score(0.5, loss=1.9).better_than(old) and harness.Score(0.5, loss=1.9).better_than(old, True)
+    assert not harness.Score(0.5, loss=2.0).better_than(old) and not harness.Score(0.5).better_than(old)
+    assert not harness.Score(0.5, loss=1.0).better_than(harness.Score(0.5).to_json())
+    assert harness.Score(0.6, loss=9.0).better_than(old) and not harness.Score(0.6, loss=0.0).better_than(old, True)
+    assert harness.Score(0.4, loss=9.0).better_than(old, True) and not harness.Score(0.4, loss=0.0).better_than(old)
+
+
+def test_other_defaults_for_files(capsys):
+    files = {"hidden": 7, "epochs": 9}
+    s, given = harness.parse_settings(harness.Settings, "", ["--train", "x"], {}, {"epochs": 9})
+    assert s.epochs == 9 and "epochs" not in given
+    assert harness.parse_settings(harness.Settings, "", ["--train", "x", "--epochs", "5"], {}, {"epochs": 9})[0].epochs == 5
+    both = harness.parse_settings(harness.Settings, "", ["--train", "x", "--smoke"], {"epochs": 1}, {"epochs": 9})
+    assert both[0].epochs == 1
+    assert harness.parse_settings(Settings, "", [], {}, files)[0].hidden == 4
+    with pytest.raises(SystemExit):
+        harness.parse_settings(Settings, "", ["--help"], {}, files)
+    assert "Defaults with --train: --hidden 7, --epochs 9." in capsys.readouterr().out
+
+
+def test_the_average_is_measured_and_kept(tmp_path, capsys):
+    """Its score is that of the model that is saved; training goes on with the weights themselves."""
+    common = ["--learning-rate", 0.1, "--log"]
+    assert run(*common, tmp_path / "plain") == 0
+    assert run(*common, tmp_path / "log", "--average", 0.9, "--save", tmp_path / "m") == 0
+    steps = [[e["loss"] for e in events(tmp_path / name, "update")] for name in ("plain", "log")]
+    assert steps[0] == steps[1] and len(steps[0]) > 5
+    scores, averaged = ([e["dev"]["value"] for e in events(tmp_path / name, "epoch")] for name in ("plain", "log"))
+    assert scores != averaged
+    recipe = harness.load_recipe(Parity, Settings, str(tmp_path / "m"))
+    assert recipe.evaluate(Parity.load_data(recipe.settings).dev).value == pytest.approx(max(averaged), abs=1e-6)
+    assert run("--average", 1) == 2
+    assert "average: expected at least 0 and below 1, got 1.0" in capsys.readouterr().err
+
+
+def test_steps_of_the_average_are_fewer_where_it_remembers_many_updates():
+    assert averaging(0.999) == (pytest.approx(0.999**10), 10) and averaging(0.9999) == (pytest.approx(0.9999**10), 10)
+    assert averaging(0.998) == (pytest.approx(0.998**5), 5) and averaging(0.99) == (0.99, 1) and averaging(0.5) == (0.5, 1)
+
+
 def test_nan_stops_with_a_clear_message(capsys):
     assert run("--wreck", 6) == 1
     err = capsys.readouterr().err
@@ -206,10 +261,10 @@ def curve(path: Path) -> list[tuple]:
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5, 7, -2])
-@pytest.mark.parametrize("schedule", ["cosine", "halve"])
-def test_a_resumed_run_gives_the_same_curve(tmp_path, capsys, monkeypatch, stop, schedule):
+@pytest.mark.parametrize("schedule,average", [("cosine", 0), ("halve", 0), ("cosine", 0.9)])
+def test_a_resumed_run_gives_the_same_curve(tmp_path, capsys, monkeypatch, stop, schedule, average):
     """Interrupted in the middle of an epoch, at its start, while it is evaluated: bit for bit the same numbers."""
-    common = ["--schedule", schedule, "--batch", 8]
+    common = ["--schedule", schedule, "--batch", 8, "--average", average]
     assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", *common) == 0
     monkeypatch.setattr(Parity, "interrupts", {stop: 1})
     assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", *common) == 130

@@ -29,5 +29,5 @@ def test_the_recipe_of_the_page(tmp_path):
 
 
 def test_every_option_of_the_page_is_there():
-    names = {"--" + f.name.replace("_", "-") for f in fields(harness.Settings)} | {"--help", "--output"}
+    names = {"--" + f.name.replace("_", "-") for f in fields(harness.Settings)} | {"--help", "--output", "--form", "--column", "--to"}
     assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", PAGE.read_text(encoding="utf-8"))) <= names

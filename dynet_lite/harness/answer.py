@@ -1,0 +1,131 @@
+"""`predict`: what a saved model says of files, or of lines as they come through a pipe."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import dynet_lite as dy
+from dynet_lite.text import numbered_lines
+
+from .recipe import Recipe
+from .settings import Parser, Settings, add_options
+from .state import load_recipe
+
+__all__ = ["predict", "saved_parser"]
+
+IDLE = 0.02  # seconds without a new line on standard input after which those that came are answered
+
+
+def saved_parser(command: str, about: str) -> argparse.ArgumentParser:
+    """The parser of a command that uses a saved model."""
+    parser = Parser(prog=f"{Path(sys.argv[0]).name} {command}", description=about, allow_abbrev=False)
+    parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
+    return parser
+
+
+def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
+    """`predict --load FILE INPUT...`: what the model says of each line (or block of lines) of the files."""
+    parser = saved_parser("predict", "What a saved model says of each line of the files.")
+    parser.add_argument("--output", metavar="FILE", default="", help="write there and not to standard output")
+    parser.add_argument("--json", action="store_true", help="answer with a line of JSON each")
+    parser.add_argument("--scores", action="store_true", help="with --json: also how sure the model is")
+    parser.add_argument("--group", type=int, default=64, metavar="N",
+                        help="lines that are answered together, at most (default: 64); of standard input, those that have come")  # fmt: skip
+    if not kind.blocks:
+        parser.add_argument("--tokenize", action="store_true", help="the lines are plain text: set words and marks apart (nltk)")
+    add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
+    parser.add_argument("input", nargs="+", metavar="INPUT", help="a file; - is standard input")
+    given = vars(parser.parse_args(argv))
+    path, inputs, output, size = (given.pop(name) for name in ("load", "input", "output", "group"))
+    as_json, scores, tokenize = given.pop("json"), given.pop("scores"), given.pop("tokenize", False)
+    if size < 1:
+        parser.error(f"--group: expected at least 1; got {size}")
+    if scores and not as_json:
+        parser.error("--scores needs --json")
+    recipe = load_recipe(kind, settings, path, given)
+    s = recipe.settings
+    with ExitStack() as stack:
+        stack.enter_context(dy.configure(autobatch=s.autobatch, strategy=s.strategy, threads=s.threads))
+        out = stack.enter_context(open(output, "w", encoding="utf-8")) if output else sys.stdout
+        for name in inputs:
+            for group in groups(name, kind.blocks, size):
+                lines = tokenized(group) if tokenize else group
+                for answer in recipe.answers(lines, scores) if as_json else recipe.predict(lines):
+                    print(json.dumps(answer, ensure_ascii=False) if as_json else answer, file=out)
+                out.flush()
+    return 0
+
+
+def tokenized(lines: list[str]) -> list[str]:
+    """Words and punctuation marks of plain text with blanks between them, as in the Penn Treebank."""
+    from nltk.tokenize import NLTKWordTokenizer
+
+    tokenizer = NLTKWordTokenizer()
+    return [" ".join(tokenizer.tokenize(line)) for line in lines]
+
+
+def groups(name: str, blocks: bool, size: int) -> Iterator[list[str]]:
+    """Lines or blocks of lines of a file, `size` at a time. Of standard input (-) those that have come: whoever waits for an
+    answer before writing the next line, a person or a program, gets it."""
+    lines = numbered_lines(0, "standard input") if name == "-" else numbered_lines(name)
+    items: Iterator[str] = (line for _, line in lines)
+    if blocks:
+        items = _blocks(items)
+    if name == "-":
+        yield from as_they_come(items, size)
+    else:
+        while group := list(islice(items, size)):
+            yield group
+
+
+def as_they_come(items: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Groups of what a slow source has given so far: up to `size`, or what there is when nothing comes for a moment."""
+    queue: SimpleQueue[str | BaseException | None] = SimpleQueue()
+
+    def read() -> None:
+        try:
+            for item in items:
+                queue.put(item)
+            queue.put(None)
+        except BaseException as error:  # raised again where the items are used
+            queue.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        group: list[str] = []
+        item = queue.get()
+        while isinstance(item, str):
+            group.append(item)
+            if len(group) == size:
+                break
+            try:
+                item = queue.get(timeout=IDLE)
+            except Empty:
+                break
+        if group:
+            yield group
+        if isinstance(item, BaseException):
+            raise item
+        if item is None:
+            return
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    block: list[str] = []
+    for line in lines:
+        if line.strip():
+            block.append(line)
+        elif block:
+            yield "\n".join(block)
+            block = []
+    if block:
+        yield "\n".join(block)

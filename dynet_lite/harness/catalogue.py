@@ -1,0 +1,64 @@
+"""The recipes and the data that come with the package: where they lie and what they are called.
+
+In an installed package they lie in dynet_lite/recipes, with the treebank in dynet_lite/data; in a source tree, in recipes/
+and data/ beside the package. Runs none of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import shutil
+from pathlib import Path
+
+import dynet_lite
+from dynet_lite.errors import DataError
+
+__all__ = ["copy", "program", "programs", "summary", "treebank"]
+
+
+def _home(name: str) -> Path:
+    """The folder `name` (recipes or data) of the installed package, or of the source tree that the package lies in."""
+    package = Path(dynet_lite.__file__).resolve().parent
+    for folder in (package / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    raise DataError(f"this build of dynet_lite came without its folder {name}/: install it from a wheel or a full checkout")
+
+
+def treebank() -> Path:
+    """The folder of the small treebank that comes with the project."""
+    return _home("data") / "treebank"
+
+
+def programs() -> dict[str, Path]:
+    """name: file of every recipe, in the order of the alphabet."""
+    return {path.stem: path for path in sorted(_home("recipes").glob("*.py")) if not path.stem.startswith("_")}
+
+
+def program(name: str) -> Path:
+    """The file of a recipe: one of ours by its name, or any file of Python. DataError names the recipe that was meant."""
+    if Path(name).suffix or Path(name).name != name:  # a file
+        if not (name.endswith(".py") and Path(name).is_file()):
+            raise DataError(f"{name}: expected a Python script with a recipe")
+        return Path(name)
+    known = programs()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise DataError(f"there is no recipe {name!r}; {hint}")
+
+
+def summary(path: Path) -> str:
+    """The first line of a recipe's docstring."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
+def copy(name: str, folder: str | Path = ".") -> Path:
+    """Copies a recipe into a folder, to start from; a file that is there already stays as it is (FileExistsError)."""
+    source = program(name)
+    target = Path(folder) / source.name
+    with source.open("rb") as old, target.open("xb") as new:
+        shutil.copyfileobj(old, new)
+    return target

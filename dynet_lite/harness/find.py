@@ -1,0 +1,90 @@
+"""The class of a recipe that a model file names: found among the programs and classes that may be used."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+from dynet_lite.errors import DataError
+
+from .catalogue import program, programs
+from .recipe import Recipe
+from .settings import Settings
+
+__all__ = ["find_recipe", "load_program", "settings_of"]
+
+AnyRecipe = type[Recipe[Any, Any]]
+
+
+def load_program(path: Path) -> ModuleType:
+    """The program of a recipe as a module: what stands under `if __name__ == "__main__"` does not run.
+
+    It may import what lies beside it, as when it is run.
+    """
+    name = f"dynet_lite_recipe_{path.stem}"
+    loaded = sys.modules.get(name)
+    if loaded is not None and Path(str(loaded.__file__)) == path.resolve():
+        return loaded
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise DataError(f"{path}: expected a Python program")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their own module up
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def settings_of(kind: AnyRecipe) -> type[Settings]:
+    """The settings class that a recipe names in `class X(Recipe[ITS_SETTINGS, ...])`."""
+    for base in kind.__mro__:
+        for generic in base.__dict__.get("__orig_bases__", ()):
+            for argument in get_args(generic):
+                if isinstance(argument, type) and issubclass(argument, Settings):
+                    return argument
+    raise TypeError(f"[harness] {kind.__name__}: expected a base such as harness.Recipe[MySettings, MyExample]")
+
+
+def _subclasses(kind: AnyRecipe) -> list[AnyRecipe]:
+    found = [kind]
+    for below in kind.__subclasses__():
+        found += _subclasses(below)
+    return found
+
+
+def _defines(path: Path, name: str) -> bool:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.ClassDef) and node.name == name for node in tree.body)
+
+
+def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
+    """The class `name` of a recipe: in the program `source`, if given; else one that is loaded; else one of ours.
+
+    A file of a model never decides which program is run: only what the caller names, has imported, or what came with
+    the package.
+    """
+    if source is not None:
+        found = getattr(load_program(program(str(source))), name, None)
+        if not (isinstance(found, type) and issubclass(found, Recipe)):
+            raise DataError(f"{source}: expected a recipe with the class {name}, which the model is of")
+        return found
+    for kind in reversed(_subclasses(Recipe)):
+        if kind.__name__ == name:
+            return kind
+    for path in programs().values():
+        if _defines(path, name):
+            return getattr(load_program(path), name)  # type: ignore[no-any-return]
+    raise DataError(
+        f"the model is of a recipe {name!r}, which is not one of ours: name its program, "
+        f'dy.load_recipe("...", source="my_recipe.py"), or import its class first'
+    )

@@ -1,0 +1,109 @@
+"""A trained recipe in a program of one's own: texts in, answers out, one at a time or as a stream.
+
+    tagger = dy.load_recipe("tagger.model")
+    tagger.predict(["The dog sleeps ."])
+
+It knows nothing of training or of the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite.errors import DataError
+
+from .find import find_recipe, settings_of
+from .recipe import Recipe
+from .state import load_recipe, read_any
+
+__all__ = ["Predictor", "load"]
+
+Text = str | Sequence[str]
+Answer = dict[str, Any]
+
+
+class Predictor:
+    """A saved recipe, ready to answer. `load_recipe` makes it; threads may share it.
+
+    recipe      the model and its parts, for whoever wants more than answers
+    settings    the settings that it was trained with
+    """
+
+    def __init__(self, recipe: Recipe[Any, Any]) -> None:
+        self.recipe = recipe
+        self.settings = recipe.settings
+
+    def __repr__(self) -> str:
+        return f"Predictor({type(self.recipe).__name__})"
+
+    def predict(self, texts: Text | Sequence[Text], scores: bool = False) -> Answer | list[Answer]:
+        """The answers to some texts, in their order; to a single string, its answer alone.
+
+        texts    strings as `predict` of the command line reads them, or lists of words, cut already
+        scores   also how sure the model is: probabilities, as far as the recipe knows any
+
+        An answer is a dict that json.dumps can write: "words" and "tags" of a tagger, "label" of a classifier, and so on.
+        """
+        if isinstance(texts, str):
+            return next(iter(self._answers([texts], scores)))
+        return list(self._answers([_line(text) for text in texts], scores))
+
+    def pipe(self, texts: Iterable[Text], batch: int = 64, scores: bool = False) -> Iterator[Answer]:
+        """The answers to a stream of texts, one by one and in order; `batch` of them are answered together.
+
+        Reads no further than the batch that is being answered, so that the stream may be endless.
+        """
+        if batch < 1:
+            raise ValueError(f"[pipe] expected a batch of at least 1; got {batch}")
+        stream = (_line(text) for text in texts)
+        while group := list(islice(stream, batch)):
+            yield from self._answers(group, scores)
+
+    def _answers(self, lines: list[str], scores: bool) -> list[Answer]:
+        answers = list(self.recipe.answers(lines, scores))
+        if len(answers) != len(lines):
+            name = type(self.recipe).__name__
+            raise RuntimeError(f"[predict] {name} gave {len(answers)} answers to {len(lines)} texts")
+        return answers
+
+
+def _line(text: Text) -> str:
+    if isinstance(text, str):
+        return text
+    words = list(text)
+    for word in words:
+        if not isinstance(word, str) or not word or any(c in word for c in " \t\r\n"):
+            raise ValueError(f"[predict] expected words without blanks; got {word!r}")
+    return " ".join(words)
+
+
+@contextmanager
+def _same_random() -> Iterator[None]:
+    """Loading a model draws first weights: the program's own random numbers go on as if it had not."""
+    before = _core.get_seed_state()
+    try:
+        yield
+    finally:
+        _core.set_seed_state(before)
+
+
+def load(path: str | Path, *, source: str | Path | None = None, **settings: Any) -> Predictor:
+    """See dy.load_recipe."""
+    path = str(path)
+    file = read_any(path)
+    name = file.config["recipe"]
+    try:
+        kind = find_recipe(name, source)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    wrong = sorted(set(settings) - set(kind.predict_options))
+    if wrong:
+        known = ", ".join(kind.predict_options) or "none that can"
+        raise DataError(f"{path}: {wrong[0]!r} cannot be changed after training; there are {known}")
+    with _same_random():
+        return Predictor(load_recipe(kind, settings_of(kind), path, settings))

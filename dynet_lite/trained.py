@@ -1,0 +1,31 @@
+"""Trained recipes from Python: load_recipe(). The work is the harness's, which is imported at the first call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynet_lite.harness import Predictor
+
+__all__ = ["load_recipe"]
+
+
+def load_recipe(path: str | Path, *, source: str | Path | None = None, **settings: Any) -> Predictor:
+    """A model that a recipe wrote with --save, ready to answer.
+
+        tagger = dy.load_recipe("tagger.model")
+        tagger.predict("The dog sleeps .")                          # one text: its answer
+        tagger.predict(["The dog sleeps .", ["So", "do", "I"]])     # many: a list
+        for answer in tagger.pipe(open("large.txt"), batch=64): ... # a stream, read as it is needed
+
+    path        the file
+    source      the program of a recipe of your own; ours are found by themselves, and so are classes that are imported
+    settings    settings that may change after training, such as beam=5: those that `predict --help` of the recipe lists
+
+    Threads may share what is returned. Raises DataError for a file that no recipe wrote, for a recipe that is not known
+    and for a setting that cannot be changed; ModelFileError for a damaged file.
+    """
+    from dynet_lite.harness import predictor
+
+    return predictor.load(path, source=source, **settings)

@@ -1,0 +1,162 @@
+"""`predict` as a part of a pipe, as JSON lines and of plain text; values and options that cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import harness
+from dynet_lite.harness import catalogue, make_recipe, save_recipe
+from dynet_lite.harness.answer import as_they_come, tokenized
+from dynet_lite.harness.find import load_program
+from dynet_lite.harness.settings import from_dict, parse_settings
+
+TAGGER = catalogue.program("bilstm_tagger")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    module = load_program(TAGGER)
+    s = from_dict(module.Settings, module.Tagger.smoke, "test")
+    path = str(tmp_path_factory.mktemp("answer") / "tagger.model")
+    save_recipe(make_recipe(module.Tagger, s, module.Tagger.build(s, module.Tagger.load_data(s).train)), path)
+    return path
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, str(TAGGER), *arguments]
+
+
+ENV = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
+
+
+def test_what_has_come_is_answered() -> None:
+    queue: SimpleQueue[str | None] = SimpleQueue()
+    groups = as_they_come(iter(queue.get, None), size=3)
+    for item in "abcd":
+        queue.put(item)
+    assert next(groups) == ["a", "b", "c"]
+    assert next(groups) == ["d"]  # though the source has not ended
+    queue.put("e")
+    assert next(groups) == ["e"]
+    queue.put(None)
+    assert list(groups) == []
+
+
+def test_errors_of_the_source_arrive() -> None:
+    def source() -> Iterator[str]:
+        yield "a"
+        raise dy.DataError("broken")
+
+    found = []
+    with pytest.raises(dy.DataError, match="broken"):
+        found.extend(as_they_come(source(), 5))
+    assert found in ([], [["a"]])
+
+
+def test_a_program_that_waits_for_each_answer_gets_it(model: str) -> None:
+    process = subprocess.Popen(command("predict", "--load", model, "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True, env=ENV)  # fmt: skip
+    assert process.stdin and process.stdout
+    timer = threading.Timer(120, process.kill)
+    timer.start()
+    try:
+        for line in ("the dog", "a", "the dog sleeps"):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert [pair.split("_")[0] for pair in answer.split()] == line.split()
+        process.stdin.close()
+        assert process.wait() == 0
+    finally:
+        timer.cancel()
+        process.kill()
+
+
+def test_json_lines(model: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("the dog\n\nthe dog sleeps .\n")
+    done = subprocess.run(command("predict", "--load", model, "--json", "--scores", "--group", "2", "in.txt"), cwd=tmp_path,
+                          env=ENV, capture_output=True, text=True)  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["words"] for answer in answers] == [["the", "dog"], [], ["the", "dog", "sleeps", "."]]
+    assert all(len(answer["tags"]) == len(answer["words"]) == len(answer["probabilities"]) for answer in answers)
+
+
+def test_plain_text_is_tokenized(model: str) -> None:
+    assert tokenized(["Cats don't sleep.", "Why?"]) == ["Cats do n't sleep .", "Why ?"]
+    done = subprocess.run(command("predict", "--load", model, "--tokenize", "-"), input="Cats don't sleep.\n", env=ENV,
+                          capture_output=True, text=True)  # fmt: skip
+    assert [pair.split("_")[0] for pair in done.stdout.split()] == ["Cats", "do", "n't", "sleep", "."]
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [(["--scores", "-"], "--scores needs --json"), (["--group", "0", "-"], "expected at least 1; got 0"),
+     (["--jsno", "-"], "did you mean --json?")],
+)  # fmt: skip
+def test_wrong_options_of_predict(model: str, options: list[str], said: str) -> None:
+    done = subprocess.run(command("predict", "--load", model, *options), env=ENV, capture_output=True, text=True)
+    assert done.returncode == 2 and said in done.stderr.splitlines()[-1]
+
+
+@dataclass
+class Settings(harness.Settings):
+    hidden: int = harness.option(8, "size")
+    char_hidden: int = harness.option(8, "size, or 0")
+    widths: tuple[int, ...] = harness.option((3, 4), "widths")
+    column: int = harness.option(-1, "column; -1 is the last")
+    dropout: float = harness.option(0.5, "share")
+    temperature: float = harness.option(0.5, "of a sample")
+
+
+@pytest.mark.parametrize(
+    "name, value, said",
+    [
+        ("hidden", 0, "at least 1, got 0"),
+        ("batch", 0, "at least 1, got 0"),
+        ("epochs", -2, "at least 1, got -2"),
+        ("threads", 0, "at least 1, got 0"),
+        ("patience", -1, "at least 0, got -1"),
+        ("char_hidden", -1, "at least 0, got -1"),
+        ("column", -2, "at least -1, got -2"),
+        ("widths", (3, 0), "at least 1, got 0"),
+        ("dropout", 1.0, "at least 0 and below 1, got 1.0"),
+        ("dropout", float("nan"), "at least 0 and below 1, got nan"),
+        ("learning_rate", 0.0, "more than 0, got 0.0"),
+        ("learning_rate", float("inf"), "more than 0, got inf"),
+        ("temperature", -1.0, "at least 0, got -1.0"),
+    ],
+)
+def test_numbers_that_cannot_be(name: str, value: object, said: str) -> None:
+    with pytest.raises(dy.DataError, match=f"{name}: expected {said}"):
+        from_dict(Settings, {name: value}, "file.toml")
+
+
+def test_numbers_that_can_be() -> None:
+    s = from_dict(Settings, {"patience": 0, "char_hidden": 0, "column": -1, "dropout": 0.0, "temperature": 0.0}, "file.toml")
+    assert (s.patience, s.char_hidden, s.column, s.dropout, s.temperature) == (0, 0, -1, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", catalogue.programs())
+def test_defaults_of_all_recipes_can_be(name: str) -> None:
+    module = load_program(catalogue.program(name)) if name != "xor" else None
+    for kind in vars(module).values() if module else ():
+        if isinstance(kind, type) and issubclass(kind, harness.Settings) and kind is not harness.Settings:
+            s = kind()
+            from_dict(kind, {f.name: getattr(s, f.name) for f in fields(kind) if f.name not in kind.unused}, name)
+
+
+def test_an_unknown_option_says_which_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_settings(Settings, "", ["--hiden", "3"])
+    assert "unrecognized arguments: --hiden 3; did you mean --hidden?" in capsys.readouterr().err

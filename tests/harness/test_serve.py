@@ -1,0 +1,225 @@
+"""The server: requests of many clients become batches, answers reach who asked, bad clients harm nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dynet_lite as dy
+from dynet_lite.harness import catalogue, make_recipe, save_recipe
+from dynet_lite.harness.find import load_program, settings_of
+from dynet_lite.harness.serve import Batcher, Full, Limits
+from dynet_lite.harness.settings import from_dict
+
+
+class Model:
+    """Answers each text with its length and remembers the batches; "bad" is refused."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.batches: list[int] = []
+        self.pause = pause
+
+    def __call__(self, texts: list[str], scores: bool) -> list[dict[str, Any]]:
+        time.sleep(self.pause)
+        if "bad" in texts:
+            raise ValueError("a bad text")
+        self.batches.append(len(texts))
+        return [{"length": len(text), "text": text, "scores": scores} for text in texts]
+
+
+def run(model: Model, limits: Limits, asks: list[tuple[list[str], bool]]) -> list[Any]:
+    async def main() -> list[Any]:
+        batcher = Batcher(model, limits)
+        worker = asyncio.create_task(batcher.run())
+        found = await asyncio.gather(*(batcher.ask(*ask) for ask in asks), return_exceptions=True)
+        assert batcher.waiting == 0
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+        return found
+
+    return asyncio.run(main())
+
+
+def test_requests_that_come_together_are_one_batch() -> None:
+    model = Model()
+    asks = [([f"text {i}", "x" * i], False) for i in range(10)]
+    found = run(model, Limits(batch=64, wait=0.05), asks)
+    assert model.batches == [20]
+    assert [[a["text"] for a in answers] for answers in found] == [texts for texts, _ in asks]
+
+
+def test_batches_keep_to_their_size() -> None:
+    model = Model()
+    found = run(model, Limits(batch=8, wait=0.05), [(["a", "b", "c"], False)] * 9)
+    assert len(found) == 9 and max(model.batches) <= 8 and sum(model.batches) == 27
+    assert len(model.batches) == 5  # two requests a batch, the last alone
+
+
+def test_with_and_without_scores() -> None:
+    found = run(Model(), Limits(wait=0.05), [([str(i)], i % 2 == 0) for i in range(6)])
+    assert [answers[0]["scores"] for answers in found] == [True, False] * 3
+    assert [answers[0]["text"] for answers in found] == list("012345")
+
+
+def test_a_bad_text_spoils_nobody_elses_answer() -> None:
+    found = run(Model(), Limits(wait=0.05), [(["a"], False), (["bad"], False), (["b"], False)])
+    assert found[0][0]["text"] == "a" and found[2][0]["text"] == "b"
+    assert isinstance(found[1], ValueError)
+
+
+def test_a_full_queue_refuses() -> None:
+    found = run(Model(pause=0.01), Limits(batch=2, queue=4), [(["a"], False)] * 9)
+    assert sum(isinstance(x, Full) for x in found) == 5
+    assert all(isinstance(x, Full) or x[0]["text"] == "a" for x in found)
+
+
+def test_a_client_that_is_gone_is_not_answered() -> None:
+    model = Model(pause=0.02)
+
+    async def main() -> None:
+        batcher = Batcher(model, Limits(batch=1))
+        worker = asyncio.create_task(batcher.run())
+        first = asyncio.create_task(batcher.ask(["a"], False))
+        gone = asyncio.create_task(batcher.ask(["b"], False))
+        last = asyncio.create_task(batcher.ask(["c"], False))
+        await asyncio.sleep(0)
+        gone.cancel()
+        assert (await first)[0]["text"] == "a" and (await last)[0]["text"] == "c"
+        worker.cancel()
+        await asyncio.gather(worker, gone, return_exceptions=True)
+
+    asyncio.run(main())
+    assert sum(model.batches) == 2
+
+
+# ---- over HTTP -------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process, self.port = process, port
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            text = response.read().decode()
+            return response.status, json.loads(text) if text.startswith("{") else text
+        finally:
+            connection.close()
+
+    def predict(self, **body: Any) -> tuple[int, Any]:
+        return self.ask("POST", "/predict", json.dumps(body).encode())
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("serve") / "tagger.model")
+    kind = load_program(catalogue.program("bilstm_tagger")).Tagger
+    s = from_dict(settings_of(kind), kind.smoke, "test")
+    save_recipe(make_recipe(kind, s, kind.build(s, kind.load_data(s).train)), path)
+    return path
+
+
+@pytest.fixture
+def server(model: str) -> Iterator[Server]:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    pytest.importorskip("prometheus_client")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
+    process = subprocess.Popen([sys.executable, "-m", "dynet_lite", "serve", model, "--port", str(port)], env=env,
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    found = Server(process, port)
+    try:
+        for _ in range(300):
+            try:
+                found.ask("GET", "/health")
+                break
+            except OSError:
+                assert process.poll() is None, process.communicate()[1]
+                time.sleep(0.1)
+        yield found
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_answers_over_http(server: Server, model: str) -> None:
+    texts = ["the dog", "a", "the dog sleeps ."]
+    expected = dy.load_recipe(model).predict(texts)
+    assert server.predict(texts=texts) == (200, {"answers": expected})
+    assert server.predict(texts=[]) == (200, {"answers": []})
+    assert server.ask("GET", "/health") == (200, {"status": "ok", "recipe": "Tagger"})
+    status, text = server.ask("GET", "/metrics")
+    assert status == 200 and "dynet_lite_texts_total 3.0" in text
+
+
+def test_many_clients_get_their_own_answers(server: Server, model: str) -> None:
+    texts = [" ".join(["dog"] * (1 + i % 7)) + f" {i}" for i in range(64)]
+    expected = dy.load_recipe(model).predict(texts)
+    found: dict[int, Any] = {}
+
+    def client(k: int) -> None:
+        for i in range(k, len(texts), 8):
+            found[i] = server.predict(texts=[texts[i]])
+
+    threads = [threading.Thread(target=client, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, answer in enumerate(expected):
+        assert found[i][0] == 200
+        assert found[i][1]["answers"][0] == answer
+
+
+def test_nonsense_and_too_much(server: Server) -> None:
+    for body in (b"", b"nonsense", b"[1]", b'{"texts": "a"}', b'{"texts": [1]}', b'{"texts": ["a"], "scores": 1}', b"\xff",
+                 b"[" * 100_000):  # fmt: skip
+        status, answer = server.ask("POST", "/predict", body)
+        assert status == 400 and answer["error"].startswith("expected"), body[:20]
+    assert server.predict(texts=["a"] * 300)[0] == 413
+    assert server.ask("POST", "/predict", b" " * (2 << 20))[0] == 413
+    assert server.ask("GET", "/predict")[0] == 405
+    assert server.ask("GET", "/nothing")[0] == 404
+    assert server.predict(texts=["the dog"])[0] == 200
+
+
+def test_clients_that_vanish(server: Server) -> None:
+    request = b'POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"texts": ["a'
+    whole = b'POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n\r\n{"texts": ["dog"]}'
+    for data in (b"", b"POST", request, whole) * 5:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(data)
+    assert server.predict(texts=["the dog"])[0] == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_it_stops_when_told_to_and_answers_first(server: Server) -> None:
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(server.predict(texts=["the dog"] * 60))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(20) in (0, -signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    assert all(status == 200 and len(answer["answers"]) == 60 for status, answer in found)
