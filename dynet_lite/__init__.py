@@ -13,6 +13,7 @@ from dynet_lite import (
     checkpoint,
     compat,
     config,
+    distributed,
     dynet_config,
     embeddings,
     errors,
@@ -25,12 +26,15 @@ from dynet_lite import (
     ops_random,
     params,
     profiling,
+    rewrites,
     softmax_builders,
+    trained,
     trainers,
     words,
 )
 from dynet_lite import gradcheck as _gradcheck
 from dynet_lite import graph as _graph
+from dynet_lite import summary as _summary
 from dynet_lite import tensor as _tensor
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
@@ -50,8 +54,11 @@ from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
 from dynet_lite.params import *  # noqa: F403
 from dynet_lite.profiling import *  # noqa: F403
+from dynet_lite.rewrites import *  # noqa: F403
 from dynet_lite.softmax_builders import *  # noqa: F403
+from dynet_lite.summary import *  # noqa: F403
 from dynet_lite.tensor import *  # noqa: F403
+from dynet_lite.trained import *  # noqa: F403
 from dynet_lite.trainers import *  # noqa: F403
 from dynet_lite.words import *  # noqa: F403
 
@@ -59,7 +66,7 @@ __version__ = "0.1.0"
 __gitversion__ = ""
 HAVE_CUDA = False
 
-__all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "dynet_config"]
+__all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "distributed", "dynet_config"]
 __all__ += _core.__all__
 __all__ += builders.__all__
 __all__ += checkpoint.__all__
@@ -78,10 +85,20 @@ __all__ += ops_loss.__all__
 __all__ += ops_random.__all__
 __all__ += params.__all__
 __all__ += profiling.__all__
+__all__ += rewrites.__all__
 __all__ += softmax_builders.__all__
+__all__ += _summary.__all__
 __all__ += _tensor.__all__
+__all__ += trained.__all__
 __all__ += trainers.__all__
 __all__ += words.__all__
 __all__ = list(dict.fromkeys(__all__))
 
 globals().update(old_names.functions())
+
+# What a newcomer should see. Old names of DyNet's and the modules that all this comes from can be imported all the same.
+_listed = sorted({*__all__, "builders", "trainers", "initializers"} - {*old_names.__all__, *old_names.functions()})
+
+
+def __dir__() -> list[str]:
+    return _listed

@@ -23,7 +23,7 @@ from dynet_lite import _core, packing, randomness
 from dynet_lite import config as settings
 from dynet_lite._core import LookupParameters, Parameters
 from dynet_lite.errors import MissingFileError, ModelFileError
-from dynet_lite.io import replacing
+from dynet_lite.files import replacing
 from dynet_lite.params import ParameterCollection
 from dynet_lite.trainers import Trainer
 
@@ -217,7 +217,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self._arrays, document = _read(self.path)
         try:
             self._take(document)

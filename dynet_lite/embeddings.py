@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynet_lite._core import LookupParameters
+from dynet_lite.files import replacing
 from dynet_lite.words import Dict
 
 __all__ = ["fill_from_embeddings", "read_pretrained_embeddings", "save_pretrained_embeddings"]
@@ -55,6 +56,6 @@ def save_pretrained_embeddings(fname: Any, d: Dict, lp: LookupParameters) -> Non
     words = d.get_words()
     if len(words) > len(lp):
         raise ValueError(f"[save_pretrained_embeddings] {len(words)} words, but {lp.name()} has {len(lp)} rows")
-    with open(fname, "w", encoding="utf-8", newline="\n") as f:
+    with replacing(fname) as f:
         for word, row in zip(words, lp._values(), strict=False):
-            f.write(word + "".join(f" {v:.9g}" for v in row.ravel(order="F")) + "\n")
+            f.write((word + "".join(f" {v:.9g}" for v in row.ravel(order="F")) + "\n").encode())

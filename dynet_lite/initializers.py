@@ -17,6 +17,7 @@ from dynet_lite import _core, config
 
 __all__ = [
     "ConstInitializer",
+    "FanInInitializer",
     "FromFileInitializer",
     "GlorotInitializer",
     "HeInitializer",
@@ -147,6 +148,32 @@ class HeInitializer(PyInitializer):
         return NormalInitializer(0, 1 / (2 * max(1, shape[-1]))).values(shape, is_lookup)
 
 
+class FanInInitializer(PyInitializer):
+    """Uniform between -s and s, s = gain * sqrt(3 / n), n how many numbers an output is made of (LeCun et al. 1998).
+
+    A matrix {m,n}: n is its number of columns, so that W x is about as large as a number of x whatever m is. A table
+    (V, d): n is d, so that a row's norm is about gain whatever V is. Unlike GlorotInitializer's, the range does not shrink with the
+    number of classes or words: output layers over a vocabulary and tables of words should begin with it. A vector {n}:
+    n. Four dims, the convolution {h,w,in,out}: h w in. Not in DyNet.
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = float(gain)
+
+    def scale(self, shape: Shape, is_lookup: bool = False) -> float:
+        """s, from the shape; a table's is (V, d1, ...)."""
+        if is_lookup:
+            n = int(np.prod(shape[1:]))
+        elif len(shape) == 4:
+            n = int(np.prod(shape[:3]))
+        else:
+            n = int(np.prod(shape[1:])) if len(shape) > 1 else shape[0]
+        return self.gain * float(np.sqrt(3 / max(1, n)))
+
+    def values(self, shape: Shape, is_lookup: bool = False) -> Array:
+        return UniformInitializer(abs(self.scale(shape, is_lookup))).values(shape, is_lookup)
+
+
 class FromFileInitializer(PyInitializer):
     """Numbers from a text file, column-major, with blanks or newlines between them; as many as are needed."""
 
@@ -180,7 +207,7 @@ class NumpyInitializer(PyInitializer):
         return self.array.reshape(shape)
 
 
-NAMES = "'uniform', 'normal', 'identity', 'glorot', 'he', 'saxe'"
+NAMES = "'uniform', 'normal', 'identity', 'glorot', 'he', 'saxe', 'fan-in'"
 
 
 def make(init: Any, scale: float = 1.0, mean: float = 0.0, std: float = 1.0) -> PyInitializer:
@@ -197,6 +224,7 @@ def make(init: Any, scale: float = 1.0, mean: float = 0.0, std: float = 1.0) -> 
             "glorot": GlorotInitializer(),
             "he": HeInitializer(),
             "saxe": SaxeInitializer(scale),
+            "fan-in": FanInInitializer(scale),
         }
         if init in named:
             return named[init]

@@ -5,7 +5,7 @@ values, and with FULL_GRAD a line of gradients; column-major, 16 characters a nu
 a file) and ``base.meta`` (a run of pickles that name the objects). Pickles are read by an unpickler that knows tuples,
 numbers, text and classes with ``from_spec``, and executes nothing.
 
-A file is written beside its target and then moved there; what is read is checked in full (numbers present, finite,
+A file is written beside its target and then moved there (files.py); what is read is checked in full (numbers present, finite,
 dims as they should be) before any parameter changes.
 """
 
@@ -18,7 +18,6 @@ import pickletools
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from dynet_lite._core import LookupParameters, Parameters, read_decimals, write_decimals
 from dynet_lite.errors import MissingFileError, ModelFileError
+from dynet_lite.files import appending, read_pair, replacing, replacing_pair
 
 __all__ = [
     "load",
@@ -42,41 +42,6 @@ DIM = re.compile(r"\{(\d{1,10}(?:,\d{1,10})*)(?:X(\d{1,10}))?\}")
 
 
 # ---- writing -------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def replacing(fname: Any) -> Iterator[io.BufferedIOBase]:
-    """A file to write; it takes the name only when everything is written, else the old file stays as it was."""
-    path = os.path.realpath(os.fspath(fname))
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device
-        with open(path, "wb") as direct:
-            yield direct
-        return
-    partial = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(partial, "wb") as f:
-            yield f
-            f.flush()
-            os.fsync(f.fileno())
-        if os.path.exists(path):
-            os.chmod(partial, os.stat(path).st_mode & 0o7777)
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
-
-
-@contextmanager
-def appending(fname: Any) -> Iterator[io.BufferedIOBase]:
-    """A file to write on at its end; cut back to what it was when writing fails."""
-    with open(os.fspath(fname), "ab") as f:
-        size = f.tell()
-        try:
-            yield f
-            f.flush()
-        except BaseException:
-            f.truncate(size)
-            raise
 
 
 def flat(array: Array, is_lookup: bool) -> Array:
@@ -180,15 +145,17 @@ def header_words(line: bytes) -> list[bytes]:
 
 
 class TextFile:
-    """A file of parameters and the index of its entries. ModelFileError when it is not such a file."""
+    """A file of parameters (or what was read from it) and the index of its entries. ModelFileError when it is not one."""
 
-    def __init__(self, fname: Any) -> None:
-        self.path = os.fspath(fname)
+    def __init__(self, fname: Any, data: bytes | None = None) -> None:
+        self.path = os.fsdecode(fname)
         try:
-            with open(self.path, "rb") as f:
-                self.data = f.read()
+            if data is None:
+                with open(self.path, "rb") as f:
+                    data = f.read()
         except FileNotFoundError as error:
             raise MissingFileError(error.errno, error.strerror, error.filename) from None
+        self.data = data
         self.entries: list[Entry] = []
         at = 0
         while at < len(self.data):
@@ -441,10 +408,11 @@ def save(basename: Any, objects: Any) -> None:
             if entries.setdefault(name, p) is not p:
                 raise ValueError(f"[save] two parameters have the name {name}: they belong to different collections")
     meta = b"".join(dump_meta(item) for item in metas)
-    base = os.fspath(basename)
-    write_entries(base + ".data", [(p, name) for name, p in entries.items()], False)
-    with replacing(base + ".meta") as f:
-        f.write(meta)
+    base = os.fsdecode(basename)
+    with replacing_pair(base + ".data", base + ".meta") as (data, about):
+        for name, p in entries.items():
+            write_entry(data, p, name)
+        about.write(meta)
 
 
 def _check_collection(params: Any) -> None:
@@ -454,11 +422,13 @@ def _check_collection(params: Any) -> None:
 
 def load_generator(basename: Any, params: Any) -> Iterator[Any]:
     """The objects that save() wrote, one by one, made as parts of the collection ``params``."""
-    base = os.fspath(basename)
+    base = os.fsdecode(basename)
     _check_collection(params)
-    with open(base + ".meta", "rb") as f:
-        metas = load_metas(f.read(), base + ".meta")
-    file = TextFile(base + ".data")
+    try:
+        data, about = read_pair(base + ".data", base + ".meta")
+    except FileNotFoundError as error:
+        raise MissingFileError(error.errno, error.strerror, error.filename) from None
+    metas, file = load_metas(about, base + ".meta"), TextFile(base + ".data", data)
     for item in metas:
         mark = params._mark()
         try:

@@ -7,6 +7,7 @@ exports. Who may import: dynet_lite/__init__.py, params.py and trainers.py.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -85,12 +86,12 @@ def _removed(name: str, instead: str) -> NoReturn:
     raise DeprecationWarning(f"[{name}] is gone since DyNet 2; write {instead}")
 
 
-def matInput(*args: Any, **kwargs: Any) -> NoReturn:
+def matInput(d1: Any = None, d2: Any = None) -> NoReturn:
     """Gone since DyNet 2, raises DeprecationWarning: write inputTensor(array)."""
     _removed("matInput", "inputTensor(array)")
 
 
-def inputMatrix(*args: Any, **kwargs: Any) -> NoReturn:
+def inputMatrix(v: Any = None, d: Any = None) -> NoReturn:
     """Gone since DyNet 2, raises DeprecationWarning: write inputTensor(array)."""
     _removed("inputMatrix", "inputTensor(array)")
 
@@ -122,6 +123,12 @@ class TrainerType(type):
             warn_once("edecay", "trainer.learning_rate = ... after each epoch (edecay has no effect)")
         if kwargs.pop("lam", 0):
             warn_once("lam", "collection.set_weight_decay(lam) (lam has no effect)")
+        known = inspect.signature(cls.__init__).parameters  # type: ignore[misc]  # only its names are read
+        if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            for name in kwargs:
+                if name not in known:
+                    names = ", ".join(list(known)[1:])
+                    raise TypeError(f"[{cls.__name__}] there is no argument {name!r}; there are {names}")
         return super().__call__(*args, **kwargs)
 
 
@@ -140,9 +147,9 @@ class FloatValue:
         """The number."""
         return self._value
 
-    def set(self, newval: Any) -> None:
+    def set(self, val: Any) -> None:
         """Put another number in."""
-        self._value = self._convert(newval)
+        self._value = self._convert(val)
 
 
 class UnsignedValue(FloatValue):
@@ -150,11 +157,11 @@ class UnsignedValue(FloatValue):
 
     _convert = int
 
-    def set(self, newval: Any) -> None:
+    def set(self, val: Any) -> None:
         """Put another number in; OverflowError when it is negative."""
-        if newval < 0:
-            raise OverflowError(f"[UnsignedValue] a number >= 0 is needed; got {newval}")
-        super().set(newval)
+        if val < 0:
+            raise OverflowError(f"[UnsignedValue] a number >= 0 is needed; got {val}")
+        super().set(val)
 
 
 class FloatVectorValue:

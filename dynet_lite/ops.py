@@ -54,6 +54,7 @@ __all__ = [
     "pick_range",
     "pickrange",
     "poisson_loss",
+    "relu",
     "round",
     "select_cols",
     "select_rows",
@@ -79,7 +80,7 @@ def _expression(x: Any) -> Any:
 
 
 def _shape(x: Any) -> tuple[int, ...]:
-    """The dims without the batch; also of a parameter, whose shape is a method."""
+    """The dims without the batch."""
     return x.dim()[0]
 
 
@@ -158,6 +159,11 @@ def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Any:
     return _core._argmax(x, _straight_through("argmax", gradient_mode), d)
 
 
+def relu(x: Any) -> Any:
+    """max(x, 0), element by element: another name of rectify()."""
+    return _core.rectify(x)
+
+
 # ---- shape ---------------------------------------------------------------------------------------------------------
 
 
@@ -170,31 +176,31 @@ def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Any:
     return _core._transpose(x, dims)
 
 
-def concatenate_cols(es: Iterable[Any]) -> Any:
+def concatenate_cols(xs: Iterable[Any]) -> Any:
     """Joins columns or matrices side by side: {m}, {m} -> {m,2}; {m,2}, {m,3} -> {m,5}."""
-    return concatenate(es, 1)
+    return concatenate(xs, 1)
 
 
 # ---- choosing ------------------------------------------------------------------------------------------------------
 
 
-def pick(x: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
+def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
     """Element `index` along a dim, which is removed: {n} -> {1}; {m,n} -> {n} (dim=0) or {m} (dim=1).
 
     A list of indices is pick_batch(). Negative indices count from the end. IndexError when out of range.
     """
     if hasattr(index, "__index__") or isinstance(index, float):
-        return _core._pick(x, index, dim)  # type: ignore[arg-type]  # hasattr says it is one index
-    return pick_batch(x, index, dim)
+        return _core._pick(e, index, dim)  # type: ignore[arg-type]  # hasattr says it is one index
+    return pick_batch(e, index, dim)
 
 
-def pick_batch(x: Any, indices: Sequence[int], dim: int = 0) -> Any:
+def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
     """One index per batch element along a dim, which is removed: {m,n} X b, b indices -> {n} X b.
 
-    x without a batch is used for every index. IndexError when one is out of range.
+    e without a batch is used for every index. IndexError when one is out of range.
     """
     indices = list(indices)
-    return _core._pick_batch(x, indices, dim, len(indices))
+    return _core._pick_batch(e, indices, dim, len(indices))
 
 
 def pick_range(x: Any, s: int, e: int, d: int = 0) -> Any:
@@ -349,18 +355,18 @@ def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Any:
     return _core._pairwise_rank(*_same_shape("pairwise_rank_loss", x, y), m)
 
 
-def poisson_loss(log_lambda: Any, k: Any) -> Any:
-    """-log of the Poisson probability of k (a number or an expression) at the rate exp(log_lambda)."""
-    return _core._poisson(log_lambda, k)
+def poisson_loss(log_lambda: Any, x: Any) -> Any:
+    """-log of the Poisson probability of x (a number or an expression) at the rate exp(log_lambda)."""
+    return _core._poisson(log_lambda, x)
 
 
-def colwise_add(x: Any, bias: Any) -> Any:
+def colwise_add(x: Any, y: Any) -> Any:
     """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}."""
-    x, bias = _expression(x), _expression(bias)
-    a, b = x.dim()[0], bias.dim()[0]
+    x, y = _expression(x), _expression(y)
+    a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
-        raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(bias)}")
-    return x + bias
+        raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(y)}")
+    return x + y
 
 
 def weight_norm(w: Any, g: Any) -> Any:
@@ -385,14 +391,14 @@ def fold_rows(x: Any, nrows: int = 2) -> Any:
     return _core._sum_dims(_core.reshape(x, (nrows, rows // nrows, *(rest or [1])), x.batch_size), (0,), False)
 
 
-def kmh_ngram(x: Any, n: int) -> Any:
-    """Sums of n neighbouring columns: {m,k} -> {m,k-n+1}. ValueError when n is not 1..k."""
+def kmh_ngram(x: Any, v: int) -> Any:
+    """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
     x = _expression(x)
     shape = _shape(x)
-    if len(shape) != 2 or not 1 <= n <= shape[1]:
-        raise ValueError(f"[kmh_ngram] needs a matrix of at least n={n} columns, n >= 1; got {_text(x)}")
-    places = shape[1] - n + 1
-    return esum([_core._pick_range(x, j, places, 1) for j in range(n)])
+    if len(shape) != 2 or not 1 <= v <= shape[1]:
+        raise ValueError(f"[kmh_ngram] needs a matrix of at least v={v} columns, v >= 1; got {_text(x)}")
+    places = shape[1] - v + 1
+    return esum([_core._pick_range(x, j, places, 1) for j in range(v)])
 
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Any:

@@ -45,16 +45,16 @@ def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
     return hinge(x, vs, m)
 
 
-def hinge_dim(x: Any, v_list: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m: float = 1.0) -> Any:
+def hinge_dim(x: Any, v: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m: float = 1.0) -> Any:
     """Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.
 
     x {r, c}: with d=0 c labels -> {c}, with d=1 r labels -> {r}. With a batch of b: b lists of labels, or one flat list,
     batch element after batch element. IndexError when a label is out of range.
     """
     labels: list[Any] = []
-    for v in v_list:
-        if hasattr(v, "__iter__"):
-            labels.extend(v)
+    for label in v:
+        if hasattr(label, "__iter__"):
+            labels.extend(label)
         else:
-            labels.append(v)
+            labels.append(label)
     return _core.hinge_dim(x, labels, d, m)

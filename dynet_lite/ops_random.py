@@ -32,7 +32,8 @@ def _nothing_to_do(x: Any, amount: float) -> bool:
 def dropout(x: Any, p: float) -> Any:
     """Each number of x becomes 0 with probability p and is divided by 1 - p otherwise.
 
-    Same shape. ValueError unless 0 <= p < 1. With p = 0 the result is x itself.
+    Same shape. ValueError unless 0 <= p < 1: with p = 1 there is nothing left to scale up (zeros are dy.zeros(...), or
+    block_dropout(x, 1)). With p = 0 the result is x itself.
     """
     return x if _nothing_to_do(x, p) else _core.dropout(x, p)
 
@@ -53,7 +54,7 @@ def dropout_dim(x: Any, d: int, p: float) -> Any:
 
 
 def block_dropout(x: Any, p: float) -> Any:
-    """Drops x as a whole, all batch elements together, with probability p. ValueError unless 0 <= p < 1."""
+    """Drops x as a whole, all batch elements together, with probability p. ValueError unless 0 <= p <= 1; p = 1: zeros."""
     return x if _nothing_to_do(x, p) else _core.block_dropout(x, p)
 
 

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
+LARGEST = 2**31 - 1
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
@@ -67,14 +68,28 @@ def _shape(dim: Any) -> Shape:
         raise ValueError(f"[add_parameters] the shape comes first, unlike in DyNet 1: write (shape, name={dim!r})")
     if isinstance(dim, (int, np.integer)) or not hasattr(dim, "__iter__"):
         dim = (dim,)
-    # Half a size, hidden / 2, is a float; DyNet cuts it off.
-    shape = tuple(int(d) if isinstance(d, (float, np.floating)) and d == d else d for d in dim)
+    # Half a size, hidden / 2, is a float.
+    shape = tuple(_whole(d) if isinstance(d, (float, np.floating)) else d for d in dim)
     shape = tuple(d.__index__() if hasattr(d, "__index__") else d for d in shape)
     if not shape or not all(isinstance(d, int) and d >= 0 for d in shape):  # DyNet takes empty ones, too
         raise ValueError(f"[add_parameters] dims must be whole numbers >= 0; got {dim}")
     if len(shape) > 7:
         raise ValueError(f"[add_parameters] at most 7 dims; got {dim}")
+    if max(shape) > LARGEST:
+        raise ValueError(f"[add_parameters] too large: a size may be {LARGEST} at most; got {dim}")
     return shape
+
+
+def _whole(d: Any) -> Any:
+    """A size given as a float, if it is whole; where dynet_lite stands in for DyNet cut off, as there."""
+    return int(d) if math.isfinite(d) and (d == int(d) or config.is_dynet()) else d
+
+
+def _check_size(shape: Shape, is_lookup: bool) -> None:
+    numbers = math.prod(shape[1:] if is_lookup else shape)
+    if numbers > LARGEST:
+        where, what = ("add_lookup_parameters", "a row") if is_lookup else ("add_parameters", "a parameter")
+        raise ValueError(f"[{where}] too large: {what} may have {LARGEST} numbers at most; got {shape}")
 
 
 class ParameterCollection:
@@ -112,8 +127,9 @@ class ParameterCollection:
         """A new parameter of shape ``dim`` (an int or a tuple; or an array, which gives shape and values).
 
         init: a number; 'uniform' (between -scale and scale), 'normal' (mean, std), 'identity', 'glorot', 'he', 'saxe'
-        (times scale); an array, whose shape is taken, as in DyNet (with a warning when it is not dim); an initializer.
-        None is GlorotInitializer().
+        (times scale), 'fan-in' (times scale; not in DyNet, for output layers and tables: FanInInitializer); an array, whose
+        shape is taken, as in DyNet (with a warning when it is not dim); an initializer. None is GlorotInitializer(), as in
+        DyNet: its range shrinks with the number of rows, and a table or an output layer of thousands of words hardly learns.
         """
         return self._add(Parameters, dim, init, name, device, scale, mean, std)
 
@@ -143,6 +159,7 @@ class ParameterCollection:
             shape = _shape(init.shape)
         if is_lookup and len(shape) == 1:
             shape = (*shape, 1)
+        _check_size(shape, is_lookup)
         name = _checked_name(name)
         _checked_device(device)
         first = initializers.make(init, scale, mean, std)
@@ -292,9 +309,9 @@ class ParameterCollection:
     def __getitem__(self, name: Any) -> Any:
         raise TypeError("[ParameterCollection] has no items, unlike in DyNet 1: keep what add_parameters() gives you")
 
-    def write_to_textfile(self, fname: Any, name: str = "", append: bool = False) -> None:
+    def write_to_textfile(self, fname: Any, key: str = "", append: bool = False) -> None:
         """DyNet's other name of save()."""
-        self.save(fname, name, append)
+        self.save(fname, key, append)
 
     def populate_from_textfile(self, fname: Any, key: str = "") -> None:
         """DyNet's other name of populate()."""

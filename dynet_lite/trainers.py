@@ -135,9 +135,9 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def learning_rate(self, learning_rate: float) -> None:
         self.set_learning_rate(learning_rate)
 
-    def set_learning_rate(self, learning_rate: float) -> None:
+    def set_learning_rate(self, value: float) -> None:
         """Set the step size."""
-        self._learning_rate = _number(learning_rate, "learning_rate")
+        self._learning_rate = _number(value, "learning_rate")
 
     def set_clip_threshold(self, thr: float) -> None:
         """Greatest global L2 norm of the gradients; 0 or less switches clipping off."""
@@ -174,7 +174,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
             _warned_epoch = True
             warnings.warn("update_epoch() does nothing, as in DyNet 2; change trainer.learning_rate", stacklevel=2)
 
-    def update_subset(self, *args: Any, **kwargs: Any) -> None:
+    def update_subset(self, updated_params: Any = (), updated_lookups: Any = ()) -> None:
         """Not offered: freeze parameters with set_updated(False), or make a trainer of a sub-collection."""
         raise NotImplementedError("[trainer] update_subset() does not exist; freeze parameters with set_updated(False), "
                                   "or make a trainer of a sub-collection")  # fmt: skip

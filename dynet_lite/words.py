@@ -5,10 +5,21 @@ dynet_lite.text.Vocab is the richer one, with counts and files. Does not know th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, overload
 
 __all__ = ["Dict", "read_sentence", "read_sentence_pair"]
+
+_WORD = re.compile(r"[^ \t\n\v\f\r]+")
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line: what stands between blanks, tabs and ends of lines, the white space that C knows.
+
+    str.split() also cuts at no-break spaces and other white space beyond ASCII, which may stand inside a word (8 1/2).
+    """
+    return _WORD.findall(line)
 
 
 class Dict:
@@ -117,7 +128,7 @@ class NoSuchId(ValueError, IndexError):
 
 def read_sentence(line: str, d: Dict) -> list[int]:
     """The ids of the words of a line, which blanks separate."""
-    return [d.convert(word) for word in line.split()]
+    return [d.convert(word) for word in split_words(line)]
 
 
 def read_sentence_pair(line: str, sd: Dict, td: Dict) -> tuple[list[int], list[int]]:
@@ -125,7 +136,7 @@ def read_sentence_pair(line: str, sd: Dict, td: Dict) -> tuple[list[int], list[i
     source: list[int] = []
     target: list[int] = []
     d, out = sd, source
-    for word in line.split():
+    for word in split_words(line):
         if word == "|||":
             d, out = td, target
         else:

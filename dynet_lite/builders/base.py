@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dynet_lite import _core
+from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part
 from dynet_lite.errors import StaleExpressionError
@@ -32,7 +32,9 @@ def positive(value: Any, what: str, least: int = 1) -> int:
     except TypeError:
         if not isinstance(value, (float, np.floating)) or not np.isfinite(value):
             raise ValueError(f"[builder] {what} must be a whole number; got {value!r}") from None
-        number = int(value)  # hidden_dim / 2 is common; DyNet cuts it off
+        number = int(value)  # hidden_dim / 2 is common
+        if number != value and not config.is_dynet():  # DyNet cuts it off
+            raise ValueError(f"[builder] {what} must be a whole number; got {value!r}") from None
     if number < least:
         raise ValueError(f"[builder] {what} must be {least} or more; got {value}")
     return number
@@ -225,7 +227,7 @@ class RNNBuilder(Part):
 
     # ---- dropout --------------------------------------------------------------------------------------------------------
 
-    def set_dropout(self, p: float) -> None:
+    def set_dropout(self, f: float) -> None:
         """Dropout at this rate, for sequences whose first input comes from now on."""
         raise NotImplementedError
 
@@ -286,9 +288,9 @@ class FusedBuilder(RNNBuilder):
     def _drops(self) -> bool:
         return any(self._rates)
 
-    def set_dropout(self, p: float) -> None:
+    def set_dropout(self, f: float) -> None:
         """Dropout of inputs and previous h's of all layers at this rate, one mask per sequence."""
-        self.set_dropouts(p, p)
+        self.set_dropouts(f, f)
 
     def set_dropouts(self, d: float, d_r: float) -> None:
         """Dropout of the layers' inputs at rate d and of their previous h's at rate d_r, one mask each per sequence."""

@@ -70,7 +70,7 @@ class BiRNNBuilder(Part):
             ahead = forward.initial_state().transduce(xs)
             back = backward.initial_state().transduce(xs[::-1])
             back.reverse()
-            xs = _core._join_pairs(ahead, back)
+            xs = ahead.joined(back) if hasattr(ahead, "joined") else _core._join_pairs(ahead, back)
         return xs
 
     def add_inputs(self, es: Iterable[Any]) -> list[tuple[RNNState, RNNState]]:
@@ -83,7 +83,8 @@ class BiRNNBuilder(Part):
 
     def transduce(self, es: Iterable[Any]) -> list[Expression]:
         """The outputs of both directions of the last layer at each input, one above the other: {hidden_dim}."""
-        return self._below(list(es), self.builder_layers)
+        # A sequence of a length that is not known (dynet_lite/onnx) goes through as it is.
+        return self._below(es if hasattr(es, "transduced") else list(es), self.builder_layers)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<{self.whoami()}: {len(self.builder_layers)} layers of {self.builder_layers[0]}>"

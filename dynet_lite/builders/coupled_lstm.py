@@ -44,9 +44,9 @@ class CoupledLSTMBuilder(FusedBuilder):
     def _sequence(self, update: bool) -> Sequence:
         return PeepholeSequence(self, update) if self._drops() else super()._sequence(update)
 
-    def set_dropout(self, p: float) -> None:
+    def set_dropout(self, f: float) -> None:
         """Variational dropout at this rate, for states started from now on."""
-        super().set_dropouts(p, p)
+        super().set_dropouts(f, f)
 
     def set_dropouts(self, d: float, d_r: float) -> None:
         raise AttributeError(f"{self.whoami()} has one dropout rate; use set_dropout(p)")

@@ -40,9 +40,9 @@ class GRUBuilder(FusedBuilder):
     def _sequence(self, update: bool) -> Sequence:
         return DroppedSequence(self, update) if self._rates[0] else super()._sequence(update)
 
-    def set_dropout(self, p: float) -> None:
+    def set_dropout(self, f: float) -> None:
         """Plain dropout at this rate, on the inputs of the layers and on the output, for states started from now on."""
-        self._rates = (rate(p), 0.0)
+        self._rates = (rate(f), 0.0)
 
     def set_dropouts(self, d: float, d_r: float) -> None:
         raise AttributeError("GRUBuilder has no variational dropout; use set_dropout(p)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer
+from dynet_lite.builders.base import FusedBuilder, Layer, rate
 
 
 class SimpleRNNBuilder(FusedBuilder):
@@ -29,3 +29,7 @@ class SimpleRNNBuilder(FusedBuilder):
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
         wx, wh, b = layer
         return b, wx, (wh,)
+
+    def set_dropouts(self, d: float, d_h: float) -> None:  # the name that DyNet gives it here
+        """Dropout of the layers' inputs at rate d and of their previous h's at rate d_h, one mask each per sequence."""
+        self._rates = (rate(d), rate(d_h))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -13,8 +12,10 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite.errors import DataError
+from dynet_lite.files import replacing
 from dynet_lite.harness import Recipe, Settings, parse_settings
-from dynet_lite.io import replacing
+from dynet_lite.harness.catalogue import program
+from dynet_lite.harness.find import load_program
 
 from .measure import CLOCKS, OFF, Comparison, Way, compare
 from .plot import draw
@@ -34,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m dynet_lite compare", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s SCRIPT [options] [-- options of the recipe]",
     )  # fmt: skip
-    parser.add_argument("script", metavar="SCRIPT", help="the recipe")
+    parser.add_argument("script", metavar="SCRIPT", help="the recipe: a file, or one of ours by its name")
     parser.add_argument("--batch-sizes", type=_numbers(1), default="1,8,64,256", metavar="N,N,...",
                         help="examples per minibatch (default: 1,8,64,256)")  # fmt: skip
     parser.add_argument("--strategies", type=_strategies, default="off,greedy,agenda", metavar="NAME,...",
@@ -78,9 +79,9 @@ def main(argv: Sequence[str]) -> int:
     cut = words.index("--") if "--" in words else len(words)
     options = _parser().parse_args(words[:cut])
     try:
-        module = load_script(options.script)
+        module = load_program(program(options.script))
         kind, settings = find_recipe(module)
-        s, _ = parse_settings(settings, module.__doc__, words[cut + 1 :], kind.smoke)
+        s, _ = parse_settings(settings, module.__doc__, words[cut + 1 :], kind.smoke, kind.files)
         ways = [Way(batch, strategy, threads) for batch in options.batch_sizes for strategy in options.strategies
                 for threads in options.threads]  # fmt: skip
         data = kind.load_data(s)
@@ -121,23 +122,6 @@ def write(c: Comparison, folder: Path) -> list[Path]:
 
 
 # ---- the recipe in a script ----------------------------------------------------------------------------------------
-
-
-def load_script(path: str) -> ModuleType:
-    """The script as a module: what stands under `if __name__ == "__main__"` does not run."""
-    file = Path(path)
-    name = f"recipe_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise DataError(f"{path}: expected a Python script with a recipe")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    sys.path.insert(0, str(file.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
-    return module
 
 
 def find_recipe(module: ModuleType) -> tuple[type[Recipe[Any, Any]], type[Settings]]:

@@ -54,7 +54,7 @@ class Measurement:
     nodes: int
     batches: int
     lower_bound: int | None  # None when batching is off and no other way of this batch size was run
-    phases: dict[str, float]  # seconds: plan, forward, backward, update, python
+    phases: dict[str, float]  # seconds: rewrite, plan, forward, backward, update, python
     memory: dict[str, int]  # bytes: values, gradients, of one minibatch at most
     ops: list[dict[str, Any]]  # see dy.Profile.ops
     agreement: tuple[float, float] | None = None  # relative difference of losses: first minibatch, at most

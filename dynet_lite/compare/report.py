@@ -11,7 +11,7 @@ from dynet_lite.viz.page import frame
 from . import chart
 from .measure import OFF, Comparison, Measurement
 
-PHASES = ("python", "plan", "forward", "backward", "update")
+PHASES = ("python", "rewrite", "plan", "forward", "backward", "update")
 COLUMNS = ("batch", "strategy", "threads", "{unit}/s", "x off", "batches", "fewest", "nodes/batch", "values", "gradients",
            "loss differs", "at most")  # fmt: skip
 
@@ -127,8 +127,8 @@ def page(c: Comparison) -> str:
 <h2>All figures</h2><div class="wide">{_html_table(c)}</div>
 <p class="quiet">{escape(". ".join([*c.notes, _meaning(c)]))}.</p>
 <h2>Where the time goes</h2>
-<p class="quiet">Milliseconds per 100 {escape(c.unit)} of training. python: building the graph, reading data. plan: finding
-the batches.</p>
+<p class="quiet">Milliseconds per 100 {escape(c.unit)} of training. python: building the graph, reading data. rewrite: making
+fewer nodes of it. plan: finding the batches.</p>
 <div class="wide">{chart.bars(phases, PHASES, "ms")}</div>
 <h2><label for="way">Ops of</label> <select id="way"></select></h2>
 <div class="wide"><table><thead><tr>{"".join(f"<th{_left(k)}>{name}</th>" for k, name in enumerate(OP_COLUMNS))}</tr></thead>

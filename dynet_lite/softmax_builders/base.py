@@ -15,7 +15,7 @@ from dynet_lite import _core, ops
 from dynet_lite._core import Expression, Parameters
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part
-from dynet_lite.errors import OutOfRangeError
+from dynet_lite.errors import OutOfRangeError, StaleExpressionError
 
 NEVER = -10000.0  # log-probability of a word that is in no class, as DyNet has it
 
@@ -79,9 +79,19 @@ class SoftmaxBuilder(Part):
     def _scores(self, w: Parameters, b: Parameters | None, x: Any, update: bool) -> Any:
         """w x + b, with the parameters as constants unless update."""
         weight: Any = w if update else self._constant(w)
-        if b is None:
-            return weight * (x if isinstance(x, Expression) else _core.inputTensor(x))
-        return _core.affine_transform([b if update else self._constant(b), weight, x])
+        x = x if isinstance(x, Expression) else _core.inputTensor(x)
+        try:
+            if b is None:
+                return weight * x
+            return _core.affine_transform([b if update else self._constant(b), weight, x])
+        except StaleExpressionError:
+            raise
+        except ValueError:
+            if x.shape[0] == self.input_dim:
+                raise
+            got = ",".join(map(str, x.shape))
+            what = f"an input of shape {{{self.input_dim}}} is needed; got {{{got}}}"
+            raise ValueError(f"[{self.whoami()}] {what}") from None
 
     def _constant(self, p: Parameters) -> Expression:
         """One node for p in the current graph, so that all of its uses can be one batch."""

@@ -26,21 +26,22 @@ Pair = tuple[Parameters, "Parameters | None"]
 class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
     """p(word | x) = p(class of word | x) p(word | class, x), each a softmax (Goodman 2001).
 
-    ``ClassFactoredSoftmaxBuilder(input_dim, cluster_file, dic, pc, bias=True)``. cluster_file: a file (or a list of lines)
-    ``CLASS WORD [COUNT]``; dic: {word: id}, ids from 0. Parameters: W {classes,input_dim}, b {classes}, then for each class
-    of more than one word W {words,input_dim}, b {words}; no b with bias=False. DataError (a ValueError) when a line is
+    ``ClassFactoredSoftmaxBuilder(input_dim, cluster_file, dic, pc, bias=True, init=None)``. cluster_file: a file (or a list of
+    lines) ``CLASS WORD [COUNT]``; dic: {word: id}, ids from 0. Parameters: W {classes,input_dim}, b {classes}, then for each class
+    of more than one word W {words,input_dim}, b {words}; no b with bias=False. init is that of the matrices: None is DyNet's,
+    whose range shrinks with their rows, "fan-in" one that does not (FanInInitializer). DataError (a ValueError) when a line is
     malformed or a word comes twice; ValueError and RuntimeError when it is not in dic.
     """
 
     collection_name = "class-factored-softmax-builder"
 
-    def __init__(self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, bias: bool = True) -> None:
+    def __init__(self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, bias: bool = True, init: Any = None) -> None:
         who = type(self).__name__
-        self._begin(input_dim, read_classes(cluster_file, word_ids(dic, who), who), pc, bias)
+        self._begin(input_dim, read_classes(cluster_file, word_ids(dic, who), who), pc, bias, init)
 
-    def _begin(self, input_dim: int, classes: Sequence[Sequence[int]], pc: Any, bias: bool) -> None:
+    def _begin(self, input_dim: int, classes: Sequence[Sequence[int]], pc: Any, bias: bool, init: Any = None) -> None:
         super().__init__(input_dim, pc)
-        self._bias = bool(bias)
+        self._bias, self._init = bool(bias), init
         self._classes = [list(words) for words in classes]
         self._place: list[tuple[int, int] | None] = [None] * (1 + max(max(words) for words in self._classes))
         for k, words in enumerate(self._classes):
@@ -51,7 +52,7 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     def _add(self, rows: int) -> Pair:
         add = self._collection.add_parameters
-        return add((rows, self.input_dim)), add((rows,), init=0) if self._bias else None
+        return add((rows, self.input_dim), init=self._init), add((rows,), init=0) if self._bias else None
 
     # ---- losses --------------------------------------------------------------------------------------------------------
 

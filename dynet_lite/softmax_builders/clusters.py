@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dynet_lite.errors import DataError, MissingFileError
+from dynet_lite.words import split_words
 
 
 def word_ids(dic: Any, who: str) -> dict[str, int]:
@@ -61,7 +62,7 @@ def read_classes(source: Any, ids: Mapping[str, int], who: str) -> list[list[int
     classes: dict[str, list[int]] = {}
     seen: set[str] = set()
     for line, where in lines_of(source, who):
-        fields = line.split()
+        fields = split_words(line)
         if len(fields) < 2:
             raise DataError(f"{where}: CLASS WORD is needed; got {line!r}")
         classes.setdefault(fields[0], []).append(_id_of(fields[1], ids, seen, where))
@@ -73,10 +74,10 @@ def read_paths(source: Any, ids: Mapping[str, int], who: str) -> list[tuple[list
     out = []
     seen: set[str] = set()
     for line, where in lines_of(source, who):
-        path, _, rest = line.strip().partition("\t")
-        if not path.split() or not rest.split():
+        path, _, rest = line.strip(" \t\r\n").partition("\t")
+        if not split_words(path) or not split_words(rest):
             raise DataError(f"{where}: symbols, a tab and a word are needed; got {line!r}")
-        out.append((path.split(), _id_of(rest.split()[0], ids, seen, where)))
+        out.append((split_words(path), _id_of(split_words(rest)[0], ids, seen, where)))
     return _not_empty(out, source, who)
 
 

@@ -40,32 +40,33 @@ class _Node:
     def size(self) -> int:
         return len(self.children) or len(self.words)
 
-    def add_parameters(self, collection: Any, input_dim: int) -> None:
+    def add_parameters(self, collection: Any, input_dim: int, init: Any = None) -> None:
         """In DyNet's order: a node's own, then its children's. Of two outcomes one has a score, the other 0."""
         rows = {1: 0, 2: 1}.get(self.size(), self.size())
         if rows:
-            self.w = collection.add_parameters((rows, input_dim))
+            self.w = collection.add_parameters((rows, input_dim), init=init)
             self.b = collection.add_parameters((rows,), init=0)
         for child in self.children:
-            child.add_parameters(collection, input_dim)
+            child.add_parameters(collection, input_dim, init)
 
 
 class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
     """p(word | x) is the product of the choices on the way from the root of a tree to the word (Morin and Bengio 2005).
 
-    ``HierarchicalSoftmaxBuilder(input_dim, cluster_file, dic, pc)``. cluster_file: a file (or a list of lines)
+    ``HierarchicalSoftmaxBuilder(input_dim, cluster_file, dic, pc, init=None)``. cluster_file: a file (or a list of lines)
     ``SYMBOL SYMBOL ...<TAB>WORD [COUNT]``, the symbols naming the nodes from the root to the one that holds the word;
     dic: {word: id}, ids from 0. Parameters of a node with n > 2 children or words: W {n,input_dim}, b {n}; with two: W
-    {1,input_dim}, b {1}. Of C++ only in DyNet. Exceptions as for ClassFactoredSoftmaxBuilder.
+    {1,input_dim}, b {1}. init is that of the matrices, as for ClassFactoredSoftmaxBuilder. Of C++ only in DyNet. Exceptions
+    as for that one, too.
     """
 
     collection_name = "hsm-builder"
 
-    def __init__(self, input_dim: int, cluster_file: Any, dic: Any, pc: Any) -> None:
+    def __init__(self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, init: Any = None) -> None:
         who = type(self).__name__
-        self._begin(input_dim, read_paths(cluster_file, word_ids(dic, who), who), pc)
+        self._begin(input_dim, read_paths(cluster_file, word_ids(dic, who), who), pc, init)
 
-    def _begin(self, input_dim: int, paths: Sequence[tuple[Sequence[str], int]], pc: Any) -> None:
+    def _begin(self, input_dim: int, paths: Sequence[tuple[Sequence[str], int]], pc: Any, init: Any = None) -> None:
         root = _Node()
         ways: dict[int, list[tuple[_Node, int]]] = {}
         for path, word in paths:
@@ -86,7 +87,7 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
         self._way: list[list[tuple[_Node, int]] | None] = [None] * (1 + max(ways))
         for word, way in ways.items():
             self._way[word] = [(node, k) for node, k in way if node.size() > 1]
-        root.add_parameters(self._collection, self.input_dim)
+        root.add_parameters(self._collection, self.input_dim, init)
 
     # ---- losses --------------------------------------------------------------------------------------------------------
 

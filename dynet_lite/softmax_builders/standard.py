@@ -13,16 +13,20 @@ from dynet_lite.softmax_builders.base import SoftmaxBuilder, draw, one_or_all
 class StandardSoftmaxBuilder(SoftmaxBuilder):
     """p(. | x) = softmax(W x + b).
 
-    ``StandardSoftmaxBuilder(input_dim, num_classes, pc, bias=True)``. Parameters: W {num_classes,input_dim}, and
+    ``StandardSoftmaxBuilder(input_dim, num_classes, pc, bias=True, init=None)``. Parameters: W {num_classes,input_dim}, and
     b {num_classes}, which begins at 0, unless bias=False.
+
+    init: how W begins, see ParameterCollection.add_parameters(). None is DyNet's, whose range shrinks with the number of
+    classes: with thousands of them all scores are near 0 and learning is slow. ``init="fan-in"`` (FanInInitializer) does not
+    depend on their number; take it for words.
     """
 
     collection_name = "standard-softmax-builder"
 
-    def __init__(self, input_dim: int, num_classes: int, pc: Any, bias: bool = True) -> None:
+    def __init__(self, input_dim: int, num_classes: int, pc: Any, bias: bool = True, init: Any = None) -> None:
         super().__init__(input_dim, pc)
         self.num_classes = positive(num_classes, "num_classes")
-        self._w = self._collection.add_parameters((self.num_classes, self.input_dim))
+        self._w = self._collection.add_parameters((self.num_classes, self.input_dim), init=init)
         self._b = self._collection.add_parameters((self.num_classes,), init=0) if bias else None
 
     def full_logits(self, x: Any, update: bool = True) -> Any:

@@ -184,16 +184,16 @@ def test_kept_weights_are_updated_as_others(kind: type) -> None:
 
 
 def test_floats_where_whole_numbers_are_meant() -> None:
-    """hidden / 2 is a float since Python 3, and numbers read from arrays of floats; DyNet cuts them off."""
+    """hidden / 2 is a float since Python 3, and numbers read from arrays of floats."""
     m = dy.ParameterCollection()
-    assert m.add_parameters((7 / 2, np.float64(2))).shape() == (3, 2)
+    assert m.add_parameters((6 / 2, np.float64(2))).shape() == (3, 2)
     assert m.add_lookup_parameters((4.0, np.float32(3))).shape() == (4, 3)
     table = m.add_lookup_parameters((4, 3))
     assert table.batch([1.0, 2]).dim() == ((3,), 2) == dy.lookup_batch(table, np.array([0.0, 3])).dim()
     with pytest.raises(ValueError):
         table.batch([0.5])
     for builder in (dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder):
-        state = builder(1, 6 / 2, 9 / 2, m).initial_state()
+        state = builder(1, 6 / 2, 8 / 2, m).initial_state()
         assert state.add_input(table[1]).output().dim() == ((4,), 1)
     x = dy.inputVector([1, 2, 3, 4])
     assert dy.pick(x, 1.0).value() == dy.pick(x, np.float64(1)).value() == 2
@@ -204,6 +204,18 @@ def test_floats_where_whole_numbers_are_meant() -> None:
         x["a":]
     with pytest.raises(TypeError):
         x[:0.5]
+
+
+def test_fractions_are_cut_off_in_the_stand_in() -> None:
+    """As in DyNet; elsewhere they are an error."""
+    code = """
+import dynet_lite
+dynet_lite.install_as_dynet()
+import dynet as dy
+m = dy.ParameterCollection()
+print(m.add_parameters((7 / 2, 2)).shape(), dy.LSTMBuilder(1, 3, 9 / 2, m).hidden_dim)
+"""
+    assert python("-c", code).stdout == "(3, 2) 4\n"
 
 
 def test_fewer_rows_than_the_table_has() -> None:

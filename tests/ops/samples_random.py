@@ -42,7 +42,7 @@ for _arg in SHAPES:
                 oracle=masked,
                 attrs=probability,
                 whole=True,
-                wrong=wrong_p(lambda p, _n=_name: getattr(dy, _n)(vector(), p)),
+                wrong=wrong_p(lambda p, _n=_name: getattr(dy, _n)(vector(), p))[1 if _name == "block_dropout" else 0 :],
             )
         )
     for _d in range(len(_arg.shape)):

@@ -157,7 +157,7 @@ for _arg, _d in [
                 (lambda: dy.pick(vector(), 0, 1), ValueError),
                 (lambda: dy.pick(vector(), 0, -1), ValueError),
                 (lambda: dy.pick(vector(), "a"), TypeError),
-                (lambda: dy.pick(vector(), 1.5), TypeError),
+                (lambda: dy.pick(vector(), 1.5), ValueError),
                 (lambda: dy.pick(vector(), None), TypeError),
                 (lambda: dy.pick(None, 1), TypeError),
             ],

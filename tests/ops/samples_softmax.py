@@ -194,7 +194,7 @@ def wrong_labels(name: str) -> Any:
         (lambda: f(vector(), []), ValueError),
         (lambda: f(vector(), None), TypeError),
         (lambda: f(vector(), "a"), TypeError),
-        (lambda: f(vector(), 1.5), TypeError),
+        (lambda: f(vector(), 1.5), ValueError),
     ]
 
 

@@ -76,6 +76,28 @@ def test_glorot_formula(shape: tuple[int, ...], lookup: bool, is_lookup: bool, e
     assert dy.GlorotInitializer(is_lookup, 3.0).scale(dims) == pytest.approx(3 * expected)
 
 
+@pytest.mark.parametrize(
+    "shape,lookup,expected",
+    [
+        ((3, 5), False, np.sqrt(3 / 5)),
+        ((3000, 5), False, np.sqrt(3 / 5)),
+        ((5,), False, np.sqrt(3 / 5)),
+        ((2, 3, 4, 5), False, np.sqrt(3 / 24)),
+        ((7, 5), True, np.sqrt(3 / 5)),
+        ((7000, 5), True, np.sqrt(3 / 5)),
+        ((7, 5, 2), True, np.sqrt(3 / 10)),
+    ],
+)
+def test_fan_in_does_not_shrink_with_the_vocabulary(shape: tuple[int, ...], lookup: bool, expected: float) -> None:
+    m = dy.ParameterCollection()
+    add = m.add_lookup_parameters if lookup else m.add_parameters
+    for init, gain in (("fan-in", 1), (dy.FanInInitializer(0.5), 0.5)):
+        a = np.abs(add(shape, init=init).as_array())
+        assert a.max() <= expected * gain * (1 + 1e-6)
+        assert a.size < 1000 or a.max() > 0.99 * expected * gain
+    assert np.abs(add(shape, init="fan-in", scale=3.0).as_array()).max() <= 3 * expected * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.5])
 def test_saxe_is_orthogonal(scale: float) -> None:
     a = dy.ParameterCollection().add_parameters((40, 40), init=dy.SaxeInitializer(scale)).as_array()

@@ -376,3 +376,26 @@ def test_no_heap_call_in_a_steady_step() -> None:
             trainer.update()
             if k > 3:
                 assert dy.heap_calls() == before, type(trainer).__name__
+
+
+@pytest.mark.parametrize("width", [1, 5, 64, 70])
+@pytest.mark.parametrize("trainer", [dy.AdamTrainer, dy.MomentumSGDTrainer, dy.RMSPropTrainer])
+def test_dense_updates_of_tables_are_those_of_a_weight(trainer: type[dy.Trainer], width: int) -> None:
+    """Narrow rows are updated several at a time: with gradients in some, in the first and last, with decay, frozen in between."""
+    rows = 1000
+    begin = np.random.RandomState(5).randn(rows, width).astype(np.float32)
+    m = dy.ParameterCollection()
+    table, weight = m.add_lookup_parameters((rows, width), init=begin), m.add_parameters((rows, width), init=begin)
+    m.set_weight_decay_lambda(0.01)
+    t = trainer(m)
+    t.set_sparse_updates(False)
+    for k in range(4):
+        dy.renew_cg()
+        chosen = [0, rows - 1, 17 * k + 3, 816 + k]
+        table.set_updated(k != 2)
+        weight.set_updated(k != 2)
+        matrix = dy.parameter(weight)
+        loss = dy.esum([dy.squared_norm(table[i]) + dy.squared_norm(matrix[i]) for i in chosen])
+        loss.backward()
+        t.update()
+        np.testing.assert_allclose(table.as_array(), weight.as_array().reshape(rows, width), rtol=1e-5, atol=1e-7)

@@ -41,6 +41,7 @@ def test_read_sentence() -> None:
     assert dy.read_sentence("the cat  the\tdog \n", s) == [0, 1, 0, 2]
     assert dy.read_sentence_pair("the dog ||| le chien", s, t) == ([0, 2], [0, 1])
     assert dy.read_sentence("", s) == []
+    assert dy.read_sentence("8\u00a01/2 the", dy.Dict(["8\u00a01/2", "the"])) == [0, 1]  # as C splits
 
 
 @pytest.mark.parametrize("first", ["", "3 2\n"])

@@ -1,0 +1,194 @@
+"""Wrong use that passed without a word, and errors that did not say what is wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from real_dynet import python
+
+import dynet_lite as dy
+
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def own_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another test of the process may have made the stand-in."""
+    monkeypatch.setattr(dy._core.settings, "objects_for_numpy", False)
+
+
+@pytest.fixture
+def model() -> dy.ParameterCollection:
+    dy.renew_cg()
+    return dy.ParameterCollection()
+
+
+def x(n: int = 4) -> Any:
+    return dy.inputVector([1.0] * n)
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "half a size": (lambda m: dy.zeros((2.5,)), ValueError, r"\[dim\] a size must be a whole number; got 2.5"),
+    "half a batch": (lambda m: dy.zeros(2, 2.5), ValueError, "the batch size must be a whole number; got 2.5"),
+    "half a vector": (lambda m: dy.vecInput(2.5), ValueError, r"\[vecInput\] dim must be a whole number"),
+    "half a one_hot": (lambda m: dy.one_hot(2.5, 1), ValueError, r"\[one_hot\] the size must be a whole number"),
+    "half a weight": (lambda m: m.add_parameters((2.7, 3)), ValueError, r"\[add_parameters\] dims must be whole"),
+    "half a layer": (lambda m: dy.LSTMBuilder(1, 2, 2.5, m), ValueError, "hidden_dim must be a whole number; got 2.5"),
+    "None in a vector": (lambda m: dy.inputVector([None]), TypeError, r"\[inputVector\] numbers are needed; got None"),
+    "None in set": (lambda m: x(1).set([None]), TypeError, r"\[set\] numbers are needed; got None"),
+    "None in a weight": (lambda m: m.add_parameters(2).set_value([None, 1]), TypeError, r"\[set_value\] .* got None"),
+    "text in a vector": (lambda m: dy.inputVector(["1"]), TypeError, r"\[inputVector\] numbers are needed"),
+    "None in a row": (lambda m: m.add_lookup_parameters((2, 2)).init_row(0, [None, 1]), TypeError, "got None"),
+    "lookup of text": (lambda m: dy.lookup(m.add_lookup_parameters((2, 2)), 0).set("a"), TypeError, r"\[set\] a row"),
+    "lookup of -1": (lambda m: dy.lookup(m.add_lookup_parameters((2, 2)), 0).set(-1), IndexError, r"\[set\] rows -1"),
+    "scale by nan": (lambda m: m.add_parameters(2).scale(NAN), ValueError, r"\[scale\] the factor must be a finite"),
+    "table by inf": (lambda m: m.add_lookup_parameters((2, 2)).scale(1e39), ValueError, r"\[scale\] the factor"),
+    "gradient by nan": (lambda m: m.add_parameters(2).scale_gradient(NAN), ValueError, r"\[scale_gradient\]"),
+    "order of clips": (lambda m: m.add_parameters(2).clip_inplace(1, -1), ValueError, "left <= right are needed; got 1, -1"),
+    "clip by nan": (lambda m: m.add_parameters(2).clip_inplace(NAN, 1), ValueError, "left <= right"),
+    "large zeros": (lambda m: dy.zeros((2**31,)), ValueError, r"\[dim\] too large"),
+    "large shape": (lambda m: dy.reshape(x(), (2**32 + 2,)), IndexError, r"\[reshape\] d must fit 32 bits; got 4294967298"),
+    "large weight": (lambda m: m.add_parameters((2**33, 2**33)), ValueError, r"\[add_parameters\] too large"),
+    "larger weight": (lambda m: m.add_parameters((2**20, 2**20)), ValueError, r"\[add_parameters\] too large"),
+    "large row": (lambda m: m.add_lookup_parameters((2, 2**20, 2**20)), ValueError, r"\[add_lookup_parameters\] too large"),
+    "row nan": (lambda m: m.add_lookup_parameters((2, 2))[NAN], ValueError, r"\[lookup\] a row number .* got nan"),
+    "row inf": (lambda m: m.add_lookup_parameters((2, 2))[float("inf")], ValueError, r"\[lookup\] a row number .* got inf"),
+    "node -1": (lambda m: dy.cg().expression(-1), IndexError, r"\[graph\] node -1 of a graph of"),
+    "node 2**70": (lambda m: dy.cg().expression(2**70), IndexError, r"\[graph\] node 11805"),
+    "index 2**40": (lambda m: dy.pick(x(), 1).set_index(2**40), IndexError, r"\[set_index\] an index must fit 32 bits"),
+    "label": (lambda m: dy.pickneglogsoftmax(x(), "a"), TypeError, r"\[pickneglogsoftmax\] v must be a whole number; got 'a'"),
+    "labels": (lambda m: dy.hinge_batch(x(), ["a"]), TypeError, r"\[hinge\] .* must be a whole number; got 'a'"),
+    "rate": (lambda m: dy.dropout(x(), "a"), TypeError, r"\[dropout\] p must be a number; got 'a'"),
+    "rate None": (lambda m: dy.dropout(x(), None), TypeError, r"\[dropout\] p must be a number"),
+    "no expression": (lambda m: dy.tanh("a"), TypeError, "an expression, an array or a number is needed; got 'a'"),
+    "lr": (lambda m: dy.AdamTrainer(m, lr=0.1), TypeError, r"\[AdamTrainer\] there is no argument 'lr'; there are m, alpha"),
+    "two vectors": (lambda m: x() * x(), ValueError, r"\[matmul\] .* cmult\(x, y\)"),
+    "threads": (lambda m: dy.configure(threads=10**20), ValueError, "a whole number from 0 to 1024"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use(model: dy.ParameterCollection, name: str) -> None:
+    call, kind, message = WRONG[name]
+    with pytest.raises(kind, match=message):
+        call(model)
+
+
+@pytest.mark.parametrize(("variable", "value", "message"), [
+    ("DYNET_LITE_ISA", "foo", "baseline, avx2 or avx512 is needed; got 'foo'"),
+    ("DYNET_LITE_BLAS", "foo", "openblas or mkl is needed; got 'foo'"),
+    ("DYNET_LITE_THREADS", "99999999999999999999", "a whole number from 0 to 1024"),
+])  # fmt: skip
+def test_variables(variable: str, value: str, message: str) -> None:
+    done = python("-c", "import dynet_lite as dy; dy.zeros(2).value()", **{variable: value})
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ValueError: [config]")
+    assert variable in last
+    assert message in last
+
+
+def test_good_variables() -> None:
+    code = "import dynet_lite as dy; dy.zeros(2).value(); print(dy._core.describe()['isa'])"
+    done = python("-c", code, DYNET_LITE_ISA="baseline", DYNET_LITE_BLAS="openblas")
+    assert done.stdout.strip() == "baseline", done.stderr
+
+
+def test_mkl_where_there_is_none() -> None:
+    done = python("-c", "import dynet_lite as dy; dy.zeros(2).value(); print(dy._core.describe()['blas'])", DYNET_LITE_BLAS="mkl")
+    if done.returncode:
+        assert "[config] DYNET_LITE_BLAS: mkl is not to be had here" in done.stderr
+    else:
+        assert done.stdout.startswith("mkl")
+
+
+def test_paths_as_bytes(model: dy.ParameterCollection, tmp_path: Path) -> None:
+    p, name = model.add_parameters(2), bytes(tmp_path / "model")
+    model.save(name)
+    values = p.as_array()
+    p.zero()
+    model.populate(name)
+    assert p.as_array().tolist() == values.tolist()
+    dy.save(name, [p])
+    assert len(dy.load(name, dy.ParameterCollection())) == 1
+
+
+# ---- builders ---------------------------------------------------------------------------------------------------------
+
+BUILDERS = [dy.VanillaLSTMBuilder, dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder, dy.CoupledLSTMBuilder,
+            dy.CompactVanillaLSTMBuilder, dy.SparseLSTMBuilder, dy.FastLSTMBuilder]  # fmt: skip
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_inputs_of_builders(model: dy.ParameterCollection, kind: Any, dropout: bool) -> None:
+    """The error names the builder and the sizes, and no frame of the package but the call itself follows the line."""
+    builder = kind(2, 3, 5, model)
+    if dropout and kind is not dy.FastLSTMBuilder:
+        builder.set_dropout(0.5)
+    for call in (lambda s: s.add_input(x(4)), lambda s: s.transduce([x(3), x(4)]), lambda s: s.add_inputs(iter([x(3), x(4)]))):
+        with pytest.raises(ValueError, match=rf"^\[{kind.__name__}\] an input of shape \{{3\}} is needed; got \{{4\}}") as caught:
+            call(builder.initial_state())
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+        files = [frame.filename for frame in traceback.extract_tb(caught.tb)]
+        assert not any("builders" in Path(f).parts and "dynet_lite" in Path(f).parts for f in files[-2:]), files
+        assert len(files) - max(i for i, f in enumerate(files) if f == __file__) <= 2, files
+
+
+def test_states_of_builders(model: dy.ParameterCollection) -> None:
+    builder = dy.GRUBuilder(1, 3, 5, model)
+    with pytest.raises(ValueError, match=r"\[GRUBuilder\] a state of shape \{5\} is needed; got \{4\}"):
+        builder.initial_state([x(4)]).add_input(x(3))
+
+
+def test_inputs_of_softmax_builders(model: dy.ParameterCollection) -> None:
+    for bias in (True, False):
+        builder = dy.StandardSoftmaxBuilder(3, 4, model, bias)
+        with pytest.raises(ValueError, match=r"\[StandardSoftmaxBuilder\] an input of shape \{3\} is needed; got \{4\}"):
+            builder.neg_log_softmax(x(4), 1)
+
+
+# ---- what is asked for --------------------------------------------------------------------------------------------------
+
+
+def test_shape_of_parameters(model: dy.ParameterCollection) -> None:
+    """A tuple, which may be called, too."""
+    w, t = model.add_parameters((3, 4)), model.add_lookup_parameters((7, 2))
+    assert w.shape == (3, 4)
+    assert w.shape() == (3, 4)
+    assert type(w.shape()) is tuple
+    assert t.shape == (7, 2)
+    assert t.shape() == (7, 2)
+    assert w.shape[1] == 4
+    assert np.zeros(w.shape).shape == (3, 4)
+    assert x(4).shape == (4,)
+
+
+def test_transpose_and_relu(model: dy.ParameterCollection) -> None:
+    a = np.arange(24.0).reshape(2, 3, 4)
+    w = model.parameters_from_numpy(a[0])
+    assert dy.inputTensor(a[0]).T.npvalue().tolist() == a[0].T.tolist()
+    assert w.T.npvalue().tolist() == a[0].T.tolist()
+    assert dy.inputTensor(a).T.npvalue().tolist() == a.T.tolist()
+    assert x(4).T.shape == (1, 4)
+    assert dy.relu(dy.inputVector([-1, 2])).value() == [0, 2]
+
+
+def test_exact_values() -> None:
+    dy.renew_cg()
+    assert dy.lgamma(dy.inputVector([1, 2])).value() == [0, 0]
+    e = dy.inputVector([1, -2])
+    y = dy.block_dropout(e, 1)
+    dy.sum_elems(y).backward(full=True)
+    assert y.value() == [0, 0]
+    assert e.gradient().tolist() == [0, 0]
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        dy.block_dropout(e, 1.5)
+    with pytest.raises(ValueError, match=r"\[0, 1\)"):
+        dy.dropout(e, 1)
