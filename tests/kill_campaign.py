@@ -26,6 +26,7 @@ from typing import Any
 import dynet_lite as dy
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(dy.__file__).resolve().parents[1]
 RECIPES = {
     "bilstm_tagger": ["--epochs", "2", "--hidden", "8", "--mlp", "8", "--word-dim", "8"],
     "dan_classifier": ["--epochs", "3", "--hidden", "8", "--word-dim", "8"],
@@ -53,7 +54,7 @@ while True:
 
 
 def _env() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def _kill(process: subprocess.Popen[Any]) -> None:

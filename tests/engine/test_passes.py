@@ -101,10 +101,11 @@ def test_settings() -> None:
         assert dy.cg().passes() == []
 
 
-def test_environment() -> None:
+def test_environment(tmp_path: Path) -> None:
     place = {**os.environ, "PYTHONPATH": str(Path(_core.__file__).parents[1]), "DYNET_LITE_REWRITES": "-fuse,-dead"}
     code = "import dynet_lite as dy; print(dy.cg().passes())"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=place, check=True).stdout
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=place, check=True).stdout
     assert "fuse" not in out and "dead" not in out and "merge" in out
 
 

@@ -184,7 +184,8 @@ import echo
 from dynet_lite import harness
 harness.save_recipe(harness.make_recipe(echo.Echo, echo.Mine(), {{}}), {model!r})
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])})
+    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=env)
     with pytest.raises(dy.DataError, match="'Echo', which is not one of ours: name its program"):
         dy.load_recipe(model)
     with pytest.raises(dy.DataError, match="expected a recipe with the class Echo"):

@@ -194,9 +194,11 @@ for scale in (1.0, {scale}):
 
 
 @pytest.mark.parametrize("scale", ["1.0", "float('inf')"])
-def test_a_bad_gradient_in_the_very_last_update(scale: str) -> None:
+def test_a_bad_gradient_in_the_very_last_update(scale: str, tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", LAST.format(scale=scale)], capture_output=True, text=True, env=env)
+    done = subprocess.run(
+        [sys.executable, "-c", LAST.format(scale=scale)], cwd=tmp_path, capture_output=True, text=True, env=env
+    )
     assert "other exit functions run" in done.stdout
     assert done.returncode == (0 if scale == "1.0" else 1)
     assert ("Magnitude of gradient is bad" in done.stderr) == (scale != "1.0")
