@@ -6,6 +6,7 @@ A recipe is a script with a dataclass of settings (on `Settings`), a class for t
 `sys.exit(harness.main(MyRecipe, MySettings, __doc__))`. `import dynet_lite` does not import this package.
 """
 
+from .catalogue import treebank
 from .classification import ClassifierSettings, TextClassifier
 from .cli import main
 from .data import Data, corpus
@@ -36,4 +37,5 @@ __all__ = [
     "parse_settings",
     "save_recipe",
     "train",
+    "treebank",
 ]

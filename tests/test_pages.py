@@ -1,0 +1,85 @@
+"""The pages say what is so: programs print what is shown, figures are those measured, settings exist, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dynet_lite import config
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("data/**/*.md")])
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
+
+
+def test_readme_program_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In an empty folder, to two hundredths: instruction sets add in another order."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("README.md", "python")[-1], "README.md", "exec"), {"__name__": "__main__"})
+    shown, printed = (text.splitlines() for text in (blocks("README.md", "text")[0], capsys.readouterr().out))
+    losses = [[float(line.split()[-1]) for line in lines[:-1]] for lines in (shown, printed)]
+    assert losses[1] == pytest.approx(losses[0], abs=0.02)
+    assert printed[-1] == shown[-1]
+
+
+def test_readme_is_one_screen_and_its_excerpts_run() -> None:
+    """The two programs side by side are pieces of the page about PyTorch, whose programs run in tests/compat."""
+    assert len(text_of("README.md").splitlines()) <= 120
+    page = {line.strip() for line in text_of("docs/coming_from_pytorch.md").splitlines()}
+    theirs, ours, _ = blocks("README.md", "python")
+    lines = [line.strip() for line in (theirs + ours).splitlines() if line.strip()]
+    assert len(lines) > 10 and [line for line in lines if line not in page] == []
+
+
+def test_readme_speeds_are_those_of_the_benchmarks() -> None:
+    names = {"BiLSTM tagger": "tagger", "tree LSTM": "treelstm", "stack-LSTM parser": "parser",
+             "encoder and decoder with attention": "seq2seq"}  # fmt: skip
+    rows = re.findall(r"^\| ([\w -]+) \| ([\d,]+) \| ([\d,]+) \| \*\*([\d,]+)\*\* \|$", text_of("README.md"), re.MULTILINE)
+    assert [row[0] for row in rows] == list(names)
+    command, _, table = text_of("benchmarks/README.md").partition("Training, base, ")[2].partition("\n\n")
+    for name, *speeds in rows:
+        cells = next(line for line in table.splitlines() if line.startswith(f"| `{names[name]}` |")).split("|")
+        assert [cells[2].strip(), cells[3].strip(), cells[5].strip()] == speeds, name
+    assert re.search(r"`(run\.py .*?)`", command)[1] in text_of("README.md")  # type: ignore[index]
+
+
+def test_seeing_prints_its_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("docs/seeing.md", "python")[0], "seeing.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == blocks("docs/seeing.md", "text")[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["two_sentences.html"]
+
+
+def test_the_page_of_settings_has_all() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", text_of("docs/settings.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(config.OPTIONS)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that headings get, as GitHub and the site make them."""
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    heads = re.findall(r"^#+ (.+)$", outside, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    outside = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", outside):
+        target, _, anchor = link.partition("#")
+        if "://" in link or target.startswith("mailto:"):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), link
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path.read_text(encoding="utf-8")), link
