@@ -13,6 +13,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cython.operator cimport dereference as deref
+from libc.math cimport isinf
 from libc.string cimport memcpy
 from libcpp.memory cimport make_shared, shared_ptr
 from engine cimport *
@@ -27,6 +28,7 @@ include "overlap.pxi"
 include "graph.pxi"
 include "convert.pxi"
 include "expression.pxi"
+include "constants.pxi"
 include "inputs.pxi"
 include "params.pxi"
 include "trainers.pxi"

@@ -68,7 +68,10 @@ cdef int _push_int(Vec[Word]& to, object v, str where) except -1:
 
 cdef int _push_float(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
-    w.f = <double> v if type(v) is float else _as_float(v, where)
+    cdef double number = <double> v if type(v) is float else _as_float(v, where)
+    w.f = <float> number
+    if isinf(w.f) and not isinf(number):
+        raise ValueError(f"{where} must fit a float32; got {v}")
     to.push_back(w)
     return 0
 

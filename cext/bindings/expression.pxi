@@ -273,12 +273,12 @@ cdef class Expression:
         if isinstance(other, Expression):
             return _op2(OP_matmul, self, other)
         if _is_number(other):
-            return _op1f(OP_scale, self, other)
+            return _times(self, other)
         return _op2(OP_matmul, self, other) if _is_array(other) else NotImplemented
 
     def __rmul__(self, other):
         if _is_number(other):
-            return _op1f(OP_scale, self, other)
+            return _times(self, other)
         return _op2(OP_matmul, other, self) if _is_array(other) else NotImplemented
 
     def __matmul__(self, other):
@@ -291,12 +291,12 @@ cdef class Expression:
         if isinstance(other, Expression):
             return _op2(OP_cdiv, self, other)
         if _is_number(other):
-            return _op1f(OP_scale, self, 1.0 / other)
+            return _divided(self, other)
         return _op2(OP_cdiv, self, other) if _is_array(other) else NotImplemented
 
     def __rtruediv__(self, other):
         if _is_number(other):
-            return _op1f(OP_const_div, self, other)
+            return _dividing(self, other)
         return _op2(OP_cdiv, other, self) if _is_array(other) else NotImplemented
 
     def __pow__(self, other, modulo):
@@ -308,7 +308,7 @@ cdef class Expression:
 
     def __rpow__(self, other, modulo):
         if _is_number(other):
-            return _op1f(OP_const_pow, self, other)
+            return _as_base(self, other)
         return NotImplemented
 
     def __neg__(self):

@@ -231,8 +231,8 @@ cdef class LookupParameters(Expression):
         shape = tuple(shape)
         if len(shape) < 2:
             raise ValueError(f"[lookup] a table needs a number of rows and a row shape; got {shape}")
-        if not 0 < shape[0] < 0x7fffffff:
-            raise ValueError(f"[lookup] the number of rows must be positive; got {shape[0]}")
+        if not 0 <= shape[0] < 0x7fffffff:
+            raise ValueError(f"[lookup] a table may have 0 to {0x7ffffffe} rows; got {shape[0]}")
         _dim_from(shape[1:], 1, &d, least=0)
         self.t = make_shared[LookupTable](d, <uint32_t> shape[0])
         self._name = name
@@ -337,8 +337,8 @@ cdef class LookupParameters(Expression):
     cdef object _view(self):
         """All values, float32 array (V, row size), without a copy. The caller has settled the steps and the rows."""
         cdef Py_ssize_t v = deref(self.t).rows, n = deref(self.t).row_size
-        if n == 0:
-            return np.zeros((v, 0), dtype=np.float32)
+        if v == 0 or n == 0:
+            return np.zeros((v, n), dtype=np.float32)
         cdef float[:, ::1] view = <float[:v, :n]> deref(self.t).value.data()
         return np.asarray(view)
 
@@ -354,7 +354,7 @@ cdef class LookupParameters(Expression):
         a = _numbers(arr, "lookup")
         if a.shape != shape:
             raise ValueError(f"[lookup] {self._name}: shape {shape} is needed; got {a.shape}")
-        return a.transpose((0,) + tuple(range(a.ndim - 1, 0, -1))).reshape(n, -1)
+        return a.transpose((0,) + tuple(range(a.ndim - 1, 0, -1))).reshape(n, deref(self.t).row_size)
 
     def as_array(self):
         """A copy of the table, (V, d1, ...), in float64 as in DyNet."""
@@ -391,7 +391,7 @@ cdef class LookupParameters(Expression):
         self._view()[:] = flat
         deref(self.t).decay_now = sums[0]
         deref(self.t).decay_of_row.clear()
-        if decay is not None:
+        if decay is not None and v:
             memcpy(deref(self.t).decay_of_row.extend(v), &sums[1], v * sizeof(double))
         self._changed()
 

@@ -267,3 +267,10 @@ def test_initializers_and_gumbel(tmp_path: Path) -> None:
     close(dy.ParameterCollection().add_lookup_parameters((2, 2), init=dy.NumpyInitializer(np.eye(2))).as_array(), np.eye(2))
     drawn = dy.random_gumbel((4000,), 3.0, 2.0).npvalue()
     assert abs(drawn.mean() - (3 + 2 * 0.57722)) < 0.2
+
+
+def test_numbers_that_a_float32_does_not_hold() -> None:
+    """DyNet's x / 1e-40 is x times infinity, and its 1e40 / x is infinite. See also tests/engine/test_constants.py."""
+    x = dy.inputVector([2.0, -1.0])
+    close(((x * 1e-30) / 1e-40).npvalue() / 1e10, [2, -1])
+    close((1e40 / (x * 1e30)).npvalue() / 1e10, [0.5, -1])
