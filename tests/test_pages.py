@@ -10,7 +10,9 @@ import pytest
 from dynet_lite import config
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("data/**/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("data/**/*.md")]
+)
 
 
 def text_of(page: str) -> str:
@@ -45,7 +47,9 @@ def test_readme_is_one_screen_and_its_excerpts_run() -> None:
 def test_readme_speeds_are_those_of_the_benchmarks() -> None:
     names = {"BiLSTM tagger": "tagger", "tree LSTM": "treelstm", "stack-LSTM parser": "parser",
              "encoder and decoder with attention": "seq2seq"}  # fmt: skip
-    rows = re.findall(r"^\| ([\w -]+) \| ([\d,]+) \| ([\d,]+) \| \*\*([\d,]+)\*\* \|$", text_of("README.md"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([\w -]+) \| ([\d,]+) \| ([\d,]+) \| \*\*([\d,]+)\*\* \|$", text_of("README.md"), re.MULTILINE
+    )
     assert [row[0] for row in rows] == list(names)
     command, _, table = text_of("benchmarks/README.md").partition("Training, base, ")[2].partition("\n\n")
     for name, *speeds in rows:
@@ -54,7 +58,9 @@ def test_readme_speeds_are_those_of_the_benchmarks() -> None:
     assert re.search(r"`(run\.py .*?)`", command)[1] in text_of("README.md")  # type: ignore[index]
 
 
-def test_seeing_prints_its_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_seeing_prints_its_plan(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(blocks("docs/seeing.md", "python")[0], "seeing.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out == blocks("docs/seeing.md", "text")[0]

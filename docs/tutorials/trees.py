@@ -13,11 +13,11 @@ from pathlib import Path
 
 import dynet_lite as dy
 from dynet_lite import viz
+from dynet_lite.harness import treebank
 from dynet_lite.text import Tree, Vocab, minibatches, parse_trees, read_trees
 
-ROOT = Path(__file__).resolve().parents[2]
 random.seed(1)
-trees = read_trees(ROOT / "data" / "treebank" / "train.sst")
+trees = read_trees(treebank() / "train.sst")
 words = Vocab.from_words(word for tree in trees for word in tree.words())
 print(len(trees), "trees, the first one:", trees[0])
 

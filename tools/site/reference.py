@@ -1,0 +1,81 @@
+"""The pages of the API: which names stand on which. Everything that `dir()` of a module shows is on one of them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import dynet_lite as dy
+
+# page: (title, what it says, modules whose names it has); names of the compiled engine that are not classes are ops.
+GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "graphs": (
+        "Expressions and graphs",
+        "Building a graph, running it, looking at values.",
+        ("graph", "tensor", "_core"),
+    ),
+    "ops": ("Operations", "Functions that take expressions and give expressions.", ("ops", "ops_loss", "ops_random")),
+    "parameters": (
+        "Parameters and files",
+        "Collections, weights, lookup tables, first values; saving and loading.",
+        ("params", "initializers", "checkpoint", "io", "trained", "embeddings", "words"),
+    ),
+    "builders": (
+        "Builders",
+        "Recurrent and tree-structured networks, output layers.",
+        ("builders", "softmax_builders"),
+    ),
+    "trainers": ("Trainers", "Update rules.", ("trainers",)),
+    "seeing": (
+        "Looking inside",
+        "Explanations, profiles, checks.",
+        ("explain", "rewrites", "profiling", "summary", "gradcheck"),
+    ),
+    "settings": ("Settings and errors", "Configuration, DyNet's name, exceptions.", ("config", "compat", "errors")),
+    "text": ("dynet_lite.text", "", ()),
+    "nn": ("dynet_lite.nn", "", ()),
+    "harness": ("dynet_lite.harness", "", ()),
+    "viz": ("dynet_lite.viz", "", ()),
+    "distributed": ("dynet_lite.distributed", "", ()),
+    "onnx": ("dynet_lite.onnx", "", ()),
+}
+WEIGHTS = ("Parameters", "LookupParameters")  # of the compiled engine
+
+
+def group_of(name: str) -> str | None:
+    """The page of a public name of dynet_lite; None for modules and constants."""
+    thing: Any = getattr(dy, name)
+    module = getattr(thing, "__module__", None)
+    if inspect.ismodule(thing) or not module or not module.startswith("dynet_lite."):
+        return None
+    part = module.split(".")[1]
+    if part == "_core":
+        return "parameters" if name in WEIGHTS else "graphs" if inspect.isclass(thing) else "ops"
+    return next((page for page, (_, _, modules) in GROUPS.items() if part in modules), None)
+
+
+def pages() -> dict[str, str]:
+    """path: text of each page, for mkdocstrings."""
+    by_page: dict[str, list[str]] = {page: [] for page in GROUPS}
+    lost = []
+    for name in dir(dy):
+        page = group_of(name)
+        if page:
+            by_page[page].append(name)
+        elif not inspect.ismodule(getattr(dy, name)) and not name.isupper() and not name.startswith("_"):
+            lost.append(name)
+    if lost:
+        raise SystemExit(f"tools/site/reference.py: on no page of the API: {', '.join(lost)}")
+    made = {"api/index.md": "# API\n\n| page | |\n|---|---|\n"}
+    for page, (title, about, modules) in GROUPS.items():
+        module = importlib.import_module(title if not modules else "dynet_lite")
+        names = by_page[page] if modules else sorted(module.__all__)
+        about = about or (module.__doc__ or "").partition("\n")[0]
+        made["api/index.md"] += f"| [{title}]({page}.md) | {about} {len(names)} names. |\n"
+        intro = f"{about} All of them are names of `dynet_lite`." if modules else inspect.cleandoc(module.__doc__ or "")
+        described = [name for name in names if callable(getattr(module, name))]
+        plain = [f"`{name}` = `{getattr(module, name)!r}`" for name in names if name not in described]
+        text = f"# {title}\n\n{intro}\n\n" + (f"Constants: {', '.join(plain)}.\n\n" if plain else "")
+        made[f"api/{page}.md"] = text + "".join(f"::: {module.__name__}.{name}\n\n" for name in described)
+    return made

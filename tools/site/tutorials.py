@@ -1,0 +1,93 @@
+"""A tutorial as a page: the script is run cell by cell, and each cell is followed by what it prints and draws."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynet_lite import viz
+
+CELL = re.compile(r"^# %% (.+)$", re.MULTILINE)
+
+
+@dataclass
+class Tutorial:
+    """A page in Markdown, and the pictures that lie beside it: name -> content."""
+
+    text: str = ""
+    pictures: dict[str, bytes] = field(default_factory=dict)
+
+
+def cells(source: str) -> Iterator[tuple[str, str, str, int]]:
+    """(title, prose, code, first line of the code) of each cell; what stands before the first belongs to it."""
+    marks = list(CELL.finditer(source))
+    for k, mark in enumerate(marks):
+        end = marks[k + 1].start() if k + 1 < len(marks) else len(source)
+        body = source[mark.end() : end].lstrip("\n")
+        prose = re.match(r"(?:#[^\n]*\n)*", body)
+        assert prose
+        words = "\n".join(line.lstrip("#").strip() for line in prose[0].splitlines())
+        before = source[: mark.end()].count("\n") + 1 + prose[0].count("\n")
+        yield mark[1], words, body[prose.end() :].strip("\n"), before
+
+
+@contextlib.contextmanager
+def kept_pictures(name: str, pictures: dict[str, bytes]) -> Iterator[None]:
+    """What viz.save() writes meanwhile is kept, too."""
+    save = viz.save
+
+    def also(path: Any, *args: Any, **kwargs: Any) -> None:
+        save(path, *args, **kwargs)
+        pictures[f"{name}-{Path(path).name}"] = Path(path).read_bytes()
+
+    viz.save = also  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        viz.save = save
+
+
+def shown(pictures: list[str]) -> str:
+    """Pictures in the page; pages in a frame."""
+    parts = []
+    for picture in pictures:
+        if picture.endswith(".html"):
+            parts.append(
+                f'<iframe src="{picture}" width="100%" height="560" title="{picture}"></iframe>\n\n[On a page of its own]({picture})'
+            )
+        else:
+            parts.append(f"![{picture}]({picture})")
+    return "".join(part + "\n\n" for part in parts)
+
+
+def render(script: Path) -> Tutorial:
+    """Runs a tutorial in an empty folder; an exception in it is one here."""
+    source = script.read_text(encoding="utf-8")
+    title, _, about = (ast.get_docstring(ast.parse(source)) or script.stem).partition("\n")
+    page = Tutorial(f"# {title.rstrip('.')}\n\n{about.strip(chr(10))}\n\n")
+    space: dict[str, Any] = {"__name__": "__main__", "__file__": str(script)}
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder, kept_pictures(script.stem, page.pictures), warnings.catch_warnings():
+        os.chdir(folder)
+        try:
+            for name, prose, code, line in cells(source):
+                seen = set(page.pictures)
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+                    exec(compile("\n" * line + code, str(script), "exec"), space)
+                page.text += f"## {name}\n\n{prose}\n\n" + (f"```python\n{code}\n```\n\n" if code else "")
+                if output.getvalue().strip():
+                    page.text += "```text\n" + output.getvalue().rstrip("\n") + "\n```\n\n"
+                page.text += shown([p for p in page.pictures if p not in seen])
+        finally:
+            os.chdir(here)
+    return page
