@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import CLOSE, Progress, TopDown, WordReader, beam_search
 from dynet_lite.text import BracketScore, Tree, base_labels, load_nltk_trees, minibatches, read_trees, split_words
@@ -150,14 +150,40 @@ class Grammar(harness.Recipe[Settings, Tree]):
         name = self.vectors[label]
         there = self.forward.initial_state().transduce([name, *parts])[-1]
         back = self.backward.initial_state().transduce([name, *parts[::-1]])[-1]
+        return self.both(there, back)
+
+    def both(self, there: dy.Expression, back: dy.Expression) -> dy.Expression:
         return dy.tanh(dy.affine_transform([self.bc, self.Wf, there, self.Wb, back]))
 
     def scored(self, words: list[dy.Expression], progress: Progress, stack: Item, history: Any) -> State:
         """The state, with the scores of all actions, legal or not."""
         word = words[-progress.left] if progress.left else self.end
-        seen = [self.b1, self.Ws, stack.summary.output(), self.Ww, word, self.Wh, history.output()]
+        return State(words, progress, stack, history, self.decide(stack.summary.output(), word, history.output()))
+
+    def decide(self, stack: dy.Expression, word: dy.Expression, history: dy.Expression) -> dy.Expression:
+        seen = [self.b1, self.Ws, stack, self.Ww, word, self.Wh, history]
         hidden = dy.dropout(dy.tanh(dy.affine_transform(seen)), self.settings.dropout if self.training else 0.0)
-        return State(words, progress, stack, history, dy.affine_transform([self.b2, self.W2, hidden]))
+        return dy.affine_transform([self.b2, self.W2, hidden])
+
+    def networks(self) -> dict:
+        """The words of a sentence, with the end mark and the vectors of the actions; a step of each LSTM; a phrase from its label
+        and its parts; the decision. Which actions there are, and what they do to the stack, is up to the program."""
+
+        def words(**ids):
+            return self.reader.transduce(self.read.symbolic(**ids)), self.end, self.vectors.expr()
+
+        def phrase(label, parts):
+            there = self.forward.initial_state().transduce(parts.begun(label))[-1]
+            return self.both(there, self.backward.initial_state().transduce(parts[::-1].begun(label))[-1])
+
+        h = onnx.Input((self.settings.hidden,))
+        return {
+            "words": (words, self.read.inputs(), ["vectors", "end", "actions"]),
+            "stack": onnx.step(self.stack),
+            "history": onnx.step(self.history),
+            "phrase": (phrase, {"label": h, "parts": onnx.Input((self.settings.hidden,), "m")}, ["item"]),
+            "decide": (self.decide, dict.fromkeys(("stack", "word", "history"), h), ["scores"]),
+        }
 
     def loss(self, batch: list[Tree]) -> dy.Expression:
         """Mean over the actions of -log p(action | those before it, words)."""

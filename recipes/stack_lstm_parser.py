@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import LEFT, SHIFT, Actions, ArcHybrid, ArcStandard, StackLSTM
 from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
@@ -91,9 +91,17 @@ class StackParser(harness.ParserRecipe[Settings]):
     def drop(self) -> float:
         return self.settings.dropout if self.training else 0.0
 
+    def item(self, x: dy.Expression) -> dy.Expression:
+        """What the stack and the buffer hold of a word with its tag."""
+        return dy.rectify(dy.affine_transform([self.b_word, self.W_word, x]))
+
+    def join(self, head: dy.Expression, dependent: dy.Expression, action: dy.Expression) -> dy.Expression:
+        """What they hold of two items that an action joins."""
+        return dy.tanh(dy.affine_transform([self.b_join, self.W_join, dy.concatenate([head, dependent, action])]))
+
     def start(self, sentence: Sentence) -> Parse:
         inputs = self.inputs(sentence, self.drop)
-        items = [dy.rectify(dy.affine_transform([self.b_word, self.W_word, x])) for x in inputs]
+        items = [self.item(x) for x in inputs]
         stack, buffer = (StackLSTM(lstm.initial_state().add_input(self.bottom)) for lstm in (self.stack, self.buffer))
         (stack if self.system.name == "arc-standard" else buffer).push(self.root)
         buffer.extend(reversed(items))
@@ -102,7 +110,10 @@ class StackParser(harness.ParserRecipe[Settings]):
 
     def scores(self, p: Parse) -> dy.Expression:
         """{actions}: how much the network would like each to be the next."""
-        x = dy.concatenate([p.stack.output(), p.buffer.output(), p.history.output()])
+        return self.decide(p.stack.output(), p.buffer.output(), p.history.output())
+
+    def decide(self, *outputs: dy.Expression) -> dy.Expression:
+        x = dy.concatenate(outputs)
         hidden = dy.rectify(dy.affine_transform([self.b_hidden, self.W_hidden, x]))
         return dy.affine_transform([self.b_action, self.W_action, dy.dropout(hidden, self.drop)])
 
@@ -120,10 +131,29 @@ class StackParser(harness.ParserRecipe[Settings]):
                 head, dependent, place = last, p.stack.pop(), p.stack
             else:
                 head, dependent, place = p.stack.pop(), last, p.stack
-            x = dy.concatenate([head, dependent, vector])
-            place.push(dy.tanh(dy.affine_transform([self.b_join, self.W_join, x])))
+            place.push(self.join(head, dependent, vector))
         self.system.apply(c, move)
         p.history = p.history.add_input(vector)
+
+    def networks(self) -> dict:
+        """The items of a sentence, with what a parse begins with and the vectors of the actions; a step of each LSTM; two items
+        joined; the decision. Which moves there are, and what they do to the stack and the buffer, is up to the program."""
+
+        def items(tags, **ids):
+            words = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
+            return words.map(self.item), self.root, self.bottom, self.no_action, self.action_vectors.expr()
+
+        s = self.settings
+        item, action, h = onnx.Input((s.item_dim,)), onnx.Input((s.action_dim,)), onnx.Input((s.hidden,))
+        outputs = ["items", "root", "bottom", "no_action", "actions"]
+        return {
+            "items": (items, {**self.reader.inputs(), "tags": onnx.Ids("n")}, outputs),
+            "stack": onnx.step(self.stack),
+            "buffer": onnx.step(self.buffer),
+            "history": onnx.step(self.history),
+            "join": (self.join, {"head": item, "dependent": item, "action": action}, ["item"]),
+            "decide": (lambda **x: self.decide(*x.values()), dict.fromkeys(("stack", "buffer", "history"), h), ["scores"]),
+        }
 
     def batches(self, train: list[Sentence]) -> list[list[Sentence]]:
         """With the dynamic oracle, sentences of like length together: they are parsed in lock-step."""

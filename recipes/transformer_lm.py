@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import Transformer, positions, sample
 from dynet_lite.text import FORMS, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words
@@ -97,6 +97,31 @@ class LetterModel(harness.Recipe[Settings, str]):
         x = dy.reshape(dy.lookup_batch(self.vectors, ids), (s.dim, n)) + positions(s.dim, n)
         x = self.transformer(x, causal=True, dropout=s.dropout if self.training else 0.0)
         return dy.affine_transform([self.b, self.W, x])
+
+    def networks(self) -> dict:
+        """A whole text, which begins with the end mark; and a step, from the keys and values of the letters before."""
+        layers = range(self.settings.layers)
+        caches = [f"{kind}{i}" for kind in ("keys", "values") for i in layers]
+        d = self.settings.dim
+
+        def score(x):
+            return dy.affine_transform([self.b, self.W, x])
+
+        def text(letters):
+            xs = onnx.lookup(self.vectors, letters)
+            return self.transformer.symbolic(xs.map(lambda x, place: x + place, onnx.waves(xs, d)), causal=True).map(score)
+
+        def step(letter, **before):
+            keys, values = ([before[f"{kind}{i}"] for i in layers] for kind in ("keys", "values"))
+            x = onnx.lookup(self.vectors, letter) + onnx.waves(keys[0], d, after=True)
+            x, keys, values = self.transformer.step(x, keys, values)
+            return score(x), *keys, *values
+
+        inputs = {"letter": onnx.Ids(), **{name: onnx.Input((d,), "t") for name in caches}}
+        return {
+            "text": (text, {"letters": onnx.Ids("n")}, ["scores"]),
+            "step": (step, inputs, ["scores", *(f"{name}_next" for name in caches)]),
+        }
 
     def losses(self, text: str) -> dy.Expression:
         """The sum of -log p of the letters after the first."""

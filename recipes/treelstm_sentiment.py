@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import WordReader
 from dynet_lite.text import (
@@ -124,7 +124,11 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             states[id(node)] = state
         outputs = [state.output() for state in states.values()]
         outputs = [dy.dropout(h, drop) for h in outputs] if drop else outputs
-        return [dy.affine_transform([self.b, self.W, h]) for h in outputs]
+        return [self.score(h) for h in outputs]
+
+    def score(self, h: dy.Expression) -> dy.Expression:
+        """The scores of the labels from the output of a node."""
+        return dy.affine_transform([self.b, self.W, h])
 
     def loss(self, batch: list[Tree]) -> dy.Expression:
         """Mean over the trees of the minibatch of the sum of -log p(label) of the nodes."""
@@ -134,6 +138,16 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             labels = self.labels.ids(node.label for node in nodes)
             losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(nodes), labels, strict=True)]
         return dy.esum(losses) * (1 / len(batch))
+
+    def networks(self) -> dict:
+        """Scores of all nodes, children before parents: words [n], -1 where a node has none, and children [n, most], -1: none."""
+
+        def scores(words, children):
+            return onnx.tree(self.cell, self.reader.symbolic(words), children).map(self.score)
+
+        most = self.settings.most if self.settings.cell == "nary" else "children"
+        inputs = {"words": onnx.Ids("n", absent=True), "children": onnx.Children("n", most)}
+        return {"scores": (scores, inputs, ["scores"])}
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
 

@@ -171,3 +171,25 @@ class MultiHeadAttention:
         weights = dy.dropout(self.weights(queries, memory, mask), dropout)
         mixed = self._join(self._split(self.Wv * memory) * weights)
         return dy.affine_transform([self.bo, self.Wo, mixed])
+
+    # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
+
+    def symbolic(self, queries: Any, keys: Any, values: Any, causal: bool = False) -> Any:
+        """What __call__ gives where the memory is a sequence of unknown length: keys and values are memory.map(self.key) and
+        memory.map(self.value). queries: a sequence of {dim}, or one."""
+        from dynet_lite import onnx
+
+        def last(x: Any) -> Any:
+            return dy.affine_transform([self.bo, self.Wo, x])
+
+        if isinstance(queries, dy.Expression):
+            return last(onnx.attend(self.Wq * queries, keys, values, self.heads))
+        return onnx.attend(queries.map(lambda x: self.Wq * x), keys, values, self.heads, causal).map(last)
+
+    def key(self, column: Any) -> Any:
+        """What queries are compared with, of one column."""
+        return self.Wk * column
+
+    def value(self, column: Any) -> Any:
+        """What is averaged, of one column."""
+        return self.Wv * column

@@ -6,6 +6,7 @@ others 2020): such a stack trains without warmup and needs a last normalisation,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,26 @@ class TransformerLayer:
     def __call__(self, x: Any, mask: Any = None, dropout: float = 0.0) -> Any:
         """{dim,n} -> {dim,n}. mask {n,n} is added to the scores; dropout drops a share of what is added to x."""
         x = x + dy.dropout(self.attention(self.before_attention(x), mask=mask), dropout)
+        return x + dy.dropout(self._hidden(x), dropout)
+
+    def _hidden(self, x: Any) -> Any:
         hidden = dy.gelu(dy.affine_transform([self.b1, self.W1, self.before_hidden(x)]))
-        return x + dy.dropout(dy.affine_transform([self.b2, self.W2, hidden]), dropout)
+        return dy.affine_transform([self.b2, self.W2, hidden])
+
+    # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
+
+    def symbolic(self, xs: Any, causal: bool) -> Any:
+        """__call__ for a sequence of unknown length."""
+        before = xs.map(self.before_attention)
+        seen = self.attention.symbolic(before, before.map(self.attention.key), before.map(self.attention.value), causal)
+        return xs.map(lambda x, y: x + y, seen).map(lambda x: x + self._hidden(x))
+
+    def step(self, x: Any, keys: Any, values: Any) -> tuple[Any, Any, Any]:
+        """The last column of a causal layer, and the keys and values with those of this column: those before are kept."""
+        before = self.before_attention(x)
+        keys, values = keys.ended(self.attention.key(before)), values.ended(self.attention.value(before))
+        x = x + self.attention.symbolic(before, keys, values)
+        return x + self._hidden(x), keys, values
 
 
 class Transformer:
@@ -78,3 +97,21 @@ class Transformer:
         for layer in self.layers:
             x = layer(x, mask, dropout)
         return self.norm(x)
+
+    # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
+
+    def symbolic(self, xs: Any, causal: bool = False) -> Any:
+        """__call__ for a sequence of unknown length, in networks that are exported."""
+        for layer in self.layers:
+            xs = layer.symbolic(xs, causal)
+        return xs.map(self.norm)
+
+    def step(self, x: Any, keys: Sequence[Any], values: Sequence[Any]) -> tuple[Any, list[Any], list[Any]]:
+        """The last column of a causal transformer, from that column and from the keys and values of each layer in the columns
+        before; and the keys and values for the next step."""
+        more_keys, more_values = [], []
+        for layer, k, v in zip(self.layers, keys, values, strict=True):
+            x, k, v = layer.step(x, k, v)
+            more_keys.append(k)
+            more_values.append(v)
+        return self.norm(x), more_keys, more_values

@@ -8,9 +8,27 @@ Needs the extra `onnx` (pip install "dynet_lite[onnx]"), which is imported when 
 tensors, what sequences can do, and a program that predicts without this package.
 """
 
+from .attention import attend, waves
 from .export import OPSET, export, export_recipe
-from .symbolic import Ids, Input, Sequence, lookup
+from .steps import step
+from .symbolic import Children, Ids, Input, Sequence, lookup
 from .table import REFUSED
+from .trees import tree
 from .writer import Unsupported
 
-__all__ = ["OPSET", "REFUSED", "Ids", "Input", "Sequence", "Unsupported", "export", "export_recipe", "lookup"]
+__all__ = [
+    "OPSET",
+    "REFUSED",
+    "Children",
+    "Ids",
+    "Input",
+    "Sequence",
+    "Unsupported",
+    "attend",
+    "export",
+    "export_recipe",
+    "lookup",
+    "step",
+    "tree",
+    "waves",
+]

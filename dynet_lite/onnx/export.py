@@ -13,7 +13,7 @@ import numpy as np
 from dynet_lite import _core
 from dynet_lite._core import Expression
 
-from .symbolic import Ids, Input, Pairs, Trace, declared, handle, table_name, weight
+from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, table_name, weight
 from .symbolic import Sequence as Steps
 from .table import REFUSED, lowering
 from .writer import Made, Unsupported, Value, Writer
@@ -27,7 +27,7 @@ _NEEDED = 'needs the packages of the extra: pip install "dynet_lite[onnx]"'
 def export(
     fn: Callable[..., Any],
     path: str | os.PathLike[str],
-    inputs: Mapping[str, Input | Ids],
+    inputs: Mapping[str, Spec],
     outputs: Sequence[str] = ("output",),
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
@@ -45,8 +45,8 @@ def export(
     except ImportError:
         raise ImportError(f"[onnx] export {_NEEDED}") from None
     for name, spec in inputs.items():
-        if not isinstance(spec, (Input, Ids)):
-            raise TypeError(f"[onnx] input {name}: onnx.Input(...) or onnx.Ids(...) is needed; got {spec!r}")
+        if not isinstance(spec, (Input, Ids, Children)):
+            raise TypeError(f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}")
     before, Trace.current = Trace.current, Trace()
     try:
         with _core.ComputationGraph() as graph:
@@ -145,7 +145,7 @@ class Lowering:
             self.done[i + k] = Value(name, dims, batch, symbol)
 
 
-def _model(onnx: Any, w: Writer, inputs: Mapping[str, Input | Ids], outputs: Mapping[str, Value], metadata: Mapping[str, str]) -> Any:
+def _model(onnx: Any, w: Writer, inputs: Mapping[str, Spec], outputs: Mapping[str, Value], metadata: Mapping[str, str]) -> Any:
     """The model, checked."""
     helper, float32, int64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
     for name, value in outputs.items():

@@ -38,11 +38,30 @@ class Ids:
     """Whole numbers that choose rows of tables.
 
     Ids() is one, Ids("n") a sequence of n. Ids("n", "letters") are n sequences, filled up to the longest, [n, letters]; the
-    file then has another input, NAME_length, with the length of each, 1 or more.
+    file then has another input, NAME_length, with the length of each, 1 or more. absent: -1, too, which chooses zeros.
     """
 
     length: str = ""
     inner: str = ""
+    absent: bool = False
+
+    def __post_init__(self) -> None:
+        if self.absent and (self.inner or not self.length):
+            raise ValueError("[onnx] Ids: absent=True goes with a sequence of numbers")
+
+
+@dataclass(frozen=True)
+class Children:
+    """The children of the n nodes of a tree, [n, most]: numbers of rows above their own; -1 where there is none.
+
+    most: how many a node has at most, or a name for a number that is not known.
+    """
+
+    length: str
+    most: int | str = "children"
+
+
+Spec = Input | Ids | Children
 
 
 class Trace:
@@ -140,15 +159,21 @@ class Sequence:
 
     def begun(self, first: Expression) -> Sequence:
         """The sequence with one more step before the first one."""
-        if self.backwards:
-            raise ValueError("[onnx] begun: needs a sequence that goes forwards")
+        return self._longer(first, front=not self.backwards)
+
+    def ended(self, last: Expression) -> Sequence:
+        """The sequence with one more step after the last one. The sequence itself may be empty when the file runs."""
+        return self._longer(last, front=self.backwards)
+
+    def _longer(self, step: Expression, front: bool) -> Sequence:
         e = self.e
 
         def write(w: Writer, get: Get) -> str:
-            return w.op("Concat", w.op("Unsqueeze", get(first).name, w.ints(0)), get(e).name, axis=0)
+            parts = [w.op("Unsqueeze", get(step).name, w.ints(0)), get(e).name]
+            return w.op("Concat", *(parts if front else parts[::-1]), axis=0)
 
         symbol = f"{self.symbol}+1"
-        return Sequence(trace().place(e.shape, e.batch_size + 1, symbol, (first, e), write), symbol)
+        return Sequence(trace().place(e.shape, e.batch_size + 1, symbol, (step, e), write), symbol, self.backwards)
 
     def products(self, others: Sequence) -> Pairs:
         """The products of each step {m,k} or {k} with each step {k} of another sequence."""
@@ -263,10 +288,10 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Ids as a traced function sees them."""
+    """Ids, or Children, as a traced function sees them."""
 
     name: str
-    spec: Ids
+    spec: Any
 
 
 def weight(w: Writer, owner: Any, array: np.ndarray[Any, Any], suffix: str = "") -> str:
@@ -287,22 +312,28 @@ def table_name(w: Writer, table: LookupParameters) -> str:
 
 def lookup(table: LookupParameters, ids: Any) -> Any:
     """The rows of a table that an input of Ids chooses: an expression, a Sequence, or sequences of sequences."""
-    if not isinstance(ids, Chosen):
+    if not isinstance(ids, Chosen) or not isinstance(ids.spec, Ids):
         raise TypeError(f"[onnx] lookup: an input declared as onnx.Ids is needed; got {type(ids).__name__}")
     spec, name, here = ids.spec, ids.name, trace()
     if spec.inner:
         return Ragged(name, spec.length, table)
-    size = here.size(spec.length) if spec.length else 1
-    e = here.place(
-        table.shape()[1:], size, spec.length, (), lambda w, get: w.op("Gather", table_name(w, table), name, axis=0)
-    )
+    size, dims = here.size(spec.length) if spec.length else 1, table.shape()[1:]
+
+    def write(w: Writer, get: Get) -> str:
+        rows = w.op("Gather", table_name(w, table), w.op("Max", name, w.ints(0)) if spec.absent else name, axis=0)
+        if not spec.absent:
+            return rows
+        there = w.op("GreaterOrEqual", name, w.ints(0))
+        return w.op("Where", w.op("Unsqueeze", there, w.ints(*range(1, len(dims) + 1))), rows, w.number(0))
+
+    e = here.place(dims, size, spec.length, (), write)
     return Sequence(e, spec.length) if spec.length else e
 
 
-def handle(name: str, spec: Input | Ids) -> Any:
+def handle(name: str, spec: Spec) -> Any:
     """What the traced function gets for an input."""
     here = trace()
-    if isinstance(spec, Ids):
+    if not isinstance(spec, Input):
         return Chosen(name, spec)
     symbol = spec.length or (spec.batch if isinstance(spec.batch, str) else "")
     if spec.length and spec.batch != 1:
@@ -313,8 +344,10 @@ def handle(name: str, spec: Input | Ids) -> Any:
     return Sequence(e, symbol) if spec.length else e
 
 
-def declared(name: str, spec: Input | Ids) -> list[tuple[str, bool, list[int | str]]]:
+def declared(name: str, spec: Spec) -> list[tuple[str, bool, list[int | str]]]:
     """The inputs of the file for a spec: name, whether they are whole numbers, shape."""
+    if isinstance(spec, Children):
+        return [(name, True, [spec.length, spec.most])]
     if isinstance(spec, Ids):
         shape: list[int | str] = [s for s in (spec.length, spec.inner) if s]
         return [(name, True, shape), *([(f"{name}_length", True, shape[:1])] if spec.inner else [])]

@@ -7,7 +7,7 @@ and our dim d is ONNX's axis -(d + 1). Who may import: this package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,37 @@ class Writer:
 
     def ints(self, *numbers: int) -> str:
         return self.constant(np.array(numbers, dtype=np.int64))
+
+    def loop(self, count: str, states: Sequence[str], step: Callable[[str, list[str]], Sequence[str]]) -> list[str]:
+        """states, after `step` was done to them `count` times: what it makes of the number of the turn, from 0, and of them.
+
+        Inside a turn whatever was written before the loop is there, too.
+        """
+        helper, outer = self._helper, self.nodes
+        turn, going, *before = [self.fresh(name) for name in ("turn", "going", *["before"] * len(states))]
+        self.nodes = []
+        try:
+            after = list(step(turn, before))
+            on = self.op("Identity", going)
+            inside = self.nodes
+        finally:
+            self.nodes = outer
+        number, truth = helper.TensorProto.INT64, helper.TensorProto.BOOL
+
+        def value(name: str, kind: int, shape: Any = None) -> Any:
+            return helper.make_tensor_value_info(name, kind, shape)
+
+        body = helper.make_graph(
+            inside,
+            self.fresh("body"),
+            [value(turn, number, []), value(going, truth, []), *(value(name, 1) for name in before)],
+            [value(on, truth, []), *(value(name, 1) for name in after)],
+        )
+        return self.op_n(len(states), "Loop", count, "", *states, body=body)
+
+    def length(self, name: str) -> str:
+        """How long the first axis is, a number."""
+        return self.op("Squeeze", self.op("Shape", name, start=0, end=1))
 
     # ---- shapes ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ops"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+
+@pytest.fixture
+def exported(runtime: Any, tmp_path: Path) -> Callable[..., tuple[Any, Path]]:
+    """exported(recipe, options...) -> the recipe with its weights, the file that `export` wrote."""
+    from exporting import trained_and_exported
+
+    return lambda name, *options: trained_and_exported(tmp_path, name, *options)
 
 
 @pytest.fixture(scope="session")

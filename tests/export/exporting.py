@@ -1,0 +1,70 @@
+"""What the tests of exported recipes share: a recipe trained and exported by its command line, sessions, inputs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynet_lite import harness
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+WHOLE = os.environ.get("DYNET_LITE_EXPORT", "").split()  # options of the training; none: a tiny one, and a part of the dev set
+SOME = 40
+
+
+def trained_and_exported(folder: Path, name: str, *options: str) -> tuple[Any, Path]:
+    """The recipe with its weights, and the file that `export` wrote in the folder."""
+    script = RECIPES / f"{name}.py"
+    for arguments in (
+        [*(WHOLE or ["--smoke"]), "--save", "model", *options], ["export", "--load", "model", "--to", "model.onnx"]
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, str(script), *arguments], cwd=folder, capture_output=True, text=True, timeout=3600 if WHOLE else 300
+        )
+        assert done.returncode == 0, done.stderr
+    assert "model.onnx" in done.stdout and "opset 20" in done.stdout
+    spec = importlib.util.spec_from_file_location(f"exported_{name}", script)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    kind = next(
+        x for x in vars(module).values()
+        if isinstance(x, type) and issubclass(x, harness.Recipe) and x.__module__ == spec.name
+    )  # fmt: skip
+    return harness.load_recipe(kind, module.Settings, str(folder / "model")), folder / "model.onnx"
+
+
+def dev(recipe: Any) -> list[Any]:
+    """Examples to compare on."""
+    examples = recipe.load_data(recipe.settings).dev
+    return examples if WHOLE else examples[:SOME]
+
+
+def session(path: Path) -> Any:
+    ort = pytest.importorskip("onnxruntime")
+    return ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def close(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-4)
+
+
+def ids_of(recipe: Any, forms: list[str], reader: str = "reader") -> dict[str, np.ndarray]:
+    """The inputs of a WordReader."""
+    read = getattr(recipe, reader)
+    inputs = {"words": np.array(read.words.ids(forms))}
+    if read.chars:
+        cut = [w if len(w) <= 24 else w[:12] + w[-12:] for w in forms]
+        letters = [read.letters.ids(w) for w in cut]
+        longest = max(map(len, letters))
+        inputs["letters"] = np.array([[*x, *[0] * (longest - len(x))] for x in letters])
+        inputs["letters_length"] = np.array([len(x) for x in letters])
+    return inputs

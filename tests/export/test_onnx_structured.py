@@ -1,0 +1,172 @@
+"""Recipes whose networks depend on the input, and the transformer, as ONNX files: what ONNX Runtime answers is what they answer.
+
+DYNET_LITE_EXPORT: see test_onnx_recipes.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from exporting import close, dev, ids_of, session
+
+import dynet_lite as dy
+from dynet_lite.nn import CLOSE, LEFT, SHIFT, Progress
+
+
+class Networks:
+    """The files of a model: net.stack(x=..., c0=...) runs one and gives its outputs."""
+
+    def __init__(self, path: Path, *names: str) -> None:
+        self._sessions = {name: session(path.with_suffix(f".{name}.onnx")) for name in names}
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda **inputs: self._sessions[name].run(None, inputs)
+
+
+class Stack:
+    """A stack of vectors with the states of an LSTM of one layer, run step by step."""
+
+    def __init__(self, step: Any, bottom: np.ndarray, hidden: int) -> None:
+        self.step, zero = step, np.zeros(hidden, dtype=np.float32)
+        self.items, self.states = [], [step(x=bottom, c0=zero, h0=zero)]
+
+    def push(self, item: np.ndarray) -> None:
+        c, h = self.states[-1]
+        self.items.append(item)
+        self.states.append(self.step(x=item, c0=c, h0=h))
+
+    def pop(self) -> np.ndarray:
+        self.states.pop()
+        return self.items.pop()
+
+    @property
+    def output(self) -> np.ndarray:
+        return self.states[-1][-1]
+
+
+@pytest.mark.parametrize("options", [(), ("--cell", "childsum"), ("--most", "3")])
+def test_tree_lstm(exported: Any, options: tuple[str, ...]) -> None:
+    recipe, path = exported("treelstm_sentiment", *options)
+    run = session(path)
+    for tree in dev(recipe):
+        nodes = tree.nodes()
+        place = {id(node): i for i, node in enumerate(nodes)}
+        most = recipe.settings.most if recipe.settings.cell == "nary" else max(len(node.children) for node in nodes)
+        children = np.full((len(nodes), max(most, 1)), -1)
+        for i, node in enumerate(nodes):
+            children[i, : len(node.children)] = [place[id(child)] for child in node.children]
+        words = np.array([recipe.reader.words[node.word] if not node.children else -1 for node in nodes])
+        (scores,) = run.run(None, {"words": words, "children": children})
+        dy.renew_cg()
+        close(scores, [e.npvalue() for e in recipe.scores(nodes)])
+        assert [recipe.labels.word(int(i) + 1) for i in scores[:, 1:].argmax(axis=1)] == recipe.best_labels([tree])[0]
+
+
+def test_transformer(exported: Any) -> None:
+    recipe, path = exported("transformer_lm", "--layers", "2")
+    whole, step = session(path), session(path.with_name("model.step.onnx"))
+    names = [f"{kind}{i}" for kind in ("keys", "values") for i in range(2)]
+    for text in dev(recipe):
+        ids = recipe.letters.ids(text)[:-1]
+        (scores,) = whole.run(None, {"letters": np.array(ids)})
+        dy.renew_cg()
+        close(scores, recipe.scores(ids).npvalue().T)
+        caches = {name: np.zeros((0, recipe.settings.dim), dtype=np.float32) for name in names}
+        for t, letter in enumerate(ids):
+            one, *more = step.run(None, {"letter": np.array(letter), **caches})
+            close(one, scores[t])
+            caches = dict(zip(names, more, strict=True))
+
+
+def parse(recipe: Any, first: Any, net: Networks, sentence: Any) -> tuple[list[np.ndarray], list[int], list[str]]:
+    """What the networks of the stack LSTM parser make of a sentence: the scores of all steps, heads and relations."""
+    inputs = {**ids_of(recipe, sentence.forms), "tags": np.array(recipe.tags.ids(sentence.upos))}
+    items, root, bottom, no_action, actions = first.run(None, inputs)
+    system, hidden = recipe.system, recipe.settings.hidden
+    stack, buffer = Stack(net.stack, bottom, hidden), Stack(net.buffer, bottom, hidden)
+    history = Stack(net.history, no_action, hidden)
+    (stack if system.name == "arc-standard" else buffer).push(root)
+    for item in reversed(items):
+        buffer.push(item)
+    c, relations, seen = system.start(len(sentence)), [""] * len(sentence), []
+    while legal := system.legal(c):
+        (scores,) = net.decide(stack=stack.output, buffer=buffer.output, history=history.output)
+        seen.append(scores)
+        best = max((i for i in range(len(scores)) if recipe.actions.move(i) in legal), key=scores.__getitem__)
+        move, vector = recipe.actions.move(best), actions[best]
+        if move == SHIFT:
+            stack.push(buffer.pop())
+        else:
+            relations[system.arc(c, move)[1] - 1] = recipe.actions.relation(best)
+            top = stack.pop()
+            place = buffer if move == LEFT and system.name == "arc-hybrid" else stack
+            other = place.pop()
+            head, dependent = (top, other) if move == LEFT and place is stack else (other, top)
+            place.push(net.join(head=head, dependent=dependent, action=vector)[0])
+        system.apply(c, move)
+        history.push(vector)
+    return seen, c.heads[1:], relations
+
+
+@pytest.mark.parametrize("options", [(), ("--system", "arc-hybrid", "--char-hidden", "4")])
+def test_stack_lstm_parser(exported: Any, options: tuple[str, ...]) -> None:
+    recipe, path = exported("stack_lstm_parser", *options)
+    first, net = session(path), Networks(path, "stack", "buffer", "history", "join", "decide")
+    for sentence in dev(recipe):
+        seen, heads, relations = parse(recipe, first, net, sentence)
+        dy.renew_cg()
+        p = recipe.start(sentence)
+        for scores in seen:
+            values = recipe.scores(p).npvalue()
+            close(scores, values)
+            recipe.advance(p, recipe.best_action(p, values))
+        (parsed,) = recipe.parse([sentence])
+        assert (heads, relations) == (parsed.heads, parsed.deprels)
+
+
+def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list[np.ndarray], list[int]]:
+    """What the networks of the grammar make of a sentence: the scores of all steps, and the actions."""
+    vectors, end, actions = first.run(None, ids_of(recipe, words, "read"))
+    hidden, rules = recipe.settings.hidden, recipe.actions
+    stack, history = Stack(net.stack, end, hidden), Stack(net.history, end, hidden)
+    labels: list[int | None] = []  # of each item: the action that opened the phrase, None of what is whole
+    now, seen, taken = Progress(len(words)), [], []
+    while not now.finished:
+        word = vectors[-now.left] if now.left else end
+        (scores,) = net.decide(stack=stack.output, word=word, history=history.output)
+        seen.append(scores)
+        action = max(rules.legal(now), key=scores.__getitem__)
+        if action == CLOSE:
+            parts = []
+            while labels.pop() is None:
+                parts.append(stack.pop())
+            label = stack.pop()
+            stack.push(net.phrase(label=label, parts=np.stack(parts[::-1]))[0])
+            labels.append(None)
+        elif action in rules.opening:
+            stack.push(actions[action])
+            labels.append(action)
+        else:
+            stack.push(word + actions[action])
+            labels.append(None)
+        history.push(actions[action])
+        now = rules.after(now, action)
+        taken.append(action)
+    return seen, taken
+
+
+def test_grammar(exported: Any) -> None:
+    recipe, path = exported("rnng")
+    first, net = session(path), Networks(path, "stack", "history", "phrase", "decide")
+    for tree in dev(recipe):
+        words = tree.words()
+        seen, actions = grow(recipe, first, net, words)
+        dy.renew_cg()
+        now = recipe.start(words)
+        for scores, action in zip(seen, actions, strict=True):
+            close(scores, now.scores.npvalue())
+            now = recipe.step(now, action)
+        assert str(recipe.actions.tree(actions, words)) == str(recipe.parse([words])[0])
