@@ -1,6 +1,7 @@
 """Word vectors between files and tables, under the names that DyNet has in C++ only.
 
-The formats and the reader are dynet_lite.text's: a word and its numbers a line, with or without word2vec's first line.
+The formats and the reader are dynet_lite.text's: a word and its numbers a line, with or without word2vec's first line;
+and word2vec's binary form.
 """
 
 from __future__ import annotations

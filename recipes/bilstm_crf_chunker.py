@@ -53,7 +53,7 @@ class Settings(harness.Settings):
     char_hidden: int = option(50, "size of the character LSTM, each direction; 0: do not read letters")
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
-    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
     form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x not in ("text", "conllu")])
     scheme: str = option("iob2", "how the model marks spans; files are read in any way", choices=("iob2", "bioes"))
     types: bool = option(False, "also print the F1 of each type of span")

@@ -54,7 +54,7 @@ class Settings(harness.Settings):
     mlp: int = option(32, "size of the hidden layer before the tags")
     form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x != "text"])
     column: int = option(0, "of files with columns the one with the tags (the word is column 0); 0: by their content")
-    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
 
     epochs: int = option(30)
     learning_rate: float = option(2e-3)

@@ -46,7 +46,7 @@ class Settings(harness.Settings):
     most: int = option(2, "nary: a node has at most so many children, the rest get a node of their own")
     word_dim: int = option(100, "size of a word vector")
     hidden: int = option(150, "size of the state of a node")
-    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
 
     epochs: int = option(40)
     patience: int = option(20)

@@ -39,7 +39,7 @@ class ClassifierSettings(Settings):
     word_dim: int = option(100, "size of a word vector")
     min_count: int = option(1, "words that were seen less often are unknown words")
     subwords: int = option(0, "cut words into pieces: so many joins of byte-pair encoding; 0: whole words")
-    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
     dropout: float = option(0.5, "share of the network's last layer to drop in training")
     word_dropout: float = option(0.0, "share of the words to replace by the unknown word in training")
 

@@ -40,7 +40,7 @@ class ParserSettings(Settings):
     tag_dim: int = option(30, "size of the vector of a tag")
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
-    vectors: str = option("", "begin with the word vectors of this file (text, as of word2vec or GloVe)")
+    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
     word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
 
 

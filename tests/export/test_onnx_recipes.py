@@ -34,7 +34,7 @@ def test_tagger(exported: Any, options: tuple[str, ...]) -> None:
         close(scores, [e.npvalue() for e in recipe.scores(sentence.forms)])
         assert [recipe.tags.word(i) for i in scores.argmax(axis=1)] == recipe.tag([sentence.forms])[0]
     meta = run.get_modelmeta().custom_metadata_map
-    assert meta["recipe"] == "Tagger" and json.loads(meta["settings"])["word_dim"] == 8
+    assert meta["recipe"] == "Tagger" and json.loads(meta["settings"])["word_dim"] == recipe.settings.word_dim
 
 
 def test_chunker(exported: Any) -> None:
