@@ -45,10 +45,15 @@ from dynet_lite.text import (
 
 @dataclass
 class Settings(harness.Settings):
+    noise = ("dropout", "lstm_dropout")
+
     word_dim: int = option(100, "size of a word vector")
+    fold: bool = option(False, "house and House have the same word vector")
+    case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
     chars: bool = option(True, "also read each word letter by letter")
     char_dim: int = option(50, "size of a character vector")
     char_hidden: int = option(50, "size of the character LSTM, each direction")
+    char_reader: str = option("lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn"))
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
@@ -59,6 +64,7 @@ class Settings(harness.Settings):
     epochs: int = option(30)
     learning_rate: float = option(2e-3)
     dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
+    lstm_dropout: float = option(0.0, "share of its inputs and states to drop, the same ones at each word (variational)")
     word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
     columns: bool = option(False, "predict: write word<tab>tag lines instead of word_tag sentences")
 
@@ -84,7 +90,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     def build(cls, s: Settings, train: list[Sentence]) -> dict:
         tags = Vocab.from_words((tag for sentence in train for tag in sentence.upos), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
-        return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known)}
+        return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known, s.fold)}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
@@ -93,7 +99,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         self.tags = Vocab.from_json(parts["tags"])
         model = self.model
         self.reader = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden if s.chars else 0,
-                                 hide=s.word_dropout, rng=self.random)  # fmt: skip
+                                 hide=s.word_dropout, rng=self.random, char_reader=s.char_reader, case_dim=s.case_dim)  # fmt: skip
         self.lstm = dy.BiRNNBuilder(s.layers, self.reader.width, 2 * s.hidden, model, dy.LSTMBuilder)
         self.W1 = model.add_parameters((s.mlp, 2 * s.hidden))
         self.b1 = model.add_parameters(s.mlp, init=0)
@@ -114,6 +120,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         """For each word a vector with the scores of the tags."""
         inputs = self.reader(forms, self.training)
         drop = self.settings.dropout if self.training else 0.0
+        self.lstm.set_dropout(self.settings.lstm_dropout if self.training else 0.0)
         if drop:
             inputs = [dy.dropout(x, drop) for x in inputs]
         outputs = self.lstm.transduce(inputs)
@@ -137,6 +144,8 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         return sum(map(len, batch))
 
     def networks(self) -> dict:
+        self.lstm.disable_dropout()
+
         def scores(**ids):
             return self.lstm.transduce(self.reader.symbolic(**ids)).map(self.score)
 

@@ -15,6 +15,7 @@ from .loop import Diverged, Epoch, train
 from .predictor import Predictor
 from .recipe import Recipe, Score
 from .settings import Settings, option, parse_settings
+from .spans import SpanLabeller, SpanSettings
 from .state import load_recipe, make_recipe, save_recipe
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Recipe",
     "Score",
     "Settings",
+    "SpanLabeller",
+    "SpanSettings",
     "TextClassifier",
     "corpus",
     "load_recipe",

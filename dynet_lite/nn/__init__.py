@@ -4,15 +4,17 @@ from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, c
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
 from .crf import LinearChainCRF, iob_pairs
+from .letters import LetterCNN, LetterLSTM
 from .losses import smoothed_loss
 from .mst import best_projective_tree, best_tree, tree_score
 from .stack_lstm import StackLSTM
 from .top_down import CLOSE, Progress, TopDown
 from .transformer import LayerNorm, Transformer, TransformerLayer, positions
 from .transitions import LEFT, RIGHT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
-from .words import WordReader
+from .words import CASES, WordReader, case_of
 
 __all__ = [
+    "CASES",
     "CLOSE",
     "LEFT",
     "RIGHT",
@@ -25,6 +27,8 @@ __all__ = [
     "DotAttention",
     "Hypothesis",
     "LayerNorm",
+    "LetterCNN",
+    "LetterLSTM",
     "LinearChainCRF",
     "MLPAttention",
     "Memory",
@@ -40,6 +44,7 @@ __all__ = [
     "beam_search",
     "best_projective_tree",
     "best_tree",
+    "case_of",
     "causal_mask",
     "iob_pairs",
     "positions",

@@ -1,4 +1,4 @@
-"""Vectors of words: a row of a table for the word, and what two LSTMs read from its letters."""
+"""Vectors of words: a row of a table for the word, what is read from its letters, and how it is written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,33 @@ from typing import Any
 import dynet_lite as dy
 from dynet_lite.text import Vocab, WordVectors
 
-__all__ = ["WordReader"]
+from .letters import LetterCNN, LetterLSTM
+
+__all__ = ["CASES", "WordReader", "case_of"]
+
+CASES = ("lower", "first", "upper", "mixed", "number", "digits", "other")
+
+
+def case_of(word: str) -> str:
+    """How a word is written, one of CASES: house, House, HOUSE or H, McDonald, 1,990.5, 1990s, -- (Collobert and others 2011)."""
+    if any(c.isdigit() for c in word):
+        return "digits" if any(c.isalpha() for c in word) else "number"
+    letters = [c for c in word if c.isalpha()]
+    large = sum(c.isupper() for c in letters)
+    if not letters:
+        return "other"
+    if large == len(letters):
+        return "upper"
+    if not large:
+        return "lower"
+    return "first" if large == 1 and word[0].isupper() else "mixed"
 
 
 class WordReader:
-    """Word vectors for sentences. Ling and others: Finding function in form (2015).
+    """Word vectors for sentences: parts that are put one above the other.
+
+    dim numbers from a table; 2 char_hidden from the letters, by an LSTM in each direction or by filters; case_dim from a table
+    of how a word is written (CASES). In the first table House and house are one word if build() was told so.
 
     Rare words are hidden in training, so that the model learns what to do with unknown ones: a word that was seen n times
     becomes the unknown word with probability hide / (hide + n), as in Kiperwasser and Goldberg (2016).
@@ -23,34 +45,50 @@ class WordReader:
 
     def __init__(
         self, model: dy.ParameterCollection, parts: Mapping[str, Any], *, dim: int, char_dim: int = 0, char_hidden: int = 0,
-        hide: float = 0.0, rng: random.Random,
+        hide: float = 0.0, rng: random.Random, char_reader: str = "lstm", case_dim: int = 0,
     ) -> None:  # fmt: skip
-        """parts: what build() gave. char_hidden: size of the letter LSTM, each direction; 0: letters are not read."""
+        """parts: what build() gave. char_hidden: size of the letter LSTM, each direction; 0: letters are not read.
+
+        char_reader     "lstm" or "cnn": 2 char_hidden filters over runs of three letters
+        case_dim        size of the vector of how a word is written; 0: none
+        hide            see above; rng draws which words are hidden
+        """
+        if char_reader not in ("lstm", "cnn"):
+            raise ValueError(f"[WordReader] char_reader must be lstm or cnn; got {char_reader!r}")
         self.words, self.letters = Vocab.from_json(parts["words"]), Vocab.from_json(parts["letters"])
+        self.folded = bool(parts.get("folded"))
         self.hide, self.random = hide, rng
         self.table = model.add_lookup_parameters((len(self.words), dim), init="uniform", scale=0.1)
-        self.width = dim + 2 * char_hidden  # numbers of a vector
+        self.width = dim + 2 * char_hidden + case_dim  # numbers of a vector
         self.chars = char_hidden > 0
         if self.chars:
             self.char_table = model.add_lookup_parameters((len(self.letters), char_dim), init="uniform", scale=0.1)
-            self.forward = dy.LSTMBuilder(1, char_dim, char_hidden, model)
-            self.backward = dy.LSTMBuilder(1, char_dim, char_hidden, model)
+            self.char_reader: LetterLSTM | LetterCNN = (
+                LetterLSTM(model, char_dim, char_hidden) if char_reader == "lstm" else LetterCNN(model, char_dim, 2 * char_hidden)
+            )
+        self.case_table = None
+        if case_dim:
+            self.case_table = model.add_lookup_parameters((len(CASES), case_dim), init="uniform", scale=0.1)
         self._spelled: dict[str, dy.Expression] = {}
         self._graph = -1
 
     @staticmethod
-    def build(sentences: Iterable[Sequence[str]], known: WordVectors | None = None) -> dict[str, Any]:
-        """The vocabularies of training sentences, as values json.dump can write; with `known` vectors also their words."""
+    def build(sentences: Iterable[Sequence[str]], known: WordVectors | None = None, fold: bool = False) -> dict[str, Any]:
+        """The vocabularies of training sentences, as values json.dump can write; with `known` vectors also their words.
+
+        fold: words that differ in capitals only are one word; their letters stay as they are.
+        """
         words = Vocab()
         letters: dict[str, int] = {}
         for sentence in sentences:
             for word in sentence:
-                words.add(word)
+                words.add(word.lower() if fold else word)
                 for letter in word:
                     letters[letter] = letters.get(letter, 0) + 1
         for word in known.words if known is not None else ():
-            words[word]  # known, though never seen: the count stays 0
-        return {"words": words.freeze().to_json(), "letters": Vocab.from_words(letters, min_count=2).to_json()}
+            words[word.lower() if fold else word]  # known, though never seen: the count stays 0
+        kept = {"words": words.freeze().to_json(), "letters": Vocab.from_words(letters, min_count=2).to_json()}
+        return {**kept, "folded": True} if fold else kept
 
     def use(self, known: WordVectors) -> int:
         """Begins with pretrained vectors; how many words have one."""
@@ -64,9 +102,9 @@ class WordReader:
         if self._graph != dy.cg_version():
             self._graph, self._spelled = dy.cg_version(), {}
         vectors = [self.table[self._index(word, training)] for word in forms]
-        if not self.chars:
+        if not self.chars and self.case_table is None:
             return vectors
-        return [dy.concatenate([v, self._spell(word)]) for v, word in zip(vectors, forms, strict=True)]
+        return [dy.concatenate([v, *self._written(word)]) for v, word in zip(vectors, forms, strict=True)]
 
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
@@ -74,32 +112,39 @@ class WordReader:
         """The inputs that symbolic() takes: numbers of the words and, of each, numbers of the letters that are read."""
         from dynet_lite import onnx
 
-        return {"words": onnx.Ids("n"), **({"letters": onnx.Ids("n", "letters")} if self.chars else {})}
+        inputs = {"words": onnx.Ids("n")}
+        if self.chars:
+            inputs["letters"] = onnx.Ids("n", "letters")
+        if self.case_table is not None:
+            inputs["cases"] = onnx.Ids("n")
+        return inputs
 
-    def symbolic(self, words: Any, letters: Any = None) -> Any:
+    def symbolic(self, words: Any, letters: Any = None, cases: Any = None) -> Any:
         """What __call__ gives, as a sequence of a length that is not known, from inputs of a function that is exported."""
         from dynet_lite import onnx
 
         vectors = onnx.lookup(self.table, words)
-        if not self.chars:
-            return vectors
-        spelled = onnx.lookup(self.char_table, letters)
-        there: Any = self.forward.initial_state().transduce(spelled)[-1]
-        back = self.backward.initial_state().transduce(spelled[::-1])[-1]
-        return vectors.joined(there.joined(back))
+        if self.chars:
+            vectors = vectors.joined(self.char_reader.symbolic(onnx.lookup(self.char_table, letters)))
+        if self.case_table is not None:
+            vectors = vectors.joined(onnx.lookup(self.case_table, cases))
+        return vectors
 
     def _index(self, word: str, training: bool) -> int:
+        word = word.lower() if self.folded else word
         if training and self.hide and self.random.random() < self.hide / (self.hide + self.words.count(word)):
             return 0
         return self.words[word]
+
+    def _written(self, word: str) -> list[dy.Expression]:
+        """What follows the vector of the word: its letters, its case."""
+        letters = [self._spell(word)] if self.chars else []
+        return letters if self.case_table is None else [*letters, self.case_table[CASES.index(case_of(word))]]
 
     def _spell(self, word: str) -> dy.Expression:
         """What the letters say. A word that comes again in the same graph is read once."""
         if word not in self._spelled:
             half = self.LONGEST // 2
             text = word if len(word) <= self.LONGEST else word[:half] + word[-half:]
-            letters = [self.char_table[i] for i in self.letters.ids(text)]
-            there = self.forward.initial_state().transduce(letters)[-1]
-            back = self.backward.initial_state().transduce(letters[::-1])[-1]
-            self._spelled[word] = dy.concatenate([there, back])
+            self._spelled[word] = self.char_reader([self.char_table[i] for i in self.letters.ids(text)])
         return self._spelled[word]

@@ -8,6 +8,7 @@ write itself. Who may import: this package; builders see a sequence by its metho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from typing import Any
 
@@ -280,6 +281,33 @@ class Ragged:
 
         here = trace()
         e = here.place((layers.builder.hidden_dim,), here.size(self.symbol), self.symbol, (), write)
+        return Sequence(e, self.symbol)
+
+    def strongest(self, filters: Sequence_[Any], bias: Any) -> Sequence:
+        """The largest answer of each filter to a run of each inner sequence: max over i of sum over k of F_k x_{i+k} + b.
+
+        filters: an odd number of {numbers, m} parameters, one per place in a run; runs stand around each step, with zeros
+        beyond the ends. bias {numbers}.
+        """
+        table, name, window = self.table, self.name, len(filters)
+        if self.layers is not None or table is None or self.backwards or window % 2 == 0:
+            raise Unsupported("[onnx] strongest: needs an odd number of filters and sequences of sequences as they were looked up")
+
+        def write(w: Writer, get: Get) -> str:
+            vectors = w.op("Gather", table_name(w, table), name, axis=0)  # [n, letters, m]
+            count = w.op("Squeeze", w.op("Shape", name, start=1, end=2))
+            places = w.op("Range", w.constant(np.array(0)), count, w.constant(np.array(1)))
+            inside = w.op("Less", places, w.op("Unsqueeze", f"{name}_length", w.ints(1)))  # [n, letters]
+            zero, least = w.number(0), w.number(-3e38)
+            kept = w.op("Where", w.op("Unsqueeze", inside, w.ints(2)), vectors, zero)
+            weights = np.stack([np.asarray(f.as_array()) for f in filters], axis=2)  # [numbers, m, window]
+            answers = w.op("Conv", w.op("Transpose", kept, perm=[0, 2, 1]), weight(w, filters[0], weights, ".runs"),
+                           weight(w, bias, np.asarray(bias.as_array())), pads=[window // 2] * 2)  # fmt: skip
+            answers = w.op("Where", w.op("Unsqueeze", inside, w.ints(1)), answers, least)
+            return w.op("ReduceMax", answers, w.ints(2), keepdims=0)
+
+        here = trace()
+        e = here.place(bias.shape(), here.size(self.symbol), self.symbol, (), write)
         return Sequence(e, self.symbol)
 
     def __iter__(self) -> Iterator[Any]:
