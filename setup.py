@@ -48,7 +48,7 @@ DIRECTIVES = {
     "nonecheck": DEBUG,
 }
 
-DATA = (".conllu", ".ptb", ".sst", ".md")  # of data/treebank: what recipes read, and where it comes from
+DATA = (".conllu", ".ptb", ".sst", ".iob", ".md")  # of data/treebank: what recipes read, and where it comes from
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 # No -march=native and no fast-math: results must not depend on the machine that built the package.

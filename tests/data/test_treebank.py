@@ -259,3 +259,15 @@ def test_readme_shows_the_counts():
     command = [sys.executable, "-B", str(TREEBANK / "build.py"), "--counts"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     assert shown in (TREEBANK / "README.md").read_text(encoding="utf-8")
+
+
+def test_generator_of_names_reproduces_the_files(tmp_path):
+    subprocess.run([sys.executable, "-B", str(TREEBANK / "names.py"), "--out", str(tmp_path)], check=True)
+    for part in PARTS:
+        assert (tmp_path / f"{part}.iob").read_bytes() == (TREEBANK / f"{part}.iob").read_bytes()
+
+
+def test_half_of_the_names_in_dev_are_new():
+    words = {part: {line.split()[0] for line in (TREEBANK / f"{part}.iob").read_text("utf-8").splitlines() if "-" in line} for part in PARTS}
+    new = words["dev"] - words["train"]
+    assert 0.3 < len(new) / len(words["dev"]) < 0.6

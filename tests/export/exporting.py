@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dynet_lite import harness
+from dynet_lite.nn import CASES, case_of
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 WHOLE = os.environ.get("DYNET_LITE_EXPORT", "").split()  # options of the training; none: a tiny one, and a part of the dev set
@@ -60,11 +61,13 @@ def close(found: Any, wanted: Any) -> None:
 def ids_of(recipe: Any, forms: list[str], reader: str = "reader") -> dict[str, np.ndarray]:
     """The inputs of a WordReader."""
     read = getattr(recipe, reader)
-    inputs = {"words": np.array(read.words.ids(forms))}
+    inputs = {"words": np.array(read.words.ids(w.lower() if read.folded else w for w in forms))}
     if read.chars:
         cut = [w if len(w) <= 24 else w[:12] + w[-12:] for w in forms]
         letters = [read.letters.ids(w) for w in cut]
         longest = max(map(len, letters))
         inputs["letters"] = np.array([[*x, *[0] * (longest - len(x))] for x in letters])
         inputs["letters_length"] = np.array([len(x) for x in letters])
+    if read.case_table is not None:
+        inputs["cases"] = np.array([CASES.index(case_of(w)) for w in forms])
     return inputs

@@ -22,7 +22,10 @@ from dynet_lite.nn.crf import viterbi
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("options", [(), ("--no-chars", "--layers", "2")])
+CNN = ("--char-reader", "cnn", "--case-dim", "3", "--fold", "--lstm-dropout", "0.2")
+
+
+@pytest.mark.parametrize("options", [(), ("--no-chars", "--layers", "2"), CNN])
 def test_tagger(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("bilstm_tagger", *options)
     run = session(path)
@@ -37,21 +40,25 @@ def test_tagger(exported: Any, options: tuple[str, ...]) -> None:
     assert meta["recipe"] == "Tagger" and json.loads(meta["settings"])["word_dim"] == recipe.settings.word_dim
 
 
-def test_chunker(exported: Any) -> None:
-    recipe, path = exported("bilstm_crf_chunker")
+@pytest.mark.parametrize(("name", "tags"), [("bilstm_crf_chunker", False), ("bilstm_crf_chunker", True), ("named_entities", False)])
+def test_spans(exported: Any, name: str, tags: bool) -> None:
+    recipe, path = exported(name, *(("--tag-dim", "3") if tags else ()))
     run = session(path)
     allowed = recipe.allowed
     for sentence in dev(recipe):
-        scores, pairs, start, end = run.run(None, ids_of(recipe, sentence.forms))
+        inputs = ids_of(recipe, sentence.forms)
+        if tags:
+            inputs["tags"] = np.array(recipe.tags.ids(sentence.tags))
+        scores, pairs, start, end = run.run(None, inputs)
         dy.renew_cg()
-        close(scores, [e.npvalue() for e in recipe.scores(sentence.forms)])
+        close(scores, [e.npvalue() for e in recipe.scores(sentence.forms, sentence.tags)])
         best = viterbi(
             scores,
             np.where(allowed[:-1, :-1], pairs.T, -np.inf),
             np.where(allowed[:-1, -1], start, -np.inf),
             np.where(allowed[-1, :-1], end, -np.inf),
         )
-        assert [recipe.labels.word(i) for i in best] == recipe.label([sentence.forms])[0]
+        assert [recipe.labels.word(i) for i in best] == recipe.label([sentence.forms], [sentence.tags])[0]
 
 
 @pytest.mark.parametrize(("name", "options"), [("text_cnn", ()), ("dan_classifier", ()), ("text_cnn", ("--subwords", "50"))])

@@ -6,9 +6,10 @@ import json
 import random
 
 import numpy as np
+import pytest
 
 import dynet_lite as dy
-from dynet_lite.nn import WordReader
+from dynet_lite.nn import CASES, LetterCNN, WordReader, case_of
 from dynet_lite.text import WordVectors
 
 SENTENCES = [["the", "dog", "sees", "the", "cat"], ["a", "dog"]]
@@ -67,3 +68,37 @@ def test_pretrained_vectors():
     assert reader.use(vectors) == 2
     assert reader(["elephant"])[0].value() == [5, 6, 7, 8]  # known, though it was not in the training sentences
     assert reader(["Dog"])[0].value() == reader(["zebra"])[0].value()
+
+
+def test_letters_by_filters_are_a_convolution():
+    reader = LetterCNN(dy.ParameterCollection(), 3, 5, window=3)
+    letters = np.random.default_rng(1).normal(size=(4, 3))
+    found = reader([dy.inputTensor(x) for x in letters]).npvalue()
+    padded = np.concatenate([np.zeros((1, 3)), letters, np.zeros((1, 3))])
+    F, b = [f.as_array() for f in reader.filters], reader.bias.as_array()
+    answers = [sum(F[k] @ padded[i + k] for k in range(3)) + b for i in range(4)]
+    np.testing.assert_allclose(found, np.maximum(0, np.max(answers, axis=0)), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="window must be odd; got 2"):
+        LetterCNN(dy.ParameterCollection(), 3, 5, window=2)
+
+
+@pytest.mark.parametrize("char_reader", ["lstm", "cnn"])
+def test_parts_of_a_vector(char_reader):
+    reader = make(char_reader=char_reader, case_dim=3)
+    assert reader.width == 4 + 4 + 3
+    dog, large = (v.npvalue() for v in reader(["dog", "DOG"]))
+    assert dog.shape == (11,) and (dog[8:] != large[8:]).all() and (dog[:4] != large[:4]).all()
+    with pytest.raises(ValueError, match="char_reader must be lstm or cnn; got 'gru'"):
+        make(char_reader="gru")
+
+
+def test_folded_words():
+    reader = WordReader(dy.ParameterCollection(), WordReader.build([["Dog", "dog", "DOG"]], fold=True), dim=4, rng=random.Random(1))
+    assert reader.words.words() == ["<unk>", "dog"] and reader.words.count("dog") == 3
+    assert reader(["dOg"])[0].value() == reader(["dog"])[0].value() != reader(["cat"])[0].value()
+
+
+def test_cases():
+    words = ["house", "House", "HOUSE", "McDonald", "1,990.5", "1990s", "--", "I", "don't", "Écran"]
+    wanted = ["lower", "first", "upper", "mixed", "number", "digits", "other", "upper", "lower", "first"]
+    assert [case_of(word) for word in words] == wanted and set(wanted) == set(CASES)
