@@ -5,7 +5,7 @@
     python recipes/bilstm_tagger.py --train a.conllu --dev b.conllu --save tagger.model
     python recipes/bilstm_tagger.py --train a.txt --dev b.txt.gz  # also word_tag, word|tag, word<tab>tag; --form, --column
     python recipes/bilstm_tagger.py --nltk treebank               # any tagged corpus of NLTK
-    python recipes/bilstm_tagger.py predict --load tagger.model - # tags the sentences you type
+    python recipes/bilstm_tagger.py predict --load tagger.model - # tags the sentences you type; CoNLL-U also in a file
     python recipes/bilstm_tagger.py --compare --batch 64          # automatic batching on and off
 
 The network is written for one sentence, with plain loops. Nothing runs until the loss of the whole minibatch
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,11 +33,13 @@ from dynet_lite.text import (
     MostFrequent,
     Sentence,
     Vocab,
+    annotated_conllu,
+    is_conllu,
     load_nltk_tagged,
     minibatches,
     read_tagged,
     read_vectors,
-    split_words,
+    sentence_of,
 )
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
@@ -67,6 +69,7 @@ class Settings(harness.Settings):
     lstm_dropout: float = option(0.0, "share of its inputs and states to drop, the same ones at each word (variational)")
     word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
     columns: bool = option(False, "predict: write word<tab>tag lines instead of word_tag sentences")
+    conllu: bool = option(False, "predict: write CoNLL-U also where the input is none")
 
 
 class Tagger(harness.Recipe[Settings, Sentence]):
@@ -74,7 +77,8 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     score_name = "accuracy"
     label_name = "tag"
-    predict_options = ("columns",)
+    predict_options = ("columns", "conllu")
+    conllu = True
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "char_dim": 4, "char_hidden": 4, "hidden": 6, "mlp": 6}
 
     # --- 2. Data --------------------------------------------------------------------------------------------
@@ -182,27 +186,29 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
         return "the most frequent tag of each word", score
 
-    def predict(self, lines: list[str]) -> Iterator[str]:
-        sentences = [split_words(line) for line in lines]
-        tagged = iter(self.tag([forms for forms in sentences if forms]) if any(sentences) else [])
-        for forms in sentences:
-            pairs = list(zip(forms, next(tagged), strict=True)) if forms else []
-            if self.settings.columns:
-                yield "".join(f"{word}\t{tag}\n" for word, tag in pairs)
-            else:
-                yield " ".join(f"{word}_{tag}" for word, tag in pairs)
+    def read(self, lines: list[str]) -> Iterator[tuple[Sentence, np.ndarray]]:
+        """The sentence of each line, or of each block of CoNLL-U, and its probabilities."""
+        sentences = [sentence_of(line) for line in lines]
+        full = [x.forms for x in sentences if x.forms]
+        found = iter(self.probabilities(full) if full else [])
+        for x in sentences:
+            table = next(found) if x.forms else np.zeros((0, len(self.tags)))
+            yield replace(x, upos=[self.tags.word(i) for i in table.argmax(axis=1)]), table
 
+    def predict(self, lines: list[str]) -> Iterator[str]:
+        """As CoNLL-U where the line is CoNLL-U or --conllu is said."""
+        for line, (x, _) in zip(lines, self.read(lines), strict=True):
+            if is_conllu(line) is not False or (self.settings.conllu and x.forms):
+                yield "\n".join(annotated_conllu(line, x))
+            elif self.settings.columns:
+                yield "".join(f"{word}\t{tag}\n" for word, tag in zip(x.forms, x.upos, strict=True))
+            else:
+                yield " ".join(f"{word}_{tag}" for word, tag in zip(x.forms, x.upos, strict=True))
 
     def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict]:
-        sentences = [split_words(line) for line in lines]
-        found = iter(self.probabilities([forms for forms in sentences if forms]) if any(sentences) else [])
-        for forms in sentences:
-            table = next(found) if forms else np.zeros((0, len(self.tags)))
-            best = table.argmax(axis=1)
-            answer = {"words": forms, "tags": [self.tags.word(i) for i in best]}
-            if scores:
-                answer["probabilities"] = [float(row[i]) for row, i in zip(table, best, strict=True)]
-            yield answer
+        for x, table in self.read(lines):
+            sure = {"probabilities": [float(p) for p in table.max(axis=1)] if x.forms else []} if scores else {}
+            yield {"words": x.forms, "tags": x.upos, **sure}
 
 
 if __name__ == "__main__":

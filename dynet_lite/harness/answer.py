@@ -8,13 +8,13 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import dynet_lite as dy
-from dynet_lite.text import numbered_lines
+from dynet_lite.text import is_conllu, numbered_lines
 
 from .recipe import Recipe
 from .settings import Parser, Settings, add_options
@@ -57,7 +57,7 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
         stack.enter_context(dy.configure(autobatch=s.autobatch, strategy=s.strategy, threads=s.threads))
         out = stack.enter_context(open(output, "w", encoding="utf-8")) if output else sys.stdout
         for name in inputs:
-            for group in groups(name, kind.blocks, size):
+            for group in groups(name, kind, size):
                 lines = tokenized(group) if tokenize else group
                 for answer in recipe.answers(lines, scores) if as_json else recipe.predict(lines):
                     print(json.dumps(answer, ensure_ascii=False) if as_json else answer, file=out)
@@ -70,15 +70,17 @@ def tokenized(lines: list[str]) -> list[str]:
     from nltk.tokenize import NLTKWordTokenizer
 
     tokenizer = NLTKWordTokenizer()
-    return [" ".join(tokenizer.tokenize(line)) for line in lines]
+    return [line if is_conllu(line) else " ".join(tokenizer.tokenize(line)) for line in lines]
 
 
-def groups(name: str, blocks: bool, size: int) -> Iterator[list[str]]:
-    """Lines or blocks of lines of a file, `size` at a time. Of standard input (-) those that have come: whoever waits for an
+def groups(name: str, kind: type[Recipe[Any, Any]], size: int) -> Iterator[list[str]]:
+    """Lines or blocks of lines of a file, as the recipe wants them, `size` at a time. Of standard input (-) those that have come: whoever waits for an
     answer before writing the next line, a person or a program, gets it."""
     lines = numbered_lines(0, "standard input") if name == "-" else numbered_lines(name)
     items: Iterator[str] = (line for _, line in lines)
-    if blocks:
+    if kind.conllu:
+        items, found = _looked_at(items, "# " if name == "-" else "#")
+    if kind.blocks or (kind.conllu and found):
         items = _blocks(items)
     if name == "-":
         yield from as_they_come(items, size)
@@ -117,6 +119,16 @@ def as_they_come(items: Iterator[str], size: int) -> Iterator[list[str]]:
             raise item
         if item is None:
             return
+
+
+def _looked_at(lines: Iterator[str], comment: str) -> tuple[Iterator[str], bool]:
+    """All lines, and whether they are CoNLL-U, by the first that is no comment: `comment` begins one."""
+    seen: list[str] = []
+    for line in lines:
+        seen.append(line)
+        if line.strip() and not line.startswith(comment):
+            return chain(seen, lines), bool(is_conllu(line))
+    return iter(seen), False
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:

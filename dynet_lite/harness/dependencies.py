@@ -16,13 +16,13 @@ from dynet_lite.nn import WordReader
 from dynet_lite.text import (
     Sentence,
     Vocab,
+    annotated_conllu,
     attachment_scores,
-    format_conllu,
     load_nltk_dependencies,
     minibatches,
-    parse_conllu,
     read_dependencies,
     read_vectors,
+    sentence_of,
 )
 
 from .data import Data, corpus
@@ -52,7 +52,7 @@ class ParserRecipe(Recipe[S, Sentence]):
 
     Attachment scores count all tokens, with punctuation, and whole relations (nsubj:pass is not nsubj); the score without
     subtypes is printed beside them. `predict` reads CoNLL-U and writes it with other heads and
-    relations; of the other columns it keeps forms, lemmas and universal tags.
+    relations; the other columns, comments, multiword ranges and empty nodes stay.
     """
 
     score_name = "LAS"
@@ -115,13 +115,22 @@ class ParserRecipe(Recipe[S, Sentence]):
         return Score(score.las, str(score), uas=score.uas, universal_las=score.universal_las, words=score.words)
 
     def predict(self, blocks: list[str]) -> Iterator[str]:
-        sentences = [x for block in blocks for x in parse_conllu(block.split("\n"), "input")]
-        for sentence in self.parse(sentences) if sentences else []:
-            yield "\n".join(format_conllu(sentence))
+        for block, sentence in zip(blocks, self._parsed(blocks), strict=True):
+            yield "\n".join(annotated_conllu(block, sentence))
 
     def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict[str, Any]]:
         if scores:
             raise DataError(f"{type(self).__name__} gives no scores")
-        sentences = [x for block in lines for x in parse_conllu(block.split("\n"), "input")]
-        for x in self.parse(sentences) if sentences else []:
+        for x in self._parsed(lines):
             yield {"words": x.forms, "upos": x.upos, "heads": x.heads, "deprels": x.deprels}
+
+    def _parsed(self, blocks: list[str]) -> Iterator[Sentence]:
+        """The parse of the sentence in each block; of a block of comments nothing."""
+        sentences = [sentence_of(block) for block in blocks]
+        for sentence in sentences:
+            if not sentence.upos and sentence.forms:
+                raise DataError(f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}")
+        full = [sentence for sentence in sentences if sentence.forms]
+        parsed = iter(self.parse(full) if full else [])
+        for sentence in sentences:
+            yield next(parsed) if sentence.forms else sentence

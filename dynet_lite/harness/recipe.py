@@ -66,6 +66,7 @@ class Recipe(Generic[S, E]):
     label_name: ClassVar[str] = "label"  # what known_labels() are, for messages
     unit: ClassVar[str] = "sentences"  # what an example is, for the speed
     blocks: ClassVar[bool] = False  # predict gets blocks of lines (up to an empty line) and not lines
+    conllu: ClassVar[bool] = False  # predict gets what is CoNLL-U as blocks of lines, a sentence each
     predict_options: ClassVar[tuple[str, ...]] = ()  # settings that `predict` takes: they may change after training
     smoke: ClassVar[dict[str, Any]] = {"epochs": 1, "batch": 4}  # settings of --smoke
     files: ClassVar[dict[str, Any]] = {}  # settings where --train is given: other data may want other sizes

@@ -20,12 +20,20 @@ from .columns import (
     to_iob1,
     to_iob2,
 )
-from .conllu import Sentence, iter_conllu, parse_conllu, read_conllu
+from .conllu import (
+    Sentence,
+    annotated_conllu,
+    format_conllu,
+    is_conllu,
+    iter_conllu,
+    parse_conllu,
+    read_conllu,
+    sentence_of,
+)
 from .corpora import load_nltk_tagged
 from .dependencies import (
     AttachmentScores,
     attachment_scores,
-    format_conllu,
     is_projective,
     is_tree,
     load_nltk_dependencies,
@@ -65,6 +73,7 @@ __all__ = [
     "Tree",
     "Vocab",
     "WordVectors",
+    "annotated_conllu",
     "attachment_scores",
     "base_labels",
     "bleu",
@@ -76,6 +85,7 @@ __all__ = [
     "form_of",
     "format_conllu",
     "has_brackets",
+    "is_conllu",
     "is_projective",
     "is_tree",
     "iter_conllu",
@@ -107,6 +117,7 @@ __all__ = [
     "read_trees",
     "read_vectors",
     "read_words",
+    "sentence_of",
     "source_tokens",
     "spans",
     "spelled",

@@ -1,25 +1,37 @@
-"""Reader of CoNLL-U files (https://universaldependencies.org/format.html).
+"""CoNLL-U (https://universaldependencies.org/format.html), read and written.
 
-Keeps what taggers and parsers need and nothing else: multiword ranges (3-4) and empty nodes (5.1) are
+The reader keeps what taggers and parsers need and nothing else: multiword ranges (3-4) and empty nodes (5.1) are
 skipped, comments and the columns XPOS, FEATS, DEPS and MISC are not stored. It does not judge the annotation
 (tag names, one root, no cycle); it does refuse lines that are not CoNLL-U, with file, line and what was
-expected.
+expected. What it skips stays where only some columns of a text are written anew: annotated_conllu().
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dynet_lite.errors import DataError
 
-from .lines import numbered_lines
+from .lines import numbered_lines, split_words
 
-__all__ = ["Sentence", "iter_conllu", "parse_conllu", "read_conllu"]
+__all__ = [
+    "Sentence",
+    "annotated_conllu",
+    "format_conllu",
+    "is_conllu",
+    "iter_conllu",
+    "parse_conllu",
+    "read_conllu",
+    "sentence_of",
+]
 
 NO_HEAD = -1  # the head is not annotated ("_" in the file)
 _COLUMNS = 10
+_FIRST = re.compile(r"(0\.1|1|1-\d+)\t")  # how the first line of a sentence begins
+_COMMENT = re.compile(r"#\s*([\w.:]+ = |newdoc\b|newpar\b)")
 
 
 @dataclass(slots=True)
@@ -111,3 +123,60 @@ def _check_heads(heads: list[int], name: str, first: int) -> None:
             f"{name}: expected heads from 0 to {len(heads)} in the sentence that begins in line {first}, "
             f"got {heads[word]} at word {word + 1}"
         )
+
+
+# ---- one sentence as text ------------------------------------------------------------------------------------------
+
+
+def is_conllu(text: str) -> bool | None:
+    """Whether a text is CoNLL-U, by its first line that is no comment; None of comments alone, `# name = value`."""
+    lines = text.split("\n")
+    line = next((line for line in lines if not line.startswith("#")), None)
+    if line is None:
+        return None if all(map(_COMMENT.match, lines)) else False
+    return bool(_FIRST.match(line)) and line.count("\t") == _COLUMNS - 1
+
+
+def sentence_of(text: str) -> Sentence:
+    """The sentence of a text: a line of words with blanks between them, or the lines of a sentence in CoNLL-U.
+
+    Without words it has none. DataError for CoNLL-U that is malformed, or of more than one sentence.
+    """
+    if is_conllu(text) is False:
+        return Sentence(split_words(text))
+    sentences = list(parse_conllu(text.split("\n"), "input"))
+    if len(sentences) > 1:
+        raise DataError(f"input: expected one sentence, got {len(sentences)}")
+    return sentences[0] if sentences else Sentence([])
+
+
+def _column(values: list[str] | list[int], i: int) -> str:
+    return str(values[i]) if values and values[i] != NO_HEAD else "_"
+
+
+def format_conllu(sentence: Sentence) -> Iterator[str]:
+    """The lines of a sentence in CoNLL-U, ten columns each and an empty one at the end."""
+    for i, form in enumerate(sentence.forms):
+        lemma, tag = _column(sentence.lemmas, i), _column(sentence.upos, i)
+        head, relation = _column(sentence.heads, i), _column(sentence.deprels, i)
+        yield f"{i + 1}\t{form}\t{lemma}\t{tag}\t_\t_\t{head}\t{relation}\t_\t_"
+    yield ""
+
+
+def annotated_conllu(text: str, sentence: Sentence) -> Iterator[str]:
+    """As format_conllu, for a sentence whose text sentence_of() has read. If that was CoNLL-U, the universal tags, heads and
+    relations are those of the sentence, DEPS is empty where a head is another one, and all else stays as it was."""
+    if is_conllu(text) is False:
+        yield from format_conllu(sentence)
+        return
+    i = 0
+    for line in text.split("\n"):
+        line = line.rstrip("\r")
+        columns = line.split("\t")
+        if columns[0] == str(i + 1) and not line.startswith("#"):
+            before = columns[6]
+            columns[3], columns[6], columns[7] = _column(sentence.upos, i), _column(sentence.heads, i), _column(sentence.deprels, i)
+            columns[8] = columns[8] if columns[6] == before else "_"
+            i += 1
+        yield "\t".join(columns)
+    yield ""

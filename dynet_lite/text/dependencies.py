@@ -6,7 +6,7 @@ A sentence of n words has n heads; words count from 1 and 0 stands for the root,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dynet_lite.errors import DataError
@@ -20,7 +20,6 @@ from .lines import numbered_lines
 __all__ = [
     "AttachmentScores",
     "attachment_scores",
-    "format_conllu",
     "is_projective",
     "is_tree",
     "load_nltk_dependencies",
@@ -150,19 +149,6 @@ def attachment_scores(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> A
                 score.labeled += right.deprels[i] == guess.deprels[i]
                 score.universal += right.deprels[i].split(":")[0] == guess.deprels[i].split(":")[0]
     return score
-
-
-def format_conllu(sentence: Sentence) -> Iterator[str]:
-    """The lines of a sentence in CoNLL-U, ten columns each and an empty one at the end."""
-
-    def column(values: list[str] | list[int], i: int) -> str:
-        return str(values[i]) if values and values[i] != -1 else "_"
-
-    for i, form in enumerate(sentence.forms):
-        lemma, tag = column(sentence.lemmas, i), column(sentence.upos, i)
-        head, relation = column(sentence.heads, i), column(sentence.deprels, i)
-        yield f"{i + 1}\t{form}\t{lemma}\t{tag}\t_\t_\t{head}\t{relation}\t_\t_"
-    yield ""
 
 
 def load_nltk_dependencies(name: str) -> list[Sentence]:

@@ -92,6 +92,55 @@ def test_json_lines(model: str, tmp_path: Path) -> None:
     assert all(len(answer["tags"]) == len(answer["words"]) == len(answer["probabilities"]) for answer in answers)
 
 
+CONLLU = """# a note
+# text = the dog
+1\tthe\tthe\t_\tX\tF=1\t2\tdet\t_\tNote
+1.1\tempty\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdog\tdog\t_\t_\t_\t0\troot\t_\t_
+
+# newdoc
+
+1\tsleeps\t_\tVERB\t_\t_\t_\t_\t_\t_
+"""
+
+
+def tags_and_rest(text: str) -> tuple[list[str], list[list[str]]]:
+    rows = [line.split("\t") for line in text.strip().split("\n")]
+    words = [row for row in rows if row[0].isdigit()]
+    return [row[3] for row in words], [row[:3] + row[4:] for row in rows]
+
+
+def test_conllu_in_conllu_out(model: str, tmp_path: Path) -> None:
+    """Comments, empty nodes and other columns stay; the tags are those of the same words as plain text."""
+    (tmp_path / "in.conllu").write_text(CONLLU)
+    (tmp_path / "plain.txt").write_text("the dog\nsleeps\n")
+    done = subprocess.run(command("predict", "--load", model, "in.conllu"), cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    tags, rest = tags_and_rest(done.stdout)
+    assert rest == tags_and_rest(CONLLU)[1] and "_" not in tags
+    piped = subprocess.run(command("predict", "--load", model, "-"), input=CONLLU, env=ENV, capture_output=True, text=True)
+    assert piped.stdout == done.stdout
+    plain = subprocess.run(command("predict", "--load", model, "--conllu", "plain.txt"), cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    assert tags_and_rest(plain.stdout)[0] == tags and plain.stdout.count("\n\n") == 2
+    found = subprocess.run(command("predict", "--load", model, "--json", "in.conllu"), cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    assert [json.loads(line)["tags"] for line in found.stdout.splitlines()] == [tags[:2], [], tags[2:]]
+
+
+def test_a_tagger_and_a_parser_as_a_pipe(model: str, tmp_path: Path) -> None:
+    module = load_program(catalogue.program("biaffine_parser"))
+    s = from_dict(module.Settings, module.BiaffineParser.smoke, "test")
+    data = module.BiaffineParser.load_data(s)
+    path = str(tmp_path / "parser.model")
+    save_recipe(make_recipe(module.BiaffineParser, s, module.BiaffineParser.build(s, data.train)), path)
+    tagged = subprocess.run(command("predict", "--load", model, "-"), input=CONLLU, env=ENV, capture_output=True, text=True)
+    program = [sys.executable, str(catalogue.program("biaffine_parser")), "predict", "--load", path, "-"]
+    parsed = subprocess.run(program, input=tagged.stdout, env=ENV, capture_output=True, text=True)
+    before, after = ([line.split("\t") for line in done.stdout.split("\n")] for done in (tagged, parsed))
+    assert [row[:6] for row in before] == [row[:6] for row in after]
+    assert [row[6] for row in after if row[0] == "1" and len(row) > 1][1] == "0"  # the only word of the second sentence
+    words = subprocess.run(program, input="the dog\n", env=ENV, capture_output=True, text=True)
+    assert words.returncode == 2 and "for the tags of the words; got 'the dog'" in words.stderr
+
+
 def test_plain_text_is_tokenized(model: str) -> None:
     assert tokenized(["Cats don't sleep.", "Why?"]) == ["Cats do n't sleep .", "Why ?"]
     done = subprocess.run(command("predict", "--load", model, "--tokenize", "-"), input="Cats don't sleep.\n", env=ENV,

@@ -1,11 +1,21 @@
-"""The CoNLL-U reader: what it keeps, what it skips, what it refuses."""
+"""The CoNLL-U reader: what it keeps, what it skips, what it refuses. The writer."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dynet_lite.text import DataError, Sentence, iter_conllu, parse_conllu, read_conllu
+from dynet_lite.text import (
+    DataError,
+    Sentence,
+    annotated_conllu,
+    is_conllu,
+    iter_conllu,
+    parse_conllu,
+    read_conllu,
+    sentence_of,
+)
 
 GOOD = """\
 # sent_id = 1
@@ -132,3 +142,45 @@ def test_universal_dependencies():
         "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
     )
     assert all(s.heads.count(0) == 1 for s in sentences)
+
+
+TEXT = """# sent_id = 1
+# a note
+1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_
+1\tde\tde\tADP\tE\tF=1\t2\tcase\t2:case\tSpaceAfter=No
+2\tle\tle\tDET\tE\t_\t0\troot\t0:root\t_
+2.1\tx\t_\t_\t_\t_\t_\t_\t0:root\t_"""
+
+
+def test_columns_are_written_anew_and_all_else_stays() -> None:
+    found = sentence_of(TEXT)
+    assert (found.forms, found.upos, found.heads) == (["de", "le"], ["ADP", "DET"], [2, 0])
+    assert list(annotated_conllu(TEXT, found)) == [*TEXT.split("\n"), ""]
+    lines = list(annotated_conllu(TEXT, replace(found, upos=["X", "Y"], heads=[0, 1], deprels=["root", "det"])))
+    assert lines[:3] == TEXT.split("\n")[:3] and lines[5:] == [TEXT.split("\n")[5], ""]
+    assert lines[3] == "1\tde\tde\tX\tE\tF=1\t0\troot\t_\tSpaceAfter=No"
+    assert lines[4] == "2\tle\tle\tY\tE\t_\t1\tdet\t_\t_"
+    plain = "the dog"
+    assert list(annotated_conllu(plain, replace(sentence_of(plain), upos=["DET", "NOUN"]))) == [
+        "1\tthe\t_\tDET\t_\t_\t_\t_\t_\t_", "2\tdog\t_\tNOUN\t_\t_\t_\t_\t_\t_", ""
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (TEXT, True), (TEXT.split("\n")[2], True), ("# text = a", None), ("# newdoc", None), ("# 1 thing", False),
+        ("1 de", False), ("1\tde", False), ("the dog", False), ("", False), ("# a = b\nthe dog", False),
+    ],
+)  # fmt: skip
+def test_what_is_conllu(text: str, what: bool | None) -> None:
+    assert is_conllu(text) is what
+
+
+def test_sentences_of_texts() -> None:
+    assert sentence_of("# text = a").forms == [] and sentence_of("").forms == []
+    assert sentence_of("# 1 thing").forms == ["#", "1", "thing"]
+    with pytest.raises(DataError, match="input:2: expected 10 columns"):
+        sentence_of(TEXT.split("\n")[4].replace("2\tle", "1\tle", 1) + "\n2\tx")
+    with pytest.raises(DataError, match="expected one sentence, got 2"):
+        sentence_of("1\ta\t_\tX\t_\t_\t0\tr\t_\t_\n\n" * 2)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dynet_lite.text import DataError, Sentence, parse_conllu, read_conllu
+from dynet_lite.text import DataError, Sentence, format_conllu, parse_conllu, read_conllu
 from dynet_lite.text.dependencies import (
     attachment_scores,
-    format_conllu,
     is_projective,
     is_tree,
     need_trees,
