@@ -24,6 +24,7 @@ from dynet_lite import config as settings
 from dynet_lite._core import LookupParameters, Parameters
 from dynet_lite.errors import MissingFileError, ModelFileError
 from dynet_lite.files import replacing
+from dynet_lite.naming import by_place
 from dynet_lite.params import ParameterCollection
 from dynet_lite.trainers import Trainer
 
@@ -39,7 +40,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 def _names(model: Any) -> dict[str, Any]:
-    """The parameters of a collection by their names within it: ``/W``, ``/encoder/_0``, ..."""
+    """The parameters of a collection by their names within it: ``/W``, ``/encoder/layer0/Wx``, ..."""
     if not isinstance(model, ParameterCollection):
         raise TypeError(f"[checkpoint] a ParameterCollection is needed; got {type(model).__name__}")
     own = model.name()
@@ -195,7 +196,8 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Fill a model, and what else is given, from a file of save_checkpoint(); see there for the arguments.
 
-    Parameters are found by name; names and shapes must be those of the file. Without a trainer, values are all that is
+    Parameters are found by name; names and shapes must be those of the file. Those that have no name (``/_0``) in the file or
+    in the model, as in files written before builders gave names, are found by their place. Without a trainer, values are all that is
     taken over. With it the training goes on as if it had not stopped: moments, counts, learning rates, frozen parameters,
     weight decay, gradients not yet used, random numbers. Builders are compared with those that were saved: class and
     constructor settings must agree. Generators given as rng continue where the saved ones were.
@@ -336,17 +338,24 @@ class Checkpoint:
             _set_engine_state(self._engine)
 
     def _match(self, model: Any) -> dict[str, Any]:
-        """The model's parameters by name, when they are those of the file."""
+        """The model's parameters by their names in the file, when they are those of the file."""
         named = _names(model)
-        if set(named) != set(self._about):
+        pairs = by_place(named, self._about)
+        if pairs is None:
             raise self._fail(_difference("parameters", named, self._about))
-        for name, p in named.items():
+        for name, ours in pairs.items():
+            p = named[ours]
             kind = "table" if isinstance(p, LookupParameters) else "weight"
             have, array = self._about[name], self._arrays[name]
             if have["kind"] != kind or array.shape != p.shape():
-                raise self._fail(f"{name} is a {kind} of shape {p.shape()} in the model, "
-                                 f"a {have['kind']} of shape {array.shape} in the file")  # fmt: skip
-        return named
+                called = "" if name == ours else f", {name},"
+                raise self._fail(f"{ours} is a {kind} of shape {p.shape()} in the model, "
+                                 f"a {have['kind']}{called} of shape {array.shape} in the file")  # fmt: skip
+        return {name: named[ours] for name, ours in pairs.items()}
+
+    def parameters_of(self, model: ParameterCollection) -> Arrays:
+        """The values by the full names that the parameters have in this model. ModelFileError when they do not fit."""
+        return {p.name(): self._arrays[name] for name, p in self._match(model).items()}
 
     def _compare_builders(self, builders: dict[str, Any]) -> None:
         if set(builders) - set(self._builders):

@@ -17,6 +17,7 @@ import numpy as np
 from dynet_lite import _core
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.averages import MovingAverages
+from dynet_lite.naming import by_place
 from dynet_lite.old_names import TrainerType
 from dynet_lite.params import ParameterCollection
 
@@ -207,7 +208,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ.
 
-        Then nothing has changed.
+        Then nothing has changed. Parameters are found by name; those that had or have none (``/_0``) by their place.
         """
         self._take(self._checked(state))
 
@@ -218,8 +219,10 @@ class Trainer(MovingAverages, metaclass=TrainerType):
             raise ValueError(f"[{name}] what state_dict() gives is needed; got {type(state).__name__}")
         if state["trainer"] != name:
             raise ValueError(f"[{name}] the state is that of a {state['trainer']}")
-        if {p.name() for p, _, _ in members} != set(state["state"]):
+        pairs = by_place([p.name() for p, _, _ in members], state["state"])
+        if pairs is None:
             raise ValueError(f"[{name}] the state is that of other parameters")
+        of = {ours: state["state"][theirs] for theirs, ours in pairs.items()}
         own = {k.lstrip("_"): k for k in self._settings()}
         if set(own) != set(state["settings"]):
             wanted, got = ", ".join(sorted(own)), ", ".join(sorted(map(str, state["settings"])))
@@ -227,7 +230,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         fields = {own[k]: self._checked_setting(k, getattr(self, own[k]), v) for k, v in state["settings"].items()}
         arrays = []
         for p, i, table in members:
-            a = np.asarray(state["state"][p.name()], dtype=np.float32)
+            a = np.asarray(of[p.name()], dtype=np.float32)
             shape = self._updater.get_state(i, table).shape
             if fields["_averaging"]:
                 shape = (shape[0] + 1, math.prod(p.shape()))

@@ -117,14 +117,15 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         letters = parts["letters"] or parts.get("spell")
         self.best = s.best if s.best != "auto" else "error" if letters else "bleu"
         self.lower_is_better = self.best != "bleu"
-        self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding), init="fan-in")
-        self.target_vectors = model.add_lookup_parameters((words, s.embedding), init="fan-in")
-        self.encoder = dy.BiRNNBuilder(s.layers, s.embedding, 2 * h, model, dy.LSTMBuilder)
-        self.attention = MLPAttention(h, 2 * h, s.attention, model)
-        self.decoder = dy.LSTMBuilder(1, s.embedding + 2 * h, h, model)
-        self.W0, self.b0 = model.add_parameters((h, 2 * h)), model.add_parameters(h, init=0)
-        self.W1, self.b1 = model.add_parameters((h, 3 * h)), model.add_parameters(h, init=0)
-        self.W2, self.b2 = model.add_parameters((words, h), init="fan-in"), model.add_parameters(words, init=0)
+        self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding), init="fan-in", name="source")
+        self.target_vectors = model.add_lookup_parameters((words, s.embedding), init="fan-in", name="target")
+        self.encoder = dy.BiRNNBuilder(s.layers, s.embedding, 2 * h, model, dy.LSTMBuilder, name="encoder")
+        self.attention = MLPAttention(h, 2 * h, s.attention, model, name="attention")
+        self.decoder = dy.LSTMBuilder(1, s.embedding + 2 * h, h, model, name="decoder")
+        add = model.add_parameters
+        self.W0, self.b0 = add((h, 2 * h), name="W0"), add(h, init=0, name="b0")
+        self.W1, self.b1 = add((h, 3 * h), name="W1"), add(h, init=0, name="b1")
+        self.W2, self.b2 = add((words, h), init="fan-in", name="W2"), add(words, init=0, name="b2")
 
     def start(self, source: list[str]) -> Writing:
         """Reads the source. What the encoder knows at its two ends is where the decoder begins."""

@@ -51,12 +51,15 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
         model = self.model
-        self.root = model.add_parameters(self.width, init="uniform", scale=0.1)
-        self.lstm = dy.BiRNNBuilder(s.layers, self.width, 2 * s.hidden, model, dy.LSTMBuilder)
-        sizes = s.arc_dim, s.arc_dim, s.label_dim, s.label_dim
-        self.views = [(model.add_parameters(n, init=0), model.add_parameters((n, 2 * s.hidden))) for n in sizes]
-        self.arcs = Biaffine(model, s.arc_dim, s.arc_dim)
-        self.labels = Biaffine(model, s.label_dim, s.label_dim, len(self.relations))
+        self.root = model.add_parameters(self.width, init="uniform", scale=0.1, name="root")
+        self.lstm = dy.BiRNNBuilder(s.layers, self.width, 2 * s.hidden, model, dy.LSTMBuilder, name="encoder")
+        add = model.add_parameters
+        sizes = {"arc-head": s.arc_dim, "arc-dependent": s.arc_dim, "label-head": s.label_dim, "label-dependent": s.label_dim}
+        self.views = [
+            (add(n, init=0, name=f"b-{view}"), add((n, 2 * s.hidden), name=f"W-{view}")) for view, n in sizes.items()
+        ]
+        self.arcs = Biaffine(model, s.arc_dim, s.arc_dim, name="arcs")
+        self.labels = Biaffine(model, s.label_dim, s.label_dim, len(self.relations), name="labels")
 
     def read(self, sentence: Sentence) -> list[dy.Expression]:
         """Matrices with a column per word, the root being word 0: words as heads and as dependents of arcs; and of relations."""

@@ -104,11 +104,11 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         model = self.model
         self.reader = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden if s.chars else 0,
                                  hide=s.word_dropout, rng=self.random, char_reader=s.char_reader, case_dim=s.case_dim)  # fmt: skip
-        self.lstm = dy.BiRNNBuilder(s.layers, self.reader.width, 2 * s.hidden, model, dy.LSTMBuilder)
-        self.W1 = model.add_parameters((s.mlp, 2 * s.hidden))
-        self.b1 = model.add_parameters(s.mlp, init=0)
-        self.W2 = model.add_parameters((len(self.tags), s.mlp), init="fan-in")
-        self.b2 = model.add_parameters(len(self.tags), init=0)
+        self.lstm = dy.BiRNNBuilder(s.layers, self.reader.width, 2 * s.hidden, model, dy.LSTMBuilder, name="encoder")
+        self.W1 = model.add_parameters((s.mlp, 2 * s.hidden), name="W1")
+        self.b1 = model.add_parameters(s.mlp, init=0, name="b1")
+        self.W2 = model.add_parameters((len(self.tags), s.mlp), init="fan-in", name="W2")
+        self.b2 = model.add_parameters(len(self.tags), init=0, name="b2")
 
     def begin(self) -> None:
         if self.settings.vectors:

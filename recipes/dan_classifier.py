@@ -45,8 +45,9 @@ class DAN(harness.TextClassifier[Settings]):
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
         sizes = [s.word_dim] + [s.hidden] * s.layers + [len(self.labels)]
-        self.W = [self.model.add_parameters((o, i), init="fan-in") for i, o in zip(sizes, sizes[1:], strict=False)]
-        self.b = [self.model.add_parameters(o, init=0) for o in sizes[1:]]
+        add, pairs = self.model.add_parameters, list(zip(sizes, sizes[1:], strict=False))
+        self.W = [add((o, i), init="fan-in", name=f"W{k}") for k, (i, o) in enumerate(pairs)]
+        self.b = [add(o, init=0, name=f"b{k}") for k, (_, o) in enumerate(pairs)]
 
     def scores(self, words: Sequence[str]) -> dy.Expression:
         return self.above(dy.average(self.embed(words)))

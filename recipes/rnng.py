@@ -102,15 +102,16 @@ class Grammar(harness.Recipe[Settings, Tree]):
         model, h, n = self.model, s.hidden, len(self.actions)
         self.read = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden,
                                hide=s.word_dropout, rng=self.random)  # fmt: skip
-        self.reader = dy.BiRNNBuilder(1, self.read.width, h, model, dy.LSTMBuilder)
-        self.end = model.add_parameters(h)
-        self.vectors = model.add_lookup_parameters((n, h), init="fan-in")  # of actions; of open phrases, too
-        self.stack, self.history = dy.LSTMBuilder(1, h, h, model), dy.LSTMBuilder(1, h, h, model)
-        self.forward, self.backward = dy.LSTMBuilder(1, h, h, model), dy.LSTMBuilder(1, h, h, model)
-        self.Wf, self.Wb, self.bc = model.add_parameters((h, h)), model.add_parameters((h, h)), model.add_parameters(h)
-        self.Ws, self.Ww, self.Wh = (model.add_parameters((h, h)) for _ in range(3))
-        self.b1 = model.add_parameters(h, init=0)
-        self.W2, self.b2 = model.add_parameters((n, h), init="fan-in"), model.add_parameters(n, init=0)
+        add = model.add_parameters
+        self.reader = dy.BiRNNBuilder(1, self.read.width, h, model, dy.LSTMBuilder, name="encoder")
+        self.end = add(h, name="end")
+        self.vectors = model.add_lookup_parameters((n, h), init="fan-in", name="actions")  # and of open phrases
+        self.stack, self.history = (dy.LSTMBuilder(1, h, h, model, name=name) for name in ("stack", "history"))
+        self.forward, self.backward = (dy.LSTMBuilder(1, h, h, model, name=name) for name in ("forward", "backward"))
+        self.Wf, self.Wb, self.bc = add((h, h), name="Wf"), add((h, h), name="Wb"), add(h, name="bc")
+        self.Ws, self.Ww, self.Wh = (add((h, h), name=name) for name in ("Ws", "Ww", "Wh"))
+        self.b1 = add(h, init=0, name="b1")
+        self.W2, self.b2 = add((n, h), init="fan-in", name="W2"), add(n, init=0, name="b2")
 
     def gold(self, example: Tree) -> list[str]:
         return [node.label + "(" if node.children else node.label for node in example.nodes()]

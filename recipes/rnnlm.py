@@ -82,10 +82,10 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         self.words = Vocab.from_json(parts["words"])
         self.end = self.words[END]
         n = len(self.words)
-        self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1)
-        self.lstm = dy.LSTMBuilder(s.layers, s.word_dim, s.hidden, self.model)
-        self.W = self.model.add_parameters((n, s.hidden), init="fan-in")
-        self.b = self.model.add_parameters(n, init=0)
+        self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1, name="words")
+        self.lstm = dy.LSTMBuilder(s.layers, s.word_dim, s.hidden, self.model, name="lstm")
+        self.W = self.model.add_parameters((n, s.hidden), init="fan-in", name="W")
+        self.b = self.model.add_parameters(n, init=0, name="b")
 
     def losses(self, words: Sentence) -> list[dy.Expression]:
         """-log p of each word, given those before it, and of the end."""

@@ -74,18 +74,23 @@ class StackParser(harness.ParserRecipe[Settings]):
         self.gold_moves = lru_cache(None)(lambda heads: self.system.moves(projective_heads(heads)))
         add = self.model.add_parameters
         # A word with its tag; the root, and what lies below everything on a stack.
-        self.W_word, self.b_word = add((s.item_dim, self.width)), add(s.item_dim, init=0)
-        self.root, self.bottom = (add(s.item_dim, init="uniform", scale=0.1) for _ in range(2))
+        self.W_word, self.b_word = add((s.item_dim, self.width), name="W_word"), add(s.item_dim, init=0, name="b_word")
+        self.root, self.bottom = (add(s.item_dim, init="uniform", scale=0.1, name=name) for name in ("root", "bottom"))
         # Actions; an action that joins two items; what has been done so far.
         shape = len(self.actions), s.action_dim
-        self.action_vectors = self.model.add_lookup_parameters(shape, init="uniform", scale=0.1)
-        self.no_action = add(s.action_dim, init="uniform", scale=0.1)
-        self.W_join, self.b_join = add((s.item_dim, 2 * s.item_dim + s.action_dim)), add(s.item_dim, init=0)
-        sizes = s.item_dim, s.item_dim, s.action_dim
-        self.stack, self.buffer, self.history = (dy.LSTMBuilder(s.layers, n, s.hidden, self.model) for n in sizes)
+        self.action_vectors = self.model.add_lookup_parameters(shape, init="uniform", scale=0.1, name="actions")
+        self.no_action = add(s.action_dim, init="uniform", scale=0.1, name="no_action")
+        self.W_join = add((s.item_dim, 2 * s.item_dim + s.action_dim), name="W_join")
+        self.b_join = add(s.item_dim, init=0, name="b_join")
+        sizes = {"stack": s.item_dim, "buffer": s.item_dim, "history": s.action_dim}
+        self.stack, self.buffer, self.history = (
+            dy.LSTMBuilder(s.layers, n, s.hidden, self.model, name=name) for name, n in sizes.items()
+        )
         # The decision.
-        self.W_hidden, self.b_hidden = add((s.hidden, 3 * s.hidden)), add(s.hidden, init=0)
-        self.W_action, self.b_action = add((len(self.actions), s.hidden), init="fan-in"), add(len(self.actions), init=0)
+        self.W_hidden = add((s.hidden, 3 * s.hidden), name="W_hidden")
+        self.b_hidden = add(s.hidden, init=0, name="b_hidden")
+        self.W_action = add((len(self.actions), s.hidden), init="fan-in", name="W_action")
+        self.b_action = add(len(self.actions), init=0, name="b_action")
 
     @property
     def drop(self) -> float:

@@ -47,10 +47,11 @@ class TextCNN(harness.TextClassifier[Settings]):
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
         add = self.model.add_parameters
-        self.filters = [[add((s.filters, s.word_dim)) for _ in range(width)] for width in s.widths]  # one matrix per word
-        self.biases = [add(s.filters, init=0) for _ in s.widths]
-        self.W = add((len(self.labels), s.filters * len(s.widths)), init="fan-in")
-        self.b = add(len(self.labels), init=0)
+        shape = s.filters, s.word_dim  # of one matrix per word
+        self.filters = [[add(shape, name=f"filters{width}-{k}") for k in range(width)] for width in s.widths]
+        self.biases = [add(s.filters, init=0, name=f"biases{width}") for width in s.widths]
+        self.W = add((len(self.labels), s.filters * len(s.widths)), init="fan-in", name="W")
+        self.b = add(len(self.labels), init=0, name="b")
 
     def scores(self, words: Sequence[str]) -> dy.Expression:
         vectors = self.embed(words)

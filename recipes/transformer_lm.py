@@ -87,9 +87,10 @@ class LetterModel(harness.Recipe[Settings, str]):
         super().__init__(s, parts)
         self.letters = Vocab.from_json(parts["letters"])
         n = len(self.letters)
-        self.vectors = self.model.add_lookup_parameters((n, s.dim), init="normal", std=0.3)
+        self.vectors = self.model.add_lookup_parameters((n, s.dim), init="normal", std=0.3, name="letters")
         self.transformer = Transformer(s.layers, s.dim, s.heads, 4 * s.dim, self.model)
-        self.W, self.b = self.model.add_parameters((n, s.dim), init="fan-in"), self.model.add_parameters(n, init=0)
+        self.W = self.model.add_parameters((n, s.dim), init="fan-in", name="W")
+        self.b = self.model.add_parameters(n, init=0, name="b")
 
     def scores(self, ids: list[int]) -> dy.Expression:
         """What may follow each letter, given it and those before: {letters} for each of them."""

@@ -94,11 +94,11 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         model = self.model
         self.reader = WordReader(model, parts, dim=s.word_dim, hide=s.word_dropout, rng=self.random)
         if s.cell == "nary":
-            self.cell = dy.NaryTreeLSTMBuilder(s.most, 1, s.word_dim, s.hidden, model)
+            self.cell = dy.NaryTreeLSTMBuilder(s.most, 1, s.word_dim, s.hidden, model, name="cell")
         else:
-            self.cell = dy.ChildSumTreeLSTMBuilder(1, s.word_dim, s.hidden, model)
-        self.W = model.add_parameters((len(self.labels), s.hidden), init="fan-in")
-        self.b = model.add_parameters(len(self.labels), init=0)
+            self.cell = dy.ChildSumTreeLSTMBuilder(1, s.word_dim, s.hidden, model, name="cell")
+        self.W = model.add_parameters((len(self.labels), s.hidden), init="fan-in", name="W")
+        self.b = model.add_parameters(len(self.labels), init=0, name="b")
 
     def begin(self) -> None:
         if self.settings.vectors:

@@ -12,10 +12,10 @@ EXAMPLES = [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((1, 1), 0)]
 
 dy.reset_random_seed(1)
 model = dy.ParameterCollection()
-W = model.add_parameters((8, 2))
-b = model.add_parameters(8)
-V = model.add_parameters((1, 8))
-a = model.add_parameters(1)
+W = model.add_parameters((8, 2), name="W")
+b = model.add_parameters(8, name="b")
+V = model.add_parameters((1, 8), name="V")
+a = model.add_parameters(1, name="a")
 trainer = dy.SimpleSGDTrainer(model, learning_rate=0.5)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
-from dynet_lite.builders.part import Part
+from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
 
 Tensors = tuple[Expression, ...]
@@ -140,20 +140,25 @@ class FusedSequence(Sequence):
 
 
 class RNNBuilder(Part):
-    """Base of the recurrent builders."""
+    """Base of the recurrent builders.
+
+    Parameters are called ``NAME/layer0/Wx``, ...; name: that of the builder's collection, for those who read its files.
+    """
 
     of_graph = ("_stacks", "_latest", "_started", "_shown")
-    collection_name: ClassVar[str]
     has_cell: ClassVar[bool] = False
 
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:
         self.layers = positive(layers, "layers")
         self.input_dim = positive(input_dim, "input_dim", least=0)  # programs make builders that they never use
         self.hidden_dim = positive(hidden_dim, "hidden_dim")
-        self._collection = model.add_subcollection(self.collection_name)
+        self._begin_collection(model, name)
+        alone = self.layers == 1 and self._collection is model  # one of the layers of a BiRNNBuilder
         self._parameters = [
-            self._add_layer(self._collection, self.hidden_dim if i else self.input_dim) for i in range(self.layers)
-        ]
+            self._add_layer(self._collection if alone else folder(self._collection, f"layer{i}"),
+                            self.hidden_dim if i else self.input_dim)
+            for i in range(self.layers)
+        ]  # fmt: skip
         self._forget_graph()
 
     def _forget_graph(self) -> None:
@@ -250,8 +255,8 @@ class FusedBuilder(RNNBuilder):
 
     kind: ClassVar[str]
 
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
-        super().__init__(layers, input_dim, hidden_dim, model)
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:
+        super().__init__(layers, input_dim, hidden_dim, model, name=name)
         self._rates = (0.0, 0.0)
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:

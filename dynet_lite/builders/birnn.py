@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dynet_lite import _core
+from dynet_lite import _core, config
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import RNNState, positive
-from dynet_lite.builders.part import Part
+from dynet_lite.builders.part import Part, place
 
 
 class BiRNNBuilder(Part):
@@ -16,8 +16,11 @@ class BiRNNBuilder(Part):
 
     ``BiRNNBuilder(num_layers, input_dim, hidden_dim, model, rnn_builder_factory, builder_layers=None)``: hidden_dim, which
     must be even, is shared between the directions; the factory is a builder class, called as
-    ``rnn_builder_factory(1, input_dim, hidden_dim / 2, model)``; or pass pairs of builders as builder_layers.
+    ``rnn_builder_factory(1, input_dim, hidden_dim / 2, model)``; or pass pairs of builders as builder_layers. Parameters are
+    called ``NAME/layer0/forward/Wx``, ``NAME/layer0/backward/Wx``, ...; name: that of the builder's collection.
     """
+
+    collection_name = "birnn"
 
     def __init__(
         self,
@@ -27,19 +30,28 @@ class BiRNNBuilder(Part):
         model: Any,
         rnn_builder_factory: Callable[..., Any],
         builder_layers: Iterable[tuple[Any, Any]] | None = None,
+        *,
+        name: str | None = None,
     ) -> None:
         layers, hidden = positive(num_layers, "num_layers"), positive(hidden_dim, "hidden_dim")
         if hidden % 2:
             raise ValueError(f"[BiRNNBuilder] hidden_dim must be even; got {hidden}")
         self._spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)
-        self.model = self._collection = model.add_subcollection("birnn")
+        self._begin_collection(model, name)
+        self.model = self._collection
         if builder_layers is not None:
             self.builder_layers = list(builder_layers)
             return
         self.builder_layers = [
-            tuple(rnn_builder_factory(1, hidden if i else input_dim, hidden // 2, self.model) for _ in range(2))
+            tuple(rnn_builder_factory(1, hidden if i else input_dim, hidden // 2, where) for where in self._places(i))
             for i in range(layers)
         ]
+
+    def _places(self, layer: int) -> Iterable[Any]:
+        """The collections of the two builders of a layer, made one by one."""
+        here = self.model if config.is_dynet() else self.model.add_subcollection(f"layer{layer}")
+        for direction in ("forward", "backward"):
+            yield here if config.is_dynet() else place(here.add_subcollection(direction))
 
     @property
     def spec(self) -> tuple[Any, ...]:

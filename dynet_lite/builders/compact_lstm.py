@@ -18,9 +18,9 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
     collection_name = "compact-vanilla-lstm-builder"
 
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:
         self._noise = 0.0
-        super().__init__(layers, input_dim, hidden_dim, model)
+        super().__init__(layers, input_dim, hidden_dim, model, name=name)
 
     def set_weightnoise(self, std: float) -> None:
         """Gaussian noise of this standard deviation on all weights (Graves 2011), drawn once per sequence; 0: none.

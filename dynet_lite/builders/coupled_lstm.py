@@ -7,6 +7,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked
+from dynet_lite.builders.part import add_weight
 
 
 class CoupledLSTMBuilder(FusedBuilder):
@@ -29,10 +30,11 @@ class CoupledLSTMBuilder(FusedBuilder):
         n = self.hidden_dim
         layer = []
         for gate in "ioc":
-            layer += [collection.add_parameters((n, input_dim)), collection.add_parameters((n, n))]
+            layer.append(add_weight(collection, f"Wx{gate}", (n, input_dim)))
+            layer.append(add_weight(collection, f"Wh{gate}", (n, n)))
             if gate != "c":
-                layer.append(collection.add_parameters((n, n if self.peephole_matrix else 1)))
-            layer.append(collection.add_parameters((n,), init=0))
+                layer.append(add_weight(collection, f"Wc{gate}", (n, n if self.peephole_matrix else 1)))
+            layer.append(add_weight(collection, f"b{gate}", (n,), 0))
         return layer
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:

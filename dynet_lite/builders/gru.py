@@ -8,6 +8,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, rate
+from dynet_lite.builders.part import add_weight
 
 
 class GRUBuilder(FusedBuilder):
@@ -24,11 +25,11 @@ class GRUBuilder(FusedBuilder):
     def _add_layer(self, collection: Any, input_dim: int) -> Layer:
         n = self.hidden_dim
         layer = []
-        for _ in "zrh":
+        for gate in "zrh":
             layer += [
-                collection.add_parameters((n, input_dim)),
-                collection.add_parameters((n, n)),
-                collection.add_parameters((n,), init=0),
+                add_weight(collection, f"W{gate}x", (n, input_dim)),
+                add_weight(collection, f"W{gate}h", (n, n)),
+                add_weight(collection, f"b{gate}", (n,), 0),
             ]
         return layer
 

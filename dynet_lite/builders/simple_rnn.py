@@ -6,6 +6,7 @@ from typing import Any
 
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import FusedBuilder, Layer, rate
+from dynet_lite.builders.part import add_weight
 
 
 class SimpleRNNBuilder(FusedBuilder):
@@ -21,9 +22,9 @@ class SimpleRNNBuilder(FusedBuilder):
     def _add_layer(self, collection: Any, input_dim: int) -> Layer:
         n = self.hidden_dim
         return [
-            collection.add_parameters((n, input_dim)),
-            collection.add_parameters((n, n)),
-            collection.add_parameters((n,), init=0),
+            add_weight(collection, "Wx", (n, input_dim)),
+            add_weight(collection, "Wh", (n, n)),
+            add_weight(collection, "b", (n,), 0),
         ]
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:

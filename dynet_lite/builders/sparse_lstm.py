@@ -10,25 +10,26 @@ import numpy as np
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import Layer
+from dynet_lite.builders.part import add_weight
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
 
 
 class SparseLSTMBuilder(VanillaLSTMBuilder):
     """The LSTM of VanillaLSTMBuilder whose matrices are multiplied by masks of 0 and 1 (pruning; Narang et al. 2017).
 
-    Arguments as VanillaLSTMBuilder. Parameters per layer: Wx, Wh, b, mask of Wx, mask of Wh; the masks are not trained.
+    Arguments as VanillaLSTMBuilder. Parameters per layer: Wx, Wh, b, and masks Wx_mask, Wh_mask, which are not trained.
     """
 
     def _add_weights(self, collection: Any, input_dim: int) -> Layer:
         n = self.hidden_dim
         wx, wh, mask_x, mask_h = [
-            collection.add_parameters(shape, init=init)
-            for init in (None, 1)
-            for shape in ((4 * n, input_dim), (4 * n, n))
+            add_weight(collection, name + more, shape, init)
+            for more, init in (("", None), ("_mask", 1))
+            for name, shape in (("Wx", (4 * n, input_dim)), ("Wh", (4 * n, n)))
         ]
         for p in (mask_x, mask_h):
             p.set_updated(False)
-        return [wx, wh, collection.add_parameters((4 * n,), init=0), mask_x, mask_h]
+        return [wx, wh, add_weight(collection, "b", (4 * n,), 0), mask_x, mask_h]
 
     def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
         wx, wh, b = super()._layer_expressions(layer[:3], update)

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar
 
-from dynet_lite import _core
+from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, TreeNode
 from dynet_lite.builders.base import positive
-from dynet_lite.builders.part import Part
+from dynet_lite.builders.part import Part, add_weight, folder
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
 
 
@@ -50,29 +50,35 @@ class _CellTreeBuilder(_NumberedTree):
     """
 
     of_graph = ("_nodes", "_stacks")
-    collection_name: ClassVar[str]
     n_ary: ClassVar[bool]
 
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float) -> None:
+    def __init__(
+        self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float, name: str | None
+    ) -> None:
         self.layers = positive(layers, "layers")
         self.input_dim = positive(input_dim, "input_dim")
         self.hidden_dim = positive(hidden_dim, "hidden_dim")
         self.forget_bias = float(forget_bias)
-        self._collection = model.add_subcollection(self.collection_name)
-        self._parameters = [self._add_layer(self.hidden_dim if i else self.input_dim) for i in range(self.layers)]
+        self._begin_collection(model, name)
+        self._parameters = [self._add_layer(i) for i in range(self.layers)]
         self._forget_graph()
 
     def _forget_graph(self) -> None:
         super()._forget_graph()
         self._stacks: dict[bool, Any] = {}
 
-    def _recurrent_shapes(self) -> list[tuple[int, int]]:
+    def _recurrent_shapes(self) -> dict[str, tuple[int, int]]:
+        """Name and shape of the matrices that the children's h's are multiplied by."""
         raise NotImplementedError
 
-    def _add_layer(self, input_dim: int) -> list[Parameters]:
-        n, add = self.hidden_dim, self._collection.add_parameters
-        own = [add((3 * n, input_dim)), add((3 * n,), init=0), add((n, input_dim)), add((n,), init=0)]
-        return own + [add(shape) for shape in self._recurrent_shapes()]
+    def _add_layer(self, i: int) -> list[Parameters]:
+        n, m = self.hidden_dim, self.hidden_dim if i else self.input_dim
+        own = {"W": (3 * n, m), "b": (3 * n,), "Wf": (n, m), "bf": (n,)}
+        collection = folder(self._collection, f"layer{i}")
+        return [
+            add_weight(collection, name, shape, 0 if len(shape) == 1 else None)
+            for name, shape in {**own, **self._recurrent_shapes()}.items()
+        ]
 
     def _new_stack(self, update: bool) -> Any:
         layers = []
@@ -105,22 +111,23 @@ class NaryTreeLSTMBuilder(_CellTreeBuilder):
     """Tree LSTM for trees whose nodes have at most N children in order, such as binarised parses (N = 2).
 
     ``NaryTreeLSTMBuilder(N, layers, input_dim, hidden_dim, model, forget_bias=0.0)``. Parameters per layer: W {3 hidden,
-    input} and b {3 hidden} (blocks i, o, g), Wf {hidden,input} and bf {hidden}, then for each child U {(3+N) hidden,
-    hidden}: its part in i, o, g and in the forget gate of each child. DyNet's C++ builder of this name adds peepholes and
-    keeps U in lookup tables, so files are not exchanged with it.
+    input} and b {3 hidden} (blocks i, o, g), Wf {hidden,input} and bf {hidden}, then for each child (U0, U1, ...) U {(3+N)
+    hidden,hidden}: its part in i, o, g and in the forget gate of each child. DyNet's C++ builder of this name adds peepholes
+    and keeps U in lookup tables, so files are not exchanged with it.
     """
 
     collection_name = "nary-tree-lstm-builder"
     n_ary = True
 
     def __init__(
-        self, N: int, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0
-    ) -> None:
+        self, N: int, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0, *,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
         self.N = positive(N, "N")
-        super().__init__(layers, input_dim, hidden_dim, model, forget_bias)
+        super().__init__(layers, input_dim, hidden_dim, model, forget_bias, name)
 
-    def _recurrent_shapes(self) -> list[tuple[int, int]]:
-        return [((3 + self.N) * self.hidden_dim, self.hidden_dim)] * self.N
+    def _recurrent_shapes(self) -> dict[str, tuple[int, int]]:
+        return {f"U{k}": ((3 + self.N) * self.hidden_dim, self.hidden_dim) for k in range(self.N)}
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -144,11 +151,13 @@ class ChildSumTreeLSTMBuilder(_CellTreeBuilder):
     collection_name = "child-sum-tree-lstm-builder"
     n_ary = False
 
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0) -> None:
-        super().__init__(layers, input_dim, hidden_dim, model, forget_bias)
+    def __init__(
+        self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0, *, name: str | None = None
+    ) -> None:
+        super().__init__(layers, input_dim, hidden_dim, model, forget_bias, name)
 
-    def _recurrent_shapes(self) -> list[tuple[int, int]]:
-        return [(3 * self.hidden_dim, self.hidden_dim), (self.hidden_dim, self.hidden_dim)]
+    def _recurrent_shapes(self) -> dict[str, tuple[int, int]]:
+        return {"U": (3 * self.hidden_dim, self.hidden_dim), "Uf": (self.hidden_dim, self.hidden_dim)}
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -171,16 +180,18 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
     collection_name = "unidirectional-tree-lstm-builder"
     directions = 1
 
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any) -> None:
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:
         hidden = positive(hidden_dim, "hidden_dim")
         if positive(input_dim, "input_dim") != hidden:
             raise ValueError(f"[{self.whoami()}] input_dim must equal hidden_dim; got {input_dim} and {hidden_dim}")
         if hidden % self.directions:
             raise ValueError(f"[{self.whoami()}] hidden_dim must be even; got {hidden}")
         self.spec = (layers, input_dim, hidden_dim)
-        self._collection = model.add_subcollection(self.collection_name)
+        self._begin_collection(model, name)
+        named = self.directions == 2 and not config.is_dynet()
         self._builders = [
-            VanillaLSTMBuilder(layers, hidden, hidden // self.directions, self._collection) for _ in range(self.directions)
+            VanillaLSTMBuilder(layers, hidden, hidden // self.directions, self._collection, name=direction if named else None)
+            for direction in ("forward", "backward")[: self.directions]
         ]
         self._forget_graph()
 

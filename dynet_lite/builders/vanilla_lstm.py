@@ -7,6 +7,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked
+from dynet_lite.builders.part import add_weight
 from dynet_lite.ops import pick_range
 
 
@@ -18,7 +19,8 @@ class VanillaLSTMBuilder(FusedBuilder):
 
     ``VanillaLSTMBuilder(layers, input_dim, hidden_dim, model, ln_lstm=False, forget_bias=1.0)``. Parameters per layer: Wx
     {4 hidden,input}, Wh {4 hidden,hidden}, b {4 hidden}. With ``ln_lstm`` the two products and the cell are layer-normalised
-    (Ba et al. 2016): six more per layer, gains and biases for Wh h', Wx x and c, in the builder's collection.
+    (Ba et al. 2016): six more per layer, gains and biases for Wh h', Wx x and c, in the builder's collection (norm_h_gain,
+    norm_h_bias, ...).
     Dropout is variational.
     """
 
@@ -34,27 +36,31 @@ class VanillaLSTMBuilder(FusedBuilder):
         model: Any,
         ln_lstm: bool = False,
         forget_bias: float = 1.0,
+        *,
+        name: str | None = None,
     ) -> None:
         self.ln_lstm = bool(ln_lstm)
         self.forget_bias = float(forget_bias)
         self._norms: list[Layer] = []
-        super().__init__(layers, input_dim, hidden_dim, model)
+        super().__init__(layers, input_dim, hidden_dim, model, name=name)
 
     def _add_layer(self, collection: Any, input_dim: int) -> Layer:
         layer = self._add_weights(collection, input_dim)
         if self.ln_lstm:
             n = self.hidden_dim
             self._norms.append([
-                collection.add_parameters((size,), init=init) for size in (4 * n, 4 * n, n) for init in (1, 0)
+                add_weight(collection, f"norm_{of}_{what}", (size,), init)
+                for of, size in (("h", 4 * n), ("x", 4 * n), ("c", n))
+                for what, init in (("gain", 1), ("bias", 0))
             ])  # fmt: skip
         return layer
 
     def _add_weights(self, collection: Any, input_dim: int) -> Layer:
         n = self.hidden_dim
         return [
-            collection.add_parameters((4 * n, input_dim)),
-            collection.add_parameters((4 * n, n)),
-            collection.add_parameters((4 * n,), init=0),
+            add_weight(collection, "Wx", (4 * n, input_dim)),
+            add_weight(collection, "Wh", (4 * n, n)),
+            add_weight(collection, "b", (4 * n,), 0),
         ]
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:

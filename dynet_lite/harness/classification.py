@@ -83,7 +83,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         super().__init__(s, parts)
         self.words, self.labels = Vocab.from_json(parts["words"]), Vocab.from_json(parts["labels"])
         self.pieces = BytePairs.from_json(parts["pieces"]) if parts["pieces"] else None
-        self.table = self.model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1)
+        self.table = self.model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1, name="words")
 
     def begin(self) -> None:
         if self.settings.vectors:

@@ -82,7 +82,8 @@ class ParserRecipe(Recipe[S, Sentence]):
             self.model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden, hide=s.word_dropout,
             rng=self.random,
         )  # fmt: skip
-        self.tag_vectors = self.model.add_lookup_parameters((len(self.tags), s.tag_dim), init="uniform", scale=0.1)
+        shape = len(self.tags), s.tag_dim
+        self.tag_vectors = self.model.add_lookup_parameters(shape, init="uniform", scale=0.1, name="tags")
         self.width = self.reader.width + s.tag_dim  # of inputs()
 
     def begin(self) -> None:

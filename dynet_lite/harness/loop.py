@@ -360,7 +360,7 @@ class Training:
             raise DataError(f"{file.path}: expected the state that --save wrote: {error!r}") from None
         model = file.path.removesuffix(".state")
         if self.best is not None and Path(model).exists():
-            self.best_weights = read(model, type(self.recipe)).parameters
+            self.best_weights = read(model, type(self.recipe)).parameters_of(self.recipe.model)
         file.restore(self.recipe.model, self.trainer, rng=self._generators())
 
 

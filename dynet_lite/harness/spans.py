@@ -129,14 +129,15 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
             rng=self.random, char_reader=s.char_reader, case_dim=s.case_dim,
         )  # fmt: skip
         width = self.reader.width + s.tag_dim
-        self.lstm = dy.BiRNNBuilder(s.layers, width, 2 * s.hidden, self.model, dy.LSTMBuilder)
-        self.W = self.model.add_parameters((len(self.labels), 2 * s.hidden))
-        self.b = self.model.add_parameters(len(self.labels), init=0)
+        self.lstm = dy.BiRNNBuilder(s.layers, width, 2 * s.hidden, self.model, dy.LSTMBuilder, name="encoder")
+        self.W = self.model.add_parameters((len(self.labels), 2 * s.hidden), name="W")
+        self.b = self.model.add_parameters(len(self.labels), init=0, name="b")
         self.crf = LinearChainCRF(self.model, len(self.labels))
         self.allowed = iob_pairs(self.labels.words())
         if s.tag_dim:
             self.tags = Vocab.from_json(parts["tags"])
-            self.tag_vectors = self.model.add_lookup_parameters((len(self.tags), s.tag_dim), init="uniform", scale=0.1)
+            shape = len(self.tags), s.tag_dim
+            self.tag_vectors = self.model.add_lookup_parameters(shape, init="uniform", scale=0.1, name="tags")
 
     def begin(self) -> None:
         if self.settings.vectors:

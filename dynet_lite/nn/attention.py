@@ -73,11 +73,13 @@ class _Attention:
 class MLPAttention(_Attention):
     """Additive attention (Bahdanau, Cho, Bengio 2015): the score of a column m is v' tanh(W m + U q)."""
 
-    def __init__(self, query_dim: int, memory_dim: int, hidden_dim: int, model: dy.ParameterCollection) -> None:
-        collection = model.add_subcollection("mlp-attention")
-        self.W = collection.add_parameters((hidden_dim, memory_dim))
-        self.U = collection.add_parameters((hidden_dim, query_dim))
-        self.v = collection.add_parameters((1, hidden_dim))
+    def __init__(
+        self, query_dim: int, memory_dim: int, hidden_dim: int, model: dy.ParameterCollection, *, name: str = "mlp-attention"
+    ) -> None:
+        collection = model.add_subcollection(name)
+        self.W = collection.add_parameters((hidden_dim, memory_dim), name="W")
+        self.U = collection.add_parameters((hidden_dim, query_dim), name="U")
+        self.v = collection.add_parameters((1, hidden_dim), name="v")
 
     def _keys(self, columns: Any) -> Any:
         return self.W * columns
@@ -106,13 +108,14 @@ class DotAttention(_Attention):
     """
 
     def __init__(
-        self, query_dim: int, memory_dim: int, model: dy.ParameterCollection | None = None, projected: bool = True
-    ) -> None:
+        self, query_dim: int, memory_dim: int, model: dy.ParameterCollection | None = None, projected: bool = True, *,
+        name: str = "dot-attention",
+    ) -> None:  # fmt: skip
         self.W: Any = None
         if projected:
             if model is None:
                 raise ValueError("[attention] DotAttention with a projection needs the model that holds it")
-            self.W = model.add_subcollection("dot-attention").add_parameters((query_dim, memory_dim))
+            self.W = model.add_subcollection(name).add_parameters((query_dim, memory_dim), name="W")
         elif query_dim != memory_dim:
             raise ValueError(f"[attention] without a projection the dims are equal; got {query_dim} and {memory_dim}")
         self.scale = 1 / math.sqrt(memory_dim)
@@ -136,13 +139,16 @@ class MultiHeadAttention:
     so the sequences are none, they come one by one.
     """
 
-    def __init__(self, dim: int, heads: int, model: dy.ParameterCollection) -> None:
+    def __init__(
+        self, dim: int, heads: int, model: dy.ParameterCollection, *, name: str = "multi-head-attention"
+    ) -> None:
         if heads < 1 or dim % heads:
             raise ValueError(f"[attention] the dim must be a multiple of the number of heads; got {dim} and {heads}")
         self.dim, self.heads = dim, heads
-        collection = model.add_subcollection("multi-head-attention")
-        self.Wq, self.Wk, self.Wv, self.Wo = (collection.add_parameters((dim, dim)) for _ in range(4))
-        self.bo = collection.add_parameters(dim, init=0)
+        collection = model.add_subcollection(name)
+        names = "Wq", "Wk", "Wv", "Wo"
+        self.Wq, self.Wk, self.Wv, self.Wo = (collection.add_parameters((dim, dim), name=W) for W in names)
+        self.bo = collection.add_parameters(dim, init=0, name="bo")
 
     def _split(self, x: Any) -> Any:
         """{dim,n} -> {dim/heads,n} X heads."""

@@ -16,15 +16,17 @@ class Biaffine:
     they do not choose between them and are left out.
     """
 
-    def __init__(self, model: Any, head_dim: int, dependent_dim: int, labels: int = 1) -> None:
+    def __init__(
+        self, model: Any, head_dim: int, dependent_dim: int, labels: int = 1, *, name: str = "biaffine"
+    ) -> None:
         self.head_dim, self.labels = head_dim, labels
-        self._collection = model = model.add_subcollection("biaffine")
+        self._collection = model = model.add_subcollection(name)
         # U and u as one affine map of d, with the rows of label l at l, l + labels, ...
-        self.U = model.add_parameters((labels * head_dim, dependent_dim), init="glorot")
-        self.u = model.add_parameters(labels * head_dim, init=0)
+        self.U = model.add_parameters((labels * head_dim, dependent_dim), init="glorot", name="U")
+        self.u = model.add_parameters(labels * head_dim, init=0, name="u")
         if labels > 1:
-            self.W = model.add_parameters((labels, dependent_dim), init="glorot")
-            self.b = model.add_parameters(labels, init=0)
+            self.W = model.add_parameters((labels, dependent_dim), init="glorot", name="W")
+            self.b = model.add_parameters(labels, init=0, name="b")
 
     def all_pairs(self, heads: dy.Expression, dependents: dy.Expression) -> dy.Expression:
         """heads {head_dim, m}, dependents {dependent_dim, n} -> the scores {m, n} of all pairs. Needs labels=1."""

@@ -28,11 +28,12 @@ class LinearChainCRF:
     and its probability is exp(score) over the sum of that for all labellings. `emissions` are n >= 1 vectors {labels}.
     """
 
-    def __init__(self, model: dy.ParameterCollection, labels: int) -> None:
+    def __init__(self, model: dy.ParameterCollection, labels: int, *, name: str = "crf") -> None:
         self.labels = labels
-        self.transitions = model.add_parameters((labels, labels), init=0)  # [to, from]
-        self.start = model.add_parameters(labels, init=0)
-        self.end = model.add_parameters(labels, init=0)
+        collection = model.add_subcollection(name)
+        self.transitions = collection.add_parameters((labels, labels), init=0, name="transitions")  # [to, from]
+        self.start = collection.add_parameters(labels, init=0, name="start")
+        self.end = collection.add_parameters(labels, init=0, name="end")
 
     def log_partition(self, emissions: Sequence[dy.Expression]) -> dy.Expression:
         """log of the sum of exp(score) over all labellings, a scalar: the forward algorithm, in logarithms."""

@@ -19,8 +19,8 @@ class LetterLSTM:
     def __init__(self, model: dy.ParameterCollection, dim: int, hidden: int) -> None:
         """dim: numbers of a letter's vector; hidden: size of each LSTM."""
         self.width = 2 * hidden
-        self.forward = dy.LSTMBuilder(1, dim, hidden, model)
-        self.backward = dy.LSTMBuilder(1, dim, hidden, model)
+        self.forward = dy.LSTMBuilder(1, dim, hidden, model, name="forward")
+        self.backward = dy.LSTMBuilder(1, dim, hidden, model, name="backward")
 
     def __call__(self, letters: Sequence[dy.Expression]) -> dy.Expression:
         """{width} from the vectors {dim} of the letters, of which there is at least one."""
@@ -47,8 +47,9 @@ class LetterCNN:
         if window < 1 or window % 2 == 0:
             raise ValueError(f"[LetterCNN] window must be odd; got {window}")
         self.width, self.dim = filters, dim
-        self.filters = [model.add_parameters((filters, dim), init="fan-in") for _ in range(window)]  # one matrix per place
-        self.bias = model.add_parameters(filters, init=0)
+        # one matrix per place
+        self.filters = [model.add_parameters((filters, dim), init="fan-in", name=f"filters{k}") for k in range(window)]
+        self.bias = model.add_parameters(filters, init=0, name="biases")
 
     def __call__(self, letters: Sequence[dy.Expression]) -> dy.Expression:
         """{width} from the vectors {dim} of the letters, of which there is at least one."""

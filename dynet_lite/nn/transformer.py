@@ -28,10 +28,11 @@ def positions(dim: int, n: int) -> Any:
 class LayerNorm:
     """Layer normalisation of a vector {dim}, or of each column of a matrix {dim,n} by itself (Ba, Kiros, Hinton 2016)."""
 
-    def __init__(self, dim: int, model: dy.ParameterCollection) -> None:
+    def __init__(self, dim: int, model: dy.ParameterCollection, *, name: str = "layer-norm") -> None:
         self.dim = dim
-        collection = model.add_subcollection("layer-norm")
-        self.gain, self.bias = collection.add_parameters(dim, init=1), collection.add_parameters(dim, init=0)
+        collection = model.add_subcollection(name)
+        self.gain = collection.add_parameters(dim, init=1, name="gain")
+        self.bias = collection.add_parameters(dim, init=0, name="bias")
 
     def __call__(self, x: Any) -> Any:
         """As x."""
@@ -48,12 +49,16 @@ class TransformerLayer:
     ``TransformerLayer(dim, heads, hidden, model)``.
     """
 
-    def __init__(self, dim: int, heads: int, hidden: int, model: dy.ParameterCollection) -> None:
-        collection = model.add_subcollection("transformer-layer")
-        self.before_attention, self.before_hidden = LayerNorm(dim, collection), LayerNorm(dim, collection)
-        self.attention = MultiHeadAttention(dim, heads, collection)
-        self.W1, self.b1 = collection.add_parameters((hidden, dim)), collection.add_parameters(hidden, init=0)
-        self.W2, self.b2 = collection.add_parameters((dim, hidden)), collection.add_parameters(dim, init=0)
+    def __init__(
+        self, dim: int, heads: int, hidden: int, model: dy.ParameterCollection, *, name: str = "transformer-layer"
+    ) -> None:
+        collection = model.add_subcollection(name)
+        add = collection.add_parameters
+        self.before_attention = LayerNorm(dim, collection, name="before-attention")
+        self.before_hidden = LayerNorm(dim, collection, name="before-hidden")
+        self.attention = MultiHeadAttention(dim, heads, collection, name="attention")
+        self.W1, self.b1 = add((hidden, dim), name="W1"), add(hidden, init=0, name="b1")
+        self.W2, self.b2 = add((dim, hidden), name="W2"), add(dim, init=0, name="b2")
 
     def __call__(self, x: Any, mask: Any = None, dropout: float = 0.0) -> Any:
         """{dim,n} -> {dim,n}. mask {n,n} is added to the scores; dropout drops a share of what is added to x."""
@@ -83,12 +88,14 @@ class TransformerLayer:
 class Transformer:
     """Layers one on the other, and a last normalisation: ``Transformer(layers, dim, heads, hidden, model)``."""
 
-    def __init__(self, layers: int, dim: int, heads: int, hidden: int, model: dy.ParameterCollection) -> None:
+    def __init__(
+        self, layers: int, dim: int, heads: int, hidden: int, model: dy.ParameterCollection, *, name: str = "transformer"
+    ) -> None:
         if layers < 1:
             raise ValueError(f"[transformer] expected at least one layer, got {layers}")
-        collection = model.add_subcollection("transformer")
-        self.layers = [TransformerLayer(dim, heads, hidden, collection) for _ in range(layers)]
-        self.norm = LayerNorm(dim, collection)
+        collection = model.add_subcollection(name)
+        self.layers = [TransformerLayer(dim, heads, hidden, collection, name=f"layer{i}") for i in range(layers)]
+        self.norm = LayerNorm(dim, collection, name="norm")
 
     def __call__(self, x: Any, mask: Any = None, causal: bool = False, dropout: float = 0.0) -> Any:
         """{dim,n} -> {dim,n}. causal: column i sees columns 0..i only; otherwise mask, if any, says what is seen."""

@@ -46,29 +46,34 @@ class WordReader:
     def __init__(
         self, model: dy.ParameterCollection, parts: Mapping[str, Any], *, dim: int, char_dim: int = 0, char_hidden: int = 0,
         hide: float = 0.0, rng: random.Random, char_reader: str = "lstm", case_dim: int = 0,
+        name: str = "words",
     ) -> None:  # fmt: skip
         """parts: what build() gave. char_hidden: size of the letter LSTM, each direction; 0: letters are not read.
 
         char_reader     "lstm" or "cnn": 2 char_hidden filters over runs of three letters
         case_dim        size of the vector of how a word is written; 0: none
         hide            see above; rng draws which words are hidden
+        name            of the collection that holds the parameters
         """
         if char_reader not in ("lstm", "cnn"):
             raise ValueError(f"[WordReader] char_reader must be lstm or cnn; got {char_reader!r}")
         self.words, self.letters = Vocab.from_json(parts["words"]), Vocab.from_json(parts["letters"])
         self.folded = bool(parts.get("folded"))
         self.hide, self.random = hide, rng
-        self.table = model.add_lookup_parameters((len(self.words), dim), init="uniform", scale=0.1)
+        add = (collection := model.add_subcollection(name)).add_lookup_parameters
+        self.table = add((len(self.words), dim), init="uniform", scale=0.1, name="words")
         self.width = dim + 2 * char_hidden + case_dim  # numbers of a vector
         self.chars = char_hidden > 0
         if self.chars:
-            self.char_table = model.add_lookup_parameters((len(self.letters), char_dim), init="uniform", scale=0.1)
+            self.char_table = add((len(self.letters), char_dim), init="uniform", scale=0.1, name="letters")
             self.char_reader: LetterLSTM | LetterCNN = (
-                LetterLSTM(model, char_dim, char_hidden) if char_reader == "lstm" else LetterCNN(model, char_dim, 2 * char_hidden)
+                LetterLSTM(collection, char_dim, char_hidden)
+                if char_reader == "lstm"
+                else LetterCNN(collection, char_dim, 2 * char_hidden)
             )
         self.case_table = None
         if case_dim:
-            self.case_table = model.add_lookup_parameters((len(CASES), case_dim), init="uniform", scale=0.1)
+            self.case_table = add((len(CASES), case_dim), init="uniform", scale=0.1, name="cases")
         self._spelled: dict[str, dy.Expression] = {}
         self._graph = -1
 

@@ -53,7 +53,7 @@ def export(
             graph.renew(False, True)
             found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
             results = _results(found, outputs)
-            writer = Writer()
+            writer = Writer([*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs])
             values = Lowering(graph, Trace.current, writer).values(results)
     finally:
         Trace.current = before

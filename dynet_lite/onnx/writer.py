@@ -7,7 +7,7 @@ and our dim d is ONNX's axis -(d + 1). Who may import: this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,16 +64,16 @@ class Made:
 
 
 class Writer:
-    """Collects nodes and initializers."""
+    """Collects nodes and initializers. ``reserved``: names of inputs and outputs, which nothing else may have."""
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
         from onnx import helper, numpy_helper  # the real package: this one is dynet_lite.onnx
 
         self._helper, self._numpy = helper, numpy_helper
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self._taken: dict[str, int] = {}
+        self._taken: dict[str, int] = dict.fromkeys(reserved, 1)
 
     def fresh(self, stem: str) -> str:
         """A name that is not taken."""

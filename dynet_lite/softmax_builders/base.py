@@ -7,7 +7,7 @@ constants that stand for its parameters where update=False; it may be used befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,17 +24,16 @@ class SoftmaxBuilder(Part):
     """Base of the softmax builders; not for direct use.
 
     With update=False what is computed gives the builder's parameters no gradient; it may differ from call to call. x may
-    have a mini-batch wherever DyNet allows one item only.
+    have a mini-batch wherever DyNet allows one item only. name: that of the builder's collection, for those who read its files.
     """
 
     of_graph = ("_constants",)
-    collection_name: ClassVar[str]
 
-    def __init__(self, input_dim: int, pc: Any) -> None:
+    def __init__(self, input_dim: int, pc: Any, name: str | None = None) -> None:
         if type(self) is SoftmaxBuilder:
             raise TypeError("[SoftmaxBuilder] is a base class; use StandardSoftmaxBuilder or another one")
         self.input_dim = positive(input_dim, "input_dim")
-        self._collection = pc.add_subcollection(self.collection_name)
+        self._begin_collection(pc, name)
         self._forget_graph()
 
     def _forget_graph(self) -> None:

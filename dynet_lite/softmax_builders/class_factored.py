@@ -7,6 +7,7 @@ from typing import Any
 
 from dynet_lite import _core, ops
 from dynet_lite._core import Parameters
+from dynet_lite.builders.part import add_weight, folder
 from dynet_lite.errors import OutOfRangeError
 from dynet_lite.softmax_builders.base import (
     SoftmaxBuilder,
@@ -28,31 +29,39 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     ``ClassFactoredSoftmaxBuilder(input_dim, cluster_file, dic, pc, bias=True, init=None)``. cluster_file: a file (or a list of
     lines) ``CLASS WORD [COUNT]``; dic: {word: id}, ids from 0. Parameters: W {classes,input_dim}, b {classes}, then for each class
-    of more than one word W {words,input_dim}, b {words}; no b with bias=False. init is that of the matrices: None is DyNet's,
+    of more than one word W {words,input_dim}, b {words} (class0/W, ...); no b with bias=False. init is that of the matrices: None is DyNet's,
     whose range shrinks with their rows, "fan-in" one that does not (FanInInitializer). DataError (a ValueError) when a line is
     malformed or a word comes twice; ValueError and RuntimeError when it is not in dic.
     """
 
     collection_name = "class-factored-softmax-builder"
 
-    def __init__(self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, bias: bool = True, init: Any = None) -> None:
+    def __init__(
+        self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, bias: bool = True, init: Any = None, *,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
         who = type(self).__name__
-        self._begin(input_dim, read_classes(cluster_file, word_ids(dic, who), who), pc, bias, init)
+        self._begin(input_dim, read_classes(cluster_file, word_ids(dic, who), who), pc, bias, init, name)
 
-    def _begin(self, input_dim: int, classes: Sequence[Sequence[int]], pc: Any, bias: bool, init: Any = None) -> None:
-        super().__init__(input_dim, pc)
+    def _begin(
+        self, input_dim: int, classes: Sequence[Sequence[int]], pc: Any, bias: bool, init: Any = None, name: str | None = None
+    ) -> None:
+        super().__init__(input_dim, pc, name)
         self._bias, self._init = bool(bias), init
         self._classes = [list(words) for words in classes]
         self._place: list[tuple[int, int] | None] = [None] * (1 + max(max(words) for words in self._classes))
         for k, words in enumerate(self._classes):
             for row, word in enumerate(words):
                 self._place[word] = (k, row)
-        self._top = self._add(len(self._classes))
-        self._inside: list[Pair | None] = [self._add(len(words)) if len(words) > 1 else None for words in self._classes]
+        self._top = self._add(self._collection, len(self._classes))
+        self._inside: list[Pair | None] = [
+            self._add(folder(self._collection, f"class{k}"), len(words)) if len(words) > 1 else None
+            for k, words in enumerate(self._classes)
+        ]
 
-    def _add(self, rows: int) -> Pair:
-        add = self._collection.add_parameters
-        return add((rows, self.input_dim), init=self._init), add((rows,), init=0) if self._bias else None
+    def _add(self, collection: Any, rows: int) -> Pair:
+        weight = add_weight(collection, "W", (rows, self.input_dim), self._init)
+        return weight, add_weight(collection, "b", (rows,), 0) if self._bias else None
 
     # ---- losses --------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dynet_lite import _core, ops
 from dynet_lite._core import Parameters
+from dynet_lite.builders.part import add_weight, folder
 from dynet_lite.errors import DataError
 from dynet_lite.softmax_builders.base import (
     SoftmaxBuilder,
@@ -40,14 +41,18 @@ class _Node:
     def size(self) -> int:
         return len(self.children) or len(self.words)
 
-    def add_parameters(self, collection: Any, input_dim: int, init: Any = None) -> None:
-        """In DyNet's order: a node's own, then its children's. Of two outcomes one has a score, the other 0."""
+    def add_parameters(self, collection: Any, input_dim: int, init: Any = None, name: str = "root") -> None:
+        """In DyNet's order: a node's own, then its children's. Of two outcomes one has a score, the other 0.
+
+        name: the way to the node by numbers of children: root, root.0, root.0.1, ...
+        """
         rows = {1: 0, 2: 1}.get(self.size(), self.size())
         if rows:
-            self.w = collection.add_parameters((rows, input_dim), init=init)
-            self.b = collection.add_parameters((rows,), init=0)
-        for child in self.children:
-            child.add_parameters(collection, input_dim, init)
+            here = folder(collection, name)
+            self.w = add_weight(here, "W", (rows, input_dim), init)
+            self.b = add_weight(here, "b", (rows,), 0)
+        for k, child in enumerate(self.children):
+            child.add_parameters(collection, input_dim, init, f"{name}.{k}")
 
 
 class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
@@ -56,17 +61,21 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
     ``HierarchicalSoftmaxBuilder(input_dim, cluster_file, dic, pc, init=None)``. cluster_file: a file (or a list of lines)
     ``SYMBOL SYMBOL ...<TAB>WORD [COUNT]``, the symbols naming the nodes from the root to the one that holds the word;
     dic: {word: id}, ids from 0. Parameters of a node with n > 2 children or words: W {n,input_dim}, b {n}; with two: W
-    {1,input_dim}, b {1}. init is that of the matrices, as for ClassFactoredSoftmaxBuilder. Of C++ only in DyNet. Exceptions
+    {1,input_dim}, b {1} (root/W, root.0/W, root.0.1/W, ... by numbers of children). init is that of the matrices, as for ClassFactoredSoftmaxBuilder. Of C++ only in DyNet. Exceptions
     as for that one, too.
     """
 
     collection_name = "hsm-builder"
 
-    def __init__(self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, init: Any = None) -> None:
+    def __init__(
+        self, input_dim: int, cluster_file: Any, dic: Any, pc: Any, init: Any = None, *, name: str | None = None
+    ) -> None:
         who = type(self).__name__
-        self._begin(input_dim, read_paths(cluster_file, word_ids(dic, who), who), pc, init)
+        self._begin(input_dim, read_paths(cluster_file, word_ids(dic, who), who), pc, init, name)
 
-    def _begin(self, input_dim: int, paths: Sequence[tuple[Sequence[str], int]], pc: Any, init: Any = None) -> None:
+    def _begin(
+        self, input_dim: int, paths: Sequence[tuple[Sequence[str], int]], pc: Any, init: Any = None, name: str | None = None
+    ) -> None:
         root = _Node()
         ways: dict[int, list[tuple[_Node, int]]] = {}
         for path, word in paths:
@@ -80,7 +89,7 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
         for word, way in ways.items():
             if way[-1][0].children:
                 raise DataError(f"[{type(self).__name__}] the node of word {word} has children, too; words are leaves")
-        super().__init__(input_dim, pc)
+        super().__init__(input_dim, pc, name)
         self._paths = [(list(path), word) for path, word in paths]
         self._root = root
         # Nodes where there is nothing to choose are left out.

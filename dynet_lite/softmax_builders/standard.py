@@ -7,6 +7,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite.builders.base import positive
+from dynet_lite.builders.part import add_weight
 from dynet_lite.softmax_builders.base import SoftmaxBuilder, draw, one_or_all
 
 
@@ -23,11 +24,13 @@ class StandardSoftmaxBuilder(SoftmaxBuilder):
 
     collection_name = "standard-softmax-builder"
 
-    def __init__(self, input_dim: int, num_classes: int, pc: Any, bias: bool = True, init: Any = None) -> None:
-        super().__init__(input_dim, pc)
+    def __init__(
+        self, input_dim: int, num_classes: int, pc: Any, bias: bool = True, init: Any = None, *, name: str | None = None
+    ) -> None:
+        super().__init__(input_dim, pc, name)
         self.num_classes = positive(num_classes, "num_classes")
-        self._w = self._collection.add_parameters((self.num_classes, self.input_dim), init=init)
-        self._b = self._collection.add_parameters((self.num_classes,), init=0) if bias else None
+        self._w = add_weight(self._collection, "W", (self.num_classes, self.input_dim), init)
+        self._b = add_weight(self._collection, "b", (self.num_classes,), 0) if bias else None
 
     def full_logits(self, x: Any, update: bool = True) -> Any:
         """W x + b: x {input_dim} -> {num_classes}."""

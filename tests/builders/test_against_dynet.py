@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynet_lite import _core, builders
+from dynet_lite import _core, builders, config
 from dynet_lite.params import ParameterCollection
 
 dynet = pytest.importorskip("dynet")
@@ -28,6 +28,12 @@ NAMES = {
 }
 IN, HIDDEN = 5, 6
 Pair = tuple[Any, Any, Any, Any]
+
+
+@pytest.fixture
+def standing_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters of builders have no names then, as in DyNet."""
+    monkeypatch.setattr(config, "is_dynet", lambda: True)
 
 
 def pair(name: str, layers: int, seed: int = 0) -> Pair:
@@ -100,6 +106,7 @@ def same(theirs: list[np.ndarray], ours: list[np.ndarray]) -> None:
         assert np.abs(a - b).max() <= 1e-5 * max(1.0, np.abs(a).max())
 
 
+@pytest.mark.usefixtures("standing_in")
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters(name: str, layers: int) -> None:
@@ -192,6 +199,7 @@ def test_set_h_and_set_s(name: str, steps: int) -> None:
     same(trace(dynet, theirs), trace(_core, ours))
 
 
+@pytest.mark.usefixtures("standing_in")
 @pytest.mark.parametrize("factory", ["LSTMBuilder", "GRUBuilder", "SimpleRNNBuilder"])
 def test_birnn(factory: str) -> None:
     theirs_pc, ours_pc = dynet.ParameterCollection(), ParameterCollection()

@@ -75,6 +75,25 @@ def test_every_recipe_loads_by_its_file_alone(name: str, saved: Callable[[str], 
     assert json.loads(json.dumps(answers)) == answers
 
 
+@pytest.mark.parametrize("name", RECIPES)
+def test_parameters_have_names(name: str, saved: Callable[[str], str], tmp_path: Path) -> None:
+    """And files of models whose parameters had none still load."""
+    data = Path(saved(name)).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    head, body = json.loads(data[8 : 8 + size]), data[8 + size :]
+    about = json.loads(head["__metadata__"]["dynet_lite"])
+    assert not [name for name in about["parameters"] if name.split("/")[-1].startswith("_")]
+    old = {name: f"/old/_{k}" for k, name in enumerate(about["parameters"])}
+    about["parameters"] = {old[name]: what for name, what in about["parameters"].items()}
+    head = {old.get(name, name): where for name, where in head.items()}
+    head["__metadata__"]["dynet_lite"] = json.dumps(about)
+    text = json.dumps(head).encode()
+    path = tmp_path / "old.model"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+    text, _ = RECIPES[name]
+    assert dy.load_recipe(path).predict([text]) == dy.load_recipe(saved(name)).predict([text])
+
+
 def test_all_recipes_are_tried() -> None:
     assert {*RECIPES, "xor"} == set(catalogue.programs())
 

@@ -210,7 +210,7 @@ def test_other_programs_read_the_arrays(tmp_path: Path) -> None:
     a = Small()
     a.save(tmp_path / "c", trainer=None)
     arrays = safetensors.numpy.load_file(tmp_path / "c")
-    assert arrays.keys() == {"/w", "/_0", "/s/t", "/s/_0", *(f"/vanilla-lstm-builder/_{k}" for k in range(3))}
+    assert arrays.keys() == {"/w", "/_0", "/s/t", "/s/_0", *(f"/vanilla-lstm-builder/layer0/{k}" for k in ("Wx", "Wh", "b"))}
     assert arrays["/w"].tolist() == a.w._values().tolist() and arrays["/s/t"].shape == (4, 2, 2)
     again = dy.read_checkpoint(tmp_path / "c").parameters
     assert all((arrays[name] == again[name]).all() for name in arrays)
@@ -406,6 +406,7 @@ def test_any_cut_and_many_flips(tmp_path: Path) -> None:
             a.load(path)
             good += 1
             a = Small(2)
+            before = a.everything()  # the state of a generator may be another
         except dy.ModelFileError:
             assert a.everything() == before
     assert good < 350
