@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .dealing import deal
-from .watch import Watcher
+from .watch import Sign, Watcher, await_reader
 
 __all__ = ["Alone", "NotAlike", "RankFailed", "World", "current", "init", "launched"]
 
@@ -102,14 +102,16 @@ class World(Alone):
         self._serial = 0
         self._head, self._all_heads = np.zeros(HEAD), np.zeros((self.size, HEAD))
         self._open = True
-        people = comm.allgather((self.host, os.getpid()))
-        near = {r: pid for r, (host, pid) in enumerate(people) if host == self.host}
+        self._sign = Sign()
+        people = comm.allgather((self.host, os.getpid(), self._sign.number))
+        near = {r: (pid, sign) for r, (host, pid, sign) in enumerate(people) if host == self.host}
         self.local_rank = sorted(near).index(self.rank)
-        self._names = [f"rank {r} of {self.size} (process {pid} on {host})" for r, (host, pid) in enumerate(people)]
+        self._names = [f"rank {r} of {self.size} (process {pid} on {host})" for r, (host, pid, _) in enumerate(people)]
         alone = len(near) == self.size
         self._watcher = Watcher(self.host, near, alone) if self.local_rank == 0 else None
         watchers = comm.allgather(self._watcher.pid if self._watcher else 0)
         self._watcher_pid = max(watchers[r] for r in near)
+        self._sign.seen()
         self._hook = sys.excepthook
         sys.excepthook = self._on_exception
         atexit.register(self.close)
@@ -233,9 +235,10 @@ class World(Alone):
             self.fail(f"{error} (a program that ended too early?)")
         except RankFailed:
             self._await_end()
-        self._open = False
         if self._watcher is not None:
             self._watcher.dismiss()
+        self.head("barrier")  # none ends before the watchers know that all is well
+        self._open = False
         sys.excepthook = self._hook
 
     def fail(self, text: str, status: int = 1) -> None:
@@ -264,6 +267,7 @@ class World(Alone):
         sys.stdout.flush()
         sys.stderr.write(text.rstrip("\n") + "\n")
         sys.stderr.flush()
+        await_reader()
         self._quiet_watcher()
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 2)  # MPI would say in its own words that it ends

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,13 +35,13 @@ def ranks(tmp_path: Path) -> Run:
 
     def run(n: int, program: str | Path, *args: object, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
         if isinstance(program, str):
-            path = tmp_path / "program.py"
+            path = tmp_path / f"program_{zlib.crc32(program.encode()):x}.py"  # several may run at once
             path.write_text(textwrap.dedent(program))
             program = path
         command = [mpiexec(), "-n", str(n)] if n else []
         paths = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
         done = subprocess.run([*command, sys.executable, str(program), *map(str, args)], cwd=tmp_path, capture_output=True,
-                              text=True, timeout=100, env={**os.environ, "PYTHONPATH": paths, **env})  # fmt: skip
+                              text=True, timeout=300, env={**os.environ, "PYTHONPATH": paths, **env})  # fmt: skip
         if ok:
             assert done.returncode == 0, done.stdout + done.stderr
         return done

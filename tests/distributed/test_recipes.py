@@ -135,3 +135,20 @@ runpy.run_path({str(RECIPES / "bilstm_tagger.py")!r}, run_name="__main__")
     assert 3 <= len(losses(tmp_path / "a.jsonl")) < 120
     ranks(2, RECIPES / "bilstm_tagger.py", "--resume", "a.model", "--smoke", "--log", "a.jsonl")
     assert losses(tmp_path / "a.jsonl") == losses(tmp_path / "whole.jsonl")
+
+
+def test_ranks_share_a_stream(ranks: Any, tmp_path: Path) -> None:
+    """The same minibatches, whatever the number of ranks; each parses its own examples."""
+    words = ["the", "a", "cat", "dog", "sees", "hears", "old"]
+    lines = [" ".join(words[(3 * i + k * k) % 7] for k in range(2 + i % 9)) for i in range(120)]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "dev.txt").write_text("\n".join(lines[:9]) + "\n")
+    arguments = ["--train", "a.txt", "--dev", "dev.txt", "--stream", "on", "--window", 4, "--batch", 6, "--epochs", 2,
+                 "--word-dim", 6, "--hidden", 6, "--dropout", 0]  # fmt: skip
+    for n in (0, 2):
+        ranks(n, RECIPES / "rnnlm.py", *arguments, "--log", f"{n}.jsonl")
+    alone, together = losses(tmp_path / "0.jsonl"), losses(tmp_path / "2.jsonl")
+    assert len(alone) == 40 and together == pytest.approx(alone, rel=1e-4)
+    (tmp_path / "a.txt").write_bytes(b"\n".join(line.encode() for line in lines) + b"\nbroken \xff\n")
+    done = ranks(2, RECIPES / "rnnlm.py", *arguments, ok=False)
+    assert done.returncode == 2 and done.stderr.count("a.txt:121: expected UTF-8 text") == 1, done.stderr
