@@ -40,13 +40,14 @@ from dynet_lite.text import (
     read_tagged,
     read_vectors,
     sentence_of,
+    tagged_source,
 )
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
 
 @dataclass
-class Settings(harness.Settings):
+class Settings(harness.StreamSettings):
     noise = ("dropout", "lstm_dropout")
 
     word_dim: int = option(100, "size of a word vector")
@@ -88,7 +89,8 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         def detail(train):
             return f"{sum(map(len, train)):,} words, {len({tag for x in train for tag in x.upos})} tags"
 
-        return harness.corpus(s, lambda path: read_tagged(path, s.column, s.form), home=__file__, nltk=load_nltk_tagged, detail=detail)
+        return harness.corpus(s, lambda path: read_tagged(path, s.column, s.form), home=__file__, nltk=load_nltk_tagged, detail=detail,
+                              stream=lambda path: (tagged_source(path, s.form), None))  # fmt: skip
 
     @classmethod
     def build(cls, s: Settings, train: list[Sentence]) -> dict:

@@ -25,7 +25,17 @@ import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import sample
-from dynet_lite.text import FORMS, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words, split_words
+from dynet_lite.text import (
+    FORMS,
+    KneserNey,
+    Perplexity,
+    Vocab,
+    load_nltk_words,
+    minibatches,
+    read_words,
+    split_words,
+    words_source,
+)
 
 END = "</s>"  # ends a sentence, and stands before its first word
 MOST = 1_000_000  # words to count n-grams of, for a baseline
@@ -35,7 +45,7 @@ Sentence = list[str]
 
 
 @dataclass
-class Settings(harness.Settings):
+class Settings(harness.StreamSettings):
     word_dim: int = option(128, "size of a word vector")
     hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
@@ -67,7 +77,8 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         def detail(train: list[Sentence]) -> str:
             return f"{sum(map(len, train)):,} words, {len(cls.vocabulary(s, train)):,} of them known"
 
-        return harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words, detail=detail)
+        return harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words, detail=detail,
+                              stream=lambda path: words_source(path, s.form))  # fmt: skip
 
     @staticmethod
     def vocabulary(s: Settings, train: list[Sentence]) -> Vocab:

@@ -14,7 +14,7 @@ from .dependencies import ParserRecipe, ParserSettings
 from .loop import Diverged, Epoch, train
 from .predictor import Predictor
 from .recipe import Recipe, Score
-from .settings import Settings, option, parse_settings
+from .settings import Settings, StreamSettings, option, parse_settings
 from .spans import SpanLabeller, SpanSettings
 from .state import load_recipe, make_recipe, save_recipe
 
@@ -31,6 +31,7 @@ __all__ = [
     "Settings",
     "SpanLabeller",
     "SpanSettings",
+    "StreamSettings",
     "TextClassifier",
     "corpus",
     "load_recipe",

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dynet_lite.errors import DataError
+from dynet_lite.text import Stream
 
 from . import catalogue
 from .settings import Settings
+from .streaming import Sources, stream_of, streamed
 
 __all__ = ["Data", "corpus"]
 
@@ -23,14 +25,14 @@ class Data(Generic[E]):
 
     name: str
     licence: str
-    train: list[E]
+    train: list[E] | Stream[E]
     dev: list[E]
     test: list[E] = field(default_factory=list)
     unit: str = "sentences"
     detail: str = ""  # such as "3,718 words, 16 tags"; the first line of output shows it
 
     def __post_init__(self) -> None:
-        if not self.dev:
+        if not self.dev and isinstance(self.train, list):
             cut = len(self.train) - max(1, len(self.train) // 10)
             self.train, self.dev = self.train[:cut], self.train[cut:]
         if not self.train or not self.dev:
@@ -58,6 +60,7 @@ def corpus(
     nltk: Callable[[str], Any] | None = None,
     detail: Callable[[Sequence[E]], str] | None = None,
     unit: str = "sentences",
+    stream: Sources | None = None,
 ) -> Data[E]:
     """What the settings ask for: --nltk NAME, or the files of --train, --dev and --test, or the project's treebank.
 
@@ -66,8 +69,10 @@ def corpus(
     default ending of the files of data/treebank: conllu, ptb or sst
     nltk    reads a corpus of NLTK by name: a list of examples, or (train, dev, test) of which any may be empty
     detail  says more about the training examples in the first line of output
+    stream  for recipes whose settings are StreamSettings: what a file of --train holds, as words_source() says
     """
-    parts: list[list[E]]
+    parts: list[Any]
+    bits = streamed(s, stream)
     if s.nltk:
         if nltk is None:
             raise DataError("this recipe reads no corpora of NLTK")
@@ -77,7 +82,9 @@ def corpus(
     elif s.train:
         more = f" and {len(s.train) - 3} more files" if len(s.train) > 3 else ""
         name, licence = ", ".join(s.train[:3]) + more, "terms of use: as its publisher says"
-        parts = [[e for path in paths for e in read(path)] for paths in (s.train, s.dev, ())]
+        parts = [[e for path in paths for e in read(path)] for paths in (() if bits else s.train, s.dev, ())]
+        if bits and stream is not None:
+            parts[0] = stream_of(s, stream)
     else:
         folder = treebank(home)
         name, licence = "the project's treebank (data/treebank)", "written for this project, Apache-2.0"
@@ -87,7 +94,9 @@ def corpus(
         parts[2] = [e for path in s.test for e in read(path)]
     train, dev_part, test = parts
     data = Data(name, licence, train, dev_part, test, unit)
-    if detail is not None:
+    if isinstance(train, Stream):
+        data.detail = f"{train.words:,} words, read bit by bit"
+    elif detail is not None:
         data.detail = detail(data.train)
     return data
 

@@ -23,12 +23,13 @@ import dynet_lite as dy
 from dynet_lite.errors import DataError
 
 from .data import Data
-from .ranks import Ranks, follower, ranks_of
+from .ranks import Ranks, follower, parsed, ranks_of
 from .recipe import Recipe, Score
 from .report import Report
 from .schedule import factor
 from .settings import MAY_CHANGE, Settings
 from .state import Arrays, about, get_random, get_weights, read, save_recipe, set_random, set_weights
+from .streaming import Pace
 
 __all__ = ["Diverged", "Epoch", "Stopped", "train", "train_step"]
 
@@ -172,7 +173,7 @@ class Training:
         self.best_weights: Arrays | None = None
         self.ranks = ranks_of(recipe, self.trainer, data)
         self.interrupts = _Interrupts(self.ranks)
-        self.baseline = recipe.baseline(data.train)
+        self.baseline = recipe.baseline(data.train) if isinstance(data.train, list) else None
 
     # ---- training ----------------------------------------------------------------------------------------------------
 
@@ -212,6 +213,7 @@ class Training:
         steps = self.settings.epochs * len(todo)
         quiet = True if follower() else None
         bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=quiet)
+        pace = Pace(self.report.say, epoch.number, len(todo), done, recipe.unit, not bar.disable)
         if self.ranks:  # random numbers of a step are of that step alone
             self.before_evaluation = get_random(recipe)
         for batch in bar:  # disable=None: a bar on a terminal only
@@ -222,7 +224,10 @@ class Training:
                 loss = self._step(batch)
                 self.updates += 1
                 self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
-            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+                if s.save_every and self.updates % s.save_every == 0:
+                    self._save_between()
+            bar.set_postfix_str(f"loss {loss:.4f}, {epoch.speed:,.0f} {recipe.unit}/s", refresh=False)
+            pace.step(len(epoch.losses), loss, epoch.speed)
         self._random_as_before()
         if self.settings.average:  # the model that is measured and kept; its weights come back in _end_epoch
             with self.interrupts.delayed():
@@ -237,14 +242,14 @@ class Training:
         """An update by this process, or by all ranks together; its loss."""
         epoch = self.epoch
         if self.ranks is None:
-            return train_step(self.recipe, self.trainer, batch, epoch)
+            return train_step(self.recipe, self.trainer, parsed(batch), epoch)
         loss, wrong = self.ranks.step(batch, epoch)
         if wrong:
             raise Diverged(f"epoch {epoch.number}, minibatch {len(epoch.losses) + 1}: {wrong}; {ADVICE}")
         self.interrupts.asked = self.ranks.stopping
         return loss
 
-    def _order(self) -> list[list[Any]]:
+    def _order(self) -> Any:
         """The minibatches of the epoch, also when a part of them was done before the run was resumed."""
         if self.epoch_random is None:
             self.epoch_random = get_random(self.recipe)
@@ -343,6 +348,16 @@ class Training:
         }
         path = self.settings.save + ".state"
         dy.save_checkpoint(path, self.recipe.model, self.trainer, config=config, rng=self._generators())
+
+    def _save_between(self) -> None:
+        """In the midst of an epoch: with the random numbers that a run which is resumed there goes on with."""
+        if not self.settings.save:
+            return
+        now, kept = get_random(self.recipe), self.before_evaluation
+        self._random_as_before()
+        self._save_state()
+        set_random(self.recipe, now)
+        self.before_evaluation = kept
 
     def _generators(self) -> dict[str, Any]:
         return {"recipe": self.recipe.random, "python": random, "numpy": np.random}

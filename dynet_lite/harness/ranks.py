@@ -13,7 +13,7 @@ import random
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy as np
 
 import dynet_lite as dy
 from dynet_lite import _core, distributed
+from dynet_lite.text import Record, Stream
 
 from .data import Data
 from .recipe import Recipe, Score
@@ -32,7 +33,7 @@ from .state import get_random, set_random
 if TYPE_CHECKING:
     from .loop import Epoch
 
-__all__ = ["Ranks", "alone", "complain", "follower", "ranks_of", "silent", "wait", "without_files"]
+__all__ = ["Ranks", "alone", "complain", "follower", "parsed", "ranks_of", "silent", "wait", "without_files"]
 
 SAMPLE = 200  # examples of each part of the data that the ranks compare
 S = TypeVar("S", bound=Settings)
@@ -82,6 +83,11 @@ def wait() -> int:
     return 0
 
 
+def parsed(batch: Sequence[Any]) -> list[Any]:
+    """The examples of a minibatch, which may be records of a stream."""
+    return [x.example() if isinstance(x, Record) else x for x in batch]
+
+
 def ranks_of(recipe: Recipe[Any, Any], trainer: dy.Trainer, data: Data[Any]) -> Ranks | None:
     """What a run on several processes needs; None for one."""
     return None if alone() else Ranks(recipe, trainer, data)
@@ -127,12 +133,14 @@ class Ranks:
         start = time.perf_counter()
         recipe = self.recipe
         mine = self.world.share(batch, recipe.cost)
+        share = recipe.weight(mine) / recipe.weight(batch) if mine else 0.0
+        mine = parsed(mine)
         self._seed(epoch.number, len(epoch.losses))
         recipe.training = True
         dy.renew_cg()
         value, nodes, batches = 0.0, 0, 0
         if mine:
-            loss = recipe.loss(mine) * (recipe.weight(mine) / recipe.weight(batch))
+            loss = recipe.loss(mine) * share
             value = float(loss.value())
             if math.isfinite(value):
                 loss.backward()
@@ -173,8 +181,10 @@ def _source(kind: type[Any]) -> tuple[str, int]:
     return kind.__name__, zlib.crc32(Path(path).read_bytes()) if path and Path(path).is_file() else 0
 
 
-def _digest(examples: list[Any]) -> int:
+def _digest(examples: Sequence[Any]) -> int:
     """Of some examples, taken evenly; of those whose repr() tells what they are."""
+    if isinstance(examples, Stream):
+        return examples.fingerprint
     some = examples[:: max(1, len(examples) // SAMPLE)]
     texts = [text for text in map(repr, some) if " at 0x" not in text]
     return zlib.crc32("\n".join(texts).encode("utf-8", "surrogatepass"))

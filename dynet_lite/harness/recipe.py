@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import dynet_lite as dy
 from dynet_lite.distributed.dealing import default_cost
 from dynet_lite.errors import DataError
-from dynet_lite.text import minibatches
+from dynet_lite.text import Batches, Stream, minibatches
 
 from .data import Data
 from .settings import Settings
@@ -109,8 +109,11 @@ class Recipe(Generic[S, E]):
         """The trainer; its learning rate is then set by the schedule."""
         return dy.AdamTrainer(self.model, self.settings.learning_rate)
 
-    def batches(self, train: Sequence[E]) -> list[list[E]]:
-        """The minibatches of an epoch, in the order of training. Draws from self.random."""
+    def batches(self, train: Sequence[E]) -> list[list[E]] | Batches[E]:
+        """The minibatches of an epoch, in the order of training. Draws from self.random, but for a stream, whose order depends on
+        the seed and the epoch alone."""
+        if isinstance(train, Stream):
+            return train.batches(self.settings.seed, self.epoch)
         return list(minibatches(train, self.settings.batch, seed=self.random))
 
     def loss(self, batch: list[E]) -> dy.Expression:
@@ -119,7 +122,8 @@ class Recipe(Generic[S, E]):
 
     def weight(self, batch: list[E]) -> float:
         """What loss() is a mean over: how many examples, words, ... With several processes the losses of their parts of
-        a minibatch are put together by it. The number of examples unless said otherwise; 1 if the loss is a sum."""
+        a minibatch are put together by it. The number of examples unless said otherwise; 1 if the loss is a sum. Of a stream
+        it asks for nothing but the lengths of examples."""
         return len(batch)
 
     def cost(self, example: E) -> float:

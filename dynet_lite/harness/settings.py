@@ -21,7 +21,7 @@ from dynet_lite.errors import DataError
 
 from .schedule import SCHEDULES
 
-__all__ = ["Settings", "from_dict", "option", "parse_settings", "read_config", "to_dict"]
+__all__ = ["Settings", "StreamSettings", "from_dict", "option", "parse_settings", "read_config", "to_dict"]
 
 S = TypeVar("S", bound="Settings")
 
@@ -63,6 +63,7 @@ class Settings:
 
     compare: bool = option(False, "train with automatic batching on and off, print the ratio of the speeds")
     smoke: bool = option(False, "a tiny run that only shows that everything works")
+    save_every: int = option(0, "with --save: write FILE.state after so many updates, too; 0: after each epoch alone")
     save: str = option("", "write the best model to this file; FILE.state is for --resume")
     load: str = option("", "begin with the weights, vocabularies and settings of this saved model")
     resume: str = option("", "go on with the training that --save FILE began, as if it had never stopped")
@@ -72,10 +73,20 @@ class Settings:
     config: str = option("", "read settings from this TOML file")
 
 
+@dataclass
+class StreamSettings(Settings):
+    """Settings of a recipe that can read its training files bit by bit."""
+
+    stream: str = option(
+        "auto", "read the files of --train bit by bit, window by window; auto: if they have more than 256 MB", choices=("auto", "on", "off")
+    )
+    window: int = option(200, "with --stream: minibatches that are in memory, shuffled and sorted by length together")
+
+
 # What to do with a run, and not what it computes: not saved with a model.
 NOT_SAVED = ("compare", "smoke", "save", "load", "resume", "log", "tensorboard", "plot", "config")
 # What may differ when a run is resumed.
-MAY_CHANGE = (*NOT_SAVED, "epochs", "patience", "threads", "test")
+MAY_CHANGE = (*NOT_SAVED, "save_every", "epochs", "patience", "threads", "test")
 
 
 # These may be 0, whatever their default is.

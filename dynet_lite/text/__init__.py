@@ -45,11 +45,13 @@ from .forms import FORMS, Form, form_of, has_brackets
 from .lines import numbered_lines, split_words, unpacked
 from .ngrams import KneserNey
 from .parallel import Pair, read_pair_files, read_pairs, read_parallel, source_tokens, spelled
-from .plain import load_nltk_words, read_words
+from .plain import load_nltk_words, read_words, words_source
+from .records import Conllu, Parallel, Plain, Record, Source, Tagged
 from .scores import Accuracy, Perplexity, SpanScore
 from .sequence_scores import bleu, edit_distance, error_rate
+from .streams import Batches, Stream
 from .subwords import BytePairs, char_ngrams
-from .tagged import read_tagged
+from .tagged import read_tagged, tagged_source
 from .trees import Tree, load_nltk_trees, parse_trees, read_trees
 from .vectors import WordVectors, read_vectors
 from .vocab import Vocab
@@ -58,18 +60,26 @@ __all__ = [
     "FORMS",
     "Accuracy",
     "AttachmentScores",
+    "Batches",
     "BracketScore",
     "BytePairs",
     "ClassifiedText",
+    "Conllu",
     "DataError",
     "Form",
     "KneserNey",
     "LabeledSentence",
     "MostFrequent",
     "Pair",
+    "Parallel",
     "Perplexity",
+    "Plain",
+    "Record",
     "Sentence",
+    "Source",
     "SpanScore",
+    "Stream",
+    "Tagged",
     "Tree",
     "Vocab",
     "WordVectors",
@@ -122,8 +132,10 @@ __all__ = [
     "spans",
     "spelled",
     "split_words",
+    "tagged_source",
     "to_bioes",
     "to_iob1",
     "to_iob2",
     "unpacked",
+    "words_source",
 ]

@@ -62,15 +62,15 @@ def iter_conllu(path: str | os.PathLike[str]) -> Iterator[Sentence]:
     return parse_conllu((line for _, line in numbered_lines(path)), os.fspath(path))
 
 
-def parse_conllu(lines: Iterable[str], name: str = "<text>") -> Iterator[Sentence]:
-    """Sentences from lines of text; `name` stands for the file in messages."""
+def parse_conllu(lines: Iterable[str], name: str = "<text>", start: int = 1) -> Iterator[Sentence]:
+    """Sentences from lines of text; in messages `name` stands for the file, `start` is the number of the first line."""
     forms: list[str] = []
     lemmas: list[str] = []
     upos: list[str] = []
     heads: list[int] = []
     deprels: list[str] = []
-    number = first = 0
-    for number, line in enumerate(lines, 1):
+    first = 0
+    for number, line in enumerate(lines, start):
         line = line.rstrip("\r\n")
         if not line or line.isspace():
             if forms:

@@ -6,18 +6,21 @@ Does not know the engine.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 from dynet_lite.errors import DataError
 
 from .columns import parse_rows
 from .conllu import iter_conllu
 from .corpora import load_nltk_tagged, read_nltk
-from .forms import chosen_form, one_mark, split_tagged
+from .forms import Form, chosen_form, one_mark, split_tagged
 from .lines import numbered_lines, split_words
+from .records import Conllu, Plain, Source, Tagged
 from .trees import iter_trees
 
-__all__ = ["load_nltk_words", "read_words"]
+__all__ = ["load_nltk_words", "read_words", "words_source"]
 
 
 def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[str]]:
@@ -29,10 +32,7 @@ def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[st
     form    one of FORMS; "auto": by what the file holds. DataError where that fits two forms, or a table of labels and
             texts, and for a malformed file.
     """
-    name, found = os.fspath(path), chosen_form(path, form)
-    if found.kind == "table" or (found.kind in ("columns", "tagged") and not found.sure and _many(path)):
-        asked = {"columns": "columns", "table": "columns", "tagged": f"'word{found.mark[:1]}tag'"}[found.kind]
-        raise DataError(f"{name}: expected sentences, got what may be more than text; say --form text or --form {asked}")
+    name, found = os.fspath(path), _sentences(path, form)
     if found.kind == "conllu":
         return [sentence.forms for sentence in iter_conllu(path)]
     if found.kind == "trees":
@@ -46,6 +46,32 @@ def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[st
         lines = (split_tagged(line, mark, f"{name}:{number}")[0] for number, line in numbered_lines(path))
         return [words for words in lines if words]
     return [words for _, line in numbered_lines(path) if (words := split_words(line))]
+
+
+def words_source(path: str | os.PathLike[str], form: str = "auto") -> tuple[Source, Callable[[Any], list[str]] | None]:
+    """For a Stream of what read_words() gives: the source and `take`. Lines of words, CoNLL-U and word_tag; DataError for others."""
+    name, found = os.fspath(path), _sentences(path, form)
+    if found.kind == "conllu":
+        return Conllu(), _forms
+    if found.kind == "tagged" and found.sure:
+        return Tagged(one_mark(found, name)), _forms
+    if found.kind in ("columns", "trees"):
+        raise DataError(f"{name}: expected lines of words, CoNLL-U or word_tag, which are read bit by bit; got {found.kind}")
+    return Plain(), None
+
+
+def _forms(sentence: Any) -> list[str]:
+    forms: list[str] = sentence.forms
+    return forms
+
+
+def _sentences(path: str | os.PathLike[str], form: str) -> Form:
+    """What the file holds; DataError where it may be more than text."""
+    name, found = os.fspath(path), chosen_form(path, form)
+    if found.kind == "table" or (found.kind in ("columns", "tagged") and not found.sure and _many(path)):
+        asked = {"columns": "columns", "table": "columns", "tagged": f"'word{found.mark[:1]}tag'"}[found.kind]
+        raise DataError(f"{name}: expected sentences, got what may be more than text; say --form text or --form {asked}")
+    return found
 
 
 def _many(path: str | os.PathLike[str]) -> bool:

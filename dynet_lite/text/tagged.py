@@ -10,9 +10,10 @@ from .columns import parse_rows
 from .conllu import Sentence, read_conllu
 from .forms import Form, chosen_form, is_span_label, one_mark, split_tagged
 from .lines import numbered_lines
+from .records import Conllu, Source, Tagged
 from .trees import iter_trees
 
-__all__ = ["read_tagged"]
+__all__ = ["read_tagged", "tagged_source"]
 
 
 def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto") -> list[Sentence]:
@@ -47,6 +48,16 @@ def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto
         f"{name}: expected CoNLL-U, columns, trees or sentences of word_tag, word|tag or word/tag, got something else; "
         "--form says which it is, and what does not fit is then named"
     )
+
+
+def tagged_source(path: str | os.PathLike[str], form: str = "auto") -> Source:
+    """For a Stream of what read_tagged() gives. CoNLL-U and sentences of word_tag; DataError for others."""
+    found = chosen_form(path, form)
+    if found.kind == "conllu":
+        return Conllu()
+    if found.kind == "tagged":
+        return Tagged(one_mark(found, os.fspath(path)))
+    raise DataError(f"{os.fspath(path)}: expected CoNLL-U or sentences of word_tag, which are read bit by bit; got {found.kind}")
 
 
 def _read_columns(path: str | os.PathLike[str], column: int, form: Form) -> list[Sentence]:
