@@ -18,7 +18,7 @@ auxiliary loss (2016).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +34,7 @@ from dynet_lite.text import (
     Sentence,
     Vocab,
     annotated_conllu,
+    feature_size,
     is_conllu,
     load_nltk_tagged,
     minibatches,
@@ -60,6 +61,7 @@ class Settings(harness.StreamSettings):
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
+    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
     form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x != "text"])
     column: int = option(0, "of files with columns the one with the tags (the word is column 0); 0: by their content")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
@@ -96,7 +98,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     def build(cls, s: Settings, train: list[Sentence]) -> dict:
         tags = Vocab.from_words((tag for sentence in train for tag in sentence.upos), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
-        return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known, s.fold)}
+        return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known, s.fold, feature_size(train))}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
@@ -122,9 +124,9 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     def known_labels(self) -> list[str]:
         return self.tags.words()
 
-    def scores(self, forms: list[str]) -> list[dy.Expression]:
-        """For each word a vector with the scores of the tags."""
-        inputs = self.reader(forms, self.training)
+    def scores(self, forms: list[str], features: np.ndarray | None = None) -> list[dy.Expression]:
+        """For each word a vector with the scores of the tags. features: numbers of the words, where the model reads them."""
+        inputs = self.reader(forms, self.training, features)
         drop = self.settings.dropout if self.training else 0.0
         self.lstm.set_dropout(self.settings.lstm_dropout if self.training else 0.0)
         if drop:
@@ -143,7 +145,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         losses = []
         for sentence in batch:
             tags = self.tags.ids(sentence.upos)
-            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(sentence.forms), tags, strict=True)]
+            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(sentence.forms, sentence.features), tags, strict=True)]
         return dy.esum(losses) * (1 / len(losses))
 
     def weight(self, batch: list[Sentence]) -> int:
@@ -159,21 +161,22 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
 
-    def probabilities(self, batch: list[list[str]]) -> list[np.ndarray]:
+    def probabilities(self, batch: list[list[str]], features: Sequence = ()) -> list[np.ndarray]:
         """For each sentence a matrix, words x tags; no sentence may be empty."""
         dy.renew_cg()
-        found = [dy.softmax(dy.concatenate_cols(self.scores(forms))) for forms in batch]
+        given = zip(batch, features or [None] * len(batch), strict=True)
+        found = [dy.softmax(dy.concatenate_cols(self.scores(*sentence))) for sentence in given]
         dy.forward(found)  # all sentences at once
         return [matrix.npvalue().reshape(len(self.tags), -1).T for matrix in found]
 
-    def tag(self, batch: list[list[str]]) -> list[list[str]]:
+    def tag(self, batch: list[list[str]], features: Sequence = ()) -> list[list[str]]:
         """The best tag of each word of each sentence; no sentence may be empty."""
-        return [[self.tags.word(i) for i in matrix.argmax(axis=1)] for matrix in self.probabilities(batch)]
+        return [[self.tags.word(i) for i in matrix.argmax(axis=1)] for matrix in self.probabilities(batch, features)]
 
     def evaluate(self, examples: list[Sentence]) -> harness.Score:
         score = Accuracy()
         for batch in minibatches(examples, 64):
-            for sentence, tags in zip(batch, self.tag([s.forms for s in batch]), strict=True):
+            for sentence, tags in zip(batch, self.tag([s.forms for s in batch], [s.features for s in batch]), strict=True):
                 score.add(sentence.upos, tags)
         return harness.Score(score.value, str(score), words=score.all)
 
@@ -188,18 +191,18 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
         return "the most frequent tag of each word", score
 
-    def read(self, lines: list[str]) -> Iterator[tuple[Sentence, np.ndarray]]:
+    def read(self, lines: list[str], features: Sequence = ()) -> Iterator[tuple[Sentence, np.ndarray]]:
         """The sentence of each line, or of each block of CoNLL-U, and its probabilities."""
-        sentences = [sentence_of(line) for line in lines]
-        full = [x.forms for x in sentences if x.forms]
-        found = iter(self.probabilities(full) if full else [])
+        sentences = [sentence_of(*pair) for pair in zip(lines, features or [None] * len(lines), strict=True)]
+        full = [x for x in sentences if x.forms]
+        found = iter(self.probabilities([x.forms for x in full], [x.features for x in full]) if full else [])
         for x in sentences:
             table = next(found) if x.forms else np.zeros((0, len(self.tags)))
             yield replace(x, upos=[self.tags.word(i) for i in table.argmax(axis=1)]), table
 
-    def predict(self, lines: list[str]) -> Iterator[str]:
+    def predict(self, lines: list[str], features: Sequence = ()) -> Iterator[str]:
         """As CoNLL-U where the line is CoNLL-U or --conllu is said."""
-        for line, (x, _) in zip(lines, self.read(lines), strict=True):
+        for line, (x, _) in zip(lines, self.read(lines, features), strict=True):
             if is_conllu(line) is not False or (self.settings.conllu and x.forms):
                 yield "\n".join(annotated_conllu(line, x))
             elif self.settings.columns:
@@ -207,8 +210,8 @@ class Tagger(harness.Recipe[Settings, Sentence]):
             else:
                 yield " ".join(f"{word}_{tag}" for word, tag in zip(x.forms, x.upos, strict=True))
 
-    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict]:
-        for x, table in self.read(lines):
+    def answers(self, lines: list[str], scores: bool = False, features: Sequence = ()) -> Iterator[dict]:
+        for x, table in self.read(lines, features):
             sure = {"probabilities": [float(p) for p in table.max(axis=1)] if x.forms else []} if scores else {}
             yield {"words": x.forms, "tags": x.upos, **sure}
 

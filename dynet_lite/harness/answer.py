@@ -16,11 +16,12 @@ from typing import Any
 import dynet_lite as dy
 from dynet_lite.text import is_conllu, numbered_lines
 
+from .features import FeaturesOfLines
 from .recipe import Recipe
 from .settings import Parser, Settings, add_options
 from .state import load_recipe
 
-__all__ = ["predict", "saved_parser"]
+__all__ = ["features_option", "predict", "saved_parser"]
 
 IDLE = 0.02  # seconds without a new line on standard input after which those that came are answered
 
@@ -30,6 +31,13 @@ def saved_parser(command: str, about: str) -> argparse.ArgumentParser:
     parser = Parser(prog=f"{Path(sys.argv[0]).name} {command}", description=about, allow_abbrev=False)
     parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
     return parser
+
+
+def features_option(parser: argparse.ArgumentParser, settings: type[Settings]) -> None:
+    """--features, if the recipe has it; here once for each input."""
+    if hasattr(settings, "features"):
+        parser.add_argument("--features", action="append", default=[], metavar="FILE",
+                            help="numbers of the words (.npz, .safetensors); as often as there are inputs")  # fmt: skip
 
 
 def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
@@ -43,25 +51,33 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
     if not kind.blocks:
         parser.add_argument("--tokenize", action="store_true", help="the lines are plain text: set words and marks apart (nltk)")
     add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
+    features_option(parser, settings)
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file; - is standard input")
     given = vars(parser.parse_args(argv))
+    features: list[str] = given.pop("features", [])
     path, inputs, output, size = (given.pop(name) for name in ("load", "input", "output", "group"))
     as_json, scores, tokenize = given.pop("json"), given.pop("scores"), given.pop("tokenize", False)
     if size < 1:
         parser.error(f"--group: expected at least 1; got {size}")
     if scores and not as_json:
         parser.error("--scores needs --json")
+    if features and len(features) != len(inputs):
+        parser.error(f"--features: expected one for each of {len(inputs)} inputs; got {len(features)}")
     recipe = load_recipe(kind, settings, path, given)
     s = recipe.settings
     with ExitStack() as stack:
         stack.enter_context(dy.configure(autobatch=s.autobatch, strategy=s.strategy, threads=s.threads))
         out = stack.enter_context(open(output, "w", encoding="utf-8")) if output else sys.stdout
-        for name in inputs:
+        for name, beside in zip(inputs, features or [""] * len(inputs), strict=True):
+            numbers = FeaturesOfLines(beside) if beside else None
             for group in groups(name, kind, size):
                 lines = tokenized(group) if tokenize else group
-                for answer in recipe.answers(lines, scores) if as_json else recipe.predict(lines):
+                more = {"features": numbers.of(lines)} if numbers else {}
+                for answer in recipe.answers(lines, scores, **more) if as_json else recipe.predict(lines, **more):
                     print(json.dumps(answer, ensure_ascii=False) if as_json else answer, file=out)
                 out.flush()
+            if numbers:
+                numbers.finished(name)
     return 0
 
 

@@ -13,7 +13,7 @@ import dynet_lite as dy
 from dynet_lite import distributed
 from dynet_lite.errors import DataError, ModelFileError
 
-from .answer import predict, saved_parser
+from .answer import features_option, predict, saved_parser
 from .labels import check_shared, check_training
 from .loop import Diverged, Training, check_same
 from .onoff import compare
@@ -26,7 +26,7 @@ from .state import load_recipe, make_recipe, read
 __all__ = ["main"]
 
 GROUP = 64  # lines that are answered together
-DATA = ("train", "dev", "test", "nltk")  # settings that name data
+DATA = ("train", "dev", "test", "nltk", "features")  # settings that name data
 
 
 def main(
@@ -141,14 +141,16 @@ def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Seque
     """`evaluate --load FILE INPUT...`: the score of a saved model on the examples of the files."""
     parser = saved_parser("evaluate", "The score of a saved model on the examples of files in the format of --train.")
     add_options(parser, settings, only=["form", "column", "types", "autobatch", "strategy", "threads"])
+    features_option(parser, settings)
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file")
     given = vars(parser.parse_args(argv))
-    path, inputs = given.pop("load"), tuple(given.pop("input"))
+    path, inputs, features = given.pop("load"), tuple(given.pop("input")), tuple(given.pop("features", ()))
     if "train" in settings.unused:
         raise DataError("this recipe reads no files")
     recipe = load_recipe(kind, settings, path, given)
     with engine(recipe.settings):
-        data = kind.load_data(replace(recipe.settings, train=inputs, dev=inputs, test=(), nltk=""))
+        more = {"features": features * 2} if hasattr(recipe.settings, "features") else {}
+        data = kind.load_data(replace(recipe.settings, train=inputs, dev=inputs, test=(), nltk="", **more))
         check_shared(recipe, data.train, data.name)
         score = recipe.evaluate(data.train)
     print(f"{data.name}: {len(data.train):,} {data.unit}: {score.text}")

@@ -11,6 +11,7 @@ from dynet_lite.errors import DataError
 from dynet_lite.text import Stream
 
 from . import catalogue
+from .features import Beside
 from .settings import Settings
 from .streaming import Sources, stream_of, streamed
 
@@ -62,7 +63,8 @@ def corpus(
     unit: str = "sentences",
     stream: Sources | None = None,
 ) -> Data[E]:
-    """What the settings ask for: --nltk NAME, or the files of --train, --dev and --test, or the project's treebank.
+    """What the settings ask for: --nltk NAME, or the files of --train, --dev and --test, or the project's treebank. If the recipe
+    has a setting `features`, each file of sentences goes with one of features, in this order.
 
     read    reads a file
     home    __file__ of the recipe: data/treebank is looked for above it
@@ -73,25 +75,28 @@ def corpus(
     """
     parts: list[Any]
     bits = streamed(s, stream)
+    beside = Beside(read, getattr(s, "features", ()))
     if s.nltk:
         if nltk is None:
             raise DataError("this recipe reads no corpora of NLTK")
         name, licence = f"NLTK {s.nltk}", "terms of use: see the corpus's README in nltk_data"
         found = nltk(s.nltk)
         parts = [list(part) for part in found] if isinstance(found, tuple) else [list(found), [], []]
+        parts = [beside.with_features(part, name) if part else part for part in parts]
     elif s.train:
         more = f" and {len(s.train) - 3} more files" if len(s.train) > 3 else ""
         name, licence = ", ".join(s.train[:3]) + more, "terms of use: as its publisher says"
-        parts = [[e for path in paths for e in read(path)] for paths in (() if bits else s.train, s.dev, ())]
+        parts = [beside(paths) for paths in (() if bits else s.train, s.dev, ())]
         if bits and stream is not None:
             parts[0] = stream_of(s, stream)
     else:
         folder = treebank(home)
         name, licence = "the project's treebank (data/treebank)", "written for this project, Apache-2.0"
         dev = s.dev or (str(folder / f"dev.{default}"),)
-        parts = [list(read(str(folder / f"train.{default}"))), [e for path in dev for e in read(path)], []]
+        parts = [beside((str(folder / f"train.{default}"),)), beside(dev), []]
     if s.test:
-        parts[2] = [e for path in s.test for e in read(path)]
+        parts[2] = beside(s.test)
+    beside.finished()
     train, dev_part, test = parts
     data = Data(name, licence, train, dev_part, test, unit)
     if isinstance(train, Stream):

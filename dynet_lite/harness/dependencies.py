@@ -18,6 +18,7 @@ from dynet_lite.text import (
     Vocab,
     annotated_conllu,
     attachment_scores,
+    feature_size,
     load_nltk_dependencies,
     minibatches,
     read_dependencies,
@@ -41,6 +42,7 @@ class ParserSettings(Settings):
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
+    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
     word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
 
 
@@ -70,7 +72,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     @classmethod
     def build(cls, s: S, train: Sequence[Sentence]) -> dict[str, Any]:
         known = read_vectors(s.vectors) if s.vectors else None
-        words = WordReader.build((sentence.forms for sentence in train), known)
+        words = WordReader.build((sentence.forms for sentence in train), known, features=feature_size(train))
         tags = Vocab.from_words(tag for sentence in train for tag in sentence.upos)
         relations = Vocab.from_words((r for sentence in train for r in sentence.deprels), unk=None)
         return {"tags": tags.to_json(), "relations": relations.to_json(), **words}
@@ -98,7 +100,7 @@ class ParserRecipe(Recipe[S, Sentence]):
 
     def inputs(self, sentence: Sentence, drop: float = 0.0) -> list[dy.Expression]:
         """For each word its vector, with dropout, over the vector of its tag: {width}."""
-        words = [dy.dropout(x, drop) for x in self.reader(sentence.forms, self.training)]
+        words = [dy.dropout(x, drop) for x in self.reader(sentence.forms, self.training, sentence.features)]
         tags = self.tag_vectors.rows(self.tags.ids(sentence.upos))
         return [dy.concatenate(pair) for pair in zip(words, tags, strict=True)]
 
@@ -115,19 +117,19 @@ class ParserRecipe(Recipe[S, Sentence]):
         score = attachment_scores(examples, parsed)
         return Score(score.las, str(score), uas=score.uas, universal_las=score.universal_las, words=score.words)
 
-    def predict(self, blocks: list[str]) -> Iterator[str]:
-        for block, sentence in zip(blocks, self._parsed(blocks), strict=True):
+    def predict(self, blocks: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
+        for block, sentence in zip(blocks, self._parsed(blocks, features), strict=True):
             yield "\n".join(annotated_conllu(block, sentence))
 
-    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict[str, Any]]:
+    def answers(self, lines: list[str], scores: bool = False, features: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
         if scores:
             raise DataError(f"{type(self).__name__} gives no scores")
-        for x in self._parsed(lines):
+        for x in self._parsed(lines, features):
             yield {"words": x.forms, "upos": x.upos, "heads": x.heads, "deprels": x.deprels}
 
-    def _parsed(self, blocks: list[str]) -> Iterator[Sentence]:
+    def _parsed(self, blocks: list[str], features: Sequence[Any]) -> Iterator[Sentence]:
         """The parse of the sentence in each block; of a block of comments nothing."""
-        sentences = [sentence_of(block) for block in blocks]
+        sentences = [sentence_of(*pair) for pair in zip(blocks, features or [None] * len(blocks), strict=True)]
         for sentence in sentences:
             if not sentence.upos and sentence.forms:
                 raise DataError(f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}")

@@ -41,19 +41,24 @@ class Predictor:
     def __repr__(self) -> str:
         return f"Predictor({type(self.recipe).__name__})"
 
-    def predict(self, texts: Text | Sequence[Text], scores: bool = False) -> Answer | list[Answer]:
+    def predict(
+        self, texts: Text | Sequence[Text], scores: bool = False, features: Any = None
+    ) -> Answer | list[Answer]:
         """The answers to some texts, in their order; to a single string, its answer alone.
 
         texts    strings as `predict` of the command line reads them, or lists of words, cut already
         scores   also how sure the model is: probabilities, as far as the recipe knows any
+        features of each text, or of the single one, an array (words, numbers), where the model was trained with such
 
         An answer is a dict that json.dumps can write: "words" and "tags" of a tagger, "label" of a classifier, and so on.
         """
         if isinstance(texts, str):
-            return next(iter(self._answers([texts], scores)))
-        return list(self._answers([_line(text) for text in texts], scores))
+            return next(iter(self._answers([texts], scores, None if features is None else [features])))
+        return list(self._answers([_line(text) for text in texts], scores, features))
 
-    def pipe(self, texts: Iterable[Text], batch: int = 64, scores: bool = False) -> Iterator[Answer]:
+    def pipe(
+        self, texts: Iterable[Text], batch: int = 64, scores: bool = False, features: Iterable[Any] | None = None
+    ) -> Iterator[Answer]:
         """The answers to a stream of texts, one by one and in order; `batch` of them are answered together.
 
         Reads no further than the batch that is being answered, so that the stream may be endless.
@@ -61,11 +66,16 @@ class Predictor:
         if batch < 1:
             raise ValueError(f"[pipe] expected a batch of at least 1; got {batch}")
         stream = (_line(text) for text in texts)
+        arrays = None if features is None else iter(features)
         while group := list(islice(stream, batch)):
-            yield from self._answers(group, scores)
+            yield from self._answers(group, scores, None if arrays is None else list(islice(arrays, len(group))))
 
-    def _answers(self, lines: list[str], scores: bool) -> list[Answer]:
-        answers = list(self.recipe.answers(lines, scores))
+    def _answers(self, lines: list[str], scores: bool, features: Sequence[Any] | None = None) -> list[Answer]:
+        if features is not None and not hasattr(self.settings, "features"):
+            raise DataError(f"{type(self.recipe).__name__} reads no features")
+        if features is not None and len(features) != len(lines):
+            raise ValueError(f"[predict] expected features for {len(lines)} texts; got {len(features)}")
+        answers = list(self.recipe.answers(lines, scores, **({} if features is None else {"features": features})))
         if len(answers) != len(lines):
             name = type(self.recipe).__name__
             raise RuntimeError(f"[predict] {name} gave {len(answers)} answers to {len(lines)} texts")

@@ -21,6 +21,7 @@ from dynet_lite.text import (
     MostFrequent,
     SpanScore,
     Vocab,
+    feature_size,
     load_nltk_chunks,
     minibatches,
     read_labeled,
@@ -57,6 +58,7 @@ class SpanSettings(Settings):
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
+    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
     form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x not in ("text", "conllu")])
     scheme: str = option("iob2", "how the model marks spans; files are read in any way", choices=("iob2", "bioes"))
     types: bool = option(False, "also print the F1 of each type of span")
@@ -109,7 +111,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     def build(cls, s: S, train: Sequence[LabeledSentence]) -> dict[str, Any]:
         labels = Vocab.from_words((label for x in train for label in cls.marked(s, x.labels)), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
-        parts = {"labels": labels.to_json(), **WordReader.build((x.forms for x in train), known, s.fold)}
+        parts = {"labels": labels.to_json(), **WordReader.build((x.forms for x in train), known, s.fold, feature_size(train))}
         if s.tag_dim:
             parts["tags"] = Vocab.from_words(tag for x in train for tag in x.tags).to_json()
         return parts
@@ -149,10 +151,10 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     def known_labels(self) -> list[str]:
         return self.labels.words()
 
-    def scores(self, forms: Sequence[str], tags: Sequence[str] = ()) -> list[dy.Expression]:
+    def scores(self, forms: Sequence[str], tags: Sequence[str] = (), features: Any = None) -> list[dy.Expression]:
         """For each word a vector with the scores of the labels, before the neighbours have their say."""
         s, training = self.settings, self.training
-        inputs = self.reader(forms, training)
+        inputs = self.reader(forms, training, features)
         if s.tag_dim:
             rows = self.tag_vectors.rows(self.tags.ids(tags))
             inputs = [dy.concatenate(pair) for pair in zip(inputs, rows, strict=True)]
@@ -170,7 +172,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
         losses = []
         for x in batch:
             labels = self.labels.ids(self.marked(self.settings, x.labels))
-            losses.append(self.crf.loss(self.scores(x.forms, x.tags), labels))
+            losses.append(self.crf.loss(self.scores(x.forms, x.tags, x.features), labels))
         return dy.esum(losses) * (1 / sum(map(len, batch)))
 
     def weight(self, batch: list[LabeledSentence]) -> int:
@@ -191,10 +193,12 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
     # ---- use ---------------------------------------------------------------------------------------------------------
 
-    def label(self, batch: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] = ()) -> list[list[str]]:
-        """The best labels (IOB2) of each sentence; no sentence may be empty. tags: of each, where the model reads them."""
+    def label(
+        self, batch: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] = (), features: Sequence[Any] = ()
+    ) -> list[list[str]]:
+        """The best labels (IOB2) of each sentence; no sentence may be empty. tags, features: of each, where the model reads them."""
         dy.renew_cg()
-        given = zip(batch, tags or [()] * len(batch), strict=True)
+        given = zip(batch, tags or [()] * len(batch), features or [None] * len(batch), strict=True)
         scores = [dy.concatenate_cols(self.scores(*sentence)) for sentence in given]
         dy.forward(scores)  # all sentences at once
         emissions = [matrix.npvalue().reshape(len(self.labels), -1).T for matrix in scores]
@@ -203,7 +207,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     def evaluate(self, examples: Sequence[LabeledSentence]) -> Score:
         score = SpanScore()
         for batch in minibatches(examples, 64):
-            found = self.label([x.forms for x in batch], [x.tags for x in batch])
+            found = self.label([x.forms for x in batch], [x.tags for x in batch], [x.features for x in batch])
             for sentence, labels in zip(batch, found, strict=True):
                 score.add(sentence.labels, labels)
         types = {kind: found.f1 for kind, found in sorted(score.by_type.items())}
@@ -221,10 +225,11 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
         return "the most frequent label of each word", score
 
-    def read(self, lines: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
+    def read(self, lines: Sequence[str], features: Sequence[Any] = ()) -> Iterator[tuple[list[str], list[str]]]:
         """Words and labels (IOB2) of each line."""
         sentences = [self.words_of(line) for line in lines]
-        full = [(forms, tags) for forms, tags in sentences if forms]
+        numbers = features or [None] * len(lines)
+        full = [(forms, tags, array) for (forms, tags), array in zip(sentences, numbers, strict=True) if forms]
         labelled = iter(self.label(*zip(*full, strict=True)) if full else [])
         for forms, _ in sentences:
             yield forms, next(labelled) if forms else []
@@ -239,18 +244,18 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
             raise DataError(f"input: this model reads tags, too; expected word_TAG, got {bad!r}")
         return [form for form, _, _ in pairs], [tag for _, _, tag in pairs]
 
-    def predict(self, lines: list[str]) -> Iterator[str]:
+    def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
         scheme = SCHEMES.get(self.settings.write)
-        for forms, labels in self.read(lines):
+        for forms, labels in self.read(lines, features):
             if scheme is None:
                 yield mark_spans(forms, labels)
             else:
                 yield "".join(f"{word}\t{label}\n" for word, label in zip(forms, scheme(labels), strict=True))
 
-    def answers(self, lines: list[str], scores: bool = False) -> Iterator[dict[str, Any]]:
+    def answers(self, lines: list[str], scores: bool = False, features: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
         if scores:
             raise DataError(f"{type(self).__name__} gives no scores: a CRF finds the best sequence as a whole")
-        for forms, labels in self.read(lines):
+        for forms, labels in self.read(lines, features):
             found = [{"start": start, "end": end, "label": kind} for start, end, kind in spans(labels)]
             yield {"words": forms, "labels": labels, "chunks": found}
 

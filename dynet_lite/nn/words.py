@@ -6,8 +6,11 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import dynet_lite as dy
-from dynet_lite.text import Vocab, WordVectors
+from dynet_lite.errors import DataError
+from dynet_lite.text import Vocab, WordVectors, shown_words
 
 from .letters import LetterCNN, LetterLSTM
 
@@ -35,7 +38,7 @@ class WordReader:
     """Word vectors for sentences: parts that are put one above the other.
 
     dim numbers from a table; 2 char_hidden from the letters, by an LSTM in each direction or by filters; case_dim from a table
-    of how a word is written (CASES). In the first table House and house are one word if build() was told so.
+    of how a word is written (CASES); and numbers that come with the sentence, if build() was told how many. In the first table House and house are one word if build() was told so.
 
     Rare words are hidden in training, so that the model learns what to do with unknown ones: a word that was seen n times
     becomes the unknown word with probability hide / (hide + n), as in Kiperwasser and Goldberg (2016).
@@ -62,7 +65,8 @@ class WordReader:
         self.hide, self.random = hide, rng
         add = (collection := model.add_subcollection(name)).add_lookup_parameters
         self.table = add((len(self.words), dim), init="uniform", scale=0.1, name="words")
-        self.width = dim + 2 * char_hidden + case_dim  # numbers of a vector
+        self.features: int = parts.get("features", 0)
+        self.width = dim + 2 * char_hidden + case_dim + self.features  # numbers of a vector
         self.chars = char_hidden > 0
         if self.chars:
             self.char_table = add((len(self.letters), char_dim), init="uniform", scale=0.1, name="letters")
@@ -78,10 +82,13 @@ class WordReader:
         self._graph = -1
 
     @staticmethod
-    def build(sentences: Iterable[Sequence[str]], known: WordVectors | None = None, fold: bool = False) -> dict[str, Any]:
+    def build(
+        sentences: Iterable[Sequence[str]], known: WordVectors | None = None, fold: bool = False, features: int = 0
+    ) -> dict[str, Any]:
         """The vocabularies of training sentences, as values json.dump can write; with `known` vectors also their words.
 
-        fold: words that differ in capitals only are one word; their letters stay as they are.
+        fold: words that differ in capitals only are one word; their letters stay as they are. features: how many numbers of
+        each word come with a sentence.
         """
         words = Vocab()
         letters: dict[str, int] = {}
@@ -93,7 +100,7 @@ class WordReader:
         for word in known.words if known is not None else ():
             words[word.lower() if fold else word]  # known, though never seen: the count stays 0
         kept = {"words": words.freeze().to_json(), "letters": Vocab.from_words(letters, min_count=2).to_json()}
-        return {**kept, "folded": True} if fold else kept
+        return {**kept, **({"folded": True} if fold else {}), **({"features": features} if features else {})}
 
     def use(self, known: WordVectors) -> int:
         """Begins with pretrained vectors; how many words have one."""
@@ -102,14 +109,16 @@ class WordReader:
         self.table.init_from_array(table)
         return found
 
-    def __call__(self, forms: Sequence[str], training: bool = False) -> list[dy.Expression]:
-        """For each word a vector {width}."""
+    def __call__(self, forms: Sequence[str], training: bool = False, features: Any = None) -> list[dy.Expression]:
+        """For each word a vector {width}. features: an array (words, numbers), where build() was told of one; DataError, which
+        names the sentence, if it does not fit."""
         if self._graph != dy.cg_version():
             self._graph, self._spelled = dy.cg_version(), {}
         vectors = [self.table[self._index(word, training)] for word in forms]
-        if not self.chars and self.case_table is None:
+        given = self._given(forms, features)
+        if not self.chars and self.case_table is None and not self.features:
             return vectors
-        return [dy.concatenate([v, *self._written(word)]) for v, word in zip(vectors, forms, strict=True)]
+        return [dy.concatenate([v, *self._written(word), *more]) for v, word, more in zip(vectors, forms, given, strict=True)]
 
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
@@ -117,14 +126,16 @@ class WordReader:
         """The inputs that symbolic() takes: numbers of the words and, of each, numbers of the letters that are read."""
         from dynet_lite import onnx
 
-        inputs = {"words": onnx.Ids("n")}
+        inputs: dict[str, Any] = {"words": onnx.Ids("n")}
         if self.chars:
             inputs["letters"] = onnx.Ids("n", "letters")
         if self.case_table is not None:
             inputs["cases"] = onnx.Ids("n")
+        if self.features:
+            inputs["features"] = onnx.Input((self.features,), "n")
         return inputs
 
-    def symbolic(self, words: Any, letters: Any = None, cases: Any = None) -> Any:
+    def symbolic(self, words: Any, letters: Any = None, cases: Any = None, features: Any = None) -> Any:
         """What __call__ gives, as a sequence of a length that is not known, from inputs of a function that is exported."""
         from dynet_lite import onnx
 
@@ -133,7 +144,21 @@ class WordReader:
             vectors = vectors.joined(self.char_reader.symbolic(onnx.lookup(self.char_table, letters)))
         if self.case_table is not None:
             vectors = vectors.joined(onnx.lookup(self.case_table, cases))
-        return vectors
+        return vectors.joined(features) if self.features else vectors
+
+    def _given(self, forms: Sequence[str], features: Any) -> list[list[dy.Expression]]:
+        """For each word what comes with the sentence, if anything does."""
+        if features is None and not self.features:
+            return [[]] * len(forms)
+        if features is None:
+            raise DataError(f"the model reads {self.features} numbers a word beside the words: --features; there are none for "
+                            f"{shown_words(forms)}")  # fmt: skip
+        if not self.features:
+            raise DataError(f"the model was trained without features; there are some for {shown_words(forms)}")
+        matrix = np.asarray(features, dtype=np.float32)
+        if matrix.shape != (len(forms), self.features):
+            raise DataError(f"expected features ({len(forms)}, {self.features}) for {shown_words(forms)}, got {matrix.shape}")
+        return [[dy.inputVector(row)] for row in matrix]
 
     def _index(self, word: str, training: bool) -> int:
         word = word.lower() if self.folded else word

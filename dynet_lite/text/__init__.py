@@ -41,6 +41,7 @@ from .dependencies import (
     projective_heads,
     read_dependencies,
 )
+from .features import WordFeatures, feature_size, shown_words
 from .forms import FORMS, Form, form_of, has_brackets
 from .lines import numbered_lines, split_words, unpacked
 from .ngrams import KneserNey
@@ -82,6 +83,7 @@ __all__ = [
     "Tagged",
     "Tree",
     "Vocab",
+    "WordFeatures",
     "WordVectors",
     "annotated_conllu",
     "attachment_scores",
@@ -92,6 +94,7 @@ __all__ = [
     "chunks_of_tree",
     "edit_distance",
     "error_rate",
+    "feature_size",
     "form_of",
     "format_conllu",
     "has_brackets",
@@ -128,6 +131,7 @@ __all__ = [
     "read_vectors",
     "read_words",
     "sentence_of",
+    "shown_words",
     "source_tokens",
     "spans",
     "spelled",

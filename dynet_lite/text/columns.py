@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dynet_lite.errors import DataError
 
@@ -49,6 +50,7 @@ class LabeledSentence:
     forms: list[str]
     labels: list[str]
     tags: list[str] = field(default_factory=list)
+    features: Any = field(default=None, compare=False, repr=False)  # numbers of the words: WordFeatures
 
     def __len__(self) -> int:
         return len(self.forms)

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from dynet_lite.errors import DataError
 
@@ -39,7 +40,7 @@ class Sentence:
     """One sentence. All lists have the length of the sentence; those without annotation are empty.
 
     `heads` count words from 1, 0 is the root and -1 stands for "not annotated". `upos` holds the tags, also
-    when they come from a corpus that has its own tag set.
+    when they come from a corpus that has its own tag set. `features`, if any, are numbers of the words (WordFeatures).
     """
 
     forms: list[str]
@@ -47,6 +48,7 @@ class Sentence:
     lemmas: list[str] = field(default_factory=list)
     heads: list[int] = field(default_factory=list)
     deprels: list[str] = field(default_factory=list)
+    features: Any = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -137,17 +139,19 @@ def is_conllu(text: str) -> bool | None:
     return bool(_FIRST.match(line)) and line.count("\t") == _COLUMNS - 1
 
 
-def sentence_of(text: str) -> Sentence:
-    """The sentence of a text: a line of words with blanks between them, or the lines of a sentence in CoNLL-U.
+def sentence_of(text: str, features: Any = None) -> Sentence:
+    """The sentence of a text: a line of words with blanks between them, or the lines of a sentence in CoNLL-U; with features.
 
     Without words it has none. DataError for CoNLL-U that is malformed, or of more than one sentence.
     """
     if is_conllu(text) is False:
-        return Sentence(split_words(text))
+        return Sentence(split_words(text), features=features)
     sentences = list(parse_conllu(text.split("\n"), "input"))
     if len(sentences) > 1:
         raise DataError(f"input: expected one sentence, got {len(sentences)}")
-    return sentences[0] if sentences else Sentence([])
+    sentence = sentences[0] if sentences else Sentence([])
+    sentence.features = features
+    return sentence
 
 
 def _column(values: list[str] | list[int], i: int) -> str:
