@@ -3,6 +3,7 @@
 
     python recipes/treelstm_sentiment.py                               # the treebank that comes with the project
     python recipes/treelstm_sentiment.py --cell childsum               # children without order
+    python recipes/treelstm_sentiment.py --classes binary              # negative or positive: neutral phrases do not count
     python recipes/treelstm_sentiment.py --train a.txt --dev b.txt     # trees in brackets: Stanford sentiment, Penn Treebank
     python recipes/treelstm_sentiment.py --nltk treebank               # learns the labels of phrases
     python recipes/treelstm_sentiment.py predict --load tree.model -   # labels the trees you type: (0 (0 bad) (0 film))
@@ -11,7 +12,11 @@
 Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs together what is
 alike: all the leaves of a minibatch, then the nodes above them, and so on.
 
-Tai, Socher, Manning: Improved semantic representations from tree-structured long short-term memory networks (2015).
+With the classes 0 to 4 the score has both tasks of the Stanford sentiment treebank, the five classes and two, at the roots
+and at all nodes. Of five classes 0 and 1 together, or 3 and 4, are the answer to two; --classes binary trains for them.
+
+Socher and others: Recursive deep models for semantic compositionality over a sentiment treebank (2013); Tai, Socher, Manning:
+Improved semantic representations from tree-structured long short-term memory networks (2015).
 """
 
 from __future__ import annotations
@@ -27,12 +32,17 @@ from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import WordReader
 from dynet_lite.text import (
+    CLASSES,
+    NEUTRAL,
     MostFrequent,
+    SentimentScore,
     Tree,
     Vocab,
+    binary_tree,
     load_nltk_trees,
     minibatches,
     parse_trees,
+    polarity_of,
     read_trees,
     read_vectors,
 )
@@ -42,6 +52,7 @@ from dynet_lite.text import (
 
 @dataclass
 class Settings(harness.Settings):
+    classes: str = option("all", "all: the labels of the files; binary: 0 to 4 as negative and positive", choices=("all", "binary"))
     cell: str = option("nary", "what a node does with its children", choices=("nary", "childsum"))
     most: int = option(2, "nary: a node has at most so many children, the rest get a node of their own")
     word_dim: int = option(100, "size of a word vector")
@@ -67,13 +78,29 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Tree]:
         def detail(train):
-            return f"{sum(map(len, train)):,} words, {len({node.label for tree in train for node in tree.nodes()})} labels"
+            labels = {label for tree in train for label in cls.labels_of(tree)}
+            return f"{sum(map(len, train)):,} words, {len(labels)} labels"
 
         def shaped(read):
-            return lambda name: [cls.shaped(s, tree) for tree in read(name)]
+            return lambda name: [tree for tree in cls.marked(s, read(name), name) if tree.label != NEUTRAL]
 
         read, nltk = shaped(read_trees), shaped(load_nltk_trees)
         return harness.corpus(s, read, home=__file__, default="sst", nltk=nltk, detail=detail, unit="trees")
+
+    @classmethod
+    def marked(cls, s: Settings, trees: list[Tree], name: str) -> list[Tree]:
+        """The trees with the labels of the task; DataError if they have none."""
+        if s.classes == "binary":
+            other = {node.label for tree in trees for node in tree.nodes()} - set(CLASSES)
+            if other:
+                raise dy.DataError(f"{name}: --classes binary needs trees with the classes 0 to 4, got {min(other)!r}")
+            trees = [binary_tree(tree) for tree in trees]
+        return [cls.shaped(s, tree) for tree in trees]
+
+    @staticmethod
+    def labels_of(tree: Tree) -> list[str]:
+        """The labels that are to be learned."""
+        return [node.label for node in tree.nodes() if node.label != NEUTRAL]
 
     @staticmethod
     def shaped(s: Settings, tree: Tree) -> Tree:
@@ -83,7 +110,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     @classmethod
     def build(cls, s: Settings, train: list[Tree]) -> dict:
         known = read_vectors(s.vectors) if s.vectors else None
-        labels = Vocab.from_words(node.label for tree in train for node in tree.nodes())
+        labels = Vocab.from_words(label for tree in train for label in cls.labels_of(tree))
         return {"labels": labels.to_json(), **WordReader.build((tree.words() for tree in train), known)}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
@@ -105,7 +132,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             self.reader.use(read_vectors(self.settings.vectors))
 
     def gold(self, example: Tree) -> list[str]:
-        return [node.label for node in example.nodes()]
+        return self.labels_of(example)
 
     def known_labels(self) -> list[str]:
         return self.labels.words()[1:]
@@ -135,8 +162,8 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         losses = []
         for tree in batch:
             nodes = tree.nodes()
-            labels = self.labels.ids(node.label for node in nodes)
-            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(nodes), labels, strict=True)]
+            scored = zip(nodes, self.scores(nodes), strict=True)
+            losses += [dy.pickneglogsoftmax(x, self.labels[node.label]) for node, x in scored if node.label != NEUTRAL]
         return dy.esum(losses) * (1 / len(batch))
 
     def networks(self) -> dict:
@@ -151,29 +178,37 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
 
-    def best_labels(self, trees: list[Tree]) -> list[list[str]]:
-        """For each tree the best labels of its nodes, in the order of Tree.nodes()."""
+    def probabilities(self, trees: list[Tree]) -> list[np.ndarray]:
+        """For each tree a matrix {labels, nodes}, in the order of Tree.nodes(); its first row is 0, which is no label."""
         dy.renew_cg()
         scores = [dy.concatenate_cols(self.scores(tree.nodes())) for tree in trees]
-        dy.forward(scores)  # all trees at once
-        best = [matrix.npvalue()[1:].argmax(axis=0) + 1 for matrix in scores]  # 0 is no label
-        return [[self.labels.word(int(i)) for i in tree] for tree in best]
+        found = [dy.softmax(matrix[1:]) for matrix in scores]
+        dy.forward(found)  # all trees at once
+        return [np.vstack([np.zeros((1, len(tree.nodes()))), p.npvalue().reshape(len(self.labels) - 1, -1)])
+                for tree, p in zip(trees, found, strict=True)]  # fmt: skip
+
+    def best_labels(self, trees: list[Tree]) -> list[list[str]]:
+        """For each tree the best labels of its nodes, in the order of Tree.nodes()."""
+        return [self.best(p) for p in self.probabilities(trees)]
+
+    def best(self, probabilities: np.ndarray) -> list[str]:
+        return [self.labels.word(int(i)) for i in probabilities.argmax(axis=0)]
 
     def evaluate(self, examples: list[Tree]) -> harness.Score:
-        roots, nodes = [], []
+        score = SentimentScore()
+        five = set(self.known_labels()) == set(CLASSES)
+        order = self.labels.ids(CLASSES)
         for batch in minibatches(examples, 64):
-            for tree, labels in zip(batch, self.best_labels(batch), strict=True):
-                right = [node.label == label for node, label in zip(tree.nodes(), labels, strict=True)]
-                nodes += right
-                roots.append(right[-1])
-        text = f"root accuracy {np.mean(roots):.2%} (all nodes {np.mean(nodes):.2%})"
-        return harness.Score(np.mean(roots), text, nodes=np.mean(nodes), trees=len(roots))
+            for tree, p in zip(batch, self.probabilities(batch), strict=True):
+                gold = [node.label for node in tree.nodes()]
+                score.add(gold, self.best(p), polarity_of(p[order]) if five else ())
+        return harness.Score(score.roots.value, str(score), **score.values(), trees=score.roots.all)
 
     def baseline(self, train: list[Tree]) -> tuple:
         best = MostFrequent([("", tree.label)] for tree in train)([""])[0]
 
         def score(examples: list[Tree]) -> harness.Score:
-            share = np.mean([tree.label == best for tree in examples])
+            share = float(np.mean([tree.label == best for tree in examples]))
             return harness.Score(share, f"root accuracy {share:.2%}")
 
         return f"always {best}, the most frequent label of a root", score

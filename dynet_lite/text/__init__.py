@@ -49,6 +49,7 @@ from .parallel import Pair, read_pair_files, read_pairs, read_parallel, source_t
 from .plain import load_nltk_words, read_words, words_source
 from .records import Conllu, Parallel, Plain, Record, Source, Tagged
 from .scores import Accuracy, Perplexity, SpanScore
+from .sentiment import CLASSES, NEUTRAL, POLARITY, SentimentScore, binary_tree, polarity_of
 from .sequence_scores import bleu, edit_distance, error_rate
 from .streams import Batches, Stream
 from .subwords import BytePairs, char_ngrams
@@ -58,7 +59,10 @@ from .vectors import WordVectors, read_vectors
 from .vocab import Vocab
 
 __all__ = [
+    "CLASSES",
     "FORMS",
+    "NEUTRAL",
+    "POLARITY",
     "Accuracy",
     "AttachmentScores",
     "Batches",
@@ -78,6 +82,7 @@ __all__ = [
     "Record",
     "Sentence",
     "Source",
+    "SentimentScore",
     "SpanScore",
     "Stream",
     "Tagged",
@@ -88,6 +93,7 @@ __all__ = [
     "annotated_conllu",
     "attachment_scores",
     "base_labels",
+    "binary_tree",
     "bleu",
     "brackets",
     "char_ngrams",
@@ -115,6 +121,7 @@ __all__ = [
     "parse_columns",
     "parse_conllu",
     "parse_trees",
+    "polarity_of",
     "projective_heads",
     "read_chunks_of_trees",
     "read_classified",

@@ -39,12 +39,30 @@ def test_it_learns_and_labels_trees(tmp_path: Path) -> None:
     trained = run("--epochs", "12", "--hidden", "60", "--save", str(model), cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     best = trained.stdout.splitlines()[-1]
+    assert "(all nodes " in best and "; binary: roots " in best
     assert float(best.split("root accuracy ")[1].split("%")[0]) >= 58, best  # 31 of the 59 dev trees are neutral
     lines = "(? (? (? the) (? film)) (? (? is) (? brilliant)))\n\n(X (X awful))\n"
     done = run("predict", "--load", str(model), "-", cwd=tmp_path, stdin=lines)
     assert done.returncode == 0, done.stderr
     first, empty, last = done.stdout.splitlines()
     assert not empty and "?" not in first and "brilliant" in first and last[1] in "01234"
+
+
+def test_two_classes(tmp_path: Path) -> None:
+    trees = tmp_path / "a.txt"
+    trees.write_text("(4 (2 a) (4 fine))\n(0 (2 a) (1 (2 very) (0 dull)))\n(2 (2 a) (2 film))\n(3 fine)\n" * 8)
+    small = ["--word-dim", "12", "--hidden", "12", "--epochs", "30", "--batch", "4", "--dropout", "0.1", "--classes", "binary"]
+    done = run("--train", str(trees), "--save", "model", *small, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "22 trees (44 words, 2 labels)" in done.stdout  # without the neutral ones; two are dev
+    assert "best dev root accuracy 100.00% (all nodes 100.00%)" in done.stdout
+    done = run("predict", "--load", "model", "-", cwd=tmp_path, stdin="(x (x a) (x (x very) (x dull)))\n")
+    assert done.stdout.startswith("(negative (") and done.stdout.endswith("(negative dull)))\n")
+    done = run("evaluate", "--load", "model", str(trees), cwd=tmp_path)
+    assert "root accuracy 100.00%" in done.stdout
+    trees.write_text("(S (D the) (N dog))\n" * 4)
+    done = run("--train", str(trees), "--classes", "binary", cwd=tmp_path)
+    assert done.returncode == 2 and "--classes binary needs trees with the classes 0 to 4, got 'D'" in done.stderr
 
 
 def test_wide_trees_and_a_malformed_file(tmp_path: Path) -> None:

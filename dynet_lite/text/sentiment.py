@@ -1,0 +1,78 @@
+"""Sentiment on trees: the classes 0 (very negative) to 4 (very positive), the two of the binary task, and their scores.
+
+Socher and others: Recursive deep models for semantic compositionality over a sentiment treebank (2013). Does not know the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .scores import Accuracy
+from .trees import Tree
+
+__all__ = ["CLASSES", "NEUTRAL", "POLARITY", "SentimentScore", "binary_tree", "polarity_of"]
+
+CLASSES = ("0", "1", "2", "3", "4")
+NEUTRAL = "neutral"
+POLARITY = {"0": "negative", "1": "negative", "2": NEUTRAL, "3": "positive", "4": "positive"}
+
+
+def binary_tree(tree: Tree) -> Tree:
+    """A copy with the labels negative, positive and NEUTRAL, which is no class of the binary task."""
+    copy = tree.narrow(max(2, max(len(node.children) for node in tree.nodes())))
+    for node in copy.nodes():
+        node.label = POLARITY.get(node.label, node.label)
+    return copy
+
+
+@dataclass
+class SentimentScore:
+    """Accuracy at the roots and at all nodes; for the five classes also that of the binary task.
+
+    Nodes and roots that are NEUTRAL (2) do not count in the binary task; of the answer for another one only matters whether it is
+    rather 0 or 1 than 3 or 4.
+    """
+
+    roots: Accuracy = field(default_factory=Accuracy)
+    nodes: Accuracy = field(default_factory=Accuracy)
+    binary_roots: Accuracy = field(default_factory=Accuracy)
+    binary_nodes: Accuracy = field(default_factory=Accuracy)
+
+    def add(self, gold: Sequence[str], guess: Sequence[str], polarity: Sequence[str] = ()) -> None:
+        """Counts a tree: the labels of its nodes, the root last, and those that were guessed.
+
+        polarity: for the five classes, "negative" or "positive" for each node.
+        """
+        counted = [(a, b) for a, b in zip(gold, guess, strict=True) if a != NEUTRAL]
+        _count(self.nodes, counted)
+        if gold[-1] != NEUTRAL:
+            _count(self.roots, counted[-1:])
+        if polarity:
+            both = [(POLARITY[a], b) for a, b in zip(gold, polarity, strict=True) if a != "2"]
+            _count(self.binary_nodes, both)
+            if gold[-1] != "2":
+                _count(self.binary_roots, both[-1:])
+
+    def values(self) -> dict[str, float]:
+        """The accuracies by name: nodes, and binary_roots and binary_nodes if they were counted."""
+        found = {"nodes": self.nodes, "binary_roots": self.binary_roots, "binary_nodes": self.binary_nodes}
+        return {name: accuracy.value for name, accuracy in found.items() if accuracy.all}
+
+    def __str__(self) -> str:
+        text = f"root accuracy {self.roots.value:.2%} (all nodes {self.nodes.value:.2%})"
+        if self.binary_nodes.all:
+            text += f"; binary: roots {self.binary_roots.value:.2%}, all nodes {self.binary_nodes.value:.2%}"
+        return text
+
+
+def polarity_of(probabilities: np.ndarray[Any, Any]) -> list[str]:
+    """Whether 0 and 1 or 3 and 4 are more probable together, for each column of {5, nodes} probabilities."""
+    return ["positive" if column[3:].sum() > column[:2].sum() else "negative" for column in probabilities.T]
+
+
+def _count(accuracy: Accuracy, pairs: Sequence[tuple[str, str]]) -> None:
+    accuracy.add([a for a, _ in pairs], [b for _, b in pairs])
