@@ -30,6 +30,7 @@ from dynet_lite.nn import Hypothesis, Memory, MLPAttention, beam_search
 from dynet_lite.text import (
     Pair,
     Vocab,
+    WordForWord,
     bleu,
     error_rate,
     load_cmudict,
@@ -236,6 +237,16 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         text = f"error rate {errors:.2%}  all right {right:.1%}  BLEU {fluent:.1%}  loss {loss:.3f}"
         return harness.Score({"error": errors, "bleu": fluent, "loss": loss}[self.best], text,
                              error=errors, bleu=fluent, loss=loss)  # fmt: skip
+
+    def baseline(self, train: list[Pair]) -> tuple:
+        guess = WordForWord((pair.source, pair.target) for pair in train[:5000])
+
+        def score(examples: list[Pair]) -> harness.Score:
+            answers, references = [guess(pair.source) for pair in examples], [pair.references for pair in examples]
+            errors, fluent = error_rate(answers, references), bleu(answers, references)
+            return harness.Score(errors, f"error rate {errors:.2%}  BLEU {fluent:.1%}")
+
+        return "word for word", score
 
     def mean_loss(self, examples: list[Pair]) -> float:
         """Mean over the target tokens of -log p: it says that a model learns before its answers do."""

@@ -28,7 +28,17 @@ import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import CLOSE, Progress, TopDown, WordReader, beam_search
-from dynet_lite.text import BracketScore, Tree, base_labels, load_nltk_trees, minibatches, read_trees, split_words
+from dynet_lite.text import (
+    BracketScore,
+    EvalbScore,
+    RightBranching,
+    Tree,
+    base_labels,
+    load_nltk_trees,
+    minibatches,
+    read_trees,
+    split_words,
+)
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
 
@@ -219,11 +229,21 @@ class Grammar(harness.Recipe[Settings, Tree]):
         return [self.actions.tree(best.actions, words) for (best, *_), words in zip(found, sentences, strict=True)]
 
     def evaluate(self, examples: list[Tree]) -> harness.Score:
-        score = BracketScore()
-        for batch in minibatches(examples, 64):
-            for gold, tree in zip(batch, self.parse([tree.words() for tree in batch]), strict=True):
-                score.add(gold, tree)
-        return harness.Score(score.f1, str(score), precision=score.precision, recall=score.recall)
+        guesses = [tree for batch in minibatches(examples, 64) for tree in self.parse([tree.words() for tree in batch])]
+        return self.compared(examples, guesses)
+
+    @staticmethod
+    def compared(examples: list[Tree], guesses: list[Tree]) -> harness.Score:
+        """How good these trees are: all brackets count, in EVALB's F1 those without punctuation."""
+        score, evalb = BracketScore(), EvalbScore()
+        for gold, tree in zip(examples, guesses, strict=True):
+            score.add(gold, tree)
+            evalb.add(gold, tree)
+        return harness.Score(score.f1, f"{score}, {evalb}", precision=score.precision, recall=score.recall, evalb=evalb.f1)
+
+    def baseline(self, train: list[Tree]) -> tuple:
+        guess = RightBranching(train)
+        return "trees that branch to the right", lambda trees: self.compared(trees, [guess(tree.words()) for tree in trees])
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         sentences = [split_words(line) for line in lines]

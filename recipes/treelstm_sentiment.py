@@ -201,7 +201,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         for batch in minibatches(examples, 64):
             for tree, p in zip(batch, self.probabilities(batch), strict=True):
                 gold = [node.label for node in tree.nodes()]
-                score.add(gold, self.best(p), polarity_of(p[order]) if five else ())
+                score.add(gold, self.best(p), polarity_of(p[order].T) if five else ())
         return harness.Score(score.roots.value, str(score), **score.values(), trees=score.roots.all)
 
     def baseline(self, train: list[Tree]) -> tuple:

@@ -6,7 +6,7 @@ A recipe on ParserRecipe has settings on ParserSettings, its network, loss() and
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from dynet_lite.errors import DataError
 from dynet_lite.nn import WordReader
 from dynet_lite.text import (
     Sentence,
+    UsualHead,
     Vocab,
     annotated_conllu,
     attachment_scores,
@@ -113,9 +114,17 @@ class ParserRecipe(Recipe[S, Sentence]):
         return sum(map(len, batch))
 
     def evaluate(self, examples: Sequence[Sentence]) -> Score:
-        parsed = [tree for batch in minibatches(examples, 64) for tree in self.parse(batch)]
+        return self.compared(examples, [tree for batch in minibatches(examples, 64) for tree in self.parse(batch)])
+
+    @staticmethod
+    def compared(examples: Sequence[Sentence], parsed: Sequence[Sentence]) -> Score:
+        """How good these parses are."""
         score = attachment_scores(examples, parsed)
         return Score(score.las, str(score), uas=score.uas, universal_las=score.universal_las, words=score.words)
+
+    def baseline(self, train: Sequence[Sentence]) -> tuple[str, Callable[[Sequence[Sentence]], Score]]:
+        guess = UsualHead(train)
+        return "the usual head of each tag", lambda examples: self.compared(examples, [guess(x) for x in examples])
 
     def predict(self, blocks: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
         for block, sentence in zip(blocks, self._parsed(blocks, features), strict=True):

@@ -2,9 +2,9 @@
 
 from dynet_lite.errors import DataError
 
-from .baselines import MostFrequent
+from .baselines import MostFrequent, RightBranching, UsualHead, WordForWord
 from .batching import minibatches
-from .brackets import BracketScore, base_labels, brackets
+from .brackets import BracketScore, EvalbScore, base_labels, brackets
 from .classified import ClassifiedText, load_nltk_classified, read_classified, read_polarity_of_trees
 from .cmudict import load_cmudict
 from .columns import (
@@ -71,6 +71,7 @@ __all__ = [
     "ClassifiedText",
     "Conllu",
     "DataError",
+    "EvalbScore",
     "Form",
     "KneserNey",
     "LabeledSentence",
@@ -80,6 +81,7 @@ __all__ = [
     "Perplexity",
     "Plain",
     "Record",
+    "RightBranching",
     "Sentence",
     "Source",
     "SentimentScore",
@@ -87,8 +89,10 @@ __all__ = [
     "Stream",
     "Tagged",
     "Tree",
+    "UsualHead",
     "Vocab",
     "WordFeatures",
+    "WordForWord",
     "WordVectors",
     "annotated_conllu",
     "attachment_scores",

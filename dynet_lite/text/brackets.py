@@ -1,29 +1,37 @@
-"""Scores of constituent trees: labelled brackets, as EVALB counts them. Does not know the engine."""
+"""Scores of constituent trees: labelled brackets, all of them or by EVALB's rules. Does not know the engine."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from .scores import Found
 from .trees import Tree
 
-__all__ = ["BracketScore", "base_labels", "brackets"]
+__all__ = ["BracketScore", "EvalbScore", "base_labels", "brackets"]
+
+PUNCTUATION = frozenset([",", ":", "``", "''", ".", "PUNCT"])  # tags of words that EVALB leaves out; PUNCT is the universal one
+TOP = frozenset(["TOP", "ROOT", "S1", ""])  # labels that EVALB leaves out
 
 
-def brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
-    """(label, first word, end) of each phrase, counted; the tags over single words are none."""
+def brackets(tree: Tree, left_out: Collection[int] = ()) -> Counter[tuple[str, int, int]]:
+    """(label, first word, end) of each phrase, counted; the tags over single words are none.
+
+    left_out: numbers of words, from 0, that are not counted: phrases that hold no other words are none.
+    """
     out: Counter[tuple[str, int, int]] = Counter()
     where: dict[int, tuple[int, int]] = {}
-    words = 0
+    number = words = 0
     for node in tree.nodes():  # children first, from left to right
         if node.children:
             start, end = where[id(node.children[0])][0], where[id(node.children[-1])][1]
-            out[node.label, start, end] += 1
+            out[node.label, start, end] += start < end
         else:
-            start, end, words = words, words + 1, words + 1
+            start, end = words, words + (number not in left_out)
+            number, words = number + 1, end
         where[id(node)] = start, end
-    return out
+    return +out
 
 
 def base_labels(tree: Tree) -> Tree:
@@ -48,19 +56,51 @@ class BracketScore(Found):
         """Counts a tree. ValueError if the words differ."""
         if gold.words() != guess.words():
             raise ValueError(f"expected a tree over {' '.join(gold.words())!r}, got {' '.join(guess.words())!r}")
-        wanted, found = brackets(gold), brackets(guess)
+        left_out = self.left_out(gold)
+        wanted, found = (self.counted(brackets(tree, left_out)) for tree in (gold, guess))
         self.wanted += wanted.total()
         self.found += found.total()
         self.right += (wanted & found).total()
         self.whole += wanted == found
         self.trees += 1
-        pairs = zip(_leaves(gold), _leaves(guess), strict=True)
-        self.tags += sum(a.label == b.label for a, b in pairs)
-        self.words += len(gold)
+        pairs = enumerate(zip(_leaves(gold), _leaves(guess), strict=True))
+        kept = [a.label == b.label for i, (a, b) in pairs if i not in left_out]
+        self.tags += sum(kept)
+        self.words += len(kept)
+
+    def left_out(self, gold: Tree) -> Collection[int]:
+        """Numbers of the words that do not count."""
+        return ()
+
+    def counted(self, found: Counter[tuple[str, int, int]]) -> Counter[tuple[str, int, int]]:
+        """The brackets that count."""
+        return found
 
     def __str__(self) -> str:
         whole, tags = self.whole / max(1, self.trees), self.tags / max(1, self.words)
         return f"bracket F1 {self.f1:.2%} (whole trees {whole:.1%}, tags {tags:.1%})"
+
+
+@dataclass
+class EvalbScore(BracketScore):
+    """As EVALB with the parameters of Collins (1997), which most papers use, counts (Sekine and Collins 1997).
+
+    Words with a tag of punctuation in the right tree are taken out of both, phrases of nothing else with them; the outermost
+    label (TOP, ROOT, S1) does not count; ADVP and PRT are the same. Labels must be plain: base_labels.
+    """
+
+    def left_out(self, gold: Tree) -> Collection[int]:
+        return {i for i, leaf in enumerate(_leaves(gold)) if leaf.label in PUNCTUATION}
+
+    def counted(self, found: Counter[tuple[str, int, int]]) -> Counter[tuple[str, int, int]]:
+        out: Counter[tuple[str, int, int]] = Counter()
+        for (label, start, end), n in found.items():
+            if label not in TOP:
+                out["ADVP" if label == "PRT" else label, start, end] += n
+        return out
+
+    def __str__(self) -> str:
+        return f"EVALB F1 {self.f1:.2%}"
 
 
 def _leaves(tree: Tree) -> list[Tree]:

@@ -5,11 +5,8 @@ Socher and others: Recursive deep models for semantic compositionality over a se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from .scores import Accuracy
 from .trees import Tree
@@ -69,9 +66,9 @@ class SentimentScore:
         return text
 
 
-def polarity_of(probabilities: np.ndarray[Any, Any]) -> list[str]:
-    """Whether 0 and 1 or 3 and 4 are more probable together, for each column of {5, nodes} probabilities."""
-    return ["positive" if column[3:].sum() > column[:2].sum() else "negative" for column in probabilities.T]
+def polarity_of(probabilities: Iterable[Sequence[float]]) -> list[str]:
+    """Whether 0 and 1 or 3 and 4 are more probable together, for the probabilities of the five classes at each node."""
+    return ["positive" if sum(p[3:]) > sum(p[:2]) else "negative" for p in probabilities]
 
 
 def _count(accuracy: Accuracy, pairs: Sequence[tuple[str, str]]) -> None:

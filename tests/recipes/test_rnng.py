@@ -32,8 +32,9 @@ def test_learns_and_parses(run_recipe, corpus, tmp_path):
 
 
 def test_smoke(run_recipe):
-    first, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
+    first, baseline, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
     assert "data/treebank" in first and "17 labels" in first
+    assert baseline.startswith("baseline (trees that branch to the right)  dev bracket F1 ")
     assert epoch.startswith("epoch  1") and "bracket F1" in epoch
 
 

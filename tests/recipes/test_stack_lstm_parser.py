@@ -26,8 +26,9 @@ KINDS = [["--system", "arc-standard"], ["--system", "arc-hybrid"], ["--system", 
 def test_smoke(kind: list[str], tmp_path: Path) -> None:
     done = run("--smoke", *kind, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    first, epoch, *_ = done.stdout.splitlines()
+    first, baseline, epoch, *_ = done.stdout.splitlines()
     assert "351 sentences (3,718 words, 39 relations)" in first and "Apache-2.0" in first
+    assert baseline.startswith("baseline (the usual head of each tag)  dev LAS ")
     assert epoch.startswith("epoch  1") and "LAS" in epoch and "UAS" in epoch
 
 

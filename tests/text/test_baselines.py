@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from dynet_lite.text import KneserNey, MostFrequent
+from dynet_lite.text import KneserNey, MostFrequent, RightBranching, Sentence, UsualHead, WordForWord, parse_trees
 
 TEXT = [list(line) + ["$"] for line in ("abracadabra", "abba", "cab", "a", "")]
 
@@ -83,3 +83,37 @@ def test_most_frequent():
     assert guess(["a", "b", "new"]) == ["X", "Y", "Z"]
     assert MostFrequent([[("", "pos"), ("", "neg"), ("", "neg")]])(["", ""]) == ["neg", "neg"]
     assert MostFrequent([[("a", "X"), ("a", "X")]])(["b"]) == ["X"]
+
+
+def conllu(rows: str) -> Sentence:
+    """word tag head relation, separated by commas."""
+    cells = [row.split() for row in rows.split(",")]
+    words, tags, heads, relations = (list(column) for column in zip(*cells, strict=True))
+    return Sentence(words, tags, [], [int(head) for head in heads], relations)
+
+
+def test_the_usual_head_of_each_tag():
+    guess = UsualHead([conllu("the D 2 det, dog N 3 subj, barks V 0 root"), conllu("a D 3 det, big A 3 mod, cat N 0 root, here R 3 adv")])
+    found = guess(conllu("big A 0 x, the D 0 x, cat N 0 x, runs V 0 x, now Q 0 x"))
+    # A: the next word; D: +1 and +2 are equally frequent, the first is taken; N: +1 comes first; V: the root
+    assert found.heads[:4] == [2, 3, 4, 0] and found.deprels[:4] == ["mod", "det", "subj", "root"]
+    assert found.forms == ["big", "the", "cat", "runs", "now"]
+    assert guess(conllu("the D 0 x")).heads == [0]  # nothing but the root is left
+    assert guess(conllu("barks V 0 x, the D 0 x")).heads == [0, 1]  # the next word is beyond the end
+    back = UsualHead([conllu("x V 0 root, y R 1 adv")])
+    assert back(conllu("y R 0 x, x V 0 x")).heads == [2, 0]  # the word before is beyond the start
+
+
+def test_right_branching_trees():
+    trees = [next(parse_trees([text])) for text in ("(S (NP (D a) (N dog)) (V runs))", "(S (NP (D a) (N cat)) (VP (V is) (NP (N one))))")]
+    guess = RightBranching(trees)
+    assert str(guess(["a", "cat", "is", "runs"])) == "(S (D a) (NP (N cat) (NP (V is) (NP (V runs)))))"
+    assert str(guess(["a"])) == "(S (D a))"
+    assert guess("a b c d e f".split()).words() == "a b c d e f".split()
+    assert len(RightBranching(trees)(["a"] * 3000)) == 3000  # not recursive
+
+
+def test_word_for_word():
+    pairs = [("the dog", "le chien"), ("the cat", "le chat"), ("a dog", "un chien"), ("dog dog", "chien chien")]
+    guess = WordForWord((s.split(), t.split()) for s, t in pairs)
+    assert guess("the cat saw a dog".split()) == "le chat saw un chien".split()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynet_lite.text import BracketScore, base_labels, brackets, parse_trees
+from dynet_lite.text import BracketScore, EvalbScore, base_labels, brackets, parse_trees
 
 
 def tree(text):
@@ -43,3 +43,29 @@ def test_other_words_are_refused():
 def test_base_labels():
     text = "(S (NP-SBJ-1 (-LRB- -LCB-) (NN x)) (VP=2 (VBZ is)) (ADVP|PRT (RB so)))"
     assert str(base_labels(tree(text))) == "(S (NP (-LRB- -LCB-) (NN x)) (VP (VBZ is)) (ADVP|PRT (RB so)))"
+
+
+def evalb(gold, guess):
+    score = EvalbScore()
+    score.add(tree(gold), tree(guess))
+    return score.right, score.found, score.wanted, score.tags, score.words
+
+
+def test_evalb_takes_punctuation_out_by_the_tags_of_the_right_tree():
+    gold = "(TOP (S (NP (PRP I)) (, ,) (VP (VBP go)) (. .)))"
+    assert evalb(gold, "(TOP (S (S (NP (PRP I)) (, ,)) (VP (VBP go) (. .))))") == (3, 4, 3, 2, 2)  # only S over I is wrong
+    assert evalb(gold, "(TOP (S (NP (PRP I)) (X (NN ,)) (VP (VBP go)) (. .)))") == (3, 3, 3, 2, 2)  # X holds no word that counts
+    assert evalb(gold, "(S (NP (PRP I)) (, ,) (VP (VBP go)) (. .))") == (3, 3, 3, 2, 2)  # TOP does not count
+    all_words = BracketScore()
+    all_words.add(tree(gold), tree("(TOP (S (S (NP (PRP I)) (, ,)) (VP (VBP go) (. .))))"))
+    assert (all_words.right, all_words.found, all_words.wanted, all_words.words) == (3, 5, 4, 4)
+
+
+def test_evalb_holds_particles_for_adverbs_and_brackets_for_words():
+    gold = "(S (VP (VB give) (PRT (RP up))) (-LRB- -LCB-))"
+    assert evalb(gold, "(S (VP (VB give) (ADVP (RP up))) (-LRB- -LCB-))") == (3, 3, 3, 3, 3)
+    assert evalb(gold, "(S (VP (VB give) (NP (NN up)) (-LRB- -LCB-)))") == (1, 3, 3, 2, 3)
+
+
+def test_evalb_counts_a_label_as_often_as_it_comes():
+    assert evalb("(S (NP (NP (NN a))))", "(S (NP (NP (NP (NN a)))))") == (3, 4, 3, 1, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,31 @@ def test_scores_agree_with_nltk():
     las, uas = nltk_parse.DependencyEvaluator(list(graphs(parses)), list(graphs(gold))).eval()
     score = attachment_scores(gold, parses)
     assert (score.las, score.uas) == pytest.approx((las, uas))
+
+
+def random_parse(rng: random.Random, n: int) -> Sentence:
+    """A tree with one root over n words, projective or not."""
+    order = rng.sample(range(1, n + 1), n)
+    heads = {order[0]: 0, **{word: rng.choice(order[:i]) for i, word in enumerate(order) if i}}
+    relations = ["root" if heads[i] == 0 else rng.choice(["nsubj", "nsubj:pass", "obl", "punct"]) for i in range(1, n + 1)]
+    forms = [f"w{i}" for i in range(n)]
+    return Sentence(forms, ["NOUN"] * n, [], [heads[i] for i in range(1, n + 1)], relations)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_are_those_of_the_universal_dependencies_evaluation(seed, tmp_path):
+    """The script of the CoNLL 2018 shared task, which udtools carries on."""
+    udeval = pytest.importorskip("udtools.udeval")
+    rng = random.Random(seed)
+    gold = [random_parse(rng, rng.randint(1, 9)) for _ in range(30)]
+    guess = [random_parse(rng, len(x)) if rng.random() < 0.5 else replace(x, deprels=random_parse(rng, len(x)).deprels) for x in gold]
+    for x in guess:  # the scorer wants "root" there, and nowhere else
+        x.deprels = ["root" if not head else relation if relation != "root" else "obl" for head, relation in zip(x.heads, x.deprels, strict=True)]
+    files = []
+    for name, sentences in (("gold", gold), ("guess", guess)):
+        files.append(str(tmp_path / f"{name}.conllu"))
+        Path(files[-1]).write_text("".join("\n".join(format_conllu(x)) + "\n" for x in sentences), encoding="utf-8")
+    theirs = udeval.evaluate(*(udeval.load_conllu_file(file) for file in files))
+    ours = attachment_scores(gold, guess)
+    assert ours.uas == pytest.approx(theirs["UAS"].f1) and ours.universal_las == pytest.approx(theirs["LAS"].f1)
+    assert 0 < ours.las < ours.universal_las < ours.uas < 1

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dynet_lite.text import Accuracy, Perplexity, SpanScore, bleu, edit_distance
+from dynet_lite.text import Accuracy, Perplexity, SpanScore, bleu, edit_distance, to_bioes, to_iob1, to_iob2
 
 
 def random_labels(rng: random.Random, n: int) -> list[str]:
@@ -36,6 +36,21 @@ def test_span_score_is_that_of_seqeval(seed):
     assert ours.precision == pytest.approx(metrics.precision_score(gold, guess))
     report = metrics.classification_report(gold, guess, output_dict=True)
     assert ours.by_type["A"].f1 == pytest.approx(report["A"]["f1-score"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_span_score_is_that_of_seqeval_in_every_scheme(seed):
+    """What IOB1, IOB2 and BIOES say is the same: seqeval reads each by its own rules."""
+    metrics = pytest.importorskip("seqeval.metrics")
+    schemes = pytest.importorskip("seqeval.scheme")
+    gold, guess = ([to_iob2(labels) for labels in part] for part in corpora(seed))
+    ours = our_score(gold, guess)
+    for write, scheme in ((to_iob1, schemes.IOB1), (list, schemes.IOB2), (to_bioes, schemes.IOBES)):
+        written = [[write(labels) for labels in part] for part in (gold, guess)]
+        assert ours.f1 == pytest.approx(metrics.f1_score(*written, mode="strict", scheme=scheme))
+        for kind in "AB":
+            report = metrics.classification_report(*written, mode="strict", scheme=scheme, output_dict=True)
+            assert ours.by_type[kind].f1 == pytest.approx(report[kind]["f1-score"])
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -46,4 +46,4 @@ def test_two_classes_leave_out_what_is_neutral():
 
 def test_two_classes_of_five_probabilities():
     p = np.array([[0.3, 0.0], [0.0, 0.1], [0.4, 0.6], [0.15, 0.1], [0.16, 0.2]])
-    assert polarity_of(p) == ["positive", "positive"] and polarity_of(p[::-1]) == ["negative", "negative"]
+    assert polarity_of(p.T) == ["positive", "positive"] and polarity_of(p[::-1].T) == ["negative", "negative"]
