@@ -96,7 +96,7 @@ class Runner {
   // All groups of the run in reverse. `gradients` must be filled. shared_later: without the gradients of those shared arguments
   // that are formed at the end.
   void backward(Run& run, bool shared_later);
-  // Does the type have such?
+  // Does the type have such? Not if the run itself made one of them.
   bool forms_at_end(const Run& run, u32 type) const;
   // Multiply-adds that the gradient of shared argument j of a type takes, roughly.
   u64 shared_work(const PlanType& type, u32 j) const;
@@ -143,6 +143,8 @@ class Runner {
   void lay_gradient_over(CallFrame& f, const Run& run, u32 type) const;
   bool spends_own(const PlanType& type) const;
 
+  // Does the type form gradients of shared arguments at once for all its members?
+  bool forms_apart(const Run& run, u32 type) const;
   void back_group(const Run& run, u32 group, bool shared_later);
   void back_members(const Run& run, u32 group, u32 from, u32 count);
   void back_shared(const Run& run, u32 type, const SharedTargets& to);

@@ -169,12 +169,22 @@ void Runner::back_group(const Run& run, u32 index, bool shared_later) {
     for (u32 from = 0, to; (from = active_from(members, from, group.count, sig, &to)) < group.count; from = to)
       back_members(run, index, from, to - from);
   }
-  if (!shared_later && index == type.first_group && forms_at_end(run, group.type)) back_shared(run, group.type, all_shared());
+  if (index == type.first_group && forms_apart(run, group.type) && !(shared_later && forms_at_end(run, group.type)))
+    back_shared(run, group.type, all_shared());
 }
 
 // In reverse order of groups a type's first group comes last: all stacked gradients are there.
-bool Runner::forms_at_end(const Run& run, u32 type) const {
+bool Runner::forms_apart(const Run& run, u32 type) const {
   return op_def(g_.sig(run.plan.types[type].sig).op).backward_shared && !run.with_stacked[type];
+}
+
+// What the run itself has made goes on backward with the gradient, so that must be there in time.
+bool Runner::forms_at_end(const Run& run, u32 type) const {
+  if (!forms_apart(run, type)) return false;
+  const u32 sig = run.plan.types[type].sig;
+  for (u32 j = 0; j < g_.sig(sig).nargs; ++j)
+    if (g_.arg_shared(sig, j) && !made_outside(run, g_.shared_arg(sig, j))) return false;
+  return true;
 }
 
 // What may be formed either way had better be formed with the stacked gradients: what flows back is at hand then, and repeated rows

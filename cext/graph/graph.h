@@ -226,6 +226,7 @@ class Graph {
   void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
   // Somebody is about to read i, too.
   void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
+  void set_depth(NodeId i, u32 depth) { nodes_[i].depth = depth; }
   void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.

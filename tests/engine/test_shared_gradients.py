@@ -296,3 +296,25 @@ def test_square_of_a_large_weight() -> None:
     dy_ = 2 * w @ w
     wanted = (dy_ @ w.T + w.T @ dy_) * (1 - w**2)
     np.testing.assert_allclose(P.grad_as_array(), wanted, atol=2e-5 * np.abs(wanted).max())
+
+
+def test_a_lane_that_computes_what_its_calls_share() -> None:
+    """The gradient of a matrix that is made of a word goes on to the word, so it must be formed before that."""
+
+    def gradients(threads: int) -> list[np.ndarray]:
+        net = Net()
+        with dy.configure(threads=threads):
+            _core.settings.least_work = 0
+            dy.renew_cg()
+            losses = []
+            for k in range(6):
+                u = dy.reshape(dy.concatenate([dy.tanh(net.words[k + j]) for j in range(N)]), (N, N))
+                h = _core._rnn_step(net.weight("W", N, N) * net.words[k + 1], net.words[k + 2], u)
+                losses.append(dy.sum_elems(_core._rnn_step(h, h, u)))
+            dy.esum(losses).backward()
+        return net.gradients()
+
+    wanted = gradients(1)
+    for threads in (2, 3):
+        for a, b in zip(gradients(threads), wanted, strict=True):
+            assert np.allclose(a, b, rtol=1e-4, atol=1e-5)

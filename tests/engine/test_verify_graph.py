@@ -48,3 +48,15 @@ def test_readers_that_are_gone() -> None:
         before = z.value()
         dy.cg().invalidate()
         assert z.value() == before
+
+
+def test_a_map_that_was_a_sum_joins_one_that_was_a_node() -> None:
+    """The sum is as deep as its last addition, but what reads the joined node need not be."""
+    with engine():
+        model = Model()
+        x, h = inputs(count=2)
+        w, u, b = model.weight("W", 8, 8), model.weight("U", 8, 8), model.weight("b", 8)
+        gates = [dy.logistic(w * x + u * h + b), dy.tanh(dy.affine_transform([b, u, x, w, h]))]
+        loss = weighted(dy.cmult(gates[0], gates[1]))
+        loss.backward()
+        assert "affine_transform x 2 {16}" in dy.plan_text()

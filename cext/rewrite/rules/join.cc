@@ -97,7 +97,7 @@ void Joiner::rewrite(Graph& g, const Bundle& b) {
   const bool bias = has_bias(g, b.leader);
   args_.clear();
   for (u32 x = 0; x < n; ++x) args_.push_back(b.input[x]);
-  u32 members[kMaxMaps], count = 0, offset = 0;
+  u32 members[kMaxMaps], count = 0, offset = 0, depth = g.node(b.leader).depth;
   for (u32 k = b.first; k != kNoNode; k = members_[k].next) members[count++] = k;
   std::sort(members, members + count, [&](u32 k, u32 l) { return members_[k].node < members_[l].node; });
   for (u32 k = 0; k < count; ++k) {
@@ -106,6 +106,7 @@ void Joiner::rewrite(Graph& g, const Bundle& b) {
     m.at = b.leader;
     m.offset = offset;
     offset += g.dim(m.node).rows();
+    depth = std::min(depth, g.node(m.node).depth);
     if (bias) args_.push_back(g.operands(m.node)[0]);
     for (u32 x = 0; x < n; ++x) args_.push_back(matrix(g, m.node, x));
   }
@@ -117,6 +118,7 @@ void Joiner::rewrite(Graph& g, const Bundle& b) {
   key.i = bias;
   g.mark_overwritten(b.leader);
   g.set_readers(b.leader, 0);
+  g.set_depth(b.leader, depth);  // a map that was a sum of several nodes is deeper than one that was a single node
   g.replace(b.leader, op_joined(n), args_.data(), static_cast<int>(args_.size()), &key, 1, nullptr, 0);
 }
 
