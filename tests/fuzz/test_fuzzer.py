@@ -1,0 +1,136 @@
+"""A little of fuzzer.py, which runs for as long as one likes by hand; and does it see what is wrong?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fuzz_names import Calls
+from fuzz_peer import INSTALLED, Peer
+from fuzz_program import Step, difference, execute, from_json, smallest, source, to_json
+from fuzz_sessions import generate
+from fuzz_ways import PLAIN, WAYS, observed, plainest
+from fuzzer import campaign
+
+import dynet_lite as dy
+
+known = pytest.mark.xfail(
+    reason="gradient() of weights and rows, and backward() after update(), are being mended", strict=False
+)
+
+
+@known
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_every_way_shows_the_same(first: int) -> None:
+    found, done = campaign(range(first, first + 20))
+    assert not found, "\n".join(map(str, found))
+    assert done == 20
+
+
+@known
+@pytest.mark.skipif(not INSTALLED, reason="DyNet (dyNET38) is not installed")
+@pytest.mark.parametrize("first", range(0, 40, 20))
+def test_the_real_dynet_shows_the_same(first: int) -> None:
+    found, done = campaign(range(first, first + 20), peer=True)
+    assert not found, "\n".join(map(str, found))
+    assert done == 20
+
+
+# ---- the fuzzer itself ---------------------------------------------------------------------------------------------------
+
+
+def test_a_seed_is_a_program() -> None:
+    assert generate(7) == generate(7) != generate(8)
+    assert len({step.text.split("(")[0] for seed in range(10) for step in generate(seed)}) > 100
+
+
+def test_programs_do_what_they_are_for() -> None:
+    text = "\n".join(step.text for seed in range(30) for step in generate(seed))
+    for what in (".backward(", ".backward(full=True)", ".gradient())", ".update()", ".set_value(", ".init_row(", "dy.cg_revert()", "del ",
+                 ".batch([", "dy.lookup_batch(", "update=False", ".rows([", ".transduce(", "concatenate_to_batch", "op('", "case(",
+                 "builder('NaryTreeLSTMBuilder'", "wrong(", "recalculate=True", "dy.dropout(", "renew_cg", "const_parameter"):  # fmt: skip
+        assert what in text, what
+    shown = [how for seed in range(10) for _, how, _ in observed(generate(seed), PLAIN)]
+    assert shown.count("error") * 10 < shown.count("seen")  # most of it is right use
+
+
+def test_a_wrong_number_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if one op had lost its gradient."""
+    right = Calls.op
+
+    def wrong(self: Calls, label: str, seed: int, *es: Any) -> Any:
+        made = right(self, label, seed, *es)
+        return dy.nobackprop(made) if label.startswith("cmult") and self.dy is not dy else made
+
+    class Twin:
+        """dynet_lite under another name."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(dy, name)
+
+    def differs(program: Any, numbers: int) -> Any:
+        dy.renew_cg()
+        given = execute(program, Twin(), numbers)
+        dy.renew_cg()
+        return difference(given, execute(program, dy, numbers))
+
+    monkeypatch.setattr(Calls, "op", wrong)
+    program = tuple(Step(text) for text in (
+        "m0 = dy.ParameterCollection()", "W1 = m0.parameters_from_numpy(A(1, 3, 4))", "W2 = m0.parameters_from_numpy(A(2, 3, 4))",
+        "e3 = dy.tanh(W1)", "e4 = op('cmult(3x4,3x4)', 5, e3, W2)", "e5 = dy.tanh(W2)", "l6 = score(e4) + score(e5)", "del e5",
+        "see(l6.value())", "l6.backward()", "see(e4.npvalue())", "see(W1.gradient())"))  # fmt: skip
+    small = smallest(program, differs)
+    assert small is not None
+    assert [step.text.split(" ")[0] for step in small] == [
+        "m0",
+        "W1",
+        "W2",
+        "e3",
+        "e4",
+        "e5",
+        "l6",
+        "l6.backward()",
+        "see(W1.gradient())",
+    ]
+    text = source(small, "found", 1)
+    assert text.startswith("# found\nimport dynet_lite as dy") and "op('cmult(3x4,3x4)', 5, e3, W2)" in text
+
+
+def test_an_error_is_an_observation_and_unknown_names_are_passed_over() -> None:
+    seen = observed(
+        tuple(
+            Step(t) for t in ("e1 = dy.inputVector([1, 2])", "dy.pick(e1, 7)", "see(e2.npvalue())", "see(e1.npvalue())")
+        ),
+        PLAIN,
+    )
+    assert [(k, how) for k, how, _ in seen] == [(1, "error"), (3, "seen")] and seen[0][2].startswith("OutOfRangeError")
+    assert difference(from_json(to_json(seen)), seen) is None
+
+
+def test_comparison() -> None:
+    one = [(0, "seen", np.array([1.0, 2.0])), (1, "error", "ValueError: x")]
+    assert difference(one, one) is None
+    assert difference(one[:1], one) is not None
+    assert difference([(0, "seen", np.array([1.0, 2.01])), one[1]], one) is not None
+    assert difference([(0, "seen", np.array([1.0, np.nan])), one[1]], one) is not None
+    assert difference([one[0], (1, "error", "IndexError: x")], one) is not None
+    assert difference([one[0], (1, "error", "ValueError: y")], one) is None
+
+
+def test_ways() -> None:
+    assert all(f"without {name}" in WAYS for name, _, _ in dy._core.passes())
+    assert plainest({"threads": 2, "keep_weights": True}) == {**PLAIN, "keep_weights": True}
+
+
+def test_a_peer_that_dies_is_started_again() -> None:
+    with Peer() as peer:
+        if not INSTALLED:
+            pytest.skip("DyNet (dyNET38) is not installed")
+        assert peer.observed((Step("import os; os._exit(3)"),)) is None
+        seen = peer.observed((Step("see(dy.inputVector([1, 2]).npvalue())"),))
+        assert seen is not None and seen[0][2].tolist() == [1, 2]
