@@ -15,6 +15,7 @@ from dynet_lite.text import (
     BytePairs,
     ClassifiedText,
     MostFrequent,
+    NgramEvidence,
     Vocab,
     has_brackets,
     load_nltk_classified,
@@ -41,6 +42,7 @@ class ClassifierSettings(Settings):
     subwords: int = option(0, "cut words into pieces: so many joins of byte-pair encoding; 0: whole words")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
     dropout: float = option(0.5, "share of the network's last layer to drop in training")
+    evidence: int = option(0, "add naive Bayes' evidence of runs of up to so many words to the scores; 0: none")
     word_dropout: float = option(0.0, "share of the words to replace by the unknown word in training")
 
 
@@ -77,13 +79,21 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         if s.vectors:
             known = (w for w in read_vectors(s.vectors).words if w not in words)
             words = Vocab.from_words({**{w: words.count(w) for w in words}, **dict.fromkeys(known, 1)})
-        return {"words": words.to_json(), "labels": labels.to_json(), "pieces": pieces.to_json() if pieces else None}
+        parts = {"words": words.to_json(), "labels": labels.to_json(), "pieces": pieces.to_json() if pieces else None}
+        if s.evidence:
+            learned = NgramEvidence.learn(((text.words, labels[text.label]) for text in train), len(labels), s.evidence)
+            parts["evidence"] = learned.to_json()
+        return parts
 
     def __init__(self, s: S, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.words, self.labels = Vocab.from_json(parts["words"]), Vocab.from_json(parts["labels"])
         self.pieces = BytePairs.from_json(parts["pieces"]) if parts["pieces"] else None
         self.table = self.model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1, name="words")
+
+        self.evidence = NgramEvidence.from_json(parts["evidence"]) if parts.get("evidence") else None
+        if self.evidence is not None:  # what the evidence of runs of each length is worth
+            self.worth = self.model.add_parameters(self.evidence.order, init=0.3, name="worth")
 
     def begin(self) -> None:
         if self.settings.vectors:
@@ -111,22 +121,38 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         """The scores of the classes, {classes}; there is at least one word. This is what a recipe adds."""
         raise NotImplementedError
 
+    def all_scores(self, words: Sequence[str], own: int = -1) -> dy.Expression:
+        """scores(), with the evidence added if there is any. own: the class of a text to learn from, see NgramEvidence."""
+        scores = self.scores(words)
+        if self.evidence is None:
+            return scores
+        return self.with_evidence(scores, dy.inputTensor(np.array(self.evidence(words, own))))
+
+    def with_evidence(self, scores: dy.Expression, evidence: dy.Expression) -> dy.Expression:
+        """{classes} from scores {classes} and evidence {classes, lengths}."""
+        return dy.affine_transform([scores, evidence, self.worth])
+
     def scores_of(self, vectors: Any) -> dy.Expression:
         """scores() of the word vectors of a text whose length is not known, an onnx.Sequence: for `export`."""
         raise DataError(f"{type(self).__name__} has no scores_of() to export")
 
     def networks(self) -> dict[str, tuple[Any, dict[str, Any], list[str]]]:
-        """The scores of the classes, from the numbers of the words (or of their pieces)."""
+        """The scores of the classes, from the numbers of the words (or of their pieces), and from the evidence if there is any."""
         from dynet_lite import onnx
 
-        def scores(words: Any) -> dy.Expression:
-            return self.scores_of(onnx.lookup(self.table, words))
+        def scores(words: Any, evidence: Any = None) -> dy.Expression:
+            found = self.scores_of(onnx.lookup(self.table, words))
+            return found if evidence is None else self.with_evidence(found, evidence)
 
-        return {"scores": (scores, {"words": onnx.Ids("n")}, ["scores"])}
+        inputs: dict[str, Any] = {"words": onnx.Ids("n")}
+        if self.evidence is not None:
+            inputs["evidence"] = onnx.Input((len(self.labels), self.evidence.order))
+        return {"scores": (scores, inputs, ["scores"])}
 
     def loss(self, batch: list[ClassifiedText]) -> dy.Expression:
         """Mean over the texts of -log p(class)."""
-        losses = [dy.pickneglogsoftmax(self.scores(text.words), self.labels[text.label]) for text in batch]
+        labels = self.labels.ids(text.label for text in batch)
+        losses = [dy.pickneglogsoftmax(self.all_scores(text.words, i), i) for text, i in zip(batch, labels, strict=True)]
         return dy.esum(losses) * (1 / len(losses))
 
     # ---- use ---------------------------------------------------------------------------------------------------------
@@ -134,7 +160,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     def probabilities(self, batch: Sequence[Sequence[str]]) -> list[np.ndarray[Any, Any]]:
         """For each text how probable each class is."""
         dy.renew_cg()
-        found = [dy.softmax(self.scores(words)) for words in batch]
+        found = [dy.softmax(self.all_scores(words)) for words in batch]
         dy.forward(found)  # all texts at once
         return [p.npvalue() for p in found]
 

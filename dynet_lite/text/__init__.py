@@ -41,6 +41,7 @@ from .dependencies import (
     projective_heads,
     read_dependencies,
 )
+from .evidence import NgramEvidence
 from .features import WordFeatures, feature_size, shown_words
 from .forms import FORMS, Form, form_of, has_brackets
 from .lines import numbered_lines, split_words, unpacked
@@ -76,6 +77,7 @@ __all__ = [
     "KneserNey",
     "LabeledSentence",
     "MostFrequent",
+    "NgramEvidence",
     "Pair",
     "Parallel",
     "Perplexity",

@@ -61,15 +61,18 @@ def test_spans(exported: Any, name: str, tags: bool) -> None:
         assert [recipe.labels.word(i) for i in best] == recipe.label([sentence.forms], [sentence.tags])[0]
 
 
-@pytest.mark.parametrize(("name", "options"), [("text_cnn", ()), ("dan_classifier", ()), ("text_cnn", ("--subwords", "50"))])
+@pytest.mark.parametrize(("name", "options"), [("text_cnn", ()), ("dan_classifier", ()), ("text_cnn", ("--subwords", "50")), ("dan_classifier", ("--evidence", "2"))])
 def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None:
     recipe, path = exported(name, *options)
     run = session(path)
     for text in dev(recipe):
         words = recipe.pieces.split_all(text.words) if recipe.pieces else text.words
-        (scores,) = run.run(None, {"words": np.array(recipe.words.ids(words))})
+        inputs = {"words": np.array(recipe.words.ids(words))}
+        if recipe.evidence is not None:
+            inputs["evidence"] = np.array(recipe.evidence(text.words), dtype=np.float32).T  # axes in the file go the other way
+        (scores,) = run.run(None, inputs)
         dy.renew_cg()
-        close(scores, recipe.scores(text.words).npvalue())
+        close(scores, recipe.all_scores(text.words).npvalue())
         assert recipe.labels.word(int(scores.argmax())) == recipe.classify([text.words])[0][0]
 
 
