@@ -24,6 +24,7 @@ from dynet_lite import (
     ops,
     ops_loss,
     ops_random,
+    ops_segment,
     params,
     profiling,
     rewrites,
@@ -52,6 +53,7 @@ from dynet_lite.old_names import *  # noqa: F403
 from dynet_lite.ops import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
+from dynet_lite.ops_segment import *  # noqa: F403
 from dynet_lite.params import *  # noqa: F403
 from dynet_lite.profiling import *  # noqa: F403
 from dynet_lite.rewrites import *  # noqa: F403
@@ -83,6 +85,7 @@ __all__ += old_names.__all__
 __all__ += ops.__all__
 __all__ += ops_loss.__all__
 __all__ += ops_random.__all__
+__all__ += ops_segment.__all__
 __all__ += params.__all__
 __all__ += profiling.__all__
 __all__ += rewrites.__all__

@@ -493,6 +493,9 @@ def _lstm_step(proj: _Operand, h_prev: _Operand, c_prev: _Operand, wh: _Operand,
 
     i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes."""
 
+def _max_some(xs: Iterable[_Operand], n: int) -> Expression:
+    """The largest of the first n of a list of expressions of one shape, element by element; the others are not read."""
+
 def _mean_dims(x: _Operand, dims: Iterable[int], batch: bool, divisor: float) -> Expression:
     """Mean over dims (and the mini-batch); they disappear, none left gives {1}. A divisor above 0 replaces the count."""
 
@@ -520,6 +523,12 @@ def _products(es: Iterable[_Operand]) -> Expression:
 def _rnn_step(proj: _Operand, h_prev: _Operand, wh: _Operand) -> Expression:
     """A step of a simple RNN: tanh(proj + wh h_prev); proj {h}, h_prev {h}, wh {h,h} -> {h}."""
 
+def _segment_max(x: _Operand, ids: int | Iterable[int], n: int) -> Expression:
+    """The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be without."""
+
+def _segment_sum(x: _Operand, ids: int | Iterable[int], n: int, mean: bool) -> Expression:
+    """Sums, or means, of the elements along the last dim that have one id, 0 to n - 1."""
+
 def _select(x: _Operand, ids: int | Iterable[int], dim: int, n: int) -> Expression:
     """Elements ids[0], ids[1], ... along dim, in this order; an id may come several times. n is their number."""
 
@@ -531,6 +540,9 @@ def _std_dims(x: _Operand, dims: Iterable[int], batch: bool) -> Expression:
 
 def _sum_dims(x: _Operand, dims: Iterable[int], batch: bool) -> Expression:
     """Sum over dims (and the mini-batch); they disappear, none left gives {1}."""
+
+def _sum_some(xs: Iterable[_Operand], n: int, factor: float) -> Expression:
+    """factor times the sum of the first n of a list of expressions of one shape; the others are not read."""
 
 def _transpose(x: _Operand, dims: Iterable[int]) -> Expression:
     """The dims of x in another order: dim i of the result is dim dims[i] of x.

@@ -7,6 +7,7 @@ from .crf import LinearChainCRF, iob_pairs
 from .letters import LetterCNN, LetterLSTM
 from .losses import smoothed_loss
 from .mst import best_projective_tree, best_tree, tree_score
+from .negative_sampling import NegativeSampling
 from .stack_lstm import StackLSTM
 from .top_down import CLOSE, Progress, TopDown
 from .transformer import LayerNorm, Transformer, TransformerLayer, positions
@@ -33,6 +34,7 @@ __all__ = [
     "MLPAttention",
     "Memory",
     "MultiHeadAttention",
+    "NegativeSampling",
     "Oracle",
     "Progress",
     "StackLSTM",

@@ -55,8 +55,12 @@ class _Attention:
 
     def weights(self, query: Any, memory: Memory) -> Any:
         """How much of each column the query gets: {n}, positive, with sum 1."""
+        return dy.softmax(self.logits(query, memory))
+
+    def logits(self, query: Any, memory: Memory) -> Any:
+        """The scores of the columns before the softmax: {n}. What a pointer network or an added mask needs."""
         scores = self._scores(query, memory.keys)
-        return dy.softmax(dy.reshape(scores, (len(memory),), scores.batch_size))
+        return dy.reshape(scores, (len(memory),), scores.batch_size)
 
     def __call__(self, query: Any, memory: Memory) -> Any:
         """The mean of the columns with these weights: {memory_dim}."""
@@ -164,9 +168,13 @@ class MultiHeadAttention:
 
     def weights(self, queries: Any, memory: Any, mask: Any = None) -> Any:
         """How much query i gets of each memory column, in column i: {n_memory,n_queries} X heads."""
+        return dy.softmax(self.logits(queries, memory, mask))
+
+    def logits(self, queries: Any, memory: Any, mask: Any = None) -> Any:
+        """The scaled products of query i with the memory columns, in column i, before the softmax; mask is added. Shape as weights()."""
         q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
         scores = dy.transpose(k) * (q * math.sqrt(self.heads / self.dim))
-        return dy.softmax(scores if mask is None else scores + mask)
+        return scores if mask is None else scores + mask
 
     def __call__(self, queries: Any, memory: Any = None, mask: Any = None, dropout: float = 0.0) -> Any:
         """Attention of each column of `queries` {dim,n} to the columns of `memory` {dim,m} (default: to each other).

@@ -145,6 +145,17 @@ for _op, _kind in {"esum": "Sum", "average": "Mean", "emax": "Max"}.items():
     LOWERINGS[_op] = of_list(_kind)
 
 
+@row("_sum_some")
+def sum_some(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
+    total = w.op("Sum", *w.alike(xs[: node["n"]], len(node.dims)))
+    return total if node["factor"] == 1 else w.op("Mul", total, w.number(node["factor"]))
+
+
+@row("_max_some")
+def max_some(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
+    return w.op("Max", *w.alike(xs[: node["n"]], len(node.dims)))
+
+
 @row("logsumexp")
 def logsumexp(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     first = int(node.batched)

@@ -128,6 +128,28 @@ def threshold(w: Writer, x: str, n: int) -> str:
     return w.op("Div", w.op("Sub", total, one), size)
 
 
+@row("_segment_sum")
+def segment_sum(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
+    """A product with a matrix of 0 and 1: [segments, n] times [.., n, inner]."""
+    ids, n = np.array(node["ids"]), node["n"]
+    chosen = (ids[None, :] == np.arange(n)[:, None]).astype(np.float32)
+    if node["mean"]:
+        chosen /= np.maximum(chosen.sum(1, keepdims=True), 1)
+    inner = int(np.prod(node.dims[:-1], dtype=int))
+    flat = w.reshaped(xs[0].name, xs[0].batched, (inner, len(ids)))
+    return w.reshaped(w.op("MatMul", w.constant(chosen), flat), node.batched, node.dims)
+
+
+@row("_segment_max")
+def segment_max(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
+    """The largest of rows of equal length: short segments come with their first member again."""
+    members = [[k for k, i in enumerate(node["ids"]) if i == s] for s in range(node["n"])]
+    longest = max(map(len, members))
+    table = np.array([group + group[:1] * (longest - len(group)) for group in members], dtype=np.int64)
+    rank = len(xs[0].dims)
+    return w.op("ReduceMax", w.op("Gather", xs[0].name, w.constant(table), axis=-rank), w.ints(-rank), keepdims=0)
+
+
 @row("sparsemax")
 def sparsemax(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     x = xs[0]

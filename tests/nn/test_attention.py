@@ -149,3 +149,38 @@ def test_what_comes_later_is_not_seen(model):
     assert not np.allclose(a[:, 4:], b[:, 4:])
     weights = attention.weights(dy.inputTensor(x), dy.inputTensor(x), causal_mask(7)).npvalue()
     assert (weights[np.tril_indices(7, -1)] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["mlp", "dot", "plain"])
+def test_logits(kind, model):
+    """The formulas, and the weights are their softmax."""
+    attention = attentions(model)[kind]
+    rng = np.random.default_rng(4)
+    columns, query = rng.standard_normal((4, 5)), rng.standard_normal(4 if kind == "plain" else 3)
+    dy.renew_cg()
+    memory, q = attention.remember(dy.inputTensor(columns)), dy.inputTensor(query)
+    logits = attention.logits(q, memory).npvalue()
+    if kind == "mlp":
+        W, U, v = (p.as_array() for p in (attention.W, attention.U, attention.v))
+        expected = v @ np.tanh(W @ columns + (U @ query)[:, None])
+    else:
+        expected = query @ (columns / 2 if kind == "plain" else attention.W.as_array() @ columns)
+    np.testing.assert_allclose(logits, expected.ravel(), rtol=1e-5, atol=1e-6)
+    e = np.exp(logits)
+    np.testing.assert_allclose(attention.weights(q, memory).npvalue(), e / e.sum(), rtol=1e-5)
+
+
+def test_logits_of_heads(model):
+    """{memory, queries} X heads, the mask added; the weights are their softmax."""
+    attention = MultiHeadAttention(4, 2, model)
+    dy.renew_cg()
+    x = dy.inputTensor(np.random.default_rng(5).standard_normal((4, 3)))
+    logits, masked = attention.logits(x, x).npvalue(), attention.logits(x, x, causal_mask(3)).npvalue()
+    Wq, Wk = attention.Wq.as_array(), attention.Wk.as_array()
+    for head in range(2):
+        rows = slice(2 * head, 2 * head + 2)
+        expected = (Wk @ x.npvalue())[rows].T @ (Wq @ x.npvalue())[rows] / np.sqrt(2)
+        np.testing.assert_allclose(logits[:, :, head], expected, rtol=1e-4, atol=1e-6)
+    assert np.isinf(masked[1:, 0]).all() and (masked[0] == logits[0]).all()
+    e = np.exp(logits)
+    np.testing.assert_allclose(attention.weights(x, x).npvalue(), e / e.sum(0, keepdims=True), rtol=1e-5)

@@ -1,0 +1,72 @@
+"""Negative sampling: the loss of skip-gram, and the words that it draws. Who may import: recipes and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+import dynet_lite as dy
+
+__all__ = ["NegativeSampling"]
+
+
+class NegativeSampling:
+    """Tells a word that occurs with a vector from words that are drawn at random (Mikolov and others: Distributed
+    representations of words and phrases and their compositionality, 2013).
+
+    ``NegativeSampling(model, dim, counts, samples=5, power=0.75, seed=1)``: counts are those of the words in the training text
+    by their numbers, a word is drawn with a probability in proportion to count**power. Parameters: a table of output
+    vectors {words,dim}, zeros at first.
+
+        sampling = nn.NegativeSampling(model, dim, counts)
+        losses = [sampling.loss(E[word], around) for word, around in pairs]     # for each word the numbers of its neighbours
+    """
+
+    def __init__(
+        self, model: dy.ParameterCollection, dim: int, counts: Iterable[float], samples: int = 5, power: float = 0.75,
+        seed: int | np.random.Generator = 1, *, name: str = "negative-sampling",
+    ) -> None:  # fmt: skip
+        weights = np.asarray(list(counts), dtype=np.float64)
+        if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise ValueError("[NegativeSampling] counts >= 0 are needed, one for each word, and not all 0")
+        if samples < 1:
+            raise ValueError(f"[NegativeSampling] at least one sample is needed; got {samples}")
+        self.samples = samples
+        weights = np.where(weights > 0, weights, 0.0) ** power * (weights > 0)  # 0**0 is 1
+        self._ends = np.cumsum(weights / weights.sum())
+        self._last = int(np.flatnonzero(weights)[-1])
+        self.random = np.random.default_rng(seed)
+        self.table = model.add_subcollection(name).add_lookup_parameters((len(weights), dim), init=0, name="output")
+
+    @property
+    def probabilities(self) -> Any:
+        """How likely each word is drawn: an array {words}."""
+        return np.diff(self._ends, prepend=0.0)
+
+    def draw(self, n: int) -> list[int]:
+        """n words, drawn with replacement: one search in the summed probabilities for each."""
+        found = np.searchsorted(self._ends, self.random.random(n), side="right")
+        return [int(k) for k in np.minimum(found, self._last)]
+
+    def loss(self, x: dy.Expression, words: int | Sequence[int], negative: Sequence[int] | None = None) -> dy.Expression:
+        """-log sigmoid(u_w' x) of each of the words w, less log sigmoid(-u_k' x) of `samples` drawn words k for each; a scalar.
+
+        x: a vector {dim}; words: the number of a word that occurs with it, or of several; negative: what to take for each of
+        them in place of words drawn. A drawn word that is the word itself does not count, as in word2vec. IndexError when a
+        number is no word's.
+        """
+        near = [words] if isinstance(words, (int, np.integer)) else list(words)
+        if not near:
+            raise ValueError("[NegativeSampling] at least one word is needed")
+        losses = [self._one(x, word, self.draw(self.samples) if negative is None else list(negative)) for word in near]
+        return losses[0] if len(losses) == 1 else dy.esum(losses)
+
+    def _one(self, x: dy.Expression, word: int, far: list[int]) -> dy.Expression:
+        """The loss of one word: its scores are a mini-batch, of one size whatever was drawn."""
+        counts = np.array([1.0, *(float(other != word) for other in far)])
+        signs = np.array([1.0, *[-1.0] * len(far)])
+        scores = dy.dot_product(self.table.batch([word, *far]), x)
+        told = dy.log_sigmoid(dy.cmult(scores, dy.inputTensor(signs[None], batched=True)))
+        return -dy.sum_batches(dy.cmult(told, dy.inputTensor(counts[None], batched=True)))
