@@ -18,7 +18,7 @@ the words first, and taking a word also gives it its tag.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from dynet_lite.text import (
     RightBranching,
     Tree,
     base_labels,
+    feature_size,
     load_nltk_trees,
     minibatches,
     read_trees,
@@ -50,6 +51,7 @@ class Settings(harness.Settings):
     char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
     word_dropout: float = option(1.0, "a: a word seen n times is hidden with probability a / (a + n)")
+    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
     beam: int = option(1, "parses of a sentence that the search keeps")
 
     epochs: int = option(40)
@@ -104,7 +106,8 @@ class Grammar(harness.Recipe[Settings, Tree]):
     @classmethod
     def build(cls, s: Settings, train: list[Tree]) -> dict:
         actions = TopDown.of_trees(train)
-        return {"labels": actions.labels, "tags": actions.tags, **WordReader.build(tree.words() for tree in train)}
+        words = WordReader.build((tree.words() for tree in train), features=feature_size(train))
+        return {"labels": actions.labels, "tags": actions.tags, **words}
 
     def __init__(self, s: Settings, parts: dict) -> None:
         super().__init__(s, parts)
@@ -129,10 +132,10 @@ class Grammar(harness.Recipe[Settings, Tree]):
     def known_labels(self) -> list[str]:
         return [self.actions.name(i) for i in range(1, len(self.actions))]
 
-    def start(self, words: list[str]) -> State:
+    def start(self, words: list[str], features: np.ndarray | None = None) -> State:
         """Before the first action: all words are to come, nothing is on the stack."""
         drop = self.settings.dropout if self.training else 0.0
-        read = [dy.dropout(x, drop) for x in self.read(words, self.training)]
+        read = [dy.dropout(x, drop) for x in self.read(words, self.training, features)]
         vectors = [dy.dropout(x, drop) for x in self.reader.transduce(read)]
         bottom = Item(self.end, None, self.stack.initial_state().add_input(self.end), None)
         return self.scored(vectors, Progress(len(words)), bottom, self.history.initial_state().add_input(self.end))
@@ -200,7 +203,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         """Mean over the actions of -log p(action | those before it, words)."""
         losses = []
         for tree in batch:
-            now = self.start(tree.words())
+            now = self.start(tree.words(), tree.features)
             for action in self.actions.actions(tree):
                 losses.append(dy.pickneglogsoftmax(now.scores, action))
                 now = self.step(now, action)
@@ -219,17 +222,20 @@ class Grammar(harness.Recipe[Settings, Tree]):
             scores[legal] = values[legal]
             yield scores
 
-    def parse(self, sentences: list[list[str]]) -> list[Tree]:
+    def parse(self, sentences: list[list[str]], features: Sequence = ()) -> list[Tree]:
         """The trees of some sentences, none of which is empty; all grow at once."""
         dy.renew_cg()
         found = beam_search(
-            [self.start(words) for words in sentences], self.legal_scores, self.step, lambda now: now.progress.finished,
+            [self.start(*given) for given in zip(sentences, features or [None] * len(sentences), strict=True)],
+            self.legal_scores, self.step, lambda now: now.progress.finished,
             width=self.settings.beam, limit=[self.actions.limit(len(words)) for words in sentences],
         )  # fmt: skip
         return [self.actions.tree(best.actions, words) for (best, *_), words in zip(found, sentences, strict=True)]
 
     def evaluate(self, examples: list[Tree]) -> harness.Score:
-        guesses = [tree for batch in minibatches(examples, 64) for tree in self.parse([tree.words() for tree in batch])]
+        guesses: list[Tree] = []
+        for batch in minibatches(examples, 64):
+            guesses += self.parse([tree.words() for tree in batch], [tree.features for tree in batch])
         return self.compared(examples, guesses)
 
     @staticmethod
@@ -245,11 +251,18 @@ class Grammar(harness.Recipe[Settings, Tree]):
         guess = RightBranching(train)
         return "trees that branch to the right", lambda trees: self.compared(trees, [guess(tree.words()) for tree in trees])
 
-    def predict(self, lines: list[str]) -> Iterator[str]:
+    def predict(self, lines: list[str], features: Sequence = ()) -> Iterator[str]:
         sentences = [split_words(line) for line in lines]
-        trees = iter(self.parse([words for words in sentences if words]))
+        arrays = [array for words, array in zip(sentences, features, strict=True) if words] if features else ()
+        trees = iter(self.parse([words for words in sentences if words], arrays))
         for words in sentences:
             yield str(next(trees)) if words else ""
+
+    def answers(self, lines: list[str], scores: bool = False, features: Sequence = ()) -> Iterator[dict]:
+        if scores:
+            raise dy.DataError("Grammar gives no scores")
+        for line, tree in zip(lines, self.predict(lines, features), strict=True):
+            yield {"input": line, "output": tree}
 
 
 if __name__ == "__main__":

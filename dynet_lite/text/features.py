@@ -75,10 +75,11 @@ class WordFeatures:
         return array
 
     def attach(self, sentences: Iterable[Any], name: str) -> None:
-        """Gives each of the sentences, those of the file `name`, its array as `features`."""
+        """Gives each of the sentences or trees, those of the file `name`, its array as `features`."""
         count = 0
         for count, sentence in enumerate(sentences, 1):
-            sentence.features = self.of(count - 1, sentence.forms)
+            forms = sentence.words() if hasattr(sentence, "words") else sentence.forms
+            sentence.features = self.of(count - 1, forms)
         self.finished(count, name)
 
     def finished(self, sentences: int, name: str) -> None:

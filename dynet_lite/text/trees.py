@@ -27,11 +27,15 @@ _TOKEN = re.compile(r"[()]|[^ \t\n\v\f\r()]+")  # no-break spaces may stand insi
 
 @dataclass(slots=True)
 class Tree:
-    """A node with what is below it: a leaf has a word and no children, another node children and no word ("")."""
+    """A node with what is below it: a leaf has a word and no children, another node children and no word ("").
+
+    A root may have numbers of its words as `features` (WordFeatures).
+    """
 
     label: str
     word: str = ""
     children: list[Tree] = field(default_factory=list)
+    features: Any = field(default=None, compare=False, repr=False)
 
     def nodes(self) -> list[Tree]:
         """All nodes, children before their parents, from left to right; the last one is the root."""

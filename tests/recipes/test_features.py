@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import dynet_lite as dy
-from dynet_lite.text import DataError, Sentence, WordFeatures, format_conllu
+from dynet_lite.text import DataError, Sentence, WordFeatures, format_conllu, parse_trees
 
 TAGS = ["NOUN", "VERB", "DET"]
 
@@ -104,6 +104,17 @@ def test_parsers(run_recipe: Callable[..., Any], files: Any, tmp_path: Path, nam
     found = [line.split("\t")[7] for line in done.stdout.splitlines() if line]
     wanted = [relation for x in files["test"][0] for relation in x.deprels]
     assert np.mean([a == b for a, b in zip(found, wanted, strict=True)]) > 0.75
+
+
+def test_grammar(run_recipe: Callable[..., Any], files: Any, tmp_path: Path) -> None:
+    for part, (sentences, _) in files.items():
+        trees = (f"(S {' '.join(f'({tag} {w})' for w, tag in zip(x.forms, x.upos, strict=True))})" for x in sentences)
+        (tmp_path / f"{part}.ptb").write_text("\n".join(trees) + "\n")
+    trained(run_recipe, "rnng", "ptb", "--epochs", "8", "--char-hidden", "0", "--dropout", "0")
+    done = run_recipe("rnng", "predict", "--load", "m", "test.txt", "--features", "test.safetensors")
+    found = [[node.label for node in tree.nodes() if not node.children] for tree in parse_trees(done.stdout.splitlines())]
+    right = [a == b for x, tags in zip(files["test"][0], found, strict=True) for a, b in zip(x.upos, tags, strict=True)]
+    assert np.mean(right) > 0.75
 
 
 def test_onnx_has_them_as_an_input(run_recipe: Callable[..., Any], files: Any, tmp_path: Path) -> None:
