@@ -10,6 +10,7 @@ tensors, what sequences can do, and a program that predicts without this package
 
 from .attention import attend, waves
 from .export import OPSET, export, export_recipe
+from .loops import recurse, scan
 from .steps import step
 from .symbolic import Children, Ids, Input, Sequence, lookup
 from .table import REFUSED
@@ -28,6 +29,8 @@ __all__ = [
     "export",
     "export_recipe",
     "lookup",
+    "recurse",
+    "scan",
     "step",
     "tree",
     "waves",

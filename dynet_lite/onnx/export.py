@@ -13,7 +13,7 @@ import numpy as np
 from dynet_lite import _core
 from dynet_lite._core import Expression
 
-from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, table_name, weight
+from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, weight
 from .symbolic import Sequence as Steps
 from .table import REFUSED, lowering
 from .writer import Made, Unsupported, Value, Writer
@@ -80,6 +80,7 @@ class Lowering:
         self.origins = graph.origins or {}
         self.graph = graph
         self.done: dict[int, Value] = {}
+        writer.inside = self.inside
 
     def values(self, results: Sequence[Expression]) -> list[Value]:
         """The values of the results, after everything they need."""
@@ -92,6 +93,18 @@ class Lowering:
                 self._lower(i)
         return [self.done[i] for i in wanted]
 
+    def inside(self, given: Sequence[tuple[Expression, Value]], results: Sequence[Expression]) -> list[Value]:
+        """The values of results inside a loop, where some expressions have other values."""
+        outer, wanted = self.done, list(map(node_of, results))
+        self.done = {**outer, **{node_of(e): value for e, value in given}}
+        try:
+            for i in sorted(self._needed(wanted)):
+                if i not in self.done:
+                    self._lower(i)
+            return [self.done[i] for i in wanted]
+        finally:
+            self.done = outer
+
     def _needed(self, wanted: Sequence[int]) -> set[int]:
         seen: set[int] = set()
         todo = list(wanted)
@@ -100,10 +113,7 @@ class Lowering:
             if i in seen:
                 continue
             seen.add(i)
-            if i in self.trace.special:
-                todo += [_core.expression_node(e)[1] for e in self.trace.special[i][0]]
-            else:
-                todo += self.program[i][4] + ([self.program[i][5]] if self.program[i][0] == "output" else [])
+            todo += self.trace.uses(self.program, i)
         return seen
 
     def _get(self, e: Expression) -> Value:

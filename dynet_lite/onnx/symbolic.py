@@ -65,13 +65,19 @@ class Children:
 Spec = Input | Ids | Children
 
 
+def node_of(e: Expression | int) -> int:
+    """The number of a node."""
+    i: int = e if isinstance(e, int) else _core.expression_node(e)[1]
+    return i
+
+
 class Trace:
     """What is known while a function runs: how special nodes write themselves, and how long the named lengths pretend to be."""
 
     current: Trace | None = None
 
     def __init__(self) -> None:
-        self.special: dict[int, tuple[tuple[Expression, ...], Write, str, Shown | None]] = {}
+        self.special: dict[int, tuple[tuple[Expression | int, ...], Write, str, Shown | None]] = {}
         self.kept: list[Expression] = []
         self.sizes: dict[str, int] = {}
 
@@ -79,13 +85,40 @@ class Trace:
         """A size for a named length; no two are equal, and none is near another."""
         return self.sizes.setdefault(symbol, 61 + 64 * len(self.sizes))
 
+    def uses(self, program: Any, i: int) -> list[int]:
+        """The nodes that a node is computed from."""
+        if i in self.special:
+            return [node_of(e) for e in self.special[i][0]]
+        return program[i][4] + ([program[i][5]] if program[i][0] == "output" else [])
+
+    def outside(self, given: list[Expression], results: list[Expression]) -> list[int]:
+        """The nodes that the results are computed from and that do not depend on `given`, at the border."""
+        inside, todo = set(map(node_of, given)), list(map(node_of, results))
+        program = _core.graph_program(_core.cg())
+        first = min(inside)
+        for i in range(first, len(program)):  # nodes name earlier ones
+            if any(j in inside for j in self.uses(program, i)):
+                inside.add(i)
+        border: dict[int, None] = {}
+        seen: set[int] = set()
+        while todo:
+            i = todo.pop()
+            if i in seen:
+                continue
+            seen.add(i)
+            if i in inside:
+                todo += self.uses(program, i)
+            else:
+                border[i] = None
+        return list(border)
+
     def place(
-        self, dims: Dims, batch: int, symbol: str, needs: tuple[Expression, ...], write: Write,
+        self, dims: Dims, batch: int, symbol: str, needs: tuple[Expression | int, ...], write: Write,
         shown: Shown | None = None,
     ) -> Expression:  # fmt: skip
         """An expression that the file computes as `write` says. shown: its dims in the file, where it cannot be computed with."""
         for one in needs:
-            _core.expression_node(one)  # parameters enter the graph when they are used: they stand before what needs them
+            node_of(one)  # parameters enter the graph when they are used: they stand before what needs them
         e = dy.zeros(dims, batch_size=batch)
         self.special[_core.expression_node(e)[1]] = needs, write, symbol, shown
         self.kept.append(e)

@@ -74,6 +74,8 @@ class Writer:
         self.initializers: list[Any] = []
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._taken: dict[str, int] = dict.fromkeys(reserved, 1)
+        # What expressions are computed from, written again with other values for some of it: set by export.py.
+        self.inside: Callable[[Sequence[tuple[Any, Value]], Sequence[Any]], list[Value]]
 
     def fresh(self, stem: str) -> str:
         """A name that is not taken."""
@@ -118,27 +120,41 @@ class Writer:
 
         Inside a turn whatever was written before the loop is there, too.
         """
-        helper, outer = self._helper, self.nodes
         turn, going, *before = [self.fresh(name) for name in ("turn", "going", *["before"] * len(states))]
-        self.nodes = []
+
+        def body() -> list[str]:
+            return [self.op("Identity", going), *step(turn, before)]
+
+        kinds = self._helper.TensorProto
+        given = [(turn, kinds.INT64), (going, kinds.BOOL), *((name, kinds.FLOAT) for name in before)]
+        return self.op_n(len(states), "Loop", count, "", *states, body=self._body(given, body, [kinds.BOOL]))
+
+    def scan(
+        self, states: Sequence[str], rows: Sequence[str], step: Callable[[list[str]], list[str]], outputs: int, backwards: bool
+    ) -> list[str]:
+        """`step` for each of the rows, from states and a row to states and `outputs` more: the last states, and those of all."""
+        before = [self.fresh(name) for name in (*["before"] * len(states), *["row"] * len(rows))]
+        body = self._body([(name, self._helper.TensorProto.FLOAT) for name in before], lambda: step(before))
+        return self.op_n(
+            len(states) + outputs, "Scan", *states, *rows, body=body, num_scan_inputs=len(rows),
+            scan_input_directions=[int(backwards)] * len(rows), scan_output_directions=[int(backwards)] * outputs,
+        )  # fmt: skip
+
+    def _body(self, given: Sequence[tuple[str, int]], write: Callable[[], list[str]], kinds: Sequence[int] = ()) -> Any:
+        """A graph of its own, with the nodes that `write` makes. kinds: of its first results, where they are no floats."""
+        outer, self.nodes = self.nodes, []
         try:
-            after = list(step(turn, before))
-            on = self.op("Identity", going)
-            inside = self.nodes
+            results, inside = write(), self.nodes
         finally:
             self.nodes = outer
-        number, truth = helper.TensorProto.INT64, helper.TensorProto.BOOL
-
-        def value(name: str, kind: int, shape: Any = None) -> Any:
-            return helper.make_tensor_value_info(name, kind, shape)
-
-        body = helper.make_graph(
+        every = [*kinds, *[self._helper.TensorProto.FLOAT] * (len(results) - len(kinds))]
+        info = self._helper.make_tensor_value_info
+        return self._helper.make_graph(
             inside,
             self.fresh("body"),
-            [value(turn, number, []), value(going, truth, []), *(value(name, 1) for name in before)],
-            [value(on, truth, []), *(value(name, 1) for name in after)],
+            [info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None) for name, kind in given],
+            [info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None) for name, kind in zip(results, every, strict=True)],
         )
-        return self.op_n(len(states), "Loop", count, "", *states, body=body)
 
     def length(self, name: str) -> str:
         """How long the first axis is, a number."""
