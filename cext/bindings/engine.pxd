@@ -199,6 +199,8 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint64_t least_work
     cdef cppclass Memory:
         Memory(Backend*) except +raise_python_error
+    cdef cppclass GradientWatch:
+        pass
     cdef cppclass Executor:
         Executor(CGraph&, Backend*, Memory&) except +raise_python_error
         void forward(cbool) except +raise_python_error nogil
@@ -213,6 +215,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint32_t passes()
         const Run* run(size_t)
         ExecOptions options
+        void watch_gradients(GradientWatch*)
         Stats stats()
         vector[OpProfile] profile()
         size_t value_bytes()

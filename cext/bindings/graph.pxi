@@ -193,6 +193,8 @@ cdef class ComputationGraph:
         return self._not_busy()
 
     cdef int run_backward(self, NodeId loss, bint full) except -1:
+        global _n_backwards
+        _n_backwards += 1
         self.run_to(loss)
         self._not_busy()
         if self.c.size() > self.last_size:

@@ -34,6 +34,7 @@ cdef PyObject* _job_graph = NULL   # borrowed: the graph whose backward pass it 
 cdef object _job_trainer = None    # a weak reference to the trainer whose update it is
 cdef bint _hooked = False          # before forks and at the end
 cdef int _n_graphs = 0             # graphs in the process: steps overlap only where there is one
+cdef uint64_t _n_backwards = 0     # backward passes that were asked for
 cdef uint64_t _n_begun = 0         # jobs that were begun in the background
 cdef bint _ended = False           # the interpreter goes: no more jobs
 

@@ -1,4 +1,79 @@
-# Gradients as flat arrays: what dynet_lite/distributed sends to other processes and gets back.
+# Gradients as flat arrays: what dynet_lite/distributed sends to other processes and gets back, some while backward still runs.
+from cpython.ref cimport PyObject
+
+cdef extern from "bindings/watch.h" namespace "dnl":
+    cdef cppclass PythonWatch(GradientWatch):
+        PyObject* self
+        void (*call)(PyObject*, Parameter* const*, size_t) noexcept
+
+
+@cython.final
+cdef class _Watch:
+    """Calls a function with the parameters whose gradients are complete; keeps its first error."""
+    cdef PythonWatch w
+    cdef dict members   # address: Parameters
+    cdef object function, error
+
+    cdef void tell(self, Parameter* const* parameters, size_t n) noexcept:
+        cdef size_t i
+        if self.error is not None:
+            return
+        try:
+            self.function([self.members[<size_t> parameters[i]] for i in range(n) if <size_t> parameters[i] in self.members])
+        except BaseException as error:
+            self.error = error
+
+
+cdef void _tell(PyObject* watch, Parameter* const* parameters, size_t n) noexcept with gil:
+    (<_Watch> watch).tell(parameters, n)
+
+
+def _backward_watched(Expression loss not None, list parameters not None, function):
+    """loss.backward(); while that runs, function(list of those of `parameters` whose gradients are complete).
+
+    It is also called with an empty list when a while has passed. It must not use graphs. Parameters that no node reads are not
+    told. Raises what the function raised, when backward is done.
+    """
+    cdef ComputationGraph g = loss.home()
+    cdef NodeId i = loss.use()
+    cdef _Watch watch = _Watch()
+    cdef Parameters p
+    watch.members = {}
+    for p in parameters:
+        watch.members[<size_t> p.p.get()] = p
+    watch.function = function
+    watch.w.self = <PyObject*> watch
+    watch.w.call = _tell
+    settle()
+    cdef bint overlap = g.overlap
+    g.overlap = False   # it runs now
+    g.x.watch_gradients(&watch.w)
+    try:
+        g.run_backward(i, False)
+    finally:
+        g.x.watch_gradients(NULL)
+        g.overlap = overlap
+    if watch.error is not None:
+        raise watch.error
+
+
+def _backward_calls():
+    """How many backward passes were asked for since the process began."""
+    return _n_backwards
+
+
+def _gradient_view(Parameters parameter not None):
+    """The gradient where it lies, float32 (size,): good as long as the parameter."""
+    settle()
+    return np.asarray(_floats(deref(parameter.p).grad.data(), deref(parameter.p).size()))
+
+
+def _touched(Parameters parameter not None, touched=None):
+    """Whether a parameter has a gradient; with `touched` says so."""
+    if touched is not None:
+        deref(parameter.p).touched = touched
+    return deref(parameter.p).touched
+
 
 def _gather_grads(list parameters not None, float[::1] out, float[::1] touched):
     """Copy the gradients of parameters one behind the other to `out`; 1 in `touched` for each that has one, else 0.

@@ -52,13 +52,18 @@ void Executor::list_gradients() {
 void Executor::run_backward(NodeId loss) {
   std::size_t to = n_runs_;
   while (to && runs_[to - 1]->first > loss) --to;
+  if (completion_.watch) {
+    completion_.begin();
+    for (std::size_t r = first_graded_run_; r < to; ++r) completion_.see(g_, static_cast<u32>(r), *runs_[r]);
+  }
   while (to > first_graded_run_) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
     const bool lanes = to - from > 1;
     for (std::size_t r = from; r < to; ++r) runner(0).choose_shared(*runs_[r], lanes);
     if (lanes) back_lanes(from, to);
-    else in_lanes(from, to, [this](Run& run) { runner(run.lane).backward(run, false); });
+    else in_lanes(from, to, [&](Run& run) { runner(run.lane).backward(run, false, completion_, static_cast<u32>(from)); });
+    if (completion_.watch) completion_.passed(static_cast<u32>(from), 0);
     to = from;
   }
 }
@@ -245,11 +250,12 @@ void Executor::back_lanes(std::size_t from, std::size_t to) {
   };
   for (u32 l = 0; l < lanes; ++l) runner(l).alone = false;
   Progress progress;
+  Completion nobody;
   run_lanes(static_cast<int>(lanes * (1 + bins)), options.threads, [&](int task) {
     const u32 t = static_cast<u32>(task), lane = t < lanes ? t : (t - lanes) / bins;
     try {
       if (t < lanes) {
-        runner(lane).backward(*runs_[from + lane], true);
+        runner(lane).backward(*runs_[from + lane], true, nobody, 0);
         progress.lane_done(lane);
       } else if (const u32 bin = (t - lanes) % bins; progress.wait(lane, bin)) {
         form_shared(from + lane, bin, runner(lanes + bin));

@@ -47,7 +47,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(pending_, aliases_, dead_, merger_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+  release_all(completion_, pending_, aliases_, dead_, merger_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
               old_leaves_, reach_facts_, private_, rows_, first_row_, shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();

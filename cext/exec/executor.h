@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/complete.h"
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
 #include "rewrite/rules/dead.h"
@@ -69,6 +70,8 @@ class Executor final : private Graph::Listener {
   std::vector<OpProfile> profile() const;
 
   ExecOptions options;
+  // Who is told of complete gradients while backward() runs; null: nobody.
+  void watch_gradients(GradientWatch* watch) { completion_.watch = watch; }
 
   std::size_t value_bytes() const { return values_.reserved(); }
   std::size_t grad_bytes() const { return grads_.reserved(); }
@@ -152,6 +155,7 @@ class Executor final : private Graph::Listener {
   Vec<u32> first_row_;
   SharedStage shared_;
   Transposes transposes_;
+  Completion completion_;
   NodeId graded_ = 0; // nodes below have gradients
 };
 

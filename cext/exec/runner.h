@@ -8,6 +8,7 @@
 #include <exception>
 #include <vector>
 
+#include "exec/complete.h"
 #include "exec/options.h"
 #include "exec/parts.h"
 #include "exec/shared_stage.h"
@@ -94,8 +95,8 @@ class Runner {
   // those of stacked ones.
   void choose_shared(Run& run, bool lane) const;
   // All groups of the run in reverse. `gradients` must be filled. shared_later: without the gradients of those shared arguments
-  // that are formed at the end.
-  void backward(Run& run, bool shared_later);
+  // that are formed at the end. The run's number is what `completion` knows it by.
+  void backward(Run& run, bool shared_later, Completion& completion, u32 number);
   // Does the type have such? Not if the run itself made one of them.
   bool forms_at_end(const Run& run, u32 type) const;
   // Multiply-adds that the gradient of shared argument j of a type takes, roughly.

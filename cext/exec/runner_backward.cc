@@ -12,7 +12,7 @@
 
 namespace dnl {
 
-void Runner::backward(Run& run, bool shared_later) {
+void Runner::backward(Run& run, bool shared_later, Completion& completion, u32 number) {
   const ProductCounts before = product_counts();
   run.spent_types.assign(run.plan.types.size(), 0);
   find_alone(run);
@@ -20,7 +20,10 @@ void Runner::backward(Run& run, bool shared_later) {
   find_spent_sums(run);
   for (const PlanType& type : run.plan.types)
     if (spends_own(type)) run.spent |= kSpentOwn;
-  for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) back_group(run, k, shared_later);
+  for (u32 k = static_cast<u32>(run.plan.groups.size()); k-- > 0;) {
+    back_group(run, k, shared_later);
+    if (completion.watch) completion.passed(number, k);
+  }
   count_products(before);
 }
 

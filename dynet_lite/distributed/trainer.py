@@ -15,6 +15,7 @@ import numpy as np
 from dynet_lite import _core
 from dynet_lite import trainers as _trainers
 
+from .buckets import Buckets
 from .world import Alone, NotAlike, World, current
 
 __all__ = ["Trainer"]
@@ -29,20 +30,22 @@ class Trainer:
     set_clip_threshold(), state_dict(), ...
 
     The loss of a rank must be its part of the sum: divide by the number of examples of the whole mini-batch.
-    world: default the one of init().
+    world: default the one of init(). bucket: gradients are sent in messages of about so many bytes, the largest one by one.
     """
 
-    _own = frozenset(("trainer", "world", "_layout", "_digest", "_buffer", "_shared"))
+    _own = frozenset(("trainer", "world", "_layout", "_digest", "_agreed", "_buckets", "_sent", "_shared", "_least"))
 
-    def __init__(self, trainer: _trainers.Trainer, world: Alone | None = None) -> None:
+    def __init__(self, trainer: _trainers.Trainer, world: Alone | None = None, bucket: int = 1 << 20) -> None:
         if not isinstance(trainer, _trainers.Trainer):
             raise TypeError(f"[distributed.Trainer] a trainer is needed; got {type(trainer).__name__}")
         self.trainer = trainer
         self.world = current() if world is None else world
         self._layout: Any = None
-        self._digest = 0
-        self._buffer = np.zeros(0, np.float32)
+        self._digest = self._agreed = 0
+        self._buckets: Any = None
+        self._sent: Any = None  # the digest and the number of backward passes when backward() was done
         self._shared = 0
+        self._least = bucket
         if isinstance(self.world, World):
             self._begin(self.world)
 
@@ -77,6 +80,25 @@ class Trainer:
 
     # ---- the update ------------------------------------------------------------------------------------------------
 
+    def backward(self, loss: _core.Expression) -> None:
+        """loss.backward(), while which gradients that are complete are sent already.
+
+        It must be the last backward pass before update(); passes before it are loss.backward(). RuntimeError if another follows. In
+        the first step, and after parameters were frozen or set free, nothing is sent before update().
+        """
+        if self._sent is not None:
+            raise RuntimeError("[distributed.Trainer] backward() is called once before each update(); earlier passes: loss.backward()")
+        if not isinstance(self.world, World):
+            loss.backward()
+            return
+        weights, _ = self._members()
+        if self._digest != self._agreed or not weights:
+            loss.backward()
+            return
+        self._buckets.begin(weights)
+        _core._backward_watched(loss, weights, self._buckets.complete)
+        self._sent = self._digest, _core._backward_calls()
+
     def update(self) -> None:
         """Add up the gradients of all ranks, then one update, the same on each. Errors as those of the trainer inside.
 
@@ -94,20 +116,22 @@ class Trainer:
         if not isinstance(world, World):
             return np.array([numbers], dtype=np.float64)
         weights, tables = self._members()
+        if self._sent is not None and self._sent != (self._digest, _core._backward_calls()):
+            raise RuntimeError("[distributed.Trainer] a backward pass, or a change of what is trained, came after backward(): it is lost")
+        known = self._digest == self._agreed
+        if known:  # else the others may have other buckets, which the heads tell
+            self._buckets.flush()
         rows = [_core._touched_rows(t) for t in tables]
         mine = _packed(rows)
         heads = world.head("update", mine.size, *numbers, digest=self._digest)
-        size = self._layout[1]
-        if self._buffer.size != size + len(weights):
-            self._buffer = np.zeros(size + len(weights), np.float32)
-        if weights:
-            _core._gather_grads(weights, self._buffer[:size], self._buffer[size:])
-            world.sum_floats(self._buffer)
-            _core._scatter_grads(weights, self._buffer[:size], self._buffer[size:])
-        if tables:
-            parts = world.gather_bytes(mine, [int(n) for n in heads[:, 0]])
-            for table, (ids, values) in zip(tables, _joined(parts, tables), strict=True):
+        if not known:
+            self._buckets.flush()
+        gather = world.start_gather(mine, [int(n) for n in heads[:, 0]]) if tables else None
+        self._buckets.finish()
+        if gather is not None:
+            for table, (ids, values) in zip(tables, _joined(gather(), tables), strict=True):
                 _core._set_touched_rows(table, ids, values)
+        self._sent, self._agreed = None, self._digest
         return heads[:, 1:]
 
     def _members(self) -> tuple[list[Any], list[Any]]:
@@ -120,9 +144,11 @@ class Trainer:
             trained = [p for p in members if p.is_updated()]
             tables = [p for p in trained if isinstance(p, _core.LookupParameters)]
             weights = [p for p in trained if not isinstance(p, _core.LookupParameters)]
-            self._layout = layout, sum(math.prod(p.shape()) for p in weights), weights, tables
+            self._layout = layout, weights, tables
+            if isinstance(self.world, World):
+                self._buckets = Buckets(self.world, weights, self._least)
             self._digest = zlib.crc32(repr([(p.name(), p.shape()) for p in trained]).encode())
-        return self._layout[2], self._layout[3]
+        return self._layout[1], self._layout[2]
 
     # ---- the trainer inside ----------------------------------------------------------------------------------------
 

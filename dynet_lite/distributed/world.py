@@ -130,7 +130,7 @@ class World(Alone):
         self._head[:3] = KINDS.index(kind), self._serial, digest
         self._head[3 : 3 + len(numbers)] = numbers
         self._count(self._head.nbytes)
-        self._wait(self._heads.Iallgather(self._head, self._all_heads))
+        self.wait(self._heads.Iallgather(self._head, self._all_heads))
         heads = self._all_heads
         failed = [r for r in range(self.size) if heads[r, 0] == 0]
         if failed:
@@ -148,7 +148,7 @@ class World(Alone):
         self.messages += 1
         self.bytes_sent += size
 
-    def _wait(self, request: Any) -> None:
+    def wait(self, request: Any) -> None:
         """Until the request is complete. Polls, at first without a pause, so that it costs no latency."""
         start = time.perf_counter()
         pause = 0.0
@@ -179,19 +179,29 @@ class World(Alone):
         time.sleep(3 * grace)
         self._end("[distributed] the first two ranks do not answer; all ranks end", 1)
 
-    def sum_floats(self, values: Array) -> None:
-        """Add up a float32 array over the ranks, in place. The same bits on all ranks."""
+    def start_sum(self, values: Array) -> Any:
+        """Begin to add up a float32 array over the ranks, in place; the same bits on all ranks. The request is for wait(). All ranks
+        begin their sums, and gather bytes, in the same order."""
         self._count(values.nbytes)
-        self._wait(self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM))
+        return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
 
     def gather_bytes(self, mine: Array, sizes: Sequence[int]) -> list[Array]:
         """The bytes (uint8) of each rank; sizes: how many each one has."""
+        return self.start_gather(mine, sizes)()
+
+    def start_gather(self, mine: Array, sizes: Sequence[int]) -> Callable[[], list[Array]]:
+        """Begin it; the result waits for the bytes and gives them."""
         self._count(mine.nbytes)
         ends = np.cumsum(sizes)
         every = np.empty(int(ends[-1]), np.uint8)
         starts = ends - sizes
-        self._wait(self._data.Iallgatherv(mine, [every, list(sizes), starts.tolist(), self._mpi.BYTE]))
-        return [every[a:b] for a, b in zip(starts, ends, strict=True)]
+        request = self._data.Iallgatherv(mine, [every, list(sizes), starts.tolist(), self._mpi.BYTE])
+
+        def finish() -> list[Array]:
+            self.wait(request)
+            return [every[a:b] for a, b in zip(starts, ends, strict=True)]
+
+        return finish
 
     def _objects(self, kind: str, mine: Any) -> list[Any]:
         data = np.frombuffer(pickle.dumps(mine), np.uint8)

@@ -143,7 +143,7 @@ class Ranks:
             loss = recipe.loss(mine) * share
             value = float(loss.value())
             if math.isfinite(value):
-                loss.backward()
+                self.trainer.backward(loss)
             counts = dy.stats()
             nodes, batches = counts["nodes"], counts["batches"]
         recipe.training = False

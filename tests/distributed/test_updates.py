@@ -48,7 +48,7 @@ PROGRAM = """
                 inner.exponential_moving_average(float(value))
             elif name == "sparse":
                 inner.set_sparse_updates(value == "1")
-        trainer = dy.distributed.Trainer(inner)
+        trainer = dy.distributed.Trainer(inner, bucket=100 if "buckets" in more else 1 << 20)
         for order in orders[:100 if kind == "SimpleSGDTrainer" else 20]:
             batch = [data[i] for i in order[:2 if "few" in more else 5]]
             dy.renew_cg()
@@ -59,7 +59,11 @@ PROGRAM = """
                     h = h + odd  # a parameter that only some ranks touch
                 losses.append(dy.squared_distance(V * h, dy.scalarInput(y)))
             if losses:
-                (dy.esum(losses) * (1 / len(batch))).backward()
+                loss = dy.esum(losses) * (1 / len(batch))
+                if "buckets" in more:
+                    trainer.backward(loss)  # sends while it runs
+                else:
+                    loss.backward()
             trainer.update()
         trainer.check_weights()
         if "average" in case:
@@ -69,14 +73,15 @@ PROGRAM = """
         np.savez(sys.argv[1], **out)
 """
 CASES = [*TRAINERS, "SimpleSGDTrainer,clip=0.05", "SimpleSGDTrainer,decay=0.001", "AdamTrainer,decay=0.001",
-         "AdamTrainer,clip=0", "AdamTrainer,sparse=0", "SimpleSGDTrainer,average=0.9", "SimpleSGDTrainer,few"]  # fmt: skip
+         "AdamTrainer,clip=0", "AdamTrainer,sparse=0", "SimpleSGDTrainer,average=0.9", "SimpleSGDTrainer,few",
+         "SimpleSGDTrainer,buckets", "SimpleSGDTrainer,few,buckets", "AdamTrainer,buckets"]  # fmt: skip
 
 
 def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path) -> None:
     alone, two, again, three = (tmp_path / name for name in ("alone.npz", "two.npz", "again.npz", "three.npz"))
     for n, path in ((0, alone), (2, two), (2, again)):
         ranks(n, PROGRAM, path, *CASES)
-    some = ["SimpleSGDTrainer", "SimpleSGDTrainer,few", "AdamTrainer"]
+    some = ["SimpleSGDTrainer", "SimpleSGDTrainer,few", "AdamTrainer", "SimpleSGDTrainer,few,buckets"]
     ranks(3, PROGRAM, three, *some)
     one = np.load(alone)
     for case in CASES:
@@ -87,6 +92,7 @@ def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path) -> No
             assert difference <= bound, f"{case}: {difference} in {path.name}"
         assert np.isfinite(one[case]).all()
         assert np.array_equal(np.load(two)[case], np.load(again)[case]), f"{case}: other bits in another run"
+    assert np.array_equal(np.load(two)["SimpleSGDTrainer"], np.load(two)["SimpleSGDTrainer,buckets"])
 
 
 def test_bytes_and_messages_of_a_step(ranks: Any) -> None:
@@ -105,6 +111,77 @@ def test_bytes_and_messages_of_a_step(ranks: Any) -> None:
     """
     # A head of 8 numbers of 8 bytes; 48 gradients and a count of 4 bytes; how many rows, 2 rows of a number and 6 gradients.
     assert ranks(2, program).stdout.split() == ["3", str(64 + 49 * 4 + 4 + 2 * 7 * 4)] * 2
+
+
+def test_buckets_are_sent_while_backward_runs(ranks: Any) -> None:
+    """One message for each; what is complete at the same time but later in the row waits."""
+    program = """
+        import os
+        import numpy as np
+        import dynet_lite as dy
+        world = dy.distributed.init()
+        m = dy.ParameterCollection()
+        first, small, large, last = (m.add_parameters(d) for d in ((5, 5), 5, (40, 5), 40))
+        E = m.add_lookup_parameters((9, 5))
+        trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m), bucket=400)
+        start = world.start_sum
+        def noted(numbers):
+            sizes.append(numbers.size if running else -numbers.size)
+            return start(numbers)
+        world.start_sum = noted
+        for step in range(3):
+            sizes, before = [], (world.messages, world.bytes_sent)
+            dy.renew_cg()
+            h = dy.tanh(dy.affine_transform([small, first, E[world.rank]]))
+            loss = dy.pickneglogsoftmax(dy.affine_transform([last, large, h]), 3)
+            running = True
+            if step < 2 or world.rank:  # in the last step rank 0 has no examples
+                trainer.backward(loss)
+            running = False
+            trainer.update()
+            messages, sent = world.messages - before[0], world.bytes_sent - before[1]
+            os.write(1, b"%d %d: %s, %d, %d\\n" % (step, world.rank, str(sizes).encode(), messages, sent))
+        trainer.check_weights()
+    """
+    # Of 400 bytes: the last 40 numbers alone, since the next ones are more; 200 numbers; 30 numbers and 4 counts.
+    bytes_of = 64 + 4 * (40 + 200 + 34) + 4 + 24
+    late, early = "[-40, -200, -34]", "[40, 200, -34]"
+    want = [f"0 {r}: {late}, 5, {bytes_of}" for r in (0, 1)] + [f"1 {r}: {early}, 5, {bytes_of}" for r in (0, 1)]
+    want += [f"2 0: {late}, 5, {bytes_of - 24}", f"2 1: {early}, 5, {bytes_of}"]
+    assert sorted(ranks(2, program).stdout.splitlines()) == sorted(want)
+
+
+def test_backward_passes_that_would_be_lost(ranks: Any) -> None:
+    program = """
+        import os, sys
+        import dynet_lite as dy
+        world = dy.distributed.init()
+        m = dy.ParameterCollection()
+        w, v = m.add_parameters(4, init=1), m.add_parameters(3, init=1)
+        trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m, 0.5))
+        trainer.set_clip_threshold(0)
+        def loss():
+            dy.renew_cg()
+            return dy.sum_elems(w)
+        for _ in range(2):
+            loss().backward()  # a pass before is fine
+            trainer.backward(loss())
+            trainer.update()
+        assert w.as_array().tolist() == [1 - 0.5 * 4 * 2] * 4 and v.as_array().tolist() == [1] * 3
+        trainer.backward(loss())
+        for wrong in (lambda: trainer.backward(loss()), lambda: (loss().backward(), trainer.update())):
+            try:
+                wrong()
+            except RuntimeError as error:
+                os.write(1, f"{error}\\n".encode())
+        world.barrier()
+        world.fail("enough", 3)
+    """
+    done = ranks(2, program, ok=False)
+    out = done.stdout
+    assert done.returncode == 3 and done.stderr == "enough\n", done.stderr
+    assert out.count("backward() is called once before each update()") == 2
+    assert out.count("a backward pass, or a change of what is trained, came after backward(): it is lost") == 2
 
 
 def test_dealing_by_cost() -> None:

@@ -1,0 +1,176 @@
+#!/usr/bin/env python
+"""A training loop on several ranks, on one rank, and on one rank with two threads, in turns.
+
+    OPENBLAS_NUM_THREADS=1 mpiexec -n 2 python benchmarks/two_ranks.py --jsonl ranks.jsonl
+    OPENBLAS_NUM_THREADS=1 mpiexec -n 4 python benchmarks/two_ranks.py --jsonl ranks.jsonl
+    python benchmarks/ranks_model.py ranks.jsonl      # what that means for up to 1,024 ranks
+
+A chunk is some minibatches (64 sentences; seq2seq 32): graphs are built in Python, run, and the weights updated by Adam. The ranks share
+each minibatch by length. While one rank works alone the others sleep. Speed-ups are medians over neighbouring chunks, since the speed of a
+shared machine changes while one looks; quartiles tell how much it did, and the load of the machine is printed. Latency and bandwidth of
+sums over the ranks are measured, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from side_by_side import add_line, machine, median, table
+from tasks.common import initial_weights
+from tasks.registry import TASKS
+
+MINIBATCHES = 8  # of data, over and over
+WARM = 2  # steps before the clock runs
+
+
+class Loop:
+    """A model of a task that trains on this rank alone, or together with the others."""
+
+    def __init__(self, dy: ModuleType, task: ModuleType, world: Any, seed: int) -> None:
+        sizes = task.SIZES["base"]
+        self.dy, self.world, self.task = dy, world, task
+        self.batch = sizes.get("batch", 64)
+        self.data = task.data(np.random.RandomState(seed), MINIBATCHES * self.batch, sizes)
+        self.program = task.Program(dy, sizes, initial_weights(task.shapes(sizes), seed))
+        inner = dy.AdamTrainer(self.program.model)
+        inner.set_clip_threshold(0)
+        self.trainer = dy.distributed.Trainer(inner) if world else inner
+        self.done = 0
+        self.updating = 0.0  # seconds in updates, without what the ranks send
+
+    def train(self, minibatches: int) -> None:
+        for _ in range(minibatches):
+            at = self.done % MINIBATCHES * self.batch
+            self.done += 1
+            batch = self.data[at : at + self.batch]
+            self.dy.renew_cg()
+            if self.world:
+                batch = self.world.share(batch, self.task.length)
+            if batch:
+                loss = self.program.batch_loss(batch)
+                loss.value()
+                (self.trainer if self.world else loss).backward(*((loss,) if self.world else ()))
+            if self.world:
+                self.trainer.add_up()
+            start = time.perf_counter()
+            (self.trainer.trainer if self.world else self.trainer).update()
+            self.updating += time.perf_counter() - start
+
+
+def timed(world: Any, loop: Loop, steps: int, mine: bool) -> tuple[float, float, float]:
+    """Milliseconds of a step: of all, in updates, and CPU time of this rank. All ranks come and go together."""
+    world.barrier()
+    if mine:
+        loop.train(WARM)
+    if loop.world:
+        world.barrier()
+    before, cpu, wall = loop.updating, time.process_time(), time.perf_counter()
+    if mine:
+        loop.train(steps)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    world.barrier()
+    return wall / steps * 1e3, (loop.updating - before) / steps * 1e3, cpu / steps * 1e3
+
+
+def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: int, seed: int) -> dict[str, Any]:
+    alone, together = Loop(dy, task, None, seed), Loop(dy, task, world, seed)
+    first = world.rank == 0
+    if not steps:
+        one = timed(world, alone, MINIBATCHES, first)[0] if first else timed(world, alone, MINIBATCHES, False)[0]
+        steps = int(world.sum([max(MINIBATCHES, round(700 / one)) if first else 0])[0])
+    kinds: dict[str, Callable[[], tuple[float, float, float]]] = {
+        "one": lambda: timed(world, alone, steps, first),
+        "ranks": lambda: timed(world, together, steps, True),
+        "threads": lambda: timed(world, alone, steps, first),
+    }
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in kinds}
+    before = world.bytes_sent, world.messages, together.done
+    for _ in range(chunks):
+        for name, run in kinds.items():
+            with dy.configure(threads=2 if name == "threads" else 1, overlap=name == "threads"):
+                found[name].append(run())
+    barriers = 64 * (chunks * 9)
+    taken = together.done - before[2]
+    walls = {name: [x[0] for x in rows] for name, rows in found.items()}
+    out = {"steps": steps, "ranks": world.size, **{name: median(x) for name, x in walls.items()}}
+    for name in ("ranks", "threads"):
+        ratios = [a / b for a, b in zip(walls["one"], walls[name], strict=True)]
+        ratios += [a / b for a, b in zip(walls["one"][1:], walls[name], strict=False)]
+        out["x " + name], out["quartiles " + name] = median(ratios), [float(q) for q in np.percentile(ratios, [25, 75])]
+    both = [a / b for a, b in zip(walls["threads"], walls["ranks"], strict=True)]
+    out["ranks to threads"] = median(both)
+    out["cpu"] = median([b[2] / a[2] for a, b in zip(found["one"], found["ranks"], strict=True)]) * world.size if first else 0.0
+    out["update"] = median([x[1] for x in found["one"]])
+    out["bytes"] = (world.bytes_sent - before[0] - barriers) / taken
+    out["messages"] = (world.messages - before[1] - barriers / 64) / taken
+    weights, tables = together.trainer._members()
+    out["dense"] = 4 * sum(math.prod(p.shape()) for p in weights)
+    out["buckets"] = len(together.trainer._buckets)
+    out["rows"] = out["bytes"] - 64 - out["dense"] - 4 * len(weights)
+    out["batch"] = together.batch
+    costs = [[task.length(x) for x in together.data[k : k + together.batch]] for k in range(0, len(together.data), together.batch)]
+    out["costs"] = costs
+    return out
+
+
+def network(world: Any) -> dict[str, float]:
+    """Seconds of a sum of one number, and bytes a second of one of 4 MB, medians."""
+    out = {}
+    for name, count, times in (("latency", 1, 200), ("sum of 4 MB", 1 << 20, 20)):
+        numbers, spent = np.zeros(count, np.float32), []
+        for _ in range(times):
+            start = time.perf_counter()
+            world.wait(world.start_sum(numbers))
+            spent.append(time.perf_counter() - start)
+        out[name] = median(spent)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default="tagger,treelstm,parser,rnnlm")
+    parser.add_argument("--chunks", type=int, default=12, help="of each kind")
+    parser.add_argument("--steps", type=int, default=0, help="minibatches of a chunk (about 0.7 seconds of one rank's)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jsonl", help="a line for each task is added to this file")
+    args = parser.parse_args()
+    names = args.tasks.split(",")
+    if args.chunks < 1 or args.steps < 0:
+        parser.error("one chunk at least")
+    if unknown := [name for name in names if name not in TASKS]:
+        parser.error(f"unknown tasks: {', '.join(unknown)}; there are {', '.join(TASKS)}")
+
+    import dynet_lite as dy
+
+    world = dy.distributed.init()
+    if world.size == 1:
+        parser.error("run it with mpiexec -n 2 python benchmarks/two_ranks.py")
+    net = network(world)
+    rows = []
+    for name in names:
+        m = measure(dy, TASKS[name], world, args.chunks, args.steps, args.seed)
+        load = os.getloadavg()[0]
+        low, high = m["quartiles ranks"]
+        times = [f"{m[k]:.2f}" for k in ("one", "ranks", "threads")]
+        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x threads']:.2f}",
+                     f"{m['ranks to threads']:.2f}", f"{m['messages']:.0f}", f"{m['bytes'] / 1e6:.2f}", f"{load:.1f}"])  # fmt: skip
+        if world.rank == 0:
+            print(" ".join(rows[-1]), flush=True)
+            if args.jsonl:
+                add_line(args.jsonl, {"task": name, **m, **net, "machine": machine()})
+    n = world.size
+    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "2 threads, speed-up",
+            "ranks to threads", "messages", "MB sent", "load"]  # fmt: skip
+    if world.rank == 0:
+        print(f"\na sum of one number {net['latency'] * 1e6:.0f} us, of 4 MB {net['sum of 4 MB'] * 1e3:.2f} ms\n\n{table(head, rows)}")
+
+
+if __name__ == "__main__":
+    main()
