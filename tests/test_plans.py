@@ -351,3 +351,28 @@ def test_expressions_before_a_mark_stay() -> None:
     assert y.value() == 2
     dy.cg_revert()
     assert (x * 3.0).value() == 3
+
+
+# ---- the work of planning ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "agenda", "depth"])
+def test_planning_grows_with_the_nodes_not_with_the_types(strategy: str) -> None:
+    """A chain over weights that all differ: each product is a type of its own, and all are one component."""
+
+    def steps(weights: int, uses: int) -> int:
+        pc = dy.ParameterCollection()
+        made = [pc.add_parameters((2, 2), init=0.1) for _ in range(weights)]
+        with dy.configure(strategy=strategy, fuse=False):
+            dy.renew_cg()
+            x = dy.inputVector([1.0, 2.0])
+            for w in made * uses:
+                x = dy.tanh(w * x)
+            x.value()
+            stats = dy.stats()
+        assert stats["batches"] == 2 * weights * uses
+        assert stats["lower_bound"] == stats["batches"] if uses == 1 else stats["lower_bound"] > weights * uses
+        return int(stats["plan_steps"])
+
+    assert steps(6000, 1) < 2.2 * steps(3000, 1)
+    assert steps(4000, 2) < 2.2 * steps(2000, 2)

@@ -184,7 +184,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint8_t stage
     cdef cppclass Stats:
         uint64_t nodes, dead, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated
-        uint64_t transposed, plans
+        uint64_t transposed, plans, plan_steps
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members

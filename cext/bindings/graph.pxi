@@ -311,7 +311,7 @@ cdef class ComputationGraph:
         cdef Stats s = self.x.stats()
         return {"nodes": s.nodes, "nodes_dead": s.dead, "nodes_merged": s.merged, "batches": s.batches,
                 "lower_bound": s.lower_bound,
-                "plans": s.plans,
+                "plans": s.plans, "plan_steps": s.plan_steps,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
                 "rows_repeated": s.rows_repeated, "matrices_transposed": s.transposed,

@@ -282,6 +282,7 @@ Stats Executor::stats() const {
     s.nodes += r->stats.nodes;
     s.batches += r->stats.batches;
     s.lower_bound += r->stats.lower_bound;
+    s.plan_steps += r->stats.plan_steps;
     s.floats_gathered += r->stats.floats_gathered;
     s.floats_scattered += r->stats.floats_scattered;
     s.rows_repeated += r->stats.rows_repeated;

@@ -26,6 +26,7 @@ struct Stats {
   u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;
   u64 transposed = 0;  // matrices, for backward passes (op/transposes.h)
   u64 plans = 0;
+  u64 plan_steps = 0;  // Plan::steps
   double plan_time = 0, forward_time = 0, backward_time = 0;
 };
 

@@ -29,6 +29,7 @@ void Runner::forward(Run& run) {
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
+  stats.plan_steps += run.plan.steps;
   count_products(before);
 }
 
@@ -91,7 +92,7 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
   begin_call(f, run, group.type, members, group.count, group.slot);
   find_arguments(f, run, index, members);
   f.call.restore = restore;
-  Timer timer;
+  Timer timer(options_.profile);
   if (!alone || !parts_.forward(*backend_, f.call, options_)) backend_->forward(f.call);
   if (!options_.profile) return;
   OpProfile& p = profile[g_.sig(f.sig).op];

@@ -264,7 +264,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   wanted |= targets(f, run, index, from * f.items) || f.op->backward_shared;
   if (!wanted) return;
   arguments_again(f, run, index, from * f.items);
-  Timer timer;
+  Timer timer(options_.profile);
   if (!alone || !parts_.backward(*backend_, f.call, options_, assigns_apart(f))) backend_->backward(f.call);
   for (const Later& l : later_) backend_->add_rows(1, l.size, Rows{l.from, 0, nullptr}, Rows{l.to, 0, nullptr});
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
@@ -497,7 +497,7 @@ void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members
     f.dx[0] = rows_from(address, count);
   }
   shared_targets(f, to);
-  Timer timer;
+  Timer timer(options_.profile);
   const bool done = alone && parts_.backward_shared(*backend_, f.call, options_);
   for (u32 j = 0; j < f.nargs && !done; ++j)
     if (f.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));

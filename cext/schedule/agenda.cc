@@ -47,22 +47,24 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
     depth_sum[t] += in.g.node(out.exec[i]).depth;
     if (s.waiting[i] == 0) { next[i] = head[t]; head[t] = i; }
   }
-  Vec<u32>& live = s.e;  // types with nodes left
-  live.clear();
+  // A heap of the types with ready nodes, the lowest mean at the top: a mean changes only when its type runs, and then the type
+  // is not in the heap.
+  Vec<u32>& ready = s.e;
+  ready.clear();
+  auto later = [&](u32 t, u32 u) {
+    ++out.steps;
+    const double mean = static_cast<double>(depth_sum[t]) / left[t], other = static_cast<double>(depth_sum[u]) / left[u];
+    return mean != other ? mean > other : t > u;
+  };
   for (u32 t = 0; t < n_types; ++t)
-    if (left[t]) live.push_back(t);
+    if (head[t] != kNoNode) ready.push_back(t);
+  std::make_heap(ready.begin(), ready.end(), later);
 
   while (remaining) {
-    u32 best = kNoNode;
-    double best_mean = 0;
-    for (u32 k = 0; k < live.size(); ++k) {
-      const u32 t = live[k];
-      if (left[t] == 0) { live[k--] = live.back(); live.pop_back(); continue; }
-      if (head[t] == kNoNode) continue;
-      const double mean = static_cast<double>(depth_sum[t]) / left[t];
-      if (best == kNoNode || mean < best_mean || (mean == best_mean && t < best)) { best = t; best_mean = mean; }
-    }
-    DNL_INTERNAL(best != kNoNode, "agenda: nothing is ready (a cycle?)");
+    DNL_INTERNAL(!ready.empty(), "agenda: nothing is ready (a cycle?)");
+    std::pop_heap(ready.begin(), ready.end(), later);
+    const u32 best = ready.back();
+    ready.pop_back();
     const u32 begin = static_cast<u32>(out.order.size());
     u32 i = head[best];
     head[best] = kNoNode;
@@ -78,7 +80,14 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
       const u32 p = s.local[out.order[k]];
       for (u32 q = s.succ_begin[p]; q < s.succ_begin[p + 1]; ++q) {
         const u32 v = s.succs[q];
-        if (--s.waiting[v] == 0) { next[v] = head[s.type_of[v]]; head[s.type_of[v]] = v; }
+        if (--s.waiting[v]) continue;
+        const u32 t = s.type_of[v];
+        const bool first = head[t] == kNoNode;
+        next[v] = head[t];
+        head[t] = v;
+        if (!first) continue;
+        ready.push_back(t);
+        std::push_heap(ready.begin(), ready.end(), later);
       }
     }
   }

@@ -81,6 +81,7 @@ struct Greedy {
     where.resize(n);
     ready_next.resize(n);
     typed_depth.assign(static_cast<std::size_t>(count) * m, 0);
+    out.steps += static_cast<u64>(count) * m;
     s.waiting.resize(n);
     s.succ_begin.assign(count + 1, 0);
     Vec<u32>& longest = s.chain;
@@ -147,6 +148,7 @@ struct Greedy {
       u32 best = kNoNode;
       double best_ratio = -1, best_mean = 0;
       ready.each([&](u32 t) {
+        ++out.steps;
         if (unexecuted[depth_begin[t] + front[t]] == 0) {
           while (unexecuted[depth_begin[t] + front[t]] == 0) ++front[t];
           beyond[t] = 0;
@@ -218,7 +220,7 @@ void schedule_greedy(StrategyInput in, Plan& out) {
       s.part.assign(n, 0);
       for (u32 k = 0; k < count; ++k) s.part[members[k]] = 1;
       run_agenda(in, s.part, 1, out);
-      out.lower_bound += chain_bound(in, graph, c);
+      out.lower_bound += chain_bound(in, graph, c, out.steps);
     }
   }
 }

@@ -55,12 +55,13 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
   plan.types.clear();
   plan.floats = 0;
   plan.lower_bound = 0;
+  plan.steps = 0;
   prepare(g, plan, scratch, strategy == Strategy::None);
   const StrategyInput in{g, plan, scratch};
   switch (strategy) {
     case Strategy::None: schedule_none(in, plan); break;
-    case Strategy::Depth: schedule_depth(in, plan); plan.lower_bound = lower_bound(in); break;
-    case Strategy::Agenda: schedule_agenda(in, plan); plan.lower_bound = lower_bound(in); break;
+    case Strategy::Depth: schedule_depth(in, plan); plan.lower_bound = lower_bound(in, plan.steps); break;
+    case Strategy::Agenda: schedule_agenda(in, plan); plan.lower_bound = lower_bound(in, plan.steps); break;
     case Strategy::Greedy: schedule_greedy(in, plan); break;
   }
   lay_out(g, plan, scratch);

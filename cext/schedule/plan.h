@@ -40,10 +40,11 @@ struct Plan {
   Vec<PlanType> types;
   u64 floats = 0;      // value memory of all slabs
   u32 lower_bound = 0; // least possible number of groups (sum over types of the longest chain inside the type)
+  u64 steps = 0;       // what finding it took that may grow faster than the graph: types compared, pairs of a node and a type
 
   void clear() {
     exec.clear(); order.clear(); groups.clear(); types.clear();
-    floats = 0; lower_bound = 0;
+    floats = 0; lower_bound = 0; steps = 0;
   }
 };
 

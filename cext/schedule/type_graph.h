@@ -37,8 +37,9 @@ struct TypeGraph {
 // Can a path through component c have more than 65,535 nodes of one type? Numbers of them (typed depths) are 16 bits wide
 // where none can: there is one for each node and type.
 bool deep(const StrategyInput& in, const TypeGraph& graph, u32 c);
-// Least number of batches for component c, and for the whole plan.
-u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c);
-u32 lower_bound(const StrategyInput& in);
+// Least number of batches for component c, and for the whole plan, as far as it is found with work that grows with the number of
+// nodes (lower_bound.cc). steps: is added to (Plan::steps).
+u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c, u64& steps);
+u32 lower_bound(const StrategyInput& in, u64& steps);
 
 }  // namespace dnl
