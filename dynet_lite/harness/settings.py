@@ -90,7 +90,7 @@ MAY_CHANGE = (*NOT_SAVED, "save_every", "epochs", "patience", "threads", "test")
 
 
 # These may be 0, whatever their default is.
-ZERO = ("patience", "warmup", "seed", "char_hidden", "case_dim", "subwords", "min_count")
+ZERO = ("patience", "warmup", "seed", "char_hidden", "case_dim", "hops", "subwords", "min_count")
 
 
 def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], bool]]:

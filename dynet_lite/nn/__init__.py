@@ -4,6 +4,7 @@ from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, c
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
 from .crf import LinearChainCRF, iob_pairs
+from .graph import Edge, GraphConvolution
 from .letters import LetterCNN, LetterLSTM
 from .losses import smoothed_loss
 from .mst import best_projective_tree, best_tree, tree_score
@@ -26,6 +27,8 @@ __all__ = [
     "Biaffine",
     "Configuration",
     "DotAttention",
+    "Edge",
+    "GraphConvolution",
     "Hypothesis",
     "LayerNorm",
     "LetterCNN",

@@ -31,6 +31,7 @@ RECIPES: dict[str, tuple[str, set[str]]] = {
     "bilstm_crf_chunker": (WORDS, {"words", "labels", "chunks"}),
     "bilstm_tagger": (WORDS, {"words", "tags"}),
     "dan_classifier": (WORDS, {"text", "label"}),
+    "graph_relations": (CONLLU, {"words", "upos", "heads", "deprels"}),
     "named_entities": (WORDS, {"words", "labels", "chunks"}),
     "rnng": (WORDS, {"input", "output"}),
     "rnnlm": (WORDS, {"input", "output"}),
