@@ -1,5 +1,7 @@
 """explain_batches(): what ran together, what did not, and why.
 
+First comes a sum by op.
+
 Two nodes share a batch when their signatures are equal and the plan could put them there. So there are two sorts of
 answers. Between *kinds* (nodes of one signature): which part of the signature differs. Inside a kind that took more than
 one batch: what separates its batches. Works on the plain data of structure.py.
@@ -14,9 +16,10 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
+from dynet_lite.profiling import Profile
 from dynet_lite.structure import Node, Signature, Structure, dim_text, node_number, read
 
-__all__ = ["BatchExplanation", "explain_batches"]
+__all__ = ["BatchExplanation", "OpSummary", "explain_batches"]
 
 CAUSES = {
     "off": "automatic batching is off",
@@ -25,8 +28,26 @@ CAUSES = {
     "threads": "they were dealt to different threads",
     "strategy": "the strategy did not find a better order",
 }
+READABLE = {  # in the table; what they are is shown kind by kind
+    "_fused": "(formulas)", "_fused_with_constants": "(formulas)", **{f"_affines{k}": "(affine maps)" for k in (1, 2, 3)},
+}  # fmt: skip
 MOST_PAIRS = 300  # kinds of one op that are compared with each other
 SHOWN = 6  # values of a part, batches of a kind: what the text lists
+
+
+@dataclass(frozen=True)
+class OpSummary:
+    """All nodes of one op; those that several ops were made into are (formulas) and (affine maps).
+
+    share: of the time of all ops, forward and backward; None without a profile.
+    """
+
+    op: str
+    kinds: int
+    batches: int
+    nodes: int
+    mean: float  # nodes in a batch
+    share: float | None
 
 
 @dataclass(frozen=True)
@@ -82,9 +103,9 @@ class Apart:
 
 
 class BatchExplanation:
-    """What explain_batches() gives. As text: print it. As data: kinds, differences, to_dict(), why(a, b)."""
+    """What explain_batches() gives. As text: print it. As data: ops, kinds, differences, to_dict(), why(a, b)."""
 
-    def __init__(self, structure: Structure, graph: ComputationGraph) -> None:
+    def __init__(self, structure: Structure, graph: ComputationGraph, profile: Profile | None = None) -> None:
         self._structure, self._graph, self._version = structure, graph, graph.version()
         s = structure
         self.strategy = s.strategy
@@ -95,6 +116,7 @@ class BatchExplanation:
         self.batches = len(s.batches)
         self.lower_bound = s.lower_bound
         self.kinds = _kinds(s)
+        self.ops = _ops(s, self.kinds, profile)
         self.differences = _differences(s, self.kinds)
 
     def why(self, a: Expression | int, b: Expression | int) -> Apart:
@@ -107,7 +129,8 @@ class BatchExplanation:
         """Everything but why() as dicts and lists that json can write."""
         counts = ("nodes", "nodes_fused", "nodes_merged", "nodes_dead", "batches", "lower_bound")
         head = {name: getattr(self, name) for name in ("strategy", *counts)}
-        return {**head, "kinds": [asdict(k) for k in self.kinds], "differences": [asdict(d) for d in self.differences]}
+        lists = {"ops": self.ops, "kinds": self.kinds, "differences": self.differences}
+        return {**head, **{name: [asdict(one) for one in items] for name, items in lists.items()}}  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return f"<{self.nodes} nodes in {self.batches} batches, {len(self.kinds)} kinds; print it for the reasons>"
@@ -116,15 +139,17 @@ class BatchExplanation:
         return _text(self)
 
 
-def explain_batches(graph: ComputationGraph | None = None) -> BatchExplanation:
+def explain_batches(graph: ComputationGraph | None = None, profile: Profile | None = None) -> BatchExplanation:
     """What ran together in the current graph (or `graph`), what did not and why. Runs what is pending.
 
-    ``print(dy.explain_batches())`` shows it; ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
+    ``print(dy.explain_batches())`` shows it: a table of the ops, the one with the most batches first, then their kinds. With
+    the profile of a block (``with dy.profile() as p``) the table has the share of the time that each op took in it, and begins
+    with the one that took the longest. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
     are the same as data. Nodes of one signature (op, shapes of the stacked arguments, shared arguments, key attributes)
     are one kind; different kinds never share a batch.
     """
     g = graph if graph is not None else _core.cg()
-    return BatchExplanation(read(g), g)
+    return BatchExplanation(read(g), g, profile)
 
 
 # ---- kinds ---------------------------------------------------------------------------------------------------------
@@ -145,6 +170,24 @@ def _kinds(s: Structure) -> list[BatchKind]:
             sum(sizes), tuple(batches), sizes, fewest, causes, example, s.nodes[example].title,
         ))  # fmt: skip
     return out
+
+
+def _ops(s: Structure, kinds: list[BatchKind], profile: Profile | None) -> list[OpSummary]:
+    """The kinds by op, those that matter most first."""
+    of: dict[str, list[BatchKind]] = defaultdict(list)
+    for kind in kinds:
+        entry = s.signatures[s.nodes[kind.example].signature].entry
+        of[READABLE.get(entry, entry)].append(kind)
+    times: dict[str, float] = defaultdict(float)
+    for time in profile.ops() if profile is not None else ():
+        times[READABLE.get(time.op, time.op)] += time.seconds
+    total = sum(times.values())
+    out = []
+    for op, mine in of.items():
+        batches, nodes = sum(len(k.batches) for k in mine), sum(k.nodes for k in mine)
+        share = times[op] / total if total else None
+        out.append(OpSummary(op, len(mine), batches, nodes, nodes / batches, share))
+    return sorted(out, key=lambda o: (-(o.share or 0.0), -o.batches, -o.nodes))
 
 
 def _causes(s: Structure, signature: int, batches: list[int]) -> tuple[int, dict[str, int]]:
@@ -289,7 +332,7 @@ def _text(e: BatchExplanation) -> str:
         lines.append(f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments")
     if e.nodes_dead:
         lines.append(f"{e.nodes_dead} more nodes do not run: nothing reads them and no expression refers to them")
-    lines.append("")
+    lines += ["", *_summary_lines(e.ops), ""]
     for kind in e.kinds:
         lines += _kind_lines(kind)
     several = [op for op, n in Counter(k.op for k in e.kinds).items() if n > 1]
@@ -298,6 +341,15 @@ def _text(e: BatchExplanation) -> str:
     for op in several:
         lines += _op_lines(e, op)
     return "\n".join(lines)
+
+
+def _summary_lines(ops: list[OpSummary]) -> list[str]:
+    timed = any(o.share is not None for o in ops)
+    lines = [f"{'op':<24}{'batches':>9}{'nodes':>10}{'mean':>8}{'kinds':>7}" + f"{'share':>8}" * timed]
+    for o in ops:
+        share = "" if o.share is None else f"{o.share:>8.1%}"
+        lines.append(f"{o.op:<24}{o.batches:>9,}{o.nodes:>10,}{o.mean:>8.1f}{o.kinds:>7,}{share}")
+    return lines
 
 
 def _kind_lines(kind: BatchKind) -> list[str]:

@@ -128,7 +128,7 @@ def const_parameter(*parameters: Any) -> Any:
     return [_core.nobackprop(p) for p in parameters]
 
 
-def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Any:
+def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Expression:
     """Zeros of shape dim; the same as zeros()."""
     return zeros(dim, batch_size)
 
@@ -136,22 +136,22 @@ def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Any:
 # ---- rounding and argmax -------------------------------------------------------------------------------------------
 
 
-def round(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+def round(x: Any, gradient_mode: str = "zero_gradient") -> Expression:
     """Nearest whole number, ties to even. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
     return _core.round(x, _straight_through("round", gradient_mode))
 
 
-def ceil(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+def ceil(x: Any, gradient_mode: str = "zero_gradient") -> Expression:
     """Whole number at or above x. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
     return _core.ceil(x, _straight_through("ceil", gradient_mode))
 
 
-def floor(x: Any, gradient_mode: str = "zero_gradient") -> Any:
+def floor(x: Any, gradient_mode: str = "zero_gradient") -> Expression:
     """Whole number at or below x. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
     return _core.floor(x, _straight_through("floor", gradient_mode))
 
 
-def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Any:
+def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Expression:
     """1 at the largest element along dim d (the first of equal ones), 0 elsewhere; the shape stays.
 
     gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x.
@@ -159,7 +159,7 @@ def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Any:
     return _core._argmax(x, _straight_through("argmax", gradient_mode), d)
 
 
-def relu(x: Any) -> Any:
+def relu(x: Any) -> Expression:
     """max(x, 0), element by element: another name of rectify()."""
     return _core.rectify(x)
 
@@ -167,7 +167,7 @@ def relu(x: Any) -> Any:
 # ---- shape ---------------------------------------------------------------------------------------------------------
 
 
-def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Any:
+def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Expression:
     """The dims of x in another order: dim i of the result is dim dims[i] of x.
 
     {2,3} -> {3,2}; a vector {n} -> {1,n}; dims=(2, 0, 1) takes {a,b,c} to {c,a,b}. ValueError unless dims is a
@@ -176,7 +176,7 @@ def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Any:
     return _core._transpose(x, dims)
 
 
-def concatenate_cols(xs: Iterable[Any]) -> Any:
+def concatenate_cols(xs: Iterable[Any]) -> Expression:
     """Joins columns or matrices side by side: {m}, {m} -> {m,2}; {m,2}, {m,3} -> {m,5}."""
     return concatenate(xs, 1)
 
@@ -184,7 +184,7 @@ def concatenate_cols(xs: Iterable[Any]) -> Any:
 # ---- choosing ------------------------------------------------------------------------------------------------------
 
 
-def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
+def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Expression:
     """Element `index` along a dim, which is removed: {n} -> {1}; {m,n} -> {n} (dim=0) or {m} (dim=1).
 
     A list of indices is pick_batch(). Negative indices count from the end. IndexError when out of range.
@@ -194,7 +194,7 @@ def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Any:
     return pick_batch(e, index, dim)
 
 
-def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
+def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Expression:
     """One index per batch element along a dim, which is removed: {m,n} X b, b indices -> {n} X b.
 
     e without a batch is used for every index. IndexError when one is out of range.
@@ -203,36 +203,36 @@ def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
     return _core._pick_batch(e, indices, dim, len(indices))
 
 
-def pick_range(x: Any, s: int, e: int, d: int = 0) -> Any:
+def pick_range(x: Any, s: int, e: int, d: int = 0) -> Expression:
     """Elements s..e-1 along dim d: {n} -> {e-s}. IndexError when out of range, ValueError when empty."""
     return _core._pick_range(x, s, e - s, d)
 
 
-def pickrange(x: Any, s: int, e: int, d: int = 0) -> Any:
+def pickrange(x: Any, s: int, e: int, d: int = 0) -> Expression:
     """Old name of pick_range()."""
     warnings.warn("pickrange is the old name of pick_range", DeprecationWarning, stacklevel=2)
     return pick_range(x, s, e, d)
 
 
-def pick_batch_elems(x: Any, vs: Sequence[int]) -> Any:
+def pick_batch_elems(x: Any, vs: Sequence[int]) -> Expression:
     """Batch elements vs[0], vs[1], ... as a mini-batch: {..} X b -> {..} X len(vs). IndexError when out of range."""
     vs = list(vs)
     return _core._pick_batch_elems(x, vs, len(vs))
 
 
-def select_rows(x: Any, rs: Sequence[int]) -> Any:
+def select_rows(x: Any, rs: Sequence[int]) -> Expression:
     """Rows rs[0], rs[1], ... (elements along the first dim); a row may come several times. {m,n} -> {len(rs),n}."""
     rs = list(rs)
     return _core._select(x, rs, 0, len(rs))
 
 
-def select_cols(x: Any, cs: Sequence[int]) -> Any:
+def select_cols(x: Any, cs: Sequence[int]) -> Expression:
     """Columns cs[0], cs[1], ... (elements along the second dim): {m,n} -> {m,len(cs)}."""
     cs = list(cs)
     return _core._select(x, cs, 1, len(cs))
 
 
-def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
+def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Expression:
     """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; then comes the batch.
 
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,
@@ -257,66 +257,66 @@ def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (
 # ---- sums, means, moments ------------------------------------------------------------------------------------------
 
 
-def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
+def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
     """Sum over the dims d, which are removed (none left: {1}); with b=True over the mini-batch too. n is not used."""
     x = _expression(x)
     return _core._sum_dims(x, _dims(x, d), b)
 
 
-def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
+def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
     """Mean over the dims d, which are removed; with b=True over the mini-batch too. n > 0 replaces the count."""
     x = _expression(x)
     return _core._mean_dims(x, _dims(x, d), b, n)
 
 
-def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Any:
+def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
     """Population standard deviation over the dims d, which are removed; b as in mean_dim(). n is not used."""
     x = _expression(x)
     return _core._std_dims(x, _dims(x, d), b)
 
 
-def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int = 0) -> Any:
+def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int = 0) -> Expression:
     """Mean of x ** r over the dims d, which are removed; b and n as in mean_dim()."""
     return mean_dim(_power(x, r), d, b, n)
 
 
-def _power(x: Any, r: int) -> Any:
+def _power(x: Any, r: int) -> Expression:
     """x ** r, without a node where that is x."""
     return _expression(x) if r == 1 else _core._pow_const(x, r)
 
 
-def std_elems(x: Any) -> Any:
+def std_elems(x: Any) -> Expression:
     """Population standard deviation of all elements, per batch element: -> {1}."""
     x = _expression(x)
     return _core._std_dims(x, range(x.ndim), False)
 
 
-def moment_elems(x: Any, r: int) -> Any:
+def moment_elems(x: Any, r: int) -> Expression:
     """Mean of x ** r over all elements, per batch element: -> {1}."""
     return mean_elems(_power(x, r))
 
 
-def std_batches(x: Any) -> Any:
+def std_batches(x: Any) -> Expression:
     """Population standard deviation over the mini-batch: {..} X b -> {..}."""
     return _core._std_dims(x, (), True)
 
 
-def moment_batches(x: Any, r: int) -> Any:
+def moment_batches(x: Any, r: int) -> Expression:
     """Mean of x ** r over the mini-batch: {..} X b -> {..}."""
     return mean_batches(_power(x, r))
 
 
-def sum_rows(x: Any) -> Any:
+def sum_rows(x: Any) -> Expression:
     """Sum of the rows of a matrix: {m,n} -> {n}."""
     return _core._sum_dims(x, (0,), False)
 
 
-def sum_cols(x: Any) -> Any:
+def sum_cols(x: Any) -> Expression:
     """Sum of the columns of a matrix: {m,n} -> {m}."""
     return _core._sum_dims(x, (1,), False)
 
 
-def average_cols(x: Any) -> Any:
+def average_cols(x: Any) -> Expression:
     """Mean of the columns of a matrix: {m,n} -> {m}."""
     return _core._mean_dims(x, (1,), False, 0)
 
@@ -324,43 +324,43 @@ def average_cols(x: Any) -> Any:
 # ---- distances, norms and losses -----------------------------------------------------------------------------------
 
 
-def squared_distance(x: Any, y: Any) -> Any:
+def squared_distance(x: Any, y: Any) -> Expression:
     """Sum of (x - y) squared -> {1}. Batch sizes must be equal or 1."""
     return sum_elems(_core._squared_difference(*_same_shape("squared_distance", x, y)))
 
 
-def l1_distance(x: Any, y: Any) -> Any:
+def l1_distance(x: Any, y: Any) -> Expression:
     """Sum of abs(x - y) -> {1}; the gradient is 0 where they are equal."""
     return sum_elems(_core._abs_difference(*_same_shape("l1_distance", x, y)))
 
 
-def huber_distance(x: Any, y: Any, c: float = 1.345) -> Any:
+def huber_distance(x: Any, y: Any, c: float = 1.345) -> Expression:
     """Sum of d * d / 2 where d = abs(x - y) is at most c, and of c * d - c * c / 2 elsewhere -> {1} (Huber, 1964)."""
     return sum_elems(_core._huber(*_same_shape("huber_distance", x, y), c))
 
 
-def squared_norm(x: Any) -> Any:
+def squared_norm(x: Any) -> Expression:
     """Sum of the squares of all elements, per batch element: -> {1}."""
     x = _expression(x)
     return dot_product(x, x)
 
 
-def binary_log_loss(x: Any, y: Any) -> Any:
+def binary_log_loss(x: Any, y: Any) -> Expression:
     """-(y log x + (1 - y) log(1 - x)), summed -> {1}; x probabilities, y targets. Logs are clamped."""
     return sum_elems(_core._binary_log_loss_terms(*_same_shape("binary_log_loss", x, y)))
 
 
-def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Any:
+def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Expression:
     """max(0, m - x + y), element by element: x should be larger than y by the margin m."""
     return _core._pairwise_rank(*_same_shape("pairwise_rank_loss", x, y), m)
 
 
-def poisson_loss(log_lambda: Any, x: Any) -> Any:
+def poisson_loss(log_lambda: Any, x: Any) -> Expression:
     """-log of the Poisson probability of x (a number or an expression) at the rate exp(log_lambda)."""
     return _core._poisson(log_lambda, x)
 
 
-def colwise_add(x: Any, y: Any) -> Any:
+def colwise_add(x: Any, y: Any) -> Expression:
     """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}."""
     x, y = _expression(x), _expression(y)
     a, b = x.dim()[0], y.dim()[0]
@@ -369,12 +369,12 @@ def colwise_add(x: Any, y: Any) -> Any:
     return x + y
 
 
-def weight_norm(w: Any, g: Any) -> Any:
+def weight_norm(w: Any, g: Any) -> Expression:
     """g * w / norm(w), g {1}: a weight with its length apart from its direction (Salimans, Kingma, 2016)."""
     return cmult(w, _core.cdiv(g, l2_norm(w)))
 
 
-def trace_of_product(x: Any, y: Any) -> Any:
+def trace_of_product(x: Any, y: Any) -> Expression:
     """Trace of x times the transpose of y, the sum of the products of their elements: -> {1}."""
     return dot_product(x, y)
 
@@ -382,7 +382,7 @@ def trace_of_product(x: Any, y: Any) -> Any:
 # ---- convolutions and tensors --------------------------------------------------------------------------------------
 
 
-def fold_rows(x: Any, nrows: int = 2) -> Any:
+def fold_rows(x: Any, nrows: int = 2) -> Expression:
     """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
     x = _expression(x)
     rows, *rest = _shape(x)
@@ -391,7 +391,7 @@ def fold_rows(x: Any, nrows: int = 2) -> Any:
     return _core._sum_dims(_core.reshape(x, (nrows, rows // nrows, *(rest or [1])), x.batch_size), (0,), False)
 
 
-def kmh_ngram(x: Any, v: int) -> Any:
+def kmh_ngram(x: Any, v: int) -> Expression:
     """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
     x = _expression(x)
     shape = _shape(x)
@@ -401,11 +401,11 @@ def kmh_ngram(x: Any, v: int) -> Any:
     return esum([_core._pick_range(x, j, places, 1) for j in range(v)])
 
 
-def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Any:
+def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
     """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}."""
     return _core.contract3d_1d(x, y) + b
 
 
-def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Any:
+def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
     """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}."""
     return _core.contract3d_1d_1d(x, y, z) + b

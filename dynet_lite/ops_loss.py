@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite._core import constrained_softmax, hinge, pickneglogsoftmax, softmax, sparsemax, sparsemax_loss
+from dynet_lite._core import (
+    Expression,
+    constrained_softmax,
+    hinge,
+    pickneglogsoftmax,
+    softmax,
+    sparsemax,
+    sparsemax_loss,
+)
 
 __all__ = [
     "constrained_softmax",
@@ -22,7 +30,7 @@ __all__ = [
 ]
 
 
-def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Any:
+def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Expression:
     """Logarithm of the softmax of x along dim d: x - logsumexp(x).
 
     Any shape; the result has the same one. With ``restrict`` only these entries of the first dim take part and the
@@ -35,17 +43,17 @@ def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> An
     return _core._log_softmax_restricted(x, sorted(set(restrict)))
 
 
-def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
+def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Expression:
     """Negative log-likelihood of one label per batch element: x {n} X b, b labels -> {1} X b."""
     return pickneglogsoftmax(x, vs)
 
 
-def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
+def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Expression:
     """Hinge loss with one label per batch element: x {n} X b, b labels -> {1} X b."""
     return hinge(x, vs, m)
 
 
-def hinge_dim(x: Any, v: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m: float = 1.0) -> Any:
+def hinge_dim(x: Any, v: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m: float = 1.0) -> Expression:
     """Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.
 
     x {r, c}: with d=0 c labels -> {c}, with d=1 r labels -> {r}. With a batch of b: b lists of labels, or one flat list,

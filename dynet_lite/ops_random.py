@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite._core import random_bernoulli, random_gumbel, random_normal, random_uniform
+from dynet_lite._core import Expression, random_bernoulli, random_gumbel, random_normal, random_uniform
 
 __all__ = [
     "block_dropout",
@@ -29,7 +29,7 @@ def _nothing_to_do(x: Any, amount: float) -> bool:
     return amount == 0 and isinstance(x, _core.Expression)
 
 
-def dropout(x: Any, p: float) -> Any:
+def dropout(x: Any, p: float) -> Expression:
     """Each number of x becomes 0 with probability p and is divided by 1 - p otherwise.
 
     Same shape. ValueError unless 0 <= p < 1: with p = 1 there is nothing left to scale up (zeros are dy.zeros(...), or
@@ -38,12 +38,12 @@ def dropout(x: Any, p: float) -> Any:
     return x if _nothing_to_do(x, p) else _core.dropout(x, p)
 
 
-def dropout_batch(x: Any, p: float) -> Any:
+def dropout_batch(x: Any, p: float) -> Expression:
     """Dropout of whole batch elements of x. ValueError unless 0 <= p < 1."""
     return x if _nothing_to_do(x, p) else _core.dropout_batch(x, p)
 
 
-def dropout_dim(x: Any, d: int, p: float) -> Any:
+def dropout_dim(x: Any, d: int, p: float) -> Expression:
     """Dropout of whole lines of x along dim d: of {r, c}, d=0 drops columns and d=1 drops rows.
 
     Same shape. ValueError unless 0 <= p < 1 and d is a dim of x.
@@ -53,11 +53,11 @@ def dropout_dim(x: Any, d: int, p: float) -> Any:
     return _core.dropout_dim(x, d, p)
 
 
-def block_dropout(x: Any, p: float) -> Any:
+def block_dropout(x: Any, p: float) -> Expression:
     """Drops x as a whole, all batch elements together, with probability p. ValueError unless 0 <= p <= 1; p = 1: zeros."""
     return x if _nothing_to_do(x, p) else _core.block_dropout(x, p)
 
 
-def noise(x: Any, stddev: float) -> Any:
+def noise(x: Any, stddev: float) -> Expression:
     """x plus Gaussian noise of mean 0. Same shape. ValueError when stddev is negative or not finite."""
     return x if _nothing_to_do(x, stddev) else _core.noise(x, stddev)

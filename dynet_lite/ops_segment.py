@@ -9,9 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
@@ -22,6 +23,10 @@ __all__ = ["segment_max", "segment_mean", "segment_sum"]
 WIDTH = 4  # what a node of a tree takes: more makes wide trees shallow, and leaves more unread where segments are small
 
 
+@overload
+def segment_sum(xs: Expression | NDArray[Any], ids: Iterable[int], num_segments: int | None = None) -> Expression: ...  # type: ignore[overload-overlap]
+@overload
+def segment_sum(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None = None) -> list[Expression]: ...
 def segment_sum(xs: Any, ids: Iterable[int], num_segments: int | None = None) -> Any:
     """The sum of those xs that have one id, for each id: the messages to each node of a graph.
 
@@ -42,6 +47,10 @@ def segment_sum(xs: Any, ids: Iterable[int], num_segments: int | None = None) ->
     return _of_list(xs, ids, num_segments, "segment_sum", lambda members, blank: _tree(members, blank, 1.0))
 
 
+@overload
+def segment_mean(xs: Expression | NDArray[Any], ids: Iterable[int], num_segments: int | None = None) -> Expression: ...  # type: ignore[overload-overlap]
+@overload
+def segment_mean(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None = None) -> list[Expression]: ...
 def segment_mean(xs: Any, ids: Iterable[int], num_segments: int | None = None) -> Any:
     """The mean of those xs that have one id, for each id; 0 where there are none. Arguments as of segment_sum()."""
     if _is_matrix(xs):
@@ -49,6 +58,10 @@ def segment_mean(xs: Any, ids: Iterable[int], num_segments: int | None = None) -
     return _of_list(xs, ids, num_segments, "segment_mean", lambda members, blank: _tree(members, blank, 1 / len(members)))
 
 
+@overload
+def segment_max(xs: Expression | NDArray[Any], ids: Iterable[int], num_segments: int | None = None) -> Expression: ...  # type: ignore[overload-overlap]
+@overload
+def segment_max(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None = None) -> list[Expression]: ...
 def segment_max(xs: Any, ids: Iterable[int], num_segments: int | None = None) -> Any:
     """The largest, number by number, of those xs that have one id, for each id. Arguments as of segment_sum().
 

@@ -68,6 +68,7 @@ class Signature:
     op: str
     arguments: tuple[tuple[str, Any], ...]  # ("shared", node number) or ("stacked", dim)
     attributes: dict[str, Any]
+    entry: str  # the op's name in the table of ops, as in profiles
 
 
 @dataclass(frozen=True)
@@ -197,8 +198,8 @@ def read(graph: ComputationGraph | None = None) -> Structure:
         first = batch.nodes[0]
         signature = nodes[first].signature
         if signature not in signatures:
-            op, arguments, attributes = _core.graph_signature(g, first)
-            signatures[signature] = Signature(op, tuple(arguments), attributes)
+            op, arguments, attributes, entry = _core.graph_signature(g, first)
+            signatures[signature] = Signature(op, tuple(arguments), attributes, entry)
         key = batch.plan, signature
         chains[key] = chains.get(key, 0) + 1  # how many batches, for now
     for (plan, signature), n in chains.items():

@@ -182,7 +182,9 @@ def graph_ops(ComputationGraph g not None):
     return {op_def(op).name.decode() for op in found}
 
 def graph_signature(ComputationGraph g not None, NodeId example):
-    """What is equal for all nodes that may run together with this op node: (op, arguments, key attributes).
+    """What is equal for all nodes that may run together with this op node: (op, arguments, key attributes, name of the op).
+
+    The op is a formula where several nodes were made into one; its name is that in the table of ops.
 
     arguments: per argument ("shared", node number) or ("stacked", dim). A formula over parts of its arguments has the
     attribute inputs, "0[0:12] 0[12:24] 1[0:12]": which argument x0 is, and from where to where, and x1, ...
@@ -201,7 +203,7 @@ def graph_signature(ComputationGraph g not None, NodeId example):
             dim.bd *= g.c.signature(example).items  # of a list that is read where its elements lie
             arguments.append(("stacked", _dim_tuple(dim)))
     attributes = _for_people(_attributes(g.c.signature(example).op, looked.key(sig), False))
-    return looked.op_text(example, True).decode(), arguments, attributes
+    return looked.op_text(example, True).decode(), arguments, attributes, op_def(g.c.signature(example).op).name.decode()
 
 def graph_plans(ComputationGraph g not None):
     """The plans that have run since the renewal, in order: (first node, stage, lane, lower bound, floats, batches).

@@ -103,7 +103,7 @@ with dy.profile() as profile:
     for i in range(10):
         dy.squared_norm(dy.tanh(W * E[i])).value()  # a value in the loop: nothing runs together
 print(profile.table())
-print(dy.explain_batches())
+print(dy.explain_batches(profile=profile))
 assert profile.batch_sizes("tanh") == {1: 10}
 
 # profile.save_trace("trace.json") is for chrome://tracing or ui.perfetto.dev; viz.save("graph.html") draws the graph.

@@ -199,3 +199,40 @@ def test_of_another_graph() -> None:
     dy.logistic(vector())
     assert [k.op for k in dy.explain_batches(g).kinds] == ["tanh"]
     assert [k.op for k in dy.explain_batches().kinds] == ["logistic"]
+
+
+def test_a_summary_by_op_comes_first() -> None:
+    dy.renew_cg()
+    with dy.profile() as p:
+        parts = [dy.logistic(vector()) for _ in range(5)]
+        dy.forward(parts)
+        parts += [dy.logistic(vector(3)), dy.exp(parts[0])]
+        dy.forward(parts)
+    e = dy.explain_batches()
+    assert [(o.op, o.kinds, o.batches, o.nodes, o.mean, o.share) for o in e.ops] == [
+        ("logistic", 2, 2, 6, 3.0, None), ("exp", 1, 1, 1, 1.0, None),
+    ]  # fmt: skip
+    lines = str(e).splitlines()
+    at = lines.index("")
+    assert [line.split() for line in lines[at + 1 : at + 4]] == [
+        ["op", "batches", "nodes", "mean", "kinds"], ["logistic", "2", "6", "3.0", "2"], ["exp", "1", "1", "1.0", "1"],
+    ]  # fmt: skip
+    assert e.to_dict()["ops"][0]["batches"] == 2
+    timed = dy.explain_batches(profile=p)
+    shares = {o.op: o.share for o in timed.ops}
+    assert sum(share or 0 for share in shares.values()) == pytest.approx(1) and all(shares.values())
+    assert [o.share for o in timed.ops] == sorted((o.share for o in timed.ops), reverse=True)
+    assert str(timed).splitlines()[at + 1].endswith("share") and "%" in str(timed).splitlines()[at + 2]
+
+
+def test_formulas_in_the_summary() -> None:
+    dy.renew_cg()
+    with dy.profile() as p:
+        long = [vector(12) for _ in range(4)]
+        gates = [dy.cmult(dy.logistic(long[0]), dy.tanh(long[1])), dy.cmult(dy.tanh(long[2]), dy.exp(long[3]))]
+        dy.forward(gates)
+    e = dy.explain_batches(profile=p)
+    assert {o.op: (o.kinds, o.nodes, o.share) for o in e.ops} == {"(formulas)": (2, 2, 1.0)}
+    with dy.profile() as p:
+        dy.renew_cg()
+    assert dy.explain_batches(profile=p).ops == []
