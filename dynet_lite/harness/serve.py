@@ -16,7 +16,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +29,9 @@ from .predictor import Predictor, load
 __all__ = ["Batcher", "Full", "Limits", "application", "main"]
 
 Answers = list[dict[str, Any]]
+
+PATIENCE = 0.1  # seconds after which a client may have gone: it is looked for before its texts are answered
+BACKLOG = 256  # connections that are taken in at a time, so that many of them do not keep others from their answers
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,17 @@ class Full(Exception):
     """More texts are waiting than the limit allows."""
 
 
+class Gone(Exception):
+    """The client did not wait for its answer."""
+
+
 @dataclass(eq=False)
 class _Request:
     texts: list[str]
     scores: bool
     answer: asyncio.Future[Answers]
+    gone: Callable[[], Awaitable[bool]] | None  # is the client?
+    since: float
 
 
 class Batcher:
@@ -64,13 +73,15 @@ class Batcher:
         self.left: _Request | None = None  # did not fit into the last batch
         self.thread = ThreadPoolExecutor(1, "predict")
 
-    async def ask(self, texts: list[str], scores: bool) -> Answers:
-        """The answers to some texts. Raises Full, or what the model says of these texts."""
+    async def ask(self, texts: list[str], scores: bool, gone: Callable[[], Awaitable[bool]] | None = None) -> Answers:
+        """The answers to some texts. Raises Full, or what the model says of these texts. gone: tells whether somebody still waits;
+        asked after a while, and if nobody does, Gone is raised."""
         if not texts:
             return []
         if self.waiting + len(texts) > self.limits.queue:
             raise Full
-        request = _Request(texts, scores, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        request = _Request(texts, scores, loop.create_future(), gone, loop.time())
         self.waiting += len(texts)
         self.arrived.put_nowait(request)
         return await request.answer
@@ -79,7 +90,7 @@ class Batcher:
         """Answers until it is cancelled."""
         try:
             while True:
-                await self._answer(await self._collect())
+                await self._answer(await self._still_there(await self._collect()))
         finally:
             self.thread.shutdown(wait=True)
 
@@ -106,6 +117,15 @@ class Batcher:
             size += len(more.texts)
         self.waiting -= size
         return [request for request in batch if not request.answer.done()]  # clients that are gone are not answered
+
+    async def _still_there(self, batch: list[_Request]) -> list[_Request]:
+        """Those whose clients wait: nothing is computed for others, and they get Gone."""
+        now = asyncio.get_running_loop().time()
+        asked = [request for request in batch if request.gone is not None and now - request.since > PATIENCE]
+        for request, gone in zip(asked, await asyncio.gather(*(r.gone() for r in asked if r.gone)), strict=True):
+            if gone and not request.answer.done():
+                request.answer.set_exception(Gone())
+        return [request for request in batch if not request.answer.done()]
 
     async def _answer(self, batch: list[_Request]) -> None:
         for scores in (False, True):
@@ -194,7 +214,7 @@ def application(predictor: Predictor, limits: Limits = Limits()) -> Any:
 
     async def respond(request: Any) -> tuple[int, Any]:
         try:
-            return 200, {"answers": await batcher.ask(*await _read(request, limits))}
+            return 200, {"answers": await batcher.ask(*await _read(request, limits), request.is_disconnected)}
         except _Bad as error:
             return error.status, {"error": str(error)}
         except Full:
@@ -206,7 +226,7 @@ def application(predictor: Predictor, limits: Limits = Limits()) -> Any:
         try:
             with seconds.time():
                 status, content = await respond(request)
-        except ClientDisconnect:
+        except (ClientDisconnect, Gone):
             status, content = 499, {"error": "the client is gone"}
         answered.labels(str(status)).inc()
         return JSONResponse(content, status, headers={"Retry-After": "1"} if status == 503 else None)
@@ -239,6 +259,8 @@ def main(argv: Sequence[str]) -> int:
             parser.error(f"--{name}: expected at least 1; got {getattr(o, name)}")
     if not 0 <= o.wait <= 60_000:
         parser.error(f"--wait: expected 0 to 60000; got {o.wait}")
+    if not 0 < o.port < 65_536:
+        parser.error(f"--port: expected 1 to 65535; got {o.port}")
     try:
         import uvicorn
 
@@ -246,5 +268,5 @@ def main(argv: Sequence[str]) -> int:
     except ImportError as error:
         print(f'error: {error}; `pip install "dynet_lite[serve]"` brings what serving needs', file=sys.stderr)
         return 2
-    uvicorn.run(app, host=o.host, port=o.port, log_level="warning", timeout_graceful_shutdown=10)
+    uvicorn.run(app, host=o.host, port=o.port, log_level="warning", timeout_graceful_shutdown=10, backlog=BACKLOG)
     return 0

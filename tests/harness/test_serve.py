@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -19,9 +20,9 @@ from typing import Any
 import pytest
 
 import dynet_lite as dy
-from dynet_lite.harness import catalogue, make_recipe, save_recipe
+from dynet_lite.harness import catalogue, make_recipe, save_recipe, serve
 from dynet_lite.harness.find import load_program, settings_of
-from dynet_lite.harness.serve import Batcher, Full, Limits
+from dynet_lite.harness.serve import Batcher, Full, Gone, Limits
 from dynet_lite.harness.settings import from_dict
 
 
@@ -103,6 +104,33 @@ def test_a_client_that_is_gone_is_not_answered() -> None:
 
     asyncio.run(main())
     assert sum(model.batches) == 2
+
+
+def test_nothing_is_computed_for_clients_that_left_the_queue() -> None:
+    model = Model(pause=2 * serve.PATIENCE)
+
+    async def yes() -> bool:
+        return True
+
+    async def no() -> bool:
+        return False
+
+    async def main() -> list[Any]:
+        batcher = Batcher(model, Limits(batch=2))
+        worker = asyncio.create_task(batcher.run())
+        first = asyncio.create_task(batcher.ask(["a", "a"], False, yes))  # nobody is asked who has just come
+        await asyncio.sleep(serve.PATIENCE / 2)
+        rest = [batcher.ask([text], False, gone) for text, gone in zip("bcd", (yes, no, yes), strict=True)]
+        found = await asyncio.gather(first, *rest, return_exceptions=True)
+        assert batcher.waiting == 0
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+        return found
+
+    first, b, c, d = asyncio.run(main())
+    assert [answer["text"] for answer in first] == ["a", "a"] and c[0]["text"] == "c"
+    assert isinstance(b, Gone) and isinstance(d, Gone)
+    assert model.batches == [2, 1]
 
 
 # ---- over HTTP -------------------------------------------------------------------------------------------------------
@@ -209,6 +237,58 @@ def test_clients_that_vanish(server: Server) -> None:
         with socket.create_connection(("127.0.0.1", server.port)) as client:
             client.sendall(data)
     assert server.predict(texts=["the dog"])[0] == 200
+
+
+def test_good_clients_among_bad_ones(server: Server, model: str) -> None:
+    """Clients that vanish in the middle, send nonsense or too much: the others get the answers to what they asked."""
+    texts = [" ".join(["dog"] * (1 + i % 5)) + f" x{i}" for i in range(48)]
+    expected, found = dy.load_recipe(model).predict(texts), dict[int, Any]()
+    done = threading.Event()
+
+    def good(k: int) -> None:
+        for i in range(k, len(texts), 4):
+            found[i] = server.predict(texts=[texts[i]], scores=False)
+            while found[i][0] == 503:  # too much at this moment: said, and nothing is lost
+                time.sleep(0.05)
+                found[i] = server.predict(texts=[texts[i]], scores=False)
+
+    def bad(data: bytes, wait: bool) -> None:
+        while not done.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port)) as client:
+                client.sendall(data)
+                if wait:
+                    client.settimeout(5)
+                    client.recv(100)
+            time.sleep(0.002)
+
+    def request(body: bytes, length: int) -> bytes:
+        return b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (length, body)
+
+    whole = b'{"texts": ["the dog", "a"]}'
+    nasty = [(request(whole, len(whole)), False), (request(whole, 9999), False), (request(b"[{", 2), True), (b"\x00\xff\r\n\r\n", True)]
+    bad_ones = [threading.Thread(target=bad, args=x, daemon=True) for x in nasty]
+    good_ones = [threading.Thread(target=good, args=(k,)) for k in range(4)]
+    for thread in (*bad_ones, *good_ones):
+        thread.start()
+    for thread in good_ones:
+        thread.join()
+    done.set()
+    assert found == {i: (200, {"answers": [answer]}) for i, answer in enumerate(expected)}
+    assert server.process.poll() is None
+    for _ in range(100):  # what is left of the bad ones is dropped
+        status, text = server.ask("GET", "/metrics")
+        if "dynet_lite_waiting_texts 0.0" in text:
+            break
+        time.sleep(0.1)
+    assert status == 200 and "dynet_lite_waiting_texts 0.0" in text
+
+
+@pytest.mark.parametrize(("options", "said"), [(["--port", "0"], "--port: expected 1 to 65535; got 0"), (["--batch", "0"], "at least 1; got 0"),
+                                               (["--wait", "-1"], "--wait: expected 0 to 60000; got -1.0")])  # fmt: skip
+def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        serve.main(["a.model", *options])
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
