@@ -87,6 +87,7 @@ class Writing:
 class Seq2Seq(harness.Recipe[Settings, Pair]):
     """BiLSTM over the source -> LSTM with attention -> a score per target token."""
 
+    shares_evaluation = True
     score_name = "error rate"
     lower_is_better = True
     unit = "pairs"
@@ -228,8 +229,9 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
 
     def evaluate(self, examples: list[Pair]) -> harness.Score:
         answers, references = [], []
-        for batch in minibatches(examples, 256, key=len, pool=len(examples)):
-            answers += self.translate([pair.source for pair in batch])
+        batches = list(minibatches(examples, 256, key=len, pool=len(examples)))
+        for batch, found in self.spread(lambda batch: self.translate([pair.source for pair in batch]), batches):
+            answers += found
             references += [pair.references for pair in batch]
         errors, fluent = error_rate(answers, references), bleu(answers, references)
         right = sum(answer in those for answer, those in zip(answers, references, strict=True)) / len(answers)
@@ -251,11 +253,14 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     def mean_loss(self, examples: list[Pair]) -> float:
         """Mean over the target tokens of -log p: it says that a model learns before its answers do."""
         total, tokens = 0.0, 0
-        for batch in minibatches(examples, 256, key=len, pool=len(examples)):
-            dy.renew_cg()
-            losses = [loss for pair in batch for loss in self.losses(pair)]
-            total, tokens = total + dy.esum(losses).value(), tokens + len(losses)
+        for _, (loss, count) in self.spread(self.loss_and_count, minibatches(examples, 256, key=len, pool=len(examples))):
+            total, tokens = total + loss, tokens + count
         return total / tokens
+
+    def loss_and_count(self, batch: list[Pair]) -> tuple[float, int]:
+        dy.renew_cg()
+        losses = [loss for pair in batch for loss in self.losses(pair)]
+        return dy.esum(losses).value(), len(losses)
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         lines = [line.lower() if self.parts["lower"] else line for line in lines]

@@ -79,6 +79,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     """Word vector and character BiLSTM -> BiLSTM over the sentence -> hidden layer -> a score per tag."""
 
     score_name = "accuracy"
+    shares_evaluation = True
     label_name = "tag"
     predict_options = ("columns", "conllu")
     conllu = True
@@ -175,8 +176,8 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     def evaluate(self, examples: list[Sentence]) -> harness.Score:
         score = Accuracy()
-        for batch in minibatches(examples, 64):
-            for sentence, tags in zip(batch, self.tag([s.forms for s in batch], [s.features for s in batch]), strict=True):
+        for batch, found in self.spread(lambda x: self.tag([s.forms for s in x], [s.features for s in x]), minibatches(examples, 64)):
+            for sentence, tags in zip(batch, found, strict=True):
                 score.add(sentence.upos, tags)
         return harness.Score(score.value, str(score), words=score.all)
 

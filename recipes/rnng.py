@@ -87,6 +87,7 @@ class State(NamedTuple):
 class Grammar(harness.Recipe[Settings, Tree]):
     """LSTMs over the stack, the words to come and the actions -> a score per action."""
 
+    shares_evaluation = True
     score_name = "bracket F1"
     predict_options = ("beam",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "char_dim": 4, "char_hidden": 4, "hidden": 8}
@@ -233,10 +234,11 @@ class Grammar(harness.Recipe[Settings, Tree]):
         return [self.actions.tree(best.actions, words) for (best, *_), words in zip(found, sentences, strict=True)]
 
     def evaluate(self, examples: list[Tree]) -> harness.Score:
-        guesses: list[Tree] = []
-        for batch in minibatches(examples, 64):
-            guesses += self.parse([tree.words() for tree in batch], [tree.features for tree in batch])
-        return self.compared(examples, guesses)
+        def parse(batch: list[Tree]) -> list[Tree]:
+            return self.parse([tree.words() for tree in batch], [tree.features for tree in batch])
+
+        spread = self.spread(parse, minibatches(examples, 64))
+        return self.compared(examples, [tree for _, trees in spread for tree in trees])
 
     @staticmethod
     def compared(examples: list[Tree], guesses: list[Tree]) -> harness.Score:

@@ -68,6 +68,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     """Word vector -> LSTM -> a score per word that may come next."""
 
     score_name = "perplexity"
+    shares_evaluation = True
     lower_is_better = True
     predict_options = ("temperature", "length", "seed")
     smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "hidden": 6}
@@ -140,11 +141,14 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
 
     def evaluate(self, examples: list[Sentence]) -> harness.Score:
         score, unknown = Perplexity(), sum(word not in self.words for words in examples for word in words)
-        for batch in minibatches(examples, 64):
-            dy.renew_cg()
-            losses = [loss for words in batch for loss in self.losses(words)]
-            score.add(dy.esum(losses).value(), len(losses))
+        for _, (loss, count) in self.spread(self.loss_and_count, minibatches(examples, 64)):
+            score.add(loss, count)
         return harness.Score(score.value, f"{score} ({unknown / score.tokens:.1%} unknown words)", loss=score.loss)
+
+    def loss_and_count(self, batch: list[Sentence]) -> tuple[float, int]:
+        dy.renew_cg()
+        losses = [loss for words in batch for loss in self.losses(words)]
+        return dy.esum(losses).value(), len(losses)
 
     def baseline(self, train: list[Sentence]) -> tuple | None:
         """Trigrams over the same vocabulary, which unknown words belong to."""

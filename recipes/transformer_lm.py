@@ -61,6 +61,7 @@ class Settings(harness.Settings):
 class LetterModel(harness.Recipe[Settings, str]):
     """Letter and position -> transformer in which no position sees a later one -> a score per letter."""
 
+    shares_evaluation = True
     score_name = "perplexity"
     lower_is_better = True
     unit = "blocks"
@@ -148,10 +149,13 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     def evaluate(self, examples: list[str]) -> harness.Score:
         score = Perplexity()
-        for batch in minibatches(examples, 32):
-            dy.renew_cg()
-            score.add(dy.esum([self.losses(text) for text in batch]).value(), sum(len(text) - 1 for text in batch))
+        for batch, loss in self.spread(self.whole_loss, minibatches(examples, 32)):
+            score.add(loss, sum(len(text) - 1 for text in batch))
         return harness.Score(score.value, self.text_of(score))
+
+    def whole_loss(self, batch: list[str]) -> float:
+        dy.renew_cg()
+        return dy.esum([self.losses(text) for text in batch]).value()
 
     @staticmethod
     def text_of(score: Perplexity) -> str:

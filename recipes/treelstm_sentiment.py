@@ -69,6 +69,7 @@ class Settings(harness.Settings):
 class Sentiment(harness.Recipe[Settings, Tree]):
     """A tree LSTM; from the state of each node a linear layer gives the scores of the labels."""
 
+    shares_evaluation = True
     score_name = "root accuracy"
     unit = "trees"
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "hidden": 6}
@@ -198,8 +199,8 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         score = SentimentScore()
         five = set(self.known_labels()) == set(CLASSES)
         order = self.labels.ids(CLASSES)
-        for batch in minibatches(examples, 64):
-            for tree, p in zip(batch, self.probabilities(batch), strict=True):
+        for batch, found in self.spread(self.probabilities, minibatches(examples, 64)):
+            for tree, p in zip(batch, found, strict=True):
                 gold = [node.label for node in tree.nodes()]
                 score.add(gold, self.best(p), polarity_of(p[order].T) if five else ())
         return harness.Score(score.roots.value, str(score), **score.values(), trees=score.roots.all)

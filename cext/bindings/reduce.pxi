@@ -1,4 +1,4 @@
-# Gradients as flat arrays: what dynet_lite/distributed sends to other processes and gets back, some while backward still runs.
+# Gradients as flat arrays: what dynet_lite/distributed sends to other processes and gets back, some while backward runs.
 from cpython.ref cimport PyObject
 
 cdef extern from "bindings/watch.h" namespace "dnl":
@@ -19,7 +19,8 @@ cdef class _Watch:
         if self.error is not None:
             return
         try:
-            self.function([self.members[<size_t> parameters[i]] for i in range(n) if <size_t> parameters[i] in self.members])
+            addresses = [<size_t> parameters[i] for i in range(n)]
+            self.function([self.members[a] for a in addresses if a in self.members])
         except BaseException as error:
             self.error = error
 
@@ -31,8 +32,8 @@ cdef void _tell(PyObject* watch, Parameter* const* parameters, size_t n) noexcep
 def _backward_watched(Expression loss not None, list parameters not None, function):
     """loss.backward(); while that runs, function(list of those of `parameters` whose gradients are complete).
 
-    It is also called with an empty list when a while has passed. It must not use graphs. Parameters that no node reads are not
-    told. Raises what the function raised, when backward is done.
+    It is also called with an empty list when a while has passed. It must not use graphs. Parameters that no node reads are
+    not told. Raises what the function raised, when backward is done.
     """
     cdef ComputationGraph g = loss.home()
     cdef NodeId i = loss.use()

@@ -30,7 +30,7 @@ E = TypeVar("E")
 Array = np.ndarray[Any, Any]
 
 HEAD = 8  # numbers of a head: what, serial number, digest, and five for the conversation
-KINDS = ("failed", "update", "first", "agree", "sum", "barrier", "close")
+KINDS = ("failed", "update", "first", "gather", "agree", "sum", "barrier", "close")
 LIMIT = 1800.0  # seconds
 PATIENCE = 3.0  # seconds that a rank which has failed waits for the others to hear it
 
@@ -54,7 +54,9 @@ def launched() -> bool:
 class Alone:
     """The world of one process: every rank 0 of 1. Also the base of World, with the same meaning for many."""
 
-    rank, size, local_rank = 0, 1, 0
+    rank, size = 0, 1
+    local_rank, local_size = 0, 1  # among the ranks of this machine
+    _share_cores = False  # the ranks of the machine may run on the same cores
     host = ""
     messages = bytes_sent = 0
 
@@ -65,6 +67,22 @@ class Alone:
     def first(self, function: Callable[[], T]) -> T:
         """What the function gives on rank 0, on all ranks; the others do not call it. It must be picklable."""
         return function()
+
+    def gather(self, value: T) -> list[T]:
+        """The values of all ranks, on each of them. They must be picklable."""
+        return [value]
+
+    def device(self, count: int) -> int:
+        """Which of the `count` accelerators of its machine this rank takes: by local_rank, in turns where there are fewer than ranks.
+        ValueError if there is none."""
+        if count < 1:
+            raise ValueError(f"[distributed] device() needs one accelerator at least; got {count}")
+        return self.local_rank % count
+
+    def threads(self) -> int:
+        """How many threads a rank may have, so that the ranks of a machine together have as many as it gives them cores."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, cores // self.local_size) if self._share_cores else cores
 
     def agree(self, **values: Any) -> None:
         """NotAlike, on every rank, unless repr() of each value is the same on all ranks."""
@@ -106,7 +124,10 @@ class World(Alone):
         people = comm.allgather((self.host, os.getpid(), self._sign.number))
         near = {r: (pid, sign) for r, (host, pid, sign) in enumerate(people) if host == self.host}
         self.local_rank = sorted(near).index(self.rank)
+        cores = comm.allgather(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [])
+        self._share_cores = any(set(cores[r]) & set(cores[self.rank]) or not cores[r] for r in near if r != self.rank)
         self._names = [f"rank {r} of {self.size} (process {pid} on {host})" for r, (host, pid, _) in enumerate(people)]
+        self.local_size = len(near)
         alone = len(near) == self.size
         self._watcher = Watcher(self.host, near, alone) if self.local_rank == 0 else None
         watchers = comm.allgather(self._watcher.pid if self._watcher else 0)
@@ -210,6 +231,9 @@ class World(Alone):
 
     def first(self, function: Callable[[], T]) -> T:
         return self._objects("first", function() if self.rank == 0 else None)[0]  # type: ignore[no-any-return]
+
+    def gather(self, value: T) -> list[T]:
+        return self._objects("gather", value)
 
     def agree(self, **values: Any) -> None:
         mine = {name: (zlib.crc32(repr(v).encode()), repr(v)[:200]) for name, v in _parts(values)}

@@ -55,6 +55,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     The default data are the sentences of data/treebank that are not neutral, as positive and negative.
     """
 
+    shares_evaluation: ClassVar[bool] = True
     score_name: ClassVar[str] = "accuracy"
     unit: ClassVar[str] = "texts"
     label_name: ClassVar[str] = "class"
@@ -170,8 +171,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
 
     def evaluate(self, examples: Sequence[ClassifiedText]) -> Score:
         score = Accuracy()
-        for batch in minibatches(examples, 64):
-            guesses = self.classify([text.words for text in batch])
+        for batch, guesses in self.spread(lambda batch: self.classify([text.words for text in batch]), minibatches(examples, 64)):
             score.add([text.label for text in batch], [label for label, _ in guesses])
         return Score(score.value, str(score), texts=score.all)
 

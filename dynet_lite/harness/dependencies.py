@@ -58,6 +58,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     relations; the other columns, comments, multiword ranges and empty nodes stay.
     """
 
+    shares_evaluation = True
     score_name = "LAS"
     label_name = "relation"
     blocks = True
@@ -114,7 +115,8 @@ class ParserRecipe(Recipe[S, Sentence]):
         return sum(map(len, batch))
 
     def evaluate(self, examples: Sequence[Sentence]) -> Score:
-        return self.compared(examples, [tree for batch in minibatches(examples, 64) for tree in self.parse(batch)])
+        spread = self.spread(self.parse, minibatches(examples, 64))
+        return self.compared(examples, [tree for _, trees in spread for tree in trees])
 
     @staticmethod
     def compared(examples: Sequence[Sentence], parsed: Sequence[Sentence]) -> Score:

@@ -122,8 +122,14 @@ class Ranks:
         self.trainer.check_weights()
 
     def evaluate(self, examples: list[Any]) -> Score:
-        """The score, which rank 0 finds out."""
-        return self.world.first(lambda: self.recipe.evaluate(examples))
+        """The score: all ranks share the work where the recipe knows how, otherwise rank 0 finds it out."""
+        if not self.recipe.shares_evaluation:
+            return self.world.first(lambda: self.recipe.evaluate(examples))
+        self.recipe.world = self.world
+        try:
+            return self.recipe.evaluate(examples)
+        finally:
+            self.recipe.world = distributed.Alone()
 
     def step(self, batch: list[Any], epoch: Epoch) -> tuple[float, str]:
         """One update by all ranks; its loss, and what is wrong with it or with its gradient ("" if nothing is).

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import dynet_lite as dy
+from dynet_lite.distributed import Alone
 from dynet_lite.distributed.dealing import default_cost
 from dynet_lite.errors import DataError
 from dynet_lite.text import Batches, Stream, minibatches
@@ -20,6 +21,8 @@ __all__ = ["Recipe", "Score"]
 
 S = TypeVar("S", bound=Settings)
 E = TypeVar("E")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Score:
@@ -65,6 +68,7 @@ class Recipe(Generic[S, E]):
     score_name: ClassVar[str] = "score"
     label_name: ClassVar[str] = "label"  # what known_labels() are, for messages
     unit: ClassVar[str] = "sentences"  # what an example is, for the speed
+    shares_evaluation: ClassVar[bool] = False  # evaluate() does its work through spread(), which several processes share
     blocks: ClassVar[bool] = False  # predict gets blocks of lines (up to an empty line) and not lines
     conllu: ClassVar[bool] = False  # predict gets what is CoNLL-U as blocks of lines, a sentence each
     predict_options: ClassVar[tuple[str, ...]] = ()  # settings that `predict` takes: they may change after training
@@ -77,6 +81,7 @@ class Recipe(Generic[S, E]):
         self.random = random.Random(s.seed)
         self.training = False
         self.epoch = 0  # the number of the epoch, the first being 1
+        self.world = Alone()  # the processes that evaluate together; the harness sets it
         self.model = dy.ParameterCollection()
 
     @classmethod
@@ -131,8 +136,19 @@ class Recipe(Generic[S, E]):
         return default_cost(example)
 
     def evaluate(self, examples: Sequence[E]) -> Score:
-        """How good the model is. Renews the graph itself, as often as it likes."""
+        """How good the model is. Renews the graph itself, as often as it likes. With several processes rank 0 alone evaluates; or,
+        with shares_evaluation = True, all of them do, and each makes a part of what goes through spread()."""
         raise NotImplementedError
+
+    def spread(self, function: Callable[[list[T]], R], batches: Iterable[list[T]]) -> Iterator[tuple[list[T], R]]:
+        """Each batch with function(batch), in order: for evaluate(). Several processes share the batches, and each gets all results,
+        which must be picklable."""
+        if self.world.size == 1:
+            yield from ((batch, function(batch)) for batch in batches)
+            return
+        every = list(batches)
+        results = self.world.gather([function(batch) for batch in every[self.world.rank :: self.world.size]])
+        yield from ((batch, results[k % self.world.size][k // self.world.size]) for k, batch in enumerate(every))
 
     def predict(self, lines: list[str]) -> Iterable[str]:
         """The answers to a group of lines (or blocks), one each, in order. Renews the graph itself."""

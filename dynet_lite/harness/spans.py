@@ -80,6 +80,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     With --tag-dim, what `predict` reads has tags, too: word_TAG.
     """
 
+    shares_evaluation: ClassVar[bool] = True
     score_name: ClassVar[str] = "F1"
     predict_options: ClassVar[tuple[str, ...]] = ("write",)
     default_data: ClassVar[str] = "ptb"  # ending of the files of data/treebank
@@ -206,9 +207,12 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
     def evaluate(self, examples: Sequence[LabeledSentence]) -> Score:
         score = SpanScore()
-        for batch in minibatches(examples, 64):
-            found = self.label([x.forms for x in batch], [x.tags for x in batch], [x.features for x in batch])
-            for sentence, labels in zip(batch, found, strict=True):
+
+        def label(batch: Sequence[LabeledSentence]) -> list[list[str]]:
+            return self.label([x.forms for x in batch], [x.tags for x in batch], [x.features for x in batch])
+
+        for batch, labelled in self.spread(label, minibatches(examples, 64)):
+            for sentence, labels in zip(batch, labelled, strict=True):
                 score.add(sentence.labels, labels)
         types = {kind: found.f1 for kind, found in sorted(score.by_type.items())}
         text = f"{score}; {score.types()}" if self.settings.types else str(score)

@@ -92,6 +92,30 @@ def test_every_recipe_runs_on_two_ranks(ranks: Any, tmp_path: Path, name: str) -
     assert not done.stderr.strip(), done.stderr
 
 
+def test_ranks_share_an_evaluation(ranks: Any) -> None:
+    """Each tags every other batch; the score is that of one process."""
+    program = f"""
+import os, runpy, sys
+from dynet_lite.harness import Recipe
+spread = Recipe.spread
+def counted(self, function, batches):
+    done = []
+    def noted(batch):
+        done.append(len(batch))
+        return function(batch)
+    found = list(spread(self, noted, [batch[k : k + 2] for batch in batches for k in range(0, len(batch), 2)]))
+    os.write(2, b"%d of %d\\n" % (sum(done), sum(len(batch) for batch, _ in found)))
+    return found
+Recipe.spread = counted
+sys.argv = ["tagger", "--smoke", "--dropout", "0", "--word-dropout", "0"]
+runpy.run_path({str(RECIPES / "bilstm_tagger.py")!r}, run_name="__main__")
+"""
+    alone, together = ranks(0, program), ranks(2, program)
+    assert alone.stderr.split("\n")[:-1] == ["4 of 4"] and together.stderr.split("\n")[:-1] == ["2 of 4"] * 2
+    score = re.compile(r"dev accuracy [\d.]+% \(.*?\)")
+    assert score.findall(alone.stdout) == score.findall(together.stdout) and score.findall(alone.stdout)
+
+
 def test_errors_are_told_once(ranks: Any) -> None:
     recipe = RECIPES / "bilstm_tagger.py"
     for arguments, status, text in (

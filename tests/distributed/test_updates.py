@@ -49,6 +49,8 @@ PROGRAM = """
             elif name == "sparse":
                 inner.set_sparse_updates(value == "1")
         trainer = dy.distributed.Trainer(inner, bucket=100 if "buckets" in more else 1 << 20)
+        dy._core.settings.least_work = 0  # threads share small mini-batches, too
+        dy.configure(threads=2 if "threads" in more else 1)
         for order in orders[:100 if kind == "SimpleSGDTrainer" else 20]:
             batch = [data[i] for i in order[:2 if "few" in more else 5]]
             dy.renew_cg()
@@ -74,7 +76,7 @@ PROGRAM = """
 """
 CASES = [*TRAINERS, "SimpleSGDTrainer,clip=0.05", "SimpleSGDTrainer,decay=0.001", "AdamTrainer,decay=0.001",
          "AdamTrainer,clip=0", "AdamTrainer,sparse=0", "SimpleSGDTrainer,average=0.9", "SimpleSGDTrainer,few",
-         "SimpleSGDTrainer,buckets", "SimpleSGDTrainer,few,buckets", "AdamTrainer,buckets"]  # fmt: skip
+         "SimpleSGDTrainer,threads,buckets", "SimpleSGDTrainer,buckets", "SimpleSGDTrainer,few,buckets", "AdamTrainer,buckets"]  # fmt: skip
 
 
 def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path) -> None:
@@ -226,6 +228,7 @@ def test_gradients_as_flat_arrays() -> None:
 def test_one_process_is_as_without_it() -> None:
     world = dy.distributed.init()
     assert (world.rank, world.size, world.share([1, 2, 3])) == (0, 1, [1, 2, 3])
+    assert (world.local_rank, world.local_size, world.device(4), world.gather(5)) == (0, 1, 0, [5]) and world.threads() >= 1
     assert world.first(lambda: 5) == 5 and world.sum([1, 2]).tolist() == [1, 2]
     world.agree(x=1)
     world.barrier()
@@ -240,6 +243,25 @@ def test_one_process_is_as_without_it() -> None:
     assert w.as_array().tolist() == [0.5] and trainer.updates == 1
     with pytest.raises(TypeError, match="a trainer is needed; got int"):
         dy.distributed.Trainer(3)  # type: ignore[arg-type]
+
+
+def test_what_a_rank_knows_of_its_machine(ranks: Any) -> None:
+    program = """
+        import os
+        import dynet_lite as dy
+        world = dy.distributed.init()
+        devices = [world.device(n) for n in (1, 2, 8)]
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        assert world.threads() in (max(1, cores // 3), cores), world.threads()
+        names = world.gather({"rank": world.rank})
+        assert [name["rank"] for name in names] == [0, 1, 2]
+        try:
+            world.device(0)
+        except ValueError as error:
+            assert "one accelerator at least; got 0" in str(error)
+        os.write(1, f"{world.rank}: {world.local_rank} of {world.local_size}, {devices}\\n".encode())
+    """
+    assert sorted(ranks(3, program).stdout.splitlines()) == ["0: 0 of 3, [0, 0, 0]", "1: 1 of 3, [0, 1, 1]", "2: 2 of 3, [0, 0, 2]"]
 
 
 def test_mpi4py_is_not_imported_without_mpiexec(ranks: Any) -> None:
