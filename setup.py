@@ -10,6 +10,8 @@ Switches (environment):
   DYNET_LITE_DEBUG=1     Cython's index checks on, -O1 -g, asserts on, bounds of the engine's arrays checked (sanitized builds, too)
   DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
+  DYNET_LITE_BLAS=system link the BLAS of this machine instead of copying that of the wheel
+  _PYTHON_HOST_PLATFORM  the platform to compile for, where it is another one (tools/wheel.sh, cibuildwheel)
 """
 
 import hashlib
@@ -18,8 +20,11 @@ import importlib.util
 import json
 import os
 import platform
+import shlex
 import shutil
+import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,7 +39,10 @@ GENERATED = ROOT / "build" / "generated"
 SANITIZE = os.environ.get("DYNET_LITE_SANITIZE", "0") not in ("", "0")
 DEBUG = os.environ.get("DYNET_LITE_DEBUG", "0") not in ("", "0")
 WERROR = os.environ.get("DYNET_LITE_WERROR", "0") not in ("", "0")
+SYSTEM_BLAS = os.environ.get("DYNET_LITE_BLAS") == "system"
 VARIANT = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+# The library that is copied into the package. A range: a version that is withdrawn does not break builds from source.
+BLAS_WHEEL = "scipy-openblas32>=0.3.29,<0.4"
 
 # The one place for Cython's directives; DYNET_LITE_DEBUG turns the checks back on.
 DIRECTIVES = {
@@ -50,7 +58,9 @@ DIRECTIVES = {
 
 DATA = (".conllu", ".ptb", ".sst", ".iob", ".md")  # of data/treebank: what recipes read, and where it comes from
 
-X86 = platform.machine().lower() in ("x86_64", "amd64")
+# Not sysconfig's platform: on a Mac that may name two processors.
+PLATFORM = (os.environ.get("_PYTHON_HOST_PLATFORM") or platform.machine()).lower()
+X86 = PLATFORM.endswith(("x86_64", "amd64"))
 # No -march=native and no fast-math: results must not depend on the machine that built the package.
 GCC_FLAGS = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-math-errno",
              "-fno-trapping-math", "-Wall", "-Wextra"]  # fmt: skip
@@ -127,15 +137,17 @@ class BuildCore(build_ext):
         super().run()
         if self.inplace:  # a build in the source tree keeps the stub that is in git up to date
             self.generator.write_stub(ROOT)
-        self.copy_blas(Path(self.build_lib) / "dynet_lite" if not self.inplace else ROOT / "dynet_lite")
+        if not SYSTEM_BLAS:
+            self.copy_blas(Path(self.build_lib) / "dynet_lite" if not self.inplace else ROOT / "dynet_lite")
 
     def get_outputs(self):
         package = Path(self.build_lib) / "dynet_lite"
-        return super().get_outputs() + [str(self.blas_target(package)), str(self.licence_target(package))]
+        blas = [] if SYSTEM_BLAS else [str(self.blas_target(package)), str(self.licence_target(package))]
+        return super().get_outputs() + blas
 
     def get_output_mapping(self):
         mapping = dict(super().get_output_mapping())
-        if self.inplace:
+        if self.inplace and not SYSTEM_BLAS:
             built, here = Path(self.build_lib) / "dynet_lite", Path("dynet_lite")
             mapping[str(self.blas_target(built))] = str(self.blas_target(here))
             mapping[str(self.licence_target(built))] = str(self.licence_target(here))
@@ -147,6 +159,8 @@ class BuildCore(build_ext):
         # Relative to the root: commands, and so the stamps, do not depend on where the tree lies.
         os.chdir(ROOT)
         self.msvc = self.compiler.compiler_type == "msvc"
+        self.need_a_compiler()
+        self.system_blas = self.find_system_blas() if SYSTEM_BLAS else []
         self.objects_dir = Path(self.build_temp) / VARIANT
         wrapper = self.cythonize_core(ext)
         jobs = [(wrapper, True)] + [(p.relative_to(ROOT), False) for p in sources()]
@@ -154,6 +168,31 @@ class BuildCore(build_ext):
             results = list(pool.map(lambda job: self.compile_one(*job), jobs))
         target = Path(self.get_ext_fullpath(ext.name))
         self.link(ext, target, [obj for obj, _ in results], any(fresh for _, fresh in results))
+
+    def need_a_compiler(self):
+        """Ends with one sentence where there is none; of MSVC distutils itself says so."""
+        command = getattr(self.compiler, "compiler_so_cxx", None) or getattr(self.compiler, "compiler_so", None)
+        if not self.msvc and command and not shutil.which(command[0]):
+            raise SystemExit(f"setup.py: building dynet_lite from source needs a C++17 compiler, and {command[0]!r} was not found: "
+                             "install one (Debian: g++; Fedora: gcc-c++; macOS: xcode-select --install) or name it in CXX")  # fmt: skip
+
+    def find_system_blas(self):
+        """The arguments that link a BLAS with C's interface: the first that a small program can be linked with."""
+        ways = [["-framework", "Accelerate"]] if PLATFORM.startswith("macosx") or sys.platform == "darwin" else []
+        ways += [[f"-l{name}"] for name in ("openblas", "flexiblas", "cblas", "blis", "blas")]
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "blas.cc"
+            source.write_text('extern "C" void cblas_sgemm();\nint main() { cblas_sgemm(); }\n')
+            for way in ways:
+                command = [*self.compiler.compiler_cxx, str(source), "-o", str(Path(folder) / "blas"), *self.library_options(), *way]
+                if not self.msvc and subprocess.run(command, capture_output=True).returncode == 0:
+                    print(f"system BLAS: {' '.join(way)}")
+                    return way
+        raise SystemExit("setup.py: DYNET_LITE_BLAS=system found no BLAS with the C interface (cblas_sgemm): install one (Debian: "
+                         "libopenblas-dev; Fedora: openblas-devel), or leave the variable out to use the one that comes as a wheel")  # fmt: skip
+
+    def library_options(self):
+        return [*(f"-L{folder}" for folder in self.compiler.library_dirs), *shlex.split(os.environ.get("LDFLAGS", ""))]
 
     def generate_wrappers(self):
         """cext/bindings/generate.py, when there, writes ops.pxi and the like into build/generated."""
@@ -207,6 +246,7 @@ class BuildCore(build_ext):
             flags += ["-O1", "-g", "-UNDEBUG", "-DDNL_CHECKED"]
         else:
             flags += ["-O3", "-g0"]
+        flags += ["-DDNL_SYSTEM_BLAS"] if SYSTEM_BLAS and name == "blas.cc" else []
         if is_wrapper:
             flags += ["-w"]  # Cython's output is not ours to tidy
             if SANITIZE:  # nor to take minutes: addresses only, and nobody steps through it
@@ -248,17 +288,17 @@ class BuildCore(build_ext):
 
     def link(self, ext, target, objects, anything_new):
         dirs, libs = list(self.compiler.library_dirs), []
-        if sys.platform == "win32":  # elsewhere OpenBLAS is loaded at run time (cext/kernels/blas.cc)
+        if sys.platform == "win32" and not SYSTEM_BLAS:  # elsewhere OpenBLAS is loaded at run time (cext/kernels/blas.cc)
             import scipy_openblas32
 
             lib = scipy_openblas32.get_library()
             libs.append(lib[3:] if lib.startswith("lib") and not self.msvc else lib)
             dirs.insert(0, scipy_openblas32.get_lib_dir())
         stamp = Path(self.build_temp) / (target.name + ".link")  # one for all variants: they share the target
-        key = sha(json.dumps(objects), *libs, str(target), VARIANT)
+        key = sha(json.dumps(objects), *libs, *self.system_blas, str(target), VARIANT)
         if not (anything_new or self.force) and target.exists() and stamp.exists() and stamp.read_text() == key:
             return
-        args = []
+        args = list(self.system_blas)
         if sys.platform != "darwin" and not self.msvc:
             args += ["-Wl,--exclude-libs,ALL", "-ldl", "-lpthread"]
             args += [] if DEBUG or SANITIZE else ["-Wl,--strip-debug"]
@@ -319,6 +359,8 @@ def long_description():
 
 
 setup(
+    # Here and not in pyproject.toml: a build that links the system's library needs no wheel of it. What asks (pip) installs it.
+    setup_requires=[] if SYSTEM_BLAS or importlib.util.find_spec("scipy_openblas32") else [BLAS_WHEEL],
     ext_modules=[Extension("dynet_lite._core", sources=[])],
     cmdclass={"build_ext": BuildCore, "build_py": BuildPackage},
     long_description=long_description(),

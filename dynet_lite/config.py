@@ -117,8 +117,8 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
 }
 # Variables that the compiled engine reads by itself, when it is loaded: (values, where describe() tells what came of it).
 ENGINE = {
-    "DYNET_LITE_ISA": (("baseline", "avx2", "avx512"), "isa"),
-    "DYNET_LITE_BLAS": (("openblas", "mkl"), "blas"),
+    "DYNET_LITE_ISA": (("baseline", "avx2", "avx512", "neon"), "isa"),
+    "DYNET_LITE_BLAS": (("openblas", "mkl", "system"), "blas"),
 }
 ALIASES = {"random_seed": "seed", "profiling": "profile"}
 _IGNORED = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1, "shared_parameters": 1, "viz": 0, "dynamic_mem": 0}

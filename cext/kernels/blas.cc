@@ -3,7 +3,8 @@
 // OpenBLAS is the library of the scipy-openblas32 wheel, whose names begin with scipy_. It travels in the package's
 // folder .libs and is loaded from there when first needed: a program whose products are all small never pays for it.
 // Where there is no dlopen it is linked. MKL is taken instead when libmkl_rt is found on an Intel processor;
-// DYNET_LITE_BLAS=openblas refuses it, =mkl asks for it on any processor.
+// DYNET_LITE_BLAS=openblas refuses it, =mkl asks for it on any processor. A build with DNL_SYSTEM_BLAS (setup.py,
+// DYNET_LITE_BLAS=system) is linked with the BLAS of its machine and takes that instead of OpenBLAS's wheel.
 #include "kernels/blas.h"
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -17,7 +18,17 @@
 
 #include "base/check.h"
 
-#ifndef DNL_HAS_DLOPEN
+#ifdef DNL_SYSTEM_BLAS
+extern "C" {
+void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
+                 const float* b, int ldb, float beta, float* c, int ldc);
+#ifdef __ELF__  // there when the library is an OpenBLAS
+__attribute__((weak)) void openblas_set_num_threads(int);
+__attribute__((weak)) char* openblas_get_config(void);
+__attribute__((weak)) char* openblas_get_corename(void);
+#endif
+}
+#elif !defined(DNL_HAS_DLOPEN)
 extern "C" {
 void scipy_cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
                        const float* b, int ldb, float beta, float* c, int ldc);
@@ -37,8 +48,10 @@ using GetText = char* (*)();
 bool mkl_is_wished() {
   const char* env = std::getenv("DYNET_LITE_BLAS");
   const std::string wish = env ? env : "";
-  if (wish == "mkl" || wish == "openblas") return wish == "mkl";
-#if defined(__x86_64__) || defined(__i386__)
+  if (!wish.empty()) return wish == "mkl";
+#if defined(DNL_SYSTEM_BLAS)
+  return false;  // who built it has chosen
+#elif defined(__x86_64__) || defined(__i386__)
   __builtin_cpu_init();
   return __builtin_cpu_is("intel");
 #else
@@ -103,6 +116,7 @@ bool load_mkl(Blas& blas) {
   return false;
 }
 
+#ifndef DNL_SYSTEM_BLAS
 // One thread while OpenBLAS loads, which else starts as many as there are processors. What the user set comes back.
 class OneThread {
  public:
@@ -144,8 +158,21 @@ void load_openblas(Blas& blas) {
   blas.description = openblas_text(symbol<GetText>(lib, "scipy_openblas_get_config"),
                                    symbol<GetText>(lib, "scipy_openblas_get_corename"));
 }
+#endif
 #else
 bool load_mkl(Blas&) { return false; }
+#endif
+
+#ifdef DNL_SYSTEM_BLAS
+void load_openblas(Blas& blas) {
+  blas.sgemm = cblas_sgemm;
+  blas.description = "system";
+#ifdef __ELF__
+  if (openblas_set_num_threads) openblas_set_num_threads(1);
+  if (openblas_get_config) blas.description += " " + openblas_text(openblas_get_config, openblas_get_corename);
+#endif
+}
+#elif !defined(DNL_HAS_DLOPEN)
 void load_openblas(Blas& blas) {
   scipy_openblas_set_num_threads(1);
   blas.sgemm = scipy_cblas_sgemm;

@@ -1,6 +1,6 @@
 // Which kernel table runs here: the best that both the build and the processor have.
 //
-// DYNET_LITE_ISA=baseline|avx2|avx512 asks for a lesser one (for tests and comparisons; an unknown or impossible name
+// DYNET_LITE_ISA=baseline|avx2|avx512|neon asks for a lesser one (for tests and comparisons; an unknown or impossible name
 // is ignored). Who may include: nobody.
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +33,7 @@ bool processor_has_avx512() {
 const Kernels* choose() {
   const char* wish = std::getenv("DYNET_LITE_ISA");
   if (const Kernels* k = wish ? kernels_for(wish) : nullptr) return k;
-  for (const char* isa : {"avx512", "avx2"})
+  for (const char* isa : {"avx512", "avx2", "neon"})
     if (const Kernels* k = kernels_for(isa)) return k;
   return kBaselineKernels;
 }
@@ -44,6 +44,7 @@ const Kernels* kernels_for(const char* isa) {
   if (!std::strcmp(isa, "baseline")) return kBaselineKernels;
   if (!std::strcmp(isa, "avx2")) return processor_has_avx2() ? kAvx2Kernels : nullptr;
   if (!std::strcmp(isa, "avx512")) return processor_has_avx512() ? kAvx512Kernels : nullptr;
+  if (!std::strcmp(isa, "neon")) return kNeonKernels;  // every 64-bit ARM has it
   return nullptr;
 }
 

@@ -19,7 +19,7 @@ namespace {
 // Measured against OpenBLAS 0.3.34 on an AMD Zen 5 (its AVX2 kernels, which it picks there, and its SkylakeX ones),
 // m, k in 20..10000 and n in 1..1000, by tests/kernels/bench/kernel_speed.cc. Against MKL nothing could be measured on
 // an Intel processor, so only products with few columns, where a call costs more than the arithmetic, are taken from
-// it.
+// it. On NEON nothing was measured: a BLAS takes all but single columns, as on a baseline.
 
 enum class Own { None, Few, Most };
 Own own_kernels() {

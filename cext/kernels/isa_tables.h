@@ -9,5 +9,6 @@ namespace dnl {
 extern const Kernels* const kBaselineKernels;
 extern const Kernels* const kAvx2Kernels;
 extern const Kernels* const kAvx512Kernels;
+extern const Kernels* const kNeonKernels;
 
 }  // namespace dnl

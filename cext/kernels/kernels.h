@@ -52,7 +52,7 @@ struct UpdateArgs {
 };
 
 struct Kernels {
-  const char* isa;  // "baseline", "avx2", "avx512"
+  const char* isa;  // "baseline", "avx2", "avx512", "neon"
 
   const UnaryKernel* unary;  // by id, see formulas.h
   int n_unary;

@@ -1,4 +1,4 @@
-// What vectors without masks do alike. Included by simd_avx2.h and simd_portable.h alone. Includes: nothing.
+// What vectors without masks do alike. Included by simd_avx2.h, simd_neon.h and simd_portable.h alone. Includes: nothing.
 
 // x * 2^n for a whole n from -250 to 250, right into the denormals, or 0. In two factors, because 2^n alone may not be a normal number.
 // kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   }
   print_accuracy = argc > 1 && !std::strcmp(argv[1], "--accuracy");
   formula_gradients();
-  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+  for (const char* isa : {"baseline", "avx2", "avx512", "neon"}) {
     const Kernels* k = dnl::kernels_for(isa);
     if (!k) {
       std::printf("%s: not here\n", isa);

@@ -85,7 +85,7 @@ def test_objects_hold_no_code_another_instruction_set_could_get(program):
     """A weak symbol in a kernel object could be taken by the linker for all: there must be none."""
     if SANITIZE or not shutil.which("nm"):
         pytest.skip("needs nm and an optimised build")
-    for name in ("isa_baseline", "isa_avx2", "isa_avx512"):
+    for name in ("isa_baseline", "isa_avx2", "isa_avx512", "isa_neon"):
         listing = subprocess.run(["nm", "-C", program.parent / f"{name}.o"], capture_output=True, text=True).stdout
         shared = [line for line in listing.splitlines() if line[17:18] in "WVu" or line[17:18] == "T"]
         assert not shared, f"{name}: {shared[:5]}"

@@ -80,8 +80,8 @@ def test_wrong_use(model: dy.ParameterCollection, name: str) -> None:
 
 
 @pytest.mark.parametrize(("variable", "value", "message"), [
-    ("DYNET_LITE_ISA", "foo", "baseline, avx2 or avx512 is needed; got 'foo'"),
-    ("DYNET_LITE_BLAS", "foo", "openblas or mkl is needed; got 'foo'"),
+    ("DYNET_LITE_ISA", "foo", "baseline, avx2, avx512 or neon is needed; got 'foo'"),
+    ("DYNET_LITE_BLAS", "foo", "openblas, mkl or system is needed; got 'foo'"),
     ("DYNET_LITE_THREADS", "99999999999999999999", "a whole number from 0 to 1024"),
 ])  # fmt: skip
 def test_variables(variable: str, value: str, message: str) -> None:

