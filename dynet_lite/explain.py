@@ -10,13 +10,18 @@ one batch: what separates its batches. Works on the plain data of structure.py.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
+<<<<<<< HEAD
 from dynet_lite.profiling import Profile
+=======
+from dynet_lite.notebook import table
+>>>>>>> 7d36c94 (Notebooks: graphs as pictures, explanations as tables, a tutorial)
 from dynet_lite.structure import Node, Signature, Structure, dim_text, node_number, read
 
 __all__ = ["BatchExplanation", "OpSummary", "explain_batches"]
@@ -137,6 +142,16 @@ class BatchExplanation:
 
     def __str__(self) -> str:
         return _text(self)
+
+    def _repr_html_(self) -> str:
+        return table(("op", "shape", "nodes", "batches", "sizes", "why more than one batch"), _rows(self), _text(self).partition("\n")[0])
+
+
+def _rows(e: BatchExplanation) -> Iterator[tuple[object, ...]]:
+    for kind in e.kinds:
+        sizes = ", ".join(map(str, kind.sizes[:SHOWN])) + (", ..." if len(kind.sizes) > SHOWN else "")
+        causes = "; ".join(f"{CAUSES[cause]} (+{n})" for cause, n in kind.causes.items())
+        yield kind.title, kind.shape, kind.nodes, len(kind.batches), sizes, causes
 
 
 def explain_batches(graph: ComputationGraph | None = None, profile: Profile | None = None) -> BatchExplanation:

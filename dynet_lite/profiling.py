@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynet_lite import _core
+from dynet_lite import _core, notebook
 
 __all__ = ["Profile", "profile"]
 
@@ -162,6 +162,12 @@ class Profile:
         return "\n".join(lines)
 
     __str__ = table
+
+    def _repr_html_(self) -> str:
+        total = self.seconds or 1e-12
+        phases = "  ".join(f"{name} {_seconds(s)} ({s / total:.0%})" for name, s in self.phases().items())
+        rows = [(o.op, o.batches, o.nodes, round(o.mean_batch, 1), _seconds(o.forward), _seconds(o.backward)) for o in self.ops()]
+        return notebook.table(("op", "batches", "nodes", "mean batch", "forward", "backward"), rows, f"{_seconds(self.seconds)}: {phases}")
 
     def chrome_trace(self) -> dict[str, Any]:
         """The events in the Trace Event Format: chrome://tracing, Perfetto and other viewers read it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph
+from dynet_lite.notebook import table
 
 __all__ = ["RewriteExplanation", "RewriteStep", "explain_rewrites"]
 
@@ -46,6 +47,10 @@ class RewriteExplanation:
             if len(step.changes) > MOST_LINES:
                 lines.append(f"  ... and {len(step.changes) - MOST_LINES} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(s.name, s.does, len(s.changes) if s.ran else "did not run") for s in self.steps]
+        return table(("pass", "what it does", "nodes changed"), rows)
 
 
 def _flat(line: str) -> str:

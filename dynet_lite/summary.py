@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import numpy as np
 
 from dynet_lite._core import LookupParameters
+from dynet_lite.notebook import table
 from dynet_lite.params import ParameterCollection
 
 __all__ = ["Summary", "summary"]
-
-
 
 
 class Summary:
@@ -47,9 +45,7 @@ class Summary:
         return str(self)
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>name</th><th>shape</th><th>numbers</th></tr>"
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in row) + "</tr>" for row in self._cells())
-        return f"<table>{head}{body}</table><p>{html.escape(self._total())}</p>"
+        return table(("name", "shape", "numbers"), self._cells(), self._total())
 
 
 def summary(model: Any) -> Summary:

@@ -421,6 +421,13 @@ cdef class ComputationGraph:
     def __len__(self):
         return self.c.size()
 
+    def _repr_svg_(self):
+        """What a notebook shows of a small graph: its picture. What is pending runs."""
+        if not 0 < self.c.size() <= 300:
+            return None
+        from dynet_lite import viz
+        return viz.svg(self)
+
     def __bool__(self):
         return True   # programs test what renew_cg() gives, as in DyNet
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 import dynet_lite as dy
 from dynet_lite.errors import DataError
 
 from .data import Data
+from .progress import bar
 from .ranks import Ranks, follower, parsed, ranks_of
 from .recipe import Recipe, Score
 from .report import Report
@@ -211,12 +211,11 @@ class Training:
             todo = self._order()
         done = len(epoch.losses)
         steps = self.settings.epochs * len(todo)
-        quiet = True if follower() else None
-        bar = tqdm(todo[done:], initial=done, total=len(todo), desc=f"epoch {epoch.number}", leave=False, disable=quiet)
-        pace = Pace(self.report.say, epoch.number, len(todo), done, recipe.unit, not bar.disable)
+        shown = bar(todo[done:], quiet=follower(), initial=done, total=len(todo), desc=f"epoch {epoch.number}")
+        pace = Pace(self.report.say, epoch.number, len(todo), done, recipe.unit, not shown.disable)
         if self.ranks:  # random numbers of a step are of that step alone
             self.before_evaluation = get_random(recipe)
-        for batch in bar:  # disable=None: a bar on a terminal only
+        for batch in shown:
             with self.interrupts.delayed():
                 s = self.settings
                 share = factor(s.schedule, self.updates, steps, s.warmup, self.halvings)
@@ -226,7 +225,7 @@ class Training:
                 self.report.step(epoch.number, len(epoch.losses), self.updates, loss, self.trainer.learning_rate)
                 if s.save_every and self.updates % s.save_every == 0:
                     self._save_between()
-            bar.set_postfix_str(f"loss {loss:.4f}, {epoch.speed:,.0f} {recipe.unit}/s", refresh=False)
+            shown.set_postfix_str(f"loss {loss:.4f}, {epoch.speed:,.0f} {recipe.unit}/s", refresh=False)
             pace.step(len(epoch.losses), loss, epoch.speed)
         self._random_as_before()
         if self.settings.average:  # the model that is measured and kept; its weights come back in _end_epoch

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tqdm import tqdm
-
 import dynet_lite as dy
 
 from .data import Data
 from .loop import Epoch, train_step
+from .progress import bar
 from .recipe import Recipe
 from .settings import Settings
 from .state import get_random, make_recipe, set_random
@@ -84,7 +83,7 @@ class _Run:
         self.recipe.epoch = number
         try:
             todo = self.recipe.batches(data.train)[:UPDATES]
-            for batch in tqdm(todo, desc=f"{self.name} {number}", leave=False, disable=None):
+            for batch in bar(todo, desc=f"{self.name} {number}"):
                 train_step(self.recipe, self.trainer, batch, epoch, clock)
         finally:
             if epoch.losses:

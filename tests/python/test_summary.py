@@ -27,7 +27,7 @@ def test_rows_and_totals() -> None:
 
 def test_in_a_notebook() -> None:
     page = dy.summary(a_model())._repr_html_()
-    assert page.count("<tr>") == 4 and "/b&lt;" in page and "<td>3 x 4</td>" in page
+    assert page.count("<tr>") == 4 and "/b&lt;" in page and ">3 x 4</td>" in page
 
 
 def test_builders_and_what_has_a_model() -> None:

@@ -35,8 +35,8 @@ def site_path(file: str) -> str | None:
     """The page of a file of the repository, or None."""
     if file in MOVED:
         return MOVED[file]
-    if file.startswith("docs/tutorials/") and file.endswith(".py"):
-        return file[5:-3] + ".md"
+    if file.startswith("docs/tutorials/") and file.endswith((".py", ".ipynb")):
+        return file[5:].rpartition(".")[0] + ".md"
     if file.startswith("docs/") and (ROOT / file).is_file():
         return file[5:]
     return None
@@ -82,9 +82,12 @@ def on_files(files: Files, config: Any) -> Files:
     for source, target in MOVED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         add(target, f"# Licence\n\n```text\n{text}\n```\n" if source == "LICENSE" else relinked(text, source, target))
-    for script in sorted((ROOT / "docs" / "tutorials").glob("*.py")):
-        page = tutorials.render(script)
-        add(f"tutorials/{script.stem}.md", page.text)
+    for script in sorted((ROOT / "docs" / "tutorials").glob("*.[pi]*")):
+        page = tutorials.of_notebook(script) if script.suffix == ".ipynb" else tutorials.render(script)
+        add(
+            f"tutorials/{script.stem}.md",
+            relinked(page.text, f"docs/tutorials/{script.name}", f"tutorials/{script.stem}.md"),
+        )
         for name, content in page.pictures.items():
             add(f"tutorials/{name}", content)
     for path, text in reference.pages().items():

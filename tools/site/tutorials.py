@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import os
 import re
 import tempfile
@@ -67,6 +68,39 @@ def shown(pictures: list[str]) -> str:
         else:
             parts.append(f"![{picture}]({picture})")
     return "".join(part + "\n\n" for part in parts)
+
+
+def of_notebook(file: Path) -> Tutorial:
+    """A notebook as a page: its cells are run here, and the last expression of each is shown as a notebook shows it."""
+    page = Tutorial()
+    space: dict[str, Any] = {"__name__": "__main__"}
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            page.text += source + "\n\n"
+            continue
+        page.text += f"```python\n{source}\n```\n\n"
+        tree = ast.parse(source)
+        last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None  # type: ignore[attr-defined]
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(tree, str(file), "exec"), space)
+            value = eval(compile(last, str(file), "eval"), space) if last else None
+        if output.getvalue():
+            page.text += f"```text\n{output.getvalue()}```\n\n"
+        page.text += displayed(value, f"{file.stem}-{len(page.pictures)}.svg", page.pictures)
+    return page
+
+
+def displayed(value: Any, name: str, pictures: dict[str, bytes]) -> str:
+    """A value as a notebook shows it: picture, table or text."""
+    picture = value._repr_svg_() if hasattr(value, "_repr_svg_") else None
+    if picture:
+        pictures[name] = picture.encode()
+        return shown([name])
+    if hasattr(value, "_repr_html_"):
+        return value._repr_html_() + "\n\n"
+    return "" if value is None else f"```text\n{value!r}\n```\n\n"
 
 
 def render(script: Path) -> Tutorial:
