@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 with warnings.catch_warnings():  # without ipywidgets it warns, and shows text
@@ -20,7 +20,7 @@ def in_notebook() -> bool:
     return type(ask()).__name__ == "ZMQInteractiveShell" if ask else False
 
 
-def bar(items: Sequence[Any], quiet: bool = False, **about: Any) -> Any:
+def bar(items: Iterable[Any], quiet: bool = False, **about: Any) -> Any:
     """The items, with a bar that goes along and then goes away; `about` is tqdm's."""
     hidden = True if quiet else False if in_notebook() else None  # None: unless stderr is a terminal
     return tqdm(items, leave=False, disable=hidden, **about)
