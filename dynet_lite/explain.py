@@ -17,11 +17,8 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
-<<<<<<< HEAD
-from dynet_lite.profiling import Profile
-=======
 from dynet_lite.notebook import table
->>>>>>> 7d36c94 (Notebooks: graphs as pictures, explanations as tables, a tutorial)
+from dynet_lite.profiling import Profile
 from dynet_lite.structure import Node, Signature, Structure, dim_text, node_number, read
 
 __all__ = ["BatchExplanation", "OpSummary", "explain_batches"]
