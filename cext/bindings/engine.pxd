@@ -222,13 +222,13 @@ cdef extern from "exec/executor.h" namespace "dnl":
         size_t grad_bytes()
 
 cdef extern from "rewrite/passes.h" namespace "dnl":
-    cdef cppclass CPass "dnl::Pass":
+    cdef cppclass CPass "dnl::PassInfo":
         const char* name
         const char* does
         const char* place
     ctypedef enum PassId "dnl::PassId":
         pass
-    const CPass& pass_of "dnl::pass"(PassId)
+    const CPass& pass_of "dnl::pass_info"(PassId)
     PassId pass_by_name(const string&) except +raise_python_error
     int kPasses
 

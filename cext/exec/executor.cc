@@ -12,7 +12,7 @@
 namespace dnl {
 
 Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
-    : g_(graph), backend_(backend), memory_(memory), values_(memory.values), grads_(memory.gradients) {
+    : g_(graph), backend_(backend), memory_(memory), values_(memory.values), grads_(memory.gradients), pipeline_(graph) {
   runner(0);
   possible_ = passes_of(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
@@ -47,7 +47,7 @@ void Executor::truncated(u32 n) {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(completion_, pending_, aliases_, dead_, merger_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
+  release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
               old_leaves_, reach_facts_, private_, rows_, first_row_, shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
@@ -81,47 +81,33 @@ void Executor::check_ops() const {
       fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
 }
 
-// The op nodes that have not run, in lanes if that is worth it. Unless `whole` the dead are left out; those that compute the same
-// are merged, and chains fused.
+// The op nodes that have not run, in lanes if that is worth it, after the passes over the graph. Unless `whole` the dead are left out.
 void Executor::collect_pending(bool whole) {
   check_ops();
   const NodeId n = g_.size(), from = std::max(done_, g_.marked());
-  const PassSet on = from < n ? passes() : 0;
-  const bool drops = has(on, PassId::Dead) && !whole;
-  const bool merges = has(on, PassId::Merge) && from >= rewritten_;  // for those that were seen all is decided
+  PassSet on = from < n ? passes() : 0;
+  if (whole) on &= ~only(PassId::Dead);
+  if (from < rewritten_) on &= ~only(PassId::Merge);  // for those that were seen all is decided
   pending_.clear();
   aliases_.clear();
-  dead_.begin(std::max(from, rewritten_));  // likewise: their readers are no longer those that they were made with
+  pipeline_.begin(from, rewritten_, on, options.verify);
   for (NodeId i = done_; i < n; ++i) {
-    if (!g_.is_op(i)) {
-      if (g_.node(i).is(kAlias)) aliases_.push_back(i);
-      continue;
+    if (g_.is_op(i)) {
+      pending_.push_back(i);
+      pipeline_.see(i);
+    } else if (g_.node(i).is(kAlias)) {
+      aliases_.push_back(i);
     }
-    pending_.push_back(i);
-    if (drops) dead_.see(g_, i);
   }
-  const u32 dead = dead_.finish(g_);
-  if (dead) keep_ops(pending_);
-  totals_.dead += dead;
+  if (pipeline_.drop_dead()) keep_ops(pending_);
+  totals_.dead += pipeline_.changes(PassId::Dead);
   has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
-  if (drops) log_.note(pass(PassId::Dead).name, g_, from);
   if (!(on & ~only(PassId::Dead))) return;
-  if (merges) merger_.begin(g_, from);
-  pipeline_.begin(g_, from, on);
-  u64 merged = 0;
-  each_list([&](const Vec<NodeId>& nodes) {
-    for (NodeId i : nodes) {
-      if (i < from) continue;
-      pipeline_.see(g_, i);
-      if (merges) merger_.see(g_, i);
-    }
-    pipeline_.end_list();
-    if (merges) merged += merger_.merge(g_);
-  });
-  totals_.merged += merged;
+  if (has_lanes_) each_list([this](const Vec<NodeId>& nodes) { pipeline_.add_lane(nodes); });
+  const bool any = pipeline_.run(pending_);
+  totals_.merged += pipeline_.changes(PassId::Merge);
   rewritten_ = n;
-  if (merges) log_.note(pass(PassId::Merge).name, g_, from);
-  if (pipeline_.finish(g_, log_) || merged) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
+  if (any) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
 }
 
 PassSet Executor::passes() const {
@@ -130,14 +116,14 @@ PassSet Executor::passes() const {
 }
 
 void Executor::log_rewrites(bool on) {
-  log_.on = on;
-  if (on) log_.entries.clear();
+  pipeline_.log().on = on;
+  if (on) pipeline_.log().entries.clear();
 }
 
 // What is to be planned, after the passes over the graph.
 void Executor::rewrite(bool whole) {
   const TraceScope trace(Phase::Rewrite, &g_);
-  log_.note("made", g_, std::max(done_, g_.marked()));
+  pipeline_.log().note("made", g_, std::max(done_, g_.marked()));
   collect_pending(whole);
   if (options.verify) verify_graph(g_, std::max(done_, g_.marked()), runner(0).plan_scratch.a);
 }

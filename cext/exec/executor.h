@@ -14,9 +14,7 @@
 #include "exec/complete.h"
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
-#include "rewrite/rules/dead.h"
 #include "rewrite/pipeline.h"
-#include "rewrite/rules/merge.h"
 #include "schedule/split.h"
 
 namespace dnl {
@@ -44,7 +42,6 @@ class Executor final : private Graph::Listener {
   Executor(Graph& graph, Backend* backend, Memory& memory);
   ~Executor();
 
-  // Runs every node that has not run; unless `whole`, but for those that nobody can ask for (rewrite/rules/dead.h).
   void forward(bool whole = true);
   // Forgets all values, so that the next forward() runs everything again with new random numbers.
   void invalidate();
@@ -60,7 +57,7 @@ class Executor final : private Graph::Listener {
   std::string dump_plans();
   // While on, forward() notes the graph after each pass; switching it on forgets what was noted.
   void log_rewrites(bool on);
-  const std::vector<RewriteLog::Entry>& rewrite_log() const { return log_.entries; }
+  const std::vector<RewriteLog::Entry>& rewrite_log() const { return pipeline_.log().entries; }
   // The passes that run under the options.
   PassSet passes() const;
   // Number i of what ran since the renewal, or null.
@@ -124,10 +121,7 @@ class Executor final : private Graph::Listener {
   NodeId done_ = 0;
   Vec<NodeId> pending_, aliases_;  // what is to be run now, and aliases among the new nodes
   bool has_lanes_ = false;  // what is pending is in split_
-  DeadCode dead_;
-  Merger merger_;
   Pipeline pipeline_;
-  RewriteLog log_;
   NodeId rewritten_ = 0;  // nodes below were merged and fused as far as can be
   PassSet possible_;  // passes for which the backend has the ops
   bool complete_ = true;  // it has all ops

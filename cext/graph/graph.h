@@ -35,11 +35,11 @@ enum NodeFlag : u16 {
   kPartial = 32,    // an alias that does not cover its root
   kInner = 64,      // made inside a cell, which alone reads it: no expression refers to it
   kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
-  kFused = 256,        // runs inside the one node that reads it, and has no value of its own (rewrite/rules/fuse.h)
-  kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (rewrite/rules/fuse.h)
+  kFused = 256,        // runs inside the one node that reads it, and has no value of its own (rewrite/rules/fuse.cc)
+  kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (rewrite/rules/fuse.cc)
   kCounted = 1024,     // the expressions that refer to it are counted
-  kMerged = 2048,      // an alias of a node that computes the same (rewrite/rules/merge.h)
-  kDead = 4096,        // does not run, for nobody can ask for it (rewrite/rules/dead.h)
+  kMerged = 2048,      // an alias of a node that computes the same (rewrite/rules/merge.cc)
+  kDead = 4096,        // does not run, for nobody can ask for it (rewrite/rules/dead.cc)
 };
 
 struct Node {
@@ -74,7 +74,7 @@ struct alignas(64) Signature {  // a line of the cache
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
-  u32 items;       // of a bundle (rewrite/rules/bundle.h) the members that it runs as, which take call_nargs arguments each; else 1
+  u32 items;       // of a bundle (rewrite/rules/bundle.cc) the members that it runs as, which take call_nargs arguments each; else 1
   u32 call_nargs;  // first come the arguments of item 0, then the stacked ones of the others
   u32 key;       // first word in key_words(): header, one word per argument, key attributes
   u32 nkey;      // key attribute words
@@ -168,45 +168,10 @@ class Graph {
   // As if an expression referred to it for good.
   void keep(NodeId i) { nodes_[i].handles = Node::kMany; }
   u32 readers(NodeId i) const { return nodes_[i].readers; }
-  void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
-  // Only its one reader can ever ask for it.
-  bool private_to_reader(NodeId i) const { return nodes_[i].readers == 1 && nodes_[i].handles == 0; }
-  // An op of its own of which this holds, and that no cell or weight needs: it may become a part of its reader.
-  bool foldable(NodeId i) const { return is_op(i) && !nodes_[i].is(kInner | kWeight) && private_to_reader(i); }
-  // Node i becomes another op, with arguments and attributes of its own; without any member attributes it keeps those that
-  // it has. Arguments that were merged are what they were merged into. The caller sees to its readers and to those of its
-  // arguments. Arguments stand before i, but leaves may stand behind it.
-  void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
-  // Node i becomes a bundle, whose arguments these are: a row of each stacked argument for each element of its mini-batch.
-  void bundle(NodeId i, const NodeId* args, u32 nargs);
-  void mark_grad_apart(NodeId i) { nodes_[i].flags |= kGradApart; }
-  // Node i runs inside node `into` from now on.
-  void mark_fused(NodeId i, NodeId into) {
-    nodes_[into].flags |= nodes_[i].flags & kNeedsGrad;
-    nodes_[i].flags |= kFused;
-    nodes_[i].offset = into;
-  }
-  void mark_dead(NodeId i) { nodes_[i].flags |= kDead; }
-  // Node i, an op or an output, becomes an alias of the earlier node `first`, which computes the same.
-  void merge(NodeId i, NodeId first) {
-    Node& n = nodes_[i];
-    set_readers(first, readers(first) + readers(i));
-    set_readers(i, Node::kMany);
-    n.flags |= kAlias | kMerged;
-    n.producer = nodes_[first].producer;
-    n.root = first;
-    n.offset = 0;
-  }
   // What an alias is an alias of.
   NodeId aliased(NodeId i) const { return nodes_[i].is(kMerged) ? nodes_[i].root : operands(i)[0]; }
   // What is read where node i is an argument: what it was merged into, if it was.
   NodeId source(NodeId i) const { return nodes_[i].is(kMerged) ? nodes_[i].root : i; }
-  // One of those that read node i does no more; one more does.
-  void reads_no_more(NodeId i) {
-    Node& n = nodes_[source(i)];
-    if (n.readers != Node::kMany) --n.readers;
-  }
-  void reads_once_more(NodeId i) { count(nodes_[source(i)].readers); }
   // The node that does the work of a fused node.
   NodeId fused_into(NodeId i) const {
     while (nodes_[i].is(kFused)) i = nodes_[i].offset;
@@ -226,7 +191,6 @@ class Graph {
   void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
   // Somebody is about to read i, too.
   void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
-  void set_depth(NodeId i, u32 depth) { nodes_[i].depth = depth; }
   void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
@@ -247,6 +211,29 @@ class Graph {
   void set_listener(Listener* l) { listener_ = l; }
 
  private:
+  // ---- what only passes do (rewrite/rewriter.h), which keeps uses, what needs a gradient, and depths right --------------
+  friend class Rewriter;
+  // Node i becomes another op. Arguments that were merged are what they were merged into.
+  void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  // Node i becomes a bundle, whose arguments these are.
+  void bundle(NodeId i, const NodeId* args, u32 nargs);
+  // Node i, an op or an output, becomes an alias of the earlier node `first`.
+  void merge(NodeId i, NodeId first) {
+    Node& n = nodes_[i];
+    set_readers(first, readers(first) + readers(i));
+    set_readers(i, Node::kMany);
+    n.flags |= kAlias | kMerged;
+    n.producer = nodes_[first].producer;
+    n.root = first;
+    n.offset = 0;
+  }
+  // One of those that read node i does no more.
+  void reads_no_more(NodeId i) {
+    Node& n = nodes_[source(i)];
+    if (n.readers && n.readers != Node::kMany) --n.readers;
+  }
+  void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
+
   struct Mark { u32 nodes, operands, words, params, tables, sigs, known_leaves; };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void read_rows(NodeId i);

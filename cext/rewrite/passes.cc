@@ -1,29 +1,45 @@
 #include "rewrite/passes.h"
 
 namespace dnl {
+
+// Each is at the end of its file in rules/.
+std::unique_ptr<Pass> drop_dead();
+std::unique_ptr<Pass> merge_alike();
+std::unique_ptr<Pass> fold_losses();
+std::unique_ptr<Pass> fold_sums();
+std::unique_ptr<Pass> fold_attention();
+std::unique_ptr<Pass> fuse_chains();
+std::unique_ptr<Pass> fold_concatenations();
+std::unique_ptr<Pass> bundle_batches();
+
 namespace {
 
-const Pass kTable[] = {
-    {"dead", "what nothing reads and no expression refers to does not run", "first: nobody need look at what goes", {}},
+const PassInfo kTable[] = {
+    {"dead", "what nothing reads and no expression refers to does not run", "first: nobody need look at what goes", drop_dead, {}, false},
     {"merge", "nodes that would compute the same are computed once",
-     "while nodes are as they were made: rewritten ones differ where these are alike", {}},
+     "while nodes are as they were made: rewritten ones differ where these are alike", merge_alike, {}, false},
     {"loss", "a loss and the map that makes its scores are one node",
-     "before sums: it takes W * x + b as it is, with less work than as the affine map that it would become", {"_affine_loss"}},
+     "before sums: it takes W * x + b as it is, with less work than as the affine map that it would become", fold_losses,
+     {"_affine_loss"}, false},
     {"sum", "sums of products and a bias are one affine map", "before maps are joined and take concatenations: they do so as one",
-     {"affine_transform", "_products"}},
-    {"attention", "the scores of additive attention are one node", "before tanh and the sum become parts of chains", {"_attention_scores"}},
-    {"fuse", "chains of elementwise ops are one node", "when sums have become what they will be", {"_fused", "_fused_with_constants"}},
+     fold_sums, {"affine_transform", "_products"}, true},
+    {"attention", "the scores of additive attention are one node", "before tanh and the sum become parts of chains", fold_attention,
+     {"_attention_scores"}, false},
     {"join", "affine maps of the same inputs that chains read are one node",
-     "between finding the chains and writing them: these read their parts of it", {"_affines1", "_affines2", "_affines3"}},
+     "when chains have been found, and before they are written: they read their parts of it", nullptr,
+     {"_affines1", "_affines2", "_affines3"}, false},
+    {"fuse", "chains of elementwise ops are one node", "when sums have become what they will be", fuse_chains,
+     {"_fused", "_fused_with_constants"}, false},
     {"concat", "products read the parts of a concatenation where they lie", "on products that are left: those that were joined read it whole",
-     {"_affine_parts", "_product_parts"}},
-    {"bundle", "a mini-batch made of single nodes is read where they lie", "last: whatever reads the mini-batch is what it will be", {}},
+     fold_concatenations, {"_affine_parts", "_product_parts"}, false},
+    {"bundle", "a mini-batch made of single nodes is read where they lie", "last: whatever reads the mini-batch is what it will be",
+     bundle_batches, {}, false},
 };
 static_assert(sizeof(kTable) / sizeof(kTable[0]) == kPasses, "one row a pass, in the order of PassId");
 
 }  // namespace
 
-const Pass& pass(PassId id) { return kTable[static_cast<u32>(id)]; }
+const PassInfo& pass_info(PassId id) { return kTable[static_cast<u32>(id)]; }
 
 PassSet passes_of(const Backend& backend) {
   PassSet set = kAllPasses;

@@ -1,108 +1,88 @@
 #include "rewrite/pipeline.h"
 
-#include "rewrite/affine.h"
+#include <algorithm>
+
+#include "rewrite/verify.h"
 
 namespace dnl {
 
-// A node a line: number, what it is and where it runs, arguments.
-void RewriteLog::note(const char* name, const Graph& g, NodeId from) {
-  if (!on) return;
-  std::string text;
-  for (NodeId i = from; i < g.size(); ++i) {
-    text += std::to_string(i) + "\t" + g.describe(i) + "\t";
-    for (u32 j = 0; j < g.nargs(i) && !g.node(i).is(kLeaf); ++j) text += " " + std::to_string(g.source(g.operands(i)[j]));
-    text += "\n";
-  }
-  entries.push_back({name, text});
-}
-
-void Pipeline::begin(const Graph& g, NodeId from, PassSet on) {
-  from_ = from;
+void Pipeline::begin(NodeId from, NodeId unseen, PassSet on, bool verify) {
+  rewriter_.begin(from, unseen);
   on_ = on;
-  list_.assign(g.size() - from, 0);
-  kinds_.begin(g);
-  seen_.clear();
-  losses_seen_.clear();
-  products_.clear();
-  concatenations_.clear();
-  sums_.begin(g, from);
-  losses_.begin(from);
-  attention_.begin(from);
-  fuser_.begin(g, from, has(on, PassId::Join));
-  concats_.begin(from);
-  bundler_.begin(from);
+  verify_ = verify;
+  used_ = 0;
+  all_.unread.clear();
+  for (Vec<NodeId>& nodes : all_.of) nodes.clear();
+  std::fill(changes_, changes_ + kPasses, 0u);
 }
 
-void Pipeline::find_losses(const Graph& g) {
-  u8 list = 0;
-  for (NodeId i : seen_) {
-    if (i == kNoNode) {
-      ++list;
-      continue;
-    }
-    list_[i - from_] = list;
-    if (kinds_.of(g, i).sort == Kind::kLoss && g.is_op(i)) losses_seen_.push_back(i);
-  }
+void Pipeline::set_nodes(Lane& lane, const Vec<NodeId>& nodes) const {
+  lane.end = nodes.data() + nodes.size();
+  lane.begin = std::lower_bound(nodes.data(), lane.end, rewriter_.first());
 }
 
-// The candidates of each pass after sums, in their order. A loss that has been folded is one no more, but takes mini-batches still.
-void Pipeline::sort_out(const Graph& g) {
-  kinds_.update(g);
-  std::size_t next_loss = 0;
-  for (NodeId i : seen_) {
-    if (i == kNoNode) {
-      fuser_.end_list();
-      continue;
-    }
-    const bool loss = next_loss < losses_seen_.size() && losses_seen_[next_loss] == i;
-    next_loss += loss;
-    if (!g.is_op(i)) continue;
-    const Kind::Sort sort = kinds_.of(g, i).sort;
-    if (loss || sort == Kind::kProduct || sort == Kind::kConcatenation) bundler_.see(g, i);
-    // Attention looks at rows, and concatenations are read by what stands behind them: most products need not be looked at again.
-    if (sort == Kind::kProduct && (g.dim(i).nd == 2 || !concatenations_.empty())) products_.push_back(i);
-    else if (sort == Kind::kConcatenation) concatenations_.push_back(i);
-    else if (sort == Kind::kElementwise) fuser_.see(g, i);
-  }
+bool Pipeline::drop_dead() { return run(PassId::Dead); }
+
+void Pipeline::add_lane(const Vec<NodeId>& nodes) {
+  if (used_ == lanes_.size()) lanes_.emplace_back();
+  Lane& lane = lanes_[used_++];
+  set_nodes(lane, nodes);
+  for (Vec<NodeId>& of : lane.of) of.clear();
+  rewriter_.add_lane(lane.begin, lane.end);
 }
 
-bool Pipeline::fold_losses(Graph& g) {
-  for (NodeId i : losses_seen_)
-    if (!g.node(i).is(kInner)) losses_.see(g, i);
-  return losses_.finish(g);
+// What was seen goes to the lanes.
+void Pipeline::deal() {
+  for (u32 role = 0; role < Kind::kRoles; ++role)
+    for (NodeId i : all_.of[role])
+      if (rewriter_.graph().is_op(i)) lanes_[rewriter_.lane(i)].of[role].push_back(i);
 }
 
-bool Pipeline::fold_attention(Graph& g) {
-  for (NodeId i : products_) attention_.see(g, i);
-  return attention_.finish(g);
+// Sums that have become products are among these from now on.
+void Pipeline::take_products(Lane& lane) {
+  Vec<NodeId>& products = lane.of[Kind::kProduct];
+  new_products_.clear();
+  for (NodeId i : lane.of[Kind::kSum])
+    if (rewriter_.graph().is_op(i) && rewriter_.kind(i).is(Kind::kProduct)) new_products_.push_back(i);
+  std::size_t old = products.size(), added = new_products_.size(), at = old + added;
+  products.resize(at);
+  while (added) products[--at] = old && products[old - 1] > new_products_[added - 1] ? products[--old] : new_products_[--added];
 }
 
-bool Pipeline::fold_concatenations(Graph& g) {
-  if (concatenations_.empty()) return false;
-  for (NodeId i : concatenations_) concats_.see_concatenation(g, i);
-  for (NodeId i : products_)
-    if (g.is_op(i) && is_affine(g.signature(i))) concats_.see_product(g, i);
-  return concats_.finish(g);
+// Of one that is on; makes a note, and verifies what it left.
+bool Pipeline::run(PassId id) {
+  const PassInfo& info = pass_info(id);
+  if (!has(on_, id) || !info.make) return false;
+  std::unique_ptr<Pass>& pass = passes_[static_cast<u32>(id)];
+  if (!pass) pass = info.make();
+  pass->begin(rewriter_, on_);
+  u32& changes = changes_[static_cast<u32>(id)];
+  const u32 lanes = std::max(used_, 1u);
+  for (u32 l = 0; l < lanes; ++l) changes += pass->run(rewriter_, lane(l));
+  changes += pass->finish(rewriter_);
+  if (changes && info.makes_products)
+    for (u32 l = 0; l < lanes; ++l) take_products(lane(l));
+  rewriter_.note(info.name);
+  if (verify_) verify_graph(rewriter_.graph(), rewriter_.first(), uses_, info.name);
+  return changes != 0;
 }
 
-bool Pipeline::finish(Graph& g, RewriteLog& log) {
+bool Pipeline::run(const Vec<NodeId>& nodes) {
+  if (used_) deal();
+  else set_nodes(all_, nodes);
   bool any = false;
-  auto run = [&](PassId id, auto f) {
-    if (!has(on_, id)) return;
-    any |= f();
-    log.note(pass(id).name, g, from_);
-  };
-  find_losses(g);
-  run(PassId::Loss, [&] { return fold_losses(g); });
-  run(PassId::Sum, [&] { return sums_.finish(g, list_); });
-  sort_out(g);
-  run(PassId::Attention, [&] { return fold_attention(g); });
-  run(PassId::Fuse, [&] { return fuser_.find(g); });
-  run(PassId::Join, [&] { return fuser_.join(g); });
-  if (has(on_, PassId::Fuse)) fuser_.write(g);
-  run(PassId::Concat, [&] { return fold_concatenations(g); });
-  run(PassId::Bundle, [&] { return bundler_.finish(g); });
+  for (u32 p = static_cast<u32>(PassId::Dead) + 1; p < kPasses; ++p) any |= run(static_cast<PassId>(p));
   return any;
+}
+
+void Pipeline::release() {
+  rewriter_.release();
+  for (auto& pass : passes_)
+    if (pass) pass->release();
+  for (Vec<NodeId>& nodes : all_.of) nodes.release();
+  for (Lane& lane : lanes_)
+    for (Vec<NodeId>& nodes : lane.of) nodes.release();
+  release_all(uses_, new_products_, all_.unread);
 }
 
 }  // namespace dnl

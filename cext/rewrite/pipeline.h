@@ -1,70 +1,56 @@
-// The passes that turn single ops into larger nodes, run in the order of their table (rewrite/passes.h).
+// The passes over the graph, run in the order of their table (rewrite/passes.h): each over all lanes, one by one.
 //
-// Each looks at candidates of its kind among the nodes that have not run, and rewrites those for which nobody else can ask. Nodes are
-// seen once, in walk order; what kind they are of is decided once per signature (rewrite/kinds.h). Dead code and merging, which
-// look at other things, run before (exec/executor.cc). Who may include: exec/. Includes: rewrite/rules/.
+// Nodes are sorted by role once; what a pass makes for later ones to look at is added. Who may include: exec/.
+// Includes: rewrite/passes.h.
 #pragma once
-#include <string>
-#include <vector>
-
-#include "rewrite/kinds.h"
 #include "rewrite/passes.h"
-#include "rewrite/rules/attention.h"
-#include "rewrite/rules/bundle.h"
-#include "rewrite/rules/concat.h"
-#include "rewrite/rules/fuse.h"
-#include "rewrite/rules/loss.h"
-#include "rewrite/rules/sum.h"
 
 namespace dnl {
 
-// The graph as text after each pass that ran, while somebody asks.
-struct RewriteLog {
-  struct Entry {
-    std::string name, text;
-  };
-  bool on = false;
-  std::vector<Entry> entries;
-  void note(const char* name, const Graph& g, NodeId from);
-};
-
 class Pipeline {
  public:
-  // Looks at the nodes from `from` on, of which none has run: at all of them that run (Graph::is_op), one by one, in their order
-  // within lists. Maps of different lists are not joined, for lists may run at the same time. `on`: which passes run.
-  void begin(const Graph& g, NodeId from, PassSet on);
-  void see(const Graph& g, NodeId i) {
-    const Kind& k = kinds_.of(g, i);
-    if (g.node(i).is(kWeight) || (k.sort == Kind::kOther && !k.sum)) return;
-    seen_.push_back(i);
-    if (k.sum && has(on_, PassId::Sum)) sums_.see(g, i);
+  explicit Pipeline(Graph& g) : rewriter_(g) {}
+  // Nodes from `from` on have not run, those from `unseen` on are as they were made. `on`: which passes run; verify: is the graph
+  // verified after each of them?
+  void begin(NodeId from, NodeId unseen, PassSet on, bool verify);
+  // The op nodes that are to run, one by one, ascending.
+  void see(NodeId i) {
+    if (i < rewriter_.first() || !on_) return;
+    const Graph& g = rewriter_.graph();
+    if (!g.readers(i)) all_.unread.push_back(i);
+    const u32 roles = rewriter_.kind(i).roles;
+    if (!roles || g.node(i).is(kWeight)) return;
+    for (u32 role = 0, left = roles; left; ++role, left >>= 1)
+      if (left & 1u) all_.of[role].push_back(i);
   }
-  void end_list() { seen_.push_back(kNoNode); }
-  // Rewrites those that still run. Does any not run by itself any more?
-  bool finish(Graph& g, RewriteLog& log);
-  void release() {
-    release_all(seen_, losses_seen_, products_, concatenations_, list_, kinds_, losses_, sums_, attention_, fuser_, concats_, bundler_);
-  }
+  // What goes before nodes are dealt to lanes. Does any not run any more?
+  bool drop_dead();
+  // Then all other passes, over lanes or, if there are none, over these nodes. Does any node not run by itself any more?
+  void add_lane(const Vec<NodeId>& nodes);
+  bool run(const Vec<NodeId>& nodes);
+  // How many nodes a pass changed since begin().
+  u32 changes(PassId id) const { return changes_[static_cast<u32>(id)]; }
+  RewriteLog& log() { return rewriter_.log; }
+  const RewriteLog& log() const { return rewriter_.log; }
+  void release();
 
  private:
-  void find_losses(const Graph& g);
-  void sort_out(const Graph& g);
-  bool fold_losses(Graph& g);
-  bool fold_attention(Graph& g);
-  bool fold_concatenations(Graph& g);
+  bool run(PassId id);
+  void deal();
+  void take_products(Lane& lane);
+  void set_nodes(Lane& lane, const Vec<NodeId>& nodes) const;
+  Lane& lane(u32 l) { return used_ ? lanes_[l] : all_; }
 
-  NodeId from_ = 0;
+  Rewriter rewriter_;
   PassSet on_ = kAllPasses;
-  Kinds kinds_;
-  Vec<NodeId> seen_;  // of some kind; kNoNode at the end of each list
-  Vec<u8> list_;      // by node, from from_ on, of those seen: which list they are in
-  Vec<NodeId> losses_seen_, products_, concatenations_;
-  LossFolder losses_;
-  SumFolder sums_;
-  AttentionFolder attention_;
-  Fuser fuser_{kinds_, list_};
-  ConcatFolder concats_;
-  Bundler bundler_;
+  bool verify_ = false;
+  std::unique_ptr<Pass> passes_[kPasses];  // made when they are first on
+  Lane all_;                               // of all lanes
+  std::vector<Lane> lanes_;                // the first used_; none: there is one, all_
+  u32 used_ = 0;
+  u32 changes_[kPasses] = {};
+  Vec<NodeId> new_products_;
+  Vec<u32> uses_;  // of the verifier
 };
 
 }  // namespace dnl

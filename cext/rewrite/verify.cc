@@ -5,7 +5,7 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Graph& g, NodeId from, Vec<u32>& uses) : g_(g), from_(from), uses_(uses) { uses_.assign(g.size() - from, 0); }
+  Verifier(const Graph& g, NodeId from, Vec<u32>& uses, const char* after) : g_(g), from_(from), uses_(uses), after_(after) { uses_.assign(g.size() - from, 0); }
 
   void run() {
     for (NodeId i = from_; i < g_.size(); ++i)
@@ -20,7 +20,7 @@ class Verifier {
 
  private:
   [[noreturn]] void fail(NodeId i, const std::string& what) const {
-    dnl::fail(ErrorKind::Internal, "[engine] graph: node " + std::to_string(i) + ", " + g_.describe(i) + ", " + what);
+    dnl::fail(ErrorKind::Internal, "[engine] graph" + (after_ ? " after " + std::string(after_) : "") + ": node " + std::to_string(i) + ", " + g_.describe(i) + ", " + what);
   }
   // Has arguments that count: an op that runs, or an alias of a part.
   bool lives(NodeId i) const { return g_.is_op(i) || (g_.node(i).is(kAlias) && !g_.node(i).is(kMerged | kFused | kDead)); }
@@ -44,12 +44,13 @@ class Verifier {
   const Graph& g_;
   NodeId from_;
   Vec<u32>& uses_;  // by node, from from_ on
+  const char* after_;
 };
 
 }  // namespace
 
-void verify_graph(const Graph& g, NodeId from, Vec<u32>& scratch) {
-  if (from < g.size()) Verifier(g, from, scratch).run();
+void verify_graph(const Graph& g, NodeId from, Vec<u32>& scratch, const char* after) {
+  if (from < g.size()) Verifier(g, from, scratch, after).run();
 }
 
 }  // namespace dnl

@@ -1,55 +1,51 @@
-#include "rewrite/rules/attention.h"
-
+// Folding: the scores of additive attention become one node when nobody else can ever ask for what is between.
+//
+// v * tanh(keys + query), the query a vector that is added to each column of the keys: ops/attention_scores.cc.
 #include <utility>
+
+#include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
 
-struct Ops {
-  OpId product = op_by_name("matmul"), tanh = op_by_name("tanh"), sum = op_by_name("add"), scores = op_by_name("_attention_scores");
+class FoldAttention final : public Pass {
+ public:
+  u32 run(Rewriter& r, const Lane& lane) override {
+    u32 count = 0;
+    for (NodeId i : lane.of[Kind::kProduct])
+      if (r.graph().dim(i).nd == 2 && r.graph().is_op(i)) count += fold(r, i);
+    return count;
+  }
+
+ private:
+  bool fold(Rewriter& r, NodeId product) const;
+
+  const OpId product_ = op_by_name("matmul"), tanh_ = op_by_name("tanh"), sum_ = op_by_name("add"), scores_ = op_by_name("_attention_scores");
 };
-const Ops& ops() {
-  static const Ops all;
-  return all;
-}
 
-}  // namespace
-
-void AttentionFolder::begin(NodeId from) {
-  from_ = from;
-  found_.clear();
-}
-
-// A node of this op that has not run and may become a part of its reader.
-bool AttentionFolder::is_part(const Graph& g, NodeId i, OpId op) const {
-  return i >= from_ && g.foldable(i) && g.signature(i).op == op;
-}
-
-bool AttentionFolder::see(Graph& g, NodeId product) {
+bool FoldAttention::fold(Rewriter& r, NodeId product) const {
+  const Graph& g = r.graph();
   const Dim& out = g.dim(product);
-  if (g.signature(product).op != ops().product || out.nd != 2 || out.rows() != 1 || out.bd != 1) return false;
+  if (g.signature(product).op != product_ || out.rows() != 1 || out.bd != 1 || !g.arg_shared(g.node(product).sig, 0)) return false;
   const NodeId v = g.operands(product)[0], tanh = g.operands(product)[1];
-  if (!g.arg_shared(g.node(product).sig, 0) || !is_part(g, tanh, ops().tanh)) return false;
+  if (!r.absorbable(tanh, product) || g.signature(tanh).op != tanh_) return false;
   const NodeId sum = g.operands(tanh)[0];
-  if (!is_part(g, sum, ops().sum)) return false;
+  if (!r.absorbable(sum, tanh) || g.signature(sum).op != sum_) return false;
   NodeId keys = g.operands(sum)[0], query = g.operands(sum)[1];
   if (!g.dim(query).is_vector()) std::swap(keys, query);
   const Dim &matrix = g.dim(keys), &vector = g.dim(query), &row = g.dim(v);
   if (matrix.nd > 2 || matrix.bd != 1 || !vector.is_vector() || vector.bd != 1 || vector.rows() != matrix.rows()) return false;
   if (row.nd != 2 || row.rows() != 1 || row.cols() != matrix.rows() || row.bd != 1) return false;
   if (g.node(keys).is(kWeight) || g.node(query).is(kWeight)) return false;
-  g.mark_fused(sum, tanh);
-  g.mark_fused(tanh, product);
-  found_.push_back({product, v, keys, query});
+  r.absorb(sum, tanh);
+  r.absorb(tanh, product);
+  const NodeId args[] = {v, keys, query};
+  r.replace(product, scores_, args, 3);
   return true;
 }
 
-bool AttentionFolder::finish(Graph& g) {
-  for (const Scores& s : found_) {
-    const NodeId args[] = {s.v, s.keys, s.query};
-    g.replace(s.node, ops().scores, args, 3, nullptr, 0, nullptr, 0);
-  }
-  return !found_.empty();
-}
+}  // namespace
+
+std::unique_ptr<Pass> fold_attention() { return std::make_unique<FoldAttention>(); }
 
 }  // namespace dnl

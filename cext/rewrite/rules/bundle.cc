@@ -1,54 +1,70 @@
-#include "rewrite/rules/bundle.h"
+// Bundling: a node that takes mini-batches made by concatenate_to_batch reads their elements where they lie, when nobody else can
+// ever ask for the mini-batches.
+//
+// affine_transform([b, W, concatenate_to_batch(states)]) becomes a bundle: one node, which runs as if it were as many members of
+// a batch as there are states. Nothing is copied, gradients go straight to the states, and states that are one in memory
+// (rewrite/rules/merge.cc) stay so.
+#include <algorithm>
+
+#include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
 
-struct Ops {
-  OpId list = op_by_name("concatenate_to_batch"), affine = op_by_name("affine_transform"), product = op_by_name("matmul"),
-       loss = op_by_name("_affine_loss"), concatenation = op_by_name("concatenate");
+class BundleBatches final : public Pass {
+ public:
+  u32 run(Rewriter& r, const Lane& lane) override;
+  void release() override { release_all(takers_, args_); }
+
+ private:
+  bool takes(OpId op) const { return op == affine_ || op == product_ || op == loss_ || op == concatenation_; }
+  bool is_list(const Rewriter& r, NodeId a, NodeId of) const;
+  bool fits(const Rewriter& r, NodeId i) const;
+  void rewrite(Rewriter& r, NodeId i);
+
   // Ops that compute the elements of a mini-batch as they do members of a batch; a list of member attributes has one for each.
-  bool takes(OpId op) const { return op == affine || op == product || op == loss || op == concatenation; }
+  const OpId list_ = op_by_name("concatenate_to_batch"), affine_ = op_by_name("affine_transform"), product_ = op_by_name("matmul"),
+             loss_ = op_by_name("_affine_loss"), concatenation_ = op_by_name("concatenate");
+  Vec<NodeId> takers_, args_;
 };
-const Ops& ops() {
-  static const Ops all;
-  return all;
+
+// A mini-batch of as many elements, each from a node of its own.
+bool BundleBatches::is_list(const Rewriter& r, NodeId a, NodeId of) const {
+  const Graph& g = r.graph();
+  const u32 elements = g.dim(of).bd;
+  return g.signature(a).op == list_ && g.nargs(a) == elements && g.dim(a).bd == elements && r.absorbable(a, of);
 }
 
-}  // namespace
-
-void Bundler::begin(NodeId from) {
-  from_ = from;
-  takers_.clear();
-}
-
-// A mini-batch of so many elements that has not run, each from a node of its own.
-bool Bundler::is_list(const Graph& g, NodeId i, u32 elements) const {
-  return i >= from_ && g.signature(i).op == ops().list && g.foldable(i) && g.nargs(i) == elements && g.dim(i).bd == elements;
-}
-
-bool Bundler::fits(const Graph& g, NodeId i) const {
+bool BundleBatches::fits(const Rewriter& r, NodeId i) const {
+  const Graph& g = r.graph();
   const Signature& sig = g.signature(i);
-  if (!ops().takes(sig.op) || sig.items > 1) return false;
+  if (!takes(sig.op) || sig.items > 1) return false;
   const NodeId* args = g.operands(i);
   bool any = false;
   for (u32 j = 0; j < sig.nargs; ++j) {
-    if (g.arg_shared(g.node(i).sig, j) ? g.dim(args[j]).bd != 1 : !is_list(g, args[j], g.dim(i).bd)) return false;
+    if (g.arg_shared(g.node(i).sig, j) ? g.dim(args[j]).bd != 1 : !is_list(r, args[j], i)) return false;
     any |= !g.arg_shared(g.node(i).sig, j);
   }
   return any;
 }
 
-bool Bundler::finish(Graph& g) {
-  bool any = false;
+u32 BundleBatches::run(Rewriter& r, const Lane& lane) {
+  takers_.clear();
+  for (const Kind::Role role : {Kind::kProduct, Kind::kLoss, Kind::kConcatenation})
+    for (NodeId i : lane.of[role])
+      if (r.graph().dim(i).bd > 1) takers_.push_back(i);
+  std::sort(takers_.begin(), takers_.end());
+  u32 count = 0;
   for (NodeId i : takers_) {
-    if (!g.is_op(i) || !fits(g, i)) continue;
-    rewrite(g, i);
-    any = true;
+    if (!r.graph().is_op(i) || !fits(r, i)) continue;
+    rewrite(r, i);
+    ++count;
   }
-  return any;
+  return count;
 }
 
-void Bundler::rewrite(Graph& g, NodeId i) {
+void BundleBatches::rewrite(Rewriter& r, NodeId i) {
+  const Graph& g = r.graph();
   const u32 s = g.node(i).sig, nargs = g.nargs(i);
   args_.clear();
   for (u32 e = 0; e < g.dim(i).bd; ++e)
@@ -58,8 +74,12 @@ void Bundler::rewrite(Graph& g, NodeId i) {
       else if (e == 0) args_.push_back(a);
     }
   for (u32 j = 0; j < nargs; ++j)
-    if (!g.arg_shared(s, j)) g.mark_fused(g.operands(i)[j], i);
-  g.bundle(i, args_.data(), static_cast<u32>(args_.size()));
+    if (!g.arg_shared(s, j)) r.absorb(g.operands(i)[j], i);
+  r.bundle(i, args_.data(), static_cast<u32>(args_.size()));
 }
+
+}  // namespace
+
+std::unique_ptr<Pass> bundle_batches() { return std::make_unique<BundleBatches>(); }
 
 }  // namespace dnl

@@ -1,17 +1,16 @@
-#include "rewrite/rules/concat.h"
-
+// Folding: a product of a matrix and a concatenation becomes products of parts of the matrix, when nobody else can ever ask for
+// the concatenation.
+//
+// W * concatenate([word, tag]) reads word and tag where they lie (ops/affine_parts.cc): nothing is copied, and vectors of words
+// that repeat are multiplied once. Only where something is looked up.
 #include "rewrite/affine.h"
+#include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
 
-struct Ops {
-  OpId affine_parts = op_by_name("_affine_parts"), product_parts = op_by_name("_product_parts");
-};
-const Ops& ops() {
-  static const Ops all;
-  return all;
-}
+constexpr u32 kMostParts = 4, kMostArgs = 16;
+constexpr std::size_t kLeastPart = 16;  // floats
 
 // Those nodes for which f holds.
 template <class F>
@@ -22,26 +21,32 @@ void keep(Vec<NodeId>& nodes, F f) {
   nodes.resize(left);
 }
 
-}  // namespace
+class FoldConcatenations final : public Pass {
+ public:
+  void begin(const Rewriter& r, u32) override { reads_.assign(r.count(), 0); }
+  u32 run(Rewriter& r, const Lane& lane) override;
+  void release() override { release_all(products_, reads_, of_signature_); }
 
-void ConcatFolder::begin(NodeId from) {
-  from_ = from;
-  any_ = false;
-  products_.clear();
-}
+ private:
+  bool is_parts(const Rewriter& r, NodeId i) const;
+  void find_products(Rewriter& r, const Lane& lane);
+  void keep_whole_signatures(const Graph& g, const Lane& lane);
+  bool folds(const Rewriter& r, NodeId x) const;
+  void rewrite(Rewriter& r, NodeId product);
 
-bool ConcatFolder::is_concatenation(const Signature& sig) {
-  return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).concatenates;
-}
+  const OpId affine_parts_ = op_by_name("_affine_parts"), product_parts_ = op_by_name("_product_parts");
+  Vec<NodeId> products_;   // that read one
+  Vec<u8> reads_;          // by node: products that read it and can be rewritten
+  Vec<u32> of_signature_;  // nodes of each in the lane, less those in products_
+};
 
-// A concatenation of a few vectors that has not run and that no expression refers to. One of them at least is looked up: products of
-// parts are as fast as those of the whole only where some of them are spared.
-bool ConcatFolder::is_parts(const Graph& g, NodeId i) const {
-  const Node& n = g.node(i);
+// A concatenation of a few vectors that nobody else can ask for. One of them at least is looked up: products of parts are as fast
+// as those of the whole only where some of them are spared.
+bool FoldConcatenations::is_parts(const Rewriter& r, NodeId i) const {
+  if (!r.hidden(i)) return false;
+  const Graph& g = r.graph();
   const Signature& sig = g.signature(i);
-  if (i < from_ || !is_concatenation(sig)) return false;
-  if (!n.is(kCounted) || n.handles || n.readers == Node::kMany || n.is(kFused | kInner | kWeight)) return false;
-  if (sig.nargs < 2 || sig.nargs > kMostParts || g.key(n.sig)[0].i != 0) return false;
+  if (!is_concatenation(sig) || sig.nargs < 2 || sig.nargs > kMostParts || g.key(g.node(i).sig)[0].i != 0) return false;
   bool looked_up = false;
   for (u32 j = 0; j < sig.nargs; ++j) {
     const NodeId a = g.operands(i)[j];
@@ -52,50 +57,54 @@ bool ConcatFolder::is_parts(const Graph& g, NodeId i) const {
   return looked_up;
 }
 
-void ConcatFolder::count_reads(const Graph& g, NodeId product) {
-  any_vector(g, product, [&](NodeId x) {
-    if (is_parts(g, x)) reads_[x - from_] += reads_[x - from_] < Node::kMany;
-    return false;  // go on
-  });
-}
-
-void ConcatFolder::look_at(const Graph& g, NodeId i) {
-  if (g.nargs(i) > kMostArgs || !maps_vectors(g, i)) return;
-  if (any_vector(g, i, [&](NodeId x) { return is_parts(g, x); })) products_.push_back(i);
-}
-
-// Do all of its readers take its parts?
-bool ConcatFolder::folds(const Graph& g, NodeId concatenation) const {
-  return reads_[concatenation - from_] == g.readers(concatenation);
-}
-
 // A signature in two kinds of nodes would be two batches for one.
-void ConcatFolder::keep_whole_signatures(const Graph& g) {
+void FoldConcatenations::keep_whole_signatures(const Graph& g, const Lane& lane) {
   of_signature_.assign(g.signatures(), 0);
-  for (NodeId i = from_; i < g.size(); ++i)
-    if (g.is_op(i)) ++of_signature_[g.node(i).sig];
+  for (const NodeId* i = lane.begin; i != lane.end; ++i)
+    if (g.is_op(*i)) ++of_signature_[g.node(*i).sig];
   for (NodeId i : products_) --of_signature_[g.node(i).sig];
   keep(products_, [&](NodeId i) { return of_signature_[g.node(i).sig] == 0; });
 }
 
-bool ConcatFolder::finish(Graph& g) {
-  // Others have become parts of something else.
-  keep(products_, [&](NodeId i) { return g.is_op(i) && is_affine(g.signature(i)); });
-  if (products_.empty()) return false;
-  keep_whole_signatures(g);
-  reads_.assign(g.size() - from_, 0);
-  for (NodeId i : products_) count_reads(g, i);
-  keep(products_, [&](NodeId i) { return any_vector(g, i, [&](NodeId x) { return is_parts(g, x) && folds(g, x); }); });
-  for (NodeId i : products_) rewrite(g, i);
-  return !products_.empty();
+void FoldConcatenations::find_products(Rewriter& r, const Lane& lane) {
+  const Graph& g = r.graph();
+  products_.clear();
+  for (NodeId i : lane.of[Kind::kProduct]) {
+    if (!g.is_op(i) || !r.kind(i).maps || g.nargs(i) > kMostArgs) continue;  // others have become parts of something else
+    if (any_vector(g, i, [&](NodeId x) { return is_parts(r, x); })) products_.push_back(i);
+  }
 }
 
-void ConcatFolder::rewrite(Graph& g, NodeId i) {
+// Do all of its readers take its parts?
+bool FoldConcatenations::folds(const Rewriter& r, NodeId x) const {
+  return is_parts(r, x) && reads_[r.at(x)] == r.graph().readers(x);
+}
+
+u32 FoldConcatenations::run(Rewriter& r, const Lane& lane) {
+  const Graph& g = r.graph();
+  bool any = false;
+  for (NodeId i : lane.of[Kind::kConcatenation]) any = any || is_parts(r, i);
+  if (!any) return 0;
+  find_products(r, lane);
+  if (products_.empty()) return 0;
+  keep_whole_signatures(g, lane);
+  for (NodeId i : products_)
+    any_vector(g, i, [&](NodeId x) {
+      if (is_parts(r, x)) reads_[r.at(x)] += reads_[r.at(x)] < Node::kMany;
+      return false;  // go on
+    });
+  keep(products_, [&](NodeId i) { return any_vector(g, i, [&](NodeId x) { return folds(r, x); }); });
+  for (NodeId i : products_) rewrite(r, i);
+  return static_cast<u32>(products_.size());
+}
+
+void FoldConcatenations::rewrite(Rewriter& r, NodeId i) {
+  const Graph& g = r.graph();
   const Signature& sig = g.signature(i);
   const bool bias = has_bias(sig);
-  NodeId args[1 + 2 * kMostArgs * kMostParts];
+  NodeId args[1 + 2 * kMostArgs * kMostParts], whole[kMostArgs];
   Word key[1 + kMostArgs * kMostParts];
-  u32 n = 0, parts = 0;
+  u32 n = 0, parts = 0, folded = 0;
   auto add = [&](NodeId w, NodeId x, u32 column) {
     args[n++] = w;
     args[n++] = x;
@@ -105,25 +114,29 @@ void ConcatFolder::rewrite(Graph& g, NodeId i) {
   if (bias) args[n++] = from[0];
   for (u32 j = bias; j < sig.nargs; j += 2) {
     const NodeId x = from[j + 1];
-    // One that is fused was the other products' before.
-    if (!g.node(x).is(kFused) && !(is_parts(g, x) && folds(g, x))) {
+    // One that is fused was another product's before.
+    if (!g.node(x).is(kFused) && !folds(r, x)) {
       add(from[j], x, 0);
       continue;
     }
-    // Its parts are read by each of the products instead of by itself, and the matrix once for each.
-    const bool first = !g.node(x).is(kFused);
     u32 column = 0;
     for (u32 p = 0; p < g.nargs(x); ++p) {
       const NodeId part = g.operands(x)[p];
       add(from[j], part, column);
       column += g.dim(part).rows();
-      if (p) g.reads_once_more(from[j]);
-      if (!first) g.reads_once_more(part);
     }
-    g.mark_fused(x, i);
+    if (!g.node(x).is(kFused)) whole[folded++] = x;
   }
+  for (u32 k = 0; k < folded; ++k)
+    if (!g.node(whole[k]).is(kFused)) r.absorb(whole[k], i);  // a product may read it twice
   key[0].u = parts;
-  g.replace(i, bias ? ops().affine_parts : ops().product_parts, args, static_cast<int>(n), key, static_cast<int>(parts + 1), nullptr, 0);
+  r.replace(i, bias ? affine_parts_ : product_parts_, args, n, key, parts + 1);
 }
+
+}  // namespace
+
+bool is_concatenation(const Signature& sig) { return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).concatenates; }
+
+std::unique_ptr<Pass> fold_concatenations() { return std::make_unique<FoldConcatenations>(); }
 
 }  // namespace dnl

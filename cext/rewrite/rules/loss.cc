@@ -1,4 +1,8 @@
-#include "rewrite/rules/loss.h"
+// Folding: a loss becomes one node with the map that makes its scores, when nobody else can ever ask for these.
+//
+// pickneglogsoftmax of affine_transform([b, W, x]), of W * x + b and of W * x: ops/affine_loss.cc makes the scores piece by
+// piece and uses them while they are at hand.
+#include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
@@ -12,18 +16,12 @@ const Ops& ops() {
   return all;
 }
 
-}  // namespace
-
-void LossFolder::begin(NodeId from) {
-  from_ = from;
-  losses_.clear();
-}
-
-bool LossFolder::is_loss(const Signature& sig) { return sig.leaf == Leaf::None && sig.op == ops().loss; }
+struct Map {
+  NodeId x, w, bias;  // bias: kNoNode when there is none
+};
 
 // A vector, or a mini-batch of them, times a matrix that all members share, plus at most a vector that they share, too.
-bool LossFolder::is_map(const Graph& g, NodeId i, Map* map) const {
-  if (i < from_ || !g.foldable(i)) return false;
+bool is_map(const Graph& g, NodeId i, Map* map) {
   const Signature& sig = g.signature(i);
   const bool affine = sig.op == ops().affine;
   if (affine ? sig.nargs != 3 : sig.op != ops().product) return false;
@@ -35,37 +33,49 @@ bool LossFolder::is_map(const Graph& g, NodeId i, Map* map) const {
   return !affine || (g.arg_shared(s, 0) && g.dim(map->bias).like(Dim{w.rows()}) && g.dim(map->bias).bd == 1);
 }
 
-// W * x + b, of a parameter b.
-bool LossFolder::is_biased_product(const Graph& g, NodeId i, Map* map) const {
-  if (i < from_ || !g.foldable(i) || g.signature(i).op != ops().sum) return false;
+// W * x + b, of a parameter b; the product of it, or kNoNode.
+NodeId biased_product(const Rewriter& r, NodeId i, Map* map) {
+  const Graph& g = r.graph();
+  if (g.signature(i).op != ops().sum) return kNoNode;
   for (u32 j = 0; j < 2; ++j) {
     const NodeId product = g.operands(i)[j], bias = g.operands(i)[1 - j];
-    if (g.signature(bias).leaf != Leaf::Param || !is_map(g, product, map) || map->bias != kNoNode) continue;
+    if (g.signature(bias).leaf != Leaf::Param || !r.absorbable(product, i) || !is_map(g, product, map) || map->bias != kNoNode) continue;
     map->bias = bias;
-    return g.dim(bias).like(Dim{g.dim(map->w).rows()}) && g.dim(i).like(g.dim(product));
+    return g.dim(bias).like(Dim{g.dim(map->w).rows()}) && g.dim(i).like(g.dim(product)) ? product : kNoNode;
   }
-  return false;
+  return kNoNode;
 }
 
-void LossFolder::see(Graph& g, NodeId loss) {
-  const NodeId scores = g.operands(loss)[0];
-  Map map;
-  if (is_biased_product(g, scores, &map)) {
-    for (u32 j = 0; j < 2; ++j)
-      if (g.operands(scores)[j] != map.bias) g.mark_fused(g.operands(scores)[j], scores);
-  } else if (!is_map(g, scores, &map)) {
-    return;
+class FoldLosses final : public Pass {
+ public:
+  u32 run(Rewriter& r, const Lane& lane) override {
+    u32 count = 0;
+    for (NodeId i : lane.of[Kind::kLoss]) count += !r.graph().node(i).is(kInner) && fold(r, i);
+    return count;
   }
-  g.mark_fused(scores, loss);
-  losses_.push_back({loss, map});
-}
 
-bool LossFolder::finish(Graph& g) {
-  for (const Loss& loss : losses_) {
-    const NodeId args[] = {loss.map.x, loss.map.w, loss.map.bias};
-    g.replace(loss.node, ops().folded, args, loss.map.bias == kNoNode ? 2 : 3, nullptr, 0, nullptr, 0);
+ private:
+  static bool fold(Rewriter& r, NodeId loss) {
+    const Graph& g = r.graph();
+    if (g.signature(loss).op != ops().loss || !g.is_op(loss)) return false;
+    const NodeId scores = g.operands(loss)[0];
+    if (!r.absorbable(scores, loss)) return false;
+    Map map;
+    const NodeId product = biased_product(r, scores, &map);
+    if (product != kNoNode) r.absorb(product, scores);
+    else if (!is_map(g, scores, &map)) return false;
+    r.absorb(scores, loss);
+    const NodeId args[] = {map.x, map.w, map.bias};
+    r.replace(loss, ops().folded, args, map.bias == kNoNode ? 2 : 3);
+    return true;
   }
-  return !losses_.empty();
-}
+};
+
+}  // namespace
+
+// One that has been folded takes mini-batches still.
+bool is_loss(const Signature& sig) { return sig.leaf == Leaf::None && (sig.op == ops().loss || sig.op == ops().folded); }
+
+std::unique_ptr<Pass> fold_losses() { return std::make_unique<FoldLosses>(); }
 
 }  // namespace dnl

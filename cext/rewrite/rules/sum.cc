@@ -1,11 +1,20 @@
-#include "rewrite/rules/sum.h"
-
+// Folding: a sum of products and a bias becomes one affine map, when nobody else can ever ask for its terms.
+//
+// W * x + U * h + b, written with operators, is what affine_transform([b, W, x, U, h]) is: products add up where they are made, and
+// what flows back into them is one gradient, not a copy for each. Without a bias it is _products (ops/matmul.cc). What else is added
+// stays in the sum.
 #include <algorithm>
 
 #include "rewrite/affine.h"
+#include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
+
+constexpr u32 kMostTerms = 8, kMostArgs = 32;
+// Products with longer rows of a table stay out of a sum with what is computed: all words of all sentences are one batch, in
+// which words repeat.
+constexpr u32 kShortRow = 128;
 
 struct Ops {
   OpId add = op_by_name("add"), sum = op_by_name("esum"), affine = op_by_name("affine_transform"), products = op_by_name("_products");
@@ -20,86 +29,101 @@ bool of_rows(const Graph& g, NodeId map) {
   return !any_vector(g, map, [&](NodeId x) { return g.signature(x).leaf != Leaf::Lookup; });
 }
 
-}  // namespace
+class FoldSums final : public Pass {
+ public:
+  void begin(const Rewriter& r, u32) override { size_.assign(r.count(), Size{0, 0, 0, false}); }
+  u32 run(Rewriter& r, const Lane& lane) override;
+  void release() override { release_all(sums_, size_, read_often_, maps_, others_, inner_, args_); }
 
-void SumFolder::begin(const Graph& g, NodeId from) {
-  from_ = from;
-  sums_.clear();
-  size_.assign(g.size() - from, Size{0, 0, 0, false});
-  sort_.assign(g.signatures(), kUnknown);
-}
+ private:
+  // Of a sum: terms, with those of the sums under it; those that are maps, of long rows alone, or not; is it under another one?
+  // No terms: not a sum with a map.
+  struct Size {
+    u8 terms, maps, row_maps;
+    bool under;
+  };
+  bool has_map(Rewriter& r, NodeId i) const;
+  bool is_part(const Rewriter& r, NodeId a, NodeId of) const;
+  void measure(Rewriter& r, NodeId i);
+  static bool promises(const Size& size);
+  void gather(Rewriter& r, NodeId i, NodeId root);
+  bool takes(Rewriter& r, NodeId a, NodeId sum) const;
+  template <class F>
+  void keep_maps(F f);
+  NodeId take_bias(const Graph& g);
+  bool fold(Rewriter& r, NodeId root);
+  void rewrite(Rewriter& r, NodeId root, bool bias);
 
-bool SumFolder::is_sum(const Signature& sig) {
-  return sig.leaf == Leaf::None && !sig.alias && (sig.op == ops().add || sig.op == ops().sum) && sig.nargs <= kMostTerms;
-}
+  Vec<NodeId> sums_;
+  Vec<Size> size_;      // by node
+  Vec<u8> read_often_;  // by signature: such a map is a term of some sum, and is read elsewhere, too
+  Vec<NodeId> maps_, others_, inner_;  // terms of the sum at hand, and the sums under it
+  Vec<NodeId> args_;
+};
 
-SumFolder::Sort SumFolder::judge(const Graph& g, NodeId i) {
-  if (!is_affine(g.signature(i)) || !maps_vectors(g, i)) return kOther;
-  return any_vector(g, i, [&](NodeId x) { return g.dim(x).rows() > kShortRow; }) ? kLongMap : kMap;
-}
-
-// Keeps those with a map somewhere.
-void SumFolder::see(const Graph& g, NodeId i) {
-  const NodeId* args = g.operands(i);
+// Is a map, or a sum with one, among its terms?
+bool FoldSums::has_map(Rewriter& r, NodeId i) const {
+  const Graph& g = r.graph();
   for (u32 j = 0; j < g.nargs(i); ++j) {
-    const NodeId a = args[j];
-    if (a < from_ || (!size_[a - from_].terms && sort(g, a) == kOther)) continue;
-    size_[i - from_].terms = 1;
-    return sums_.push_back(i);
+    const NodeId a = g.operands(i)[j];
+    if (a >= r.first() && (size_[r.at(a)].terms || r.kind(a).maps)) return true;
   }
+  return false;
 }
 
-// Of the shape of the sum, has not run, and may become a part of it.
-bool SumFolder::is_part(const Graph& g, const Vec<u8>& list, NodeId a, NodeId of) const {
-  return g.foldable(a) && g.node(a).dim == g.node(of).dim && list[a - from_] == list[of - from_];
+// Of the shape of the sum, and may become a part of it.
+bool FoldSums::is_part(const Rewriter& r, NodeId a, NodeId of) const {
+  return r.graph().node(a).dim == r.graph().node(of).dim && r.absorbable(a, of);
 }
 
 // Takes in sums under it as far as there is room.
-void SumFolder::measure(const Graph& g, const Vec<u8>& list, NodeId i) {
+void FoldSums::measure(Rewriter& r, NodeId i) {
+  const Graph& g = r.graph();
   Size size{static_cast<u8>(g.nargs(i)), 0, 0, false};
   for (u32 j = 0; j < g.nargs(i); ++j) {
     const NodeId a = g.operands(i)[j];
-    if (a < from_) continue;
-    Size& below = size_[a - from_];
+    if (a < r.first()) continue;
+    Size& below = size_[r.at(a)];
     if (below.terms) {
-      if (size.terms - 1u + below.terms > kMostTerms || !is_part(g, list, a, i)) continue;
+      if (size.terms - 1u + below.terms > kMostTerms || !is_part(r, a, i)) continue;
       below.under = true;
       size.terms = static_cast<u8>(size.terms - 1 + below.terms);
       size.maps = static_cast<u8>(size.maps + below.maps);
       size.row_maps = static_cast<u8>(size.row_maps + below.row_maps);
-    } else if (const Sort s = sort(g, a); s != kOther) {
+    } else if (const Kind& kind = r.kind(a); kind.maps) {
       if (g.readers(a) > 1) read_often_[g.node(a).sig] = true;
-      ++(s == kLongMap && of_rows(g, a) ? size.row_maps : size.maps);
+      ++(kind.long_rows && of_rows(g, a) ? size.row_maps : size.maps);
     }
   }
-  size_[i - from_] = size;
+  size_[r.at(i)] = size;
 }
 
 // Two maps, or one and what may be a bias.
-bool SumFolder::promises(const Size& size) {
+bool FoldSums::promises(const Size& size) {
   const u32 maps = size.maps ? size.maps : size.row_maps;
   return maps > 1 || (maps == 1 && size.terms == 2);
 }
 
-void SumFolder::gather(const Graph& g, const Vec<u8>& list, NodeId i, NodeId root) {
+void FoldSums::gather(Rewriter& r, NodeId i, NodeId root) {
+  const Graph& g = r.graph();
   if (i != root) inner_.push_back(i);
   for (u32 j = 0; j < g.nargs(i); ++j) {
     const NodeId a = g.operands(i)[j];
-    if (a < from_) others_.push_back(a);
-    else if (size_[a - from_].under) gather(g, list, a, root);
-    else if (takes(g, list, a, root)) maps_.push_back(a);
+    if (a < r.first()) others_.push_back(a);
+    else if (size_[r.at(a)].under) gather(r, a, root);
+    else if (takes(r, a, i)) maps_.push_back(a);
     else others_.push_back(a);
   }
 }
 
-// A sum that has been rewritten has a signature that there was not when these were counted.
-bool SumFolder::takes(const Graph& g, const Vec<u8>& list, NodeId a, NodeId root) {
-  return !size_[a - from_].terms && sort(g, a) != kOther && is_part(g, list, a, root) && !read_often_[g.node(a).sig];
+// A sum that has been rewritten is no map that was counted.
+bool FoldSums::takes(Rewriter& r, NodeId a, NodeId sum) const {
+  return !size_[r.at(a)].terms && r.kind(a).maps && is_part(r, a, sum) && !read_often_[r.graph().node(a).sig];
 }
 
 // Those for which f holds; the rest are other terms.
 template <class F>
-void SumFolder::keep_maps(F f) {
+void FoldSums::keep_maps(F f) {
   u32 left = 0;
   for (NodeId m : maps_) {
     if (f(m)) maps_[left++] = m;
@@ -109,7 +133,7 @@ void SumFolder::keep_maps(F f) {
 }
 
 // That of the first map that has one, which is the only one then, or else a parameter among the other terms, where that is of use.
-NodeId SumFolder::take_bias(const Graph& g) {
+NodeId FoldSums::take_bias(const Graph& g) {
   NodeId bias = kNoNode;
   keep_maps([&](NodeId m) {
     const bool has = has_bias(g.signature(m)), another = has && bias != kNoNode;
@@ -130,13 +154,14 @@ NodeId SumFolder::take_bias(const Graph& g) {
   return bias;
 }
 
-bool SumFolder::fold(Graph& g, const Vec<u8>& list, NodeId root) {
+bool FoldSums::fold(Rewriter& r, NodeId root) {
+  const Graph& g = r.graph();
   maps_.clear();
   others_.clear();
   inner_.clear();
-  gather(g, list, root, root);
-  const Size& size = size_[root - from_];
-  if (size.maps && size.row_maps) keep_maps([&](NodeId m) { return sort(g, m) == kMap || !of_rows(g, m); });
+  gather(r, root, root);
+  const Size& size = size_[r.at(root)];
+  if (size.maps && size.row_maps) keep_maps([&](NodeId m) { return !r.kind(m).long_rows || !of_rows(g, m); });
   const NodeId bias = take_bias(g);
   if (maps_.empty() || (maps_.size() == 1 && (bias == kNoNode || has_bias(g.signature(maps_[0]))))) return false;
   args_.clear();
@@ -144,36 +169,57 @@ bool SumFolder::fold(Graph& g, const Vec<u8>& list, NodeId root) {
   for (NodeId m : maps_)
     for (u32 j = has_bias(g.signature(m)); j < g.nargs(m); ++j) args_.push_back(g.operands(m)[j]);
   if (args_.size() > kMostArgs) return false;
-  // All that maps read stands before the last of them.
-  const NodeId place = others_.empty() ? root : *std::max_element(maps_.begin(), maps_.end());
-  for (NodeId m : maps_)
-    if (m != place) g.mark_fused(m, place);
-  for (NodeId i : inner_) g.mark_fused(i, root);
-  g.replace(place, bias == kNoNode ? ops().products : ops().affine, args_.data(), static_cast<int>(args_.size()), nullptr, 0, nullptr, 0);
-  if (others_.empty()) return true;
-  args_.clear();
-  args_.push_back(place);
-  for (NodeId a : others_) args_.push_back(a);
-  g.replace(root, args_.size() == 2 ? ops().add : ops().sum, args_.data(), static_cast<int>(args_.size()), nullptr, 0, nullptr, 0);
+  rewrite(r, root, bias != kNoNode);
   return true;
 }
 
-bool SumFolder::finish(Graph& g, const Vec<u8>& list) {
-  if (sums_.empty()) return false;
+// All that maps read stands before the last of them, which becomes the map of all unless it is all that is left of the sum.
+void FoldSums::rewrite(Rewriter& r, NodeId root, bool bias) {
+  const NodeId place = others_.empty() ? root : *std::max_element(maps_.begin(), maps_.end());
+  for (NodeId m : maps_)
+    if (m != place) r.absorb(m, place);
+  for (NodeId i : inner_) r.absorb(i, root);
+  r.replace(place, bias ? ops().affine : ops().products, args_.data(), static_cast<u32>(args_.size()));
+  if (others_.empty()) return;
+  args_.clear();
+  args_.push_back(place);
+  for (NodeId a : others_) args_.push_back(a);
+  r.replace(root, args_.size() == 2 ? ops().add : ops().sum, args_.data(), static_cast<u32>(args_.size()));
+}
+
+u32 FoldSums::run(Rewriter& r, const Lane& lane) {
+  const Graph& g = r.graph();
+  sums_.clear();
+  for (NodeId i : lane.of[Kind::kSum]) {
+    if (!g.is_op(i) || !has_map(r, i)) continue;
+    size_[r.at(i)].terms = 1;
+    sums_.push_back(i);
+  }
+  if (sums_.empty()) return 0;
   read_often_.assign(g.signatures(), false);
   bool any_promises = false;
   for (NodeId i : sums_) {
-    if (!g.is_op(i)) continue;
-    measure(g, list, i);
-    any_promises |= promises(size_[i - from_]);
+    measure(r, i);
+    any_promises |= promises(size_[r.at(i)]);
   }
-  bool any = false;
+  u32 count = 0;
   for (u32 k = 0; any_promises && k < sums_.size(); ++k) {
-    const NodeId i = sums_[k];
-    const Size& size = size_[i - from_];
-    if (!size.under && promises(size)) any |= fold(g, list, i);
+    const Size& size = size_[r.at(sums_[k])];
+    if (!size.under && promises(size)) count += fold(r, sums_[k]);
   }
-  return any;
+  return count;
 }
+
+}  // namespace
+
+bool is_sum(const Signature& sig) {
+  return sig.leaf == Leaf::None && !sig.alias && (sig.op == ops().add || sig.op == ops().sum) && sig.nargs <= kMostTerms;
+}
+
+bool has_long_rows(const Graph& g, NodeId map) {
+  return any_vector(g, map, [&](NodeId x) { return g.dim(x).rows() > kShortRow; });
+}
+
+std::unique_ptr<Pass> fold_sums() { return std::make_unique<FoldSums>(); }
 
 }  // namespace dnl
