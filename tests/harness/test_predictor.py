@@ -33,6 +33,7 @@ RECIPES: dict[str, tuple[str, set[str]]] = {
     "dan_classifier": (WORDS, {"text", "label"}),
     "graph_relations": (CONLLU, {"words", "upos", "heads", "deprels"}),
     "named_entities": (WORDS, {"words", "labels", "chunks"}),
+    "pointer_network": ("0.1 0.2 0.5 0.9 0.4 0.3", {"input", "output"}),
     "rnng": (WORDS, {"input", "output"}),
     "rnnlm": (WORDS, {"input", "output"}),
     "stack_lstm_parser": (CONLLU, {"words", "upos", "heads", "deprels"}),
