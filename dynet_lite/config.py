@@ -205,14 +205,14 @@ def start(strict: bool = True) -> None:
 def as_dynet() -> None:
     """From now on the defaults are those that DyNet's programs build on."""
     OPTIONS["keep_weights"] = (*OPTIONS["keep_weights"][:2], True)
-    _core.settings.objects_for_numpy = True
+    _core.settings.is_dynet = True
     if _core.settings.start is None:
         _apply(["keep_weights"])
 
 
 def is_dynet() -> bool:
     """Whether dynet_lite stands in for DyNet in this process."""
-    return _core.settings.objects_for_numpy
+    return _core.settings.is_dynet
 
 
 def _first_use() -> None:

@@ -50,8 +50,11 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     ``update()``: the gradients are scaled down when their global L2 norm is over the clip threshold (5 unless set); the
     rule changes the parameters that are not frozen; their gradients are cleared; then weight decay, if the collection
-    has one. Tables change only in rows that had a gradient, unless set_sparse_updates(False). Parameters added to the
-    collection later are picked up. A trainer of a sub-collection updates only that one's parameters.
+    has one. Tables change only in rows that a loss depends on since the last update, unless set_sparse_updates(False). Parameters
+    added to the collection later are picked up. A trainer of a sub-collection updates only that one's parameters.
+
+    A graph may go on after it: nodes that ran keep their values, and a backward() through them gives gradients at the weights
+    that they read; nodes that run later read the new weights.
     """
 
     rule = ""

@@ -190,7 +190,7 @@ class Settings:
     passes_off: int
     verify: bool
     profile: bool
-    objects_for_numpy: bool
+    is_dynet: bool
     threads: int
     least_work: int
     start: Callable[[], None] | None

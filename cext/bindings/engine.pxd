@@ -61,6 +61,10 @@ cdef extern from "op/backend.h" namespace "dnl":
         cbool computes()
     Backend* backend_by_name(const string&) except +raise_python_error
 
+cdef extern from "graph/versions.h" namespace "dnl":
+    ctypedef const void* Owner
+    Owner this_thread() nogil
+
 cdef extern from "graph/params.h" namespace "dnl":
     void keep_weights_ "dnl::keep_weights"(cbool)
     cbool keeps_weights "dnl::keep_weights_flag().load" () nogil
@@ -70,6 +74,8 @@ cdef extern from "graph/params.h" namespace "dnl":
         Vec[float] grad
         cbool updated
         cbool touched
+        void grad_changed()
+        void keep_numbers() except +raise_python_error
         Parameter(const Dim&) except +raise_python_error
         size_t size()
         void clear_grad()
@@ -90,6 +96,9 @@ cdef extern from "graph/params.h" namespace "dnl":
         void clear_grad()
         void settle(uint32_t)
         void settle_all()
+        cbool read_in_place
+        void keep_numbers() except +raise_python_error
+        void keep_row(uint32_t) except +raise_python_error
         double decay_now
         Vec[double] decay_of_row
 
@@ -193,10 +202,15 @@ cdef extern from "exec/executor.h" namespace "dnl":
         string name, text
     cdef cppclass ExecOptions:
         Strategy strategy
-        cbool verify, check_validity, profile, fuse, merge
+        cbool verify, check_validity, profile, fuse, merge, touches_looked_up
         uint32_t passes_off
         int threads
         uint64_t least_work
+    cdef enum class GradientRead(uint8_t):
+        Given
+        NoPass "dnl::GradientRead::None"
+        Gone
+        Summed
     cdef cppclass Memory:
         Memory(Backend*) except +raise_python_error
     cdef cppclass GradientWatch:
@@ -208,7 +222,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         void backward(NodeId, cbool) except +raise_python_error nogil
         cbool done(NodeId)
         void read_value(NodeId, float*) except +raise_python_error nogil
-        cbool read_gradient(NodeId, float*) except +raise_python_error
+        GradientRead read_gradient(NodeId, float*) except +raise_python_error
         string dump_plans() except +raise_python_error
         void log_rewrites(cbool)
         const vector[RewriteLogEntry]& rewrite_log()
@@ -248,6 +262,7 @@ cdef extern from "exec/update.h" namespace "dnl":
         double decay
         cbool sparse
         int threads
+        Owner owner
     cdef cppclass UpdateOutcome:
         double norm
         cbool clipped

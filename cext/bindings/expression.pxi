@@ -129,7 +129,7 @@ cdef class Expression:
         """
         if dtype is not None and np.dtype(dtype) != object:
             return self._array(False, np.dtype(dtype))
-        if dtype is None and not _settings.objects_for_numpy:
+        if dtype is None and not _settings.is_dynet:
             raise TypeError("[expression] NumPy would make numbers of an expression, and gradients would be lost. "
                             "Use the functions of dynet_lite (dy.tanh(x), dy.esum(xs), dy.concatenate(xs)) and lists; the "
                             "numbers are x.npvalue(), or np.asarray(x, dtype=float)")
@@ -227,21 +227,29 @@ cdef class Expression:
         """Gradients of this number with respect to everything it depends on; adds into those of parameters.
 
         ``full=True`` also keeps gradients of inputs. Raises ValueError unless the expression holds one number.
+
+        Nodes that ran before an update have gradients at the weights that they read, whatever the weights are now; those of
+        the last 8 updates of this thread are kept for it, of small weights more. RuntimeError when older ones are needed.
         """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         g.run_backward(i, full)
 
     def gradient(self):
-        """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue()."""
+        """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue().
+
+        RuntimeError when there was none. That of a weight is gone, RuntimeError, once an update or another backward() has
+        changed what the weight has accumulated, grad_as_array().
+        """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         cdef const Dim* d = &g.c.dim(i)
         flat = np.empty(d.size(), dtype=np.float32)
         cdef float[::1] view = flat
         settle()
-        if not g.x.read_gradient(i, &view[0]):
-            raise RuntimeError("[gradient] call backward() on a later expression first")
+        cdef GradientRead what = g.x.read_gradient(i, &view[0])
+        if what != GradientRead.Given:
+            raise RuntimeError(_why_no_gradient(what))
         return flat.astype(np.float64).reshape(_numpy_shape(deref(d)), order="F")
 
     # ---- operators ---------------------------------------------------------------------------------------------
@@ -361,6 +369,15 @@ cdef class Expression:
     def __reduce__(self):
         raise TypeError("[Expression] an expression is a part of a graph and cannot be pickled; pickle its npvalue()")
 
+
+cdef str _why_no_gradient(GradientRead what):
+    if what == GradientRead.Gone:
+        return ("[gradient] that of the last backward() is gone: the weight's gradients were changed since, as by an update; "
+                "ask before that")
+    if what == GradientRead.Summed:
+        return ("[gradient] nothing referred to this row when backward() was called, so it was only added to the gradients of "
+                "the table: row_grad_as_array()")
+    return "[gradient] call backward() on a later expression first"
 
 cdef object _no_order():
     return TypeError("[expression] an expression has no order; compare its value(): x.value() < y.value()")

@@ -108,6 +108,7 @@ cdef class ComputationGraph:
         self.x.options.threads = _settings.threads
         self.x.options.least_work = _settings.least_work
         self.x.options.check_validity = check
+        self.x.options.touches_looked_up = _settings.is_dynet
         self.overlap = (_settings.overlap and _settings.threads > 1 and on and not immediate and not check
                         and not _settings.profile)
 

@@ -109,6 +109,7 @@ cdef class Parameters(Expression):
         cdef float[::1] to = _floats(deref(self.p).value.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         if to.shape[0]:
+            deref(self.p).keep_numbers()
             memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         self._changed()
 
@@ -142,6 +143,7 @@ cdef class Parameters(Expression):
         settle()
         cdef float[::1] g = _floats(deref(self.p).grad.data(), deref(self.p).size())
         np.multiply(g, np.float32(_finite(s, "[scale_gradient] the factor")), out=np.asarray(g))
+        deref(self.p).grad_changed()
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
@@ -159,6 +161,7 @@ cdef class Parameters(Expression):
         if to.shape[0]:
             memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
         deref(self.p).touched = True
+        deref(self.p).grad_changed()
 
     def is_updated(self):
         """False when frozen."""
@@ -175,8 +178,13 @@ cdef class Parameters(Expression):
         return self if update else _op1(op_by_name(b"nobackprop"), self)
 
     def gradient(self):
-        """The accumulated gradient, as grad_as_array()."""
-        return self.grad_as_array()
+        """The gradient of the last backward() of the current graph; grad_as_array() is what all passes have added up.
+
+        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is added up.
+        """
+        if not _current().c.valid(self.id, self.stamp):
+            raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
+        return Expression.gradient(self)
 
     def save(self, fname, key="", append=False):
         """Write the values as text in DyNet's format, under this name or ``key`` ('/...')."""
@@ -253,6 +261,7 @@ cdef class LookupParameters(Expression):
         # The whole table is read: every row must have had its weight decay.
         settle()
         deref(self.t).settle_all()
+        deref(self.t).read_in_place = True
         self.id = g.c.add_table(self.t)
         self.last = g.link
         self.stamp = g.c.generation()
@@ -388,6 +397,7 @@ cdef class LookupParameters(Expression):
         cdef const double[::1] sums = np.ascontiguousarray([0] if decay is None else decay, dtype=np.float64)
         if sums.shape[0] != (1 if decay is None else 1 + v):
             raise ValueError(f"[lookup] {self._name}: decay of {v} rows is needed")
+        deref(self.t).keep_numbers()
         self._view()[:] = flat
         deref(self.t).decay_now = sums[0]
         deref(self.t).decay_of_row.clear()
@@ -419,6 +429,7 @@ cdef class LookupParameters(Expression):
         flat = self._flat_rows(arr, rows)
         settle()
         deref(self.t).settle_all()
+        deref(self.t).keep_numbers()
         self._view()[:rows] = flat
         self._changed()
 
@@ -431,6 +442,7 @@ cdef class LookupParameters(Expression):
         flat = self._flat_rows(a[None], 1)
         settle()
         deref(self.t).settle_all()
+        deref(self.t).keep_row(i)
         self._view()[i] = flat[0]
         self._changed()
 
@@ -470,8 +482,13 @@ cdef class LookupParameters(Expression):
         return self.rows_grad_as_array([row])[0]
 
     def gradient(self):
-        """The accumulated gradient, as grad_as_array()."""
-        return self.grad_as_array()
+        """The gradient of the last backward() of the current graph; grad_as_array() is what all passes have added up.
+
+        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is added up.
+        """
+        if not _current().c.valid(self.id, self.stamp):
+            raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
+        return Expression.gradient(self)
 
     def set_rows_grad(self, ids, arr):
         """Overwrite the accumulated gradient by these rows (n, d1, ...) alone; all others are untouched."""
@@ -490,6 +507,7 @@ cdef class LookupParameters(Expression):
         """Set all numbers to 0."""
         settle()
         deref(self.t).settle_all()
+        deref(self.t).keep_numbers()
         self._view()[:] = 0
         self._changed()
 
@@ -498,6 +516,7 @@ cdef class LookupParameters(Expression):
         factor = np.float32(_finite(s, "[scale] the factor"))
         settle()
         deref(self.t).settle_all()
+        deref(self.t).keep_numbers()
         self._view()[:] *= factor
         self._changed()
 

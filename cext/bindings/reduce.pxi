@@ -112,6 +112,7 @@ def _scatter_grads(list parameters not None, const float[::1] values, const floa
             if n:
                 memcpy(deref(p.p).grad.data(), &values[at], n * sizeof(float))
             deref(p.p).touched = True
+            deref(p.p).grad_changed()
         at += n
         i += 1
 

@@ -11,7 +11,8 @@ cdef class Settings:
     cdef public bint verify
     cdef public bint overlap          # steps, with threads: see overlap.pxi
     cdef public bint profile
-    cdef public bint objects_for_numpy   # arrays of expressions hold objects, as in DyNet, instead of being refused
+    cdef public bint is_dynet         # stands in for it: arrays of expressions hold objects instead of being refused, rows that were
+                                      # looked up before a loss are updated though it does not depend on them
     cdef public int threads
     cdef public uint64_t least_work   # see ExecOptions; 0 in tests: threads whenever there are parts
     cdef public object start   # called once, before the first graph: reads variables and flags

@@ -8,6 +8,7 @@ cdef UpdateStep _update_step(tuple c, double decay, bint sparse) except *:
     s.decay = decay
     s.sparse = sparse
     s.threads = _settings.threads
+    s.owner = this_thread()
     return s
 
 

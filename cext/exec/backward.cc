@@ -1,4 +1,5 @@
-// Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc.
+// Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc, leaves in
+// leaf_gradients.cc.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -20,8 +21,9 @@ void Executor::backward(NodeId loss, bool full) {
   const std::lock_guard<GradientLocks> lock(locks_);
   reach(loss, full);
   any_full_ |= full;  // only such a pass writes over values that another one reads without reaching them
-  for (std::size_t r = any_full_ ? 0 : first_graded_run_; r < n_runs_; ++r)  // a second pass over the same values
-    if (runs_[r]->spent) runner(runs_[r]->lane).restore(*runs_[r]);
+  Rewound numbers(g_, owner_);
+  if (first_graded_run_ < n_runs_) numbers.check(runs_[first_graded_run_]->ran_at);
+  restore_spent(numbers);
   place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
@@ -35,11 +37,22 @@ void Executor::backward(NodeId loss, bool full) {
     float one = 1.f;
     backend_->add_rows(1, 1, Rows{&one, 1, nullptr}, Rows{grad[loss], 1, nullptr});
     transposes_.begin();
-    run_backward(loss);
+    run_backward(loss, numbers);
     totals_.transposed += transposes_.count();
-    collect_lookups();
+    collect_gradients();
   }
+  if (options.touches_looked_up) touch_looked_up(loss);
   totals_.backward_time += timer.lap();
+}
+
+// Values that a pass before wrote gradients over are made again, from the weights that they were made from.
+void Executor::restore_spent(Rewound& numbers) {
+  for (std::size_t r = any_full_ ? 0 : first_graded_run_; r < n_runs_; ++r) {
+    if (!runs_[r]->spent) continue;
+    numbers.to(runs_[r]->ran_at);
+    runner(runs_[r]->lane).restore(*runs_[r]);
+  }
+  numbers.present();
 }
 
 void Executor::list_gradients() {
@@ -48,8 +61,8 @@ void Executor::list_gradients() {
   for (u32 t = 0; t < g_.tables(); ++t) locks_.add(g_.table(t)->in_use);
 }
 
-// Stages from the last to the first.
-void Executor::run_backward(NodeId loss) {
+// Stages from the last to the first, each with the weights that it read when it ran.
+void Executor::run_backward(NodeId loss, Rewound& numbers) {
   std::size_t to = n_runs_;
   while (to && runs_[to - 1]->first > loss) --to;
   if (completion_.watch) {
@@ -60,6 +73,10 @@ void Executor::run_backward(NodeId loss) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
     const bool lanes = to - from > 1;
+    if (numbers.to(runs_[from]->ran_at)) {
+      totals_.transposed += transposes_.count();
+      transposes_.begin();
+    }
     for (std::size_t r = from; r < to; ++r) runner(0).choose_shared(*runs_[r], lanes);
     if (lanes) back_lanes(from, to);
     else in_lanes(from, to, [&](Run& run) { runner(run.lane).backward(run, false, completion_, static_cast<u32>(from)); });
@@ -174,33 +191,6 @@ void Executor::place_gradients(NodeId loss) {
   for (u32 l = 0; l < lanes; ++l) {
     runner(l).gradients.state = &state_;
     runner(l).gradients.reached = &reached_;
-  }
-}
-
-// Does the node's gradient go to the slot of one row of a table?
-bool Executor::is_row(NodeId i) const {
-  return g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1 && g_.node(i).is(kNeedsGrad);
-}
-
-// Parameters and rows of tables collect over all backward calls; other leaves have gradients only when asked for.
-void Executor::place_leaf_gradients() {
-  Vec<float*>& at = runner(0).gradients.at;
-  // Slots of lookup rows first: their array may move while it grows.
-  for (NodeId i : reached_leaves_)
-    if (is_row(i)) g_.table(g_.signature(i).table)->slot(*g_.lookup_ids(i));
-  for (NodeId i : reached_leaves_) {
-    if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad)) {
-      Parameter& p = *g_.parameter(i);
-      p.touched = true;
-      at[i] = p.grad.data();
-      state_[i] = Gradients::kAlways;
-    } else if (is_row(i)) {
-      LookupTable& t = *g_.table(g_.signature(i).table);
-      at[i] = t.slot_grad(t.slot(*g_.lookup_ids(i)));
-      state_[i] = Gradients::kAlways;
-    } else {
-      at[i] = grads_.floats(g_.dim(i).size());
-    }
   }
 }
 
@@ -347,7 +337,7 @@ void Executor::find_rows_in_lanes(std::size_t from, std::size_t to) {
   for (std::size_t r = from; r < to; ++r) {
     const u32 lane = runs_[r]->lane;
     each_common(*runs_[r], [&](NodeId a) {
-      if (!is_row(g_.node(a).root)) return;
+      if (!is_slot(g_.node(a).root)) return;
       u32& seen = rows_[row_number(g_.node(a).root)].lane;
       seen = seen == kNoNode || seen == lane ? lane : kSeveralLanes;
     });
@@ -358,7 +348,7 @@ void Executor::find_rows_in_lanes(std::size_t from, std::size_t to) {
       for (u32 j = 0; j < g_.sig(sig).nargs && runner(lane).forms_at_end(*runs_[r], t); ++j) {
         if (!g_.arg_shared(sig, j)) continue;
         const NodeId root = g_.node(g_.shared_arg(sig, j)).root;
-        if (root < reached_.size() && reached_[root] && is_row(root)) rows_[row_number(root)].lane = kSeveralLanes;
+        if (root < reached_.size() && reached_[root] && is_slot(root)) rows_[row_number(root)].lane = kSeveralLanes;
       }
     }
   }
@@ -373,7 +363,7 @@ u32 Executor::row_number(NodeId i) const {
 // memory must be clear before anyone adds to it.
 void Executor::own_gradient(NodeId root, Vec<float*>& mine, u32 lane) {
   const std::size_t n = g_.dim(root).size();
-  Row* row = is_row(root) ? &rows_[row_number(root)] : nullptr;
+  Row* row = is_slot(root) ? &rows_[row_number(root)] : nullptr;
   if (row && row->lane != kSeveralLanes) return;
   if (row && row->owner == lane) {  // lane 0 owns none
     mine[root] = row->own;
@@ -407,35 +397,6 @@ void Executor::add_private_gradients() {
     }
   });
   private_.clear();
-}
-
-// Gradients of lookups of several rows, and of whole tables, go to the slots of their rows.
-void Executor::collect_lookups() {
-  const Gradients& grad = runner(0).gradients;
-  for (NodeId i : reached_leaves_) {
-    if (!grad[i] || !state_[i] || !g_.node(i).is(kNeedsGrad)) continue;
-    const Leaf leaf = g_.signature(i).leaf;
-    const bool rows = leaf == Leaf::Lookup && g_.dim(i).bd > 1;
-    if (!rows && leaf != Leaf::Table) continue;
-    LookupTable& t = *g_.table(g_.signature(i).table);
-    const u32 n = leaf == Leaf::Table ? t.rows : g_.dim(i).bd;
-    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(t.row_size);
-    for (u32 k = 0; k < n; ++k) {
-      float* to = t.slot_grad(t.slot(leaf == Leaf::Table ? k : g_.lookup_ids(i)[k]));
-      backend_->add_rows(1, t.row_size, Rows{grad[i] + k * t.row_size, size, nullptr}, Rows{to, size, nullptr});
-    }
-  }
-}
-
-bool Executor::read_gradient(NodeId i, float* to) {
-  if (i >= graded_) return false;
-  const std::size_t n = g_.dim(i).size();
-  const Gradients& grad = runner(0).gradients;
-  if (grad[i] && state_[g_.node(i).root])
-    backend_->download(n, grad[i], to);
-  else
-    std::memset(to, 0, n * sizeof(float));
-  return true;
 }
 
 }  // namespace dnl

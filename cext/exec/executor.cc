@@ -33,6 +33,7 @@ void Executor::truncated(u32 n) {
     done_ = 0;
     n_runs_ = 0;
     any_full_ = false;
+    note_runs();
     if (memory_.user == this) memory_.reset();
     totals_ = Stats{};
     for (auto& r : runners_) r->stats = Stats{};
@@ -42,13 +43,20 @@ void Executor::truncated(u32 n) {
   done_ = n;
   // Everything is run before a checkpoint, but a graph that ran again since has runs that reach across the cut.
   while (n_runs_ && runs_[n_runs_ - 1]->last > n) done_ = std::min(done_, runs_[--n_runs_]->first);
+  note_runs();
+}
+
+// Tells updates whether nodes have run whose weights a backward pass may need.
+void Executor::note_runs() {
+  if (!n_runs_) return live_.none();
+  live_.set(owner_, runs_[0]->ran_at, runs_[n_runs_ - 1]->ran_at);
 }
 
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
   release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
-              old_leaves_, reach_facts_, private_, rows_, first_row_, shared_, transposes_);
+              old_leaves_, reach_facts_, direct_, apart_, slots_, held_, private_, rows_, first_row_, shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }
@@ -57,6 +65,7 @@ void Executor::invalidate() {
   done_ = 0;
   n_runs_ = 0;
   graded_ = 0;
+  note_runs();
   values_.rewind();
   g_.refresh();
 }
@@ -162,6 +171,7 @@ void Executor::forward(bool whole) {
     totals_.plan_time += timer.lap();
     if (job_pending()) finish_job();  // of the mini-batch before: its memory is used, and its parameters are read, from here on
     memory_.begin(this);
+    for (std::size_t r = from; r < n_runs_; ++r) runs_[r]->ran_at = now();
     settle_rows();
     place(from);
     TraceScope trace(Phase::Forward, &g_);
@@ -176,6 +186,8 @@ void Executor::forward(bool whole) {
     throw;
   }
   done_ = n;
+  owner_ = this_thread();
+  note_runs();
   totals_.forward_time += timer.lap();
   ++totals_.plans;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/complete.h"
+#include "exec/rewound.h"
 #include "exec/runner.h"
 #include "exec/shared_stage.h"
 #include "rewrite/pipeline.h"
@@ -36,6 +37,14 @@ struct Memory {
   }
 };
 
+// What became of a gradient that was asked for.
+enum class GradientRead : u8 {
+  Given,
+  None,    // no backward pass has run since the node was made
+  Gone,    // of a weight: it was the accumulated gradient, which has been changed since
+  Summed,  // of a row to which no expression referred: it was only added to the table's
+};
+
 class Executor final : private Graph::Listener {
  public:
   // The memory must outlive it; several executors may share one.
@@ -51,8 +60,10 @@ class Executor final : private Graph::Listener {
   bool done(NodeId i) const { return i < done_; }
   // The value, after forward(); n floats.
   void read_value(NodeId i, float* to);
-  // The gradient after backward(); zeros where nothing flowed. False: no backward has run since the node was made.
-  bool read_gradient(NodeId i, float* to);
+  // The gradient of the last backward(); zeros where nothing flowed.
+  GradientRead read_gradient(NodeId i, float* to);
+  // For a backward() that comes later: the expressions that refer to nodes now are those that may be asked for gradients.
+  void note_held();
 
   std::string dump_plans();
   // While on, forward() notes the graph after each pass; switching it on forgets what was noted.
@@ -75,9 +86,11 @@ class Executor final : private Graph::Listener {
 
  private:
   void truncated(u32 n_nodes) override;
+  void note_runs();
   void release() override;
   Run& next_run(u8 stage, u32 lane);
   Runner& runner(u32 lane);
+  const Runner& runner(u32 lane) const { return *runners_[lane]; }
   void check_ops() const;
   void rewrite(bool whole);
   void collect_pending(bool whole);
@@ -97,19 +110,25 @@ class Executor final : private Graph::Listener {
   void reach(NodeId loss, bool full);
   void place_gradients(NodeId loss);
   void place_leaf_gradients();
+  void place_weight_gradient(NodeId i);
+  float* zero_gradient(NodeId i);
   void list_gradients();
-  void run_backward(NodeId loss);
+  void restore_spent(Rewound& numbers);
+  void run_backward(NodeId loss, Rewound& numbers);
   void back_lanes(std::size_t from, std::size_t to);
   void list_shared(std::size_t from, std::size_t to);
   void give_private_gradients(std::size_t from, std::size_t to);
   template <class F>
   void each_common(const Run& run, F f);
   bool is_row(NodeId i) const;
+  bool is_slot(NodeId i) const;
   u32 row_number(NodeId i) const;
   void find_rows_in_lanes(std::size_t from, std::size_t to);
   void own_gradient(NodeId root, Vec<float*>& mine, u32 lane);
   void add_private_gradients();
-  void collect_lookups();
+  void collect_gradients();
+  void add_to_slots(NodeId i);
+  void touch_looked_up(NodeId loss);
 
   Graph& g_;
   Backend* backend_;
@@ -119,6 +138,8 @@ class Executor final : private Graph::Listener {
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
+  Owner owner_ = nullptr;  // the thread that ran the nodes last
+  LiveRuns live_;
   Vec<NodeId> pending_, aliases_;  // what is to be run now, and aliases among the new nodes
   bool has_lanes_ = false;  // what is pending is in split_
   Pipeline pipeline_;
@@ -137,6 +158,12 @@ class Executor final : private Graph::Listener {
   NodeId graded_from_ = 0, graded_to_ = 0;  // of all others that the last pass reached
   std::size_t first_graded_run_ = 0;        // runs before were not reached
   bool any_full_ = false;                   // some pass over this graph was full
+  struct Direct { NodeId node; u64 serial; };
+  Vec<Direct> direct_;      // weights whose gradient lies in the accumulator; its serial number after the pass
+  Vec<NodeId> apart_;       // weights and rows that have memory of their own, which is added to the accumulator
+  Vec<NodeId> slots_;       // rows whose gradient lies in the table's
+  Vec<NodeId> held_;        // rows that an expression refers to, in order, if
+  bool held_noted_ = false; // note_held() has been called; else they are as they are
   struct Private { float* from; float* to; std::size_t n; };
   Vec<Private> private_;
   struct Row {

@@ -35,6 +35,7 @@ std::atomic<JobState> g_job_state{JobState::None};
 void remember_backward(Executor& x, NodeId loss) {
   DNL_INTERNAL(!job_pending(), "overlap: there is a job already");
   DNL_INTERNAL(x.done(loss), "overlap: the loss has not run");
+  x.note_held();
   job = Job{};
   job.executor = &x;
   job.loss = loss;
@@ -58,7 +59,11 @@ void claim_job() {
 
 bool start_job(int threads) {
   DNL_INTERNAL(job_state() == JobState::Remembered, "overlap: there is no job to begin");
-  if (!start_task(threads, [] { job.run(); })) return false;
+  job.step.keeps = false;  // the graph has been renewed
+  if (!start_task(threads, [] { job.run(); })) {
+    job.step.keeps = true;
+    return false;
+  }
   g_job_state = JobState::Running;
   return true;
 }

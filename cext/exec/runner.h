@@ -52,6 +52,7 @@ struct Run {
   Vec<u8> spent_types;         // those of the outputs of these types
   Vec<u8> alone;               // by type: each member assigns the gradient of its argument 0, see Runner::find_alone
   Vec<u8> with_stacked;        // by type: see Runner::choose_shared
+  Moment ran_at = 0;           // when it ran
   u8 stage = kHead;            // a Stage: lanes of one forward() may run at the same time; stages follow one another
 };
 

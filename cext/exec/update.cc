@@ -39,8 +39,17 @@ void point_at_state(UpdateArgs& a, int states, float* state, std::size_t total, 
 
 Updater::Updater(const std::string& rule) : rule_(find_rule(rule)) {}
 
-void Updater::add_parameter(const std::shared_ptr<Parameter>& p) { dense_.push_back({p, {}}); }
-void Updater::add_table(const std::shared_ptr<LookupTable>& t) { tables_.push_back({t, {}}); }
+Updater::~Updater() {
+  auto release = [](auto& member) {
+    const GradientLock lock(member.in_use);
+    member.before.release_dead();
+  };
+  for (Dense& d : dense_) release(*d.p);
+  for (Table& t : tables_) release(*t.t);
+}
+
+void Updater::add_parameter(const std::shared_ptr<Parameter>& p) { dense_.push_back({p, {}, nullptr}); }
+void Updater::add_table(const std::shared_ptr<LookupTable>& t) { tables_.push_back({t, {}, nullptr}); }
 
 Vec<float>& Updater::parameter_state(std::size_t i) {
   return made(dense_[i].state, rule_->states * dense_[i].p->size());
@@ -92,6 +101,8 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
 void Updater::step(const UpdateStep& s) {
   constexpr u64 kLeastWork = 1 << 17;  // numbers; with fewer, waking a thread takes longer
   const TraceScope trace(Phase::Update, nullptr);
+  needed_ = s.keeps ? LiveRuns::of(s.owner) : Needed{};
+  moment_ = needed_.any ? next_moment() : now();
   work_.clear();
   u64 all = 0;
   auto add = [&](std::size_t member, u32 units, u64 cost) {
@@ -146,6 +157,7 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   if (!p.updated || p.size() == 0 || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
   made(d.state, rule_->states * p.size());
   if (p.must_turn()) p.other.resize(p.size());
+  d.old = p.must_turn() || p.holders == 0 ? nullptr : p.before.keep_all(s.owner, needed_, moment_, p.size());
   const std::size_t unit = unit_of(p);
   return static_cast<u32>((p.size() + unit - 1) / unit);
 }
@@ -155,14 +167,28 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   if (!t.updated || t.size() == 0) return 0;
   made(table.state, rule_->states * t.size());
   const bool all_rows = every_row(s);
+  keep_rows(table, s, all_rows);
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
-  if (!t.decay_of_row.empty()) {
-    if (all_rows) t.settle_all();
-    else for (u32 r : t.touched) t.settle(r);
-  }
+  const u32 n = static_cast<u32>(all_rows ? t.rows : t.touched.size());
+  for (u32 k = 0; k < n && !t.decay_of_row.empty(); ++k)
+    if (const u32 r = all_rows ? k : t.touched[k]; t.owes(r)) t.pay(r);
   if (s.decay != 0) t.decay(std::log1p(-s.decay));
   const std::size_t unit = rows_of_unit(t);
   return static_cast<u32>(all_rows ? (t.rows + unit - 1) / unit : t.touched.size());
+}
+
+// Rows are copied beside the update of each, but at once where some may owe decay, which is paid before.
+void Updater::keep_rows(Table& table, const UpdateStep& s, bool all_rows) {
+  LookupTable& t = *table.t;
+  table.old = nullptr;
+  if (!needed_.any || !t.read_in_place || (!all_rows && t.touched.empty() && s.decay == 0)) return;
+  table.old = all_rows ? t.before.keep_all(s.owner, needed_, moment_, t.size())
+                       : t.before.keep_rows(s.owner, needed_, moment_, t.touched.data(), t.touched.size(), t.row_size);
+  if (!table.old || t.decay_of_row.empty()) return;
+  if (all_rows) std::memcpy(table.old, t.value.data(), t.size() * sizeof(float));
+  for (std::size_t k = 0; k < t.touched.size() && !all_rows; ++k)
+    std::memcpy(table.old + k * t.row_size, t.row(t.touched[k]), t.row_size * sizeof(float));
+  table.old = nullptr;
 }
 
 void Updater::run(const Work& w, u32 from, u32 to, Pass& pass) {
@@ -177,6 +203,7 @@ void Updater::finish(const Work& w) {
   if (!w.units) return;
   if (p.must_turn()) p.turn();
   p.touched = false;
+  p.grad_changed();
 }
 
 void Updater::update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateArgs& args) {
@@ -184,6 +211,7 @@ void Updater::update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateA
   const bool turn = p.must_turn();
   float* w = (turn ? p.other : p.value).data() + from;
   if (turn) std::memcpy(w, p.value.data() + from, (to - from) * sizeof(float));
+  if (d.old) std::memcpy(d.old + from, w, (to - from) * sizeof(float));
   args.n = static_cast<idx>(to - from);
   args.w = w;
   args.g = p.grad.data() + from;
@@ -204,6 +232,7 @@ void Updater::update_narrow_rows(Table& table, u32 from, u32 to, UpdateArgs& arg
   each_gradient([&](float* g, u32 slot) { std::memcpy(g, t.slot_grad(slot), t.row_size * sizeof(float)); });
   args.n = static_cast<idx>((to - from) * t.row_size);
   args.w = t.row(from);
+  if (table.old) std::memcpy(table.old + from * t.row_size, args.w, (to - from) * t.row_size * sizeof(float));
   args.g = gradients;
   point_at_state(args, rule_->states, table.state.data(), t.size(), from * t.row_size);
   (kernels().*(rule_->kernel))(args);
@@ -228,6 +257,7 @@ void Updater::update_rows(Table& table, u32 from, u32 to, Pass& pass) {
     const u32 row = pass.every_row ? k : t.touched[k];
     const i32 slot = pass.every_row ? t.slot_of_row[row] : static_cast<i32>(k);
     args.w = t.row(row);
+    if (table.old) std::memcpy(table.old + k * t.row_size, args.w, t.row_size * sizeof(float));
     args.g = slot >= 0 ? t.slot_grad(static_cast<u32>(slot)) : pass.no_grad;
     point_at_state(args, rule_->states, table.state.data(), t.size(), row * t.row_size);
     kernel(args);

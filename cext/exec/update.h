@@ -31,6 +31,8 @@ struct UpdateStep {
   double decay;    // weights are multiplied by (1 - decay) afterwards
   bool sparse;     // tables: only rows with a gradient
   int threads;     // at most so many work at it
+  Owner owner = nullptr;  // the thread of Python whose update it is: its nodes that have run keep the numbers that they read,
+  bool keeps = true;      // unless nobody can ask for them any more
 };
 
 struct UpdateOutcome {
@@ -42,6 +44,7 @@ class Updater {
  public:
   // Rules: sgd, momentum, adagrad, adadelta, rmsprop, adam, amsgrad, eg. Throws Error(Value) for another name.
   explicit Updater(const std::string& rule);
+  ~Updater();
 
   void add_parameter(const std::shared_ptr<Parameter>& p);
   void add_table(const std::shared_ptr<LookupTable>& t);
@@ -62,10 +65,12 @@ class Updater {
   struct Dense {
     std::shared_ptr<Parameter> p;
     Vec<float> state;
+    float* old = nullptr;  // where numbers go before they change, or null
   };
   struct Table {
     std::shared_ptr<LookupTable> t;
-    Vec<float> state;  // state k of row r at (k * rows + r) * row_size
+    Vec<float> state;      // state k of row r at (k * rows + r) * row_size
+    float* old = nullptr;  // likewise: of all rows, or of those with a gradient
   };
   // What a step does to one member, in units that can be dealt to threads: some numbers of a parameter, or a row
   // of a table, or several.
@@ -87,6 +92,7 @@ class Updater {
   // Before and after the work on a member, in one thread.
   u32 prepare_parameter(Dense& d, const UpdateStep& s);
   u32 prepare_table(Table& table, const UpdateStep& s);
+  void keep_rows(Table& table, const UpdateStep& s, bool all_rows);
   void finish(const Work& w);
   void run(const Work& w, u32 from, u32 to, Pass& pass);
   void update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateArgs& args);
@@ -104,6 +110,8 @@ class Updater {
   Vec<Work> work_;
   Vec<float> no_grad_;  // zeros for each thread: for a row, or a unit of narrow ones
   GradientLocks locks_;
+  Needed needed_;  // by nodes that have run
+  Moment moment_ = 0;
 };
 
 }  // namespace dnl

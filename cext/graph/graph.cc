@@ -247,6 +247,7 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   if (n == 1 && !batched && !keep_weights_flag()) {
     id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(ids[0]));
     known_leaves_.push_back(id);
+    t.read_in_place = true;
   } else {
     for (u32 i = 0; i < n; ++i) t.settle(ids[i]);
     d.bd = n;

@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "base/dim.h"
+#include "graph/versions.h"
 
 namespace dnl {
 
@@ -55,6 +56,8 @@ struct Parameter {
   Vec<float> grad;      // always valid; zero after an update
   bool updated = true;  // false: frozen, trainers skip it and no gradient is kept
   bool touched = false; // gradient may be non-zero
+  u64 grad_serial = 0;  // another one after each change of the gradient
+  Versions before;      // numbers that nodes read which ran before a change
   Vec<float> other;     // empty, or the buffer that takes turns with value
   std::atomic<u32> holders{0};      // graphs in which this is a node
   std::atomic<bool> turned{false};  // one of them holds the other buffer: it must not be written
@@ -64,6 +67,7 @@ struct Parameter {
     grad.assign(d.size(), 0.f);
   }
   std::size_t size() const { return value.size(); }
+  void grad_changed() { ++grad_serial; }
   void hold() { ++holders; }
   void let_go() {
     if (--holders == 0) turned = false;
@@ -75,10 +79,18 @@ struct Parameter {
     std::swap(value, other);
     turned = true;
   }
+  // The caller will overwrite the numbers.
+  void keep_numbers() {
+    const Needed needed = LiveRuns::of(this_thread());
+    if (!needed.any) return;
+    const GradientLock lock(in_use);
+    if (float* to = before.keep_all(this_thread(), needed, next_moment(), size())) std::memcpy(to, value.data(), size() * sizeof(float));
+  }
   void clear_grad() {
     const GradientLock lock(in_use);
     if (touched) std::memset(grad.data(), 0, grad.size() * sizeof(float));
     touched = false;
+    grad_changed();
   }
 };
 
@@ -89,6 +101,8 @@ struct LookupTable {
   std::size_t row_size;
   Vec<float> value;  // row after row
   bool updated = true;
+  Versions before;  // numbers that nodes read which ran before a change
+  std::atomic<bool> read_in_place{false};  // some node reads rows where they lie
 
   // Sparse gradient: slot s holds the gradient of row touched[s].
   Vec<i32> slot_of_row;  // -1: not touched
@@ -126,7 +140,15 @@ struct LookupTable {
     decay_now += log_factor;
   }
   // Brings a row up to date. Every reader calls it first; costs one comparison when there is no decay.
-  void settle(u32 i);
+  void settle(u32 i) {
+    if (owes(i)) settle_owing(i);
+  }
+  void settle_owing(u32 i);
+  bool owes(u32 i) const { return !decay_of_row.empty() && decay_of_row[i] != decay_now; }
+  void pay(u32 i);
+  // The caller will overwrite all numbers, or those of one row.
+  void keep_numbers();
+  void keep_row(u32 i);
   void settle_all() {
     if (!decay_of_row.empty())
       for (u32 i = 0; i < rows; ++i) settle(i);

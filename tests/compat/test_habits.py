@@ -26,6 +26,7 @@ def test_arrays_are_float64() -> None:
     """Numbers out of them go into JSON; so do losses."""
     m = dy.ParameterCollection()
     p, table = m.add_parameters((2, 3)), m.add_lookup_parameters((4, 3))
+    dy.sum_elems(p).backward()
     arrays = [p.as_array(), p.grad_as_array(), p.npvalue(), p.gradient(), table.as_array(), table.row_as_array(1),
               table.rows_as_array([1, 2]), table.grad_as_array(), table.row_grad_as_array(1),
               table.rows_grad_as_array([0, 3]), dy.ones(3).npvalue()]  # fmt: skip

@@ -19,12 +19,7 @@ from fuzzer import campaign
 
 import dynet_lite as dy
 
-known = pytest.mark.xfail(
-    reason="gradient() of weights and rows, and backward() after update(), are being mended", strict=False
-)
 
-
-@known
 @pytest.mark.parametrize("first", range(0, 80, 20))
 def test_every_way_shows_the_same(first: int) -> None:
     found, done = campaign(range(first, first + 20))
@@ -32,7 +27,9 @@ def test_every_way_shows_the_same(first: int) -> None:
     assert done == 20
 
 
-@known
+@pytest.mark.xfail(
+    reason="gradient() of a reshape or a slice has what flows into these numbers from elsewhere, too", strict=False
+)
 @pytest.mark.skipif(not INSTALLED, reason="DyNet (dyNET38) is not installed")
 @pytest.mark.parametrize("first", range(0, 40, 20))
 def test_the_real_dynet_shows_the_same(first: int) -> None:

@@ -1,0 +1,208 @@
+#include "graph/versions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+namespace dnl {
+namespace {
+
+std::atomic<Moment> g_now{0};
+std::mutex g_listing;
+
+std::vector<const LiveRuns*>& listed() {
+  static std::vector<const LiveRuns*>& all = *new std::vector<const LiveRuns*>;  // executors may outlive static objects
+  return all;
+}
+
+void exchange_numbers(Version& v, float* numbers, std::size_t row_size, bool newest_first) {
+  v.exchanged = !v.exchanged;
+  if (v.whole) {
+    std::swap_ranges(v.numbers.begin(), v.numbers.end(), numbers);
+    return;
+  }
+  const std::size_t n = v.rows.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::size_t at = newest_first ? n - 1 - k : k;
+    float* kept = v.numbers.data() + at * row_size;
+    std::swap_ranges(kept, kept + row_size, numbers + v.rows[at] * row_size);
+  }
+}
+
+}  // namespace
+
+Moment now() { return g_now.load(std::memory_order_acquire); }
+Moment next_moment() { return g_now.fetch_add(1, std::memory_order_acq_rel) + 1; }
+
+Owner this_thread() {
+  static thread_local char mark;
+  return &mark;
+}
+
+// ---- who needs old numbers -------------------------------------------------------------------------------------
+
+void LiveRuns::set(Owner owner, Moment oldest, Moment newest) {
+  const std::lock_guard<std::mutex> lock(g_listing);
+  if (!listed_) listed().push_back(this);
+  listed_ = true;
+  owner_ = owner;
+  oldest_ = oldest;
+  newest_ = newest;
+}
+
+void LiveRuns::none() {
+  if (!listed_) return;
+  const std::lock_guard<std::mutex> lock(g_listing);
+  listed().erase(std::find(listed().begin(), listed().end(), this));
+  listed_ = false;
+}
+
+Needed LiveRuns::of(Owner owner) {
+  const std::lock_guard<std::mutex> lock(g_listing);
+  Needed all;
+  for (const LiveRuns* r : listed()) {
+    if (r->owner_ != owner) continue;
+    all.oldest = all.any ? std::min(all.oldest, r->oldest_) : r->oldest_;
+    all.newest = std::max(all.newest, r->newest_);
+    all.any = true;
+  }
+  return all;
+}
+
+// ---- keeping them ----------------------------------------------------------------------------------------------
+
+float* Versions::keep_all(Owner owner, const Needed& needed, Moment moment, std::size_t n) {
+  if (!needed.any) return nullptr;
+  Version* v = open(owner, needed, moment, true);
+  if (!v) return nullptr;
+  v->numbers.resize(n);
+  return v->numbers.data();
+}
+
+float* Versions::keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n, std::size_t row_size) {
+  if (!needed.any) return nullptr;
+  Version* v = open(owner, needed, moment, false);
+  if (!v) return nullptr;
+  if (n) std::memcpy(v->rows.extend(n), rows, n * sizeof(u32));
+  return v->numbers.extend(n * row_size);
+}
+
+void Versions::keep_owing(u32 row, const float* numbers, std::size_t row_size) {
+  for (std::size_t k = all_.size(); k-- > 0;) {
+    Version& v = *all_[k];
+    if (v.whole || v.lost || newest(v.owner) != &v) continue;
+    const Needed needed = LiveRuns::of(v.owner);
+    if (!needed.any || needed.oldest >= v.until) continue;
+    v.rows.push_back(row);
+    std::memcpy(v.numbers.extend(row_size), numbers, row_size * sizeof(float));
+  }
+}
+
+// The version that takes what is changed now; null where all is there: nothing has run since all of it was kept.
+Version* Versions::open(Owner owner, const Needed& needed, Moment moment, bool whole) {
+  drop_dead(owner, needed);
+  if (Version* last = newest(owner); last && needed.newest < last->until && !last->lost) {
+    if (last->whole) return nullptr;
+    if (!whole) return last;
+  }
+  if (too_many(owner)) drop_oldest(owner);
+  if (spare_.empty()) spare_.push_back(std::make_unique<Version>());
+  all_.push_back(std::move(spare_.back()));
+  spare_.pop_back();
+  Version& v = *all_.back();
+  v.until = moment;
+  v.owner = owner;
+  v.whole = whole;
+  v.lost = v.exchanged = false;
+  v.rows.clear();
+  v.numbers.clear();
+  return &v;
+}
+
+bool Versions::too_many(Owner owner) const {
+  std::size_t kept = 0, floats = 0;
+  for (const auto& v : all_) {
+    if (v->owner != owner || v->lost) continue;
+    ++kept;
+    floats += v->numbers.size();
+  }
+  return kept >= kAlways && floats > kFloats;
+}
+
+Version* Versions::newest(Owner owner) {
+  for (std::size_t k = all_.size(); k-- > 0;)
+    if (all_[k]->owner == owner) return all_[k].get();
+  return nullptr;
+}
+
+// What no run needs any more gives its memory to the next.
+void Versions::drop_dead(Owner owner, const Needed& needed) {
+  std::size_t left = 0;
+  for (std::size_t k = 0; k < all_.size(); ++k) {
+    const Needed n = all_[k]->owner == owner ? needed : LiveRuns::of(all_[k]->owner);
+    if (n.any && n.oldest < all_[k]->until) {
+      std::swap(all_[left++], all_[k]);
+    } else if (spare_.empty()) {
+      spare_.push_back(std::move(all_[k]));
+    }
+  }
+  all_.resize(left);
+}
+
+void Versions::drop_oldest(Owner owner) {
+  Version* before = nullptr;  // what was lost already
+  for (auto& v : all_) {
+    if (v->owner != owner) continue;
+    if (v->lost) {
+      before = v.get();
+      continue;
+    }
+    if (before) {
+      before->until = v->until;
+      spare_.push_back(std::move(v));
+      all_.erase(std::find(all_.begin(), all_.end(), nullptr));
+    } else {
+      v->lost = true;
+      v->rows.release();
+      v->numbers.release();
+    }
+    return;
+  }
+}
+
+void Versions::release_dead() {
+  drop_dead(nullptr, {});
+  spare_.clear();
+}
+
+// ---- using them ------------------------------------------------------------------------------------------------
+
+bool Versions::lost(Owner owner, Moment ran_at) const {
+  for (const auto& v : all_)
+    if (v->owner == owner && v->lost && ran_at < v->until) return true;
+  return false;
+}
+
+bool Versions::exchange(Owner owner, Moment ran_at, float* numbers, std::size_t row_size) {
+  bool any = false;
+  for (std::size_t k = all_.size(); k-- > 0;) {
+    Version& v = *all_[k];
+    if (v.owner != owner || v.lost || v.exchanged || v.until <= ran_at) continue;
+    exchange_numbers(v, numbers, row_size, true);
+    any = true;
+  }
+  return any;
+}
+
+bool Versions::present(float* numbers, std::size_t row_size) {
+  bool any = false;
+  for (auto& v : all_) {
+    if (!v->exchanged) continue;
+    exchange_numbers(*v, numbers, row_size, false);
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace dnl

@@ -1,0 +1,364 @@
+"""backward() through nodes that ran before an update: gradients at the weights that they read, under every setting."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import _core
+
+SETTINGS = [
+    {"autobatch": a, "fuse": f, "threads": t, "overlap": o}
+    for a, f, t, o in itertools.product((True, False), (True, False), (1, 2, 3), (True, False))
+    if o or (t == 2 and f)
+]
+D = 12
+
+
+@pytest.fixture(params=SETTINGS, ids=lambda s: "-".join(map(str, s.values())))
+def setting(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    work = _core.settings.least_work
+    _core.settings.least_work = 0
+    dy.configure(**request.param)
+    dy.renew_cg()
+    yield request.param
+    dy.configure(autobatch=True, fuse=True, threads=1, overlap=True)
+    _core.settings.least_work = work
+    dy.renew_cg()
+
+
+def near(a: object, b: object) -> None:
+    np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def same_everywhere(program: Callable[[], list[np.ndarray]]) -> None:
+    """Equal, to rounding, to one thread without batching and fusing."""
+    here = program()
+    with dy.configure(autobatch=False, fuse=False, threads=1):
+        dy.renew_cg()
+        plain = program()
+    dy.renew_cg()
+    assert len(here) == len(plain)
+    for a, b in zip(here, plain, strict=True):
+        near(a, b)
+
+
+def test_rows(setting):
+    """d/dt sum (t1 + t2)^2 at ones is 4; the update in between is not seen."""
+    m = dy.ParameterCollection()
+    T = m.add_lookup_parameters((5, D), init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.5)
+    trainer.set_clip_threshold(0)
+    h = dy.square(T[1] + T[2])
+    loss = dy.sum_elems(h)
+    assert loss.value() == 4 * D
+    dy.sum_elems(T[1] * 1.0).backward()
+    trainer.update()
+    near(T.row_as_array(1), np.full(D, 0.5))
+    loss.backward()
+    near(T.row_grad_as_array(1), np.full(D, 4.0))
+    near(T.row_grad_as_array(2), np.full(D, 4.0))
+    near(T.row_as_array(1), np.full(D, 0.5))
+    again = dy.sum_elems(dy.square(T[1] + T[2]))  # new nodes see the new rows
+    near(again.value(), D * 1.5**2)
+    T.zero_gradient()
+    (again + loss).backward()
+    near(T.row_grad_as_array(1), np.full(D, 4.0 + 3.0))
+
+
+TRAINERS = [dy.SimpleSGDTrainer, dy.MomentumSGDTrainer, dy.AdamTrainer]
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_actor_and_critic(setting, kind, sparse, decay):
+    """Two losses on one graph, each with an update; then the first once more, and what has grown since."""
+
+    def program():
+        rng = np.random.default_rng(1)
+        m = dy.ParameterCollection()
+        m.set_weight_decay(decay)
+        E = m.add_lookup_parameters((20, D), init=dy.NumpyInitializer(rng.normal(size=(20, D))))
+        W, V = (m.add_parameters((D, D), init=dy.NumpyInitializer(rng.normal(size=(D, D)) / 3)) for _ in range(2))
+        b = m.add_parameters(D, init=0.1)
+        trainer = kind(m, 0.1)
+        trainer.set_sparse_updates(sparse)
+        seen = []
+
+        def grads():
+            seen.extend(p.grad_as_array() for p in (E, W, V, b))
+
+        dy.renew_cg()
+        hidden = []
+        for words in ([1, 2, 3], [4, 2, 5, 6], [1, 7]):
+            h = dy.tanh(dy.affine_transform([b, W, E[words[0]]]))
+            for w in words[1:]:
+                h = dy.cmult(dy.logistic(W * E[w] + V * h + b), dy.tanh(V * E[w] + W * h))
+            hidden.append(h)
+        actor = dy.esum([dy.pickneglogsoftmax(W * h, 3) for h in hidden])
+        critic = dy.esum([dy.squared_norm(V * h + dy.tanh(b)) for h in hidden])
+        seen.append(actor.value() + critic.value())
+        actor.backward()
+        grads()
+        trainer.update()
+        critic.backward()
+        grads()
+        trainer.update()
+        more = dy.esum([dy.sum_elems(dy.tanh(W * h + E[9])) for h in hidden]) + dy.squared_norm(E[2])
+        seen.append(more.value())
+        more.backward()
+        grads()
+        trainer.update()
+        (actor + more * 2).backward()
+        grads()
+        seen.extend(p.as_array() for p in (E, W, V, b))
+        trainer.update()
+        dy.renew_cg()
+        last = dy.squared_norm(W * E[1])
+        last.backward()
+        grads()
+        trainer.update()
+        seen.extend(p.as_array() for p in (E, W, V, b))
+        return seen
+
+    same_everywhere(program)
+
+
+def numeric(f: Callable[[np.ndarray], float], x: np.ndarray) -> np.ndarray:
+    g = np.zeros_like(x)
+    for i in range(x.size):
+        d = np.zeros_like(x)
+        d.flat[i] = 1e-4
+        g.flat[i] = (f(x + d) - f(x - d)) / 2e-4
+    return g
+
+
+def test_against_differences(setting):
+    rng = np.random.default_rng(2)
+    w0, x = rng.normal(size=(D, D)) / 3, rng.normal(size=D)
+    m = dy.ParameterCollection()
+    W = m.add_parameters((D, D), init=dy.NumpyInitializer(w0))
+    trainer = dy.SimpleSGDTrainer(m, 0.3)
+    v = dy.inputVector(x)
+    r = dy.reshape(W, (D * D,))
+    loss = dy.sum_elems(dy.tanh(W * dy.tanh(W * v))) + dy.squared_norm(r) * 0.01
+    other = dy.squared_norm(W * v)
+    loss.value()
+    other.backward()
+    trainer.update()
+    loss.backward()
+
+    def f(w):
+        return np.tanh(w @ np.tanh(w @ x)).sum() + 0.01 * (w**2).sum()
+
+    np.testing.assert_allclose(W.grad_as_array(), numeric(f, np.float32(w0).astype(float)), rtol=1e-3, atol=1e-4)
+
+
+CHANGES: dict[str, Callable[..., None]] = {
+    "set_value": lambda W, E: (W.set_value(W.as_array() * 2), E.init_row(1, E.row_as_array(1) * 2)),
+    "scale": lambda W, E: (W.scale(2), E.scale(2)),
+    "clip_inplace": lambda W, E: (W.clip_inplace(-0.1, 0.1), E.zero()),
+    "init_from_array": lambda W, E: (W.zero(), E.init_from_array(E.as_array() + 1)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_numbers_changed_by_hand(setting, change):
+    """The graph that the weight entered last runs again; another graph of the thread keeps what it read."""
+    m = dy.ParameterCollection()
+    W, E = m.add_parameters(D, init=0.5), m.add_lookup_parameters((3, D), init=0.25)
+    loss = dy.sum_elems(dy.square(dy.cmult(W, E[1])))
+    loss.value()
+    with dy.graph():
+        dy.sum_elems(W + E[1]).value()
+        CHANGES[change](W, E)
+    loss.backward()
+    near(W.grad_as_array(), np.full(D, 2 * 0.5 * 0.25**2))
+    near(E.row_grad_as_array(1), np.full(D, 2 * 0.25 * 0.5**2))
+    for p in (W, E):
+        p.zero_gradient()
+    dy.renew_cg()
+    loss = dy.sum_elems(dy.square(dy.cmult(W, E[1])))
+    loss.value()
+    CHANGES[change](W, E)
+    w, e = W.as_array(), E.row_as_array(1)
+    loss.backward()
+    near(W.grad_as_array(), 2 * w * e**2)
+    near(loss.value(), (w**2 * e**2).sum())
+
+
+def test_populate_between(tmp_path, setting):
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=0.5)
+    m.save(str(tmp_path / "m"))
+    W.set_value(np.full(D, 2.0))
+    dy.renew_cg()
+    loss = dy.sum_elems(dy.square(W))
+    loss.value()
+    with dy.graph():
+        dy.sum_elems(W).value()
+        m.populate(str(tmp_path / "m"))
+    loss.backward()
+    near(W.grad_as_array(), np.full(D, 4.0))
+    near(W.as_array(), np.full(D, 0.5))
+
+
+def test_weight_decay_that_rows_owe(setting):
+    """A row that an update does not touch pays when it is looked up again; its old node keeps what it read."""
+
+    def program():
+        m = dy.ParameterCollection()
+        m.set_weight_decay(0.25)
+        E = m.add_lookup_parameters((5, D), init=1.0)
+        trainer = dy.SimpleSGDTrainer(m, 0.5)
+        dy.renew_cg()
+        loss = dy.sum_elems(dy.square(E[1]))
+        loss.value()
+        dy.sum_elems(E[3]).backward()
+        trainer.update()
+        later = dy.sum_elems(dy.square(E[1]))
+        value = later.value()
+        loss.backward()
+        first = E.row_grad_as_array(1)
+        later.backward()
+        return [np.float64(value), first, E.row_grad_as_array(1), E.as_array()]
+
+    got = program()
+    near(got[0], D * 0.75**2)
+    near(got[1], np.full(D, 2.0))
+    near(got[2], np.full(D, 3.5))
+    same_everywhere(program)
+
+
+def test_whole_tables(setting):
+    m = dy.ParameterCollection()
+    E = m.add_lookup_parameters((4, D), init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.5)
+    trainer.set_clip_threshold(0)
+    loss = (
+        dy.sum_elems(dy.square(E))
+        + dy.sum_elems(dy.square(E[2]))
+        + dy.sum_batches(dy.sum_elems(dy.square(E.batch([2, 3]))))
+    )
+    loss.value()
+    dy.sum_elems(E[2]).backward()
+    trainer.update()
+    loss.backward()
+    near(E.grad_as_array(), np.array([2.0, 2, 6, 4])[:, None] * np.ones((4, D)))
+
+
+def test_graphs_within_graphs(setting):
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.5)
+    trainer.set_clip_threshold(0)
+    outer = dy.sum_elems(dy.square(W))
+    outer.value()
+    for k in range(3):
+        with dy.graph():
+            dy.sum_elems(W).backward()
+            trainer.update()
+        near(W.as_array(), np.full(D, 0.5 - 0.5 * k))
+    outer.backward()
+    near(W.grad_as_array(), np.full(D, 2.0))
+
+
+def test_checkpoints(setting):
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.5)
+    trainer.set_clip_threshold(0)
+    base = dy.square(W)
+    dy.sum_elems(base).value()
+    for _ in range(3):
+        dy.cg().checkpoint()
+        dy.sum_elems(dy.cmult(base, W)).backward()
+        trainer.update()
+        dy.cg().revert()
+    dy.sum_elems(base).backward()
+    near(W.grad_as_array(), np.full(D, 2.0))
+
+
+def test_a_graph_that_is_never_renewed(setting):
+    """The last updates can be gone back to, and small weights' for long; then it is an error, and the weights are as they were."""
+    m = dy.ParameterCollection()
+    W = m.add_parameters((600, 600), init=1.0)
+    b = m.add_parameters(D, init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.0)
+    first = dy.sum_elems(W)
+    first.value()
+    for _ in range(8):
+        (dy.sum_elems(W) + dy.sum_elems(b)).backward()
+        trainer.update()
+    first.backward()
+    trainer.update()
+    for _ in range(3):
+        dy.sum_elems(W).backward()
+        trainer.update()
+    with pytest.raises(RuntimeError, match="so many updates ago"):
+        first.backward()
+        W.grad_as_array()
+    small_again = dy.sum_elems(dy.square(b))
+    small_again.backward()
+    near(b.grad_as_array(), np.full(D, 2.0))
+    near(W.as_array(), np.ones((600, 600)))
+    dy.renew_cg()
+    dy.sum_elems(W).backward()
+    near(W.grad_as_array(), np.ones((600, 600)))
+
+
+def test_memory_is_one_copy_and_none_without_need():
+    """A loop that renews its graph makes no heap calls; after many steps nothing has piled up."""
+    m = dy.ParameterCollection()
+    W, E = m.add_parameters((64, 64)), m.add_lookup_parameters((50, 64))
+    trainer = dy.AdamTrainer(m)
+
+    def step(k: int) -> None:
+        dy.renew_cg()
+        dy.squared_norm(W * (E[k % 50] + E[7])).backward()
+        trainer.update()
+
+    for k in range(60):
+        step(k)
+    before = dy.heap_calls()
+    for k in range(40):
+        step(k)
+    assert dy.heap_calls() == before
+
+
+def test_updates_of_other_threads_do_not_count():
+    """Threads train one model: none keeps numbers for another, and all end with finite weights."""
+    m = dy.ParameterCollection()
+    W = m.add_parameters((D, D), init=0.1)
+    errors: list[BaseException] = []
+
+    def train(seed: int) -> None:
+        try:
+            rng = np.random.default_rng(seed)
+            trainer = dy.SimpleSGDTrainer(m, 0.01)
+            for _ in range(30):
+                dy.renew_cg()
+                x = dy.inputVector(rng.normal(size=D))
+                one, two = dy.squared_norm(W * x), dy.squared_norm(dy.tanh(W * x))
+                (one + two).value()
+                one.backward()
+                trainer.update()
+                two.backward()
+                trainer.update()
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=train, args=(k,)) for k in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+    assert np.isfinite(W.as_array()).all()
