@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import GraphConvolution
 from dynet_lite.text import MostFrequent, Sentence, attachment_scores
@@ -82,6 +82,19 @@ class Relations(harness.ParserRecipe[Settings]):
     def score(self, word: dy.Expression, head: dy.Expression) -> dy.Expression:
         hidden = dy.rectify(dy.affine_transform([self.b1, self.W1, dy.concatenate([word, head])]))
         return dy.affine_transform([self.b2, self.W2, hidden])
+
+    def networks(self) -> dict:
+        """Scores of the relations of all words [n, relations], from the words, their heads (0 is the root) and the edges."""
+
+        def scores(tags, heads, sources, targets, kinds, **ids):
+            nodes = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
+            for layer in self.graph:
+                nodes = layer.symbolic(nodes, sources, targets, kinds)
+            return nodes.map(self.score, onnx.chosen(nodes.begun(self.root), heads))
+
+        edges = dict.fromkeys(("sources", "targets", "kinds"), onnx.Ids("edges"))
+        inputs = {**self.reader.inputs(), "tags": onnx.Ids("n"), "heads": onnx.Ids("n"), **edges}
+        return {"scores": (scores, inputs, ["scores"])}
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
         """Mean over the words of the minibatch of -log p(relation)."""

@@ -49,6 +49,15 @@ class GraphConvolution:
         heard = dy.segment_sum([messages[u, kind] for u, _, kind in edges], [v for _, v, _ in edges], len(nodes))
         return [dy.rectify(x + y) for x, y in zip(own, heard, strict=True)]
 
+    def symbolic(self, nodes: Any, sources: Any, targets: Any, kinds: Any) -> Any:
+        """__call__ for a graph that is not known, in networks that are exported (dynet_lite/onnx): a sequence of nodes, and inputs with
+        u, v and k of each edge."""
+        from dynet_lite import onnx
+
+        own = nodes.map(lambda h: dy.affine_transform([self.b, self.W, h]))
+        messages = [nodes.map(lambda h, kind=kind: self.message(h, kind)) for kind in range(len(self.said))]
+        return own.map(lambda x, y: dy.rectify(x + y), onnx.heard(messages, sources, targets, kinds))
+
     def message(self, h: Any, kind: int) -> Any:
         """What a node says along its edges of a kind, {out}."""
         b, W = self.said[kind]

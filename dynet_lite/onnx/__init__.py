@@ -10,6 +10,7 @@ tensors, what sequences can do, and a program that predicts without this package
 
 from .attention import attend, waves
 from .export import OPSET, export, export_recipe
+from .graphs import chosen, heard
 from .loops import recurse, scan
 from .steps import step
 from .symbolic import Children, Ids, Input, Sequence, lookup
@@ -26,8 +27,10 @@ __all__ = [
     "Sequence",
     "Unsupported",
     "attend",
+    "chosen",
     "export",
     "export_recipe",
+    "heard",
     "lookup",
     "recurse",
     "scan",

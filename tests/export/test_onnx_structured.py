@@ -14,6 +14,7 @@ from exporting import close, dev, ids_of, session
 
 import dynet_lite as dy
 from dynet_lite.nn import CLOSE, LEFT, SHIFT, Progress
+from dynet_lite.text import Sentence
 
 
 class Networks:
@@ -79,6 +80,20 @@ def test_transformer(exported: Any) -> None:
             one, *more = step.run(None, {"letter": np.array(letter), **caches})
             close(one, scores[t])
             caches = dict(zip(names, more, strict=True))
+
+
+@pytest.mark.parametrize("options", [(), ("--hops", "0")])
+def test_graph(exported: Any, options: tuple[str, ...]) -> None:
+    recipe, path = exported("graph_relations", *options)
+    run = session(path)
+    for sentence in [*dev(recipe), Sentence(["Go"], ["VERB"], [], [0], ["root"])]:
+        edges = np.array(recipe.edges(sentence), dtype=np.int64).reshape(-1, 3)
+        inputs = {**ids_of(recipe, sentence.forms), "tags": np.array(recipe.tags.ids(sentence.upos)),
+                  "heads": np.array(sentence.heads), **dict(zip(("sources", "targets", "kinds"), edges.T, strict=True))}  # fmt: skip
+        (scores,) = run.run(None, {x.name: inputs[x.name] for x in run.get_inputs()})
+        dy.renew_cg()
+        close(scores, [e.npvalue() for e in recipe.scores(sentence)])
+        assert [recipe.relations.word(int(i)) for i in scores.argmax(axis=1)] == recipe.parse([sentence])[0].deprels
 
 
 def parse(recipe: Any, first: Any, net: Networks, sentence: Any) -> tuple[list[np.ndarray], list[int], list[str]]:

@@ -126,6 +126,30 @@ def test_longer_sequences(runtime: Any, tmp_path: Any) -> None:
     close(runtime(path, {"xs": xs[:1], "x": x})[4], xs[0] + x)
 
 
+def test_graphs(runtime: Any, tmp_path: Any) -> None:
+    def network(xs: Any, ys: Any, u: Any, v: Any, k: Any) -> Any:
+        return onnx.heard([xs, ys], u, v, k), onnx.chosen(xs, u)
+
+    names = {x: onnx.Ids("m") for x in "uvk"}
+    path = onnx.export(network, tmp_path / "x.onnx", {**{x: onnx.Input((2,), "n") for x in ("xs", "ys")}, **names}, ["heard", "chosen"])
+    for n, m in ((1, 0), (1, 2), (4, 9)):
+        xs, ys = (rng.standard_normal((n, 2)).astype(np.float32) for _ in range(2))
+        u, v, k = rng.integers(0, n, m), rng.integers(0, n, m), rng.integers(0, 2, m)
+        found, rows = runtime(path, {"xs": xs, "ys": ys, "u": u, "v": v, "k": k})
+        wanted = np.zeros((n, 2), dtype=np.float32)
+        for a, b, kind in zip(u, v, k, strict=True):
+            wanted[b] += (xs, ys)[kind][a]
+        close(found, wanted)
+        close(rows, xs[u])
+    inputs = {"xs": onnx.Input((2,), "n"), "u": onnx.Ids("m"), "v": onnx.Ids("o")}
+    with pytest.raises(ValueError, match="the lengths m, o, m"):
+        onnx.export(lambda xs, u, v: onnx.heard([xs], u, v, u), tmp_path / "x.onnx", inputs)
+    with pytest.raises(TypeError, match="onnx.Ids with a length is needed; got Sequence"):
+        onnx.export(lambda xs, u, v: onnx.chosen(xs, xs), tmp_path / "x.onnx", inputs)
+    with pytest.raises(ValueError, match="one length and of vectors of one size"):
+        onnx.export(lambda xs, u, v: onnx.heard([xs, xs.begun(xs[0])], u, u, u), tmp_path / "x.onnx", inputs)
+
+
 @pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder])
 def test_steps(kind: Any, runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
