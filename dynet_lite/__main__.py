@@ -2,9 +2,9 @@
 
     recipes                     the recipes that come with the package; `recipes copy NAME` puts one into this folder
     train NAME ...              runs a recipe: one of ours by its name, or a file; options as those of the recipe
-    predict NAME --load M ...   what a saved model says of files; evaluate NAME --load M ...: its score on them
+    predict NAME --load M ...   answers with a saved model; evaluate NAME --load M ...: its score on files
     serve MODEL                 answers over HTTP
-    compare NAME                trains a recipe with automatic batching on and off
+    compare NAME                measures a recipe with automatic batching on and off
     run script.py ...           runs a DyNet program
     info                        what this build is
 """
@@ -26,11 +26,11 @@ from dynet_lite.errors import DataError, ModelFileError
 # Commands that read the rest of the command line themselves.
 DELEGATED = {
     "train": "train a recipe",
-    "predict": "what a saved model says of files",
-    "evaluate": "the score of a saved model on files",
+    "predict": "answer with a saved model",
+    "evaluate": "score a saved model on files",
     "export": "write a saved model as an ONNX file",
     "serve": "answer over HTTP with a saved model",
-    "compare": "train a recipe with automatic batching on and off",
+    "compare": "measure a recipe with automatic batching on and off",
 }
 
 
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     recipes.add_argument("action", nargs="?", choices=("list", "copy"), default="list")
     recipes.add_argument("name", nargs="?", help="copy: the recipe")
     recipes.add_argument("--to", metavar="FOLDER", default=".", help="copy: the folder (default: this one)")
-    commands.add_parser("info", help="version, engine and settings")
+    commands.add_parser("info", help="versions, processor, matrix library and settings")
     return parser
 
 
@@ -116,6 +116,9 @@ def _command(arguments: list[str]) -> int:
         return serve.main(rest)
     if command and command[0] in DELEGATED:
         return _recipe(command[0], rest)
+    if not arguments:
+        _parser().print_help(sys.stderr)
+        return 2
     options = _parser().parse_args(arguments)
     if options.command == "info":
         _info()

@@ -51,22 +51,22 @@ class Settings(harness.Settings):
     unused = ("nltk",)
 
     letters: bool = option(False, "read and write files letter by letter")
-    min_count: int = option(1, "tokens seen less often are unknown ones")
-    copy: bool = option(True, "write an unknown token as the (if possible unknown) source token that is most looked at")
+    min_count: int = option(1, "tokens seen less often than this are unknown")
+    copy: bool = option(True, "replace an unknown token by the source token with the most attention, an unknown one if possible")
     embedding: int = option(48, "size of a token vector")
     hidden: int = option(96, "size of the LSTMs: each direction of the encoder, and the decoder")
     layers: int = option(1, "layers of the encoder")
     attention: int = option(64, "size of the hidden layer that compares state and source")
     beam: int = option(1, "hypotheses that the search keeps")
-    length_penalty: float = option(0.0, "0: hypotheses are compared by their probability, 1: by its mean over the tokens")
+    length_penalty: float = option(0.0, "0: compare hypotheses by their probability; 1: by the mean over their tokens")
 
     epochs: int = option(3)
     batch: int = option(32)
     learning_rate: float = option(3e-3)
     schedule: str = option("linear")
     warmup: int = option(100)
-    dropout: float = option(0.1, "share of what goes into and out of the decoder, and of source vectors, to drop in training")
-    best: str = option("auto", "what the best epoch is best in on dev; auto: bleu for words, error for letters", choices=BEST)
+    dropout: float = option(0.1, "share of the decoder's inputs and outputs, and of the source vectors, to drop in training")
+    best: str = option("auto", "score on dev that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST)
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------

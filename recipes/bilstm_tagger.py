@@ -52,7 +52,7 @@ class Settings(harness.StreamSettings):
     noise = ("dropout", "lstm_dropout")
 
     word_dim: int = option(100, "size of a word vector")
-    fold: bool = option(False, "house and House have the same word vector")
+    fold: bool = option(False, "give house and House the same word vector")
     case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
     chars: bool = option(True, "also read each word letter by letter")
     char_dim: int = option(50, "size of a character vector")
@@ -62,17 +62,17 @@ class Settings(harness.StreamSettings):
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
     features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
-    form: str = option("auto", "what the files hold; auto: by their content", choices=[x for x in FORMS if x != "text"])
-    column: int = option(0, "of files with columns the one with the tags (the word is column 0); 0: by their content")
+    form: str = option("auto", "format of the files; auto: recognised by their content", choices=[x for x in FORMS if x != "text"])
+    column: int = option(0, "in files with columns, the number of the column with the tags (the word is column 0); 0: found by their content")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
 
     epochs: int = option(30)
     learning_rate: float = option(2e-3)
     dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
     lstm_dropout: float = option(0.0, "share of its inputs and states to drop, the same ones at each word (variational)")
-    word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
+    word_dropout: float = option(0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
     columns: bool = option(False, "predict: write word<tab>tag lines instead of word_tag sentences")
-    conllu: bool = option(False, "predict: write CoNLL-U also where the input is none")
+    conllu: bool = option(False, "predict: write CoNLL-U for any input")
 
 
 class Tagger(harness.Recipe[Settings, Sentence]):

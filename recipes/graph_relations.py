@@ -34,8 +34,8 @@ DOWN, UP, NEXT, BEFORE = range(4)  # kinds of edges
 @dataclass
 class Settings(harness.ParserSettings):
     hidden: int = option(100, "size of the vector of a word after each layer")
-    hops: int = option(2, "layers of the network over the graph, so many edges away a word is heard; 0: none")
-    neighbours: bool = option(True, "also edges between words that stand side by side")
+    hops: int = option(2, "layers of the network over the graph: how many edges away a word has an effect; 0: none")
+    neighbours: bool = option(True, "add edges between neighbouring words")
 
     epochs: int = option(15)
     learning_rate: float = option(2e-3)

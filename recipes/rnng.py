@@ -50,9 +50,9 @@ class Settings(harness.Settings):
     char_dim: int = option(20, "size of a letter vector")
     char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
-    word_dropout: float = option(1.0, "a: a word seen n times is hidden with probability a / (a + n)")
+    word_dropout: float = option(1.0, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
     features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
-    beam: int = option(1, "parses of a sentence that the search keeps")
+    beam: int = option(1, "parses of a sentence that the search keeps at a time")
 
     epochs: int = option(40)
     patience: int = option(0)

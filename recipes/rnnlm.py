@@ -49,8 +49,8 @@ class Settings(harness.StreamSettings):
     word_dim: int = option(128, "size of a word vector")
     hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
-    min_count: int = option(2, "words seen less often are unknown ones")
-    form: str = option("auto", "what the files hold; auto: by their content", choices=FORMS)
+    min_count: int = option(2, "words seen less often than this are unknown")
+    form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)
 
     epochs: int = option(30)
     learning_rate: float = option(3e-3)

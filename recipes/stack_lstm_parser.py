@@ -36,9 +36,9 @@ from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 
 @dataclass
 class Settings(harness.ParserSettings):
-    system: str = option("arc-standard", "the moves there are", choices=("arc-standard", "arc-hybrid"))
-    oracle: str = option("static", "dynamic (arc-hybrid): also learn what to do after mistakes", choices=("static", "dynamic"))
-    explore: float = option(0.1, "dynamic: how often training goes where the model wants and not where it should")
+    system: str = option("arc-standard", "the system of moves", choices=("arc-standard", "arc-hybrid"))
+    oracle: str = option("static", "dynamic (arc-hybrid only): also learn what to do after a mistake", choices=("static", "dynamic"))
+    explore: float = option(0.1, "dynamic: share of the steps in training that follow the model and not the right answer")
 
     item_dim: int = option(100, "size of the vector of a word, or of joined words, on the stack and in the buffer")
     action_dim: int = option(30, "size of the vector of a move with its relation")

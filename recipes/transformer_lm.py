@@ -41,7 +41,7 @@ class Settings(harness.Settings):
     dim: int = option(64, "size of a letter's vector in every layer")
     layers: int = option(2, "layers of the transformer")
     heads: int = option(4, "heads of its attention")
-    form: str = option("auto", "what the files hold; auto: by their content", choices=FORMS)
+    form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)
 
     epochs: int = option(80)
     patience: int = option(8)
@@ -49,7 +49,7 @@ class Settings(harness.Settings):
     learning_rate: float = option(2e-3)
     schedule: str = option("cosine")
     warmup: int = option(50)
-    dropout: float = option(0.2, "share of what each layer adds to drop in training")
+    dropout: float = option(0.2, "share of the output of each layer to drop in training")
 
     temperature: float = option(0.7, "predict: below 1 likely letters come more often, 0 takes the likeliest")
     length: int = option(100, "predict: most letters to write")

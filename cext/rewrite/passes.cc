@@ -15,8 +15,8 @@ std::unique_ptr<Pass> bundle_batches();
 namespace {
 
 const PassInfo kTable[] = {
-    {"dead", "what nothing reads and no expression refers to does not run", "first: nobody need look at what goes", drop_dead, {}, false},
-    {"merge", "nodes that would compute the same are computed once",
+    {"dead", "nodes that nothing needs do not run", "first: nobody need look at what goes", drop_dead, {}, false},
+    {"merge", "equal nodes are computed once",
      "while nodes are as they were made: rewritten ones differ where these are alike", merge_alike, {}, false},
     {"loss", "a loss and the map that makes its scores are one node",
      "before sums: it takes W * x + b as it is, with less work than as the affine map that it would become", fold_losses,
@@ -30,9 +30,9 @@ const PassInfo kTable[] = {
      {"_affines1", "_affines2", "_affines3"}, false},
     {"fuse", "chains of elementwise ops are one node", "when sums have become what they will be", fuse_chains,
      {"_fused", "_fused_with_constants"}, false},
-    {"concat", "products read the parts of a concatenation where they lie", "on products that are left: those that were joined read it whole",
+    {"concat", "products read the parts of a concatenation without a copy", "on products that are left: those that were joined read it whole",
      fold_concatenations, {"_affine_parts", "_product_parts"}, false},
-    {"bundle", "a mini-batch made of single nodes is read where they lie", "last: whatever reads the mini-batch is what it will be",
+    {"bundle", "a mini-batch made of single nodes is read without a copy", "last: whatever reads the mini-batch is what it will be",
      bundle_batches, {}, false},
 };
 static_assert(sizeof(kTable) / sizeof(kTable[0]) == kPasses, "one row a pass, in the order of PassId");

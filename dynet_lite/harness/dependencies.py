@@ -44,7 +44,7 @@ class ParserSettings(Settings):
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
     features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
-    word_dropout: float = option(0.25, "a: a word seen n times is hidden with probability a / (a + n)")
+    word_dropout: float = option(0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
 
 
 S = TypeVar("S", bound=ParserSettings)
