@@ -8,13 +8,14 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from dynet_lite import harness
+from dynet_lite.harness.settings import StreamSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 
 
 def test_the_recipe_of_the_page(tmp_path):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = [block for block in blocks if "class LastLetter" in block]
     (tmp_path / "last_letter.py").write_text(code, encoding="utf-8")
 
     def run(*args: str, stdin: str = "") -> list[str]:
@@ -29,5 +30,5 @@ def test_the_recipe_of_the_page(tmp_path):
 
 
 def test_every_option_of_the_page_is_there():
-    names = {"--" + f.name.replace("_", "-") for f in fields(harness.Settings)} | {"--help", "--output", "--form", "--column", "--to"}
+    names = {"--" + f.name.replace("_", "-") for f in fields(StreamSettings)} | {"--help", "--output", "--form", "--column", "--to"}
     assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", PAGE.read_text(encoding="utf-8"))) <= names
