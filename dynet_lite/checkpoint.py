@@ -436,7 +436,7 @@ def _read(path: str) -> tuple[Arrays, Any]:
     except FileNotFoundError as e:
         raise MissingFileError(e.errno, e.strerror, e.filename) from None
     try:
-        tensors = safetensors.deserialize(data)
+        tensors = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as e:
         raise fail(f"not a safetensors file, or a damaged one: {e}") from None
     # The library has checked the head: sizes, offsets, types. It does not show the metadata, nor names that occur twice.

@@ -81,7 +81,8 @@ def _expression(x: Any) -> Any:
 
 def _shape(x: Any) -> tuple[int, ...]:
     """The dims without the batch."""
-    return x.dim()[0]
+    dims: tuple[int, ...] = x.dim()[0]
+    return dims
 
 
 def _text(x: Any) -> str:
@@ -366,7 +367,8 @@ def colwise_add(x: Any, y: Any) -> Expression:
     a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
         raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(y)}")
-    return x + y
+    added: Expression = x + y
+    return added
 
 
 def weight_norm(w: Any, g: Any) -> Expression:
@@ -403,9 +405,11 @@ def kmh_ngram(x: Any, v: int) -> Expression:
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
     """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}."""
-    return _core.contract3d_1d(x, y) + b
+    added: Expression = _core.contract3d_1d(x, y) + b
+    return added
 
 
 def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
     """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}."""
-    return _core.contract3d_1d_1d(x, y, z) + b
+    added: Expression = _core.contract3d_1d_1d(x, y, z) + b
+    return added

@@ -49,7 +49,7 @@ def dropout_dim(x: Any, d: int, p: float) -> Expression:
     Same shape. ValueError unless 0 <= p < 1 and d is a dim of x.
     """
     if _nothing_to_do(x, p) and 0 <= d < x.ndim:
-        return x
+        return x  # type: ignore[no-any-return]
     return _core.dropout_dim(x, d, p)
 
 

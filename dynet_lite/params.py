@@ -131,7 +131,8 @@ class ParameterCollection:
         shape is taken, as in DyNet (with a warning when it is not dim); an initializer. None is GlorotInitializer(), as in
         DyNet: its range shrinks with the number of rows, and a table or an output layer of thousands of words hardly learns.
         """
-        return self._add(Parameters, dim, init, name, device, scale, mean, std)
+        p: Parameters = self._add(Parameters, dim, init, name, device, scale, mean, std)
+        return p
 
     def add_lookup_parameters(
         self,
@@ -144,7 +145,8 @@ class ParameterCollection:
         std: float = 1.0,
     ) -> LookupParameters:
         """A new table of shape (V, d1, ...): V rows of dims {d1, ...}; an int V means (V, 1). See add_parameters()."""
-        return self._add(LookupParameters, dim, init, name, device, scale, mean, std)
+        p: LookupParameters = self._add(LookupParameters, dim, init, name, device, scale, mean, std)
+        return p
 
     def _add(self, kind: Any, dim: Any, init: Any, name: str, device: str, scale: float, mean: float,
              std: float) -> Any:  # fmt: skip
@@ -321,13 +323,15 @@ class ParameterCollection:
         """A new parameter with the shape and values of the file's entry ``key`` (a full name)."""
         from dynet_lite import io
 
-        return io.load_parameter(self, fname, key, Parameters)
+        p: Parameters = io.load_parameter(self, fname, key, Parameters)
+        return p
 
     def load_lookup_param(self, fname: Any, key: str) -> LookupParameters:
         """A new table with the shape and values of the file's entry ``key`` (a full name)."""
         from dynet_lite import io
 
-        return io.load_parameter(self, fname, key, LookupParameters)
+        p: LookupParameters = io.load_parameter(self, fname, key, LookupParameters)
+        return p
 
 
 Model = ParameterCollection

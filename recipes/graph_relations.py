@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -50,7 +51,7 @@ class Relations(harness.ParserRecipe[Settings]):
 
     # --- 2. Model (data, vectors of words and tags: harness.ParserRecipe) ----------------------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         add = self.model.add_parameters
         sizes = [self.width] + [s.hidden] * s.hops
@@ -123,7 +124,7 @@ class Relations(harness.ParserRecipe[Settings]):
         text = f"relations {score.las:.2%} (without subtypes {score.universal_las:.2%})"
         return harness.Score(score.las, text, universal=score.universal_las, words=score.words)
 
-    def baseline(self, train: Sequence[Sentence]) -> tuple[str, Callable]:
+    def baseline(self, train: Sequence[Sentence]) -> tuple[str, Callable[..., harness.Score]]:
         guess = MostFrequent(zip(tag_pairs(x), x.deprels, strict=True) for x in train)
 
         def score(examples: Sequence[Sentence]) -> harness.Score:

@@ -19,6 +19,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def convex_hull(points: Sequence[Sequence[float]]) -> list[int]:
             out.append(i)
         return out[:-1]
 
-    order = sorted(range(len(points)), key=lambda i: points[i])
+    order = sorted(range(len(points)), key=lambda i: tuple(points[i]))
     corners = chain(order) + chain(reversed(order))
     first = corners.index(min(corners))
     return corners[first:] + corners[:first]
@@ -89,7 +90,7 @@ def drawn(s: Settings, count: int, rng: random.Random) -> list[Puzzle]:
     for _ in range(count):
         n = rng.randint(s.least, max(s.least, s.most))
         points = [[rng.random() for _ in range(2 if s.task == "hull" else 1)] for _ in range(n)]
-        answer = convex_hull(points) if s.task == "hull" else sorted(range(n), key=lambda i: points[i])
+        answer = convex_hull(points) if s.task == "hull" else sorted(range(n), key=lambda i: tuple(points[i]))
         out.append(Puzzle(points, answer))
     return out
 
@@ -125,21 +126,21 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Puzzle]:
         if s.train:
-            parts = ([x for path in paths for x in read_puzzles(path)] for paths in (s.train, s.dev, s.test))
-            return harness.Data(", ".join(s.train), "terms of use: as its publisher says", *parts, unit="inputs")
+            train, dev, test = ([x for path in paths for x in read_puzzles(path)] for paths in (s.train, s.dev, s.test))
+            return harness.Data(", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs")
         rng = random.Random(1)  # not the seed: all runs have the same data
         name = {"hull": "convex hulls of random points", "sort": "random numbers to be sorted"}[s.task]
-        parts = (drawn(s, count, rng) for count in (s.examples, s.examples // 10 + 1))
+        train, dev = (drawn(s, count, rng) for count in (s.examples, s.examples // 10 + 1))
         detail = f"{s.least} to {s.most} points"
-        return harness.Data(name, "drawn by the recipe, no licence needed", *parts, unit="inputs", detail=detail)
+        return harness.Data(name, "drawn by the recipe, no licence needed", train, dev, unit="inputs", detail=detail)
 
     @classmethod
-    def build(cls, s: Settings, train: Sequence[Puzzle]) -> dict:
+    def build(cls, s: Settings, train: Sequence[Puzzle]) -> dict[str, Any]:
         return {"dim": len(train[0].points[0])}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         model, h = self.model, s.hidden
         self.W, self.b = model.add_parameters((h, parts["dim"]), name="W"), model.add_parameters(h, init=0, name="b")
@@ -209,7 +210,7 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         same = float(np.mean([set(a) == set(b) for a, b in pairs]))
         return harness.Score(right, f"all right {right:.2%} (the right points {same:.2%})", points=same)
 
-    def baseline(self, train: Sequence[Puzzle]) -> tuple[str, Callable]:
+    def baseline(self, train: Sequence[Puzzle]) -> tuple[str, Callable[..., harness.Score]]:
         return "all points as they come", lambda examples: self.compared(examples, [range(len(x)) for x in examples])
 
     def predict(self, lines: list[str]) -> Iterator[str]:

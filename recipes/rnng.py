@@ -18,7 +18,7 @@ the words first, and taking a word also gives it its tag.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -71,7 +71,7 @@ class Item(NamedTuple):
     vector: dy.Expression
     label: int | None  # action that opened the phrase
     summary: Any  # LSTM state: all of the stack up to here
-    below: Item | None
+    below: Any  # another Item; None at the bottom
 
 
 class State(NamedTuple):
@@ -94,10 +94,10 @@ class Grammar(harness.Recipe[Settings, Tree]):
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Tree]:
-        def trees(read):
+        def trees(read: Callable[[str], list[Tree]]) -> Callable[[str], list[Tree]]:
             return lambda name: [base_labels(tree) for tree in read(name) if tree.children]
 
-        def detail(train):
+        def detail(train: Sequence[Tree]) -> str:
             actions = TopDown.of_trees(train)
             return f"{sum(map(len, train)):,} words, {len(actions.labels)} labels, {len(actions.tags)} tags"
 
@@ -105,12 +105,12 @@ class Grammar(harness.Recipe[Settings, Tree]):
         return harness.corpus(s, read, home=__file__, default="ptb", nltk=nltk, detail=detail)
 
     @classmethod
-    def build(cls, s: Settings, train: list[Tree]) -> dict:
+    def build(cls, s: Settings, train: Sequence[Tree]) -> dict[str, Any]:
         actions = TopDown.of_trees(train)
         words = WordReader.build((tree.words() for tree in train), features=feature_size(train))
         return {"labels": actions.labels, "tags": actions.tags, **words}
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.actions = TopDown(parts["labels"], parts["tags"])
         model, h, n = self.model, s.hidden, len(self.actions)
@@ -180,14 +180,14 @@ class Grammar(harness.Recipe[Settings, Tree]):
         hidden = dy.dropout(dy.tanh(dy.affine_transform(seen)), self.settings.dropout if self.training else 0.0)
         return dy.affine_transform([self.b2, self.W2, hidden])
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """The words of a sentence, with the end mark and the vectors of the actions; a step of each LSTM; a phrase from its label
         and its parts; the decision. Which actions there are, and what they do to the stack, is up to the program."""
 
-        def words(**ids):
+        def words(**ids: Any) -> Any:
             return self.reader.transduce(self.read.symbolic(**ids)), self.end, self.vectors.expr()
 
-        def phrase(label, parts):
+        def phrase(label: Any, parts: Any) -> Any:
             there = self.forward.initial_state().transduce(parts.begun(label))[-1]
             return self.both(there, self.backward.initial_state().transduce(parts[::-1].begun(label))[-1])
 
@@ -223,7 +223,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
             scores[legal] = values[legal]
             yield scores
 
-    def parse(self, sentences: list[list[str]], features: Sequence = ()) -> list[Tree]:
+    def parse(self, sentences: list[list[str]], features: Sequence[Any] = ()) -> list[Tree]:
         """The trees of some sentences, none of which is empty; all grow at once."""
         dy.renew_cg()
         found = beam_search(
@@ -233,7 +233,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         )  # fmt: skip
         return [self.actions.tree(best.actions, words) for (best, *_), words in zip(found, sentences, strict=True)]
 
-    def evaluate(self, examples: list[Tree]) -> harness.Score:
+    def evaluate(self, examples: Sequence[Tree]) -> harness.Score:
         def parse(batch: list[Tree]) -> list[Tree]:
             return self.parse([tree.words() for tree in batch], [tree.features for tree in batch])
 
@@ -241,7 +241,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         return self.compared(examples, [tree for _, trees in spread for tree in trees])
 
     @staticmethod
-    def compared(examples: list[Tree], guesses: list[Tree]) -> harness.Score:
+    def compared(examples: Sequence[Tree], guesses: list[Tree]) -> harness.Score:
         """How good these trees are: all brackets count, in EVALB's F1 those without punctuation."""
         score, evalb = BracketScore(), EvalbScore()
         for gold, tree in zip(examples, guesses, strict=True):
@@ -249,18 +249,18 @@ class Grammar(harness.Recipe[Settings, Tree]):
             evalb.add(gold, tree)
         return harness.Score(score.f1, f"{score}, {evalb}", precision=score.precision, recall=score.recall, evalb=evalb.f1)
 
-    def baseline(self, train: list[Tree]) -> tuple:
+    def baseline(self, train: Sequence[Tree]) -> tuple[str, Any]:
         guess = RightBranching(train)
         return "trees that branch to the right", lambda trees: self.compared(trees, [guess(tree.words()) for tree in trees])
 
-    def predict(self, lines: list[str], features: Sequence = ()) -> Iterator[str]:
+    def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
         sentences = [split_words(line) for line in lines]
         arrays = [array for words, array in zip(sentences, features, strict=True) if words] if features else ()
         trees = iter(self.parse([words for words in sentences if words], arrays))
         for words in sentences:
             yield str(next(trees)) if words else ""
 
-    def answers(self, lines: list[str], scores: bool = False, features: Sequence = ()) -> Iterator[dict]:
+    def answers(self, lines: list[str], scores: bool = False, features: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
         if scores:
             raise dy.DataError("Grammar gives no scores")
         for line, tree in zip(lines, self.predict(lines, features), strict=True):

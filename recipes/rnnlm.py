@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -75,21 +76,21 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Sentence]:
-        def detail(train: list[Sentence]) -> str:
+        def detail(train: Sequence[Sentence]) -> str:
             return f"{sum(map(len, train)):,} words, {len(cls.vocabulary(s, train)):,} of them known"
 
         return harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words, detail=detail,
                               stream=lambda path: words_source(path, s.form))  # fmt: skip
 
     @staticmethod
-    def vocabulary(s: Settings, train: list[Sentence]) -> Vocab:
+    def vocabulary(s: Settings, train: Sequence[Sentence]) -> Vocab:
         return Vocab.from_words((word for words in train for word in [*words, END]), min_count=s.min_count)
 
     @classmethod
-    def build(cls, s: Settings, train: list[Sentence]) -> dict:
+    def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:
         return {"words": cls.vocabulary(s, train).to_json()}
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.words = Vocab.from_json(parts["words"])
         self.end = self.words[END]
@@ -116,18 +117,19 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     def weight(self, batch: list[Sentence]) -> int:
         return sum(len(words) + 1 for words in batch)
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """A whole sentence, which begins with the end mark; and a step from the states of the LSTM to the next ones."""
         layers = range(self.settings.layers)
         states = [f"{kind}{i}" for kind in "ch" for i in layers]
 
-        def score(x):
+        def score(x: Any) -> Any:
             return dy.affine_transform([self.b, self.W, x])
 
-        def sentence(words):
-            return self.lstm.initial_state().transduce(onnx.lookup(self.vectors, words)).map(score)
+        def sentence(words: Any) -> Any:
+            outputs: Any = self.lstm.initial_state().transduce(onnx.lookup(self.vectors, words))
+            return outputs.map(score)
 
-        def step(word, **before):
+        def step(word: Any, **before: Any) -> Any:
             after = self.lstm.initial_state([before[name] for name in states]).add_input(onnx.lookup(self.vectors, word))
             return score(after.output()), *after.s()
 
@@ -139,7 +141,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
 
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
-    def evaluate(self, examples: list[Sentence]) -> harness.Score:
+    def evaluate(self, examples: Sequence[Sentence]) -> harness.Score:
         score, unknown = Perplexity(), sum(word not in self.words for words in examples for word in words)
         for _, (loss, count) in self.spread(self.loss_and_count, minibatches(examples, 64)):
             score.add(loss, count)
@@ -150,12 +152,12 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         losses = [loss for words in batch for loss in self.losses(words)]
         return dy.esum(losses).value(), len(losses)
 
-    def baseline(self, train: list[Sentence]) -> tuple | None:
+    def baseline(self, train: Sequence[Sentence]) -> tuple[str, Any] | None:
         """Trigrams over the same vocabulary, which unknown words belong to."""
         if sum(map(len, train)) > MOST:
             return None
 
-        def ids(examples: list[Sentence]) -> list[list[int]]:
+        def ids(examples: Iterable[Sentence]) -> list[list[int]]:
             return [self.words.ids([*words, END]) for words in examples]
 
         model = KneserNey(ids(train), order=3, words=len(self.words))

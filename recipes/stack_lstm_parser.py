@@ -20,15 +20,17 @@ Ballesteros, Goldberg, Dyer, Smith: Training with exploration improves a greedy 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
-from dynet_lite.nn import LEFT, SHIFT, Actions, ArcHybrid, ArcStandard, StackLSTM
+from dynet_lite.nn import LEFT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration, StackLSTM
 from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
@@ -53,7 +55,7 @@ class Settings(harness.ParserSettings):
 class Parse:
     """A sentence on its way: the configuration, and the networks that sum it up."""
 
-    def __init__(self, sentence: Sentence, c, stack: StackLSTM, buffer: StackLSTM, history) -> None:
+    def __init__(self, sentence: Sentence, c: Configuration, stack: StackLSTM, buffer: StackLSTM, history: dy.RNNState) -> None:
         self.sentence, self.configuration = sentence, c
         self.stack, self.buffer, self.history = stack, buffer, history
         self.relations = [""] * len(sentence)
@@ -64,7 +66,7 @@ class StackParser(harness.ParserRecipe[Settings]):
 
     # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.system = ArcStandard() if s.system == "arc-standard" else ArcHybrid()
         if s.oracle == "dynamic" and not self.system.dynamic:
@@ -140,11 +142,11 @@ class StackParser(harness.ParserRecipe[Settings]):
         self.system.apply(c, move)
         p.history = p.history.add_input(vector)
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """The items of a sentence, with what a parse begins with and the vectors of the actions; a step of each LSTM; two items
         joined; the decision. Which moves there are, and what they do to the stack and the buffer, is up to the program."""
 
-        def items(tags, **ids):
+        def items(tags: Any, **ids: Any) -> Any:
             words = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
             return words.map(self.item), self.root, self.bottom, self.no_action, self.action_vectors.expr()
 
@@ -160,7 +162,7 @@ class StackParser(harness.ParserRecipe[Settings]):
             "decide": (lambda **x: self.decide(*x.values()), dict.fromkeys(("stack", "buffer", "history"), h), ["scores"]),
         }
 
-    def batches(self, train: list[Sentence]) -> list[list[Sentence]]:
+    def batches(self, train: Sequence[Sentence]) -> list[list[Sentence]]:
         """With the dynamic oracle, sentences of like length together: they are parsed in lock-step."""
         key = len if self.settings.oracle == "dynamic" else None
         return list(minibatches(train, self.settings.batch, seed=self.random, key=key))

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -44,7 +45,7 @@ class TextCNN(harness.TextClassifier[Settings]):
 
     # --- 2. Model -------------------------------------------------------------------------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         add = self.model.add_parameters
         shape = s.filters, s.word_dim  # of one matrix per word

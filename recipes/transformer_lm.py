@@ -19,9 +19,10 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -73,18 +74,18 @@ class LetterModel(harness.Recipe[Settings, str]):
         """Blocks of letters; the last letter of one is the first of the next, which is the first to be predicted."""
         data = harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words)
 
-        def blocks(sentences: list[list[str]]) -> list[str]:
+        def blocks(sentences: Iterable[list[str]]) -> list[str]:
             text = END + "".join(" ".join(words) + END for words in sentences)
             return [text[i : i + s.block + 1] for i in range(0, len(text) - 1, s.block)]
 
-        parts = [blocks(sentences) if sentences else [] for sentences in (data.train, data.dev, data.test)]
-        return harness.Data(data.name, data.licence, *parts, unit=f"blocks of {s.block} letters")
+        train, dev, test = (blocks(sentences) if sentences else [] for sentences in (data.train, data.dev, data.test))
+        return harness.Data(data.name, data.licence, train, dev, test, unit=f"blocks of {s.block} letters")
 
     @classmethod
-    def build(cls, s: Settings, train: list[str]) -> dict:
+    def build(cls, s: Settings, train: Sequence[str]) -> dict[str, Any]:
         return {"letters": Vocab.from_words((c for text in train for c in text), min_count=2).to_json()}
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.letters = Vocab.from_json(parts["letters"])
         n = len(self.letters)
@@ -100,20 +101,20 @@ class LetterModel(harness.Recipe[Settings, str]):
         x = self.transformer(x, causal=True, dropout=s.dropout if self.training else 0.0)
         return dy.affine_transform([self.b, self.W, x])
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """A whole text, which begins with the end mark; and a step, from the keys and values of the letters before."""
         layers = range(self.settings.layers)
         caches = [f"{kind}{i}" for kind in ("keys", "values") for i in layers]
         d = self.settings.dim
 
-        def score(x):
+        def score(x: Any) -> Any:
             return dy.affine_transform([self.b, self.W, x])
 
-        def text(letters):
+        def text(letters: Any) -> Any:
             xs = onnx.lookup(self.vectors, letters)
             return self.transformer.symbolic(xs.map(lambda x, place: x + place, onnx.waves(xs, d)), causal=True).map(score)
 
-        def step(letter, **before):
+        def step(letter: Any, **before: Any) -> Any:
             keys, values = ([before[f"{kind}{i}"] for i in layers] for kind in ("keys", "values"))
             x = onnx.lookup(self.vectors, letter) + onnx.waves(keys[0], d, after=True)
             x, keys, values = self.transformer.step(x, keys, values)
@@ -131,7 +132,7 @@ class LetterModel(harness.Recipe[Settings, str]):
         scores = dy.reshape(self.scores(ids), (len(self.letters),), len(ids))  # positions are a mini-batch here
         return dy.sum_batches(dy.pickneglogsoftmax(scores, [*ids[1:], last]))
 
-    def batches(self, train: list[str]) -> list[list[str]]:
+    def batches(self, train: Sequence[str]) -> list[list[str]]:
         """The text is cut at other places in every epoch, so that a letter is seen with ever other ones before it."""
         s, text = self.settings, train[0][0] + "".join(block[1:] for block in train)
         cuts = [0, *range(1 + self.random.randrange(s.block), len(text) - 1, s.block), len(text) - 1]
@@ -147,7 +148,7 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
-    def evaluate(self, examples: list[str]) -> harness.Score:
+    def evaluate(self, examples: Sequence[str]) -> harness.Score:
         score = Perplexity()
         for batch, loss in self.spread(self.whole_loss, minibatches(examples, 32)):
             score.add(loss, sum(len(text) - 1 for text in batch))
@@ -161,12 +162,12 @@ class LetterModel(harness.Recipe[Settings, str]):
     def text_of(score: Perplexity) -> str:
         return f"{score} per letter ({math.log2(score.value):.3f} bits)"
 
-    def baseline(self, train: list[str]) -> tuple | None:
+    def baseline(self, train: Sequence[str]) -> tuple[str, Any] | None:
         """6-grams over the same letters. Here they see no end of a block."""
         if sum(map(len, train)) > MOST:
             return None
 
-        def ids(examples: list[str]) -> list[int]:
+        def ids(examples: Iterable[str]) -> list[int]:
             return self.letters.ids("".join(block[1:] for block in examples))
 
         model = KneserNey([ids(train)], order=6, words=len(self.letters))

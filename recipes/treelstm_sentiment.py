@@ -22,8 +22,9 @@ Improved semantic representations from tree-structured long short-term memory ne
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -78,11 +79,11 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Tree]:
-        def detail(train):
+        def detail(train: Sequence[Tree]) -> str:
             labels = {label for tree in train for label in cls.labels_of(tree)}
             return f"{sum(map(len, train)):,} words, {len(labels)} labels"
 
-        def shaped(read):
+        def shaped(read: Callable[[str], list[Tree]]) -> Callable[[str], list[Tree]]:
             return lambda name: [tree for tree in cls.marked(s, read(name), name) if tree.label != NEUTRAL]
 
         read, nltk = shaped(read_trees), shaped(load_nltk_trees)
@@ -109,18 +110,19 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         return tree.narrow(s.most) if s.cell == "nary" else tree
 
     @classmethod
-    def build(cls, s: Settings, train: list[Tree]) -> dict:
+    def build(cls, s: Settings, train: Sequence[Tree]) -> dict[str, Any]:
         known = read_vectors(s.vectors) if s.vectors else None
         labels = Vocab.from_words(label for tree in train for label in cls.labels_of(tree))
         return {"labels": labels.to_json(), **WordReader.build((tree.words() for tree in train), known)}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
-    def __init__(self, s: Settings, parts: dict) -> None:
+    def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.labels = Vocab.from_json(parts["labels"])
         model = self.model
         self.reader = WordReader(model, parts, dim=s.word_dim, hide=s.word_dropout, rng=self.random)
+        self.cell: dy.NaryTreeLSTMBuilder | dy.ChildSumTreeLSTMBuilder
         if s.cell == "nary":
             self.cell = dy.NaryTreeLSTMBuilder(s.most, 1, s.word_dim, s.hidden, model, name="cell")
         else:
@@ -141,9 +143,9 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     def scores(self, nodes: list[Tree]) -> list[dy.Expression]:
         """For each node of a tree, children before parents, the scores of the labels."""
         drop = self.settings.dropout if self.training else 0.0
-        words = self.reader([node.word for node in nodes if node.word], self.training)
-        words = iter([dy.dropout(x, drop) for x in words] if drop else words)
-        states = {}
+        vectors = self.reader([node.word for node in nodes if node.word], self.training)
+        words = iter([dy.dropout(x, drop) for x in vectors] if drop else vectors)
+        states: dict[int, Any] = {}
         for node in nodes:
             if node.children:
                 state = self.cell.node(None, [states[id(child)] for child in node.children])
@@ -167,10 +169,10 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             losses += [dy.pickneglogsoftmax(x, self.labels[node.label]) for node, x in scored if node.label != NEUTRAL]
         return dy.esum(losses) * (1 / len(batch))
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """Scores of all nodes, children before parents: words [n], -1 where a node has none, and children [n, most], -1: none."""
 
-        def scores(words, children):
+        def scores(words: Any, children: Any) -> Any:
             return onnx.tree(self.cell, self.reader.symbolic(words), children).map(self.score)
 
         most = self.settings.most if self.settings.cell == "nary" else "children"
@@ -179,7 +181,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     # --- 4. Use ---------------------------------------------------------------------------------------------
 
-    def probabilities(self, trees: list[Tree]) -> list[np.ndarray]:
+    def probabilities(self, trees: list[Tree]) -> list[np.ndarray[Any, Any]]:
         """For each tree a matrix {labels, nodes}, in the order of Tree.nodes(); its first row is 0, which is no label."""
         dy.renew_cg()
         scores = [dy.concatenate_cols(self.scores(tree.nodes())) for tree in trees]
@@ -195,7 +197,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     def best(self, probabilities: np.ndarray) -> list[str]:
         return [self.labels.word(int(i)) for i in probabilities.argmax(axis=0)]
 
-    def evaluate(self, examples: list[Tree]) -> harness.Score:
+    def evaluate(self, examples: Sequence[Tree]) -> harness.Score:
         score = SentimentScore()
         five = set(self.known_labels()) == set(CLASSES)
         order = self.labels.ids(CLASSES)
@@ -205,7 +207,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
                 score.add(gold, self.best(p), polarity_of(p[order].T) if five else ())
         return harness.Score(score.roots.value, str(score), **score.values(), trees=score.roots.all)
 
-    def baseline(self, train: list[Tree]) -> tuple:
+    def baseline(self, train: Sequence[Tree]) -> tuple[str, Any]:
         best = MostFrequent([("", tree.label)] for tree in train)([""])[0]
 
         def score(examples: list[Tree]) -> harness.Score:

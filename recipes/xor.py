@@ -6,6 +6,8 @@
 The whole of it, without the harness that the other recipes stand on: parameters, a graph, a loss, a trainer.
 """
 
+from collections.abc import Sequence
+
 import dynet_lite as dy
 
 EXAMPLES = [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((1, 1), 0)]
@@ -19,7 +21,7 @@ a = model.add_parameters(1, name="a")
 trainer = dy.SimpleSGDTrainer(model, learning_rate=0.5)
 
 
-def network(x):
+def network(x: Sequence[float]) -> dy.Expression:
     """An expression: nothing is computed before somebody asks for its value. `*` is the matrix product."""
     return dy.logistic(V * dy.tanh(W * dy.inputVector(x) + b) + a)
 

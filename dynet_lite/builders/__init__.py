@@ -1,6 +1,6 @@
 """Recurrent builders: networks over sequences and trees, with DyNet's names and parameters."""
 
-from dynet_lite.builders.base import RNNState
+from dynet_lite._core import RNNState, TreeNode
 from dynet_lite.builders.birnn import BiRNNBuilder
 from dynet_lite.builders.compact_lstm import CompactVanillaLSTMBuilder
 from dynet_lite.builders.coupled_lstm import CoupledLSTMBuilder, FastLSTMBuilder
@@ -18,7 +18,6 @@ from dynet_lite.builders.tree_lstm import (
     BidirectionalTreeLSTMBuilder,
     ChildSumTreeLSTMBuilder,
     NaryTreeLSTMBuilder,
-    TreeNode,
     UnidirectionalTreeLSTMBuilder,
 )
 from dynet_lite.builders.vanilla_lstm import LSTMBuilder, VanillaLSTMBuilder

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynet_lite import _core, config
-from dynet_lite._core import Expression
-from dynet_lite.builders.base import RNNState, positive
+from dynet_lite._core import Expression, RNNState
+from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part, place
 
 

@@ -62,7 +62,7 @@ class Measurement:
     @property
     def seconds(self) -> float:
         """For all examples: the sum over the minibatches of the fastest time."""
-        return sum(map(min, zip(*self.rounds, strict=True)))
+        return float(sum(map(min, zip(*self.rounds, strict=True))))
 
     @property
     def speed(self) -> float:

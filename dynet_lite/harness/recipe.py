@@ -64,7 +64,7 @@ class Recipe(Generic[S, E]):
     numbers as one that was never stopped.
     """
 
-    lower_is_better: ClassVar[bool] = False  # of the score
+    lower_is_better: bool = False  # of the score; of the class, or of a model
     score_name: ClassVar[str] = "score"
     label_name: ClassVar[str] = "label"  # what known_labels() are, for messages
     unit: ClassVar[str] = "sentences"  # what an example is, for the speed

@@ -28,7 +28,7 @@ class Hypothesis(Generic[S]):
 
     def ranked_by(self, length_penalty: float) -> float:
         """The score by which finished hypotheses are compared: divided by length ** length_penalty."""
-        return self.score / max(1, len(self.actions)) ** length_penalty
+        return self.score / float(max(1, len(self.actions)) ** length_penalty)
 
 
 def beam_search(

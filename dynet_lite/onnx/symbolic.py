@@ -89,7 +89,7 @@ class Trace:
         """The nodes that a node is computed from."""
         if i in self.special:
             return [node_of(e) for e in self.special[i][0]]
-        return program[i][4] + ([program[i][5]] if program[i][0] == "output" else [])
+        return [*program[i][4], *([program[i][5]] if program[i][0] == "output" else [])]
 
     def outside(self, given: list[Expression], results: list[Expression]) -> list[int]:
         """The nodes that the results are computed from and that do not depend on `given`, at the border."""

@@ -69,7 +69,8 @@ class Writer:
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         from onnx import helper, numpy_helper  # the real package: this one is dynet_lite.onnx
 
-        self._helper, self._numpy = helper, numpy_helper
+        self._helper: Any = helper
+        self._numpy: Any = numpy_helper
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
