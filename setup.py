@@ -7,6 +7,7 @@ source, a header it includes or the command has changed. Metadata is in pyprojec
 
 Switches (environment):
   DYNET_LITE_SANITIZE=1  address and undefined-behaviour sanitizers (run with LD_PRELOAD=$(gcc -print-file-name=libasan.so))
+  DYNET_LITE_SANITIZE=thread   the thread sanitizer (libtsan.so)
   DYNET_LITE_DEBUG=1     Cython's index checks on, -O1 -g, asserts on, bounds of the engine's arrays checked (sanitized builds, too)
   DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
@@ -40,7 +41,9 @@ SANITIZE = os.environ.get("DYNET_LITE_SANITIZE", "0") not in ("", "0")
 DEBUG = os.environ.get("DYNET_LITE_DEBUG", "0") not in ("", "0")
 WERROR = os.environ.get("DYNET_LITE_WERROR", "0") not in ("", "0")
 SYSTEM_BLAS = os.environ.get("DYNET_LITE_BLAS") == "system"
-VARIANT = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+SANITIZERS = "thread" if os.environ.get("DYNET_LITE_SANITIZE") == "thread" else "address,undefined"
+SANITIZED = "sanitize-thread" if SANITIZERS == "thread" else "sanitize"
+VARIANT = SANITIZED if SANITIZE else "debug" if DEBUG else "release"
 # The library that is copied into the package. A range: a version that is withdrawn does not break builds from source.
 BLAS_WHEEL = "scipy-openblas32>=0.3.29,<0.4"
 
@@ -241,7 +244,7 @@ class BuildCore(build_ext):
         if X86:
             flags += GCC_ISA_FLAGS.get(name, [])
         if SANITIZE:
-            flags += ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-UNDEBUG", "-DDNL_CHECKED"]
+            flags += ["-O1", "-g1", f"-fsanitize={SANITIZERS}", "-fno-omit-frame-pointer", "-UNDEBUG", "-DDNL_CHECKED"]
         elif DEBUG:
             flags += ["-O1", "-g", "-UNDEBUG", "-DDNL_CHECKED"]
         else:
@@ -250,7 +253,7 @@ class BuildCore(build_ext):
         if is_wrapper:
             flags += ["-w"]  # Cython's output is not ours to tidy
             if SANITIZE:  # nor to take minutes: addresses only, and nobody steps through it
-                flags += ["-g0", "-fno-sanitize=undefined"]
+                flags += ["-g0", f"-fno-sanitize={'all' if SANITIZERS == 'thread' else 'undefined'}"]
         elif WERROR:
             flags += ["-Werror"]
         return flags
@@ -303,7 +306,7 @@ class BuildCore(build_ext):
             args += ["-Wl,--exclude-libs,ALL", "-ldl", "-lpthread"]
             args += [] if DEBUG or SANITIZE else ["-Wl,--strip-debug"]
         if SANITIZE:
-            args += ["-fsanitize=address,undefined"]
+            args += [f"-fsanitize={SANITIZERS}"]
         target.parent.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         target.unlink(missing_ok=True)  # else distutils thinks a newer library of another variant will do
