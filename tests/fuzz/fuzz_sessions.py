@@ -9,6 +9,7 @@ from fuzz_program import Program, Step
 from fuzz_ways import PLAIN, setting
 
 import dynet_lite as dy
+from dynet_lite import _core, structure
 
 TRAINERS = {
     "SimpleSGDTrainer": 0.1, "MomentumSGDTrainer": 0.05, "AdagradTrainer": 0.1, "AdamTrainer": 0.05, "RMSPropTrainer": 0.01,
@@ -42,8 +43,8 @@ def a_loss(g: Generator) -> str:
 def anything(g: Generator) -> str:
     """Something that has a gradient."""
     weights, tables = [w for names in g.weights.values() for w in names], [t for t, _, _ in g.tables]
-    if g.peer:  # there, what was not in the graph has none
-        tables, weights = [], [w for w in weights if w in g.graded]
+    if g.peer:  # there, what was not in the graph has none; ours refuses that of a weight after an update
+        tables, weights = [], [w for w in weights if w in g.graded and not g.changed]
     return str(
         g.one(
             [
@@ -69,7 +70,17 @@ def backward(g: Generator) -> None:
 def gradient(g: Generator) -> None:
     if g.peer and not g.graded:
         raise Skip
-    g.do(f"see({anything(g)}.gradient())")
+    name = anything(g)
+    if g.peer and shares_memory(g, name):
+        raise Skip
+    g.do(f"see({name}.gradient())")
+
+
+def shares_memory(g: Generator, name: str) -> bool:
+    """Its gradient is all that flows into the numbers that it shares with others, which DyNet tells apart."""
+    if name not in g.live:
+        return False
+    return bool(structure.read().nodes[_core.expression_node(g.env[name])[1]].sort == "alias")
 
 
 def value(g: Generator) -> None:

@@ -1,4 +1,9 @@
-"""A little of fuzzer.py, which runs for as long as one likes by hand; and does it see what is wrong?"""
+"""A little of fuzzer.py, which runs for as long as one likes by hand; and does it see what is wrong?
+
+When it was written it found, within its first 100 programs: gradient() of a looked-up row that read freed memory (seeds 0 and 2 with
+--peer, 40 without), gradient() of a weight that added up over passes (2, 11, 34, 38 with --peer), backward() after update() with old
+and new weights mixed (10 and 98), joined maps deeper than their readers, lost gradients of what a lane shares.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +32,6 @@ def test_every_way_shows_the_same(first: int) -> None:
     assert done == 20
 
 
-@pytest.mark.xfail(
-    reason="gradient() of a reshape or a slice has what flows into these numbers from elsewhere, too", strict=False
-)
 @pytest.mark.skipif(not INSTALLED, reason="DyNet (dyNET38) is not installed")
 @pytest.mark.parametrize("first", range(0, 40, 20))
 def test_the_real_dynet_shows_the_same(first: int) -> None:
