@@ -90,6 +90,12 @@ def _rewrites(value: Any) -> str:
     return ",".join(f"-{name}" for name in known if name in names)
 
 
+def _cells(value: Any) -> str:
+    if value not in ("recorded", "inline", "check"):
+        raise ValueError(value)
+    return str(value)
+
+
 def _threads(value: Any) -> int:
     number = _whole(0)(value) or os.cpu_count() or 1
     if number > MOST_THREADS:
@@ -105,6 +111,7 @@ OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "seed": (_whole(0), "a whole number; 0 takes one at random", 0),
     "autobatch": (_flag, "0 or 1", True),
     "strategy": (_known("strategy"), "none, depth, agenda or greedy", "greedy"),
+    "cells": (_cells, "recorded, inline or check", "recorded"),
     "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors", 1),
     "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
     "fuse": (_flag, "0 or 1", True),
@@ -168,7 +175,7 @@ def _apply(names: Sequence[str]) -> None:
             _core.keep_weights(value)
         elif name == "rewrites":
             _core.settings.passes_off = sum(_core.pass_bit(off.removeprefix("-")) for off in value.split(",") if off)
-        elif name in ("autobatch", "strategy", "threads", "backend", "fuse", "overlap", "verify", "profile"):
+        elif name in ("autobatch", "strategy", "cells", "threads", "backend", "fuse", "overlap", "verify", "profile"):
             setattr(_core.settings, name, value)
         if name == "profile" and value and "profile" not in _given["configure"]:
             atexit.unregister(_report_times)
@@ -322,6 +329,8 @@ def configure(**options: Any) -> Change:
                    does not run (default on; the numbers are the same, of losses and of sums of gradients to rounding)
     rewrites       single passes over the graph that are off, for who looks for the cause of something: "-join,-merge" or
                    ["-join"]; explain_rewrites() names them (default: none is off)
+    cells          recorded (default), inline: the functions of cells run at each call, check: they run, and CellError tells when
+                   what was recorded for the arguments is not what they do
     verify         check every rewritten graph and every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph that goes on after an update keeps the weights it began with, as in DyNet (default only where

@@ -4,6 +4,7 @@ All of them are subclasses of the built-in exception that DyNet programs already
 """
 
 __all__ = [
+    "CellError",
     "DataError",
     "EmptyListError",
     "InputTypeError",
@@ -34,6 +35,13 @@ class NotFiniteError(RuntimeError):
     def __init__(self, message: str, node: int = -1) -> None:
         super().__init__(message)
         self.node = node
+
+
+class CellError(TypeError, RuntimeError):
+    """A cell does what cannot be recorded and done again: asks for a number, or uses an expression that is no argument.
+
+    The message says what to write instead. See ``dynet_lite.cell``.
+    """
 
 
 class OutOfMemoryError(MemoryError, RuntimeError):

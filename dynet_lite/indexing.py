@@ -24,8 +24,8 @@ def getitem(x: Any, index: Any) -> Any:
     IndexError when out of range or with too many indices, ValueError when nothing is left, TypeError for no index.
     """
     # The three common forms, without the general machinery.
-    if type(index) is int:
-        return _core._pick(x, index, 0)
+    if type(index) is int or type(index) is _core.IndexStandIn:
+        return _core._pick(x, index, 0)  # type: ignore[arg-type]
     if type(index) is slice:
         start, stop, step = _whole(index).indices(len(x))
         if step == 1 and stop > start:

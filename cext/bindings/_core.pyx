@@ -5,6 +5,7 @@
 Users import the package, not this module. Thin by rule: argument checks and conversions, no arithmetic.
 """
 import threading
+import weakref
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cython.operator cimport dereference as deref
 from libc.math cimport isinf
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 from libcpp.memory cimport make_shared, shared_ptr
 from engine cimport *
 
@@ -25,6 +26,7 @@ set_error_hook((ValueError, _errors.OutOfRangeError, _errors.StaleExpressionErro
 
 include "settings.pxi"
 include "overlap.pxi"
+include "trace.pxi"
 include "graph.pxi"
 include "convert.pxi"
 include "expression.pxi"
@@ -37,6 +39,8 @@ include "files.pxi"
 include "ops.pxi"
 include "cells.pxi"
 include "states.pxi"
+include "templates.pxi"
+include "bulk.pxi"
 include "inspect.pxi"
 
 # What the package offers of this module; the functions of ops come from their entries.

@@ -62,7 +62,11 @@ cdef int32_t _int32(object v, str where) except? -77:
 
 cdef int _push_int(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
-    w.i = _int32(v, where)
+    if type(v) is IndexStandIn:
+        (<IndexStandIn> v).note(<size_t> &to, to.size())
+        w.i = 0
+    else:
+        w.i = _int32(v, where)
     to.push_back(w)
     return 0
 

@@ -17,6 +17,7 @@ cdef extern from "base/vec.h" namespace "dnl":
         T& operator[](size_t) nogil
         void clear() nogil
         void push_back(const T&) nogil
+        void pop_back() nogil
         void resize(size_t) nogil
         T* extend(size_t) nogil
         void release() nogil
@@ -164,6 +165,19 @@ cdef extern from "graph/graph.h" namespace "dnl":
 
     cdef cppclass Handle:
         void take(CGraph&, NodeId, uint32_t)
+
+cdef extern from "graph/body.h" namespace "dnl":
+    cdef cppclass Body:
+        void outside(NodeId)
+        void lookup(NodeId, cbool, cbool)
+        void fill(NodeId, uint32_t, uint32_t)
+        void finish(const CGraph&, uint32_t) except +raise_python_error
+        void enter(const CGraph&, const NodeId*) except +raise_python_error
+        void add_to(CGraph&, const NodeId*, const int32_t*) except +raise_python_error
+        NodeId node(uint32_t)
+        cbool copies_rows()
+        uint32_t steps()
+        cbool same(const Body&)
 
 cdef extern from "schedule/plan.h" namespace "dnl":
     cdef enum class Strategy(uint8_t):

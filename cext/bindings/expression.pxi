@@ -45,6 +45,8 @@ cdef class Expression:
         """The node in graph g; parameters enter a new graph by themselves."""
         if self.graph is None or not self.graph.c.valid(self.id, self.stamp):
             raise _stale(self)
+        if g.trace is not None:
+            raise g.trace.not_an_argument()
         raise _errors.StaleExpressionError("[expression] made in another graph than the current one; a node may only "
                                            "use nodes of its own graph")
 
@@ -362,7 +364,7 @@ cdef class Expression:
             return "<expression of a graph that is gone>"
         text = f"<expression {self.id}: {self.graph.c.describe(self.id).decode()}"
         settle()
-        if self.graph.x.done(self.id) and self.graph.c.dim(self.id).size() <= 8:
+        if self.graph.trace is None and self.graph.x.done(self.id) and self.graph.c.dim(self.id).size() <= 8:
             text += " = " + np.array2string(self._copy_out(self.graph, self.id, np.float32), precision=5, separator=", ")
         return text + ">"
 
@@ -466,8 +468,11 @@ cdef Expression _op1f(OpId op, object x, object c):
 
 cdef Expression _op(ComputationGraph g, OpId op):
     """The node described by g.args, g.keys and g.members."""
-    return _made(g, g.c.add(op, g.args.data(), <int> g.args.size(), g.keys.data(), <int> g.keys.size(),
-                            g.members.data(), <int> g.members.size()))
+    cdef NodeId id = g.c.add(op, g.args.data(), <int> g.args.size(), g.keys.data(), <int> g.keys.size(),
+                             g.members.data(), <int> g.members.size())
+    if g.trace is not None:
+        g.trace.node_made(id)
+    return _made(g, id)
 
 cdef Expression _op_of_turn(ComputationGraph g, OpId op, uint32_t turn):
     """As _op, for arguments that came from Python: reading one may have run code that made nodes."""

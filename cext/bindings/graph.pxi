@@ -57,6 +57,7 @@ cdef class ComputationGraph:
     cdef public object origins # node -> "file:line" while validity is checked
     cdef uint32_t forget       # input data changed: everything runs again
     cdef GraphLink link
+    cdef Trace trace           # a cell is traced in it, and nothing is run; else None
     cdef object __weakref__
 
     def __cinit__(self):
@@ -158,13 +159,17 @@ cdef class ComputationGraph:
         return 0
 
     cdef int _not_busy(self) except -1:
+        if self.trace is not None:
+            raise self.trace.no_value()
         if self.busy:
             raise RuntimeError("[graph] this graph is running in another thread; each thread needs its own "
                                "(with dy.graph():)")
         return 0
 
-    cdef inline uint32_t next_turn(self) noexcept:
+    cdef inline uint32_t next_turn(self):
         self.turn += 1
+        if self.trace is not None:
+            self.trace.pending.clear()   # of a node that was not made
         return self.turn
 
     cdef int run(self, bint whole=True) except -1:

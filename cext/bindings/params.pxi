@@ -1,5 +1,7 @@
 # Parameters and lookup tables: the numbers that are trained. Collections are Python (dynet_lite/params.py).
 
+cdef uint64_t _n_frozen = 0   # how often weights were frozen or set free: they then enter graphs anew
+
 cdef float[::1] _floats(float* p, size_t n):
     """A view of numbers that someone else owns."""
     cdef Py_ssize_t size = n
@@ -63,6 +65,10 @@ cdef class Parameters(Expression):
             return self.id
         if deref(self.p).size() == 0:
             raise ValueError(f"[parameter] {self._name} is empty: its shape is {self.shape}")
+        if g.trace is not None:
+            if not g.trace.knows(self, False):
+                g.trace.entered(self, False, g.c.add_parameter(self.p))
+            return g.trace.node_of(self, False)
         self.id = g.c.add_parameter(self.p)
         self.last = g.link
         self.stamp = g.c.generation()
@@ -169,6 +175,8 @@ cdef class Parameters(Expression):
 
     def set_updated(self, b):
         """False freezes the parameter: trainers leave it, and graphs made from now on keep no gradient for it."""
+        global _n_frozen
+        _n_frozen += 1
         settle()
         deref(self.p).updated = bool(b)
         self.stamp = 0xffffffff   # entered again with the new setting
@@ -258,6 +266,10 @@ cdef class LookupParameters(Expression):
             return self.id
         if deref(self.t).size() == 0:
             raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape}")
+        if g.trace is not None:
+            if not g.trace.knows(self, False):
+                g.trace.entered(self, False, g.c.add_table(self.t))
+            return g.trace.node_of(self, False)
         # The whole table is read: every row must have had its weight decay.
         settle()
         deref(self.t).settle_all()
@@ -272,6 +284,10 @@ cdef class LookupParameters(Expression):
         if not g.c.valid(self.rows_id, self.rows_stamp):
             if deref(self.t).size() == 0:
                 raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape}")
+            if g.trace is not None:
+                if not g.trace.knows(self, True):
+                    g.trace.entered(self, True, g.c.add_table(self.t))
+                return g.trace.node_of(self, True)
             self.rows_id = g.c.add_table(self.t)
             self.rows_last = g.link
             self.rows_stamp = g.c.generation()
@@ -280,6 +296,8 @@ cdef class LookupParameters(Expression):
     cdef Expression look(self, ComputationGraph g, object index, bint update):
         cdef NodeId table
         cdef uint32_t row
+        if g.trace is not None:
+            return _look_traced(self, g, [index], False, update)
         cdef object i = index if type(index) is int else _as_int(index, "[lookup] a row number")
         if i < 0:
             i += deref(self.t).rows
@@ -293,6 +311,8 @@ cdef class LookupParameters(Expression):
         cdef NodeId table
         cdef uint32_t few[256]
         cdef size_t k, n
+        if g.trace is not None:
+            return _look_traced(self, g, list(ids), True, update)
         settle()   # rows are copied here
         if type(ids) is list and 0 < len(<list> ids) <= 256:
             n = len(<list> ids)
@@ -537,6 +557,8 @@ cdef class LookupParameters(Expression):
 
     def set_updated(self, b):
         """False freezes the table."""
+        global _n_frozen
+        _n_frozen += 1
         settle()
         deref(self.t).updated = bool(b)
         self.stamp = self.rows_stamp = 0xffffffff

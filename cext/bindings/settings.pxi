@@ -4,6 +4,7 @@ cdef class Settings:
     """What new and renewed graphs take over."""
     cdef public bint autobatch
     cdef public str strategy
+    cdef public str cells             # recorded, inline or check: see templates.pxi
     cdef public str backend
     cdef public bint fuse
     cdef public bint merge            # see ExecOptions; not in tests of what repeats
@@ -23,6 +24,7 @@ cdef class Settings:
         self.merge = True
         self.overlap = True
         self.strategy = "greedy"
+        self.cells = "recorded"
         self.backend = "cpu"
         self.threads = 1
         self.least_work = 200000

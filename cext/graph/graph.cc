@@ -414,6 +414,18 @@ NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int n
   const Signature& sig = sigs_[s];
   std::size_t alias_at = 0;
   if (!sig.plain) alias_at = check_attributes(def, sig, s, args, member);  // may throw: nothing has been counted yet
+  return append(s, args, nargs, member, nmember, alias_at);
+}
+
+NodeId Graph::add_known(u32 s, const NodeId* args, const Word* member, int nmember, bool unchecked) {
+  const Signature& sig = sigs_[s];
+  std::size_t alias_at = 0;
+  if (!sig.plain && !(unchecked && !sig.alias)) alias_at = check_attributes(op_def(sig.op), sig, s, args, member);
+  return append(s, args, static_cast<int>(sig.nargs), member, nmember, alias_at);
+}
+
+inline NodeId Graph::append(u32 s, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at) {
+  const Signature& sig = sigs_[s];
   u32 depth = 0;
   u16 any = 0, all = 0xffff;
   for (int j = 0; j < nargs; ++j) {

@@ -91,6 +91,9 @@ class Graph {
 
   // ---- building ----------------------------------------------------------------------------------------------
   NodeId add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  // The same where the signature is known to be `sig`, one of this generation: nothing is looked for. unchecked: member
+  // attributes that this signature has had before.
+  NodeId add_known(u32 sig, const NodeId* args, const Word* member, int nmember, bool unchecked);
   // The same for one argument and no attributes: the commonest call, kept short.
   NodeId add_unary(OpId op, NodeId a);
   // Room for an input of this shape; the caller fills input_data() before anything runs.
@@ -239,6 +242,7 @@ class Graph {
   void read_rows(NodeId i);
   u32 count_member_words(NodeId i) const;
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
+  NodeId append(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
   u32 intern_dim(const Dim& d);

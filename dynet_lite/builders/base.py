@@ -45,6 +45,7 @@ def rate(value: Any) -> float:
     p = float(value)
     if not 0 <= p < 1:
         raise ValueError(f"[set_dropout] a rate must be in [0, 1); got {value}")
+    _core.structure_changed()  # cells that use a builder are recorded anew
     return p
 
 

@@ -1,0 +1,149 @@
+# Calls of a cell in a loop: over a list, along a sequence, over trees. dynet_lite/cells.py tells what they mean, checks
+# their arguments and has the same loops in Python.
+
+
+def map_cell(cell, list lists not None):
+    """[cell(*row) for row in zip(*lists)]; all of one length."""
+    global _n_calls
+    cdef ComputationGraph g = _current()
+    cdef Cell c = _cell_of(cell)
+    cdef Frame f = c.frame
+    cdef Template t
+    cdef Py_ssize_t i, k, n = len(<list> lists[0]), width = len(lists)
+    cdef list out = [None] * n
+    _n_calls += 1
+    for i in range(n):
+        f.clear()
+        for k in range(width):
+            f.push(g, (<list> lists[k])[i], k in c.plain if c.plain else False)
+        t = c.find(g)
+        if t is None:
+            t = c.template(g, tuple([one[i] for one in lists]), {})
+        t.add(g, f)
+        out[i] = t.answer(g)
+    return out
+
+
+cdef int _see_carried(Cell c, Template t, object init) except -1:
+    """Is the result of a step the next state, or a pair of that and an output?"""
+    if _same_form(t.result, init):
+        t.carried, t.paired = <int> t.out.size(), False
+    elif type(t.result) is tuple and len(t.result) == 2 and _same_form(t.result[0], init):
+        t.carried, t.paired = _count(t.result[0]), True
+    else:
+        raise _errors.CellError(
+            f"[cell {c.__name__}] is a step of scan(): it gives the next state, which is made up like the one before, or a "
+            "pair of that and an output")
+    return 0
+
+cdef bint _same_form(object result, object v) except -1:
+    """Is a part of a result made up like an argument? Dims may differ."""
+    if type(result) is int:
+        return isinstance(v, Expression)
+    if type(result) is _Constant:
+        return (<_Constant> result).value is v or type(v) in (int, float, str) and (<_Constant> result).value == v
+    if type(result) is not type(v):
+        return False
+    if type(result) is State and (<State> result).names is not (<State> v).names:
+        return False
+    return len(result) == len(v) and all([_same_form(a, b) for a, b in zip(result, v)])
+
+cdef int _count(object result) except -1:
+    """Outputs in a part of a result."""
+    if type(result) is int or type(result) is _Constant:
+        return type(result) is int
+    cdef int n = 0
+    for one in result:
+        n += _count(one)
+    return n
+
+
+def scan_cell(cell, init, list xs not None, bint reverse):
+    """(what the steps give, the last state), for steps cell(state, x)."""
+    global _n_calls
+    cdef ComputationGraph g = _current()
+    cdef Cell c = _cell_of(cell)
+    cdef Frame f = c.frame
+    cdef Template t = None
+    cdef Vec[NodeId] outputs
+    cdef Py_ssize_t i, k, n = len(xs)
+    cdef list out = [None] * n
+    cdef bint plain = 1 in c.plain
+    last = init
+    _n_calls += 1
+    for k in range(n):
+        i = n - 1 - k if reverse else k
+        f.clear()
+        if t is None:
+            f.push(g, init, 0 in c.plain)
+        else:
+            t.hand_on(g, f, t.result[0] if t.paired else t.result, outputs.data())
+        f.push(g, xs[i], plain)
+        before, t = t, c.find(g)
+        if t is None:
+            state = init if before is None else (<Template> before).built(g, _state_part(before))
+            t = c.template(g, (state, xs[i]), {})
+            plain = 1 in c.plain
+        if t.carried < 0:
+            _see_carried(c, t, init)
+        t.add(g, f)
+        outputs.resize(t.out.size())
+        for m in range(t.out.size()):
+            outputs[m] = t.body.node(t.out[m])
+        out[i] = t.built(g, t.result[1]) if t.paired else t.answer(g)
+        if k == n - 1:
+            last = t.built(g, t.result[0]) if t.paired else out[i]
+    return out, last
+
+cdef object _state_part(Template t):
+    return t.result[0] if t.paired else t.result
+
+
+cdef int _earlier(object child, Py_ssize_t i) except -1:
+    """Number of a child of node i."""
+    cdef object k = child if type(child) is int else _as_int(child, "[recurse] the number of a child")
+    if not 0 <= k < i:
+        raise ValueError(f"[recurse] children[{i}] must be numbers of earlier nodes; got {child}")
+    return <int> k
+
+def earlier(children, i):
+    """children of node i as a tuple of ints and None. ValueError unless they are earlier nodes."""
+    return tuple([None if child is None else _earlier(child, i) for child in children])
+
+
+def recurse_cell(cell, list inputs not None, list children not None):
+    """[cell(inputs[i], *results of children[i])], each after its children."""
+    global _n_calls
+    cdef ComputationGraph g = _current()
+    cdef Cell c = _cell_of(cell)
+    cdef Frame f = c.frame
+    cdef Template t, below
+    cdef Vec[NodeId] outputs
+    cdef Vec[uint32_t] begin
+    cdef Py_ssize_t i, n = len(inputs)
+    cdef size_t m, k
+    cdef list out = [None] * n, made = [None] * n
+    _n_calls += 1
+    for i in range(n):
+        row = children[i]
+        if type(row) is not tuple and type(row) is not list:
+            row = tuple(row)
+        f.clear()
+        f.push(g, inputs[i], 0 in c.plain if c.plain else False)
+        for child in row:
+            if child is None:
+                f.push_object(None)
+                continue
+            k = _earlier(child, i)
+            below = <Template> made[k]
+            below.hand_on(g, f, below.result, outputs.data() + begin[k])
+        t = c.find(g)
+        if t is None:
+            t = c.template(g, (inputs[i], *[None if child is None else out[child] for child in row]), {})
+        t.add(g, f)
+        made[i] = t
+        begin.push_back(<uint32_t> outputs.size())
+        for m in range(t.out.size()):
+            outputs.push_back(t.body.node(t.out[m]))
+        out[i] = t.answer(g)
+    return out

@@ -1,0 +1,234 @@
+#include "graph/body.h"
+
+#include "base/rng.h"
+
+namespace dnl {
+
+// ---- recording -------------------------------------------------------------------------------------------------
+
+void Body::finish(const Graph& g, u32 n_args) {
+  n_args_ = n_args;
+  ids_.resize(g.size());
+  for (u32 k = 0; k < n_args; ++k) weights_.push_back(kNoNode);
+  std::size_t next_outside = 0;
+  for (NodeId i = n_args; i < g.size(); ++i) {
+    ids_[i] = kNoNode;
+    if (next_outside < outside_.size() && outside_[next_outside] == i) {
+      ++next_outside;
+    } else if (!g.node(i).is(kOutput)) {
+      record(g, i);
+    }
+  }
+  DNL_INTERNAL(next_outside == outside_.size() && next_lookup_ == lookups_.size() && next_noted_ == noted_.size(),
+               "cell: a note names no node");
+}
+
+void Body::record(const Graph& g, NodeId i) {
+  const Node& n = g.node(i);
+  Step s{};
+  s.value = i;
+  s.visible = 1;
+  s.inner = n.is(kInner);
+  s.kept = n.handles == Node::kMany;
+  s.args = static_cast<u32>(operands_.size());
+  s.words = static_cast<u32>(words_.size());
+  s.fills = static_cast<u32>(fills_.size());
+  if (n.is(kLeaf))
+    record_leaf(g, i, s);
+  else
+    record_op(g, i, s);
+  record_fills(i, s);
+  if (s.kind == Kind::Op) record_seeds(s);
+  s.nfills = static_cast<u32>(fills_.size()) - s.fills;
+  steps_.push_back(s);
+}
+
+void Body::record_op(const Graph& g, NodeId i, Step& s) {
+  const Signature& sig = g.signature(i);
+  s.kind = Kind::Op;
+  s.op = sig.op;
+  s.visible = sig.alias ? u8(1) : sig.visible;
+  s.nargs = sig.nargs;
+  for (u32 j = 0; j < s.nargs; ++j) operands_.push_back(g.operands(i)[j]);
+  s.nkey = sig.nkey;
+  s.nmember = g.member_words(i);
+  for (u32 k = 0; k < s.nkey; ++k) words_.push_back(g.key(g.node(i).sig)[k]);
+  for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+}
+
+void Body::record_leaf(const Graph& g, NodeId i, Step& s) {
+  const Signature& sig = g.signature(i);
+  if (sig.leaf == Leaf::Lookup) {
+    DNL_INTERNAL(next_lookup_ < lookups_.size() && lookups_[next_lookup_].node == i, "cell: a look-up without a note");
+    s.kind = Kind::Lookup;
+    s.batched = lookups_[next_lookup_].batched;
+    s.update = lookups_[next_lookup_++].update;
+    copies_rows_ |= s.batched;
+    // Its table: the node from outside that has this number among the graph's tables.
+    NodeId table = kNoNode;
+    for (NodeId o : outside_)
+      if (o < i && g.signature(o).leaf == Leaf::Table && g.signature(o).table == sig.table) table = o;
+    DNL_INTERNAL(table != kNoNode, "cell: a look-up without a table");
+    operands_.push_back(table);
+    s.nargs = 1;
+    s.nmember = g.dim(i).bd;
+    for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+    return;
+  }
+  DNL_INTERNAL(sig.leaf == Leaf::Input, "cell: a weight without a note");
+  s.kind = g.node(i).is(kCounted) ? Kind::Constant : Kind::Input;
+  s.dim = static_cast<u32>(dims_.size());
+  dims_.push_back(g.dim(i));
+  const float* numbers = g.input_data(i);
+  s.nmember = s.kind == Kind::Constant ? 1 : static_cast<u32>(g.dim(i).size());
+  for (u32 k = 0; k < s.nmember; ++k) {
+    Word w;
+    w.f = numbers[k];
+    words_.push_back(w);
+  }
+}
+
+void Body::record_fills(NodeId i, Step& s) {
+  for (; next_noted_ < noted_.size() && noted_[next_noted_].node == i; ++next_noted_) {
+    const Noted& note = noted_[next_noted_];
+    DNL_INTERNAL(note.at < s.nmember, "cell: a word that the op does not have");
+    fills_.push_back({s.words + s.nkey + note.at, note.index});
+    s.filled = true;
+  }
+}
+
+void Body::record_seeds(Step& s) {
+  const Word* member = words_.data() + s.words + s.nkey;
+  u32 at = 0;
+  for (const AttrSpec& a : op_def(s.op).attrs) {
+    if (!a.member) continue;
+    if (a.kind == AttrKind::Seed) {
+      fills_.push_back({s.words + s.nkey + at, kSeed});
+      at += 2;
+    } else {
+      at += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + member[at].u;
+    }
+  }
+}
+
+bool Body::same(const Body& o) const {
+  if (n_args_ != o.n_args_ || steps_.size() != o.steps_.size() || operands_.size() != o.operands_.size() ||
+      words_.size() != o.words_.size() || fills_.size() != o.fills_.size() || outside_.size() != o.outside_.size())
+    return false;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step &a = steps_[k], &b = o.steps_[k];
+    if (a.kind != b.kind || a.op != b.op || a.value != b.value || a.nargs != b.nargs || a.nkey != b.nkey ||
+        a.nmember != b.nmember || a.batched != b.batched || a.update != b.update || a.inner != b.inner || a.nfills != b.nfills)
+      return false;
+    if (a.kind == Kind::Constant || a.kind == Kind::Input)
+      if (!(dims_[a.dim] == o.dims_[b.dim])) return false;
+  }
+  Vec<u8> differs;  // words that calls fill in may differ
+  differs.resize(words_.size());
+  for (std::size_t k = 0; k < words_.size(); ++k) differs[k] = words_[k].u != o.words_[k].u;
+  for (std::size_t k = 0; k < fills_.size(); ++k) {
+    if (fills_[k].at != o.fills_[k].at || fills_[k].index != o.fills_[k].index) return false;
+    differs[fills_[k].at] = 0;
+    if (fills_[k].index == kSeed) differs[fills_[k].at + 1] = 0;
+  }
+  for (std::size_t k = 0; k < operands_.size(); ++k)
+    if (operands_[k] != o.operands_[k]) return false;
+  for (std::size_t k = 0; k < outside_.size(); ++k)
+    if (outside_[k] != o.outside_[k]) return false;
+  for (u8 d : differs)
+    if (d) return false;
+  return true;
+}
+
+// ---- use -------------------------------------------------------------------------------------------------------
+
+void Body::enter(const Graph& g, const NodeId* outside) {
+  ++epoch_;
+  for (std::size_t k = 0; k < outside_.size(); ++k) {
+    DNL_INTERNAL(outside[k] < g.size(), "cell: a weight that is not in the graph");
+    ids_[outside_[k]] = outside[k];
+  }
+}
+
+void Body::add_to(Graph& g, const NodeId* args, const i32* ints) {
+  take(g, args);
+  for (Step& s : steps_) {
+    if (s.nfills) fill_in(g, s, ints);
+    const NodeId i = s.kind == Kind::Op ? add_op(g, s) : add_leaf(g, s);
+    for (u32 o = 0; o < s.visible; ++o) ids_[s.value + o] = i + o;
+    if (s.inner) g.mark_inner(i);
+    if (s.kept) g.keep(i);
+  }
+}
+
+// Signatures that were found before may name arguments that are weights.
+void Body::take(const Graph& g, const NodeId* args) {
+  bool as_before = true;
+  for (u32 k = 0; k < n_args_; ++k) {
+    ids_[k] = args[k];
+    const NodeId weight = g.node(args[k]).is(kWeight) ? args[k] : kNoNode;
+    as_before &= weight == weights_[k];
+    weights_[k] = weight;
+  }
+  if (!as_before) ++epoch_;
+}
+
+void Body::fill_in(Graph& g, const Step& s, const i32* ints) {
+  for (u32 k = s.fills; k < s.fills + s.nfills; ++k) {
+    Word* w = words_.data() + fills_[k].at;
+    if (fills_[k].index != kSeed) {
+      w->i = ints[fills_[k].index];
+      continue;
+    }
+    const u64 seed = splitmix64(g.seed_state);
+    w[0].u = static_cast<u32>(seed);
+    w[1].u = static_cast<u32>(seed >> 32);
+  }
+}
+
+// May the step's signature, that of node i, be taken at the next call? Not if it names a node of this call alone.
+bool Body::settled(const Graph& g, NodeId i, const Step& s) const {
+  const u32 sig = g.node(i).sig;
+  for (u32 j = 0; j < s.nargs; ++j) {
+    if (!g.arg_shared(sig, j)) continue;
+    const u32 v = operands_[s.args + j];
+    bool lasts = v < n_args_ && weights_[v] != kNoNode;
+    for (NodeId o : outside_) lasts |= o == v;
+    if (!lasts) return false;
+  }
+  return true;
+}
+
+NodeId Body::add_op(Graph& g, Step& s) {
+  if (args_.size() < s.nargs) args_.resize(s.nargs);
+  NodeId* const args = args_.data();
+  const u32* const from = operands_.data() + s.args;
+  for (u32 j = 0; j < s.nargs; ++j) args[j] = ids_[from[j]];
+  const Word* const key = words_.data() + s.words;
+  const Word* const member = key + s.nkey;
+  const int nmember = static_cast<int>(s.nmember);
+  if (s.epoch == epoch_) return g.add_known(s.sig, args, member, nmember, !s.filled);
+  const NodeId i = g.add(s.op, args, static_cast<int>(s.nargs), key, static_cast<int>(s.nkey), member, nmember);
+  if (settled(g, i, s)) {
+    s.sig = g.node(i).sig;
+    s.epoch = epoch_;
+  }
+  return i;
+}
+
+NodeId Body::add_leaf(Graph& g, const Step& s) {
+  Word* const words = words_.data() + s.words;
+  if (s.kind == Kind::Lookup) {
+    const NodeId table = ids_[operands_[s.args]];
+    const u32 rows = g.table(g.signature(table).table)->rows;
+    if (s.filled && !s.batched && words->i < 0) words->i += static_cast<i32>(rows);  // from the end, as in Python
+    return g.add_lookup(table, &words->u, s.nmember, s.batched, s.update);
+  }
+  const Dim& d = dims_[s.dim];
+  if (s.kind == Kind::Constant) return g.add_constant(d, words->f);
+  const NodeId i = g.add_input(d);
+  std::memcpy(g.input_data(i), words, s.nmember * sizeof(float));
+  return i;
+}
+
+}  // namespace dnl

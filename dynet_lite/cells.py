@@ -1,0 +1,262 @@
+"""Cells: functions over expressions that are recorded once, and structure that is given in one call.
+
+The compiled side records and repeats (cext/bindings/templates.pxi, bulk.pxi). Here is what users call, what a cell is taken to
+read besides its arguments, and the loops in Python for where nodes are made one by one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from dynet_lite import _core, errors
+
+__all__ = ["Index", "cell", "map", "recurse", "scan", "state"]
+
+_MOST_ITEMS = 32  # of a list or dict that a cell may read
+_DEEPEST = 3  # attributes of attributes of objects
+
+
+class Index(int):
+    """Declares an argument of a cell: an integer that only chooses a row, a label or a place. ``def tag(h, label: dy.Index)``.
+
+    Without it integers are tried as such; if the cell computes with one, it is recorded for each value. Declared as an Index
+    that is an error.
+    """
+
+
+def state(**parts: Any) -> Any:
+    """Expressions with names: what a cell hands on from step to step. ``s = dy.state(h=h, c=c)`` has ``s.h`` and ``s.c``.
+
+    It cannot be changed; iterating over it gives the values. ValueError without any.
+    """
+    if not parts:
+        raise ValueError("[state] needs at least one name: state(h=h)")
+    return _core.state_of(parts)
+
+
+def cell(function: Callable[..., Any]) -> Any:
+    """Decorator: a function over expressions that is recorded once and then repeated without Python.
+
+        @dy.cell
+        def compose(left, right):
+            z = dy.tanh(W * dy.concatenate([left.h, right.h]) + b)
+            return dy.state(h=z, c=dy.cmult(z, left.c) + right.c)
+
+    A call adds the nodes that the function would add, so that values, gradients, random numbers and batches are the same.
+    Arguments are expressions, integers (rows, labels and places that differ from call to call), and tuples, lists and
+    ``dy.state`` of such; it gives one expression, or several in the same way. Parameters may be arguments or come from
+    outside; tables come from outside or as arguments. Other arguments, such as ``None``, strings and floats, may decide what
+    is done. The function runs again, twice, when it sees a new signature: other dims or mini-batch sizes, another make-up of
+    the arguments, or other values of those that decide, or when variables or attributes that it names are others than before.
+
+    What it does besides making nodes (printing, appending to lists) happens only then. ``dy.configure(cells="inline")`` runs
+    the function at each call; ``cells="check"`` compares.
+
+    Raises CellError, at the line, where the function asks for a value or uses an expression that is no argument; it raises
+    what the function raises, when it is recorded, and IndexError for an integer out of range, when it is called.
+    """
+    if _core.is_cell(function):
+        raise TypeError(f"[cell] {function.__name__} is a cell already")
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise TypeError(f"[cell] a Python function is needed; got {type(function).__name__}") from None
+    indices: set[int | str] = set()
+    for k, p in enumerate(parameters):
+        if _declares_index(p.annotation):
+            indices |= {k, p.name}
+    return _core.Cell(function, [p.name for p in parameters], indices, _read_by)
+
+
+def _declares_index(annotation: Any) -> bool:
+    return annotation is Index or (isinstance(annotation, str) and re.search(r"\bIndex\b", annotation) is not None)
+
+
+# ---- structure in one call -------------------------------------------------------------------------------------------
+
+
+def _list(xs: Any, what: str) -> list[Any]:
+    if isinstance(xs, _core.Expression) and not isinstance(xs, _core.LookupParameters):
+        raise TypeError(f"[{what}] takes a list; got one expression")
+    return xs if type(xs) is list else list(xs)
+
+
+def _needs_cell(what: str, c: Any) -> None:
+    if not _core.is_cell(c):
+        name = getattr(c, "__name__", type(c).__name__)
+        raise TypeError(f"[{what}] a cell is needed: write @dy.cell above {name}")
+
+
+def map(cell: Any, *lists: Any) -> Any:
+    """[cell(x, y, ...) for x, y, ... in zip(*lists)], with the loop in C.
+
+    The lists, of expressions, integers, states or tuples of them, must be of one length: else ValueError. With anything but
+    a cell it is Python's ``map``.
+    """
+    if not _core.is_cell(cell):
+        return builtins.map(cell, *lists)
+    if not lists:
+        raise TypeError("[map] needs a list besides the cell")
+    if hasattr(lists[0], "transduced"):  # of a length that is not known: dynet_lite/onnx
+        return lists[0].map(cell, *lists[1:])
+    rows = [_list(xs, "map") for xs in lists]
+    if any(len(xs) != len(rows[0]) for xs in rows):
+        raise ValueError(f"[map] the lists must be of one length; got {', '.join(str(len(xs)) for xs in rows)}")
+    if _core.cells_by_hand():
+        return [cell(*row) for row in zip(*rows, strict=True)]
+    return _core.map_cell(cell, rows)
+
+
+def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tuple[list[Any], Any]:
+    """A recurrent layer: ``cell(state, x)`` for each x in turn, from the state `init`. Gives (outputs, last state).
+
+    The cell gives the next state, made up as `init` is (an expression, a tuple, ``dy.state(h=..., c=...)``), and each state is
+    an output; or a pair of that and an output. ``reverse=True`` begins at the end; outputs[i] belongs to xs[i] all the same.
+    Without any x it is ([], init). Raises CellError when the results of the cell are neither.
+    """
+    _needs_cell("scan", cell)
+    xs = _list(xs, "scan")
+    if not _core.cells_by_hand():
+        return _core.scan_cell(cell, init, xs, bool(reverse))
+    outputs: list[Any] = [None] * len(xs)
+    now = init
+    for i in reversed(range(len(xs))) if reverse else range(len(xs)):
+        given = cell(now, xs[i])
+        if _like(given, init):
+            now = outputs[i] = given
+        elif isinstance(given, tuple) and len(given) == 2 and _like(given[0], init):
+            now, outputs[i] = given
+        else:
+            raise errors.CellError(
+                f"[cell {cell.__name__}] is a step of scan(): it gives the next state, which is made up like the one before, or "
+                "a pair of that and an output"
+            )
+    return outputs, now
+
+
+def _like(x: Any, y: Any) -> bool:
+    """Are two values made up in the same way?"""
+    if isinstance(x, _core.Expression):
+        return isinstance(y, _core.Expression)
+    if isinstance(x, _core.State):
+        return isinstance(y, _core.State) and dir(x) == dir(y) and all(builtins.map(_like, x, y))
+    if isinstance(x, (list, tuple)):
+        return type(x) is type(y) and len(x) == len(y) and all(builtins.map(_like, x, y))
+    return bool(x is y or (isinstance(x, (int, float, str)) and x == y))
+
+
+def recurse(cell: Any, inputs: Iterable[Any], children: Iterable[Sequence[int | None]]) -> list[Any]:
+    """Results for all nodes of trees or DAGs: ``cell(inputs[i], *results of children[i])`` for each i, in this order.
+
+    children[i] numbers the nodes that node i reads: earlier ones, in the order in which the cell gets them; ``None`` is given
+    as it is. A node may be read by several. inputs[i] may be None. How many children there may be says the cell: ``def
+    compose(x, left=None, right=None)`` or ``def gather(x, *below)``; it may give another kind of result for leaves. The trees of a
+    mini-batch can be numbered on and given in one call.
+
+    ValueError for other lengths and for children that are no earlier nodes.
+    """
+    _needs_cell("recurse", cell)
+    inputs, below = _list(inputs, "recurse"), _list(children, "recurse")
+    if len(below) != len(inputs):
+        raise ValueError(f"[recurse] {len(inputs)} inputs and {len(below)} lists of children: one for each is needed")
+    if not _core.cells_by_hand():
+        return _core.recurse_cell(cell, inputs, below)
+    out: list[Any] = []
+    for i, x in enumerate(inputs):
+        out.append(cell(x, *[None if child is None else out[child] for child in _core.earlier(below[i], i)]))
+    return out
+
+
+# ---- what a cell reads besides its arguments ---------------------------------------------------------------------------
+
+
+def _read_by(function: Any) -> list[tuple[Any, Any, Any]]:
+    """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
+
+    Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects and of
+    the object that it is a method of, items of small lists and dicts. ``where`` is a dict or list, or the variable itself (key None).
+    """
+    read: list[tuple[Any, Any, Any]] = []
+    seen: set[int] = set()
+    if _core.is_method(function):
+        _see_object(function.ref(), _names(function.function), read, seen, 0)
+        function = function.function
+    _see_function(function, read, seen)
+    return read
+
+
+def _names(function: Any) -> set[str]:
+    """All names in the code of a function, those of functions and comprehensions inside it too."""
+    todo, names = [function.__code__] if hasattr(function, "__code__") else [], set()
+    while todo:
+        code = todo.pop()
+        names |= {*code.co_names}
+        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return names
+
+
+def _see_function(function: Any, read: list[Any], seen: set[int]) -> None:
+    package = __name__.split(".")[0]
+    if id(function) in seen or not isinstance(function, types.FunctionType) or function.__module__.split(".")[0] == package:
+        return
+    seen.add(id(function))
+    names = _names(function)
+    for name in sorted(names & set(function.__globals__)):
+        _see(function.__globals__, name, function.__globals__[name], names, read, seen, 0)
+    for variable in function.__closure__ or ():
+        try:
+            value = variable.cell_contents
+        except ValueError:
+            continue
+        _see(variable, None, value, names, read, seen, 0)
+
+
+def _see(where: Any, key: Any, value: Any, names: set[str], read: list[Any], seen: set[int], depth: int) -> None:
+    if isinstance(value, types.ModuleType):
+        return
+    read.append((where, key, value))
+    if isinstance(value, types.FunctionType):
+        _see_function(value, read, seen)
+    elif _core.is_cell(value):
+        _see_function(value.cell.function if hasattr(value, "cell") else value.function, read, seen)
+    elif isinstance(value, types.MethodType):
+        _see_object(value.__self__, names | _names(value.__func__), read, seen, depth + 1)
+        _see_function(value.__func__, read, seen)
+    else:
+        _see_object(value, names, read, seen, depth + 1)
+
+
+def _see_object(value: Any, names: set[str], read: list[Any], seen: set[int], depth: int) -> None:
+    """Items, or attributes that the function names."""
+    if id(value) in seen or depth > _DEEPEST or isinstance(value, (type, _core.Expression)):
+        return
+    seen.add(id(value))
+    if type(value) in (list, tuple, dict):
+        if len(value) <= _MOST_ITEMS:
+            for key, one in value.items() if type(value) is dict else enumerate(value):
+                _see(value, key, one, names, read, seen, depth)
+        if type(value) is list:
+            read.append((value, len(value), _core.MISSING))
+        return
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is not dict:
+        return
+    for name in sorted(names):
+        if name in attributes:
+            _see(attributes, name, attributes[name], names, read, seen, depth)
+            continue
+        found = getattr(type(value), name, _core.MISSING)
+        if found is _core.MISSING:
+            continue
+        read.append((attributes, name, _core.MISSING))
+        if isinstance(found, types.FunctionType) and found.__module__.split(".")[0] != __name__.split(".")[0]:
+            more = _names(found) - names  # a method of its own that it calls
+            _see_function(found, read, seen)
+            if more and depth < _DEEPEST:
+                seen.discard(id(value))
+                _see_object(value, more, read, seen, depth + 1)

@@ -1,0 +1,499 @@
+"""Cells: what they may be given, what they may use, what they see of the world, and what is an error."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import _core
+
+Both = Callable[..., None]
+
+
+class Weights:
+    def __init__(self) -> None:
+        self.pc = dy.ParameterCollection()
+        self.W, self.U, self.b = self.pc.add_parameters((4, 4)), self.pc.add_parameters((4, 4)), self.pc.add_parameters(4)
+        self.V, self.E = self.pc.add_parameters((3, 4)), self.pc.add_lookup_parameters((9, 4))
+
+
+@pytest.fixture
+def w() -> Weights:
+    return Weights()
+
+
+def test_parameters_look_ups_labels_and_states(w: Weights, both: Both) -> None:
+    @dy.cell
+    def start(word: int) -> Any:
+        x = dy.tanh(w.E[word])
+        return dy.state(h=x, c=w.W * x)
+
+    @dy.cell
+    def step(s: Any, words: Any, tag: int) -> Any:
+        z = dy.affine_transform([w.b, w.W, s.h, w.U, dy.average([w.E[k] for k in words])])
+        new = dy.state(h=dy.tanh(z), c=s.c + dy.logistic(z))
+        scores = w.V * new.h
+        return new, dy.pickneglogsoftmax(scores, tag) + dy.pick(scores, tag) + scores[tag]
+
+    def program() -> Any:
+        losses, shown = [], []
+        for word in (1, 2, -1):
+            s = start(word)
+            for k in range(3):
+                s, loss = step(s, [word, k, np.int64(k + 1)], k)
+                losses.append(loss)
+            shown.append(s.c)
+        return dy.esum(losses), shown
+
+    both(w.pc, program)
+    assert start.signatures() == step.signatures() == 1
+
+
+def test_what_is_random_is_drawn_at_each_call(w: Weights, both: Both) -> None:
+    @dy.cell
+    def noisy(x: Any) -> Any:
+        return dy.dropout(dy.noise(w.W * x, 0.5), 0.5) + dy.random_normal(4)
+
+    def program() -> Any:
+        ys = [noisy(w.E[k % 2]) for k in range(6)]
+        return dy.squared_norm(dy.esum(ys)), ys
+
+    both(w.pc, program)
+    dy.renew_cg()
+    a, b = noisy(w.E[1]), noisy(w.E[1])
+    assert not np.array_equal(a.npvalue(), b.npvalue())
+
+
+def test_a_recording_draws_nothing(w: Weights) -> None:
+    cell = dy.cell(lambda x: dy.dropout(x, 0.5))
+    dy.reset_random_seed(3)
+    dy.renew_cg()
+    cell(dy.ones(5))
+    state = _core.get_seed_state()
+    dy.reset_random_seed(3)
+    dy.renew_cg()
+    dy.dropout(dy.ones(5), 0.5)
+    assert _core.get_seed_state() == state
+
+
+def test_builders_inside(w: Weights, both: Both) -> None:
+    lstm, tree = dy.VanillaLSTMBuilder(2, 4, 4, w.pc), dy.NaryTreeLSTMBuilder(2, 1, 4, 4, w.pc)
+
+    @dy.cell
+    def read(a: Any, b: Any, c: Any) -> Any:
+        s = lstm.initial_state().add_input(a).add_input(b)
+        leaf = tree.node(c)
+        return [*lstm.initial_state().transduce([a, b, c]), *s.s(), tree.node(b, [leaf]).output()]
+
+    def program() -> Any:
+        out = [e for k in range(3) for e in read(w.E[k], w.E[k + 1], w.b)]
+        return dy.squared_norm(dy.esum(out)), out
+
+    both(w.pc, program)
+    lstm.set_dropouts(0.4, 0.2)  # other nodes: recorded anew
+    both(w.pc, program)
+    lstm.disable_dropout()
+    both(w.pc, program)
+
+
+def test_weights_as_arguments_and_frozen_ones(w: Weights, both: Both) -> None:
+    layer = dy.cell(lambda W, x, b: dy.tanh(W * x + b) + dy.nobackprop(W) * x)
+
+    def program() -> Any:
+        hs = [w.E[k] for k in range(4)]
+        for W in (w.W, w.U, w.W, dy.tanh(w.U)):
+            hs = [layer(W, h, w.b) for h in hs]
+        return dy.squared_norm(dy.esum(hs)), hs
+
+    both(w.pc, program)
+    for p in (w.W, w.E):
+        p.set_updated(False)
+        both(w.pc, program)
+        p.set_updated(True)
+    both(w.pc, program)
+
+
+def test_freezing_within_a_graph(w: Weights) -> None:
+    cell = dy.cell(lambda x: w.W * x)
+    dy.renew_cg()
+    first = cell(w.b)
+    w.W.set_updated(False)
+    loss = dy.squared_norm(cell(w.b) + dy.nobackprop(first))
+    loss.backward()
+    assert not w.W.grad_as_array().any()
+
+
+def test_mini_batches_tables_and_constants(w: Weights, both: Both) -> None:
+    fixed = np.arange(4.0) / 4
+
+    @dy.cell
+    def f(x: Any, rows: Any, table: Any) -> Any:
+        y = dy.lookup_batch(table, rows) + dy.inputVector(fixed) + dy.ones(4)
+        z = dy.cmult(dy.tanh(y + x), table.batch([1, 2]))
+        return dy.sum_batches(dy.tanh(w.W * z)), dy.sum_batches(dy.pickneglogsoftmax_batch(w.V * z, rows)), table[3]
+
+    def program() -> Any:
+        out = [f(x, rows, w.E) for x in (w.b, w.E[2]) for rows in ([0, 1], [2, 2], np.array([1, 0]))]
+        return dy.esum([dy.squared_norm(a) + b + dy.squared_norm(c) for a, b, c in out]), [a for a, _, _ in out]
+
+    both(w.pc, program)
+    assert f.signatures() == 1
+
+
+def test_other_dims_arguments_and_values_are_other_signatures(w: Weights) -> None:
+    @dy.cell
+    def f(x: Any, other: Any = None, how: str = "tanh", scale: float = 1.0, deep: bool = False) -> Any:
+        y = dy.tanh(x) if how == "tanh" else dy.logistic(x)
+        return (y if other is None else y + other) * scale + (1 if deep else 0)
+
+    dy.renew_cg()
+    x, y = dy.inputVector([1, 2]), dy.inputVector([1, 2, 3])
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((x,), {}), ((y,), {}), ((x, x), {}), ((x,), {"how": "logistic"}), ((x,), {"scale": 2.0}), ((x,), {"scale": -0.0}),
+        ((x,), {"scale": 0.0}), ((x,), {"deep": True}), ((x, None, "tanh"), {}), ((dy.inputTensor(np.ones((2, 3)), True),), {}),
+    ]  # fmt: skip
+    for _ in range(3):
+        for k, (args, given) in enumerate(calls):
+            assert np.array_equal(f(*args, **given).npvalue(), f.function(*args, **given).npvalue()), k
+    assert f.signatures() == len(calls)
+
+
+def test_integers_that_are_computed_with(w: Weights) -> None:
+    @dy.cell
+    def deep(x: Any, layers: int, tag: int) -> Any:
+        for _ in range(layers):
+            x = dy.tanh(w.W * x)
+        return dy.pick(x, tag)
+
+    @dy.cell
+    def declared(x: Any, tag: dy.Index) -> Any:
+        return x[tag + 1]
+
+    dy.renew_cg()
+    for layers in (1, 2, 3, 1, 2):
+        for tag in range(4):
+            assert deep(w.b, layers, tag).value() == deep.function(w.b, layers, tag).value()
+    assert deep.signatures() == 3
+    with pytest.raises(dy.CellError, match=r"\[cell declared\] 'tag' is declared as dy.Index"):
+        declared(w.b, 1)
+    for tag in (0, 1):
+        one_hot = dy.cell(lambda i: dy.one_hot(4, i))
+        assert one_hot(tag).npvalue().tolist() == np.eye(4)[tag].tolist()
+    choose = dy.cell(lambda i, x: x if i in (1, 2) else dy.tanh(x))
+    for i in (1, 2, 3, 1):
+        assert np.array_equal(choose(i, w.b).npvalue(), choose.function(i, w.b).npvalue())
+
+
+def test_too_many_signatures(w: Weights) -> None:
+    deep = dy.cell(lambda x, n: x * (1 + n))
+    dy.renew_cg()
+    x = dy.ones(2)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for n in range(1100):
+            assert deep(x, n).value() == [1.0 + n] * 2
+    assert len(seen) == 1 and "recorded for 512 signatures" in str(seen[0].message)
+    assert deep.signatures() <= 512
+
+
+def test_nested_cells_and_what_they_give(w: Weights, both: Both) -> None:
+    inner = dy.cell(lambda x, k: dy.tanh(w.W * x) + w.E[k])
+
+    @dy.cell
+    def outer(x: Any, k: int) -> Any:
+        y = inner(inner(x, k), 2)
+        return [dy.state(a=y, b=(x, None)), (dy.map(inner, [x, y], [k, k]), 7, "text")]
+
+    def program() -> Any:
+        got = [outer(w.E[k], k) for k in range(3)]
+        one, (mapped, seven, text) = got[-1]
+        assert (seven, text, one.b[1]) == (7, "text", None) and type(mapped) is list and repr(one).startswith("state(a=")
+        found = [e for s, (m, _, _) in got for e in (s.a, s.b[0], *m)]
+        return dy.squared_norm(dy.esum(found)), found
+
+    both(w.pc, program)
+
+
+# ---- what a cell reads besides its arguments ------------------------------------------------------------------------
+
+
+def test_changed_variables_and_attributes_are_noticed(w: Weights) -> None:
+    class Model:
+        rate = 1.0
+
+        def __init__(self) -> None:
+            self.W, self.layers, self.training = w.W, [w.W, w.U], False
+
+        def noise(self, x: Any) -> Any:
+            return dy.dropout(x, 0.5) if self.training else x
+
+        @dy.cell
+        def go(self, x: Any) -> Any:
+            for W in self.layers:
+                x = dy.tanh(W * x)
+            return self.noise(self.W * x) * self.rate * factor
+
+    def same() -> None:
+        dy.renew_cg()
+        found = model.go(w.b).npvalue()
+        plain = Model.go.function(model, w.b).npvalue()
+        assert np.array_equal(found, plain) or model.training
+
+    factor = 2.0
+    model = Model()
+    same()
+    factor = 3.0
+    same()
+    model.W = w.U
+    same()
+    model.layers.append(w.W)
+    same()
+    model.layers[0] = w.U
+    same()
+    model.rate = 0.5
+    same()
+    model.training = True
+    same()
+    assert len({tuple(model.go(w.b).value()) for _ in range(8)}) > 1
+    model.training = False
+    same()
+
+
+def test_methods_of_several_objects_which_go_with_them(w: Weights) -> None:
+    class Model:
+        def __init__(self, pc: Any) -> None:
+            self.W = pc.add_parameters((4, 4))
+
+        @dy.cell
+        def go(self, x: Any, word: int) -> Any:
+            return dy.tanh(self.W * x) + w.E[word]
+
+    a, b = Model(dy.ParameterCollection()), Model(dy.ParameterCollection())
+    dy.renew_cg()
+    for m in (a, b, a, copy.deepcopy(a)):
+        assert np.array_equal(m.go(w.b, 3).npvalue(), Model.go.function(m, w.b, 3).npvalue())
+    assert a.go.signatures() == b.go.signatures() == 1
+    gone = weakref.ref(a.W), weakref.ref(a)
+    kept = b.go
+    gc.disable()
+    try:
+        del a, m
+        dy.renew_cg()
+        assert gone[0]() is None and gone[1]() is None
+    finally:
+        gc.enable()
+    del b
+    assert kept(w.b, 1).dim() == ((4,), 1)
+
+
+def test_check_finds_what_is_not_noticed(w: Weights) -> None:
+    class Hidden:
+        __slots__ = ("number",)
+
+    hidden = Hidden()
+    hidden.number = 1.0
+    cell = dy.cell(lambda x: x * hidden.number)
+    with dy.configure(cells="check"):
+        dy.renew_cg()
+        cell(w.b)
+        hidden.number = 2.0
+        with pytest.raises(dy.CellError, match="makes other nodes now"):
+            cell(w.b)
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------------
+
+
+def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception], str]]:
+    outside = dy.tanh(w.b)
+    counter = iter(range(100))
+    lstm = dy.VanillaLSTMBuilder(1, 4, 4, w.pc)
+    return {
+        "value": (lambda x: x if x.value()[0] > 0 else -x, dy.CellError, "asks for a value"),
+        "npvalue": (lambda x: dy.inputVector(dy.tanh(x).npvalue()), dy.CellError, "asks for a value"),
+        "scalar": (lambda x: float(dy.sum_elems(x)) * x, dy.CellError, "asks for a value"),
+        "numpy": (lambda x: np.tanh(x), TypeError, "NumPy"),
+        "asarray": (lambda x: dy.inputVector(np.asarray(x, dtype=float)), dy.CellError, "asks for a value"),
+        "weight": (lambda x: x if w.W.value()[0][0] > 0 else -x, dy.CellError, "asks for a value"),
+        "compare": (lambda x: x if x[0] > 0 else -x, TypeError, "no order"),
+        "backward": (lambda x: dy.squared_norm(x).backward(), dy.CellError, "asks for a value"),
+        "renew": (lambda x: dy.renew_cg() and x, dy.CellError, "renews"),
+        "checkpoint": (lambda x: dy.cg_checkpoint() or x, dy.CellError, "changes the graph"),
+        "outside": (lambda x: x + outside, dy.CellError, "give it as an argument"),
+        "counter": (lambda x: x * next(counter), dy.CellError, "same nodes twice"),
+        "random": (lambda x: x * np.random.rand(), dy.CellError, "same nodes twice"),
+        "result": (lambda x: {"h": x}, dy.CellError, "a cell gives an expression"),
+        "state": (lambda x: lstm.initial_state().add_input(x), dy.CellError, "a cell gives an expression"),
+        "shape": (lambda x: dy.inputVector([1, 2, 3]) + x, ValueError, "add"),
+        "own": (lambda x: 1 // 0, ZeroDivisionError, "zero"),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(errors_of(Weights())))
+def test_errors_are_raised_at_the_line(w: Weights, name: str) -> None:
+    dy.renew_cg()
+    function, kind, message = errors_of(w)[name]
+    cell, x = dy.cell(function), dy.tanh(w.E[1])
+    nodes = len(dy.cg())
+    for _ in range(2):
+        with pytest.raises(kind, match=message) as info:
+            cell(x)
+        if message not in ("same nodes twice", "a cell gives an expression"):
+            assert any(entry.frame.code.raw is function.__code__ for entry in info.traceback), "the line is in the traceback"
+        assert len(dy.cg()) == nodes and cell.signatures() == 0
+    assert dy.tanh(x).npvalue().shape == (4,)
+
+
+def test_wrong_uses(w: Weights) -> None:
+    dy.renew_cg()
+    cell = dy.cell(lambda x, k=0: dy.pick(x, k))
+    x = dy.tanh(w.b)
+    with pytest.raises(TypeError, match="is a cell already"):
+        dy.cell(cell)
+    with pytest.raises(TypeError, match="a Python function is needed"):
+        dy.cell(3)
+    with pytest.raises(TypeError, match="inputTensor"):
+        cell(np.ones(4))
+    with pytest.raises(IndexError, match="out of range"):
+        cell(x, 4)
+    with pytest.raises(IndexError, match="32 bits"):
+        cell(x, 1 << 40)
+    with pytest.raises(TypeError):
+        cell(x, 1, 2)
+    with pytest.raises(TypeError, match="not copied or pickled"):
+        copy.copy(cell)
+    with pytest.raises(ValueError, match="at least one name"):
+        dy.state()
+    with pytest.raises(AttributeError, match="there are h, c"):
+        _ = dy.state(h=1, c=2).x
+    with pytest.raises(ValueError, match="recorded, inline or check"):
+        dy.configure(cells="maybe")
+    old = dy.tanh(x)
+    dy.renew_cg()
+    with pytest.raises(dy.StaleExpressionError):
+        cell(old)
+
+
+def test_an_integer_is_good_in_its_call_only(w: Weights) -> None:
+    kept: list[Any] = []
+
+    @dy.cell
+    def keeps(x: Any, k: int) -> Any:
+        kept.append((k, x))
+        return dy.pick(x, k)
+
+    dy.renew_cg()
+    x = dy.tanh(w.b)
+    keeps(x, 1)
+    with pytest.raises(dy.CellError, match="kept beyond the call"):
+        dy.pick(x, kept[0][0])
+    with pytest.raises(dy.CellError, match="kept beyond the call"):
+        w.E[kept[0][0]]
+    with pytest.raises(dy.StaleExpressionError):
+        dy.tanh(kept[0][1])
+    with pytest.raises(dy.CellError):
+        kept[0][1].value()
+
+
+# ---- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def test_checkpoint_revert_and_values_in_the_middle(w: Weights) -> None:
+    cell = dy.cell(lambda x, k: dy.tanh(w.W * x + dy.tanh(w.U) * w.E[k]))
+    dy.renew_cg()
+    x = cell(w.b, 1)
+    wanted = x.npvalue()
+    for _ in range(3):
+        dy.cg_checkpoint()
+        y = cell(cell(x, 2), 3)
+        last = y.npvalue()
+        dy.cg_revert()
+        with pytest.raises(dy.StaleExpressionError):
+            y.npvalue()
+        assert np.array_equal(cell(cell(x, 2), 3).npvalue(), last)
+    assert np.array_equal(x.npvalue(), wanted)
+
+
+def test_graphs_take_turns(w: Weights) -> None:
+    cell = dy.cell(lambda x, k: dy.tanh(w.W * x + w.E[k]))
+    dy.renew_cg()
+    outer = [cell(w.b, 0)]
+    with dy.graph():
+        inner = [cell(w.b, 1), cell(w.b, 2)]
+        wanted = [cell.function(w.b, k).npvalue() for k in (1, 2)]
+        assert [e.npvalue().tolist() for e in inner] == [a.tolist() for a in wanted]
+    outer.append(cell(outer[0], 1))
+    assert np.array_equal(outer[1].npvalue(), cell.function(outer[0], 1).npvalue())
+
+
+def test_immediate_and_checked_graphs(w: Weights) -> None:
+    cell = dy.cell(lambda x: dy.log(dy.tanh(x)))
+    dy.renew_cg(immediate_compute=True, check_validity=True)
+    with pytest.raises(dy.NotFiniteError, match="test_cells.py"):
+        cell(dy.inputVector([-1.0]))
+    dy.renew_cg(immediate_compute=True)
+    assert cell(dy.inputVector([1.0])).dim() == ((1,), 1)
+
+
+def test_threads_of_python(w: Weights) -> None:
+    cell = dy.cell(lambda x, k: dy.tanh(w.W * x) + w.E[k])
+    wanted = []
+    for k in range(4):
+        dy.renew_cg()
+        wanted.append(cell.function(w.b, k).npvalue())
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        for turn in range(50):
+            dy.renew_cg()
+            k = (seed + turn) % 4
+            if not np.array_equal(cell(w.b, k).npvalue(), wanted[k]):
+                wrong.append((seed, turn))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_batches_like_plain_nodes(w: Weights) -> None:
+    """Calls batch with each other, with the plain function, and with themselves in explanations and profiles."""
+    cell = dy.cell(lambda x, k: dy.tanh(w.W * x + w.E[k]))
+    dy.renew_cg()
+    ys = [cell(w.b, k) for k in range(5)] + [cell.function(w.b, 5)]
+    dy.esum(ys).value()
+    assert dy.stats()["batches"] == dy.stats()["lower_bound"]
+    assert "tanh" in str(dy.explain_batches())
+
+
+def test_training_goes_on_in_overlapping_steps() -> None:
+    """With threads the backward pass and the update run while the next graph is built."""
+
+    def train(how: str) -> list[float]:
+        dy.reset_random_seed(2)
+        w = Weights()
+        trainer = dy.AdamTrainer(w.pc)
+        cell = dy.cell(lambda x, rows: dy.tanh(w.W * x + dy.average([w.E[r] for r in rows])) + dy.sum_batches(w.E.batch(rows)))
+        losses = []
+        with dy.configure(threads=2, cells=how):
+            _core.settings.least_work = 0
+            for turn in range(12):
+                dy.renew_cg()
+                loss = dy.esum([dy.squared_norm(cell(cell(w.b, [k, turn % 9]), [1, 2])) for k in range(6)])
+                losses.append(loss.value())
+                loss.backward()
+                trainer.update()
+        return losses
+
+    assert train("recorded") == train("inline")
