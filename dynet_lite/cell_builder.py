@@ -1,0 +1,102 @@
+"""CellBuilder: a recurrent builder whose step is a cell of one's own.
+
+Who may import: the package; users reach it as ``dy.CellBuilder``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite.cells import _like, scan
+from dynet_lite.errors import CellError
+
+__all__ = ["CellBuilder"]
+
+
+class CellBuilder:
+    """A recurrent builder around ``cell(state, x)``, which gives the next state, or a pair of that and an output.
+
+    zero: a function that makes the state before any input, in the current graph. It owns no parameters: the cell has them.
+    """
+
+    def __init__(self, cell: Any, zero: Callable[[], Any] | None = None) -> None:
+        if not _core.is_cell(cell):
+            raise TypeError(f"[CellBuilder] a cell is needed: write @dy.cell above {getattr(cell, '__name__', cell)!s}")
+        self.cell, self.zero = cell, zero
+
+    def initial_state(self, state: Any = None) -> CellState:
+        """The state before any input: `state`, made up as the cell takes it, or what ``zero`` makes. ValueError without both."""
+        if state is None and self.zero is None:
+            raise ValueError("[CellBuilder] initial_state() needs a state: this builder has no `zero`")
+        return CellState(self, self.zero() if state is None and self.zero is not None else state)
+
+    def __repr__(self) -> str:
+        return f"<CellBuilder of {self.cell.__name__}>"
+
+
+class CellState:
+    """A state of a CellBuilder: ``add_input``, ``add_inputs`` and ``transduce`` as those of other builders."""
+
+    def __init__(self, builder: CellBuilder, state: Any, output: Any = None, prev: CellState | None = None) -> None:
+        self._builder, self._state, self._output, self._prev = builder, state, output, prev
+
+    def add_input(self, x: Any) -> CellState:
+        """The state after one more input."""
+        return self._after(x)[0]
+
+    def add_inputs(self, xs: Iterable[Any]) -> list[CellState]:
+        """The states after each of several inputs."""
+        out, now = [], self
+        for x in xs:
+            now = now.add_input(x)
+            out.append(now)
+        return out
+
+    def transduce(self, xs: Iterable[Any]) -> list[Any]:
+        """The outputs after each of several inputs, with the loop in C."""
+        xs = xs if isinstance(xs, list) else list(xs)
+        if not xs:
+            return []
+        first, paired = self._after(xs[0])
+        outputs, _ = scan(self._builder.cell, first._state, xs[1:])
+        return [first._output, *(outputs if paired else [_shown(s) for s in outputs])]
+
+    def _after(self, x: Any) -> tuple[CellState, bool]:
+        """The state after x, and whether the cell gives an output of its own."""
+        given = self._builder.cell(self._state, x)
+        if _like(given, self._state):
+            return CellState(self._builder, given, _shown(given), self), False
+        if isinstance(given, tuple) and len(given) == 2 and _like(given[0], self._state):
+            return CellState(self._builder, *given, self), True
+        raise CellError(
+            f"[cell {self._builder.cell.__name__}] is a step of a builder: it gives the next state, which is made up like the one "
+            "before, or a pair of that and an output"
+        )
+
+    def output(self) -> Any:
+        """What the cell gave besides the state; else h of the state, or its first part. None before any input."""
+        return self._output
+
+    def state(self) -> Any:
+        """The state as the cell gave it."""
+        return self._state
+
+    def s(self) -> tuple[Any, ...]:
+        """The parts of the state."""
+        return (self._state,) if isinstance(self._state, _core.Expression) else tuple(self._state)
+
+    def prev(self) -> CellState | None:
+        """The state before the last input; None at the start."""
+        return self._prev
+
+    def b(self) -> CellBuilder:
+        """The builder."""
+        return self._builder
+
+
+def _shown(state: Any) -> Any:
+    if isinstance(state, _core.Expression):
+        return state
+    return state.h if isinstance(state, _core.State) and "h" in dir(state) else state[0]

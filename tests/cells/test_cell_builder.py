@@ -1,0 +1,60 @@
+"""A cell as a recurrent builder: add_input, add_inputs and transduce give what the loop gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_cell_as_a_builder(both: Callable[..., None], paired: bool) -> None:
+    pc = dy.ParameterCollection()
+    W, U, E = pc.add_parameters((4, 4)), pc.add_parameters((4, 4)), pc.add_lookup_parameters((5, 4))
+
+    @dy.cell
+    def step(s: Any, word: int) -> Any:
+        c = s.c + dy.tanh(W * E[word] + U * s.h)
+        new = dy.state(h=dy.tanh(c), c=c)
+        return (new, W * c) if paired else new
+
+    builder = dy.CellBuilder(step, lambda: dy.state(h=dy.zeros(4), c=dy.ones(4)))
+
+    def program() -> Any:
+        words = [1, 4, 2, 0]
+        start = builder.initial_state()
+        states = start.add_inputs(words)
+        outputs = start.transduce(words)
+        assert start.output() is None and start.transduce([]) == [] and states[0].prev() is start and start.b() is builder
+        assert states[-1].state().c.dim() == ((4,), 1) and len(states[-1].s()) == 2
+        found = [*outputs, *(s.output() for s in states)]
+        for k in range(4):
+            np.testing.assert_allclose(found[k].npvalue(), found[k + 4].npvalue(), rtol=1e-6)
+        again = builder.initial_state(states[1].state()).transduce(words[2:])
+        np.testing.assert_allclose(again[-1].npvalue(), outputs[-1].npvalue(), rtol=1e-6)
+        return dy.squared_norm(dy.esum(found)), found
+
+    both(pc, program)
+
+
+def test_states_of_one_expression_or_a_tuple_and_errors() -> None:
+    dy.renew_cg()
+    xs = [dy.ones(2) * k for k in range(3)]
+    total = dy.CellBuilder(dy.cell(lambda s, x: s + x), lambda: dy.zeros(2))
+    assert [y.value() for y in total.initial_state().transduce(xs)] == [[0, 0], [1, 1], [3, 3]]
+    beside = dy.CellBuilder(dy.cell(lambda s, x: (s + x, s)), lambda: dy.zeros(2))
+    assert [y.value() for y in beside.initial_state().transduce(xs)] == [[0, 0], [0, 0], [1, 1]]
+    two = dy.CellBuilder(dy.cell(lambda s, x: (s[0] + x, s[1] + s[0])))
+    state = two.initial_state((xs[0], xs[0])).add_input(xs[1]).add_input(xs[2])
+    assert state.output().value() == [3, 3] and state.s()[1].value() == [1, 1]
+    with pytest.raises(ValueError, match="needs a state"):
+        two.initial_state()
+    with pytest.raises(TypeError, match="write @dy.cell above"):
+        dy.CellBuilder(lambda s, x: s)
+    wrong = dy.CellBuilder(dy.cell(lambda s, x: dy.state(h=s)), lambda: dy.zeros(2))
+    with pytest.raises(dy.CellError, match="is a step of a builder"):
+        wrong.initial_state().add_input(xs[0])
