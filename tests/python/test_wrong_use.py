@@ -19,7 +19,7 @@ NAN = float("nan")
 @pytest.fixture(autouse=True)
 def own_api(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another test of the process may have made the stand-in."""
-    monkeypatch.setattr(dy._core.settings, "objects_for_numpy", False)
+    monkeypatch.setattr(dy._core.settings, "is_dynet", False)
 
 
 @pytest.fixture
