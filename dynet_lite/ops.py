@@ -1,8 +1,9 @@
 """Functions on expressions that are made of others, or whose arguments Python may give in more than one form.
 
 The functions of single ops come from ``_core``; losses and normalisers are in ``ops_loss``, random ones in
-``ops_random``. Shapes are written as in DyNet: ``{d1,d2} X b`` is a tensor of two dims with a mini-batch of b. Wrong
-shapes and options are ValueErrors, indices out of range IndexErrors, raised when the expression is made.
+``ops_random``, sums by segment in ``ops_segment``. Shapes are written as in DyNet: ``{d1,d2} X b`` is a tensor of two dims
+with a mini-batch of b. Wrong shapes and options are ValueErrors, indices out of range IndexErrors, raised when the
+expression is made.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import _core, ops, ops_loss, ops_random
+from dynet_lite import _core, ops, ops_loss, ops_random, ops_segment
 
 SEED = 20
 CALLS = 500
@@ -25,7 +25,7 @@ SMALL = 100_000  # numbers in a value that is still computed
 faulthandler.enable()
 INPUTS = """inputTensor inputVector vecInput scalarInput constant zeros ones one_hot sparse_inputTensor inputTensorTranspose
 lookup lookup_batch""".split()
-MODULES = (ops, ops_loss, ops_random)
+MODULES = (ops, ops_loss, ops_random, ops_segment)
 NAMES = sorted({*_core.OP_NAMES, *_core.INTERNAL_OP_NAMES, *INPUTS, *(n for m in MODULES for n in m.__all__)})
 
 

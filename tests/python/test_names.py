@@ -25,7 +25,7 @@ def test_all() -> None:
     assert len(dy.__all__) == len(set(dy.__all__))
     for name in dy._core.OP_NAMES:
         assert callable(getattr(dy, name)), name
-    for module in (dy.ops, dy.ops_loss, dy.ops_random, dy.builders):
+    for module in (dy.ops, dy.ops_loss, dy.ops_random, dy.ops_segment, dy.builders):
         for name in module.__all__:
             assert getattr(dy, name) is getattr(module, name)
 
