@@ -374,11 +374,11 @@ cdef class Expression:
 
 cdef str _why_no_gradient(GradientRead what):
     if what == GradientRead.Gone:
-        return ("[gradient] that of the last backward() is gone: the weight's gradients were changed since, as by an update; "
-                "ask before that")
+        return ("[gradient] that of the last backward() is gone: the weight's gradients were changed since, as by an "
+                "update; ask before that")
     if what == GradientRead.Summed:
-        return ("[gradient] nothing referred to this row when backward() was called, so it was only added to the gradients of "
-                "the table: row_grad_as_array()")
+        return ("[gradient] nothing referred to this row when backward() was called, so it was only added to the "
+                "gradients of the table: row_grad_as_array()")
     return "[gradient] call backward() on a later expression first"
 
 cdef object _no_order():

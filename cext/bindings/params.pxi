@@ -188,7 +188,8 @@ cdef class Parameters(Expression):
     def gradient(self):
         """The gradient of the last backward() of the current graph; grad_as_array() is what all passes have added up.
 
-        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is added up.
+        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is
+        added up.
         """
         if not _current().c.valid(self.id, self.stamp):
             raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
@@ -504,7 +505,8 @@ cdef class LookupParameters(Expression):
     def gradient(self):
         """The gradient of the last backward() of the current graph; grad_as_array() is what all passes have added up.
 
-        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is added up.
+        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is
+        added up.
         """
         if not _current().c.valid(self.id, self.stamp):
             raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")

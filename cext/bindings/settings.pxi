@@ -12,8 +12,9 @@ cdef class Settings:
     cdef public bint verify
     cdef public bint overlap          # steps, with threads: see overlap.pxi
     cdef public bint profile
-    cdef public bint is_dynet         # stands in for it: arrays of expressions hold objects instead of being refused, rows that were
-                                      # looked up before a loss are updated though it does not depend on them
+    # Stands in for it: arrays of expressions hold objects instead of being refused, and rows that were looked up before a
+    # loss are updated though it does not depend on them.
+    cdef public bint is_dynet
     cdef public int threads
     cdef public uint64_t least_work   # see ExecOptions; 0 in tests: threads whenever there are parts
     cdef public object start   # called once, before the first graph: reads variables and flags
