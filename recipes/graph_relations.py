@@ -84,10 +84,10 @@ class Relations(harness.ParserRecipe[Settings]):
         hidden = dy.rectify(dy.affine_transform([self.b1, self.W1, dy.concatenate([word, head])]))
         return dy.affine_transform([self.b2, self.W2, hidden])
 
-    def networks(self) -> dict:
+    def networks(self) -> dict[str, Any]:
         """Scores of the relations of all words [n, relations], from the words, their heads (0 is the root) and the edges."""
 
-        def scores(tags, heads, sources, targets, kinds, **ids):
+        def scores(tags: Any, heads: Any, sources: Any, targets: Any, kinds: Any, **ids: Any) -> Any:
             nodes = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
             for layer in self.graph:
                 nodes = layer.symbolic(nodes, sources, targets, kinds)
