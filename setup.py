@@ -318,9 +318,11 @@ class BuildCore(build_ext):
     # ---- the BLAS that travels with the package ---------------------------------------------------------------
 
     def blas_source(self):
-        import scipy_openblas32
-
-        folder = Path(scipy_openblas32.get_lib_dir())
+        # Not imported: it would load the library, which may be that of another processor.
+        package = importlib.util.find_spec("scipy_openblas32")
+        if package is None or package.origin is None:
+            raise SystemExit("setup.py: building needs scipy-openblas32 (pip install it), or DYNET_LITE_BLAS=system")
+        folder = Path(package.origin).parent
         endings = {"win32": ".dll", "darwin": ".dylib"}
         ending = endings.get(sys.platform, ".so")
         found = sorted(p for p in folder.rglob("*openblas*") if p.name.endswith(ending) or ending + "." in p.name)
