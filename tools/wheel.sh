@@ -67,7 +67,10 @@ x86_64() {
   unset _PYTHON_HOST_PLATFORM
   "$python" -m venv "$work/test"
   "$work/test/bin/python" -m pip -q install "$(echo "$work"/repaired/*.whl)" pytest hypothesis
-  (cd "$work" && "$work/test/bin/python" -m dynet_lite info)
+  (cd "$work" && "$work/test/bin/python" -m dynet_lite info | tee info.txt)
+  if grep -qw avx2 /proc/cpuinfo && grep -q "isa: baseline" "$work/info.txt"; then
+    echo "the wheel does not see that this processor has AVX2" >&2 && exit 1
+  fi
   checked "$work/test/bin/python"
 }
 

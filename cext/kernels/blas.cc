@@ -17,6 +17,7 @@
 #include <initializer_list>
 
 #include "base/check.h"
+#include "kernels/processor.h"
 
 #ifdef DNL_SYSTEM_BLAS
 extern "C" {
@@ -51,11 +52,8 @@ bool mkl_is_wished() {
   if (!wish.empty()) return wish == "mkl";
 #if defined(DNL_SYSTEM_BLAS)
   return false;  // who built it has chosen
-#elif defined(__x86_64__) || defined(__i386__)
-  __builtin_cpu_init();
-  return __builtin_cpu_is("intel");
 #else
-  return false;
+  return processor().intel;
 #endif
 }
 

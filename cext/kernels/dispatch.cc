@@ -8,27 +8,10 @@
 
 #include "kernels/isa_tables.h"
 #include "kernels/kernels.h"
+#include "kernels/processor.h"
 
 namespace dnl {
 namespace {
-
-bool processor_has_avx2() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2");
-#else
-  return false;
-#endif
-}
-bool processor_has_avx512() {
-#if defined(__x86_64__) || defined(__i386__)
-  return processor_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-#else
-  return false;
-#endif
-}
 
 const Kernels* choose() {
   const char* wish = std::getenv("DYNET_LITE_ISA");
@@ -42,8 +25,8 @@ const Kernels* choose() {
 
 const Kernels* kernels_for(const char* isa) {
   if (!std::strcmp(isa, "baseline")) return kBaselineKernels;
-  if (!std::strcmp(isa, "avx2")) return processor_has_avx2() ? kAvx2Kernels : nullptr;
-  if (!std::strcmp(isa, "avx512")) return processor_has_avx512() ? kAvx512Kernels : nullptr;
+  if (!std::strcmp(isa, "avx2")) return processor().avx2 ? kAvx2Kernels : nullptr;
+  if (!std::strcmp(isa, "avx512")) return processor().avx512 ? kAvx512Kernels : nullptr;
   if (!std::strcmp(isa, "neon")) return kNeonKernels;  // every 64-bit ARM has it
   return nullptr;
 }
