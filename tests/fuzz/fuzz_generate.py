@@ -35,7 +35,6 @@ class Generator:
         self.weights: dict[tuple[int, ...], list[str]] = {}
         self.tables: list[tuple[str, int, int]] = []  # name, rows, width
         self.losses: list[str] = []
-        self.new_weights = True  # may weights be made now?
         self.changed = False  # were weights changed in this graph?
         self.used: set[str] = set()  # in this graph
         self.graded: set[str] = set()  # of these, what the last backward pass may have reached
@@ -103,14 +102,9 @@ class Generator:
             return None
 
     # ---- the model ---------------------------------------------------------------------------------------------------
-    def grow(self) -> None:
-        if not self.new_weights:
-            raise Skip
-
     def weight(self, *shape: int) -> str:
         found = self.weights.setdefault(shape, [])
-        if not found or (self.new_weights and len(found) < 3 and self.chance(0.5)):
-            self.grow()
+        if not found or (len(found) < 3 and self.chance(0.5)):
             name = self.name("W")
             self.do(f"{name} = m0.parameters_from_numpy(A({self.seed()}, {', '.join(map(str, shape))}))")
             found.append(name)
@@ -118,8 +112,7 @@ class Generator:
 
     def table(self, width: int | None = None) -> tuple[str, int, int]:
         found = [t for t in self.tables if width in (None, t[2])]
-        if not found or (self.new_weights and len(self.tables) < 4 and self.chance(0.1)):
-            self.grow()
+        if not found or (len(self.tables) < 4 and self.chance(0.1)):
             n, d = self.one((5, 40)), width or self.one(SIZES)
             name = self.name("T")
             self.do(f"{name} = m0.lookup_parameters_from_numpy(A({self.seed()}, {n}, {d}))")

@@ -167,7 +167,6 @@ def builder(g: Generator) -> None:
         name = g.one(made)
         n = int(name[-1])
     else:
-        g.grow()
         n = g.one(SIZES)
         name = f"B{g.count + 1}0{n}"
         g.count += 1
@@ -177,7 +176,7 @@ def builder(g: Generator) -> None:
     for _ in range(1 + g.below(3)):
         xs = ", ".join(g.vector(n, batch) for _ in range(1 + g.below(4)))
         state = g.name("s")
-        g.do(f"{state} = {name}.initial_state({g.one(['', '', '', '', 'update=False'])})")
+        g.do(f"{state} = {name}.initial_state({'update=False' if not g.peer and g.chance(0.2) else ''})")
         way = g.below(4)
         if way == 0:
             made_ = g.name("y")
@@ -204,7 +203,6 @@ def tree(g: Generator) -> None:
     if made:
         name = g.one(made)
     else:
-        g.grow()
         name, seed = g.name("R"), g.seed()
         kind = g.one(["'NaryTreeLSTMBuilder', m0, {}, 2, 1, 8, 8", "'ChildSumTreeLSTMBuilder', m0, {}, 1, 8, 8"])
         g.do(f"{name} = builder({kind.format(seed)})")

@@ -71,16 +71,16 @@ def gradient(g: Generator) -> None:
     if g.peer and not g.graded:
         raise Skip
     name = anything(g)
-    if g.peer and shares_memory(g, name):
+    if g.peer and reads_otherwise(g, name):
         raise Skip
     g.do(f"see({name}.gradient())")
 
 
-def shares_memory(g: Generator, name: str) -> bool:
-    """Its gradient is all that flows into the numbers that it shares with others, which DyNet tells apart."""
+def reads_otherwise(g: Generator, name: str) -> bool:
+    """Of parts that share memory we give all that flows into the numbers, of a cell state what flows in from outside its step."""
     if name not in g.live:
         return False
-    return bool(structure.read().nodes[_core.expression_node(g.env[name])[1]].sort == "alias")
+    return bool(structure.read().nodes[_core.expression_node(g.env[name])[1]].sort in ("alias", "output"))
 
 
 def value(g: Generator) -> None:
@@ -128,15 +128,9 @@ def change(g: Generator) -> None:
 
 
 def go_back(g: Generator) -> None:
-    """Something is built, looked at and taken back. In DyNet, weights that are made meanwhile lose their memory."""
-    g.new_weights = not g.peer
-    try:
-        _go_back(g)
-    finally:
-        g.new_weights = True
-
-
-def _go_back(g: Generator) -> None:
+    """Something is built, looked at and taken back."""
+    if g.peer:  # there, weights that are made or first used meanwhile are wrong afterwards
+        raise Skip
     g.do("dy.cg_checkpoint()")
     live, losses = list(g.live), list(g.losses)
     expressions(g, 1 + g.below(3))

@@ -1,8 +1,8 @@
 """A little of fuzzer.py, which runs for as long as one likes by hand; and does it see what is wrong?
 
-When it was written it found, within its first 100 programs: gradient() of a looked-up row that read freed memory (seeds 0 and 2 with
---peer, 40 without), gradient() of a weight that added up over passes (2, 11, 34, 38 with --peer), backward() after update() with old
-and new weights mixed (10 and 98), joined maps deeper than their readers, lost gradients of what a lane shares.
+When it was added it found, within 100 programs: gradient() of a looked-up row that read freed memory, gradient() of a weight that added
+up over passes, backward() after update() with old and new weights mixed, joined maps deeper than their readers, lost gradients of
+what a lane shares. The seeds stand in the message of the commit that added it; a change of the generator makes other programs of them.
 """
 
 from __future__ import annotations
