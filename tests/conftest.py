@@ -46,6 +46,7 @@ def fresh_engine() -> Iterator[None]:
     _core.cg()  # the first graph reads variables and flags
     before = {name: getattr(_core.settings, name) for name in SETTINGS}
     _core.settings.verify = True
+    _core.settings.is_dynet = False  # a test of the stand-in may have been imported
     _core.set_seed(1)
     np.random.seed(1)
     _core.cg().renew()

@@ -85,8 +85,8 @@ inline std::atomic<u64>& heap_given_back() {
   return n;
 }
 // Called at every renewal of a graph. malloc keeps for itself what is freed: when much was and nothing more has been for a
-// while, the system gets it. Programs that free and take all the time are left alone.
-inline void trim_heap() {
+// while, the system gets it. Programs that free and take all the time are left alone. `at_once`: it will not be taken again.
+inline void trim_heap(bool at_once = false) {
 #if defined(__GLIBC__)
   constexpr u64 kMuch = u64(1) << 24;  // bytes
   constexpr u32 kWhile = 16;           // calls
@@ -94,9 +94,9 @@ inline void trim_heap() {
   static std::atomic<u32> quiet{0};
   const u64 now = heap_given_back().load(std::memory_order_relaxed);
   if (now - trimmed.load(std::memory_order_relaxed) < kMuch) return;
-  if (seen.exchange(now, std::memory_order_relaxed) != now) {
+  if (seen.exchange(now, std::memory_order_relaxed) != now && !at_once) {
     quiet = 0;
-  } else if (++quiet == kWhile) {
+  } else if (at_once || ++quiet == kWhile) {
     trimmed = now;
     malloc_trim(0);
   }

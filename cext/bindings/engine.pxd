@@ -10,6 +10,7 @@ cdef extern from "errors.h" namespace "dnl":
     void set_error_hook(object hook)
 
 cdef extern from "base/vec.h" namespace "dnl":
+    void trim_heap(cbool) nogil
     cdef cppclass Vec[T]:
         T* data() nogil
         size_t size() nogil

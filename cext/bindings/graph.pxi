@@ -91,6 +91,7 @@ cdef class ComputationGraph:
         del self.other_x
         del self.other_c
         del self.memory
+        trim_heap(True)
 
     cdef _take_settings(self, bint immediate, bint check, autobatching):
         cdef bint on = _settings.autobatch if autobatching is None else bool(autobatching)

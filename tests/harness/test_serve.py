@@ -172,7 +172,7 @@ def server(model: str) -> Iterator[Server]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
-    process = subprocess.Popen([sys.executable, "-m", "dynet_lite", "serve", model, "--port", str(port)], env=env,
+    process = subprocess.Popen([sys.executable, "-m", "dynet_lite", "serve", model, "--port", str(port)], env=env, cwd=Path(model).parent,
                                stderr=subprocess.PIPE, text=True)  # fmt: skip
     found = Server(process, port)
     try:

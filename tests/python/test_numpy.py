@@ -11,12 +11,6 @@ from real_dynet import python
 
 import dynet_lite as dy
 
-
-@pytest.fixture(autouse=True)
-def own_api(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another test of the process may have made the stand-in."""
-    monkeypatch.setattr(dy._core.settings, "is_dynet", False)
-
 REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "array": lambda x, y: np.array([x, y]),
     "array of one": lambda x, y: np.array(x),

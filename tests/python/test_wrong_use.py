@@ -16,12 +16,6 @@ import dynet_lite as dy
 NAN = float("nan")
 
 
-@pytest.fixture(autouse=True)
-def own_api(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another test of the process may have made the stand-in."""
-    monkeypatch.setattr(dy._core.settings, "is_dynet", False)
-
-
 @pytest.fixture
 def model() -> dy.ParameterCollection:
     dy.renew_cg()

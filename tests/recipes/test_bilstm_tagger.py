@@ -109,7 +109,8 @@ def numbers(log: Path) -> list[object]:
 @pytest.mark.skipif(os.name == "nt", reason="signals of another kind")
 def test_an_interrupted_comparison_prints_what_it_has(tmp_path: Path) -> None:
     command = [sys.executable, str(RECIPE), "--compare", "--epochs", "200", "--hidden", "20", "--char-hidden", "10"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # jobs of a shell may ignore it  # fmt: skip
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("autobatch off"):
