@@ -32,6 +32,8 @@ Array = np.ndarray[Any, Any]
 HEAD = 8  # numbers of a head: what, serial number, digest, and five for the conversation
 KINDS = ("failed", "update", "first", "gather", "agree", "sum", "barrier", "close")
 LIMIT = 1800.0  # seconds
+AWAKE = 0.05  # seconds in which a rank that waits does not sleep
+let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 PATIENCE = 3.0  # seconds that a rank which has failed waits for the others to hear it
 
 
@@ -170,12 +172,15 @@ class World(Alone):
         self.bytes_sent += size
 
     def wait(self, request: Any) -> None:
-        """Until the request is complete. Polls, at first without a pause, so that it costs no latency."""
+        """Until the request is complete. Polls: a sum takes many rounds, and each waits for both sides to look. Sleeps only when
+        the other side has work of its own."""
         start = time.perf_counter()
         pause = 0.0
         while not request.Test():
             waited = time.perf_counter() - start
-            if waited > 1e-3:
+            if waited < AWAKE:
+                let_others_run()
+            else:
                 pause = min(2e-3, max(2e-5, pause * 1.5))
                 time.sleep(pause)
             if waited > self.timeout:
