@@ -1,4 +1,4 @@
-"""What the tests of exported recipes share: a recipe trained and exported by its command line, sessions, inputs."""
+"""What the tests of exported files share: a recipe trained and exported by its command line, sessions, inputs, weights."""
 
 from __future__ import annotations
 
@@ -12,12 +12,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynet_lite as dy
 from dynet_lite import harness
 from dynet_lite.nn import CASES, case_of
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 WHOLE = os.environ.get("DYNET_LITE_EXPORT", "").split()  # options of the training; none: a tiny one, and a part of the dev set
 SOME = 40
+
+
+def filled(model: dy.ParameterCollection, rng: np.random.Generator) -> None:
+    """Weights of which none is zero, those of biases neither."""
+    for p in model.parameters_list():
+        p.set_value(rng.uniform(-0.8, 0.8, p.shape()))
+
+
+def near(found: Any, wanted: Any) -> None:
+    """As close as single functions are; the scores of whole recipes are close()."""
+    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-5)
 
 
 def trained_and_exported(folder: Path, name: str, *options: str) -> tuple[Any, Path]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from exporting import filled, near
 
 import dynet_lite as dy
 from dynet_lite import onnx
@@ -24,8 +25,7 @@ class Model:
         self.W, self.U = self.model.add_parameters((6, 4)), self.model.add_parameters((6, 3))
         self.V, self.b = self.model.add_parameters((3, 6)), self.model.add_parameters(6)
         self.table = self.model.add_lookup_parameters((7, 4))
-        for p in self.model.parameters_list():
-            p.set_value(rng.uniform(-0.8, 0.8, p.shape()))
+        filled(self.model, rng)
 
     def step(self, state: Cell, x: Any) -> Cell:
         z = dy.tanh(dy.affine_transform([self.b, self.W, x, self.U, state.h]))
@@ -36,10 +36,6 @@ class Model:
         """Right and left are not alike; x is what the node itself has."""
         mine = self.step(left, x)
         return Cell(mine.h - right.h, dy.cmult(mine.c, right.c) + self.V * dy.concatenate([left.h, right.c]))
-
-
-def close(found: Any, wanted: Any) -> None:
-    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -70,14 +66,14 @@ def test_scan(reverse: bool, runtime: Any, tmp_path: Any) -> None:
         for i in reversed(range(n)) if reverse else range(n):
             state = m.step(state, xs[i] + dy.concatenate([shift, shift[:1]]))
             outputs[i] = m.V * dy.concatenate([state.h, state.c])
-        close(found["outputs"], [outputs[i].npvalue() for i in range(n)])
-        close(found["h"], state.h.npvalue())
-        close(found["c"], state.c.npvalue())
+        near(found["outputs"], [outputs[i].npvalue() for i in range(n)])
+        near(found["h"], state.h.npvalue())
+        near(found["c"], state.c.npvalue())
         state, states = Cell(start, shift), {}
         for i in reversed(range(n)):
             state = states[i] = m.step(state, xs[i])
-        close(found["states"], [states[i].h.npvalue() for i in range(n)])
-        close(found["end"], state.c.npvalue())
+        near(found["states"], [states[i].h.npvalue() for i in range(n)])
+        near(found["end"], state.c.npvalue())
 
 
 def test_recurse(runtime: Any, tmp_path: Any) -> None:
@@ -100,9 +96,9 @@ def test_recurse(runtime: Any, tmp_path: Any) -> None:
         for i, (a, b) in zip(ids, tree, strict=True):
             nodes.append(m.join(m.table[int(i)], *(nodes[k] if k >= 0 else nobody for k in (a, b))))
             sizes.append(1 + sum(sizes[k] for k in (a, b) if k >= 0))
-        close(h, [2 * node.h.npvalue() for node in nodes])
-        close(root, nodes[-1].c.npvalue())
-        close(counts[:, 0], sizes)
+        near(h, [2 * node.h.npvalue() for node in nodes])
+        near(root, nodes[-1].c.npvalue())
+        near(counts[:, 0], sizes)
 
 
 def test_a_scan_in_a_scan_and_several_sequences(runtime: Any, tmp_path: Any) -> None:
@@ -127,8 +123,8 @@ def test_a_scan_in_a_scan_and_several_sequences(runtime: Any, tmp_path: Any) -> 
         xs, ys, zs = (rng.standard_normal((size, 2)).astype(np.float32) for size in (n, k, n))
         sums, last = runtime(path, {"xs": xs, "ys": ys, "zs": zs})
         wanted = np.cumsum(zs + 0.5 * xs * ys.sum(0), axis=0)
-        close(sums, wanted)
-        close(last, wanted[-1])
+        near(sums, wanted)
+        near(last, wanted[-1])
 
 
 def test_mistakes(runtime: Any, tmp_path: Any) -> None:

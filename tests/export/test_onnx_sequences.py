@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exporting import filled, near
 
 import dynet_lite as dy
 from dynet_lite import onnx
@@ -21,22 +22,12 @@ BUILDERS = {
 }
 
 
-def filled(model: dy.ParameterCollection) -> None:
-    """Biases, too, are not zero."""
-    for p in model.parameters_list():
-        p.set_value(rng.uniform(-0.8, 0.8, p.shape()))
-
-
-def close(found: Any, wanted: Any) -> None:
-    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("start", [False, True])
 def test_builders(name: str, start: bool, runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     builder = BUILDERS[name](model)
-    filled(model)
+    filled(model, rng)
     dy.renew_cg()
     size = len(builder.initial_state().add_input(dy.zeros(4)).s())
     states = rng.uniform(-0.9, 0.9, (size, 3)).astype(np.float32)
@@ -55,11 +46,11 @@ def test_builders(name: str, start: bool, runtime: Any, tmp_path: Any) -> None:
         dy.renew_cg()
         ahead, back, *_ = network([dy.inputVector(x) for x in data])
         back_in_time = [e.npvalue() for e in back][::-1]
-        close(found[0], [e.npvalue() for e in ahead])
-        close(found[1], back_in_time)
-        close(found[2], ahead[-1].npvalue())
-        close(found[3], back_in_time[0])
-        close(found[4], ahead[0].npvalue())
+        near(found[0], [e.npvalue() for e in ahead])
+        near(found[1], back_in_time)
+        near(found[2], ahead[-1].npvalue())
+        near(found[3], back_in_time[0])
+        near(found[4], ahead[0].npvalue())
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -69,7 +60,7 @@ def test_bidirectional(layers: int, kind: Any, runtime: Any, tmp_path: Any) -> N
     table = model.add_lookup_parameters((9, 4))
     rnn = dy.BiRNNBuilder(layers, 4, 6, model, kind)
     W = model.add_parameters((2, 6))
-    filled(model)
+    filled(model, rng)
 
     def network(words: Any) -> Any:
         return rnn.transduce(onnx.lookup(table, words)).map(lambda x: W * x)
@@ -78,14 +69,14 @@ def test_bidirectional(layers: int, kind: Any, runtime: Any, tmp_path: Any) -> N
     for ids in ([3], [1, 8, 0, 1, 5]):
         (found,) = runtime(path, {"words": np.array(ids)})
         dy.renew_cg()
-        close(found, [(W * x).npvalue() for x in rnn.transduce([table[i] for i in ids])])
+        near(found, [(W * x).npvalue() for x in rnn.transduce([table[i] for i in ids])])
 
 
 def test_inner_sequences(runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     table = model.add_lookup_parameters((9, 4))
     rnn = dy.LSTMBuilder(2, 4, 3, model)
-    filled(model)
+    filled(model, rng)
 
     def network(words: Any) -> Any:
         letters = onnx.lookup(table, words)
@@ -99,7 +90,7 @@ def test_inner_sequences(runtime: Any, tmp_path: Any) -> None:
     for row, word in zip(found, words, strict=True):
         xs = [table[i] for i in word]
         ends = [rnn.initial_state().transduce(order)[-1].npvalue() for order in (xs, xs[::-1])]
-        close(row, np.concatenate(ends))
+        near(row, np.concatenate(ends))
 
 
 def test_all_steps_together(runtime: Any, tmp_path: Any) -> None:
@@ -117,14 +108,14 @@ def test_all_steps_together(runtime: Any, tmp_path: Any) -> None:
         for found, wanted in zip(
             runtime(path, {"xs": data}), [data.sum(0), data.mean(0), data.max(0), runs, runs.max(0)], strict=True
         ):
-            close(found, wanted)
+            near(found, wanted)
 
 
 def test_parameters_as_states_and_steps(runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     rnn = dy.GRUBuilder(1, 4, 3, model)
     root, start = model.add_parameters(4), model.add_parameters(3)
-    filled(model)
+    filled(model, rng)
 
     def network(xs: Any) -> Any:
         whole = xs.begun(root)
@@ -136,16 +127,16 @@ def test_parameters_as_states_and_steps(runtime: Any, tmp_path: Any) -> None:
         states, pairs, first = runtime(path, {"xs": data})
         whole = np.concatenate([root.as_array()[None], data])
         dy.renew_cg()
-        close(states, [e.npvalue() for e in rnn.initial_state([start]).transduce([dy.inputVector(x) for x in whole])])
-        close(pairs, whole @ data.T)
-        close(first, start.as_array())
+        near(states, [e.npvalue() for e in rnn.initial_state([start]).transduce([dy.inputVector(x) for x in whole])])
+        near(pairs, whole @ data.T)
+        near(first, start.as_array())
 
 
 def test_a_step_with_states(runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     table = model.add_lookup_parameters((9, 4))
     rnn = dy.LSTMBuilder(2, 4, 3, model)
-    filled(model)
+    filled(model, rng)
     names = ["c0", "c1", "h0", "h1"]
 
     def network(word: Any, **states: Any) -> Any:
@@ -158,7 +149,7 @@ def test_a_step_with_states(runtime: Any, tmp_path: Any) -> None:
     for i in (4, 2, 7):
         state = state.add_input(table[i])
         values = dict(zip(names, runtime(path, {"word": np.array(i), **values}), strict=True))
-        close(list(values.values()), [e.npvalue() for e in state.s()])
+        near(list(values.values()), [e.npvalue() for e in state.s()])
 
 
 def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
