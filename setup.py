@@ -108,7 +108,10 @@ class BuildPackage(build_py):
 
     def _beside(self):
         package = Path(self.build_lib) / "dynet_lite"
-        files = [*(ROOT / "recipes").glob("*.py"), *(p for p in (ROOT / "data" / "treebank").iterdir() if p.suffix in DATA)]
+        files = [
+            *(ROOT / "recipes").glob("*.py"),
+            *(p for p in (ROOT / "data" / "treebank").iterdir() if p.suffix in DATA),
+        ]
         return [(path.relative_to(ROOT), package / path.relative_to(ROOT)) for path in sorted(files)]
 
     def run(self):
@@ -187,7 +190,14 @@ class BuildCore(build_ext):
             source = Path(folder) / "blas.cc"
             source.write_text('extern "C" void cblas_sgemm();\nint main() { cblas_sgemm(); }\n')
             for way in ways:
-                command = [*self.compiler.compiler_cxx, str(source), "-o", str(Path(folder) / "blas"), *self.library_options(), *way]
+                command = [
+                    *self.compiler.compiler_cxx,
+                    str(source),
+                    "-o",
+                    str(Path(folder) / "blas"),
+                    *self.library_options(),
+                    *way,
+                ]
                 if not self.msvc and subprocess.run(command, capture_output=True).returncode == 0:
                     print(f"system BLAS: {' '.join(way)}")
                     return way
@@ -291,7 +301,9 @@ class BuildCore(build_ext):
 
     def link(self, ext, target, objects, anything_new):
         dirs, libs = list(self.compiler.library_dirs), []
-        if sys.platform == "win32" and not SYSTEM_BLAS:  # elsewhere OpenBLAS is loaded at run time (cext/kernels/blas.cc)
+        if (
+            sys.platform == "win32" and not SYSTEM_BLAS
+        ):  # elsewhere OpenBLAS is loaded at run time (cext/kernels/blas.cc)
             import scipy_openblas32
 
             lib = scipy_openblas32.get_library()
@@ -335,7 +347,9 @@ class BuildCore(build_ext):
         files = importlib.metadata.files("scipy_openblas32") or []
         found = [Path(str(f.locate())) for f in files if f.name.startswith("LICENSE")]
         if not found:
-            raise SystemExit("setup.py: scipy-openblas32 came without its licence, which has to travel with the library")
+            raise SystemExit(
+                "setup.py: scipy-openblas32 came without its licence, which has to travel with the library"
+            )
         return found[0]
 
     def licence_target(self, package):

@@ -144,7 +144,10 @@ def compare(module: Any, programs: dict[str, Any], args: argparse.Namespace) -> 
         for what in ("built", "whole"):
             times = getattr(one, what)
             first = getattr(next(iter(timed.values())), what)
-            row += [f"{1e3 * statistics.median(times):.2f}", f"{statistics.median(times) / statistics.median(first):.2f}"]
+            row += [
+                f"{1e3 * statistics.median(times):.2f}",
+                f"{statistics.median(times) / statistics.median(first):.2f}",
+            ]
         rows.append(row)
     return rows
 

@@ -48,7 +48,9 @@ def conll2000(folder: Path, work: Path, seed: int) -> Files:
 
     def parts() -> Iterable[list[str]]:
         corpus = folder / "nltk_data" / "corpora" / "conll2000"
-        train, test = (there(corpus / f"{part}.txt").read_text("utf-8").strip().split("\n\n") for part in ("train", "test"))
+        train, test = (
+            there(corpus / f"{part}.txt").read_text("utf-8").strip().split("\n\n") for part in ("train", "test")
+        )
         cut = len(train) - len(train) // 10
         return ([sentence.strip() + "\n\n" for sentence in part] for part in (train[:cut], train[cut:], test))
 
@@ -87,7 +89,9 @@ def treebank(folder: Path, work: Path, seed: int, words: bool = False) -> Files:
         for path in sorted(there(folder / "nltk_data" / "corpora" / "treebank" / "combined").glob("wsj_*.mrg")):
             number = int(path.stem[-4:])
             trees = (tree.without_empty() for tree in read_trees(path))
-            found[(number > 160) + (number > 179)] += [f"{' '.join(tree.words()) if words else tree}\n" for tree in trees if tree is not None]
+            found[(number > 160) + (number > 179)] += [
+                f"{' '.join(tree.words()) if words else tree}\n" for tree in trees if tree is not None
+            ]
         return found
 
     return made(work, "treebank-text" if words else "treebank", parts)

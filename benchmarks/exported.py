@@ -61,7 +61,11 @@ def main(model: str) -> None:
             options.intra_op_num_threads = 1
             session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             found = [session.run(None, x)[0].argmax(axis=1) for x in inputs]
-            right = sum(recipe.tags.word(i) == t for ids, x in zip(found, dev, strict=True) for i, t in zip(ids, x.upos, strict=True))
+            right = sum(
+                recipe.tags.word(i) == t
+                for ids, x in zip(found, dev, strict=True)
+                for i, t in zip(ids, x.upos, strict=True)
+            )
             seconds = fastest(lambda: [session.run(None, x) for x in inputs])  # noqa: B023
             size = path.stat().st_size
             print(f"{name:8} {size:>9,} bytes  accuracy {right / words:.2%}  {len(dev) / seconds:,.0f} sentences/s")

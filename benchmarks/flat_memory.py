@@ -68,7 +68,10 @@ def main() -> None:
         start = time.perf_counter()
         count = len(stream)
         spent = time.perf_counter() - start
-        print(f"counted: {count:,} sentences, {stream.words:,} words, {size / spent:,.0f} MB/s, +{highest() - before:.1f} MB", flush=True)
+        print(
+            f"counted: {count:,} sentences, {stream.words:,} words, {size / spent:,.0f} MB/s, +{highest() - before:.1f} MB",
+            flush=True,
+        )
         start, words, tenth = time.perf_counter(), 0, max(1, len(stream.batches(1)) // 10)
         for k, batch in enumerate(stream.batches(1), 1):
             words += sum(len(record.example()) for record in batch)

@@ -44,7 +44,9 @@ def share(m: dict[str, Any], n: int, same_batch: bool) -> float:
     return sum(parts) / len(parts) * (1 if same_batch else n)
 
 
-def seconds(m: dict[str, Any], n: int, a: float, b: float, hidden: bool, same_batch: bool = True, cores: int = 0) -> float:
+def seconds(
+    m: dict[str, Any], n: int, a: float, b: float, hidden: bool, same_batch: bool = True, cores: int = 0
+) -> float:
     """Of a step on n ranks; a in seconds, b in bytes a second; cores: of the one machine that all are on, 0: as many as ranks."""
     crowd = max(1.0, n / cores) if cores else 1.0
     update = m["update"] / 1e3
@@ -87,7 +89,10 @@ def main() -> None:
         guesses = [m["one"] / 1e3 / seconds(m, m["size"], a, b, hidden, cores=cores) for hidden in (False, True)]
         rows.append([f"`{m['task']}`", str(m["size"]), f"{a * 1e6:.1f}", f"{b / 1e9:.2f}", *(f"{x:.2f}" for x in guesses),
                      f"{m['x ranks']:.2f}", "{:.2f} to {:.2f}".format(*m["quartiles ranks"]), f"{m['machine']['load']:.1f}"])  # fmt: skip
-    print(table(["task", "ranks", "a, us", "b, GB/s", "predicted", "hidden", "measured", "quartiles", "load"], rows) + "\n")
+    print(
+        table(["task", "ranks", "a, us", "b, GB/s", "predicted", "hidden", "measured", "quartiles", "load"], rows)
+        + "\n"
+    )
     head = ["task", *map(str, RANKS)]
     for same_batch in (True, False):
         for hidden in (False, True):
@@ -97,8 +102,12 @@ def main() -> None:
                 a, b = args.latency / 1e6 or a, args.bandwidth * 1e9 or b
                 one = seconds(m, 1, a, b, hidden)
                 ups = [one / seconds(m, n, a, b, hidden, same_batch) * (1 if same_batch else n) for n in RANKS]
-                rows.append([f"`{m['task']}` (batch {m['batch']}, {m['dense'] / 1e6:.1f} MB)", *(f"{x:.3g}" for x in ups)])
-            print(f"Speed-up, same {'batch' if same_batch else 'share'}{', hidden' if hidden else ''}\n\n{table(head, rows)}\n")
+                rows.append(
+                    [f"`{m['task']}` (batch {m['batch']}, {m['dense'] / 1e6:.1f} MB)", *(f"{x:.3g}" for x in ups)]
+                )
+            print(
+                f"Speed-up, same {'batch' if same_batch else 'share'}{', hidden' if hidden else ''}\n\n{table(head, rows)}\n"
+            )
 
 
 if __name__ == "__main__":

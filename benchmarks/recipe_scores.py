@@ -54,7 +54,14 @@ class Job:
     def command(self, files: dict[str, Path]) -> list[str]:
         """What is run: files by name, train, dev and test."""
         named = [item for part, path in files.items() for item in (f"--{part}", str(path))]
-        return [sys.executable, str(HERE.parent / "recipes" / f"{self.recipe}.py"), *named, *self.options, "--seed", str(self.seed)]
+        return [
+            sys.executable,
+            str(HERE.parent / "recipes" / f"{self.recipe}.py"),
+            *named,
+            *self.options,
+            "--seed",
+            str(self.seed),
+        ]
 
     def key(self) -> dict[str, Any]:
         """What makes two jobs the same: also the command, but for where files lie."""
@@ -104,7 +111,9 @@ def scores(said: str, job: Job) -> dict[str, Any]:
         line = next((line for line in said.splitlines() if line.startswith(begins)), "")
         match = re.search(job.pattern, line)
         if match is None:
-            raise RuntimeError(f"{job.run}, {job.step}: no {job.pattern!r} in the line {begins!r} of what it said:\n{said[-2000:]}")
+            raise RuntimeError(
+                f"{job.run}, {job.step}: no {job.pattern!r} in the line {begins!r} of what it said:\n{said[-2000:]}"
+            )
         found[part] = float(match[1].replace(",", ""))
     return found
 
@@ -123,19 +132,30 @@ def speeds(said: str) -> dict[str, Any]:
 
 def table(runs: list[dict[str, Any]], results: list[dict[str, Any]]) -> str:
     """The results as Markdown: a line for each run, then a table of the steps of each that has them."""
-    lines = ["| run | recipe | corpus | test | seeds | processor time | words/s on | off | on/off |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| run | recipe | corpus | test | seeds | processor time | words/s on | off | on/off |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for run in runs:
         last = run["steps"][-1]["name"]
         mean = average(results, run["name"], last)
         speed = next((x for x in reversed(results) if x["run"] == run["name"] and x["step"] == "speed"), None)
-        shown = [f"{speed['on']:,}", f"{speed['off']:,}", f"{speed['on'] / speed['off']:.1f} ×"] if speed else ["", "", ""]
+        shown = (
+            [f"{speed['on']:,}", f"{speed['off']:,}", f"{speed['on'] / speed['off']:.1f} ×"] if speed else ["", "", ""]
+        )
         done = [run["name"], f"`{run['recipe']}`", run["corpus"], *mean, *shown]
         lines.append(f"| {' | '.join(done)} |")
     for run in runs:
         known = [step for step in run["steps"] if average(results, run["name"], step["name"])[0]]
         if len(known) < 2:
             continue
-        lines += ["", f"`{run['recipe']}`, {run['corpus']}:", "", "| step | options added | test | gain |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"`{run['recipe']}`, {run['corpus']}:",
+            "",
+            "| step | options added | test | gain |",
+            "|---|---|---|---|",
+        ]
         before = None
         for step in known:
             mean = float(average(results, run["name"], step["name"])[0])
@@ -158,15 +178,28 @@ def average(results: list[dict[str, Any]], run: str, step: str) -> tuple[str, st
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=HERE / "recipe_scores.toml", help="the list of runs")
-    parser.add_argument("--results", type=Path, default=Path("recipe_scores.jsonl"), help="what is done is read from here and added here")
-    parser.add_argument("--corpora", type=Path, default=corpora.FOLDER, help="where the corpora are (DYNET_LITE_CORPORA)")
-    parser.add_argument("--work", type=Path, default=Path("recipe_scores"), help="folder for training, dev and test files")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("recipe_scores.jsonl"),
+        help="what is done is read from here and added here",
+    )
+    parser.add_argument(
+        "--corpora", type=Path, default=corpora.FOLDER, help="where the corpora are (DYNET_LITE_CORPORA)"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=Path("recipe_scores"), help="folder for training, dev and test files"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="seeds 1 to this one")
     parser.add_argument("--only", default="", help="names of runs, with commas between")
     for name in ("steps", "speed", "list", "table"):
         parser.add_argument(f"--{name}", action="store_true")
     given = parser.parse_args()
-    runs = [run for run in tomllib.loads(given.runs.read_text(encoding="utf-8"))["run"] if not given.only or run["name"] in given.only.split(",")]
+    runs = [
+        run
+        for run in tomllib.loads(given.runs.read_text(encoding="utf-8"))["run"]
+        if not given.only or run["name"] in given.only.split(",")
+    ]
     text = given.results.read_text(encoding="utf-8") if given.results.exists() else ""
     results = [json.loads(line) for line in text.splitlines()]
     failed = False
@@ -186,7 +219,11 @@ def main() -> int:
         results.append(result)
         with given.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
-        print("    " + ", ".join(f"{name} {result[name]}" for name in ("score", "on", "off", "seconds") if name in result), flush=True)
+        print(
+            "    "
+            + ", ".join(f"{name} {result[name]}" for name in ("score", "on", "off", "seconds") if name in result),
+            flush=True,
+        )
     if not given.list:
         print(table(runs, results))
     return int(failed)

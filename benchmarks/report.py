@@ -56,15 +56,17 @@ def speed_table(rows: Sequence[dict[str, Any]], answers: Answers) -> str:
     lines = []
     for row in rows:
         batch = f"{row['nodes'] / row['batches']:.1f}" if row.get("batches") else "-"
-        lines.append([
-            row["engine"],
-            speed(row["sentences_per_cpu_second"]),
-            speed(row["sentences_per_wall_second"]),
-            f"{ratio(answers, row['engine'], reference):.2f}",
-            *(f"{row['ms_per_sentence'][phase]:.3f}" for phase in PHASES),
-            batch,
-            f"{row['peak_mb']:,.0f}",
-        ])
+        lines.append(
+            [
+                row["engine"],
+                speed(row["sentences_per_cpu_second"]),
+                speed(row["sentences_per_wall_second"]),
+                f"{ratio(answers, row['engine'], reference):.2f}",
+                *(f"{row['ms_per_sentence'][phase]:.3f}" for phase in PHASES),
+                batch,
+                f"{row['peak_mb']:,.0f}",
+            ]
+        )
     return table(head, lines)
 
 

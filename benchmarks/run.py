@@ -211,7 +211,9 @@ def written(
         report.speed_table(rows, answers),
     ]
     if ops:
-        page.append("\nms per sentence by op, forward + backward, in a round with profiling (share of the time inside ops):\n")
+        page.append(
+            "\nms per sentence by op, forward + backward, in a round with profiling (share of the time inside ops):\n"
+        )
         page += [f"- {name}: " + ", ".join(report.op_lines(profile, count)) for name, profile in ops.items()]
     if verdicts:
         page.append("\n" + report.target_table([(label, verdict) for verdict in verdicts]))

@@ -87,7 +87,9 @@ def main() -> None:
             untrained(model)
         servers = {64: serve(model, 64), 1: serve(model, 1)}
         try:
-            print("| clients | batch | requests/s | median ms | 99th percentile ms | times as many |\n|---|---|---|---|---|---|")
+            print(
+                "| clients | batch | requests/s | median ms | 99th percentile ms | times as many |\n|---|---|---|---|---|---|"
+            )
             for clients in o.clients:
                 found: dict[int, list[list[float]]] = {batch: [] for batch in servers}
                 for _ in range(o.rounds):

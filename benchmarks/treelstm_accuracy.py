@@ -148,7 +148,9 @@ def main() -> None:
     dynet_config.set(mem="512", autobatch=1, random_seed=1)
     import dynet as dn
 
-    print(f"losses of an epoch without dropout differ by {loss_difference(dn, recipe.Settings()):.1e} at most (relative)")
+    print(
+        f"losses of an epoch without dropout differ by {loss_difference(dn, recipe.Settings()):.1e} at most (relative)"
+    )
     rows = []
     if not given.seeds:
         return
@@ -162,7 +164,10 @@ def main() -> None:
         middle = time.perf_counter()
         theirs = train_dynet(dn, s, parts, data)
         rows.append((ours, theirs))
-        print(f"| {seed} | {ours:.2%} | {theirs:.2%} | {middle - start:.1f} | {time.perf_counter() - middle:.1f} |", flush=True)
+        print(
+            f"| {seed} | {ours:.2%} | {theirs:.2%} | {middle - start:.1f} | {time.perf_counter() - middle:.1f} |",
+            flush=True,
+        )
     means = [statistics.mean(column) for column in zip(*rows, strict=True)]
     print(f"| mean | {means[0]:.2%} | {means[1]:.2%} | | |")
     print(json.dumps({"seeds": given.seeds, "recipe": [a for a, _ in rows], "dynet": [b for _, b in rows]}))

@@ -80,7 +80,9 @@ def count_waiting(world: Any) -> Callable[[], float]:
     return lambda: spent
 
 
-def timed(world: Any, loop: Loop, steps: int, mine: bool, waiting: Callable[[], float]) -> tuple[float, float, float, float]:
+def timed(
+    world: Any, loop: Loop, steps: int, mine: bool, waiting: Callable[[], float]
+) -> tuple[float, float, float, float]:
     """Milliseconds of a step: of all, in updates, CPU time of this rank, that without waiting. All ranks come and go together."""
     world.barrier()
     if mine:
@@ -131,7 +133,10 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
     out["buckets"] = len(together.trainer._buckets)
     out["rows"] = out["bytes"] - 64 - out["dense"] - 4 * len(weights)
     out["batch"] = together.batch
-    costs = [[task.length(x) for x in together.data[k : k + together.batch]] for k in range(0, len(together.data), together.batch)]
+    costs = [
+        [task.length(x) for x in together.data[k : k + together.batch]]
+        for k in range(0, len(together.data), together.batch)
+    ]
     out["costs"] = costs
     return out
 
@@ -185,7 +190,9 @@ def main() -> None:
     head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "2 threads, speed-up",
             "ranks to threads", "without waiting", "messages", "MB sent", "load"]  # fmt: skip
     if world.rank == 0:
-        print(f"\na sum of one number {net['latency'] * 1e6:.0f} us, of 4 MB {net['sum of 4 MB'] * 1e3:.2f} ms\n\n{table(head, rows)}")
+        print(
+            f"\na sum of one number {net['latency'] * 1e6:.0f} us, of 4 MB {net['sum of 4 MB'] * 1e3:.2f} ms\n\n{table(head, rows)}"
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@
     compare NAME                measures a recipe with automatic batching on and off
     run script.py ...           runs a DyNet program
     info                        what this build is
+
+Each answers --help.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class MovingAverages:
         raise NotImplementedError
 
     def moving_average(self) -> str:
-        """"none", "exponential" or "cumulative"."""
+        """One of "none", "exponential" and "cumulative"."""
         return MODES[self._averaging]
 
     def exponential_moving_average(self, beta: float, update_freq: int = 1) -> None:
@@ -123,7 +123,9 @@ class MovingAverages:
         if not self._averaging:
             return state
         if self._set_aside is not None:
-            raise RuntimeError("[trainer] averages are in the place of the weights; call swap_params_to_weights() first")
+            raise RuntimeError(
+                "[trainer] averages are in the place of the weights; call swap_params_to_weights() first"
+            )
         a = self._averages.get((table, i))
         row = np.zeros(p._values().size, np.float32) if a is None else a.ravel(order="F")
         return np.concatenate([state.reshape(len(state), row.size), row[None]])

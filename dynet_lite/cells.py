@@ -202,7 +202,11 @@ def _names(function: Any) -> set[str]:
 
 def _see_function(function: Any, read: list[Any], seen: set[int]) -> None:
     package = __name__.split(".")[0]
-    if id(function) in seen or not isinstance(function, types.FunctionType) or function.__module__.split(".")[0] == package:
+    if (
+        id(function) in seen
+        or not isinstance(function, types.FunctionType)
+        or function.__module__.split(".")[0] == package
+    ):
         return
     seen.add(id(function))
     names = _names(function)

@@ -161,7 +161,9 @@ def _describe_trainer(t: Trainer, key: str, named: Mapping[str, Any], arrays: Ar
     state, members = t.state_dict(), []
     for p, _, _ in t._members():
         if id(p) not in names:
-            raise ValueError(f"[save_checkpoint] {p.name()}, which a {type(t).__name__} trains, is not in the collection")
+            raise ValueError(
+                f"[save_checkpoint] {p.name()}, which a {type(t).__name__} trains, is not in the collection"
+            )
         members.append(names[id(p)])
         if state["state"][p.name()].size:
             arrays[f"trainer:{key}{names[id(p)]}"] = state["state"][p.name()]
@@ -224,7 +226,9 @@ class Checkpoint:
         try:
             self._take(document)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as e:
-            raise e if isinstance(e, ModelFileError) else self._fail(f"the description is damaged: {e!r:.200}") from None
+            raise (
+                e if isinstance(e, ModelFileError) else self._fail(f"the description is damaged: {e!r:.200}")
+            ) from None
 
     def _fail(self, what: str) -> ModelFileError:
         return ModelFileError(f"[load_checkpoint] {self.path}: {what}")
@@ -234,7 +238,9 @@ class Checkpoint:
             raise self._fail(f"version {document['version']!r} of the format; this is version {VERSION}")
         parts = {"version", "config", "parameters", "builders", "trainers", "weight_decay", "engine", "rng"}
         if set(document) != parts:
-            raise self._fail(f"the description must have {', '.join(sorted(parts))}; it has {', '.join(sorted(document))}")
+            raise self._fail(
+                f"the description must have {', '.join(sorted(parts))}; it has {', '.join(sorted(document))}"
+            )
         self.config = document["config"]
         self._about = document["parameters"]
         self._trainers = document["trainers"]
@@ -258,7 +264,11 @@ class Checkpoint:
         """Every array is described, every description has its arrays, and all of them fit."""
         expected: dict[str, tuple[str, tuple[int, ...] | None]] = {}
         for name, about in self._about.items():
-            if not name.startswith("/") or type(about["updated"]) is not bool or about["kind"] not in ("weight", "table"):
+            if (
+                not name.startswith("/")
+                or type(about["updated"]) is not bool
+                or about["kind"] not in ("weight", "table")
+            ):
                 raise self._fail(f"the description of {name} is damaged")
             shape = tuple(about["shape"])
             expected[name] = ("f4", shape)
@@ -286,7 +296,9 @@ class Checkpoint:
         for name, (dtype, wanted) in expected.items():
             array = self._arrays[name]
             if array.dtype.str[1:] != dtype or wanted not in (None, array.shape):
-                raise self._fail(f"{name} should be {dtype} of shape {wanted}; it is {array.dtype.str[1:]} {array.shape}")
+                raise self._fail(
+                    f"{name} should be {dtype} of shape {wanted}; it is {array.dtype.str[1:]} {array.shape}"
+                )
             if not np.isfinite(array).all():
                 raise self._fail(f"{name} has NaN or infinity")
 
@@ -301,7 +313,9 @@ class Checkpoint:
         Classes of others than dynet_lite must have been imported, and have from_spec().
         """
         if name not in self._builders:
-            raise KeyError(f"[checkpoint] {self.path} has no builder {name!r}; it has {', '.join(self._builders) or 'none'}")
+            raise KeyError(
+                f"[checkpoint] {self.path} has no builder {name!r}; it has {', '.join(self._builders) or 'none'}"
+            )
         about = self._builders[name]
         mark = model._mark()
         try:
@@ -310,7 +324,9 @@ class Checkpoint:
             model._rollback(mark)
             raise self._fail(f"builder {name} cannot be made: {e}") from None
 
-    def restore(self, model: ParameterCollection, trainer: Any = None, *, builders: Any = None, rng: Any = None) -> None:
+    def restore(
+        self, model: ParameterCollection, trainer: Any = None, *, builders: Any = None, rng: Any = None
+    ) -> None:
         """Fill a model and what else is given; see load_checkpoint()."""
         named = self._match(model)
         self._compare_builders(_named(builders, "builder", _is_builder))

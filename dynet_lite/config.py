@@ -81,7 +81,7 @@ def _known(what: str) -> Callable[[Any], str]:
 
 
 def _rewrites(value: Any) -> str:
-    """"-join,-merge" or a list of such: the passes that are off, in their order."""
+    """As "-join,-merge" or a list of such: the passes that are off, in their order."""
     items = value.replace(",", " ").split() if isinstance(value, str) else [str(item) for item in value]
     names = [item.removeprefix("-") for item in items]
     known = [name for name, _, _ in _core.passes()]

@@ -141,7 +141,11 @@ class BatchExplanation:
         return _text(self)
 
     def _repr_html_(self) -> str:
-        return table(("op", "shape", "nodes", "batches", "sizes", "why more than one batch"), _rows(self), _text(self).partition("\n")[0])
+        return table(
+            ("op", "shape", "nodes", "batches", "sizes", "why more than one batch"),
+            _rows(self),
+            _text(self).partition("\n")[0],
+        )
 
 
 def _rows(e: BatchExplanation) -> Iterator[tuple[object, ...]]:
@@ -290,7 +294,9 @@ def why(s: Structure, a: int, b: int) -> Apart:
         return Apart("same", f"both are values of node {x.number} ({x.title} {x.shape})")
     for node in (x, y):
         if node.batch is None:
-            return Apart("leaf", f"node {node.number} is {_article(node)}: its value is there from the start and nothing runs")
+            return Apart(
+                "leaf", f"node {node.number} is {_article(node)}: its value is there from the start and nothing runs"
+            )
     if x.batch == y.batch:
         return Apart("together", f"they ran together, in batch {x.batch} of {len(s.batches[x.batch or 0].nodes)} nodes")
     if x.op != y.op:
@@ -327,7 +333,9 @@ def _same_signature(s: Structure, x: Node, y: Node) -> Apart:
         else:
             text = f"node {late.number} depends on node {between}, which ran with node {early.number}"
         return Apart("dependency", text)
-    return Apart("strategy", f"they could have run together; {s.strategy} put them into batches {x.batch} and {y.batch}")
+    return Apart(
+        "strategy", f"they could have run together; {s.strategy} put them into batches {x.batch} and {y.batch}"
+    )
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
@@ -341,7 +349,9 @@ def _text(e: BatchExplanation) -> str:
         lines.append(f"{e.nodes_fused} more nodes run inside these: elementwise ops as one formula, affine maps of the same "
                      "inputs as one node, a loss and the map of its scores as one node, lists of nodes in what reads them")  # fmt: skip
     if e.nodes_merged:
-        lines.append(f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments")
+        lines.append(
+            f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments"
+        )
     if e.nodes_dead:
         lines.append(f"{e.nodes_dead} more nodes do not run: nothing reads them and no expression refers to them")
     lines += ["", *_summary_lines(e.ops), ""]

@@ -159,7 +159,9 @@ def _all_parameters(model: Any) -> list[Any]:
     return list(model) if isinstance(model, Iterable) else [model]
 
 
-def check_grad(model: Any, expr: Any, verbosity: int = 1, step: float = 1e-2, rtol: float = 2e-3, atol: float = 1e-4) -> bool:
+def check_grad(
+    model: Any, expr: Any, verbosity: int = 1, step: float = 1e-2, rtol: float = 2e-3, atol: float = 1e-4
+) -> bool:
     """Compare the gradients of an expression with differences of its value, for every parameter of a collection.
 
     ``expr`` is a scalar of the current graph; it is evaluated again with changed parameters, so its graph must not be

@@ -156,7 +156,9 @@ def dump_cg(
 
 def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: bool) -> None:
     g = cg()
-    nodes = [(g.kept_expression(number), what, arguments) for number, what, _, arguments in g.nodes()]  # before they run
+    nodes = [
+        (g.kept_expression(number), what, arguments) for number, what, _, arguments in g.nodes()
+    ]  # before they run
     sorts, producers = zip(*[(node[0], node[5]) for node in _core.graph_nodes(g)], strict=True) if nodes else ((), ())
     for number, (node, what, arguments) in enumerate(nodes):
         parts = []
@@ -205,7 +207,11 @@ def plan_text(after: str | None = None) -> str:
     if after not in texts:
         names = ["made", *(name for name, _, _ in _core.passes())]
         known = after in names and not texts
-        what = "nothing is pending: ask before a value is read" if known else f"no pass that ran; there are {', '.join(texts) or ', '.join(names)}"
+        what = (
+            "nothing is pending: ask before a value is read"
+            if known
+            else f"no pass that ran; there are {', '.join(texts) or ', '.join(names)}"
+        )
         raise ValueError(f"[plan_text] after={after!r}: {what}")
     return texts[after]
 

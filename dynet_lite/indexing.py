@@ -147,7 +147,9 @@ def _whole(item: slice) -> slice:
     """The slice with ints where programs write half / 2."""
     if not isinstance(item.start, float) and not isinstance(item.stop, float):
         return item
-    return slice(*(int(v) if isinstance(v, float) and v.is_integer() else v for v in (item.start, item.stop, item.step)))
+    return slice(
+        *(int(v) if isinstance(v, float) and v.is_integer() else v for v in (item.start, item.stop, item.step))
+    )
 
 
 def _text(item: slice) -> str:

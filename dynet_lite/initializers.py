@@ -232,4 +232,6 @@ def make(init: Any, scale: float = 1.0, mean: float = 0.0, std: float = 1.0) -> 
         return ConstInitializer(float(init))
     elif isinstance(init, (np.ndarray, list, tuple)):
         return NumpyInitializer(init)
-    raise ValueError(f"[add_parameters] init must be a number, an array, an initializer or one of {NAMES}; got {init!r}")
+    raise ValueError(
+        f"[add_parameters] init must be a number, an array, an initializer or one of {NAMES}; got {init!r}"
+    )

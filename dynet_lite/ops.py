@@ -234,7 +234,9 @@ def select_cols(x: Any, cs: Sequence[int]) -> Expression:
     return _core._select(x, cs, 1, len(cs))
 
 
-def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Expression:
+def strided_select(
+    x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()
+) -> Expression:
     """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; then comes the batch.
 
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,

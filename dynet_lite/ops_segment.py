@@ -55,7 +55,9 @@ def segment_mean(xs: Any, ids: Iterable[int], num_segments: int | None = None) -
     """The mean of those xs that have one id, for each id; 0 where there are none. Arguments as of segment_sum()."""
     if _is_matrix(xs):
         return _along(xs, ids, num_segments, "segment_mean", lambda x, ids, n: _core._segment_sum(x, ids, n, True))
-    return _of_list(xs, ids, num_segments, "segment_mean", lambda members, blank: _tree(members, blank, 1 / len(members)))
+    return _of_list(
+        xs, ids, num_segments, "segment_mean", lambda members, blank: _tree(members, blank, 1 / len(members))
+    )
 
 
 @overload
@@ -142,7 +144,10 @@ def _tree(members: list[Any], blank: Any, factor: float | None) -> Any:
     """factor times the sum of the members, two or more; without a factor the largest."""
     while len(members) > 1:
         last = len(members) <= WIDTH
-        members = [_node(members[i : i + WIDTH], blank, factor if last or factor is None else 1.0) for i in range(0, len(members), WIDTH)]
+        members = [
+            _node(members[i : i + WIDTH], blank, factor if last or factor is None else 1.0)
+            for i in range(0, len(members), WIDTH)
+        ]
     return members[0]
 
 

@@ -25,7 +25,7 @@ class ClassName(str):
 
 
 def name_of(cls: type) -> str:
-    """"module:name" of a class. All of ours are found in dynet_lite itself."""
+    """A class as "module:name". All of ours are found in dynet_lite itself."""
     module = cls.__module__
     return f"{OURS if module.split('.')[0] == OURS else module}:{cls.__name__}"
 

@@ -47,7 +47,9 @@ def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(f"[name] text is needed; got {type(name).__name__}")
     if "/" in name or name != name.strip() or not name.isprintable():  # of blanks only the space is printable
-        raise ValueError(f"[name] a name may not hold '/' or control characters, or begin or end with a blank; got {name!r}")
+        raise ValueError(
+            f"[name] a name may not hold '/' or control characters, or begin or end with a blank; got {name!r}"
+        )
     return name
 
 

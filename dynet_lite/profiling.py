@@ -130,7 +130,9 @@ class Profile:
         """Bytes in use at most by one graph: of values, of gradients (parameters and inputs are not in it)."""
         events = self.events
         peaks = {name: events["floats"][events["phase"] == PASSES[name]] for name in ("forward", "backward")}
-        return {name: 4 * int(peaks[of].max(initial=0)) for name, of in (("values", "forward"), ("gradients", "backward"))}
+        return {
+            name: 4 * int(peaks[of].max(initial=0)) for name, of in (("values", "forward"), ("gradients", "backward"))
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """All sums as dicts and lists that json can write."""
@@ -166,8 +168,13 @@ class Profile:
     def _repr_html_(self) -> str:
         total = self.seconds or 1e-12
         phases = "  ".join(f"{name} {_seconds(s)} ({s / total:.0%})" for name, s in self.phases().items())
-        rows = [(o.op, o.batches, o.nodes, round(o.mean_batch, 1), _seconds(o.forward), _seconds(o.backward)) for o in self.ops()]
-        return notebook.table(("op", "batches", "nodes", "mean batch", "forward", "backward"), rows, f"{_seconds(self.seconds)}: {phases}")
+        rows = [
+            (o.op, o.batches, o.nodes, round(o.mean_batch, 1), _seconds(o.forward), _seconds(o.backward))
+            for o in self.ops()
+        ]
+        return notebook.table(
+            ("op", "batches", "nodes", "mean batch", "forward", "backward"), rows, f"{_seconds(self.seconds)}: {phases}"
+        )
 
     def chrome_trace(self) -> dict[str, Any]:
         """The events in the Trace Event Format: chrome://tracing, Perfetto and other viewers read it."""

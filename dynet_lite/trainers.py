@@ -116,7 +116,11 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         self._recent_updates -= 1
         if failed:
             return
-        where = "; in the update of the mini-batch before (with configure(overlap=False) it is raised there)" if later else ""
+        where = (
+            "; in the update of the mini-batch before (with configure(overlap=False) it is raised there)"
+            if later
+            else ""
+        )
         raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}{where}")
 
     def restart(self, learning_rate: float | None = None) -> None:

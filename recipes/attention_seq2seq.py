@@ -52,7 +52,9 @@ class Settings(harness.Settings):
 
     letters: bool = option(False, "read and write files letter by letter")
     min_count: int = option(1, "tokens seen less often than this are unknown")
-    copy: bool = option(True, "replace an unknown token by the source token with the most attention, an unknown one if possible")
+    copy: bool = option(
+        True, "replace an unknown token by the source token with the most attention, an unknown one if possible"
+    )
     embedding: int = option(48, "size of a token vector")
     hidden: int = option(96, "size of the LSTMs: each direction of the encoder, and the decoder")
     layers: int = option(1, "layers of the encoder")
@@ -65,8 +67,12 @@ class Settings(harness.Settings):
     learning_rate: float = option(3e-3)
     schedule: str = option("linear")
     warmup: int = option(100)
-    dropout: float = option(0.1, "share of the decoder's inputs and outputs, and of the source vectors, to drop in training")
-    best: str = option("auto", "score on dev that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST)
+    dropout: float = option(
+        0.1, "share of the decoder's inputs and outputs, and of the source vectors, to drop in training"
+    )
+    best: str = option(
+        "auto", "score on dev that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST
+    )
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------
@@ -253,7 +259,9 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     def mean_loss(self, examples: Sequence[Pair]) -> float:
         """Mean over the target tokens of -log p: it says that a model learns before its answers do."""
         total, tokens = 0.0, 0
-        for _, (loss, count) in self.spread(self.loss_and_count, minibatches(examples, 256, key=len, pool=len(examples))):
+        for _, (loss, count) in self.spread(
+            self.loss_and_count, minibatches(examples, 256, key=len, pool=len(examples))
+        ):
             total, tokens = total + loss, tokens + count
         return total / tokens
 

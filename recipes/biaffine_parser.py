@@ -55,7 +55,12 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
         self.root = model.add_parameters(self.width, init="uniform", scale=0.1, name="root")
         self.lstm = dy.BiRNNBuilder(s.layers, self.width, 2 * s.hidden, model, dy.LSTMBuilder, name="encoder")
         add = model.add_parameters
-        sizes = {"arc-head": s.arc_dim, "arc-dependent": s.arc_dim, "label-head": s.label_dim, "label-dependent": s.label_dim}
+        sizes = {
+            "arc-head": s.arc_dim,
+            "arc-dependent": s.arc_dim,
+            "label-head": s.label_dim,
+            "label-dependent": s.label_dim,
+        }
         self.views = [
             (add(n, init=0, name=f"b-{view}"), add((n, 2 * s.hidden), name=f"W-{view}")) for view, n in sizes.items()
         ]

@@ -58,20 +58,33 @@ class Settings(harness.StreamSettings):
     chars: bool = option(True, "also read each word letter by letter")
     char_dim: int = option(50, "size of a character vector")
     char_hidden: int = option(50, "size of the character LSTM, each direction")
-    char_reader: str = option("lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn"))
+    char_reader: str = option(
+        "lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn")
+    )
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
-    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
-    form: str = option("auto", "format of the files; auto: recognised by their content", choices=[x for x in FORMS if x != "text"])
-    column: int = option(0, "in files with columns, the number of the column with the tags (the word is column 0); 0: found by their content")
+    features: tuple[str, ...] = option(
+        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+    )
+    form: str = option(
+        "auto", "format of the files; auto: recognised by their content", choices=[x for x in FORMS if x != "text"]
+    )
+    column: int = option(
+        0,
+        "in files with columns, the number of the column with the tags (the word is column 0); 0: found by their content",
+    )
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
 
     epochs: int = option(30)
     learning_rate: float = option(2e-3)
     dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
-    lstm_dropout: float = option(0.0, "share of its inputs and states to drop, the same ones at each word (variational)")
-    word_dropout: float = option(0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
+    lstm_dropout: float = option(
+        0.0, "share of its inputs and states to drop, the same ones at each word (variational)"
+    )
+    word_dropout: float = option(
+        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+    )
     columns: bool = option(False, "predict: write word<tab>tag lines instead of word_tag sentences")
     conllu: bool = option(False, "predict: write CoNLL-U for any input")
 
@@ -100,7 +113,10 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:
         tags = Vocab.from_words((tag for sentence in train for tag in sentence.upos), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
-        return {"tags": tags.to_json(), **WordReader.build((sentence.forms for sentence in train), known, s.fold, feature_size(train))}
+        return {
+            "tags": tags.to_json(),
+            **WordReader.build((sentence.forms for sentence in train), known, s.fold, feature_size(train)),
+        }
 
     # --- 3. Model -------------------------------------------------------------------------------------------
 
@@ -147,7 +163,10 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         losses = []
         for sentence in batch:
             tags = self.tags.ids(sentence.upos)
-            losses += [dy.pickneglogsoftmax(x, i) for x, i in zip(self.scores(sentence.forms, sentence.features), tags, strict=True)]
+            losses += [
+                dy.pickneglogsoftmax(x, i)
+                for x, i in zip(self.scores(sentence.forms, sentence.features), tags, strict=True)
+            ]
         return dy.esum(losses) * (1 / len(losses))
 
     def weight(self, batch: list[Sentence]) -> int:
@@ -178,7 +197,9 @@ class Tagger(harness.Recipe[Settings, Sentence]):
 
     def evaluate(self, examples: Sequence[Sentence]) -> harness.Score:
         score = Accuracy()
-        for batch, found in self.spread(lambda x: self.tag([s.forms for s in x], [s.features for s in x]), minibatches(examples, 64)):
+        for batch, found in self.spread(
+            lambda x: self.tag([s.forms for s in x], [s.features for s in x]), minibatches(examples, 64)
+        ):
             for sentence, tags in zip(batch, found, strict=True):
                 score.add(sentence.upos, tags)
         return harness.Score(score.value, str(score), words=score.all)

@@ -111,12 +111,16 @@ class Relations(harness.ParserRecipe[Settings]):
         """The sentences with other relations; those that they have are not looked at."""
         for sentence in batch:
             if len(sentence.heads) != len(sentence) or not all(0 <= head <= len(sentence) for head in sentence.heads):
-                raise dy.DataError(f"expected the head of each word, from 0 to {len(sentence)}: {' '.join(sentence.forms[:8])}")
+                raise dy.DataError(
+                    f"expected the head of each word, from 0 to {len(sentence)}: {' '.join(sentence.forms[:8])}"
+                )
         dy.renew_cg()
         found = [dy.concatenate_cols(self.scores(sentence)) for sentence in batch]
         dy.forward(found)  # all sentences at once
         best = [scores.npvalue().reshape(len(self.relations), -1).argmax(axis=0) for scores in found]
-        return [replace(x, deprels=[self.relations.word(int(i)) for i in ids]) for x, ids in zip(batch, best, strict=True)]
+        return [
+            replace(x, deprels=[self.relations.word(int(i)) for i in ids]) for x, ids in zip(batch, best, strict=True)
+        ]
 
     @staticmethod
     def compared(examples: Sequence[Sentence], parsed: Sequence[Sentence]) -> harness.Score:
@@ -136,7 +140,9 @@ class Relations(harness.ParserRecipe[Settings]):
 def tag_pairs(sentence: Sentence) -> list[tuple[str, str, bool]]:
     """The tags of each word and its head, and whether the head comes first."""
     tags = ["", *sentence.upos]
-    return [(tag, tags[head], head < i) for i, (tag, head) in enumerate(zip(sentence.upos, sentence.heads, strict=True), 1)]
+    return [
+        (tag, tags[head], head < i) for i, (tag, head) in enumerate(zip(sentence.upos, sentence.heads, strict=True), 1)
+    ]
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ from dynet_lite.text import minibatches, numbered_lines
 class Settings(harness.Settings):
     unused = ("nltk",)
 
-    task: str = option("hull", "of the data that are drawn: convex hulls of points or the order of numbers", choices=("hull", "sort"))
+    task: str = option(
+        "hull", "of the data that are drawn: convex hulls of points or the order of numbers", choices=("hull", "sort")
+    )
     least: int = option(4, "points of the smallest input that is drawn")
     most: int = option(8, "points of the largest one")
     examples: int = option(12000, "how many are drawn to train on; a tenth more for dev")
@@ -127,7 +129,9 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
     def load_data(cls, s: Settings) -> harness.Data[Puzzle]:
         if s.train:
             train, dev, test = ([x for path in paths for x in read_puzzles(path)] for paths in (s.train, s.dev, s.test))
-            return harness.Data(", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs")
+            return harness.Data(
+                ", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs"
+            )
         rng = random.Random(1)  # not the seed: all runs have the same data
         name = {"hull": "convex hulls of random points", "sort": "random numbers to be sorted"}[s.task]
         train, dev = (drawn(s, count, rng) for count in (s.examples, s.examples // 10 + 1))
@@ -146,7 +150,9 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         self.W, self.b = model.add_parameters((h, parts["dim"]), name="W"), model.add_parameters(h, init=0, name="b")
         self.encoder = dy.BiRNNBuilder(1, h, 2 * h, model, dy.LSTMBuilder, name="encoder")
         self.decoder = dy.LSTMBuilder(1, 2 * h, h, model, name="decoder")
-        self.start, self.end = (model.add_parameters(2 * h, init="uniform", scale=0.1, name=name) for name in ("start", "end"))
+        self.start, self.end = (
+            model.add_parameters(2 * h, init="uniform", scale=0.1, name=name) for name in ("start", "end")
+        )
         self.attention = MLPAttention(h, 2 * h, h, model)
 
     def encode(self, points: Sequence[Sequence[float]]) -> list[dy.Expression]:
@@ -228,7 +234,9 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         answers = iter(self.solve([points for points in puzzles if points]) if any(puzzles) else [])
         for points in puzzles:
             answer = next(answers) if points else []
-            yield f"output {' '.join(str(i + 1) for i in [*answer, *(answer[:1] if dim == 2 else [])])}" if points else ""
+            yield (
+                f"output {' '.join(str(i + 1) for i in [*answer, *(answer[:1] if dim == 2 else [])])}" if points else ""
+            )
 
 
 if __name__ == "__main__":

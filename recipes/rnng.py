@@ -50,8 +50,12 @@ class Settings(harness.Settings):
     char_dim: int = option(20, "size of a letter vector")
     char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
-    word_dropout: float = option(1.0, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
-    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
+    word_dropout: float = option(
+        1.0, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+    )
+    features: tuple[str, ...] = option(
+        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+    )
     beam: int = option(1, "parses of a sentence that the search keeps at a time")
 
     epochs: int = option(40)
@@ -247,11 +251,15 @@ class Grammar(harness.Recipe[Settings, Tree]):
         for gold, tree in zip(examples, guesses, strict=True):
             score.add(gold, tree)
             evalb.add(gold, tree)
-        return harness.Score(score.f1, f"{score}, {evalb}", precision=score.precision, recall=score.recall, evalb=evalb.f1)
+        return harness.Score(
+            score.f1, f"{score}, {evalb}", precision=score.precision, recall=score.recall, evalb=evalb.f1
+        )
 
     def baseline(self, train: Sequence[Tree]) -> tuple[str, Any]:
         guess = RightBranching(train)
-        return "trees that branch to the right", lambda trees: self.compared(trees, [guess(tree.words()) for tree in trees])
+        return "trees that branch to the right", lambda trees: self.compared(
+            trees, [guess(tree.words()) for tree in trees]
+        )
 
     def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
         sentences = [split_words(line) for line in lines]

@@ -130,7 +130,9 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
             return outputs.map(score)
 
         def step(word: Any, **before: Any) -> Any:
-            after = self.lstm.initial_state([before[name] for name in states]).add_input(onnx.lookup(self.vectors, word))
+            after = self.lstm.initial_state([before[name] for name in states]).add_input(
+                onnx.lookup(self.vectors, word)
+            )
             return score(after.output()), *after.s()
 
         inputs = {"word": onnx.Ids(), **{name: onnx.Input((self.settings.hidden,)) for name in states}}

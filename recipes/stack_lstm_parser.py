@@ -39,8 +39,12 @@ from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 @dataclass
 class Settings(harness.ParserSettings):
     system: str = option("arc-standard", "the system of moves", choices=("arc-standard", "arc-hybrid"))
-    oracle: str = option("static", "dynamic (arc-hybrid only): also learn what to do after a mistake", choices=("static", "dynamic"))
-    explore: float = option(0.1, "dynamic: share of the steps in training that follow the model and not the right answer")
+    oracle: str = option(
+        "static", "dynamic (arc-hybrid only): also learn what to do after a mistake", choices=("static", "dynamic")
+    )
+    explore: float = option(
+        0.1, "dynamic: share of the steps in training that follow the model and not the right answer"
+    )
 
     item_dim: int = option(100, "size of the vector of a word, or of joined words, on the stack and in the buffer")
     action_dim: int = option(30, "size of the vector of a move with its relation")
@@ -55,7 +59,9 @@ class Settings(harness.ParserSettings):
 class Parse:
     """A sentence on its way: the configuration, and the networks that sum it up."""
 
-    def __init__(self, sentence: Sentence, c: Configuration, stack: StackLSTM, buffer: StackLSTM, history: dy.RNNState) -> None:
+    def __init__(
+        self, sentence: Sentence, c: Configuration, stack: StackLSTM, buffer: StackLSTM, history: dy.RNNState
+    ) -> None:
         self.sentence, self.configuration = sentence, c
         self.stack, self.buffer, self.history = stack, buffer, history
         self.relations = [""] * len(sentence)
@@ -159,7 +165,11 @@ class StackParser(harness.ParserRecipe[Settings]):
             "buffer": onnx.step(self.buffer),
             "history": onnx.step(self.history),
             "join": (self.join, {"head": item, "dependent": item, "action": action}, ["item"]),
-            "decide": (lambda **x: self.decide(*x.values()), dict.fromkeys(("stack", "buffer", "history"), h), ["scores"]),
+            "decide": (
+                lambda **x: self.decide(*x.values()),
+                dict.fromkeys(("stack", "buffer", "history"), h),
+                ["scores"],
+            ),
         }
 
     def batches(self, train: Sequence[Sentence]) -> list[list[Sentence]]:

@@ -112,7 +112,9 @@ class LetterModel(harness.Recipe[Settings, str]):
 
         def text(letters: Any) -> Any:
             xs = onnx.lookup(self.vectors, letters)
-            return self.transformer.symbolic(xs.map(lambda x, place: x + place, onnx.waves(xs, d)), causal=True).map(score)
+            return self.transformer.symbolic(xs.map(lambda x, place: x + place, onnx.waves(xs, d)), causal=True).map(
+                score
+            )
 
         def step(letter: Any, **before: Any) -> Any:
             keys, values = ([before[f"{kind}{i}"] for i in layers] for kind in ("keys", "values"))

@@ -53,7 +53,9 @@ from dynet_lite.text import (
 
 @dataclass
 class Settings(harness.Settings):
-    classes: str = option("all", "all: the labels of the files; binary: 0 to 4 as negative and positive", choices=("all", "binary"))
+    classes: str = option(
+        "all", "all: the labels of the files; binary: 0 to 4 as negative and positive", choices=("all", "binary")
+    )
     cell: str = option("nary", "how a node combines its children", choices=("nary", "childsum"))
     most: int = option(2, "nary: the most children of a node; the rest get a node of their own")
     word_dim: int = option(100, "size of a word vector")
@@ -64,7 +66,9 @@ class Settings(harness.Settings):
     patience: int = option(20)
     learning_rate: float = option(5e-3)
     dropout: float = option(0.5, "share of the word vectors and of the states of nodes to drop in training")
-    word_dropout: float = option(0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
+    word_dropout: float = option(
+        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+    )
 
 
 class Sentiment(harness.Recipe[Settings, Tree]):

@@ -81,7 +81,10 @@ class Builder:
 
     def like(self, k: int, x: Any) -> Any:
         """A value of the size of x whose batch goes with it; perhaps x itself."""
-        return self.pick(k, lambda e: e.dim()[0] == x.dim()[0] and (e.batch_size == x.batch_size or 1 in (e.batch_size, x.batch_size)))
+        return self.pick(
+            k,
+            lambda e: e.dim()[0] == x.dim()[0] and (e.batch_size == x.batch_size or 1 in (e.batch_size, x.batch_size)),
+        )
 
     def input(self, n: int, batch: int) -> Any:
         a = self.rng.uniform(-1, 1, (n, batch))
@@ -173,10 +176,12 @@ STEPS: dict[str, Callable[[Builder, Any, Any, Step], Any]] = {
     "reshape": lambda b, x, y, s: dy.reshape(dy.reshape(x, (size(x), 1)), (size(x),)),
     "join_batch": _join_batch,
     "sum_batches": lambda b, x, y, s: dy.tanh(dy.sum_batches(x)),
-    "layer_norm": lambda b, x, y, s: dy.layer_norm(
-        x + b.model.weight(size(x), which=2), b.model.weight(size(x), which=3), b.model.weight(size(x), which=1)
-    )
-    * 0.2,
+    "layer_norm": lambda b, x, y, s: (
+        dy.layer_norm(
+            x + b.model.weight(size(x), which=2), b.model.weight(size(x), which=3), b.model.weight(size(x), which=1)
+        )
+        * 0.2
+    ),
     "lstm": _lstm,
     "peek": _peek,
 }

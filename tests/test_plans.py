@@ -38,7 +38,9 @@ class Tagger:
         losses = []
         for n in lengths:
             states = self.lstm.transduce([self.words[(7 * n + k) % 20] for k in range(n)])
-            losses += [dy.pickneglogsoftmax(dy.affine_transform([self.b, self.w, h]), k % 4) for k, h in enumerate(states)]
+            losses += [
+                dy.pickneglogsoftmax(dy.affine_transform([self.b, self.w, h]), k % 4) for k, h in enumerate(states)
+            ]
         return dy.esum(losses)
 
 

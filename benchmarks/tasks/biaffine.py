@@ -82,9 +82,7 @@ class Program(Model):
             dy.rectify(dy.affine_transform([b, W, words])) for b, W in self.layers
         ]
         # Scores of every head for every word, {1 + n, 1 + n}: heads down, dependents across.
-        scores = dy.colwise_add(
-            dy.transpose(arc_head) * (self.U * arc_dependent), dy.transpose(self.u * arc_head)
-        )
+        scores = dy.colwise_add(dy.transpose(arc_head) * (self.U * arc_dependent), dy.transpose(self.u * arc_head))
         arcs = dy.reshape(dy.pick_range(scores, 1, n + 1, 1), (n + 1,), batch_size=n)
         label_scores = dy.affine_transform([
             self.b_label,

@@ -172,4 +172,6 @@ def both_ways(forward: nn.LSTM, backward: nn.LSTM, x: Tensor, lengths: Sequence[
 
 def pick_loss(scores: Tensor, labels: Tensor) -> Tensor:
     """Sum of -log softmax at the labels; scores {..., classes}."""
-    return F.cross_entropy(scores.reshape(-1, scores.shape[-1]), labels.reshape(-1), reduction="sum", ignore_index=IGNORED)
+    return F.cross_entropy(
+        scores.reshape(-1, scores.shape[-1]), labels.reshape(-1), reduction="sum", ignore_index=IGNORED
+    )

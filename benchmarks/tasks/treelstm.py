@@ -75,7 +75,9 @@ class Program(Model):
     def node(self, tree: Tree, losses: list[Any]) -> tuple[Any, Any]:
         """h and c of a node; adds the losses of the node and of all under it."""
         dy = self.dy
-        h, c = self.leaf(tree[1]) if len(tree) == 2 else self.inner(self.node(tree[1], losses), self.node(tree[2], losses))
+        h, c = (
+            self.leaf(tree[1]) if len(tree) == 2 else self.inner(self.node(tree[1], losses), self.node(tree[2], losses))
+        )
         losses.append(dy.pickneglogsoftmax(self.W_out * h, tree[0]))
         return h, c
 

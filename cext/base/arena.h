@@ -34,7 +34,9 @@ class Arena {
   }
   float* floats(std::size_t n) { return static_cast<float*>(alloc_bytes(n * sizeof(float))); }
   template <class T>
-  T* array(std::size_t n) { return static_cast<T*>(alloc_bytes(n * sizeof(T))); }
+  T* array(std::size_t n) {
+    return static_cast<T*>(alloc_bytes(n * sizeof(T)));
+  }
 
   std::size_t used() const { return used_; }
   std::size_t reserved() const { return reserved_; }
@@ -59,7 +61,10 @@ class Arena {
       free_blocks();
       next_block(want);
     }
-    if (!blocks_.empty()) { cur_ = blocks_[0].p; left_ = blocks_[0].n; }
+    if (!blocks_.empty()) {
+      cur_ = blocks_[0].p;
+      left_ = blocks_[0].n;
+    }
     used_ = 0;
   }
   void release() {
@@ -69,7 +74,10 @@ class Arena {
   }
 
  private:
-  struct Block { char* p; std::size_t n; };
+  struct Block {
+    char* p;
+    std::size_t n;
+  };
   void free_blocks() {
     for (Block& b : blocks_) source_.free(b.p);
     blocks_.clear();

@@ -31,9 +31,9 @@ class Error : public std::runtime_error {
 [[noreturn]] inline void fail_value(const std::string& what) { throw Error(ErrorKind::Value, what); }
 [[noreturn]] inline void fail_index(const std::string& what) { throw Error(ErrorKind::Index, what); }
 
-#define DNL_INTERNAL(cond, what)                                                               \
-  do {                                                                                         \
-    if (!(cond)) ::dnl::fail(::dnl::ErrorKind::Internal, std::string("[engine] ") + (what));   \
+#define DNL_INTERNAL(cond, what)                                                             \
+  do {                                                                                       \
+    if (!(cond)) ::dnl::fail(::dnl::ErrorKind::Internal, std::string("[engine] ") + (what)); \
   } while (0)
 
 }  // namespace dnl

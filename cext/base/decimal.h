@@ -1,8 +1,8 @@
 // Numbers of DyNet's text files: 16 characters each, "+d.dddddddde+dd " (printf's %+.8e and a blank).
 //
-// Only that form is read here, fast; any other spelling is the caller's to parse. Written numbers are finite. Nine digits
-// name a float uniquely, and the arithmetic below errs by a few parts in 10^16, far less than the distance to the next
-// float: the float that was written comes back. Includes: standard library only.
+// Only that form is read here, fast; any other spelling is the caller's to parse. Written numbers are finite. Nine
+// digits name a float uniquely, and the arithmetic below errs by a few parts in 10^16, far less than the distance to
+// the next float: the float that was written comes back. Includes: standard library only.
 #pragma once
 #include <charconv>
 #include <cmath>
@@ -30,7 +30,8 @@ inline double power_of_ten(int k) {
 inline bool read_decimals(const char* s, std::size_t n, float* out) {
   for (std::size_t i = 0; i < n; ++i, s += kDecimalWidth) {
     const bool negative = s[0] == '-', small = s[12] == '-';
-    if ((!negative && s[0] != '+') || s[2] != '.' || s[11] != 'e' || (!small && s[12] != '+') || s[15] != ' ') return false;
+    if ((!negative && s[0] != '+') || s[2] != '.' || s[11] != 'e' || (!small && s[12] != '+') || s[15] != ' ')
+      return false;
     unsigned bad = 0;
     auto digit = [&](int at) {
       const unsigned d = static_cast<unsigned char>(s[at]) - 48u;

@@ -1,8 +1,8 @@
 // A number as the product of few floats.
 //
-// Formulas have their constants in float32. A finite number that this cannot hold, or only with few digits, 1e40 or 1e-45,
-// may still give results that it can hold: (x * 1e-30) / 1e-40. So it is split, and its factors are applied one by one.
-// Who may include: anyone. Includes: standard library only.
+// Formulas have their constants in float32. A finite number that this cannot hold, or only with few digits, 1e40 or
+// 1e-45, may still give results that it can hold: (x * 1e-30) / 1e-40. So it is split, and its factors are applied one
+// by one. Who may include: anyone. Includes: standard library only.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -14,9 +14,9 @@ struct Factors {
   float f[3] = {};
 };
 
-// One factor where a float holds c with all its digits, or c is 0, infinite or NaN. Else two or three, all above 1 or all below,
-// so that no step overflows unless the result does. Three of the greatest floats take every float to infinity, three of the
-// least to 0, as all numbers beyond do.
+// One factor where a float holds c with all its digits, or c is 0, infinite or NaN. Else two or three, all above 1 or
+// all below, so that no step overflows unless the result does. Three of the greatest floats take every float to
+// infinity, three of the least to 0, as all numbers beyond do.
 inline Factors factors_of(double c) {
   using Limits = std::numeric_limits<float>;
   constexpr double kMost = Limits::max(), kLeast = Limits::min();
@@ -32,7 +32,8 @@ inline Factors factors_of(double c) {
     out.f[k] = static_cast<float>(std::fmin(std::fmax(root, kLeast), kMost));
     left /= out.f[k];
   }
-  out.f[out.n - 1] = std::copysign(static_cast<float>(std::fmin(std::fmax(left, kLeast), kMost)), static_cast<float>(c));
+  out.f[out.n - 1] =
+      std::copysign(static_cast<float>(std::fmin(std::fmax(left, kLeast), kMost)), static_cast<float>(c));
   return out;
 }
 

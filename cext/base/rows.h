@@ -25,8 +25,8 @@ struct Rows {
   bool packed(std::ptrdiff_t length) const { return ptr == nullptr && stride == length; }
 };
 
-// What is worked with soon after a sum of outer products: k rows on both sides, and a block of C of the same size elsewhere (null:
-// there is none).
+// What is worked with soon after a sum of outer products: k rows on both sides, and a block of C of the same size
+// elsewhere (null: there is none).
 struct NextOuter {
   Rows a, b;
   std::ptrdiff_t k = 0;

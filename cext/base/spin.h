@@ -5,7 +5,8 @@
 
 namespace dnl {
 
-// Tells the processor that this thread only waits: what it shares with another one is left to that. Some tens of nanoseconds.
+// Tells the processor that this thread only waits: what it shares with another one is left to that. Some tens of
+// nanoseconds.
 inline void spin_pause() {
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
   __builtin_ia32_pause();
@@ -14,8 +15,8 @@ inline void spin_pause() {
 #endif
 }
 
-// Counts turns of a loop that waits. Where there are more threads than processors the one waited for must get its turn: now and then
-// this one offers its own.
+// Counts turns of a loop that waits. Where there are more threads than processors the one waited for must get its turn:
+// now and then this one offers its own.
 class Spin {
  public:
   void turn() { ++turns_ % kOffer ? spin_pause() : std::this_thread::yield(); }

@@ -1,8 +1,8 @@
 // Vec<T>: a growable array of plain data whose heap calls are counted.
 //
 // All storage of the engine that lives across training steps is a Vec or an Arena, so that "no heap call in a
-// steady-state step" is a number a test can read (heap_calls()). clear() keeps the memory; RecentUse tells their owner when
-// to release() it. Elements are never constructed or destroyed: T must be trivially copyable. Includes: standard
+// steady-state step" is a number a test can read (heap_calls()). clear() keeps the memory; RecentUse tells their owner
+// when to release() it. Elements are never constructed or destroyed: T must be trivially copyable. Includes: standard
 // library only.
 #pragma once
 #include <atomic>
@@ -56,9 +56,9 @@ inline void heap_free(void* p) {
   std::free(p);
 }
 
-// How much of something rounds (training steps, as a rule) use whose memory is kept from round to round, and when to give
-// that back: when it is more than four times what recent rounds used. "Recent" is a peak that sinks by a sixteenth a
-// round, so memory returns after some twenty small rounds, and never while rounds have like sizes.
+// How much of something rounds (training steps, as a rule) use whose memory is kept from round to round, and when to
+// give that back: when it is more than four times what recent rounds used. "Recent" is a peak that sinks by a sixteenth
+// a round, so memory returns after some twenty small rounds, and never while rounds have like sizes.
 class RecentUse {
  public:
   explicit RecentUse(std::size_t little) : little_(little) {}
@@ -84,8 +84,9 @@ inline std::atomic<u64>& heap_given_back() {
   static std::atomic<u64> n{0};
   return n;
 }
-// Called at every renewal of a graph. malloc keeps for itself what is freed: when much was and nothing more has been for a
-// while, the system gets it. Programs that free and take all the time are left alone. `at_once`: it will not be taken again.
+// Called at every renewal of a graph. malloc keeps for itself what is freed: when much was and nothing more has been
+// for a while, the system gets it. Programs that free and take all the time are left alone. `at_once`: it will not be
+// taken again.
 inline void trim_heap(bool at_once = false) {
 #if defined(__GLIBC__)
   constexpr u64 kMuch = u64(1) << 24;  // bytes
@@ -112,9 +113,14 @@ class Vec {
   ~Vec() { release(); }
   Vec(const Vec&) = delete;
   Vec& operator=(const Vec&) = delete;
-  Vec(Vec&& o) noexcept : data_(o.data_), size_(o.size_), cap_(o.cap_) { o.data_ = nullptr; o.size_ = o.cap_ = 0; }
+  Vec(Vec&& o) noexcept : data_(o.data_), size_(o.size_), cap_(o.cap_) {
+    o.data_ = nullptr;
+    o.size_ = o.cap_ = 0;
+  }
   Vec& operator=(Vec&& o) noexcept {
-    std::swap(data_, o.data_); std::swap(size_, o.size_); std::swap(cap_, o.cap_);
+    std::swap(data_, o.data_);
+    std::swap(size_, o.size_);
+    std::swap(cap_, o.cap_);
     return *this;
   }
 
@@ -123,18 +129,35 @@ class Vec {
   std::size_t size() const { return size_; }
   std::size_t capacity_bytes() const { return cap_ * sizeof(T); }
   bool empty() const { return size_ == 0; }
-  T& operator[](std::size_t i) { check(i); return data_[i]; }
-  const T& operator[](std::size_t i) const { check(i); return data_[i]; }
-  T& back() { check(size_ - 1); return data_[size_ - 1]; }
+  T& operator[](std::size_t i) {
+    check(i);
+    return data_[i];
+  }
+  const T& operator[](std::size_t i) const {
+    check(i);
+    return data_[i];
+  }
+  T& back() {
+    check(size_ - 1);
+    return data_[size_ - 1];
+  }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
   void clear() { size_ = 0; }
-  void pop_back() { check(size_ - 1); --size_; }
+  void pop_back() {
+    check(size_ - 1);
+    --size_;
+  }
   void push_back(const T& v) {
-    if (size_ == cap_) { const T copy = v; grow(size_ + 1); data_[size_++] = copy; return; }
+    if (size_ == cap_) {
+      const T copy = v;
+      grow(size_ + 1);
+      data_[size_++] = copy;
+      return;
+    }
     data_[size_++] = v;
   }
   // Room for n more elements; returns where they go. The caller writes them.
@@ -145,10 +168,18 @@ class Vec {
     return p;
   }
   std::size_t capacity() const { return cap_; }
-  void reserve(std::size_t n) { if (n > cap_) move_to(n); }
+  void reserve(std::size_t n) {
+    if (n > cap_) move_to(n);
+  }
   // New elements are uninitialised.
-  void resize(std::size_t n) { if (n > cap_) grow(n); size_ = n; }
-  void assign(std::size_t n, const T& v) { resize(n); for (std::size_t i = 0; i < n; ++i) data_[i] = v; }
+  void resize(std::size_t n) {
+    if (n > cap_) grow(n);
+    size_ = n;
+  }
+  void assign(std::size_t n, const T& v) {
+    resize(n);
+    for (std::size_t i = 0; i < n; ++i) data_[i] = v;
+  }
   void release() {
     if (!data_) return;
     heap_given_back().fetch_add(capacity_bytes(), std::memory_order_relaxed);

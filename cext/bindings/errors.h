@@ -30,19 +30,16 @@ inline void raise_python_error() {
     throw;
   } catch (const NotFiniteError& e) {
     PyObject* type = PyTuple_GetItem(error_hook(), static_cast<int>(e.kind()));
-    PyObject* value = type ? PyObject_CallFunction(type, "sk", e.what(), static_cast<unsigned long>(e.node())) : nullptr;
+    PyObject* value =
+        type ? PyObject_CallFunction(type, "sk", e.what(), static_cast<unsigned long>(e.node())) : nullptr;
     if (value) PyErr_SetObject(type, value);
     Py_XDECREF(value);
   } catch (const Error& e) {
     PyObject* type = error_hook() ? PyTuple_GetItem(error_hook(), static_cast<int>(e.kind())) : PyExc_RuntimeError;
     if (type) PyErr_SetString(type, e.what());
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
+  } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
-  } catch (...) {
-    PyErr_SetString(PyExc_RuntimeError, "[engine] unknown error");
-  }
+  } catch (...) { PyErr_SetString(PyExc_RuntimeError, "[engine] unknown error"); }
   PyGILState_Release(gil);
 }
 

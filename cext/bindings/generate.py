@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STRING = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
-ENTRY = re.compile(r"register_op\(\{\s*(" + STRING + r"),\s*(" + STRING + r"),")
+ENTRY = re.compile(r"register_op\(\s*\{\s*(" + STRING + r"),\s*(" + STRING + r"),")
 FORMULA = re.compile(r"DNL_(UNARY|BINARY)\((\w+)\)")
 INFO = r"struct %s \{\s*static constexpr FormulaInfo info = \{\s*(" + STRING + r"),\s*(" + STRING + r")(.*?)\};"
 ATTR = re.compile(r'\{\s*"(\w+)"\s*,\s*([-+.\w]+?)f?\s*(,\s*true)?\}')
@@ -105,7 +105,12 @@ def function(entry: Entry) -> str:
     # Plain builtin functions: calls are faster than of Cython's own kind; the first line of the docstring is what
     # inspect.signature() reads.
     doc = f"{function_name(entry)}({head})\n--\n\n{entry.doc}"
-    lines = ["@cython.binding(False)", "@cython.embedsignature(False)", f"def {function_name(entry)}({head}):", f"    {doc!r}"]
+    lines = [
+        "@cython.binding(False)",
+        "@cython.embedsignature(False)",
+        f"def {function_name(entry)}({head}):",
+        f"    {doc!r}",
+    ]
     args = [p for p in entry.params if p.type in ("expr", "exprs")]
     attrs = [p for p in entry.params if p.type not in ("expr", "exprs")]
     if [p.type for p in args] == ["expr"] and not attrs:
@@ -117,7 +122,12 @@ def function(entry: Entry) -> str:
         if p.type == "exprs":
             lines.append(f"    {p.name} = _as_sequence({p.name}, '{entry.name}')")
     lines += [f"    {p.name} = _listed({p.name})" for p in attrs if p.type in ("ints", "floats", "index")]
-    lines += ["    cdef uint32_t turn_ = g_.next_turn()", "    g_.args.clear()", "    g_.keys.clear()", "    g_.members.clear()"]
+    lines += [
+        "    cdef uint32_t turn_ = g_.next_turn()",
+        "    g_.args.clear()",
+        "    g_.keys.clear()",
+        "    g_.members.clear()",
+    ]
     for p in args:
         if p.type == "expr":
             lines.append(f"    g_.args.push_back(_arg(g_, {p.name}))")

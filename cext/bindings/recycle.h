@@ -1,8 +1,8 @@
-// Python objects that come and go by the thousand, those of a mini-batch: made as copies of one, in memory that is kept for them.
-// Includes: Python, base/fetch.h.
+// Python objects that come and go by the thousand, those of a mini-batch: made as copies of one, in memory that is kept
+// for them. Includes: Python, base/fetch.h.
 //
-// What was freed last is taken first, as in the free lists that Cython makes; but when memory is taken, that of the objects that come
-// soon is asked for: since they were freed a whole mini-batch has passed through the caches.
+// What was freed last is taken first, as in the free lists that Cython makes; but when memory is taken, that of the
+// objects that come soon is asked for: since they were freed a whole mini-batch has passed through the caches.
 #pragma once
 #include <Python.h>
 
@@ -33,16 +33,18 @@ inline void give_to_recycle(void* o) {
 inline void recycle(PyObject* type) {
 #if !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
   PyTypeObject* const t = reinterpret_cast<PyTypeObject*>(type);
-  if (t->tp_basicsize == Recycled::kSize && !t->tp_itemsize && !(t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC)))
+  if (t->tp_basicsize == Recycled::kSize && !t->tp_itemsize &&
+      !(t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC)))
     t->tp_free = give_to_recycle;
 #endif
 }
 
-// A new object like this one, an empty one: a copy of its bytes, in which None is the only object, or made by its type if that is not
-// recycled.
+// A new object like this one, an empty one: a copy of its bytes, in which None is the only object, or made by its type
+// if that is not recycled.
 inline PyObject* one_like(PyObject* empty) {
   PyTypeObject* const type = Py_TYPE(empty);
-  if (type->tp_free != give_to_recycle) return PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "__new__", "O", type);
+  if (type->tp_free != give_to_recycle)
+    return PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "__new__", "O", type);
   Recycled& r = g_recycled;
   void* const p = r.n ? r.free[--r.n] : PyObject_Malloc(Recycled::kSize);
   if (!p) return PyErr_NoMemory();

@@ -1,5 +1,5 @@
-// Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc, leaves in
-// leaf_gradients.cc.
+// Gradients: who wants one, where it lies, and the runs in reverse. The calls themselves are in runner_backward.cc,
+// leaves in leaf_gradients.cc.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -78,15 +78,17 @@ void Executor::run_backward(NodeId loss, Rewound& numbers) {
       transposes_.begin();
     }
     for (std::size_t r = from; r < to; ++r) runner(0).choose_shared(*runs_[r], lanes);
-    if (lanes) back_lanes(from, to);
-    else in_lanes(from, to, [&](Run& run) { runner(run.lane).backward(run, false, completion_, static_cast<u32>(from)); });
+    if (lanes)
+      back_lanes(from, to);
+    else
+      in_lanes(from, to, [&](Run& run) { runner(run.lane).backward(run, false, completion_, static_cast<u32>(from)); });
     if (completion_.watch) completion_.passed(static_cast<u32>(from), 0);
     to = from;
   }
 }
 
-// The arrays that have something for each node are clear again but where the next pass writes. What the last pass wrote is known:
-// a graph may have grown through thousands of steps, of which each reaches its own nodes only.
+// The arrays that have something for each node are clear again but where the next pass writes. What the last pass wrote
+// is known: a graph may have grown through thousands of steps, of which each reaches its own nodes only.
 void Executor::forget_gradients(NodeId n) {
   auto clear = [&](auto& v, auto nothing) {
     const NodeId size = static_cast<NodeId>(v.size());
@@ -127,10 +129,13 @@ void Executor::reach(NodeId loss, bool full) {
   old_leaves_.clear();
   auto mark = [&](NodeId i) {
     u8& r = reached_[i];
-    if (!r && i > at) reached_leaves_.push_back(i);  // only leaves stand behind their readers
+    if (!r && i > at)
+      reached_leaves_.push_back(i);  // only leaves stand behind their readers
     else if (!r && i < old) {
-      if (g_.node(i).is(kLeaf)) old_leaves_.push_back(i);
-      else ++old_nodes;
+      if (g_.node(i).is(kLeaf))
+        old_leaves_.push_back(i);
+      else
+        ++old_nodes;
     }
     if (!(r & kReached))
       r = static_cast<u8>(r | kReader | kReached | (fact(i) & kAliased ? kReachedAlias : 0));
@@ -139,11 +144,14 @@ void Executor::reach(NodeId loss, bool full) {
   };
   mark(loss);
   NodeId i = loss + 1;
-  for (; i > old || old_nodes; ) {
+  for (; i > old || old_nodes;) {
     if (!reached_[--i]) continue;
     at = i;
     const Node& n = g_.node(i);
-    if (n.is(kLeaf)) { reached_leaves_.push_back(i); continue; }
+    if (n.is(kLeaf)) {
+      reached_leaves_.push_back(i);
+      continue;
+    }
     if (i < old) --old_nodes;
     graded_from_ = i;
     if (n.is(kAlias)) {
@@ -151,7 +159,10 @@ void Executor::reach(NodeId loss, bool full) {
       if (wants(g_.aliased(i))) mark(g_.aliased(i));
       continue;
     }
-    if (n.is(kOutput)) { mark(n.producer); continue; }
+    if (n.is(kOutput)) {
+      mark(n.producer);
+      continue;
+    }
     const NodeId* args = g_.operands(i);
     const u32 nargs = g_.nargs(i);
     for (u32 j = 0; j < nargs; ++j)
@@ -187,7 +198,8 @@ void Executor::place_gradients(NodeId loss) {
     if (at[g_.aliased(i)]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
   }
   u32 lanes = 1;
-  for (std::size_t r = first_graded_run_; r < n_runs_; ++r) lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;
+  for (std::size_t r = first_graded_run_; r < n_runs_; ++r)
+    lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;
   for (u32 l = 0; l < lanes; ++l) {
     runner(l).gradients.state = &state_;
     runner(l).gradients.reached = &reached_;
@@ -198,8 +210,8 @@ namespace {
 
 constexpr u32 kMaxBins = 2 * kMaxLanes;
 
-// What is done of a stage of lanes: of each lane its backward pass, and how many lanes' shared arguments of each bin. Whoever
-// waits here has taken his task after those that he waits for. A lane that fails ends all waiting.
+// What is done of a stage of lanes: of each lane its backward pass, and how many lanes' shared arguments of each bin.
+// Whoever waits here has taken his task after those that he waits for. A lane that fails ends all waiting.
 class Progress {
  public:
   // False: something failed.
@@ -220,8 +232,8 @@ class Progress {
 
 }  // namespace
 
-// Lanes at the same time; each leaves the gradients of shared arguments to those who have nothing else to do: the thread that
-// comes later since it builds the next graph, and all of them at the end.
+// Lanes at the same time; each leaves the gradients of shared arguments to those who have nothing else to do: the
+// thread that comes later since it builds the next graph, and all of them at the end.
 void Executor::back_lanes(std::size_t from, std::size_t to) {
   give_private_gradients(from, to);
   const u32 lanes = static_cast<u32>(to - from), threads = static_cast<u32>(options.threads);
@@ -274,16 +286,19 @@ void Executor::list_shared(std::size_t from, std::size_t to) {
       for (u32 j = 0; j < g_.sig(type.sig).nargs; ++j) {
         if (!g_.arg_shared(type.sig, j)) continue;
         const NodeId a = g_.shared_arg(type.sig, j);
-        if (common[a]) shared_.adds_to(runner(0).together(type.sig, j), common[g_.node(a).root], runner(0).shared_work(type, j));
+        if (common[a])
+          shared_.adds_to(runner(0).together(type.sig, j), common[g_.node(a).root], runner(0).shared_work(type, j));
       }
     }
   }
 }
 
-// f(node) for what the run's calls add to while it runs and other lanes may add to as well. Without what list_shared() lists.
+// f(node) for what the run's calls add to while it runs and other lanes may add to as well. Without what list_shared()
+// lists.
 template <class F>
 void Executor::each_common(const Run& run, F f) {
-  const NodeId graded = static_cast<NodeId>(reached_.size());  // an argument from here on is a weight that came behind the loss
+  const NodeId graded =
+      static_cast<NodeId>(reached_.size());  // an argument from here on is a weight that came behind the loss
   auto see = [&](NodeId a) {
     if (a < graded && reached_[a]) f(a);
   };
@@ -300,8 +315,8 @@ void Executor::each_common(const Run& run, F f) {
   }
 }
 
-// Before the lanes [from, to) run backward: what more than one of them may add to gets memory of its own in every lane but the
-// first; a row of a table only if several of them read it.
+// Before the lanes [from, to) run backward: what more than one of them may add to gets memory of its own in every lane
+// but the first; a row of a table only if several of them read it.
 void Executor::give_private_gradients(std::size_t from, std::size_t to) {
   const Vec<float*>& at = runner(0).gradients.at;
   find_rows_in_lanes(from, to);
@@ -309,7 +324,8 @@ void Executor::give_private_gradients(std::size_t from, std::size_t to) {
     const Run& run = *runs_[r];
     if (run.lane == 0) continue;
     Vec<float*>& mine = runner(run.lane).gradients.at;
-    const NodeId known = static_cast<NodeId>(mine.size()), all = static_cast<NodeId>(at.size());  // both clear: forget_gradients()
+    const NodeId known = static_cast<NodeId>(mine.size()),
+                 all = static_cast<NodeId>(at.size());  // both clear: forget_gradients()
     if (known < all) mine.resize(all);
     for (NodeId i = known; i < all; ++i) mine[i] = nullptr;
     for (NodeId i = graded_from_; i < graded_; ++i) mine[i] = at[i];
@@ -359,8 +375,8 @@ u32 Executor::row_number(NodeId i) const {
   return first_row_[t] + g_.table(t)->slot(*g_.lookup_ids(i));
 }
 
-// Private, zero memory for one gradient in one lane; that of a row of a table is the same for all of its look-ups. The common
-// memory must be clear before anyone adds to it.
+// Private, zero memory for one gradient in one lane; that of a row of a table is the same for all of its look-ups. The
+// common memory must be clear before anyone adds to it.
 void Executor::own_gradient(NodeId root, Vec<float*>& mine, u32 lane) {
   const std::size_t n = g_.dim(root).size();
   Row* row = is_slot(root) ? &rows_[row_number(root)] : nullptr;

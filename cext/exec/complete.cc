@@ -36,9 +36,8 @@ void Completion::see(const Graph& g, u32 number, const Run& run) {
       for (u32 m = 0; m < group.count * sig.items; ++m) note(g, run.operands.ids[arg.first + m], number, k);
     }
   }
-  std::sort(first_.begin(), first_.end(), [](const First& a, const First& b) {
-    return a.run != b.run ? a.run < b.run : a.group < b.group;
-  });
+  std::sort(first_.begin(), first_.end(),
+            [](const First& a, const First& b) { return a.run != b.run ? a.run < b.run : a.group < b.group; });
 }
 
 void Completion::passed(u32 run, u32 group) {

@@ -1,8 +1,9 @@
-// Which gradients of parameters are complete while a backward pass still runs, so that they can be sent to other processes.
+// Which gradients of parameters are complete while a backward pass still runs, so that they can be sent to other
+// processes.
 //
-// A gradient is complete when the first group that reads the parameter has run backward: groups run in reverse, and nothing else
-// adds to it. Of lanes, which run at the same time, when all have. What no run reads is not told. Threads do not share this; it is
-// used by the thread that runs the pass. Who may include: exec/, bindings/. Includes: graph/.
+// A gradient is complete when the first group that reads the parameter has run backward: groups run in reverse, and
+// nothing else adds to it. Of lanes, which run at the same time, when all have. What no run reads is not told. Threads
+// do not share this; it is used by the thread that runs the pass. Who may include: exec/, bindings/. Includes: graph/.
 #pragma once
 #include <chrono>
 

@@ -12,7 +12,12 @@
 namespace dnl {
 
 Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
-    : g_(graph), backend_(backend), memory_(memory), values_(memory.values), grads_(memory.gradients), pipeline_(graph) {
+    : g_(graph),
+      backend_(backend),
+      memory_(memory),
+      values_(memory.values),
+      grads_(memory.gradients),
+      pipeline_(graph) {
   runner(0);
   possible_ = passes_of(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
@@ -55,8 +60,9 @@ void Executor::note_runs() {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, state_, reached_, reached_leaves_, reached_aliases_,
-              old_leaves_, reach_facts_, direct_, apart_, slots_, held_, private_, rows_, first_row_, shared_, transposes_);
+  release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, state_, reached_, reached_leaves_,
+              reached_aliases_, old_leaves_, reach_facts_, direct_, apart_, slots_, held_, private_, rows_, first_row_,
+              shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }
@@ -87,10 +93,12 @@ Run& Executor::next_run(u8 stage, u32 lane) {
 void Executor::check_ops() const {
   for (NodeId i = done_; i < g_.size() && !complete_; ++i)
     if (g_.is_op(i) && !backend_->supports(g_.signature(i).op))
-      fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() + "' does not have this op");
+      fail_value("[" + op_def(g_.signature(i).op).name + "] the backend '" + backend_->name() +
+                 "' does not have this op");
 }
 
-// The op nodes that have not run, in lanes if that is worth it, after the passes over the graph. Unless `whole` the dead are left out.
+// The op nodes that have not run, in lanes if that is worth it, after the passes over the graph. Unless `whole` the
+// dead are left out.
 void Executor::collect_pending(bool whole) {
   check_ops();
   const NodeId n = g_.size(), from = std::max(done_, g_.marked());
@@ -110,7 +118,8 @@ void Executor::collect_pending(bool whole) {
   }
   if (pipeline_.drop_dead()) keep_ops(pending_);
   totals_.dead += pipeline_.changes(PassId::Dead);
-  has_lanes_ = options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
+  has_lanes_ =
+      options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
   if (!(on & ~only(PassId::Dead))) return;
   if (has_lanes_) each_list([this](const Vec<NodeId>& nodes) { pipeline_.add_lane(nodes); });
   const bool any = pipeline_.run(pending_);
@@ -169,7 +178,8 @@ void Executor::forward(bool whole) {
       plan_runs(from);
     }
     totals_.plan_time += timer.lap();
-    if (job_pending()) finish_job();  // of the mini-batch before: its memory is used, and its parameters are read, from here on
+    if (job_pending())
+      finish_job();  // of the mini-batch before: its memory is used, and its parameters are read, from here on
     memory_.begin(this);
     for (std::size_t r = from; r < n_runs_; ++r) runs_[r]->ran_at = now();
     settle_rows();

@@ -1,11 +1,11 @@
 // The executor: evaluates the pending nodes of one graph, and gradients.
 //
-// forward() plans and runs everything that has not run yet, so a value asked for in the middle costs only what is new, and
-// everything pending batches together. backward() visits the runs in reverse; gradients of shared arguments (weights) are
-// formed once per type. Unbatched running is a plan with groups of one; there is no second executor. With threads,
-// independent parts of the mini-batch run in lanes with gradient memory of their own, summed up in a fixed order, so
-// a run with n threads is deterministic. Addresses are opaque here: only the backend follows them.
-// Who may include: bindings/. Includes: exec/runner.h and below.
+// forward() plans and runs everything that has not run yet, so a value asked for in the middle costs only what is new,
+// and everything pending batches together. backward() visits the runs in reverse; gradients of shared arguments
+// (weights) are formed once per type. Unbatched running is a plan with groups of one; there is no second executor. With
+// threads, independent parts of the mini-batch run in lanes with gradient memory of their own, summed up in a fixed
+// order, so a run with n threads is deterministic. Addresses are opaque here: only the backend follows them. Who may
+// include: bindings/. Includes: exec/runner.h and below.
 #pragma once
 #include <memory>
 #include <string>
@@ -62,7 +62,8 @@ class Executor final : private Graph::Listener {
   void read_value(NodeId i, float* to);
   // The gradient of the last backward(); zeros where nothing flowed.
   GradientRead read_gradient(NodeId i, float* to);
-  // For a backward() that comes later: the expressions that refer to nodes now are those that may be asked for gradients.
+  // For a backward() that comes later: the expressions that refer to nodes now are those that may be asked for
+  // gradients.
   void note_held();
 
   std::string dump_plans();
@@ -141,30 +142,37 @@ class Executor final : private Graph::Listener {
   Owner owner_ = nullptr;  // the thread that ran the nodes last
   LiveRuns live_;
   Vec<NodeId> pending_, aliases_;  // what is to be run now, and aliases among the new nodes
-  bool has_lanes_ = false;  // what is pending is in split_
+  bool has_lanes_ = false;         // what is pending is in split_
   Pipeline pipeline_;
   NodeId rewritten_ = 0;  // nodes below were merged and fused as far as can be
-  PassSet possible_;  // passes for which the backend has the ops
+  PassSet possible_;      // passes for which the backend has the ops
   bool complete_ = true;  // it has all ops
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 
   GradientLocks locks_;  // every parameter and table of the graph
-  Vec<u32> state_;    // see Gradients
+  Vec<u32> state_;       // see Gradients
   Vec<u8> reached_;
-  Vec<u8> reach_facts_;   // by node, while reach() looks for these
+  Vec<u8> reach_facts_;                           // by node, while reach() looks for these
   Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
-  Vec<NodeId> old_leaves_;  // see reach()
-  NodeId graded_from_ = 0, graded_to_ = 0;  // of all others that the last pass reached
-  std::size_t first_graded_run_ = 0;        // runs before were not reached
-  bool any_full_ = false;                   // some pass over this graph was full
-  struct Direct { NodeId node; u64 serial; };
-  Vec<Direct> direct_;      // weights whose gradient lies in the accumulator; its serial number after the pass
-  Vec<NodeId> apart_;       // weights and rows that have memory of their own, which is added to the accumulator
-  Vec<NodeId> slots_;       // rows whose gradient lies in the table's
-  Vec<NodeId> held_;        // rows that an expression refers to, in order, if
-  bool held_noted_ = false; // note_held() has been called; else they are as they are
-  struct Private { float* from; float* to; std::size_t n; };
+  Vec<NodeId> old_leaves_;                        // see reach()
+  NodeId graded_from_ = 0, graded_to_ = 0;        // of all others that the last pass reached
+  std::size_t first_graded_run_ = 0;              // runs before were not reached
+  bool any_full_ = false;                         // some pass over this graph was full
+  struct Direct {
+    NodeId node;
+    u64 serial;
+  };
+  Vec<Direct> direct_;       // weights whose gradient lies in the accumulator; its serial number after the pass
+  Vec<NodeId> apart_;        // weights and rows that have memory of their own, which is added to the accumulator
+  Vec<NodeId> slots_;        // rows whose gradient lies in the table's
+  Vec<NodeId> held_;         // rows that an expression refers to, in order, if
+  bool held_noted_ = false;  // note_held() has been called; else they are as they are
+  struct Private {
+    float* from;
+    float* to;
+    std::size_t n;
+  };
   Vec<Private> private_;
   struct Row {
     u32 lane;    // that reads it, or kSeveralLanes
@@ -177,7 +185,7 @@ class Executor final : private Graph::Listener {
   SharedStage shared_;
   Transposes transposes_;
   Completion completion_;
-  NodeId graded_ = 0; // nodes below have gradients
+  NodeId graded_ = 0;  // nodes below have gradients
 };
 
 }  // namespace dnl

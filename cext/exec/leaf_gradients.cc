@@ -1,9 +1,9 @@
 // Gradients of leaves: weights, rows of tables, whole tables. Who may include: nobody.
 //
-// Parameters and tables accumulate over all backward passes until an update. Expressions tell the gradient of the last pass
-// alone. So what an expression may be asked for has memory of its own in the pass and is added to the accumulator at its end;
-// but for weights whose accumulator is empty when the pass begins, as in most training loops: there the two are one, until
-// somebody changes the accumulator (Parameter::grad_serial). Not where graphs keep weights.
+// Parameters and tables accumulate over all backward passes until an update. Expressions tell the gradient of the last
+// pass alone. So what an expression may be asked for has memory of its own in the pass and is added to the accumulator
+// at its end; but for weights whose accumulator is empty when the pass begins, as in most training loops: there the two
+// are one, until somebody changes the accumulator (Parameter::grad_serial). Not where graphs keep weights.
 #include <algorithm>
 #include <utility>
 
@@ -71,8 +71,10 @@ void Executor::place_leaf_gradients() {
   }
   for (NodeId i : reached_leaves_) {
     if (at[i]) continue;
-    if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad)) place_weight_gradient(i);
-    else at[i] = grads_.floats(g_.dim(i).size());
+    if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad))
+      place_weight_gradient(i);
+    else
+      at[i] = grads_.floats(g_.dim(i).size());
   }
 }
 
@@ -93,8 +95,8 @@ void Executor::place_weight_gradient(NodeId i) {
   direct_.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
 }
 
-// Gradients that have memory of their own go to the accumulators; those of several rows, and of whole tables, to the slots of
-// their rows.
+// Gradients that have memory of their own go to the accumulators; those of several rows, and of whole tables, to the
+// slots of their rows.
 void Executor::collect_gradients() {
   Vec<float*>& at = runner(0).gradients.at;
   for (NodeId i : apart_) {
@@ -123,7 +125,8 @@ void Executor::add_to_slots(NodeId i) {
   const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(t.row_size);
   for (u32 k = 0; k < n; ++k) {
     float* to = t.slot_grad(t.slot(whole ? k : g_.lookup_ids(i)[k]));
-    backend_->add_rows(1, t.row_size, Rows{const_cast<float*>(from) + k * t.row_size, size, nullptr}, Rows{to, size, nullptr});
+    backend_->add_rows(1, t.row_size, Rows{const_cast<float*>(from) + k * t.row_size, size, nullptr},
+                       Rows{to, size, nullptr});
   }
 }
 

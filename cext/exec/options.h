@@ -9,10 +9,11 @@ struct ExecOptions {
   bool verify = false;
   bool check_validity = false;  // NaN and infinity raise at the node that made them
   bool profile = false;
-  bool merge = true;  // with fuse: the pass of this name
-  bool fuse = true;   // passes over the graph (rewrite/passes.h); none under check_validity
+  bool merge = true;   // with fuse: the pass of this name
+  bool fuse = true;    // passes over the graph (rewrite/passes.h); none under check_validity
   u32 passes_off = 0;  // a PassSet
-  bool touches_looked_up = false;  // rows that were looked up before the loss count as touched though it may not depend on them
+  bool touches_looked_up =
+      false;  // rows that were looked up before the loss count as touched though it may not depend on them
   int threads = 1;
   u64 least_work = 200000;  // floats touched by pending nodes; below this threads are not worth waking
 };

@@ -19,9 +19,7 @@ struct Job {
     try {
       executor->backward(loss, false);
       if (updater) outcome.update = updater->update(step, clip);
-    } catch (...) {
-      outcome.error = std::current_exception();
-    }
+    } catch (...) { outcome.error = std::current_exception(); }
   }
 };
 

@@ -1,10 +1,10 @@
 // Overlapped steps: the backward pass and the update of one mini-batch run while Python builds the next.
 //
-// There is one job at a time in the process. It is remembered first: a backward pass, then perhaps the update that uses its
-// gradients. Then it is either run, by the first who needs what it makes, or begun on a worker; who needs it then helps to
-// finish it. Callers see to it that nobody looks at parameters, gradients or a trainer while there is a job
-// (bindings/overlap.pxi); only the executor that plans the next mini-batch finishes it by itself, as late as it can. Errors are
-// kept for take_outcome(). Who may include: exec/, bindings/. Includes: exec/.
+// There is one job at a time in the process. It is remembered first: a backward pass, then perhaps the update that uses
+// its gradients. Then it is either run, by the first who needs what it makes, or begun on a worker; who needs it then
+// helps to finish it. Callers see to it that nobody looks at parameters, gradients or a trainer while there is a job
+// (bindings/overlap.pxi); only the executor that plans the next mini-batch finishes it by itself, as late as it can.
+// Errors are kept for take_outcome(). Who may include: exec/, bindings/. Includes: exec/.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -55,7 +55,8 @@ JobOutcome take_outcome();
 
 // ---- from any thread -------------------------------------------------------------------------------------------
 
-// Runs what is claimed, or waits for what is running and helps. Then the job is done, or was only remembered, or there is none.
+// Runs what is claimed, or waits for what is running and helps. Then the job is done, or was only remembered, or there
+// is none.
 void finish_job();
 
 }  // namespace dnl

@@ -42,7 +42,11 @@ bool CallParts::by_item(const Call& c) {
   const std::size_t nargs = static_cast<std::size_t>(c.nargs), outputs = static_cast<std::size_t>(c.n_outputs);
   Dim* dims = item_rows_.array<Dim>(nargs + outputs);
   const Dim** arg_dim = item_rows_.array<const Dim*>(nargs);
-  auto item = [](const Dim& d) { Dim one = d; one.bd = 1; return one; };
+  auto item = [](const Dim& d) {
+    Dim one = d;
+    one.bd = 1;
+    return one;
+  };
   for (std::size_t j = 0; j < nargs; ++j) {
     dims[j] = c.shared[j] ? *c.arg_dim[j] : item(*c.arg_dim[j]);
     arg_dim[j] = dims + j;
@@ -52,7 +56,8 @@ bool CallParts::by_item(const Call& c) {
     if (!rows) return nullptr;
     Rows* to = item_rows_.array<Rows>(n);
     for (std::size_t i = 0; i < n; ++i)
-      to[i] = (shared && shared[i]) || !rows[i].wanted() ? rows[i] : Rows{rows[i][0], static_cast<idx>(dim[i].size()), nullptr};
+      to[i] = (shared && shared[i]) || !rows[i].wanted() ? rows[i]
+                                                         : Rows{rows[i][0], static_cast<idx>(dim[i].size()), nullptr};
     return to;
   };
   items_ = c;

@@ -1,8 +1,9 @@
-// Calls in parts: where examples hang together and cannot be dealt to lanes (mini-batches made by hand), the members of a large
-// call are dealt to threads instead; those of a cell that has one member the elements of its mini-batch.
+// Calls in parts: where examples hang together and cannot be dealt to lanes (mini-batches made by hand), the members of
+// a large call are dealt to threads instead; those of a cell that has one member the elements of its mini-batch.
 //
-// Each part has scratch memory of its own, and adds up gradients of shared arguments in memory of its own, but the first;
-// these are added in order, so that a run with n threads is deterministic. Who may include: exec/. Includes: op/.
+// Each part has scratch memory of its own, and adds up gradients of shared arguments in memory of its own, but the
+// first; these are added in order, so that a run with n threads is deterministic. Who may include: exec/. Includes:
+// op/.
 #pragma once
 #include <memory>
 #include <vector>
@@ -48,10 +49,10 @@ class CallParts {
   void add_private(Backend& backend, const Call& c);
 
   std::vector<std::unique_ptr<Part>> parts_;
-  Vec<int> bounds_;   // of the parts of this call, one more than there are
-  Vec<u32> live_;     // by member: gradients that are not zero
-  Call items_{};      // a call of one member as one of its elements
-  Arena item_rows_;   // its arrays
+  Vec<int> bounds_;  // of the parts of this call, one more than there are
+  Vec<u32> live_;    // by member: gradients that are not zero
+  Call items_{};     // a call of one member as one of its elements
+  Arena item_rows_;  // its arrays
 };
 
 }  // namespace dnl

@@ -26,8 +26,8 @@ int process_id() {
 #endif
 }
 
-// Lanes of one call, handed out by a counter. The call's number is in the same word, so that nobody takes a lane of the next
-// call with the function of the last.
+// Lanes of one call, handed out by a counter. The call's number is in the same word, so that nobody takes a lane of the
+// next call with the function of the last.
 class Lanes {
  public:
   // Runs a lane if there is one left.
@@ -72,8 +72,8 @@ class Lanes {
   std::uint32_t call_ = 0;
 };
 
-// So many turns, some tenths of a millisecond, a worker looks for work before it sleeps: longer than from the value of a mini-batch to
-// the beginning of the next. To be woken takes a thread much longer than to see that there is work.
+// So many turns, some tenths of a millisecond, a worker looks for work before it sleeps: longer than from the value of
+// a mini-batch to the beginning of the next. To be woken takes a thread much longer than to see that there is work.
 constexpr std::uint32_t kIdleTurns = 20000;
 
 class Pool {
@@ -160,7 +160,7 @@ class Pool {
 };
 
 std::atomic<bool> in_use{false};
-Pool* pool = nullptr;             // of who has in_use
+Pool* pool = nullptr;               // of who has in_use
 thread_local bool in_task = false;  // this thread runs the task
 
 bool take_pool() {

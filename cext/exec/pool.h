@@ -1,21 +1,20 @@
 // A small pool of worker threads of the process: lanes that run at the same time, and one task in the background.
 //
-// Lanes are dealt by a shared counter to whoever has time: the caller, workers, and who waits for the task that made them. Who
-// runs a lane makes no difference to what it computes. Waiting workers spin for some microseconds, then sleep. After a fork
-// the child makes its own.
-// Who may include: exec/. Includes: standard library only.
+// Lanes are dealt by a shared counter to whoever has time: the caller, workers, and who waits for the task that made
+// them. Who runs a lane makes no difference to what it computes. Waiting workers spin for some microseconds, then
+// sleep. After a fork the child makes its own. Who may include: exec/. Includes: standard library only.
 #pragma once
 #include <functional>
 
 namespace dnl {
 
-// Runs lanes 0 to n - 1 and blocks until all are done. At most `threads` threads work on them, the caller among them. One
-// caller at a time uses the workers; a second one runs its lanes one after another. Throws what the first lane
-// that failed threw; with one thread the lanes after it have not run then.
+// Runs lanes 0 to n - 1 and blocks until all are done. At most `threads` threads work on them, the caller among them.
+// One caller at a time uses the workers; a second one runs its lanes one after another. Throws what the first lane that
+// failed threw; with one thread the lanes after it have not run then.
 void run_lanes(int n, int threads, const std::function<void(int)>& lane);
 
-// Runs the task on a worker. What it does in lanes is done by at most `threads` - 1 workers, and by who waits for it. There
-// is one task at a time. False: the workers are in use, nothing was begun. The task must not throw.
+// Runs the task on a worker. What it does in lanes is done by at most `threads` - 1 workers, and by who waits for it.
+// There is one task at a time. False: the workers are in use, nothing was begun. The task must not throw.
 bool start_task(int threads, std::function<void()> task);
 // Takes lanes of the task until it is done. Once for each task.
 void finish_task();

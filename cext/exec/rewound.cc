@@ -19,8 +19,9 @@ bool Rewound::each(F f) const {
 void Rewound::check(Moment ran_at) const {
   if (ran_at >= at_) return;
   if (each([&](Versions& v, float*, std::size_t) { return v.lost(owner_, ran_at); }))
-    fail(ErrorKind::Runtime, "[backward] goes through nodes that ran so many updates ago that the weights of then are not kept any more; "
-                             "empty the graph from time to time with renew_cg()");
+    fail(ErrorKind::Runtime,
+         "[backward] goes through nodes that ran so many updates ago that the weights of then are not kept any more; "
+         "empty the graph from time to time with renew_cg()");
 }
 
 bool Rewound::to(Moment ran_at) {

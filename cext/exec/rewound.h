@@ -1,7 +1,7 @@
 // Trained numbers as they were when nodes ran, for a time: what a backward pass through these nodes reads.
 //
-// The numbers are exchanged where they lie, so that all addresses hold. Whoever uses this holds the gradient mutexes of the
-// graph's parameters and tables, which keeps updates away. Who may include: exec/. Includes: graph/.
+// The numbers are exchanged where they lie, so that all addresses hold. Whoever uses this holds the gradient mutexes of
+// the graph's parameters and tables, which keeps updates away. Who may include: exec/. Includes: graph/.
 #pragma once
 #include "graph/graph.h"
 

@@ -37,8 +37,8 @@ void Runner::restore(Run& run) {
   for (u32 k = 0; k < run.plan.groups.size(); ++k) {
     const u32 t = run.plan.groups[k].type;
     const PlanType& type = run.plan.types[t];
-    const bool reads_spent = (run.spent & kSpentParts && g_.sig(type.sig).partial) || (run.spent & kSpentSums && type.over) ||
-                             (run.spent & kSpentOwn && spends_own(type));
+    const bool reads_spent = (run.spent & kSpentParts && g_.sig(type.sig).partial) ||
+                             (run.spent & kSpentSums && type.over) || (run.spent & kSpentOwn && spends_own(type));
     if (run.spent_types[t] || reads_spent) run_group(run, k, reads_spent);
   }
   run.spent = 0;
@@ -101,7 +101,8 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
   p.members += group.count;
 }
 
-// Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on. A bundle's items are members.
+// Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on. A bundle's
+// items are members.
 void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const NodeId* members, u32 count, u32 slot) {
   const PlanType& type = run.plan.types[type_index];
   const Signature& sig = g_.sig(type.sig);

@@ -66,7 +66,7 @@ enum Spent : u8 {
 // Which nodes a backward pass comes to, and from how many readers (kReader each, as far as there is room).
 enum Reached : u8 {
   kReached = 1,
-  kSeveral = 2,      // more than one node reads it
+  kSeveral = 2,  // more than one node reads it
   kReachedAlias = 4,
   kReader = 8
 };
@@ -76,8 +76,9 @@ constexpr u32 kMostReaders = 31;
 struct Gradients {
   static constexpr u32 kAlways = 0xffffffffu;
   static constexpr u32 kInParts = 0xfffffffeu;  // each part is assigned by the one node that reads it
-  Vec<float*> at;           // null: none is wanted. Of this lane: what lanes share has a private address in each
-  Vec<u32>* state = nullptr;        // by root: 0 nothing written; kAlways: added to from the start; kInParts; or a serial number
+  Vec<float*> at;  // null: none is wanted. Of this lane: what lanes share has a private address in each
+  Vec<u32>* state =
+      nullptr;  // by root: 0 nothing written; kAlways: added to from the start; kInParts; or a serial number
   const Vec<u8>* reached = nullptr;  // Reached bits
 
   float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
@@ -92,11 +93,11 @@ class Runner {
   void forward(Run& run);
   // Gives back the memory that it works in.
   void release();
-  // Before the backward pass of a run, of a lane or alone: chooses which types form gradients of shared arguments together with
-  // those of stacked ones.
+  // Before the backward pass of a run, of a lane or alone: chooses which types form gradients of shared arguments
+  // together with those of stacked ones.
   void choose_shared(Run& run, bool lane) const;
-  // All groups of the run in reverse. `gradients` must be filled. shared_later: without the gradients of those shared arguments
-  // that are formed at the end. The run's number is what `completion` knows it by.
+  // All groups of the run in reverse. `gradients` must be filled. shared_later: without the gradients of those shared
+  // arguments that are formed at the end. The run's number is what `completion` knows it by.
   void backward(Run& run, bool shared_later, Completion& completion, u32 number);
   // Does the type have such? Not if the run itself made one of them.
   bool forms_at_end(const Run& run, u32 type) const;
@@ -104,8 +105,8 @@ class Runner {
   u64 shared_work(const PlanType& type, u32 j) const;
   // Which of them is the first of those formed together with j?
   u32 together(u32 sig, u32 j) const;
-  // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`. Runners may do so at
-  // the same time where they add to different memory.
+  // Forms them for one type of any lane's run, all or those formed together with `arg`, and adds them to `common`.
+  // Runners may do so at the same time where they add to different memory.
   void backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common);
   // Is the node, which a lane's run reads, a leaf, made of weights alone, or was it made in an earlier forward()?
   bool made_outside(const Run& run, NodeId i) const;
@@ -150,7 +151,8 @@ class Runner {
   void back_group(const Run& run, u32 group, bool shared_later);
   void back_members(const Run& run, u32 group, u32 from, u32 count);
   void back_shared(const Run& run, u32 type, const SharedTargets& to);
-  void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot, const SharedTargets& to);
+  void back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot,
+                           const SharedTargets& to);
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
   void arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from);
   bool reached(NodeId i) const;
@@ -158,7 +160,9 @@ class Runner {
   u32 active_from(const NodeId* members, u32 from, u32 count, const Signature& sig, u32* to) const;
   // One row for all members.
   Rows shared_argument(u32 sig, u32 j) const { return Rows{g_.value(g_.shared_arg(sig, j)), 0, nullptr}; }
-  bool wants(const SharedTargets& to, u32 sig, u32 j) const { return to.arg == SharedStage::kAllArgs || to.arg == together(sig, j); }
+  bool wants(const SharedTargets& to, u32 sig, u32 j) const {
+    return to.arg == SharedStage::kAllArgs || to.arg == together(sig, j);
+  }
   SharedTargets all_shared() const { return {SharedStage::kAllArgs, gradients, gradients}; }
   NodeId root_of(NodeId i) const { return (*gradients.reached)[i] & kReachedAlias ? g_.node(i).root : i; }
   void zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count);
@@ -187,8 +191,11 @@ class Runner {
   Vec<NodeId> type_members_;
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
-  struct Later { float *from, *to; std::size_t size; };
-  Vec<Later> later_;         // what is added to gradients after the current call
+  struct Later {
+    float *from, *to;
+    std::size_t size;
+  };
+  Vec<Later> later_;  // what is added to gradients after the current call
   u32 serial_ = 0;
 };
 

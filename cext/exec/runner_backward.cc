@@ -1,8 +1,8 @@
 // Running a plan backward: groups in reverse.
 //
 // A gradient's memory is not cleared beforehand: its state says whether anything was written. A call whose targets are
-// all fresh and distinct assigns; all old, adds; a mixture clears the fresh ones first and adds, or, if few are old or occur
-// twice, assigns, those to memory at hand that is added later.
+// all fresh and distinct assigns; all old, adds; a mixture clears the fresh ones first and adds, or, if few are old or
+// occur twice, assigns, those to memory at hand that is added later.
 #include <algorithm>
 
 #include "exec/frame.h"
@@ -27,8 +27,8 @@ void Runner::backward(Run& run, bool shared_later, Completion& completion, u32 n
   count_products(before);
 }
 
-// Types that keep the gradient of argument 0 (Keep::Arg0) or have an output over it (Over::Arg0), and whose members are each the
-// one consumer of an argument that has a fresh gradient of its own.
+// Types that keep the gradient of argument 0 (Keep::Arg0) or have an output over it (Over::Arg0), and whose members are
+// each the one consumer of an argument that has a fresh gradient of its own.
 void Runner::find_alone(Run& run) {
   run.alone.assign(run.plan.types.size(), 0);
   for (u32 index = 0; index < run.plan.groups.size(); ++index) {
@@ -36,7 +36,8 @@ void Runner::find_alone(Run& run) {
     const PlanType& type = run.plan.types[group.type];
     const bool first = index == type.first_group;
     const OpDef& op = op_def(g_.sig(type.sig).op);
-    if ((op.keep != Keep::Arg0 && !type.over) || g_.arg_shared(type.sig, 0) || !(first || run.alone[group.type])) continue;
+    if ((op.keep != Keep::Arg0 && !type.over) || g_.arg_shared(type.sig, 0) || !(first || run.alone[group.type]))
+      continue;
     bool all = true;
     for (u32 k = 0; k < group.count && all; ++k) {
       const NodeId i = run.plan.order[group.begin + k];
@@ -48,9 +49,10 @@ void Runner::find_alone(Run& run) {
   }
 }
 
-// Sums that outputs lie over (Over::Arg0) are gone once forward has run, and the outputs are needed for the last time by the
-// backward call that assigns the gradients of the sums. So these lie there, too: half as much memory to go through. All such sums
-// of a run or none, for restore(), and only if they fill their types: the gradients of a type lie in one slab.
+// Sums that outputs lie over (Over::Arg0) are gone once forward has run, and the outputs are needed for the last time
+// by the backward call that assigns the gradients of the sums. So these lie there, too: half as much memory to go
+// through. All such sums of a run or none, for restore(), and only if they fill their types: the gradients of a type
+// lie in one slab.
 void Runner::find_spent_sums(Run& run) {
   u32 wanted = 0, found = 0;
   for (const Group& group : run.plan.groups) {
@@ -92,9 +94,9 @@ bool Runner::all_overwritten(const Run& run, u32 index) const {
   return true;
 }
 
-// Joined nodes are read in parts, each part by one node. Where all of these take part, they assign their parts and nothing is
-// cleared beforehand; as a rule they do so where the values lie, which nobody needs any more: memory that is at hand, and
-// half as much. All of a run's or none: nodes of several types may be arguments of one call.
+// Joined nodes are read in parts, each part by one node. Where all of these take part, they assign their parts and
+// nothing is cleared beforehand; as a rule they do so where the values lie, which nobody needs any more: memory that is
+// at hand, and half as much. All of a run's or none: nodes of several types may be arguments of one call.
 void Runner::find_assigned_in_parts(Run& run) {
   auto each = [&](auto f) {
     for (const Group& group : run.plan.groups) {
@@ -110,7 +112,8 @@ void Runner::find_assigned_in_parts(Run& run) {
   const bool all = each([&](NodeId i) {
     apart |= g_.node(i).is(kGradApart);
     if (!g_.node(i).is(kOverwritten)) return false;  // somebody made it by hand
-    return (*gradients.reached)[i] / kReader == g_.readers(i) && g_.readers(i) < kMostReaders && gradients[i] && !state(i);
+    return (*gradients.reached)[i] / kReader == g_.readers(i) && g_.readers(i) < kMostReaders && gradients[i] &&
+           !state(i);
   });
   if (!all) return;
   each([&](NodeId i) {
@@ -121,7 +124,8 @@ void Runner::find_assigned_in_parts(Run& run) {
     return true;
   });
   if (!(run.spent & kSpentParts)) return;
-  for (u32 t = 0; t < run.plan.types.size(); ++t) run.spent_types[t] = op_def(g_.sig(run.plan.types[t].sig).op).in_parts;
+  for (u32 t = 0; t < run.plan.types.size(); ++t)
+    run.spent_types[t] = op_def(g_.sig(run.plan.types[t].sig).op).in_parts;
 }
 
 // Gradients of outputs that lie where the values lie.
@@ -190,9 +194,9 @@ bool Runner::forms_at_end(const Run& run, u32 type) const {
   return true;
 }
 
-// What may be formed either way had better be formed with the stacked gradients: what flows back is at hand then, and repeated rows
-// are looked for once. But with threads only what takes little: what is left to the end fills the time of threads that come late
-// or are done early.
+// What may be formed either way had better be formed with the stacked gradients: what flows back is at hand then, and
+// repeated rows are looked for once. But with threads only what takes little: what is left to the end fills the time of
+// threads that come late or are done early.
 void Runner::choose_shared(Run& run, bool lane) const {
   constexpr u64 kLittle = 16;  // of these parts one
   const Vec<PlanType>& types = run.plan.types;
@@ -295,7 +299,8 @@ void Runner::zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 cou
   for (u32 o = 0; o < visible; ++o)
     for (u32 m = 0; m < count; ++m) {
       const NodeId i = members[m] + o;
-      if (i >= gradients.reached->size() || !state(i)) backend_->fill(f.items * f.out_dim[o].size(), 0.f, f.dy[o][m * f.items]);
+      if (i >= gradients.reached->size() || !state(i))
+        backend_->fill(f.items * f.out_dim[o].size(), 0.f, f.dy[o][m * f.items]);
     }
 }
 
@@ -337,8 +342,10 @@ bool Runner::targets(CallFrame& f, const Run& run, u32 group, u32 from) {
   for (u32 j = 0; j < f.nargs; ++j) {
     if (f.shared[j] || !f.dx[j].wanted()) continue;
     const CallFrame::Target& t = f.target[j];
-    if (later && t.old && adds_later(j)) add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
-    else settle_target(f, j, several && !later);
+    if (later && t.old && adds_later(j))
+      add_later(f, j, run.operands.ids.data() + run.operands.arg(group, j).first + from);
+    else
+      settle_target(f, j, several && !later);
   }
   return wanted;
 }

@@ -41,8 +41,8 @@ void SharedStage::find_chains() {
             [&](u32 a, u32 b) { return works_[a].cost != works_[b].cost ? works_[a].cost > works_[b].cost : a < b; });
 }
 
-// Chains that are too much for one thread fall apart into what is formed together: a work keeps one part, and further works take
-// the others. False: there are none.
+// Chains that are too much for one thread fall apart into what is formed together: a work keeps one part, and further
+// works take the others. False: there are none.
 bool SharedStage::cut_large(u32 threads) {
   const std::size_t before = works_.size();
   bool any = false;
@@ -55,7 +55,8 @@ bool SharedStage::cut_large(u32 threads) {
     Work part = old;
     part.arg = t.arg;
     std::size_t w = before;
-    while (w < works_.size() && (works_[w].run != part.run || works_[w].type != part.type || works_[w].arg != part.arg)) ++w;
+    while (w < works_.size() && (works_[w].run != part.run || works_[w].type != part.type || works_[w].arg != part.arg))
+      ++w;
     if (w == works_.size()) works_.push_back(part);
     t.work = static_cast<u32>(w);
   }

@@ -1,9 +1,9 @@
 // Dealing the gradients of shared arguments to threads while lanes run backward.
 //
-// What a type of a run adds to its shared arguments is one work; where that is much, what it adds to those that are best formed
-// together (OpDef::together). Works that add to the same memory are a chain: they are done in the order of lanes, so that the
-// sum is always the same. Chains are dealt to bins of like cost, of which there are more than threads. Pure: it notes and deals.
-// Who may include: exec/. Includes: base/.
+// What a type of a run adds to its shared arguments is one work; where that is much, what it adds to those that are
+// best formed together (OpDef::together). Works that add to the same memory are a chain: they are done in the order of
+// lanes, so that the sum is always the same. Chains are dealt to bins of like cost, of which there are more than
+// threads. Pure: it notes and deals. Who may include: exec/. Includes: base/.
 #pragma once
 #include "base/vec.h"
 
@@ -14,7 +14,7 @@ class SharedStage {
   static constexpr u32 kAllArgs = 0xffffffffu;
   struct Work {
     u32 run, type;
-    u32 arg;   // the first of these, or kAllArgs
+    u32 arg;  // the first of these, or kAllArgs
     u32 bin;
     u64 cost;
     u32 parent;  // a work of the same chain that is not later

@@ -5,7 +5,8 @@
 
 namespace dnl {
 
-// All runs in [from, to) at the same time, by lane; runs of one lane one after another. Rethrows the first lane's error.
+// All runs in [from, to) at the same time, by lane; runs of one lane one after another. Rethrows the first lane's
+// error.
 template <class F>
 void Executor::in_lanes(std::size_t from, std::size_t to, F f) {
   u32 lanes = 1;

@@ -1,8 +1,9 @@
-// Trace: what ran when, for dy.profile(). Events of all graphs and threads of the process, kept only while somebody traces.
+// Trace: what ran when, for dy.profile(). Events of all graphs and threads of the process, kept only while somebody
+// traces.
 //
-// A TraceScope is put around what is timed; while nobody traces it costs one read of a flag. Events are added under a lock
-// when their scope ends. The log has an end: events past it are counted and dropped.
-// Who may include: exec/, bindings/. Includes: base/.
+// A TraceScope is put around what is timed; while nobody traces it costs one read of a flag. Events are added under a
+// lock when their scope ends. The log has an end: events past it are counted and dropped. Who may include: exec/,
+// bindings/. Includes: base/.
 #pragma once
 #include <atomic>
 
@@ -16,7 +17,7 @@ enum class Phase : u32 { Rewrite, Plan, Forward, Backward, Update, ForwardBatch,
 // Plain data; the bindings hand it to NumPy as it is (dynet_lite/profiling.py has the same list of fields).
 struct TraceEvent {
   double start = 0, seconds = 0;  // since the beginning of trace_clock()
-  u64 graph = 0;   // which one: the same number for all events of a graph
+  u64 graph = 0;                  // which one: the same number for all events of a graph
   u64 floats = 0;  // batches: of all outputs. Forward, Backward: memory in use at the end for values, for gradients
   Phase phase = Phase::Plan;
   u32 op = 0, members = 0, lane = 0;  // of batches

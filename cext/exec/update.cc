@@ -11,10 +11,10 @@ namespace dnl {
 namespace {
 
 const UpdateRule kRules[] = {
-    {"sgd", &Kernels::sgd, 0, true},           {"momentum", &Kernels::momentum, 1, false},
-    {"adagrad", &Kernels::adagrad, 1, true},   {"adadelta", &Kernels::adadelta, 2, false},
-    {"rmsprop", &Kernels::rmsprop, 1, false},  {"adam", &Kernels::adam, 2, false},
-    {"amsgrad", &Kernels::amsgrad, 3, false},  {"eg", &Kernels::eg, 1, false},
+    {"sgd", &Kernels::sgd, 0, true},          {"momentum", &Kernels::momentum, 1, false},
+    {"adagrad", &Kernels::adagrad, 1, true},  {"adadelta", &Kernels::adadelta, 2, false},
+    {"rmsprop", &Kernels::rmsprop, 1, false}, {"adam", &Kernels::adam, 2, false},
+    {"amsgrad", &Kernels::amsgrad, 3, false}, {"eg", &Kernels::eg, 1, false},
 };
 
 const UpdateRule* find_rule(const std::string& name) {
@@ -127,7 +127,9 @@ void Updater::step(const UpdateStep& s) {
     for (const Work& w : work_) {
       if (!w.units) continue;  // frozen, empty, or nothing to do: a unit may cost nothing
       // A unit belongs to the thread in whose stretch it begins.
-      auto unit_at = [&](u64 cost) { return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost); };
+      auto unit_at = [&](u64 cost) {
+        return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost);
+      };
       const u32 from = static_cast<u32>(unit_at(first)), to = static_cast<u32>(unit_at(last));
       if (from < to) run(w, from, to, pass);
     }
@@ -135,15 +137,16 @@ void Updater::step(const UpdateStep& s) {
   for (const Work& w : work_) finish(w);
 }
 
-// Numbers that are dealt together. A multiple of what kernels take at a time, so that they meet the same instructions in every
-// division; few enough to stay in the nearest cache between a copy and the rule. eg looks at all numbers at once.
+// Numbers that are dealt together. A multiple of what kernels take at a time, so that they meet the same instructions
+// in every division; few enough to stay in the nearest cache between a copy and the rule. eg looks at all numbers at
+// once.
 std::size_t Updater::unit_of(const Parameter& p) const {
   constexpr std::size_t kUnit = 4096;
   return rule_->kernel == &Kernels::eg ? p.size() : kUnit;
 }
 
-// Rows that are dealt together when all are updated. Narrow ones take one call of the rule, with their gradients side by side; a
-// multiple of what kernels take at a time, as above.
+// Rows that are dealt together when all are updated. Narrow ones take one call of the rule, with their gradients side
+// by side; a multiple of what kernels take at a time, as above.
 std::size_t Updater::rows_of_unit(const LookupTable& t) const {
   constexpr std::size_t kStep = 16, kNarrow = 64, kNumbers = 4096;
   if (t.row_size == 0 || t.row_size > kNarrow || rule_->kernel == &Kernels::eg) return 1;
@@ -194,7 +197,8 @@ void Updater::keep_rows(Table& table, const UpdateStep& s, bool all_rows) {
 void Updater::run(const Work& w, u32 from, u32 to, Pass& pass) {
   if (w.member >= dense_.size()) return update_rows(tables_[w.member - dense_.size()], from, to, pass);
   Dense& d = dense_[w.member];
-  for (; from < to; ++from) update_numbers(d, from * w.cost, std::min<std::size_t>((from + 1) * w.cost, d.p->size()), pass.args);
+  for (; from < to; ++from)
+    update_numbers(d, from * w.cost, std::min<std::size_t>((from + 1) * w.cost, d.p->size()), pass.args);
 }
 
 void Updater::finish(const Work& w) {
@@ -227,7 +231,8 @@ void Updater::update_narrow_rows(Table& table, u32 from, u32 to, UpdateArgs& arg
   LookupTable& t = *table.t;
   auto each_gradient = [&](auto f) {
     for (u32 row = from; row < to && !t.touched.empty(); ++row)
-      if (const i32 slot = t.slot_of_row[row]; slot >= 0) f(gradients + (row - from) * t.row_size, static_cast<u32>(slot));
+      if (const i32 slot = t.slot_of_row[row]; slot >= 0)
+        f(gradients + (row - from) * t.row_size, static_cast<u32>(slot));
   };
   each_gradient([&](float* g, u32 slot) { std::memcpy(g, t.slot_grad(slot), t.row_size * sizeof(float)); });
   args.n = static_cast<idx>((to - from) * t.row_size);

@@ -1,11 +1,11 @@
 // Updater: one optimizer step over parameters and lookup tables, with the state that the rule keeps for each number.
 //
 // Dense parameters take one fused pass (weights, gradient, state, decay); tables take one per row: only rows with a
-// gradient when sparse, all rows (narrow ones several at a time) otherwise. The step clears the gradients it used. Frozen members (updated = false) are
-// left alone, and what gradient they still hold from before is dropped. Schedules and coefficients are the caller's:
-// c[] is told in kernels/updates.h. Weight decay of table rows that are not updated is owed and paid when the row is
-// next read (LookupTable::settle). No heap call once every member has its state.
-// With threads the numbers of a step are shared out evenly, which makes no difference to any of them. One updater is for one
+// gradient when sparse, all rows (narrow ones several at a time) otherwise. The step clears the gradients it used.
+// Frozen members (updated = false) are left alone, and what gradient they still hold from before is dropped. Schedules
+// and coefficients are the caller's: c[] is told in kernels/updates.h. Weight decay of table rows that are not updated
+// is owed and paid when the row is next read (LookupTable::settle). No heap call once every member has its state. With
+// threads the numbers of a step are shared out evenly, which makes no difference to any of them. One updater is for one
 // thread at a time; its members may be in use by backward passes of others (GradientLocks).
 // Who may include: bindings/. Includes: exec/pool.h, graph/params.h, kernels/.
 #pragma once
@@ -21,18 +21,19 @@ namespace dnl {
 struct UpdateRule {
   const char* name;
   void (*Kernels::*kernel)(const UpdateArgs&);
-  int states;      // state vectors per number
-  bool can_skip;   // a zero gradient changes nothing
+  int states;     // state vectors per number
+  bool can_skip;  // a zero gradient changes nothing
 };
 
 struct UpdateStep {
   float c[6];
   float gscale = 1;  // gradients are multiplied by it: clipping
-  double decay;    // weights are multiplied by (1 - decay) afterwards
-  bool sparse;     // tables: only rows with a gradient
-  int threads;     // at most so many work at it
-  Owner owner = nullptr;  // the thread of Python whose update it is: its nodes that have run keep the numbers that they read,
-  bool keeps = true;      // unless nobody can ask for them any more
+  double decay;      // weights are multiplied by (1 - decay) afterwards
+  bool sparse;       // tables: only rows with a gradient
+  int threads;       // at most so many work at it
+  Owner owner =
+      nullptr;  // the thread of Python whose update it is: its nodes that have run keep the numbers that they read,
+  bool keeps = true;  // unless nobody can ask for them any more
 };
 
 struct UpdateOutcome {
@@ -49,8 +50,8 @@ class Updater {
   void add_parameter(const std::shared_ptr<Parameter>& p);
   void add_table(const std::shared_ptr<LookupTable>& t);
 
-  // clip: greatest norm of the gradients, 0 or less for none. With a norm that is NaN or infinite the gradients are cleared and
-  // nothing else is done.
+  // clip: greatest norm of the gradients, 0 or less for none. With a norm that is NaN or infinite the gradients are
+  // cleared and nothing else is done.
   UpdateOutcome update(UpdateStep s, double clip);
   void clear_gradients();
   // Zeroes the state.
@@ -77,8 +78,8 @@ class Updater {
   struct Work {
     u32 member;  // parameters first
     u32 units;
-    u64 cost;    // of a unit, in numbers
-    u64 begin;   // cost of all work before it
+    u64 cost;   // of a unit, in numbers
+    u64 begin;  // cost of all work before it
   };
   // What one thread works with.
   struct Pass {

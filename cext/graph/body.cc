@@ -118,7 +118,8 @@ bool Body::same(const Body& o) const {
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step &a = steps_[k], &b = o.steps_[k];
     if (a.kind != b.kind || a.op != b.op || a.value != b.value || a.nargs != b.nargs || a.nkey != b.nkey ||
-        a.nmember != b.nmember || a.batched != b.batched || a.update != b.update || a.inner != b.inner || a.nfills != b.nfills)
+        a.nmember != b.nmember || a.batched != b.batched || a.update != b.update || a.inner != b.inner ||
+        a.nfills != b.nfills)
       return false;
     if (a.kind == Kind::Constant || a.kind == Kind::Input)
       if (!(dims_[a.dim] == o.dims_[b.dim])) return false;

@@ -1,14 +1,14 @@
-// Body: the nodes that a cell adds to a graph, recorded once, so that each call of the cell adds them again without Python.
+// Body: the nodes that a cell adds to a graph, recorded once, so that each call of the cell adds them again without
+// Python.
 //
-// It is made from a graph in which the cell's function ran over stand-ins: there the nodes are numbered as *values*. First come
-// the arguments; values from outside (parameters, tables) stand where the function first used them. Everything else is a step:
-// an op with its attributes, a look-up, an input of fixed numbers. What differs between calls is *filled in*: words of
-// attributes that are one of the call's integers, and seeds.
+// It is made from a graph in which the cell's function ran over stand-ins: there the nodes are numbered as *values*.
+// First come the arguments; values from outside (parameters, tables) stand where the function first used them.
+// Everything else is a step: an op with its attributes, a look-up, an input of fixed numbers. What differs between
+// calls is *filled in*: words of attributes that are one of the call's integers, and seeds.
 //
-// The nodes are those that the function would make, in their order; so are the seeds that random ones draw. A signature that
-// cannot change within a graph is looked for once in it. Adding may throw for an integer out of range, as the op would; nodes
-// before it then stay, which nobody refers to.
-// Who may include: bindings/. Includes: graph/graph.h.
+// The nodes are those that the function would make, in their order; so are the seeds that random ones draw. A signature
+// that cannot change within a graph is looked for once in it. Adding may throw for an integer out of range, as the op
+// would; nodes before it then stay, which nobody refers to. Who may include: bindings/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 
@@ -27,7 +27,8 @@ class Body {
   void finish(const Graph& recorded, u32 n_args);
 
   // ---- use -------------------------------------------------------------------------------------------------------
-  // Values from outside, nodes of g in the order of the notes: before the first call in a graph, and when they are others.
+  // Values from outside, nodes of g in the order of the notes: before the first call in a graph, and when they are
+  // others.
   void enter(const Graph& g, const NodeId* outside);
   // Adds the nodes. What node() then tells is good until the next call.
   void add_to(Graph& g, const NodeId* args, const i32* ints);
@@ -48,16 +49,24 @@ class Body {
     bool batched, update;  // of a look-up
     u8 visible;
     OpId op;
-    u32 value;             // its first value
-    u32 args, nargs;       // in operands_; of a look-up: its table
+    u32 value;                 // its first value
+    u32 args, nargs;           // in operands_; of a look-up: its table
     u32 words, nkey, nmember;  // in words_: key, then member attributes; rows; numbers
     u32 fills, nfills;
-    u32 dim;               // inputs: in dims_
-    u32 sig, epoch;        // the signature found in this epoch
+    u32 dim;         // inputs: in dims_
+    u32 sig, epoch;  // the signature found in this epoch
   };
-  struct Fill { u32 at, index; };  // a word of words_; kSeed: it and the next one are a seed
-  struct Noted { NodeId node; u32 at, index; };
-  struct Looked { NodeId node; bool batched, update; };
+  struct Fill {
+    u32 at, index;
+  };  // a word of words_; kSeed: it and the next one are a seed
+  struct Noted {
+    NodeId node;
+    u32 at, index;
+  };
+  struct Looked {
+    NodeId node;
+    bool batched, update;
+  };
   static constexpr u32 kSeed = 0xffffffffu;
 
   void record(const Graph& g, NodeId i);

@@ -102,7 +102,8 @@ std::string Graph::op_text(NodeId i, bool whole) const {
   const Signature& s = signature(i);
   const OpDef& def = op_def(s.op);
   if (is_program(def)) return formula(key(nodes_[i].sig), whole);
-  if (def.name == "_affine_loss") return s.call_nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
+  if (def.name == "_affine_loss")
+    return s.call_nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
   if (def.name == "_attention_scores") return "matmul(tanh(add))";
   if (def.name == "_affine_parts") return "affine_transform(concatenate)";
   if (def.name == "_products") return products(s.nargs / 2);
@@ -116,9 +117,12 @@ std::string Graph::describe(NodeId i) const {
   const Leaf leaf = signature(i).leaf;
   const std::string name = leaf != Leaf::None ? leaf_names[static_cast<int>(leaf)] : op_text(i, false);
   std::string where;
-  if (nodes_[i].is(kMerged)) where = ", the same as " + std::to_string(nodes_[i].root);
-  else if (nodes_[i].is(kFused)) where = " inside " + std::to_string(fused_into(i));
-  else if (nodes_[i].is(kDead)) where = ", which nothing needs";
+  if (nodes_[i].is(kMerged))
+    where = ", the same as " + std::to_string(nodes_[i].root);
+  else if (nodes_[i].is(kFused))
+    where = " inside " + std::to_string(fused_into(i));
+  else if (nodes_[i].is(kDead))
+    where = ", which nothing needs";
   return name + " " + dim(i).text() + where;
 }
 

@@ -65,8 +65,8 @@ bool Graph::renew() {
   bump_generation();
   if (back) {
     use_.given_back();
-    release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_, param_nodes_,
-                known_leaves_, marks_, inputs_);
+    release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_,
+                param_nodes_, known_leaves_, marks_, inputs_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -84,7 +84,8 @@ void Graph::empty_buckets() {
 
 void Graph::checkpoint() {
   marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
-                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(), static_cast<u32>(known_leaves_.size())});
+                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(),
+                    static_cast<u32>(known_leaves_.size())});
 }
 
 void Graph::revert() {
@@ -352,7 +353,8 @@ inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, in
 u32 Graph::find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey) {
   if (n > kLongWords) return find_or_make(k, n, op, args, nargs, nkey);
   u32& recent = recent_long_[(k[0] + 7 * k[n / 2] + 31 * k[n - 1] + n) % kRecentLong];
-  if (recent < sigs_.size() && key_len_[recent] == n && same_words(keys_.data() + sigs_[recent].key, k, n)) return recent;
+  if (recent < sigs_.size() && key_len_[recent] == n && same_words(keys_.data() + sigs_[recent].key, k, n))
+    return recent;
   return recent = find_or_make(k, n, op, args, nargs, nkey);
 }
 
@@ -424,7 +426,8 @@ NodeId Graph::add_known(u32 s, const NodeId* args, const Word* member, int nmemb
   return append(s, args, static_cast<int>(sig.nargs), member, nmember, alias_at);
 }
 
-inline NodeId Graph::append(u32 s, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at) {
+inline NodeId Graph::append(u32 s, const NodeId* args, int nargs, const Word* member, int nmember,
+                            std::size_t alias_at) {
   const Signature& sig = sigs_[s];
   u32 depth = 0;
   u16 any = 0, all = 0xffff;
@@ -476,7 +479,8 @@ NodeId Graph::add_unary(OpId op, NodeId a) {
   if (!found || def.args[0].batch != Batch::Stack || !sigs_[recent.sig].plain)
     return add(op, &a, 1, nullptr, 0, nullptr, 0);
   const Signature& sig = sigs_[recent.sig];
-  const u16 flags = static_cast<u16>((x.flags & (sig.no_grad ? kWeight : kNeedsGrad | kWeight)) | (sig.counted ? kCounted : 0));
+  const u16 flags =
+      static_cast<u16>((x.flags & (sig.no_grad ? kWeight : kNeedsGrad | kWeight)) | (sig.counted ? kCounted : 0));
   count(x.readers);
   const u32 depth = x.depth + 1, args = static_cast<u32>(operands_.size());
   operands_.push_back(a);
@@ -527,7 +531,8 @@ void Graph::bundle(NodeId i, const NodeId* args, u32 nargs) {
 }
 
 // Throws when member attributes do not go with the shapes. For an alias: where it begins in argument 0.
-std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member) {
+std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args,
+                                    const Word* member) {
   if (!def.check && !sig.alias) return 0;
   build_dims_.resize(sig.nargs);
   for (u32 j = 0; j < sig.nargs; ++j) build_dims_[j] = &dims_[nodes_[args[j]].dim];
@@ -542,8 +547,10 @@ u32 Graph::count_member_words(NodeId i) const {
   u32 n = 0;
   for (const AttrSpec& a : op.attrs) {
     if (!a.member) continue;
-    if (a.kind == AttrKind::Seed) n += 2;
-    else n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
+    if (a.kind == AttrKind::Seed)
+      n += 2;
+    else
+      n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
   }
   return n;
 }

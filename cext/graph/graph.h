@@ -1,7 +1,7 @@
 // Graph: the nodes of one computation, built anew per example, in flat arrays that a reset empties in O(1).
 //
-// Adding a node interns its signature (what must be equal for two nodes to run as one batch) by full comparison, and the
-// shape rule runs once per signature: the dims of a node are those of its signature. A shape error is thrown before
+// Adding a node interns its signature (what must be equal for two nodes to run as one batch) by full comparison, and
+// the shape rule runs once per signature: the dims of a node are those of its signature. A shape error is thrown before
 // anything is added. Nodes are in topological order by construction. The graph holds structure and addresses;
 // planning (schedule/) and running (exec/) are not its business.
 //
@@ -30,10 +30,10 @@ enum NodeFlag : u16 {
   kLeaf = 1,
   kAlias = 2,
   kOutput = 4,
-  kNeedsGrad = 8,   // some parameter can be reached backward from here
-  kWeight = 16,     // made of parameters alone
-  kPartial = 32,    // an alias that does not cover its root
-  kInner = 64,      // made inside a cell, which alone reads it: no expression refers to it
+  kNeedsGrad = 8,      // some parameter can be reached backward from here
+  kWeight = 16,        // made of parameters alone
+  kPartial = 32,       // an alias that does not cover its root
+  kInner = 64,         // made inside a cell, which alone reads it: no expression refers to it
   kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
   kFused = 256,        // runs inside the one node that reads it, and has no value of its own (rewrite/rules/fuse.cc)
   kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (rewrite/rules/fuse.cc)
@@ -44,18 +44,18 @@ enum NodeFlag : u16 {
 
 struct Node {
   u32 sig;
-  u32 args;        // first operand in operands()
-  u32 member;      // first member attribute word
-  NodeId producer; // the op node or leaf whose running gives this value
-  NodeId root;     // the node that owns the memory (itself unless alias)
-  u32 offset;      // alias: floats from the root's value; output: which output; fused: the node that it went into
-  u32 depth;       // op nodes on the longest path that ends here, of what was made: more than those of its arguments
-  u32 dim;         // id of its dims
-  u32 stamp;       // generation in which it was made
+  u32 args;         // first operand in operands()
+  u32 member;       // first member attribute word
+  NodeId producer;  // the op node or leaf whose running gives this value
+  NodeId root;      // the node that owns the memory (itself unless alias)
+  u32 offset;       // alias: floats from the root's value; output: which output; fused: the node that it went into
+  u32 depth;        // op nodes on the longest path that ends here, of what was made: more than those of its arguments
+  u32 dim;          // id of its dims
+  u32 stamp;        // generation in which it was made
   u16 flags;
-  u8 readers;      // how often it is an argument,
-  u8 handles;      // and how many expressions refer to it (kCounted); kMany and more are not told apart
-  float* value;    // null until it has an address
+  u8 readers;    // how often it is an argument,
+  u8 handles;    // and how many expressions refer to it (kCounted); kMany and more are not told apart
+  float* value;  // null until it has an address
   static constexpr u8 kMany = 255;
   bool is(u16 f) const { return (flags & f) != 0; }
 };
@@ -74,12 +74,13 @@ struct alignas(64) Signature {  // a line of the cache
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
   u32 nargs;
-  u32 items;       // of a bundle (rewrite/rules/bundle.cc) the members that it runs as, which take call_nargs arguments each; else 1
+  u32 items;       // of a bundle (rewrite/rules/bundle.cc) the members that it runs as, which take call_nargs arguments
+                   // each; else 1
   u32 call_nargs;  // first come the arguments of item 0, then the stacked ones of the others
-  u32 key;       // first word in key_words(): header, one word per argument, key attributes
-  u32 nkey;      // key attribute words
+  u32 key;         // first word in key_words(): header, one word per argument, key attributes
+  u32 nkey;        // key attribute words
   u32 dim[kMaxOutputs];
-  u32 table;     // lookups: index of the table in this graph
+  u32 table;  // lookups: index of the table in this graph
 };
 
 class Graph {
@@ -106,8 +107,8 @@ class Graph {
   // Rows `ids` of a table node; n > 1 or batched: the rows are batch elements.
   NodeId add_lookup(NodeId table, const u32* ids, u32 n, bool batched, bool update);
 
-  // Forget all nodes; every expression of before is stale. Memory is kept, that of who listens too, unless it is far above
-  // recent use: then all of it is given back, and true is returned.
+  // Forget all nodes; every expression of before is stale. Memory is kept, that of who listens too, unless it is far
+  // above recent use: then all of it is given back, and true is returned.
   bool renew();
   void checkpoint();
   // Nodes below are those of the last checkpoint: they must not change, since what is made now may go.
@@ -127,7 +128,9 @@ class Graph {
   u32 nargs(NodeId i) const { return sigs_[nodes_[i].sig].nargs; }
   const Word* member(NodeId i) const { return words_.data() + nodes_[i].member; }
   u32 member_words(NodeId i) const { return op_def(signature(i).op).has_member_attrs ? count_member_words(i) : 0; }
-  const Word* key(u32 s) const { return reinterpret_cast<const Word*>(keys_.data() + sigs_[s].key + 1 + sigs_[s].nargs); }
+  const Word* key(u32 s) const {
+    return reinterpret_cast<const Word*>(keys_.data() + sigs_[s].key + 1 + sigs_[s].nargs);
+  }
   bool arg_shared(u32 s, u32 j) const { return (keys_[sigs_[s].key + 1 + j] & 1u) != 0; }
   NodeId shared_arg(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
   u32 stacked_dim(u32 s, u32 j) const { return keys_[sigs_[s].key + 1 + j] >> 1; }
@@ -141,7 +144,8 @@ class Graph {
     const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access;
     return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
   }
-  // Leaves that are the same if their signature and first member word are, in their order: look-ups of one row, constants.
+  // Leaves that are the same if their signature and first member word are, in their order: look-ups of one row,
+  // constants.
   const Vec<NodeId>& known_leaves() const { return known_leaves_; }
   Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
   LookupTable* table(u32 t) const { return tables_[t].get(); }
@@ -208,16 +212,19 @@ class Graph {
   struct Listener {
     virtual void truncated(u32 n_nodes) = 0;
     virtual void release() = 0;
+
    protected:
     ~Listener() = default;
   };
   void set_listener(Listener* l) { listener_ = l; }
 
  private:
-  // ---- what only passes do (rewrite/rewriter.h), which keeps uses, what needs a gradient, and depths right --------------
+  // ---- what only passes do (rewrite/rewriter.h), which keeps uses, what needs a gradient, and depths right
+  // --------------
   friend class Rewriter;
   // Node i becomes another op. Arguments that were merged are what they were merged into.
-  void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
+  void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member,
+               int nmember);
   // Node i becomes a bundle, whose arguments these are.
   void bundle(NodeId i, const NodeId* args, u32 nargs);
   // Node i, an op or an output, becomes an alias of the earlier node `first`.
@@ -237,7 +244,9 @@ class Graph {
   }
   void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
 
-  struct Mark { u32 nodes, operands, words, params, tables, sigs, known_leaves; };
+  struct Mark {
+    u32 nodes, operands, words, params, tables, sigs, known_leaves;
+  };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void read_rows(NodeId i);
   u32 count_member_words(NodeId i) const;
@@ -263,7 +272,10 @@ class Graph {
   Vec<Signature> sigs_;
   Vec<u32> keys_;
   Vec<u32> key_len_;
-  struct Slot { u32 hash; u32 sig; };
+  struct Slot {
+    u32 hash;
+    u32 sig;
+  };
   struct Recent {
     static constexpr u32 kWords = 6;
     u32 generation = 0, n = 0, sig = 0;

@@ -22,7 +22,8 @@ void LookupTable::keep_numbers() {
   const Needed needed = LiveRuns::of(this_thread());
   if (!needed.any || !read_in_place) return;
   const GradientLock lock(in_use);
-  if (float* to = before.keep_all(this_thread(), needed, next_moment(), size())) std::memcpy(to, value.data(), size() * sizeof(float));
+  if (float* to = before.keep_all(this_thread(), needed, next_moment(), size()))
+    std::memcpy(to, value.data(), size() * sizeof(float));
 }
 
 void LookupTable::keep_row(u32 i) {

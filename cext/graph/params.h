@@ -3,11 +3,10 @@
 // A Parameter is dense. A LookupTable is a table of rows of which a step touches few: its gradient is kept for touched
 // rows only, in a compact array with one slot per touched row. Objects are shared (shared_ptr) between the Python
 // objects, the graphs that use them and the trainers; they are freed with the last of these.
-// A graph holds the address of a parameter's value. Where graphs keep weights (for DyNet programs), an update in the middle
-// of a graph's life writes to the parameter's other buffer, so that the graph goes on with the numbers it began with.
-// Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle): by who copies it, and
-// before a graph runs that reads it where it lies.
-// Who may include: graph/, exec/, bindings/. Includes: base/.
+// A graph holds the address of a parameter's value. Where graphs keep weights (for DyNet programs), an update in the
+// middle of a graph's life writes to the parameter's other buffer, so that the graph goes on with the numbers it began
+// with. Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle): by who copies
+// it, and before a graph runs that reads it where it lies. Who may include: graph/, exec/, bindings/. Includes: base/.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -52,13 +51,13 @@ inline void keep_weights(bool on) { keep_weights_flag() = on; }
 struct Parameter {
   GradientMutex in_use;
   Dim dim;
-  Vec<float> value;     // column-major
-  Vec<float> grad;      // always valid; zero after an update
-  bool updated = true;  // false: frozen, trainers skip it and no gradient is kept
-  bool touched = false; // gradient may be non-zero
-  u64 grad_serial = 0;  // another one after each change of the gradient
-  Versions before;      // numbers that nodes read which ran before a change
-  Vec<float> other;     // empty, or the buffer that takes turns with value
+  Vec<float> value;                 // column-major
+  Vec<float> grad;                  // always valid; zero after an update
+  bool updated = true;              // false: frozen, trainers skip it and no gradient is kept
+  bool touched = false;             // gradient may be non-zero
+  u64 grad_serial = 0;              // another one after each change of the gradient
+  Versions before;                  // numbers that nodes read which ran before a change
+  Vec<float> other;                 // empty, or the buffer that takes turns with value
   std::atomic<u32> holders{0};      // graphs in which this is a node
   std::atomic<bool> turned{false};  // one of them holds the other buffer: it must not be written
 
@@ -84,7 +83,8 @@ struct Parameter {
     const Needed needed = LiveRuns::of(this_thread());
     if (!needed.any) return;
     const GradientLock lock(in_use);
-    if (float* to = before.keep_all(this_thread(), needed, next_moment(), size())) std::memcpy(to, value.data(), size() * sizeof(float));
+    if (float* to = before.keep_all(this_thread(), needed, next_moment(), size()))
+      std::memcpy(to, value.data(), size() * sizeof(float));
   }
   void clear_grad() {
     const GradientLock lock(in_use);
@@ -101,13 +101,13 @@ struct LookupTable {
   std::size_t row_size;
   Vec<float> value;  // row after row
   bool updated = true;
-  Versions before;  // numbers that nodes read which ran before a change
+  Versions before;                         // numbers that nodes read which ran before a change
   std::atomic<bool> read_in_place{false};  // some node reads rows where they lie
 
   // Sparse gradient: slot s holds the gradient of row touched[s].
   Vec<i32> slot_of_row;  // -1: not touched
   Vec<u32> touched;
-  Vec<float> grad;       // touched.size() * row_size
+  Vec<float> grad;  // touched.size() * row_size
 
   LookupTable(const Dim& d, u32 n) : row_dim(d), rows(n), row_size(d.size()) {
     value.assign(row_size * n, 0.f);
@@ -133,8 +133,8 @@ struct LookupTable {
   }
 
   // Lazy weight decay: every value still owes (log-)factor `decay_now - decay_of_row[i]`; see settle().
-  double decay_now = 0.0;      // sum of log(1 - lambda) over all updates so far
-  Vec<double> decay_of_row;    // empty until the first decay
+  double decay_now = 0.0;    // sum of log(1 - lambda) over all updates so far
+  Vec<double> decay_of_row;  // empty until the first decay
   void decay(double log_factor) {
     if (decay_of_row.empty()) decay_of_row.assign(rows, decay_now);
     decay_now += log_factor;

@@ -80,7 +80,8 @@ float* Versions::keep_all(Owner owner, const Needed& needed, Moment moment, std:
   return v->numbers.data();
 }
 
-float* Versions::keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n, std::size_t row_size) {
+float* Versions::keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
+                           std::size_t row_size) {
   if (!needed.any) return nullptr;
   Version* v = open(owner, needed, moment, false);
   if (!v) return nullptr;

@@ -1,11 +1,11 @@
 // Old numbers of parameters and tables, for backward passes through nodes that ran before these were changed.
 //
-// A backward pass needs the numbers that its nodes read when they ran; updates overwrite them. So whoever changes numbers keeps
-// those of before, if nodes of the same thread have run that may have read them: nobody's in a loop that renews its graph
-// between update and value, and one copy per member in one that renews it after the update. The backward pass exchanges both
-// for its time (exec/rewound.h). Changes by other threads do not count: threads may train one model without waiting.
-// Guarded by the gradient mutex of the parameter or table, but for LiveRuns and now(), which may be called from anywhere.
-// Who may include: graph/, exec/, bindings/. Includes: base/.
+// A backward pass needs the numbers that its nodes read when they ran; updates overwrite them. So whoever changes
+// numbers keeps those of before, if nodes of the same thread have run that may have read them: nobody's in a loop that
+// renews its graph between update and value, and one copy per member in one that renews it after the update. The
+// backward pass exchanges both for its time (exec/rewound.h). Changes by other threads do not count: threads may train
+// one model without waiting. Guarded by the gradient mutex of the parameter or table, but for LiveRuns and now(), which
+// may be called from anywhere. Who may include: graph/, exec/, bindings/. Includes: base/.
 #pragma once
 #include <memory>
 #include <vector>
@@ -15,8 +15,8 @@
 
 namespace dnl {
 
-// Trained numbers as they are between two changes, counted by the process. What has run at moment m read what was changed at
-// moments up to m.
+// Trained numbers as they are between two changes, counted by the process. What has run at moment m read what was
+// changed at moments up to m.
 using Moment = u64;
 Moment now();
 Moment next_moment();  // of a change that begins
@@ -52,22 +52,24 @@ struct Version {
   Moment until = 0;  // nodes that ran before this moment read these numbers
   Owner owner = nullptr;
   bool whole = true;
-  bool lost = false;      // there were too many
-  bool exchanged = false; // the numbers of now are here, these are in their place
-  Vec<u32> rows;          // unless whole; one that occurs again was newer then
+  bool lost = false;       // there were too many
+  bool exchanged = false;  // the numbers of now are here, these are in their place
+  Vec<u32> rows;           // unless whole; one that occurs again was newer then
   Vec<float> numbers;
 };
 
 // Of one parameter or table.
 class Versions {
  public:
-  // A program that never renews its graph has no end of versions. So many are always kept, and more while they are small.
+  // A program that never renews its graph has no end of versions. So many are always kept, and more while they are
+  // small.
   static constexpr std::size_t kAlways = 8, kFloats = 1 << 20;
 
   // The numbers, n floats, will be changed at this moment. Where their copy goes, or null: nobody needs one.
   float* keep_all(Owner owner, const Needed& needed, Moment moment, std::size_t n);
   // The same for some rows of a table.
-  float* keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n, std::size_t row_size);
+  float* keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
+                   std::size_t row_size);
   // A row will be changed by what it still owes from earlier changes.
   void keep_owing(u32 row, const float* numbers, std::size_t row_size);
 

@@ -2,12 +2,12 @@
 
 static void attention_scores(idx n, idx columns, const float* keys, const float* query, const float* v, float* scores) {
   for (idx j = 0; j < columns; ++j, keys += n)
-    scores[j] = static_cast<float>(
-        block_sum(n, [&](idx i, auto w) DNL_LAMBDA { return w.load(v + i) * vtanh(w.load(keys + i) + w.load(query + i)); }));
+    scores[j] = static_cast<float>(block_sum(
+        n, [&](idx i, auto w) DNL_LAMBDA { return w.load(v + i) * vtanh(w.load(keys + i) + w.load(query + i)); }));
 }
 
-static void attention_scores_bwd(idx n, idx columns, const float* keys, const float* query, const float* v, const float* dscores,
-                                 float* dkeys, bool acc, float* dquery, float* dv) {
+static void attention_scores_bwd(idx n, idx columns, const float* keys, const float* query, const float* v,
+                                 const float* dscores, float* dkeys, bool acc, float* dquery, float* dv) {
   for (idx j = 0; j < columns; ++j, keys += n, dkeys += dkeys ? n : 0) {
     const F d = F(dscores[j]);
     for_lanes(n, [&](idx i, auto w) DNL_LAMBDA {

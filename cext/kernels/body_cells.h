@@ -10,8 +10,8 @@ DNL_INL void lstm_unit(F& i, F& f, F& o, F& g, F& s, F forget_bias, F prev, F& y
   y = o * vtanh(s);
 }
 
-// The last h mod W units of several rows, side by side in one vector: at h = 50 and 16 lanes each row would else spend a
-// whole vector on two units.
+// The last h mod W units of several rows, side by side in one vector: at h = 50 and 16 lanes each row would else spend
+// a whole vector on two units.
 DNL_INL void lstm_tails(idx rows, idx tail, float forget_bias, const Row& gates, const Row& c_prev, bool has_prev,
                         const Row& c_out, const Row& h_out, idx m0, idx h, idx from) {
   F gate[4] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f)}, prev = F(0.0f), s, y;

@@ -154,6 +154,7 @@ struct BinaryTable<0, Ids...> {
   template <int Id>
   using Loops = BinaryLoops<typename BinaryAt<Id>::Formula>;
   static constexpr BinaryKernel rows[] = {{BinaryAt<Ids>::Formula::info.name, Loops<Ids>::fwd, Loops<Ids>::bwd,
-                                           BinaryAt<Ids>::Formula::info.n_attr(), BinaryAt<Ids>::Formula::info.reads}...};
+                                           BinaryAt<Ids>::Formula::info.n_attr(),
+                                           BinaryAt<Ids>::Formula::info.reads}...};
 };
 }  // namespace formulas

@@ -1,4 +1,5 @@
-// Matrix products on tiles in registers. Part of isa_body.h: included there alone. gemm.cc decides who gets which shape.
+// Matrix products on tiles in registers. Part of isa_body.h: included there alone. gemm.cc decides who gets which
+// shape.
 //
 // Columns of the right matrix, of C and of what is added to it are Rows (base/rows.h): they may lie anywhere.
 // gemm_cols: the left matrix is read down its columns. A tile of C (a few vectors of rows by a few columns) stays in
@@ -6,9 +7,9 @@
 // gemm_dots: the left matrix is transposed, so an element of C is the dot product of two contiguous columns; with many
 // columns a panel of it is transposed on the stack first and handed to the tiles of gemm_cols.
 // gemm_outer: a sum of products of a column and a row. The same tiles, which take both from lists of addresses.
-// Rows of C that whole vectors leave over, if they are few, are dot products in gemm_cols as well, and turned in gemm_outer.
-// Matrices are read where they lie. Where what is read again would not come from a near cache, products are cut into blocks, and
-// panels of the left matrix are copied (or transposed) to the stack first.
+// Rows of C that whole vectors leave over, if they are few, are dot products in gemm_cols as well, and turned in
+// gemm_outer. Matrices are read where they lie. Where what is read again would not come from a near cache, products are
+// cut into blocks, and panels of the left matrix are copied (or transposed) to the stack first.
 //
 // A tile adds to C column by column when its sums are done, so that columns of C that are one memory get all of it.
 
@@ -22,15 +23,16 @@ struct Columns {
 };
 
 constexpr idx kLine = 16;  // floats of a line of the cache
-// Lines that are asked for while a tile is at work, one with each step of k: all at once they would hold it up. Float `at` of each
-// of the first n of a list.
+// Lines that are asked for while a tile is at work, one with each step of k: all at once they would hold it up. Float
+// `at` of each of the first n of a list.
 struct Meanwhile {
   float* const* list;
   idx at, n;
 };
 
-// Columns of the tile that comes next, likewise: so many of C and of b, from column `first` on; of those of C `rows` rows, from row
-// `below` of this tile on, and of those of b all, if they are `read`. `steps` steps lie between one and the next.
+// Columns of the tile that comes next, likewise: so many of C and of b, from column `first` on; of those of C `rows`
+// rows, from row `below` of this tile on, and of those of b all, if they are `read`. `steps` steps lie between one and
+// the next.
 struct Next {
   idx first, columns, rows, below, steps;
   bool read;
@@ -46,8 +48,8 @@ struct ColsTile {
   idx a_at;
   Columns b, add, c;
   float alpha, beta;
-  idx j0, last;  // last: how many rows the last vector of the tile has (F::W: all)
-  idx ahead;     // Outer: so many columns and rows come next; they stand behind the k in the lists
+  idx j0, last;          // last: how many rows the last vector of the tile has (F::W: all)
+  idx ahead;             // Outer: so many columns and rows come next; they stand behind the k in the lists
   float* const* c_list;  // Outer: columns of the C that comes next; null: there is none
   Meanwhile fetched = {nullptr, 0, 0};  // Outer: of these
   Next next = {0, 0, 0, 0, 0, false};
@@ -57,8 +59,8 @@ struct ColsTile {
   }
 };
 
-// C = sums + add + C for a column of a tile, of which add and C are perhaps not wanted; with factors alpha and beta only if Scaled.
-// Additions have units of their own in the processor; products wait for those that the next tile is at.
+// C = sums + add + C for a column of a tile, of which add and C are perhaps not wanted; with factors alpha and beta
+// only if Scaled. Additions have units of their own in the processor; products wait for those that the next tile is at.
 template <int MV, bool Whole_, bool Scaled>
 DNL_INL void cols_store(const F* sum, const float* add, bool reads, F alpha, F beta, idx last, float* c) {
 #pragma GCC unroll 8
@@ -71,8 +73,10 @@ DNL_INL void cols_store(const F* sum, const float* add, bool reads, F alpha, F b
       const F old = all ? load(c + i) : load_n(c + i, last);
       r = Scaled ? madd(beta, old, r) : r + old;
     }
-    if (all) store(c + i, r);
-    else store_n(c + i, r, last);
+    if (all)
+      store(c + i, r);
+    else
+      store_n(c + i, r, last);
   }
 }
 
@@ -83,7 +87,8 @@ DNL_INL void tile_store(const ColsTile& t, const F (&sum)[NC][MV]) {
   const idx last = t.last, j0 = t.j0;
 #pragma GCC unroll 8
   for (int j = 0; j < NC; ++j)
-    cols_store<MV, Whole_, Scaled>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(t.alpha), F(t.beta), last, to[j0 + j]);
+    cols_store<MV, Whole_, Scaled>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(t.alpha), F(t.beta), last,
+                                   to[j0 + j]);
 }
 
 template <int MV, int NC, bool Whole_, bool Outer>
@@ -124,13 +129,18 @@ static void cols_tile(const ColsTile& t) {
       a += lda;
     }
   }
-  if (t.alpha == 1 && (t.beta == 0 || t.beta == 1)) tile_store<MV, NC, Whole_, Outer, false>(t, sum);
-  else tile_store<MV, NC, Whole_, Outer, true>(t, sum);
+  if (t.alpha == 1 && (t.beta == 0 || t.beta == 1))
+    tile_store<MV, NC, Whole_, Outer, false>(t, sum);
+  else
+    tile_store<MV, NC, Whole_, Outer, true>(t, sum);
 }
 
-// Tiles by size. The widest that registers hold: many vectors for one or two columns, few for more than kTileNc, else kTileMv.
+// Tiles by size. The widest that registers hold: many vectors for one or two columns, few for more than kTileNc, else
+// kTileMv.
 constexpr int kMostNc = kTileMv8 ? 8 : kTileNc;
-constexpr int most_vectors(int nc) { return nc == 1 ? kTileMv1 : nc == 2 ? kTileMv2 : nc > kTileNc ? kTileMv8 : kTileMv; }
+constexpr int most_vectors(int nc) {
+  return nc == 1 ? kTileMv1 : nc == 2 ? kTileMv2 : nc > kTileNc ? kTileMv8 : kTileMv;
+}
 using ColsTileFn = void (*)(const ColsTile&);
 template <int NC, bool Outer>
 DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
@@ -160,8 +170,8 @@ DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
   }
 }
 
-// How many tiles n columns are cut into. Two wide ones instead of three thin ones, or one of two, read the left matrix once less;
-// with more columns it comes to the same.
+// How many tiles n columns are cut into. Two wide ones instead of three thin ones, or one of two, read the left matrix
+// once less; with more columns it comes to the same.
 template <bool Outer>
 DNL_INL idx column_tiles(idx n) {
   const bool wide = !Outer && n <= 2 * kMostNc;
@@ -227,7 +237,8 @@ DNL_INL void dots_columns(DotsTile t, idx n) {
 }
 constexpr idx kMostRest = F::W / 4;
 static_assert(kMostRest <= 4, "the switch below ends at 4");
-// Rows at the bottom of C that whole vectors leave over, so few that dot products take less than a vector that is nearly empty.
+// Rows at the bottom of C that whole vectors leave over, so few that dot products take less than a vector that is
+// nearly empty.
 struct Rest {
   idx rows;        // at most kMostRest; 0: there are none
   const float* a;  // of the left matrix, each in one piece
@@ -249,8 +260,8 @@ DNL_INL void rest_columns(const Rest& rest, DotsTile t, idx n) {
   }
 }
 
-// A line of all columns that come next, one of them after the other for each tile, then of all rows, and then a line of some columns
-// of the next C, as many as there are steps; m and n floats.
+// A line of all columns that come next, one of them after the other for each tile, then of all rows, and then a line of
+// some columns of the next C, as many as there are steps; m and n floats.
 DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n) {
   const idx at = line * kLine, after = at - m, last = after - n;
   if (at < m) return {t.a_list + t.k, a_at + at, t.ahead};
@@ -260,8 +271,9 @@ DNL_INL Meanwhile line_ahead(const ColsTile& t, idx line, idx a_at, idx m, idx n
   return {t.c_list + first, last % m, left < t.k ? left : t.k};
 }
 
-// After a tile that ends at column `end` of n and has so many rows, with so many left below: the columns beside it, or the first ones
-// of the rows below. Written in place: what is put together elsewhere and copied waits for all stores of the tile before.
+// After a tile that ends at column `end` of n and has so many rows, with so many left below: the columns beside it, or
+// the first ones of the rows below. Written in place: what is put together elsewhere and copied waits for all stores of
+// the tile before.
 DNL_INL void set_next(ColsTile& t, idx end, idx n, idx widest, idx rows, idx left, bool first_to_read) {
   constexpr idx kShort = 192;  // longer columns of b the processor fetches by itself
   const bool beside = end < n;
@@ -291,7 +303,8 @@ static void all_tiles(idx m, idx n, ColsTile t) {
     const int mv = static_cast<int>(v1 - v0);
     t.last = rows - (mv - 1) * W;
     const ColsTileFn narrow_tile = cols_tile_for<Outer>(mv, static_cast<int>(narrow), t.last == W);
-    const ColsTileFn wide_tile = wide_tiles ? cols_tile_for<Outer>(mv, static_cast<int>(narrow) + 1, t.last == W) : nullptr;
+    const ColsTileFn wide_tile =
+        wide_tiles ? cols_tile_for<Outer>(mv, static_cast<int>(narrow) + 1, t.last == W) : nullptr;
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const bool wide = ct < wide_tiles;
@@ -353,13 +366,15 @@ static void gemm_blocked(bool trans, idx m, idx n, idx k, float alpha, const flo
   }
 }
 
-// Is a panel of the left matrix, some rows of all columns, lost from the second-level cache before the next columns of B read it again?
-// Columns some lines apart share few sets of that cache if their distance is a multiple of a large power of 2. Else the matrix is best
-// read where it lies, however large it is. A copy takes the less of the time the more columns of B there are to read it, and the
-// more the longer a panel is. Measured with a cache of 1024 sets of 16 lines: an estimate for others.
+// Is a panel of the left matrix, some rows of all columns, lost from the second-level cache before the next columns of
+// B read it again? Columns some lines apart share few sets of that cache if their distance is a multiple of a large
+// power of 2. Else the matrix is best read where it lies, however large it is. A copy takes the less of the time the
+// more columns of B there are to read it, and the more the longer a panel is. Measured with a cache of 1024 sets of 16
+// lines: an estimate for others.
 DNL_INL bool panels_pay(idx n, idx k, idx lda) {
   constexpr idx kSets = 1024, kWays = 16, kLong = 768, kVeryLong = 1600, kFew = 56, kSome = 256, kMany = 480;
-  const idx lines = lda / kLine, alike = lda % kLine ? 1 : lines & -lines;  // columns so many sets apart come back to the same ones
+  const idx lines = lda / kLine,
+            alike = lda % kLine ? 1 : lines & -lines;  // columns so many sets apart come back to the same ones
   const idx held = kSets / (alike < kSets ? alike : kSets) * kWays;
   if (n < (k < kLong ? kSome : kFew)) return false;
   return k > held || (n >= kMany && k >= (held < kVeryLong ? held : kVeryLong));
@@ -372,8 +387,7 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
   rest.a = last + (kEight - rest.rows) * kRestDepth;
   if (rest.rows) transpose_strided(k, kEight, a + m - kEight, lda, last, kRestDepth, false);
   m -= rest.rows;
-  if (panels_pay(n, k, lda))
-    return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), rest);
+  if (panels_pay(n, k, lda)) return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), rest);
   const idx at_once = rest.rows ? kRestCols : n;
   for (idx j = 0; j < n; j += at_once) {
     const idx cols = n - j < at_once ? n - j : at_once;
@@ -383,9 +397,10 @@ static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda,
   }
 }
 
-// Rows at the bottom of a block of C that whole vectors leave over, where they had better be columns of its transpose: for each
-// step of k these take `rest` times the vectors that hold a row, instead of a nearly empty vector for each of its numbers. A fifth
-// must be spared, for the tiles are smaller, with steps enough to pay for adding them in the end: an estimate, not a search.
+// Rows at the bottom of a block of C that whole vectors leave over, where they had better be columns of its transpose:
+// for each step of k these take `rest` times the vectors that hold a row, instead of a nearly empty vector for each of
+// its numbers. A fifth must be spared, for the tiles are smaller, with steps enough to pay for adding them in the end:
+// an estimate, not a search.
 constexpr idx kMostTurned = F::W / 2, kOuterCols = 256;
 DNL_INL idx rows_turned(idx rows, idx cols, idx k) {
   const idx rest = rows % F::W, vectors = (cols + F::W - 1) / F::W;
@@ -399,9 +414,9 @@ DNL_INL void add_turned(idx rest, idx cols, const float* from, float beta, float
 
 static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
                        const NextOuter& next) {
-  constexpr idx kDepth = 80;               // panels of both sides by so many columns stay in the first-level cache
-  constexpr idx kRows = 512;               // a block of C, by kOuterCols, in the second-level cache
-  constexpr idx kWorthFetching = 4096;     // floats of C: there is enough to do meanwhile
+  constexpr idx kDepth = 80;            // panels of both sides by so many columns stay in the first-level cache
+  constexpr idx kRows = 512;            // a block of C, by kOuterCols, in the second-level cache
+  constexpr idx kWorthFetching = 4096;  // floats of C: there is enough to do meanwhile
   const Row a = a_rows, b = b_rows, next_a = next.a, next_b = next.b, none(nullptr, 0);
   const idx next_few = next.k < kDepth ? next.k : kDepth;
   float* next_c[kOuterCols];
@@ -431,12 +446,14 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
             b_list[depth + ahead] = next_b[ahead];
           }
         }
-        all_tiles<true>(most, cols, {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
-                                     worth ? ahead : 0, worth && ends && next_block ? next_c : nullptr});
+        all_tiles<true>(most, cols,
+                        {depth, nullptr, 0, a_list, b_list, i, none, none, block, alpha, p ? 1.0f : beta, 0, 0,
+                         worth ? ahead : 0, worth && ends && next_block ? next_c : nullptr});
         if (!rest) continue;
         for (idx q = 0; q < depth; ++q) turned_list[q] = a_list[q] + i + most;
-        all_tiles<true>(cols, rest, {depth, nullptr, 0, b_list, turned_list, 0, none, none, turned_block, alpha,
-                                     p ? 1.0f : 0.0f, 0, 0, 0, nullptr});
+        all_tiles<true>(cols, rest,
+                        {depth, nullptr, 0, b_list, turned_list, 0, none, none, turned_block, alpha, p ? 1.0f : 0.0f, 0,
+                         0, 0, nullptr});
       }
       if (rest) add_turned(rest, cols, turned, beta, c + j * ldc + i + most, ldc);
     }

@@ -18,8 +18,9 @@ static float logsumexp(idx n, const float* x) {
   const float m = max(n, x);
   return usual(m) ? static_cast<float>(m + log(sum_exp(n, x, m))) : m;
 }
-// A piece of a long row, relative to the largest number of a piece before it, for which nobody need look for its own; unless some
-// number is so far above that one that probabilities would lose digits: then false, and nothing has happened.
+// A piece of a long row, relative to the largest number of a piece before it, for which nobody need look for its own;
+// unless some number is so far above that one that probabilities would lose digits: then false, and nothing has
+// happened.
 constexpr idx kPiece = 128;
 constexpr float kFarAbove = 1e18f;
 DNL_INL bool exp_piece(const float* x, float* y, float shift, double* sum) {

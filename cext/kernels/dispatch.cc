@@ -1,7 +1,7 @@
 // Which kernel table runs here: the best that both the build and the processor have.
 //
-// DYNET_LITE_ISA=baseline|avx2|avx512|neon asks for a lesser one (for tests and comparisons; an unknown or impossible name
-// is ignored). Who may include: nobody.
+// DYNET_LITE_ISA=baseline|avx2|avx512|neon asks for a lesser one (for tests and comparisons; an unknown or impossible
+// name is ignored). Who may include: nobody.
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>

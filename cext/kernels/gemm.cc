@@ -1,5 +1,5 @@
-// Matrix products: which shape goes to our small kernels and which to a BLAS, the copies that a BLAS needs, and rows that are
-// multiplied once for all of their occurrences.
+// Matrix products: which shape goes to our small kernels and which to a BLAS, the copies that a BLAS needs, and rows
+// that are multiplied once for all of their occurrences.
 //
 // The limits of who takes which shape were measured, see below. Does not: threads, batches of products, other types.
 #include "kernels/gemm.h"
@@ -84,11 +84,14 @@ idx rows_of_piece(idx length, idx n) {
 }
 
 struct Room {
-  Vec<float> in, out;          // copies for a BLAS
+  Vec<float> in, out;  // copies for a BLAS
   Repeats same;
-  Vec<float*> left, right;     // addresses of distinct rows
-  Vec<float> sums;             // of rows that meet the same row, or of products that several rows get
-  struct { Vec<float*> dy, x, dx; Vec<float> sums; } united;  // what unite_rows() gives
+  Vec<float*> left, right;  // addresses of distinct rows
+  Vec<float> sums;          // of rows that meet the same row, or of products that several rows get
+  struct {
+    Vec<float*> dy, x, dx;
+    Vec<float> sums;
+  } united;  // what unite_rows() gives
   ProductCounts count;
 };
 Room& room() {
@@ -156,7 +159,8 @@ void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const 
 }
 
 // ---- rows that repeat -----------------------------------------------------------------------------------------------
-// One product for all occurrences of a row: forward its result is copied; backward what meets the row is added up first.
+// One product for all occurrences of a row: forward its result is copied; backward what meets the row is added up
+// first.
 
 bool worth_looking(idx m, idx n) { return m >= 16 && n >= 16; }
 
@@ -207,7 +211,8 @@ bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
   if (!acc && same_add) {
     of_all(distinct, listed(own.left), add, false, listed(own.right));
     for (idx i = 0; i < n; ++i)
-      if (!same.is_first(i)) std::memcpy(c[i], c[same.first(same.number(i))], static_cast<std::size_t>(m) * sizeof(float));
+      if (!same.is_first(i))
+        std::memcpy(c[i], c[same.first(same.number(i))], static_cast<std::size_t>(m) * sizeof(float));
     return true;
   }
   own.sums.resize(static_cast<std::size_t>(distinct * m));

@@ -1,8 +1,8 @@
 // Single-precision matrix products, column-major, one thread.
 //
 // Dispatches by shape between our own small kernels and a BLAS (blas.h). Columns that are Rows lie anywhere: our
-// kernels read and write them there, for a BLAS they are copied. Rows that are the same memory are multiplied once. Thread-safe. Who may include: ops/, backends/, exec/
-// (what was copied), bindings/. Includes: base/rows.h.
+// kernels read and write them there, for a BLAS they are copied. Rows that are the same memory are multiplied once.
+// Thread-safe. Who may include: ops/, backends/, exec/ (what was copied), bindings/. Includes: base/rows.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,16 +26,16 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 // caller needs soon; it may be fetched meanwhile.
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next = NextOuter{});
 
-// What flows back through products of one matrix: row i of dy, m floats, into row i of x, whose gradient is row i of dx, if
-// that is wanted. n rows.
+// What flows back through products of one matrix: row i of dy, m floats, into row i of x, whose gradient is row i of
+// dx, if that is wanted. n rows.
 struct BackRows {
   idx n;
   Rows dy, x, dx;
 
   BackRows some(idx first, idx count) const { return {count, dy.from(first), x.from(first), dx.from(first)}; }
 };
-// Rows of x, of k floats, that are one in memory, and whose gradients are one, are one row now, with the sum of what flows into
-// them. The result is good until the next call in this thread.
+// Rows of x, of k floats, that are one in memory, and whose gradients are one, are one row now, with the sum of what
+// flows into them. The result is good until the next call in this thread.
 BackRows unite_rows(idx m, idx k, const BackRows& r);
 // So many rows that sums of some of them need little memory.
 idx rows_at_once(idx m, idx k);
@@ -57,8 +57,8 @@ struct ProductCounts {
 };
 ProductCounts product_counts();
 
-// The distance between columns, of so many rows, of a copy that products read as their left matrix: multiples of large powers of 2
-// would put many columns into few sets of the caches.
+// The distance between columns, of so many rows, of a copy that products read as their left matrix: multiples of large
+// powers of 2 would put many columns into few sets of the caches.
 inline idx columns_apart(idx rows) {
   constexpr idx kLine = 16, kFewSets = 8;  // floats of a line; lines
   return rows % (kLine * kFewSets) ? rows : rows + kLine;

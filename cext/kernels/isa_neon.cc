@@ -1,6 +1,7 @@
 // The kernels compiled for NEON, on 64-bit ARM processors.
 //
-// Everything but the table has internal linkage (isa_body.h tells why). The table is constant data. Who may include: nobody.
+// Everything but the table has internal linkage (isa_body.h tells why). The table is constant data. Who may include:
+// nobody.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -68,8 +68,9 @@ struct Kernels {
   // k rows of n floats, any layout to any layout; copy, or add (rows of `to` may repeat when adding).
   void (*copy_rows)(idx k, idx n, Rows from, Rows to);
   void (*add_rows)(idx k, idx n, Rows from, Rows to);
-  void (*sum_rows)(idx k, idx n, Rows from, float* y, bool acc);                // y__n (+)= column sums of k rows
-  // Row m of y, rows `step` apart, is a__k[m] times row m of x; what the rows come to is added to sums__n, which may be null.
+  void (*sum_rows)(idx k, idx n, Rows from, float* y, bool acc);  // y__n (+)= column sums of k rows
+  // Row m of y, rows `step` apart, is a__k[m] times row m of x; what the rows come to is added to sums__n, which may be
+  // null.
   void (*scale_rows)(idx k, idx n, Rows x, const float* a__k, float* y, idx step, float* sums__n);
   void (*transpose)(idx m, idx n, const float* x__nm, float* y__mn, bool acc);  // x[j*m+i] -> y[i*n+j]
   // The same for k rows of n floats that lie anywhere apart: x[i*from_step+j] -> y[j*to_step+i].
@@ -86,9 +87,10 @@ struct Kernels {
   // ---- softmax family, over n contiguous numbers ---------------------------------------------------------------
   // Stable; rows of all -inf give logsumexp -inf and softmax 0, never NaN; +-inf and huge entries are right.
   float (*logsumexp)(idx n, const float* x);
-  // The exponentials of numbers that come piece by piece, and their sum. y = exp(x - m), m the largest number so far or, if it is
-  // not far below that, the one of an earlier piece, which *largest (-inf at first) becomes; *sum (0 at first), relative to *largest
-  // before, is made relative to m and gets y added. Where m is inf: y is 1 at inf and 0 elsewhere; where m is NaN: all is NaN. y may be x.
+  // The exponentials of numbers that come piece by piece, and their sum. y = exp(x - m), m the largest number so far
+  // or, if it is not far below that, the one of an earlier piece, which *largest (-inf at first) becomes; *sum (0 at
+  // first), relative to *largest before, is made relative to m and gets y added. Where m is inf: y is 1 at inf and 0
+  // elsewhere; where m is NaN: all is NaN. y may be x.
   void (*exp_below)(idx n, const float* x, float* y, float* largest, double* sum);
   void (*softmax)(idx n, const float* x, float* y);
   void (*softmax_bwd)(idx n, const float* y, const float* dy, float* dx, bool acc);
@@ -107,8 +109,8 @@ struct Kernels {
   // ---- additive attention: scores__c of the columns of keys__nc, sum_i v_i tanh(keys_ij + query_i) -----------------
   void (*attention_scores)(idx n, idx columns, const float* keys, const float* query, const float* v, float* scores);
   // dquery and dv are added to; dkeys as acc says. dkeys and dquery may be null: not wanted.
-  void (*attention_scores_bwd)(idx n, idx columns, const float* keys, const float* query, const float* v, const float* dscores,
-                               float* dkeys, bool acc, float* dquery, float* dv);
+  void (*attention_scores_bwd)(idx n, idx columns, const float* keys, const float* query, const float* v,
+                               const float* dscores, float* dkeys, bool acc, float* dquery, float* dv);
 
   // ---- recurrent cells, k rows; `h` is the hidden size --------------------------------------------------------
   // LSTM. a__rn: pre-activations, 4h a row in DyNet's order i, f, o, g (rows of `gates`), forget_bias is added to f.
@@ -116,8 +118,8 @@ struct Kernels {
   //   c = f * c_prev + i * g ;  h = o * tanh(c)
   void (*lstm_fwd)(idx k, idx h, float forget_bias, Rows gates, Rows c_prev, Rows c, Rows h_out);
   // dh, dc: incoming (either may be "not wanted" = zero). Writes da (pre-activation gradients, 4h a row; may be the
-  // memory of the gates unless acc_a) as acc_a says, and dc_prev as acc_c says (not computed when not wanted). c_prev as
-  // above.
+  // memory of the gates unless acc_a) as acc_a says, and dc_prev as acc_c says (not computed when not wanted). c_prev
+  // as above.
   void (*lstm_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a, Rows dc_prev,
                    bool acc_c);
   // Coupled LSTM gate pass (forget = 1 - input): gates rows hold i, o, g already pre-activated without peepholes on c;
@@ -163,7 +165,8 @@ struct Kernels {
   void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
   // C = alpha * (sum over k rows of a's row times b's row transposed) + beta C; m floats a row of a, n a row of b.
   // What comes next is fetched meanwhile, as far as there is time.
-  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc, const NextOuter& next);
+  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc,
+                     const NextOuter& next);
 };
 
 const Kernels& kernels();

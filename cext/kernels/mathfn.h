@@ -2,10 +2,11 @@
 // the C library lane by lane for the rest.
 //
 // Largest errors found over the whole range by tests/kernels/kernel_check.cc (units in the last place, all instruction
-// sets): vexp 1.2, vexpm1 1.4, vlog 1.2, vlog1p 2.2, vtanh 2.6, vsigmoid 2.3, vgate 2.5, vsoftplus 2.4, verf 1.2, vsin and vcos 1.2
-// (near a zero of the function: 1.2e-7 absolute). Special values as in C: exp overflows to inf and underflows through
-// the denormals to 0, log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere; but tanh(-0) is 0. Included
-// after a simd_*.h inside the unnamed namespace of one isa_*.cc, never elsewhere. Includes: nothing.
+// sets): vexp 1.2, vexpm1 1.4, vlog 1.2, vlog1p 2.2, vtanh 2.6, vsigmoid 2.3, vgate 2.5, vsoftplus 2.4, verf 1.2, vsin
+// and vcos 1.2 (near a zero of the function: 1.2e-7 absolute). Special values as in C: exp overflows to inf and
+// underflows through the denormals to 0, log(0) = -inf, log of a negative number is NaN, NaN comes through everywhere;
+// but tanh(-0) is 0. Included after a simd_*.h inside the unnamed namespace of one isa_*.cc, never elsewhere. Includes:
+// nothing.
 
 static constexpr float kInf = __builtin_inff();
 static constexpr float kNan = __builtin_nanf("");
@@ -32,7 +33,8 @@ DNL_INL F by_lane(F x, F y, Fn fn) {
 DNL_INL F clamp(F x, float lo, float hi) { return vmin(F(hi), vmax(F(lo), x)); }  // NaN stays NaN
 
 // Coefficients of exp(r) - 1 - r, from r^2 on, for |r| <= ln(2)/2.
-static constexpr float kExp2 = 0.49999994f, kExp3 = 0.1666652f, kExp4 = 0.041668393f, kExp5 = 0.008368781f, kExp6 = 0.0013814465f;
+static constexpr float kExp2 = 0.49999994f, kExp3 = 0.1666652f, kExp4 = 0.041668393f, kExp5 = 0.008368781f,
+                       kExp6 = 0.0013814465f;
 
 // exp(r) - 1 and exp(r)
 DNL_INL F expm1_near(F r) {
@@ -47,8 +49,8 @@ DNL_INL F exp_reduce(F x, F& n) {
   n = vrint_near(x * F(kLog2e));
   return nmadd(n, F(kLn2Lo), nmadd(n, F(kLn2Hi), x));
 }
-// A number of less than 2^21 is rounded to a whole one by adding this; the sum has it in its low bits, and 2 to its power is, for
-// those from -126 to 127, made of the sum.
+// A number of less than 2^21 is rounded to a whole one by adding this; the sum has it in its low bits, and 2 to its
+// power is, for those from -126 to 127, made of the sum.
 static constexpr float kWhole = 12582912.0f;
 DNL_INL F pow2_of_sum(F sum) { return from_bits(shl<23>(bits(sum)) + I(0x3f800000)); }
 // Above 90, where Above is false, anything that is not a number from 0 to 2^127.

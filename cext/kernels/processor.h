@@ -1,7 +1,8 @@
 // What the processor is and can do, as far as kernels and the choice of a BLAS depend on it.
 //
-// Asked of the processor itself: __builtin_cpu_supports answers no to everything with compilers whose runtime library does
-// not fill in its tables (zig's, with which wheels are built). Who may include: dispatch.cc, blas.cc. Includes: cpuid.h.
+// Asked of the processor itself: __builtin_cpu_supports answers no to everything with compilers whose runtime library
+// does not fill in its tables (zig's, with which wheels are built). Who may include: dispatch.cc, blas.cc. Includes:
+// cpuid.h.
 #pragma once
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -5,13 +5,15 @@ namespace {
 
 // A place in a table of 2^bits.
 std::size_t place(const float* p, int bits) {
-  return static_cast<std::size_t>(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p) >> 4) * 0x9E3779B97F4A7C15u >> (64 - bits));
+  return static_cast<std::size_t>(
+      static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p) >> 4) * 0x9E3779B97F4A7C15u >> (64 - bits));
 }
 
 }  // namespace
 
-// Do two of some rows, taken evenly, repeat? Words of a text lie anywhere: of 64 that is all but certain. What follows one
-// state (the next things on a stack, the actions until a word is shifted) lies side by side: so neighbours are taken.
+// Do two of some rows, taken evenly, repeat? Words of a text lie anywhere: of 64 that is all but certain. What follows
+// one state (the next things on a stack, the actions until a word is shifted) lies side by side: so neighbours are
+// taken.
 bool Repeats::likely(const Rows& rows, std::ptrdiff_t n) {
   constexpr std::ptrdiff_t kPairs = 64, kBits = 8;
   const float* seen[1 << kBits] = {};

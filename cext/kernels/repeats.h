@@ -1,7 +1,7 @@
 // Which rows of a list are one and the same memory.
 //
-// Frequent words occur many times in a mini-batch, and their vectors are read where they lie in their table: products multiply
-// such rows once (gemm.cc). Who may include: kernels/. Includes: base/.
+// Frequent words occur many times in a mini-batch, and their vectors are read where they lie in their table: products
+// multiply such rows once (gemm.cc). Who may include: kernels/. Includes: base/.
 #pragma once
 #include <cstddef>
 #include <cstdint>

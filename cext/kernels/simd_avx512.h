@@ -115,8 +115,8 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
 
-// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each: numbers of two rows side by side,
-// then of four, then these quarters to their places.
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each: numbers of two
+// rows side by side, then of four, then these quarters to their places.
 constexpr int kTransposed = 16;
 template <bool Whole_>
 DNL_INL void transpose16(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
@@ -124,8 +124,10 @@ DNL_INL void transpose16(int rows, int cols, const float* from, idx from_step, f
   __m512 r[16], s[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
-    if (Whole_) r[i] = _mm512_loadu_ps(from + i * from_step);
-    else r[i] = i < rows ? _mm512_maskz_loadu_ps(column, from + i * from_step) : _mm512_setzero_ps();
+    if (Whole_)
+      r[i] = _mm512_loadu_ps(from + i * from_step);
+    else
+      r[i] = i < rows ? _mm512_maskz_loadu_ps(column, from + i * from_step) : _mm512_setzero_ps();
   }
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
@@ -150,8 +152,10 @@ DNL_INL void transpose16(int rows, int cols, const float* from, idx from_step, f
   for (int j = 0; j < 16; ++j) {
     const int q = j % 4 + (j / 4 % 2) * 4;
     const __m512 t = j < 8 ? _mm512_shuffle_f32x4(s[q], s[q + 8], 0x88) : _mm512_shuffle_f32x4(s[q], s[q + 8], 0xDD);
-    if (Whole_) _mm512_storeu_ps(to + j * to_step, t);
-    else if (j < cols) _mm512_mask_storeu_ps(to + j * to_step, row, t);
+    if (Whole_)
+      _mm512_storeu_ps(to + j * to_step, t);
+    else if (j < cols)
+      _mm512_mask_storeu_ps(to + j * to_step, row, t);
   }
 }
 DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {

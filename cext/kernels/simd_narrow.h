@@ -1,7 +1,8 @@
-// What vectors without masks do alike. Included by simd_avx2.h, simd_neon.h and simd_portable.h alone. Includes: nothing.
+// What vectors without masks do alike. Included by simd_avx2.h, simd_neon.h and simd_portable.h alone. Includes:
+// nothing.
 
-// x * 2^n for a whole n from -250 to 250, right into the denormals, or 0. In two factors, because 2^n alone may not be a normal number.
-// kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.
+// x * 2^n for a whole n from -250 to 250, right into the denormals, or 0. In two factors, because 2^n alone may not be
+// a normal number. kScalesAll: where it is 0 x and n may be anything, and n may be any number elsewhere.
 constexpr bool kScalesAll = false;
 DNL_INL F scale_pow2_unless(M zero, F x, F n) {
   const I k = whole_to_int(n), half = sar<1>(k);

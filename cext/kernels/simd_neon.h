@@ -131,7 +131,8 @@ DNL_INL void transpose4(const float* from, idx from_step, float* to, idx to_step
 // A whole block of that.
 DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
   for (int i = 0; i < kTransposed; i += 4)
-    for (int j = 0; j < kTransposed; j += 4) transpose4(from + i * from_step + j, from_step, to + j * to_step + i, to_step);
+    for (int j = 0; j < kTransposed; j += 4)
+      transpose4(from + i * from_step + j, from_step, to + j * to_step + i, to_step);
 }
 
 // Tiles of body_gemm.h that 32 registers hold: vectors of rows by columns.

@@ -1,8 +1,8 @@
 // Vectors of 4 floats, the baseline: what the kernel bodies are written on, and what each function means.
 //
 // Written with the vector types of gcc and clang, which become SSE2, NEON or plain code. simd_avx2.h, simd_avx512.h
-// and simd_neon.h are the same interface on 8, 16 and 4 lanes. Included inside the unnamed namespace of one isa_*.cc, never elsewhere, so
-// that no code compiled for one instruction set can be linked into another. Includes: nothing.
+// and simd_neon.h are the same interface on 8, 16 and 4 lanes. Included inside the unnamed namespace of one isa_*.cc,
+// never elsewhere, so that no code compiled for one instruction set can be linked into another. Includes: nothing.
 #define DNL_INL static inline __attribute__((always_inline))
 
 typedef float Float4 __attribute__((vector_size(16)));

@@ -1,8 +1,8 @@
 // What a backend is: where numbers live and how a batched call is run.
 //
-// The executor speaks to a backend in plain data: addresses, which only the backend may follow, and Calls. A backend may
-// be partial: supports() answers per op, and the executor refuses such a graph with a message that names op and backend.
-// The CPU backend runs the kernels of the op entries, which define what is right; others are compared with it.
+// The executor speaks to a backend in plain data: addresses, which only the backend may follow, and Calls. A backend
+// may be partial: supports() answers per op, and the executor refuses such a graph with a message that names op and
+// backend. The CPU backend runs the kernels of the op entries, which define what is right; others are compared with it.
 // Who may include: backends/, exec/, bindings/. Includes: op/op.h, base/arena.h.
 #pragma once
 #include "base/arena.h"

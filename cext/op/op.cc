@@ -34,12 +34,20 @@ void parse_parameter(const std::string& text, OpDef& def) {
   std::string type = trim(text.substr(colon + 1, text.find('=') - colon - 1));
   if (type == "expr" || type == "exprs") return;
   AttrSpec a{trim(text.substr(0, colon)), AttrKind::Int, type == "seed"};
-  if (type.back() == '*') { a.member = true; type.pop_back(); }
-  if (type == "float") a.kind = AttrKind::Float;
-  else if (type == "ints" || type == "index") a.kind = AttrKind::Ints;
-  else if (type == "floats") a.kind = AttrKind::Floats;
-  else if (type == "seed") a.kind = AttrKind::Seed;
-  else DNL_INTERNAL(type == "int" || type == "bool", "op signature: unknown type " + type + " in " + def.signature);
+  if (type.back() == '*') {
+    a.member = true;
+    type.pop_back();
+  }
+  if (type == "float")
+    a.kind = AttrKind::Float;
+  else if (type == "ints" || type == "index")
+    a.kind = AttrKind::Ints;
+  else if (type == "floats")
+    a.kind = AttrKind::Floats;
+  else if (type == "seed")
+    a.kind = AttrKind::Seed;
+  else
+    DNL_INTERNAL(type == "int" || type == "bool", "op signature: unknown type " + type + " in " + def.signature);
   def.has_member_attrs |= a.member;
   def.attrs.push_back(a);
 }

@@ -39,9 +39,10 @@ struct ArgSpec {
   bool list = false;  // repeats: the specs marked list stand last and are cycled through for the remaining arguments
 };
 
-// Attributes are 32-bit words. Key attributes are part of the signature; member attributes may differ between members of
-// a batch. Key words stand in order of declaration, member words likewise. A list is its length followed by its items.
-// Attributes are read from the op's Python signature, where a parameter is `name: type` or `name: type = default`:
+// Attributes are 32-bit words. Key attributes are part of the signature; member attributes may differ between members
+// of a batch. Key words stand in order of declaration, member words likewise. A list is its length followed by its
+// items. Attributes are read from the op's Python signature, where a parameter is `name: type` or `name: type =
+// default`:
 //   expr, exprs           an argument; a list of arguments (anything iterable)
 //   int, float, bool      one word
 //   ints, floats          a list
@@ -73,7 +74,9 @@ struct ShapeIn {
   const Dim& operator[](int i) const { return *arg[i]; }
   // Throws Error(Value): "[op] what; got {..}, {..}".
   [[noreturn]] void bad(const std::string& what) const;
-  void need(bool ok, const char* what) const { if (!ok) bad(what); }
+  void need(bool ok, const char* what) const {
+    if (!ok) bad(what);
+  }
   // The key word at `k`, a dim of argument 0; error if it has no such dim.
   u32 dim_at(int k) const {
     need(key[k].i >= 0 && key[k].u < arg[0]->nd, "there is no such dim");
@@ -92,10 +95,14 @@ struct ShapeOut {
   u8 visible = 1;
   u8 total = 1;
   bool alias = false;
-  bool partial = false;  // arguments larger than the result are read in part: their gradients are added to, not assigned
+  bool partial =
+      false;  // arguments larger than the result are read in part: their gradients are added to, not assigned
   ShapeOut() = default;
   ShapeOut(const Dim& d) { dim[0] = d; }  // NOLINT: the common case reads `return in[0];`
-  ShapeOut& hidden(const Dim& d) { dim[total++] = d; return *this; }
+  ShapeOut& hidden(const Dim& d) {
+    dim[total++] = d;
+    return *this;
+  }
 };
 
 // Scratch memory of one call; what alloc returns is uninitialised and lives until the call returns.
@@ -116,8 +123,8 @@ class Scratch {
 struct Call {
   const struct OpDef* op;
   int members;
-  int of_signature;           // members of this signature in all calls of the plan
-  std::uint32_t signature;    // its number in the graph
+  int of_signature;         // members of this signature in all calls of the plan
+  std::uint32_t signature;  // its number in the graph
   int nargs;
   const Dim* const* arg_dim;  // of one member
   int n_outputs;              // hidden ones included
@@ -131,8 +138,8 @@ struct Call {
   bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
                       // forward and must not be read in backward
 
-  bool restore = false;  // forward once more, of what lies over arguments or parts of them alone (over, op/fused.h): outputs that
-                         // have memory of their own hold their values and must not be written
+  bool restore = false;  // forward once more, of what lies over arguments or parts of them alone (over, op/fused.h):
+                         // outputs that have memory of their own hold their values and must not be written
 
   // Backward only.
   const Rows* dy;   // gradients of the outputs. Visible ones hold the incoming gradient; a hidden one is uninitialised
@@ -156,14 +163,15 @@ struct Call {
 enum class Keep : u8 { Nothing, Arg0 };
 
 // Whether the last output, a hidden one of the shape of argument 0, may be written where that argument lies. Granted
-// (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory. Then dx[0]
-// may be the memory of this output, too: backward reads a number of it before it writes the gradient there, and
-// backward_shared does not read it.
+// (Call::over) where nobody else reads the argument: activations over their sums save a slab and a pass over memory.
+// Then dx[0] may be the memory of this output, too: backward reads a number of it before it writes the gradient there,
+// and backward_shared does not read it.
 enum class Over : u8 { Nothing, Arg0 };
 
 // When gradients of shared arguments are formed: by backward_shared at the end, or, where one call has all members of a
-// signature, by backward, together with those of stacked arguments. Then it finds dx of shared arguments, too, to which it
-// always adds; else they are not wanted there. EitherWay: by backward, but most at the end where threads may share the work out.
+// signature, by backward, together with those of stacked arguments. Then it finds dx of shared arguments, too, to which
+// it always adds; else they are not wanted there. EitherWay: by backward, but most at the end where threads may share
+// the work out.
 enum class Shared : u8 { AtEnd, WithStacked, EitherWay };
 
 // Ops that act element by element, so that chains of them can run as one (op/fused.h): a formula of the kernels by its
@@ -192,9 +200,9 @@ struct OpDef {
   // Where the value begins inside argument 0, in floats, for signatures whose shape rule said alias.
   std::size_t (*alias_offset)(const ShapeIn&, const Word* member) = nullptr;
 
-  bool no_grad = false;    // the value is a constant for differentiation
-  bool joins = false;     // sums examples up at the end of a program (esum of losses); see schedule/split.h
-  bool batches = false;   // makes a mini-batch of examples; likewise
+  bool no_grad = false;  // the value is a constant for differentiation
+  bool joins = false;    // sums examples up at the end of a program (esum of losses); see schedule/split.h
+  bool batches = false;  // makes a mini-batch of examples; likewise
   const ArgSpec& arg_spec(int j) const {
     if (j < fixed_args) return args[j];
     return args[fixed_args + (j - fixed_args) % (static_cast<int>(args.size()) - fixed_args)];
@@ -206,16 +214,18 @@ struct OpDef {
   int fixed_args = 0;  // specs before those marked list
   Keep keep = Keep::Nothing;
   Over over = Over::Nothing;
-  bool joinable = false;  // an affine map: several of the same inputs can become one node (rewrite/rules/join.h)
+  bool joinable = false;      // an affine map: several of the same inputs can become one node (rewrite/rules/join.h)
   bool concatenates = false;  // products may take its parts instead (rewrite/rules/concat.h)
-  bool in_parts = false;  // read in parts by fused nodes, each part by one (rewrite/rules/join.h)
-  // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by itself.
+  bool in_parts = false;      // read in parts by fused nodes, each part by one (rewrite/rules/join.h)
+  // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by
+  // itself.
   int (*together)(int nargs, const Word* key, int wrt) = nullptr;
   Formula formula = Formula::None;
   u8 formula_id = 0;
   bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
   Shared shared = Shared::AtEnd;
-  bool unites_rows = false;  // forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so
+  bool unites_rows =
+      false;  // forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so
   bool by_item = false;  // elements of a mini-batch by hand are computed as members are (exec/parts.h)
   bool has_member_attrs = false;
 };

@@ -1,5 +1,5 @@
-// Transposes of shared matrices, which backward passes read: each is made once in a pass, by whoever first wants it, and read by all
-// calls of all lanes.
+// Transposes of shared matrices, which backward passes read: each is made once in a pass, by whoever first wants it,
+// and read by all calls of all lanes.
 //
 // Threads wait for one another only while the transpose that they want is in work. No heap call once passes are alike.
 // Who may include: ops/, exec/. Includes: base/.
@@ -93,7 +93,8 @@ class Transposes {
     Table* t = new (arena_.alloc_bytes(sizeof(Table))) Table{size - 1, arena_.array<std::atomic<Entry*>>(size)};
     for (u64 i = 0; i < size; ++i) new (t->entries + i) std::atomic<Entry*>(nullptr);
     for (u64 i = 0; old && i <= old->mask; ++i)
-      if (Entry* e = old->entries[i].load(std::memory_order_relaxed)) place(*t, e->key).store(e, std::memory_order_relaxed);
+      if (Entry* e = old->entries[i].load(std::memory_order_relaxed))
+        place(*t, e->key).store(e, std::memory_order_relaxed);
     table_.store(t, std::memory_order_release);
     return t;
   }

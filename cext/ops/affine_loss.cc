@@ -1,10 +1,11 @@
 // pickneglogsoftmax of an affine map as one node: what rewrite/rules/loss.cc makes of scores that nobody else reads.
 //
-// With thousands of classes the scores of a minibatch fill many caches, and as nodes of their own they pass through them
-// again and again: written, summed up, read for their gradients, which are written and then read by two products. Here
-// scores are made and used in pieces, some classes of some examples, that stay in the second-level cache. Their
-// exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out there,
-// and examples of one vector, the states after the first word of sentences that begin alike, have one row of scores.
+// With thousands of classes the scores of a minibatch fill many caches, and as nodes of their own they pass through
+// them again and again: written, summed up, read for their gradients, which are written and then read by two products.
+// Here scores are made and used in pieces, some classes of some examples, that stay in the second-level cache. Their
+// exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out
+// there, and examples of one vector, the states after the first word of sentences that begin alike, have one row of
+// scores.
 #include "base/fetch.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
@@ -21,12 +22,12 @@ namespace dnl {
 namespace {
 
 constexpr int kX = 0, kW = 1, kBias = 2;  // arguments; there may be no bias
-// Outputs of each example: the loss; for each piece what its exponentials must be multiplied with to be probabilities; the
-// exponentials, of as many vectors as there are; where its own are.
+// Outputs of each example: the loss; for each piece what its exponentials must be multiplied with to be probabilities;
+// the exponentials, of as many vectors as there are; where its own are.
 constexpr int kLoss = 0, kScales = 1, kExps = 2, kWhere = 3;
 
-// Classes of a piece and its examples, forward and backward: the scores, the operands of the products and what they add to share
-// a cache of 1 MB. Backward as many as the product of the matrix's gradient takes at a time.
+// Classes of a piece and its examples, forward and backward: the scores, the operands of the products and what they add
+// to share a cache of 1 MB. Backward as many as the product of the matrix's gradient takes at a time.
 constexpr idx kClasses = 128, kExamples = 480, kExamplesBack = 78;
 // With few examples a piece has more classes, a multiple of that.
 idx classes_at_once(idx examples, idx most_examples) {
@@ -45,9 +46,15 @@ struct Scores {
   const i32* labels;      // likewise
 
   explicit Scores(const Call& call)
-      : c(call), classes(c.arg_dim[kW]->rows()), size(c.arg_dim[kW]->cols()), per(c.arg_dim[kX]->bd),
-        examples(c.members * per), pieces(pieces_of(classes)), x(vectors(c.x[kX])),
-        scales(columns_of(c, c.y[kScales], pieces, per, per)), where(columns_of(c, c.y[kWhere], kAddress, per, per)),
+      : c(call),
+        classes(c.arg_dim[kW]->rows()),
+        size(c.arg_dim[kW]->cols()),
+        per(c.arg_dim[kX]->bd),
+        examples(c.members * per),
+        pieces(pieces_of(classes)),
+        x(vectors(c.x[kX])),
+        scales(columns_of(c, c.y[kScales], pieces, per, per)),
+        where(columns_of(c, c.y[kWhere], kAddress, per, per)),
         labels(listed_labels()) {}
 
   // Vectors of the size of x, one for each example.
@@ -96,11 +103,15 @@ struct EqualParts {
 ShapeOut shape(const ShapeIn& in) {
   in.need(in.nargs == 2 || in.nargs == 3, "takes a vector, a matrix and perhaps a bias");
   const Dim &x = in[kX], &w = in[kW];
-  in.need(x.is_vector() && w.nd <= 2 && w.bd == 1 && w.cols() == x.rows(), "columns of the matrix must equal rows of x");
+  in.need(x.is_vector() && w.nd <= 2 && w.bd == 1 && w.cols() == x.rows(),
+          "columns of the matrix must equal rows of x");
   in.need(in.nargs == 2 || (in[kBias].is_vector() && in[kBias].bd == 1 && in[kBias].rows() == w.rows()),
           "the bias must have as many rows as the matrix");
   const u32 pieces = static_cast<u32>(pieces_of(w.rows()));
-  return ShapeOut(Dim({1}, x.bd)).hidden(Dim({pieces}, x.bd)).hidden(Dim({w.rows()}, x.bd)).hidden(Dim({kAddress}, x.bd));
+  return ShapeOut(Dim({1}, x.bd))
+      .hidden(Dim({pieces}, x.bd))
+      .hidden(Dim({w.rows()}, x.bd))
+      .hidden(Dim({kAddress}, x.bd));
 }
 
 void check(const ShapeIn& in, const Word* member) { check_labels(in, member, in[kX].bd, in[kW].rows()); }
@@ -160,7 +171,7 @@ class Examples {
   void unite(Key key) {
     idx places = 64;
     while (places < 2 * count_) places *= 2;
-    u32* const table = zeros(places);  // numbers, counted from 1
+    u32* const table = zeros(places);        // numbers, counted from 1
     u32* const last = s_.room<u32>(count_);  // example of each number
     u32* const first = s_.room<u32>(count_);
     next_ = zeros(s_.examples);
@@ -206,7 +217,8 @@ class Examples {
   u32* next_ = nullptr;   // by example, the next one of its number or 0; null: each has its own
 };
 
-// All products go over the vectors again for each piece of classes: where there are many, they are read one behind the other.
+// All products go over the vectors again for each piece of classes: where there are many, they are read one behind the
+// other.
 Rows in_order(const Scores& s, const Rows& x, idx n) {
   constexpr idx kFew = 16, kFewPieces = 4, kMost = idx(1) << 24;  // vectors, pieces, floats that are worth the memory
   if (n < kFew || s.pieces < kFewPieces || n * s.size > kMost || x.packed(s.size)) return x;
@@ -227,9 +239,10 @@ MatrixRows rows_of_matrix(const Scores& s, idx row, idx rows, idx apart, float* 
   return {copy, apart};
 }
 
-// Scores of some classes of a few examples, from number `first` on: exponentials take their place; the label's is the loss so far.
-void take_scores(const Scores& s, const Examples& examples, idx row, idx rows, idx first, idx n, const Rows& scores, Sum* sums,
-                 const Rows& losses) {
+// Scores of some classes of a few examples, from number `first` on: exponentials take their place; the label's is the
+// loss so far.
+void take_scores(const Scores& s, const Examples& examples, idx row, idx rows, idx first, idx n, const Rows& scores,
+                 Sum* sums, const Rows& losses) {
   for (idx k = 0; k < n; ++k) {
     float* const of_one = scores[k];
     examples.each(first + k, [&](idx e) {
@@ -315,15 +328,16 @@ void set_piece(const Scores& s, const Examples& taking, idx row, const EqualPart
   }
 }
 
-// d (softmax - 1 at the label), for some classes of some examples; their sums, the gradient of the bias, are added to db if it is
-// wanted. `piece` is spent.
-void score_gradients(const Scores& s, const Rows& dloss, const float* sums, const Examples& taking, idx row, idx rows, Piece* piece,
-                     float* to, idx apart, float* db) {
+// d (softmax - 1 at the label), for some classes of some examples; their sums, the gradient of the bias, are added to
+// db if it is wanted. `piece` is spent.
+void score_gradients(const Scores& s, const Rows& dloss, const float* sums, const Examples& taking, idx row, idx rows,
+                     Piece* piece, float* to, idx apart, float* db) {
   float factors[kExamplesBack];
   in_parts(rows, kClasses, [&](idx at, idx some) {
     for (idx k = 0; k < piece->n; ++k)
       factors[k] = sums[piece->first + k] * s.scales[taking[piece->first + k]][(row + at) / kClasses];
-    kernels().scale_rows(piece->n, some, Rows{nullptr, 0, piece->exps}, factors, to + at, apart, db ? db + row + at : nullptr);
+    kernels().scale_rows(piece->n, some, Rows{nullptr, 0, piece->exps}, factors, to + at, apart,
+                         db ? db + row + at : nullptr);
     for (idx k = 0; k < piece->n; ++k) piece->exps[k] += some;
   });
   for (idx k = 0; k < piece->n; ++k, to += apart)
@@ -339,8 +353,10 @@ void score_gradients(const Scores& s, const Rows& dloss, const float* sums, cons
 void clear_others(const Scores& s, const Examples& taking) {
   const Rows dx = s.vectors(s.c.dx[kX]);
   for (idx e = 0, k = 0; e < s.examples; ++e) {
-    if (k < taking.count() && taking[k] == e) ++k;
-    else kernels().fill(s.size, 0.f, dx[e]);
+    if (k < taking.count() && taking[k] == e)
+      ++k;
+    else
+      kernels().fill(s.size, 0.f, dx[e]);
   }
 }
 
@@ -356,7 +372,8 @@ void gradients(const Call& c, bool to_x, float* dw, float* db) {
   if (!taking.count()) return;
   const Rows x = dw ? in_order(s, taking.rows(s.x), taking.count()) : Rows{};
   const EqualParts parts(taking.count(), kExamplesBack);
-  const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes), apart = columns_apart(most);
+  const idx step = classes_at_once(taking.count(), kExamplesBack), most = std::min(step, s.classes),
+            apart = columns_apart(most);
   float* const scores = s.room<float>(apart * std::min(kExamplesBack, taking.count()));
   constexpr idx kMany = 16;  // examples that are worth transposing W for
   const bool transposes = to_x && taking.count() >= kMany;
@@ -398,16 +415,19 @@ void backward_shared(const Call& c, int wrt) {
   if (wrt == kW || !c.dx[kW].wanted()) gradients(c, false, c.dx[kW].base, bias_gradient(c));
 }
 
-const OpId affine_loss_id = register_op({
-    "_affine_loss(x: expr, weights: exprs, v: index*)",
-    "pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], W {n,k}, b {n}.",
-    {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
-    shape,
-    forward,
-    backward,
-    backward_shared,
-    check,
-}, Shared::WithStacked, true);
+const OpId affine_loss_id = register_op(
+    {
+        "_affine_loss(x: expr, weights: exprs, v: index*)",
+        "pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], "
+        "W {n,k}, b {n}.",
+        {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
+        shape,
+        forward,
+        backward,
+        backward_shared,
+        check,
+    },
+    Shared::WithStacked, true);
 
 }  // namespace
 }  // namespace dnl

@@ -1,5 +1,5 @@
-// Products with parts of matrices: what rewrite/rules/concat.cc makes of W * concatenate([x1, x2]). Each vector is multiplied with the
-// columns of the matrix that its numbers would have met.
+// Products with parts of matrices: what rewrite/rules/concat.cc makes of W * concatenate([x1, x2]). Each vector is
+// multiplied with the columns of the matrix that its numbers would have met.
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
@@ -10,8 +10,8 @@
 namespace dnl {
 namespace {
 
-// The op's view of a call. Arguments: a bias, where the op has one, then pairs of a matrix and a vector. Key words: how many pairs,
-// then for each its first column.
+// The op's view of a call. Arguments: a bias, where the op has one, then pairs of a matrix and a vector. Key words: how
+// many pairs, then for each its first column.
 template <bool kBias>
 struct Parts {
   const Call& c;
@@ -33,11 +33,13 @@ ShapeOut shape(const ShapeIn& in) {
   in.need(in.nargs >= first + 2 && (in.nargs - first) % 2 == 0 && in.key[0].i == (in.nargs - first) / 2,
           "takes pairs of a matrix and a vector, and a column for each");
   const u32 m = in[first].rows(), batch = in.common_batch();
-  in.need(!kBias || (in[0].is_vector() && in[0].rows() == m && in[0].bd == 1), "the bias must have as many rows as the matrices");
+  in.need(!kBias || (in[0].is_vector() && in[0].rows() == m && in[0].bd == 1),
+          "the bias must have as many rows as the matrices");
   for (int j = first; j < in.nargs; j += 2) {
     const Dim &w = in[j], &x = in[j + 1];
     const i32 column = in.key[1 + (j - first) / 2].i;
-    in.need(w.nd <= 2 && w.rows() == m && w.bd == 1 && x.is_vector() && x.bd == batch, "takes matrices of like rows, and vectors");
+    in.need(w.nd <= 2 && w.rows() == m && w.bd == 1 && x.is_vector() && x.bd == batch,
+            "takes matrices of like rows, and vectors");
     in.need(column >= 0 && static_cast<u32>(column) + x.rows() <= w.cols(), "a matrix has too few columns");
   }
   return Dim({m}, batch);
@@ -50,7 +52,8 @@ void forward(const Call& c) {
   for (int j = p.first(); j < c.nargs; j += 2) {
     const bool begun = j > p.first();
     const Rows add = kBias && !begun ? Rows{c.x[0].base, 0, nullptr} : Rows{};
-    gemm_rows(false, p.m, p.n, p.size(j + 1), p.part(c.x[j], j), p.m, p.columns(c.x[j + 1], p.size(j + 1)), add, begun, y);
+    gemm_rows(false, p.m, p.n, p.size(j + 1), p.part(c.x[j], j), p.m, p.columns(c.x[j + 1], p.size(j + 1)), add, begun,
+              y);
   }
 }
 
@@ -82,27 +85,33 @@ void backward_shared(const Call& c, int wrt) {
   gemm_outer(p.m, size, p.n, p.columns(c.dy[0], p.m), p.columns(c.x[wrt + 1], size), p.part(c.dx[wrt], wrt), p.m);
 }
 
-const OpId affine_parts_id = register_op({
-    "_affine_parts(b: expr, es: exprs, columns: ints)",
-    "b + W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: b {m}, es [W1, x1, W2, x2, ...], Wi {m,k}, "
-    "xi {ki}, columns[i] + ki <= k -> {m}.",
-    {{"b", Batch::Share}, {"w", Batch::Share, Access::Rows, true}, {"x", Batch::Stack, Access::Near, true}},
-    shape<true>,
-    forward<true>,
-    backward<true>,
-    backward_shared<true>,
-}, Shared::EitherWay);
+const OpId affine_parts_id = register_op(
+    {
+        "_affine_parts(b: expr, es: exprs, columns: ints)",
+        "b + W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: b {m}, es [W1, "
+        "x1, W2, x2, ...], Wi {m,k}, "
+        "xi {ki}, columns[i] + ki <= k -> {m}.",
+        {{"b", Batch::Share}, {"w", Batch::Share, Access::Rows, true}, {"x", Batch::Stack, Access::Near, true}},
+        shape<true>,
+        forward<true>,
+        backward<true>,
+        backward_shared<true>,
+    },
+    Shared::EitherWay);
 
-const OpId product_parts_id = register_op({
-    "_product_parts(es: exprs, columns: ints)",
-    "W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, ...], Wi {m,k}, xi {ki}, "
-    "columns[i] + ki <= k -> {m}.",
-    {{"w", Batch::Share, Access::Rows, true}, {"x", Batch::Stack, Access::Near, true}},
-    shape<false>,
-    forward<false>,
-    backward<false>,
-    backward_shared<false>,
-}, Shared::EitherWay);
+const OpId product_parts_id = register_op(
+    {
+        "_product_parts(es: exprs, columns: ints)",
+        "W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, "
+        "...], Wi {m,k}, xi {ki}, "
+        "columns[i] + ki <= k -> {m}.",
+        {{"w", Batch::Share, Access::Rows, true}, {"x", Batch::Stack, Access::Near, true}},
+        shape<false>,
+        forward<false>,
+        backward<false>,
+        backward_shared<false>,
+    },
+    Shared::EitherWay);
 
 }  // namespace
 }  // namespace dnl

@@ -1,7 +1,8 @@
-// Several affine maps of the same inputs as one node: what rewrite/rules/join.cc makes of gates that are written one by one.
+// Several affine maps of the same inputs as one node: what rewrite/rules/join.cc makes of gates that are written one by
+// one.
 //
-// The results lie one behind the other. Each map is a product over all members of the batch; inputs are looked up, and their
-// gradients placed, once for all maps.
+// The results lie one behind the other. Each map is a product over all members of the batch; inputs are looked up, and
+// their gradients placed, once for all maps.
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/op.h"
@@ -37,7 +38,8 @@ ShapeOut affines_shape(const ShapeIn& in) {
     const u32 m = in[maps.matrix(g, 0)].rows();
     for (int x = 0; x < K; ++x) {
       const Dim& w = in[maps.matrix(g, x)];
-      in.need(w.nd <= 2 && w.rows() == m && w.cols() == in[x].rows(), "columns of a matrix must equal rows of its input");
+      in.need(w.nd <= 2 && w.rows() == m && w.cols() == in[x].rows(),
+              "columns of a matrix must equal rows of its input");
     }
     const Dim& b = in[maps.bias ? maps.bias_of(g) : 0];
     in.need(!maps.bias || (b.is_vector() && b.rows() == m), "a bias has as many rows as its matrices");
@@ -58,10 +60,11 @@ void each_map(const Call& c, const Rows& y, F f) {
   }
 }
 
-// ---- the gradients of all maps as one ----------------------------------------------------------------------------------
+// ---- the gradients of all maps as one
+// ----------------------------------------------------------------------------------
 //
-// One product of many rows is faster than several of few: fewer tiles have rows to spare, and gradients are written once.
-// Forward it was not, since the matrices have to be copied first.
+// One product of many rows is faster than several of few: fewer tiles have rows to spare, and gradients are written
+// once. Forward it was not, since the matrices have to be copied first.
 
 constexpr int kMany = 64;  // members
 
@@ -73,7 +76,8 @@ const float* stacked_transposed(const Call& c, int x, idx rows) {
   constexpr std::uint64_t kStacked = std::uint64_t(1) << 63;  // not one matrix (transposed.h)
   const Maps<K> maps(c);
   const idx cols = static_cast<idx>(c.arg_size(x));
-  const Transposes::Key key{c.x[maps.matrix(0, x)].base, kStacked | std::uint64_t(c.signature) << 8 | static_cast<unsigned>(x)};
+  const Transposes::Key key{c.x[maps.matrix(0, x)].base,
+                            kStacked | std::uint64_t(c.signature) << 8 | static_cast<unsigned>(x)};
   return c.transposes->get(key, transposed_size(rows, cols), [&](float* to) {
     each_map<K>(c, c.y[0], [&](int g, const Rows&, idx m) {
       transpose_to(to, m, cols, c.x[maps.matrix(g, x)].base, m);
@@ -82,7 +86,8 @@ const float* stacked_transposed(const Call& c, int x, idx rows) {
   });
 }
 
-// ---- the op ----------------------------------------------------------------------------------------------------------
+// ---- the op
+// ----------------------------------------------------------------------------------------------------------
 
 template <int K>
 void affines_forward(const Call& c) {
@@ -90,7 +95,8 @@ void affines_forward(const Call& c) {
   each_map<K>(c, c.y[0], [&](int g, const Rows& y, idx m) {
     for (int x = 0; x < K; ++x) {
       const Rows bias = maps.bias && x == 0 ? Rows{c.x[maps.bias_of(g)].base, 0, nullptr} : Rows{};
-      gemm_rows(false, m, c.members, static_cast<idx>(c.arg_size(x)), c.x[maps.matrix(g, x)].base, m, c.x[x], bias, x > 0, y);
+      gemm_rows(false, m, c.members, static_cast<idx>(c.arg_size(x)), c.x[maps.matrix(g, x)].base, m, c.x[x], bias,
+                x > 0, y);
     }
   });
 }
@@ -154,42 +160,58 @@ void affines_backward_shared(const Call& c, int wrt) {
 // Matrices of one input are formed as one.
 template <int K>
 int affines_together(int nargs, const Word* key, int wrt) {
-  const struct { int nargs; const Word* key; } in{nargs, key};
+  const struct {
+    int nargs;
+    const Word* key;
+  } in{nargs, key};
   const Maps<K> maps(in);
   const int x = maps.input_of(wrt);
   return x < 0 ? wrt : maps.matrix(0, x);
 }
 
-const OpId affines1_id = register_op({
-    "_affines1(x: expr, weights: exprs, bias: bool)",
-    "Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}.",
-    {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
-    affines_shape<1>,
-    affines_forward<1>,
-    affines_backward<1>,
-    affines_backward_shared<1>,
-}, Join::Joined, affines_together<1>);
+const OpId affines1_id = register_op(
+    {
+        "_affines1(x: expr, weights: exprs, bias: bool)",
+        "Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + "
+        "...}.",
+        {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
+        affines_shape<1>,
+        affines_forward<1>,
+        affines_backward<1>,
+        affines_backward_shared<1>,
+    },
+    Join::Joined, affines_together<1>);
 
-const OpId affines2_id = register_op({
-    "_affines2(x1: expr, x2: expr, weights: exprs, bias: bool)",
-    "Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + m2 + ...}.",
-    {{"x1", Batch::Stack, Access::Near}, {"x2", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
-    affines_shape<2>,
-    affines_forward<2>,
-    affines_backward<2>,
-    affines_backward_shared<2>,
-}, Join::Joined, affines_together<2>);
+const OpId affines2_id = register_op(
+    {
+        "_affines2(x1: expr, x2: expr, weights: exprs, bias: bool)",
+        "Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + "
+        "m2 + ...}.",
+        {{"x1", Batch::Stack, Access::Near},
+         {"x2", Batch::Stack, Access::Near},
+         {"weights", Batch::Share, Access::Rows, true}},
+        affines_shape<2>,
+        affines_forward<2>,
+        affines_backward<2>,
+        affines_backward_shared<2>,
+    },
+    Join::Joined, affines_together<2>);
 
-const OpId affines3_id = register_op({
-    "_affines3(x1: expr, x2: expr, x3: expr, weights: exprs, bias: bool)",
-    "Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + ...}.",
-    {{"x1", Batch::Stack, Access::Near}, {"x2", Batch::Stack, Access::Near}, {"x3", Batch::Stack, Access::Near},
-     {"weights", Batch::Share, Access::Rows, true}},
-    affines_shape<3>,
-    affines_forward<3>,
-    affines_backward<3>,
-    affines_backward_shared<3>,
-}, Join::Joined, affines_together<3>);
+const OpId affines3_id = register_op(
+    {
+        "_affines3(x1: expr, x2: expr, x3: expr, weights: exprs, bias: bool)",
+        "Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + "
+        "...}.",
+        {{"x1", Batch::Stack, Access::Near},
+         {"x2", Batch::Stack, Access::Near},
+         {"x3", Batch::Stack, Access::Near},
+         {"weights", Batch::Share, Access::Rows, true}},
+        affines_shape<3>,
+        affines_forward<3>,
+        affines_backward<3>,
+        affines_backward_shared<3>,
+    },
+    Join::Joined, affines_together<3>);
 
 }  // namespace
 }  // namespace dnl

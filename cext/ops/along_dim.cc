@@ -25,7 +25,8 @@ u32 get(const float* at) {
   return v;
 }
 
-// ---- max_dim, min_dim --------------------------------------------------------------------------------------------------
+// ---- max_dim, min_dim
+// --------------------------------------------------------------------------------------------------
 
 ShapeOut best_shape(const ShapeIn& in) {
   Dim y = in[0];
@@ -89,7 +90,8 @@ const OpId min_dim_id = register_op({
     best_backward,
 });
 
-// ---- argmax ------------------------------------------------------------------------------------------------------------
+// ---- argmax
+// ------------------------------------------------------------------------------------------------------------
 
 const OpId argmax_id = register_op({
     "_argmax(x: expr, straight_through: bool, d: int)",
@@ -113,13 +115,16 @@ const OpId argmax_id = register_op({
     [](const Call& c) {
       if (!c.dx[0].wanted()) return;
       for (int m = 0; m < c.members; ++m) {
-        if (c.key[0].i) kernels().scale_to(c.out_size(), 1.f, c.dy[0][m], c.dx[0][m], c.acc[0]);
-        else if (!c.acc[0]) kernels().fill(c.arg_size(0), 0.f, c.dx[0][m]);
+        if (c.key[0].i)
+          kernels().scale_to(c.out_size(), 1.f, c.dy[0][m], c.dx[0][m], c.acc[0]);
+        else if (!c.acc[0])
+          kernels().fill(c.arg_size(0), 0.f, c.dx[0][m]);
       }
     },
 });
 
-// ---- cumsum ------------------------------------------------------------------------------------------------------------
+// ---- cumsum
+// ------------------------------------------------------------------------------------------------------------
 
 // Running sums of rows of `inner` numbers, from the first row on or from the last back.
 void running_sums(const Axis& a, const float* from, float* to, bool backward, bool acc, float* sum) {
@@ -156,7 +161,8 @@ const OpId cumsum_id = register_op({
     },
 });
 
-// ---- kmax_pooling --------------------------------------------------------------------------------------------------------
+// ---- kmax_pooling
+// --------------------------------------------------------------------------------------------------------
 
 // Key words: k, dim.
 void kmax_forward(const Call& c) {

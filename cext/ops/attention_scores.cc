@@ -1,8 +1,9 @@
-// Scores of additive attention, v tanh(keys + query), as one node: what rewrite/rules/attention.cc makes of the three ops.
+// Scores of additive attention, v tanh(keys + query), as one node: what rewrite/rules/attention.cc makes of the three
+// ops.
 //
-// A decoder asks for them at every step and for every word of its source: as nodes of their own the sums and their tanh are
-// matrices as large as the source, which are written and read again and again, forward and backward. Here neither is ever in
-// memory. Formula: Bahdanau, Cho and Bengio 2015 (arXiv 1409.0473), appendix A.1.2.
+// A decoder asks for them at every step and for every word of its source: as nodes of their own the sums and their tanh
+// are matrices as large as the source, which are written and read again and again, forward and backward. Here neither
+// is ever in memory. Formula: Bahdanau, Cho and Bengio 2015 (arXiv 1409.0473), appendix A.1.2.
 #include "kernels/kernels.h"
 #include "op/op.h"
 
@@ -16,8 +17,10 @@ constexpr int kScores = 0, kGradientOfV = 1;
 ShapeOut shape(const ShapeIn& in) {
   const Dim &v = in[kV], &keys = in[kKeys], &query = in[kQuery];
   in.need(v.bd == 1 && keys.bd == 1 && query.bd == 1, "takes no mini-batches");
-  in.need(keys.nd <= 2 && query.is_vector() && query.rows() == keys.rows(), "the query must have as many rows as the keys");
-  in.need(v.nd == 2 && v.rows() == 1 && v.cols() == keys.rows(), "v must be one row with a column for each row of the keys");
+  in.need(keys.nd <= 2 && query.is_vector() && query.rows() == keys.rows(),
+          "the query must have as many rows as the keys");
+  in.need(v.nd == 2 && v.rows() == 1 && v.cols() == keys.rows(),
+          "v must be one row with a column for each row of the keys");
   return ShapeOut(Dim{1, keys.cols()}).hidden(Dim{keys.rows()});
 }
 

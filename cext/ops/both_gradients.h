@@ -1,5 +1,5 @@
-// Both gradients of products with a shared matrix at once: rows that repeat are found, and what flows into them is added up, for
-// both. Who may include: the ops of this folder. Includes: op/, kernels/.
+// Both gradients of products with a shared matrix at once: rows that repeat are found, and what flows into them is
+// added up, for both. Who may include: the ops of this folder. Includes: op/, kernels/.
 #pragma once
 #include <algorithm>
 
@@ -10,8 +10,8 @@
 
 namespace dnl {
 
-// y = W x for the columns of shared argument jw from `first` on that x, of k floats, meets: the gradients of x, if wanted, and of
-// these columns, and that of a bias, db, unless it is null; the latter two are added to.
+// y = W x for the columns of shared argument jw from `first` on that x, of k floats, meets: the gradients of x, if
+// wanted, and of these columns, and that of a bias, db, unless it is null; the latter two are added to.
 inline void add_both_gradients(const Call& c, int jw, idx first, idx k, bool acc_x, const BackRows& all, float* db) {
   const idx m = c.arg_dim[jw]->rows(), most = rows_at_once(m, k);
   for (idx at = 0; at < all.n; at += most) {

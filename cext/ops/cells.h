@@ -53,8 +53,8 @@ class Cell {
     if (!c.over) kernels().copy_rows(k, c.out_dim[o].rows(), x(0), to);
     return to;
   }
-  // Where the gradient of the sums lies that backward hands to backward_shared, when it is that of argument 0 too: in the
-  // gradient of argument 0 (Keep::Arg0), else in the gradient memory of a hidden output.
+  // Where the gradient of the sums lies that backward hands to backward_shared, when it is that of argument 0 too: in
+  // the gradient of argument 0 (Keep::Arg0), else in the gradient memory of a hidden output.
   bool kept() const { return c.kept && !repeated(0); }
   Rows kept_or(int hidden) const { return kept() ? columns(c.dx[0], *c.arg_dim[0]) : dy(hidden); }
   bool repeated(int j) const { return static_cast<idx>(c.arg_size(j)) / c.arg_dim[j]->rows() != per; }

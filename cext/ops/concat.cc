@@ -83,15 +83,17 @@ void concat_backward(const Call& c) {
   }
 }
 
-const OpId concatenate_id = register_op({
-    "concatenate(xs: exprs, d: int = 0)",
-    "Joins expressions along dim d (0: one above the other).\n\n"
-    "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    concat_shape,
-    concat_forward,
-    concat_backward,
-}, Join::Concatenates);
+const OpId concatenate_id = register_op(
+    {
+        "concatenate(xs: exprs, d: int = 0)",
+        "Joins expressions along dim d (0: one above the other).\n\n"
+        "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.",
+        {{"xs", Batch::Stack, Access::Rows, true}},
+        concat_shape,
+        concat_forward,
+        concat_backward,
+    },
+    Join::Concatenates);
 
 const OpId to_batch_id = register_op({
     "concatenate_to_batch(xs: exprs)",
@@ -124,7 +126,12 @@ const OpId to_batch_id = register_op({
         at += n;
       }
     },
-    nullptr, nullptr, nullptr, false, false, true /* batches */,
+    nullptr,
+    nullptr,
+    nullptr,
+    false,
+    false,
+    true /* batches */,
 });
 
 }  // namespace

@@ -50,7 +50,8 @@ void solve(idx n, const float* x, const float* u, float* p, const Room& room) {
 void forward(const Call& c) {
   const idx n = c.arg_dim[0]->rows();
   Scratch& scratch = *c.scratch;
-  const Room room{scratch.array<i32>(n), scratch.array<double>(n), scratch.array<double>(n), scratch.array<double>(n + 1)};
+  const Room room{scratch.array<i32>(n), scratch.array<double>(n), scratch.array<double>(n),
+                  scratch.array<double>(n + 1)};
   for (int m = 0; m < c.members; ++m)
     for (u32 e = 0; e < c.out_dim[0].bd; ++e) {
       const float* x = c.x[0][m] + (c.arg_dim[0]->bd == 1 ? 0 : e * n);

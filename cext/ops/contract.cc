@@ -9,16 +9,19 @@
 namespace dnl {
 namespace {
 
-// Y (columns of `rows` numbers) = X (rows by `inner`) times V (columns of `inner` numbers): a column for each member and
-// batch element. The columns of V are computed by the ops below into scratch memory.
+// Y (columns of `rows` numbers) = X (rows by `inner`) times V (columns of `inner` numbers): a column for each member
+// and batch element. The columns of V are computed by the ops below into scratch memory.
 struct Contract {
   const Call& c;
   idx rows, inner, batch, columns;
   bool shared;
   explicit Contract(const Call& call)
-      : c(call), rows(static_cast<idx>(call.out_dim[0].batch_size())),
-        inner(static_cast<idx>(call.arg_dim[0]->batch_size()) / rows), batch(call.out_dim[0].bd),
-        columns(batch * call.members), shared(call.shared[0] && call.arg_dim[0]->bd == 1) {}
+      : c(call),
+        rows(static_cast<idx>(call.out_dim[0].batch_size())),
+        inner(static_cast<idx>(call.arg_dim[0]->batch_size()) / rows),
+        batch(call.out_dim[0].bd),
+        columns(batch * call.members),
+        shared(call.shared[0] && call.arg_dim[0]->bd == 1) {}
 
   float* columns_of(idx n) const { return c.scratch->alloc(static_cast<std::size_t>(n * columns)); }
   // f(member, batch element, column)
@@ -66,7 +69,8 @@ struct Contract {
   }
 };
 
-// ---- one vector --------------------------------------------------------------------------------------------------------
+// ---- one vector
+// --------------------------------------------------------------------------------------------------------
 
 float* vectors(const Contract& t) {
   float* v = t.columns_of(t.inner);
@@ -81,7 +85,8 @@ const OpId contract3d_1d_id = register_op({
     "x {m,n,k} times y {k} -> {m,n}: sums x[i,j,l] y[l] over l. Batch sizes must be equal or 1.",
     {{"x", Batch::Weight}, {"y"}},
     [](const ShapeIn& in) -> ShapeOut {
-      in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows(), "needs a tensor {m,n,k} and a vector {k}");
+      in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows(),
+              "needs a tensor {m,n,k} and a vector {k}");
       return Dim({in[0].rows(), in[0].cols()}, in.common_batch());
     },
     [](const Call& c) {
@@ -105,7 +110,8 @@ const OpId contract3d_1d_id = register_op({
     },
 });
 
-// ---- two vectors -------------------------------------------------------------------------------------------------------
+// ---- two vectors
+// -------------------------------------------------------------------------------------------------------
 
 // Columns z y^T, n by k.
 float* outer_products(const Contract& t) {

@@ -11,14 +11,18 @@ void clear_unless_added(const Call& c, int j) {
   for (int m = 0; m < c.members; ++m) kernels().fill(c.arg_size(j), 0.f, c.dx[j][m]);
 }
 
-// ---- filter1d_narrow -----------------------------------------------------------------------------------------------------
+// ---- filter1d_narrow
+// -----------------------------------------------------------------------------------------------------
 
 // y {k,t}: for each column of the filter one product; the columns of x under it begin at that column.
 struct Narrow {
   const Call& c;
   idx rows, width, filters, places;
   explicit Narrow(const Call& call)
-      : c(call), rows(call.arg_dim[0]->rows()), width(call.arg_dim[1]->cols()), filters((*call.arg_dim[1])[2]),
+      : c(call),
+        rows(call.arg_dim[0]->rows()),
+        width(call.arg_dim[1]->cols()),
+        filters((*call.arg_dim[1])[2]),
         places(call.out_dim[0].cols()) {}
   // f(x, filter, y, ...) as offsets, for every batch element and filter column.
   template <class F>
@@ -29,8 +33,8 @@ struct Narrow {
   void forward() const {
     for (int m = 0; m < c.members; ++m)
       each([&](idx x, idx f, idx y, idx j) {
-        gemm(true, false, filters, places, rows, 1.f, c.x[1][m] + f, rows * width, c.x[0][m] + x, rows,
-             j ? 1.f : 0.f, c.y[0][m] + y, filters);
+        gemm(true, false, filters, places, rows, 1.f, c.x[1][m] + f, rows * width, c.x[0][m] + x, rows, j ? 1.f : 0.f,
+             c.y[0][m] + y, filters);
       });
   }
   void backward_x() const {
@@ -45,8 +49,8 @@ struct Narrow {
   void add_backward_f() const {
     for (int m = 0; m < c.members; ++m)
       each([&](idx x, idx f, idx y, idx) {
-        gemm(false, true, rows, filters, places, 1.f, c.x[0][m] + x, rows, c.dy[0][m] + y, filters, 1.f,
-             c.dx[1][m] + f, rows * width);
+        gemm(false, true, rows, filters, places, 1.f, c.x[0][m] + x, rows, c.dy[0][m] + y, filters, 1.f, c.dx[1][m] + f,
+             rows * width);
       });
   }
 };
@@ -73,7 +77,8 @@ const OpId filter1d_id = register_op({
     [](const Call& c, int) { Narrow(c).add_backward_f(); },
 });
 
-// ---- circular convolution and correlation ----------------------------------------------------------------------------------
+// ---- circular convolution and correlation
+// ----------------------------------------------------------------------------------
 
 // y[k] = sum_j u[j] v[(k - j) mod n] and y[k] = sum_j u[j] v[(k + j) mod n]. A vector turned by j is two runs.
 // to[i] += a v[(i + by) mod n]

@@ -18,7 +18,9 @@ struct Conv {
       : c(call),
         r(call.arg_dim[0]->rows(), call.arg_dim[1]->rows(), call.key[1].i, call.key[1 + call.key[0].i].i != 0),
         w(call.arg_dim[0]->cols(), call.arg_dim[1]->cols(), call.key[2].i, call.key[1 + call.key[0].i].i != 0),
-        channels((*call.arg_dim[0])[2]), filters((*call.arg_dim[1])[3]), places(r.out * w.out),
+        channels((*call.arg_dim[0])[2]),
+        filters((*call.arg_dim[1])[3]),
+        places(r.out * w.out),
         patch(r.k * w.k * channels) {}
 
   idx item(int j, idx e) const { return c.item(j, e); }
@@ -121,9 +123,7 @@ ShapeOut shape(const ShapeIn& in) {
   return Dim({static_cast<u32>(r.out), static_cast<u32>(w.out), f[3]}, in.common_batch());
 }
 
-void shared_gradient(const Call& c, int wrt) {
-  wrt == 1 ? Conv(c).add_backward_f() : Conv(c).add_backward_b();
-}
+void shared_gradient(const Call& c, int wrt) { wrt == 1 ? Conv(c).add_backward_f() : Conv(c).add_backward_b(); }
 
 const OpId conv2d_id = register_op({
     "conv2d(x: expr, f: expr, stride: ints, is_valid: bool = True)",

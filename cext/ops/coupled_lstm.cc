@@ -56,8 +56,8 @@ void forward(const Call& call, const Args& a) {
   }
 }
 
-// Gradients of the sums, in blocks i, o, g, into da, which may lie where the gates lie; of c_prev, without the peephole's part,
-// into dc_prev.
+// Gradients of the sums, in blocks i, o, g, into da, which may lie where the gates lie; of c_prev, without the
+// peephole's part, into dc_prev.
 void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_prev, Gradient* dc_prev) {
   const idx h = s.h, k = s.k;
   const Rows gates = s.y(kGates), c = s.y(kC), dh = s.dy(kH), dc = s.dy(kC), total = s.scratch_rows(h);
@@ -121,44 +121,49 @@ void backward_shared(const Call& call, const Args& a, int wrt) {
     gemm_outer(h, h, k, s.from(da, h), s.y(kC), dw, h);
 }
 
-const OpId step_id = register_op({
-    "_coupled_lstm_step(proj: expr, h_prev: expr, c_prev: expr, u: expr, ci: expr, co: expr)",
-    "A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes ci, co {h,h} or "
-    "absent -> h {h}, and c {h} as second output.",
-    {{"proj"},
-     {"h_prev", Batch::Stack, Access::Near},
-     {"c_prev", Batch::Stack, Access::Near},
-     {"u", Batch::Share},
-     {"ci", Batch::Share},
-     {"co", Batch::Share}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 h = cells::block_size(in, 3);
-      cells::need_state(in, 1, h);
-      cells::need_state(in, 2, h);
-      cells::need_matrix(in, 3, 3 * h, h);
-      in.need(in.nargs == 4 || in.nargs == 6, "takes both peepholes or none");
-      for (int j = 4; j < in.nargs; ++j) cells::need_matrix(in, j, h, h);
-      return outputs(in, h);
-    },
-    [](const Call& c) { forward(c, step_args(c)); },
-    [](const Call& c) { backward(c, step_args(c)); },
-    [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
-}, Keep::Arg0, Over::Arg0, true);
+const OpId step_id =
+    register_op({
+                    "_coupled_lstm_step(proj: expr, h_prev: expr, c_prev: expr, u: expr, ci: expr, co: expr)",
+                    "A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes "
+                    "ci, co {h,h} or "
+                    "absent -> h {h}, and c {h} as second output.",
+                    {{"proj"},
+                     {"h_prev", Batch::Stack, Access::Near},
+                     {"c_prev", Batch::Stack, Access::Near},
+                     {"u", Batch::Share},
+                     {"ci", Batch::Share},
+                     {"co", Batch::Share}},
+                    [](const ShapeIn& in) -> ShapeOut {
+                      const u32 h = cells::block_size(in, 3);
+                      cells::need_state(in, 1, h);
+                      cells::need_state(in, 2, h);
+                      cells::need_matrix(in, 3, 3 * h, h);
+                      in.need(in.nargs == 4 || in.nargs == 6, "takes both peepholes or none");
+                      for (int j = 4; j < in.nargs; ++j) cells::need_matrix(in, j, h, h);
+                      return outputs(in, h);
+                    },
+                    [](const Call& c) { forward(c, step_args(c)); },
+                    [](const Call& c) { backward(c, step_args(c)); },
+                    [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
+                },
+                Keep::Arg0, Over::Arg0, true);
 
 const OpId start_id = register_op({
-    "_coupled_lstm_start(proj: expr, co: expr)",
-    "First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; peephole co {h,h} or absent -> h {h}, "
-    "and c {h} as second output.",
-    {{"proj"}, {"co", Batch::Share}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 h = cells::block_size(in, 3);
-      if (in.nargs > 1) cells::need_matrix(in, 1, h, h);
-      return outputs(in, h);
-    },
-    [](const Call& c) { forward(c, start_args(c)); },
-    [](const Call& c) { backward(c, start_args(c)); },
-    [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
-}, Keep::Arg0, Over::Arg0, true);
+                                      "_coupled_lstm_start(proj: expr, co: expr)",
+                                      "First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; "
+                                      "peephole co {h,h} or absent -> h {h}, "
+                                      "and c {h} as second output.",
+                                      {{"proj"}, {"co", Batch::Share}},
+                                      [](const ShapeIn& in) -> ShapeOut {
+                                        const u32 h = cells::block_size(in, 3);
+                                        if (in.nargs > 1) cells::need_matrix(in, 1, h, h);
+                                        return outputs(in, h);
+                                      },
+                                      [](const Call& c) { forward(c, start_args(c)); },
+                                      [](const Call& c) { backward(c, start_args(c)); },
+                                      [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
+                                  },
+                                  Keep::Arg0, Over::Arg0, true);
 
 }  // namespace
 }  // namespace dnl

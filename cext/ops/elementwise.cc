@@ -1,7 +1,7 @@
 // Elementwise ops: an entry for every formula of kernels/formulas.h, with broadcasting for those of two arguments.
 //
-// Broadcasting aligns dims from the first; a dim of 1 (or a missing one) goes with any, in both directions, and so does a
-// batch of 1. Attributes of formulas are per member.
+// Broadcasting aligns dims from the first; a dim of 1 (or a missing one) goes with any, in both directions, and so does
+// a batch of 1. Attributes of formulas are per member.
 #include <algorithm>
 
 #include "kernels/formula_info.h"
@@ -24,8 +24,9 @@ const UnaryKernel& unary_kernel() {
 }
 template <class S>
 const BinaryKernel& binary_kernel() {
-  static const BinaryKernel& k = *std::find_if(kernels().binary, kernels().binary + kernels().n_binary,
-                                               [](const BinaryKernel& b) { return !std::strcmp(b.name, S::info.name); });
+  static const BinaryKernel& k =
+      *std::find_if(kernels().binary, kernels().binary + kernels().n_binary,
+                    [](const BinaryKernel& b) { return !std::strcmp(b.name, S::info.name); });
   return k;
 }
 
@@ -150,8 +151,8 @@ void binary_backward(const Call& c) {
     if (want_u && !w.full_u && !c.acc[0]) kernels().fill(c.arg_size(0), 0.f, du);
     if (want_v && !w.full_v && !c.acc[1]) kernels().fill(c.arg_size(1), 0.f, dv);
     w.each([&](idx at_u, idx at_v, idx at_y) {
-      k.bwd(w.n, u + at_u, w.su, v + at_v, w.sv, y + at_y, dy + at_y, du ? du + at_u : nullptr,
-            c.acc[0] || !w.full_u, dv ? dv + at_v : nullptr, c.acc[1] || !w.full_v, a);
+      k.bwd(w.n, u + at_u, w.su, v + at_v, w.sv, y + at_y, dy + at_y, du ? du + at_u : nullptr, c.acc[0] || !w.full_u,
+            dv ? dv + at_v : nullptr, c.acc[1] || !w.full_v, a);
     });
   }
 }

@@ -1,8 +1,8 @@
 // Fused nodes: the steps of a program (op/fused.h), one after another on tiles that stay in the nearest cache.
 //
-// Only the inputs and the value go through memory. The results of the steps between are made again in the backward pass,
-// as far as gradients read them. The kernels are those of the single ops, so values and gradients are the same to the last
-// bit.
+// Only the inputs and the value go through memory. The results of the steps between are made again in the backward
+// pass, as far as gradients read them. The kernels are those of the single ops, so values and gradients are the same to
+// the last bit.
 #include "op/fused.h"
 
 #include <algorithm>
@@ -122,7 +122,8 @@ void check_constants(const ShapeIn& in, const Word* member) {
   in.need(member[0].i == wanted, "as many constants are needed as the formulas have");
 }
 
-// ---- tiles -----------------------------------------------------------------------------------------------------------
+// ---- tiles
+// -----------------------------------------------------------------------------------------------------------
 
 // A piece of the batch: `rows` whole members from `member` on, or a part of one member's row.
 struct Tile {
@@ -130,8 +131,8 @@ struct Tile {
   idx at, n;  // of a part: where it begins; floats in all
 };
 
-// How a batch is cut into tiles of at most `most` floats. Members are put together when that is of use: short rows, or rows
-// that lie one behind the other; those with constants of their own are not.
+// How a batch is cut into tiles of at most `most` floats. Members are put together when that is of use: short rows, or
+// rows that lie one behind the other; those with constants of their own are not.
 struct Tiles {
   const Call& c;
   const idx size;
@@ -166,7 +167,8 @@ float* in_place(const Rows& r, const Tile& t, idx size, idx part = 0) {
 // The rows of a tile that lie here and there, to a buffer or back.
 void from_rows(const Rows& r, const Tile& t, idx size, idx part, float* to) {
   if (!r.ptr) {
-    kernels().copy_rows(t.rows, size, Rows{r.base + t.member * r.stride + part, r.stride, nullptr}, Rows{to, size, nullptr});
+    kernels().copy_rows(t.rows, size, Rows{r.base + t.member * r.stride + part, r.stride, nullptr},
+                        Rows{to, size, nullptr});
     return;
   }
   for (int m = 0; m < t.rows; ++m)
@@ -182,9 +184,7 @@ void to_rows(const float* from, const Tile& t, idx size, idx part, bool acc, con
   }
 }
 
-const float* constants(const Call& c, const Tile& t) {
-  return c.member ? &c.member[t.member][1].f : nullptr;
-}
+const float* constants(const Call& c, const Tile& t) { return c.member ? &c.member[t.member][1].f : nullptr; }
 
 // The program on one tile.
 struct Worker {
@@ -192,10 +192,10 @@ struct Worker {
   const Program program;
   const idx size;
   const Tiles tiles;
-  float* result[kMaxSteps];       // by step
+  float* result[kMaxSteps];  // by step
   float* input_buffer[kMaxInputs];
   float* input[kMaxInputs];
-  const float* a = nullptr;       // the constants
+  const float* a = nullptr;  // the constants
 
   // `per_step`: buffers of a tile's size that are needed for each.
   Worker(const Call& call, idx per_step)
@@ -255,7 +255,8 @@ void fused_forward(const Call& c) {
   });
 }
 
-// ---- backward ----------------------------------------------------------------------------------------------------------
+// ---- backward
+// ----------------------------------------------------------------------------------------------------------
 
 // What the gradients of a program read and write, the same for all tiles.
 struct Needs {
@@ -354,7 +355,8 @@ void fused_backward(const Call& c) {
   });
 }
 
-// ---- the entries ---------------------------------------------------------------------------------------------------------
+// ---- the entries
+// ---------------------------------------------------------------------------------------------------------
 
 const OpId fused_id = register_op({
     "_fused(es: exprs, program: ints, parts: ints)",

@@ -32,47 +32,49 @@ void give_projection(const Cell& s, const Rows& dzr, const Rows& dcand) {
   d.done();
 }
 
-const OpId step_id = register_op({
-    "_gru_step(proj: expr, h_prev: expr, uzr: expr, uh: expr)",
-    "A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}.",
-    {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"uzr", Batch::Share}, {"uh", Batch::Share}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 h = cells::block_size(in, 3);
-      cells::need_state(in, kHPrev, h);
-      cells::need_matrix(in, kUzr, 2 * h, h);
-      cells::need_matrix(in, kUh, h, h);
-      const Dim d = cells::state_dim(in, h);
-      return ShapeOut(d).hidden(cells::state_dim(in, 2 * h)).hidden(d).hidden(d);
+const OpId step_id = register_op(
+    {
+        "_gru_step(proj: expr, h_prev: expr, uzr: expr, uh: expr)",
+        "A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}.",
+        {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"uzr", Batch::Share}, {"uh", Batch::Share}},
+        [](const ShapeIn& in) -> ShapeOut {
+          const u32 h = cells::block_size(in, 3);
+          cells::need_state(in, kHPrev, h);
+          cells::need_matrix(in, kUzr, 2 * h, h);
+          cells::need_matrix(in, kUh, h, h);
+          const Dim d = cells::state_dim(in, h);
+          return ShapeOut(d).hidden(cells::state_dim(in, 2 * h)).hidden(d).hidden(d);
+        },
+        [](const Call& c) {
+          const Cell s(c);
+          const Rows proj = s.x(kProj), h_prev = s.x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
+          gemm_rows(false, 2 * s.h, s.k, s.h, s.weight(kUzr), 2 * s.h, h_prev, proj, false, zr);
+          kernels().gru_zr_fwd(s.k, s.h, zr, h_prev, rh);
+          gemm_rows(false, s.h, s.k, s.h, s.weight(kUh), s.h, rh, s.from(proj, 2 * s.h), false, cand);
+          kernels().gru_out_fwd(s.k, s.h, zr, h_prev, cand, s.y(kH));
+        },
+        [](const Call& c) {
+          const Cell s(c);
+          const Rows h_prev = s.x(kHPrev), zr = s.y(kZr), drh = s.dy(kReset), dzr = dzr_of(s), dcand = dcand_of(s);
+          Gradient dh(s, kHPrev);
+          kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
+          times_transposed(c, kUh, s.k, dcand, Rows{}, false, drh);
+          kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
+          if (dh.wanted()) {
+            times_transposed(c, kUzr, s.k, dzr, Rows{}, true, dh.rows);
+            dh.done();
+          }
+          if (!s.kept()) give_projection(s, dzr, dcand);
+        },
+        [](const Call& c, int wrt) {
+          const Cell s(c);
+          if (wrt == kUh)
+            gemm_outer(s.h, s.h, s.k, dcand_of(s), s.y(kReset), s.weight_gradient(wrt), s.h);
+          else
+            gemm_outer(2 * s.h, s.h, s.k, dzr_of(s), s.x(kHPrev), s.weight_gradient(wrt), 2 * s.h);
+        },
     },
-    [](const Call& c) {
-      const Cell s(c);
-      const Rows proj = s.x(kProj), h_prev = s.x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
-      gemm_rows(false, 2 * s.h, s.k, s.h, s.weight(kUzr), 2 * s.h, h_prev, proj, false, zr);
-      kernels().gru_zr_fwd(s.k, s.h, zr, h_prev, rh);
-      gemm_rows(false, s.h, s.k, s.h, s.weight(kUh), s.h, rh, s.from(proj, 2 * s.h), false, cand);
-      kernels().gru_out_fwd(s.k, s.h, zr, h_prev, cand, s.y(kH));
-    },
-    [](const Call& c) {
-      const Cell s(c);
-      const Rows h_prev = s.x(kHPrev), zr = s.y(kZr), drh = s.dy(kReset), dzr = dzr_of(s), dcand = dcand_of(s);
-      Gradient dh(s, kHPrev);
-      kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
-      times_transposed(c, kUh, s.k, dcand, Rows{}, false, drh);
-      kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
-      if (dh.wanted()) {
-        times_transposed(c, kUzr, s.k, dzr, Rows{}, true, dh.rows);
-        dh.done();
-      }
-      if (!s.kept()) give_projection(s, dzr, dcand);
-    },
-    [](const Call& c, int wrt) {
-      const Cell s(c);
-      if (wrt == kUh)
-        gemm_outer(s.h, s.h, s.k, dcand_of(s), s.y(kReset), s.weight_gradient(wrt), s.h);
-      else
-        gemm_outer(2 * s.h, s.h, s.k, dzr_of(s), s.x(kHPrev), s.weight_gradient(wrt), 2 * s.h);
-    },
-}, Keep::Arg0, Over::Nothing, true);
+    Keep::Arg0, Over::Nothing, true);
 
 // From zero state nothing is reset and nothing kept: h = z a.
 const OpId start_id = register_op({

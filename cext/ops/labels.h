@@ -10,10 +10,12 @@ namespace dnl {
 // Value error unless there are as many labels as `wanted`; index error for one that is not in 0 .. classes - 1.
 inline void check_labels(const ShapeIn& in, const Word* member, u32 wanted, u32 classes) {
   if (member[0].u != wanted)
-    in.bad("needs " + std::to_string(wanted) + (wanted == 1 ? " label" : " labels") + ", got " + std::to_string(member[0].u));
+    in.bad("needs " + std::to_string(wanted) + (wanted == 1 ? " label" : " labels") + ", got " +
+           std::to_string(member[0].u));
   for (u32 k = 0; k < wanted; ++k)
     if (member[1 + k].u >= classes)
-      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + k].i) + " is out of range for " + in[0].text());
+      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + k].i) + " is out of range for " +
+                 in[0].text());
 }
 
 }  // namespace dnl

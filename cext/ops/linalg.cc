@@ -56,9 +56,7 @@ class Factors {
   i32* row_;
 };
 
-void need_square(const ShapeIn& in) {
-  in.need(in[0].nd <= 2 && in[0].rows() == in[0].cols(), "needs a square matrix");
-}
+void need_square(const ShapeIn& in) { in.need(in[0].nd <= 2 && in[0].rows() == in[0].cols(), "needs a square matrix"); }
 
 // f(member, offset of the matrix, batch element)
 template <class F>

@@ -48,7 +48,8 @@ void backward(const Call& c) {
 
 const OpId emax_id = register_op({
     "emax(xs: exprs)",
-    "The largest of a list of expressions of one shape, element by element; the first of equal ones gets the gradient.\n\n"
+    "The largest of a list of expressions of one shape, element by element; the first of equal ones gets the "
+    "gradient.\n\n"
     "Batch sizes must be equal or 1.",
     {{"xs", Batch::Stack, Access::Rows, true}},
     shape,

@@ -44,13 +44,13 @@ void rows_forward(idx k, idx n, R row, float* y, float* scratch) {
 
 // dx[i] (+)= dy[i] exp(x[i] - y[i])
 void row_backward(idx n, const float* x, const float* y, const float* dy, float* dx, bool acc, float* scratch) {
-  for (idx i = 0; i < n; ++i)
-    scratch[i] = !std::isinf(y[i]) ? x[i] - y[i] : y[i] > 0 && x[i] == y[i] ? 0.f : -INFINITY;
+  for (idx i = 0; i < n; ++i) scratch[i] = !std::isinf(y[i]) ? x[i] - y[i] : y[i] > 0 && x[i] == y[i] ? 0.f : -INFINITY;
   exp_kernel().fwd(n, scratch, scratch, nullptr);
   for (idx i = 0; i < n; ++i) dx[i] = (acc ? dx[i] : 0.f) + dy[i] * scratch[i];
 }
 
-// ---- a list --------------------------------------------------------------------------------------------------------------
+// ---- a list
+// --------------------------------------------------------------------------------------------------------------
 
 ShapeOut list_shape(const ShapeIn& in) {
   for (int j = 1; j < in.nargs; ++j) in.need(in[j].like(in[0]), "all shapes must be equal");
@@ -60,9 +60,7 @@ ShapeOut list_shape(const ShapeIn& in) {
 }
 
 // Batch element e of argument j of member m.
-const float* item(const Call& c, int j, int m, idx e) {
-  return c.x[j][m] + c.item(j, e);
-}
+const float* item(const Call& c, int j, int m, idx e) { return c.x[j][m] + c.item(j, e); }
 
 void list_forward(const Call& c) {
   const idx n = static_cast<idx>(c.out_dim[0].batch_size()), k = c.nargs;
@@ -104,7 +102,8 @@ const OpId logsumexp_id = register_op({
     list_backward,
 });
 
-// ---- along a dim -----------------------------------------------------------------------------------------------------------
+// ---- along a dim
+// -----------------------------------------------------------------------------------------------------------
 
 void dim_forward(const Call& c) {
   const Axis a(*c.arg_dim[0], c.key[0].u);
@@ -113,8 +112,10 @@ void dim_forward(const Call& c) {
     for (idx o = 0; o < a.outer; ++o) {
       const float* x = c.x[0][m] + o * a.n * a.inner;
       float* y = c.y[0][m] + o * a.inner;
-      if (a.inner == 1) *y = kernels().logsumexp(a.n, x);
-      else rows_forward(a.n, a.inner, [&](idx k) { return x + k * a.inner; }, y, scratch);
+      if (a.inner == 1)
+        *y = kernels().logsumexp(a.n, x);
+      else
+        rows_forward(a.n, a.inner, [&](idx k) { return x + k * a.inner; }, y, scratch);
     }
 }
 
@@ -130,8 +131,8 @@ void dim_backward(const Call& c) {
         continue;
       }
       for (idx k = 0; k < a.n; ++k)
-        row_backward(a.inner, c.x[0][m] + x + k * a.inner, c.y[0][m] + y, c.dy[0][m] + y,
-                     c.dx[0][m] + x + k * a.inner, c.acc[0], scratch);
+        row_backward(a.inner, c.x[0][m] + x + k * a.inner, c.y[0][m] + y, c.dy[0][m] + y, c.dx[0][m] + x + k * a.inner,
+                     c.acc[0], scratch);
     }
 }
 

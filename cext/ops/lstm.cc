@@ -1,8 +1,9 @@
 // The LSTM cell: one node per step with outputs h and c, and the loose parts of DyNet's fused LSTM ops.
 //
-// Rows of the projection and of the gates stand in DyNet's order i, f, o, g. The input projection Wx x + b is an ordinary
-// affine_transform before the cell: it has no recurrence, so all steps of all sentences are one product. The gradient of
-// the gates is that of the projection, and is kept (Cell::kept_or), so that dWh of all steps is one product too.
+// Rows of the projection and of the gates stand in DyNet's order i, f, o, g. The input projection Wx x + b is an
+// ordinary affine_transform before the cell: it has no recurrence, so all steps of all sentences are one product. The
+// gradient of the gates is that of the projection, and is kept (Cell::kept_or), so that dWh of all steps is one product
+// too.
 #include "ops/cells.h"
 
 namespace dnl {
@@ -22,66 +23,72 @@ ShapeOut lstm_outputs(const ShapeIn& in, u32 h) {
 
 // ---- the first step: no state --------------------------------------------------------------------------------
 
-const OpId start_id = register_op({
-    "_lstm_start(proj: expr, forget_bias: float = 1.0)",
-    "First step of an LSTM from zero state: proj {4h} -> h {h}, and c {h} as second output.",
-    {{"proj"}},
-    [](const ShapeIn& in) -> ShapeOut { return lstm_outputs(in, cells::block_size(in, 4)); },
-    [](const Call& c) {
-      const Cell s(c);
-      kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.to(kC), s.to(kH));
-    },
-    [](const Call& c) {
-      const Cell s(c);
-      Gradient da(s, 0);
-      if (!da.wanted()) return;
-      kernels().lstm_bwd(s.k, s.h, s.y(kGates), Rows{}, s.y(kC), s.dy(kH), s.dy(kC), da.rows, da.acc, Rows{}, false);
-      da.done();
-    },
-}, Keep::Nothing, Over::Arg0);
+const OpId start_id =
+    register_op({
+                    "_lstm_start(proj: expr, forget_bias: float = 1.0)",
+                    "First step of an LSTM from zero state: proj {4h} -> h {h}, and c {h} as second output.",
+                    {{"proj"}},
+                    [](const ShapeIn& in) -> ShapeOut { return lstm_outputs(in, cells::block_size(in, 4)); },
+                    [](const Call& c) {
+                      const Cell s(c);
+                      kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.to(kC), s.to(kH));
+                    },
+                    [](const Call& c) {
+                      const Cell s(c);
+                      Gradient da(s, 0);
+                      if (!da.wanted()) return;
+                      kernels().lstm_bwd(s.k, s.h, s.y(kGates), Rows{}, s.y(kC), s.dy(kH), s.dy(kC), da.rows, da.acc,
+                                         Rows{}, false);
+                      da.done();
+                    },
+                },
+                Keep::Nothing, Over::Arg0);
 
 // ---- further steps -----------------------------------------------------------------------------------------------
 
 enum { kProj, kHPrev, kCPrev, kWh };
 
-const OpId step_id = register_op({
-    "_lstm_step(proj: expr, h_prev: expr, c_prev: expr, wh: expr, forget_bias: float = 1.0)",
-    "A step of an LSTM: proj {4h}, h_prev {h}, c_prev {h}, wh {4h,h} -> h {h}, and c {h} as second output.\n\n"
-    "i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; "
-    "h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes.",
-    {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"c_prev"}, {"wh", Batch::Share}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 h = cells::block_size(in, 4);
-      cells::need_state(in, kHPrev, h);
-      cells::need_state(in, kCPrev, h);
-      cells::need_matrix(in, kWh, 4 * h, h);
-      return lstm_outputs(in, h);
+const OpId step_id = register_op(
+    {
+        "_lstm_step(proj: expr, h_prev: expr, c_prev: expr, wh: expr, forget_bias: float = 1.0)",
+        "A step of an LSTM: proj {4h}, h_prev {h}, c_prev {h}, wh {4h,h} -> h {h}, and c {h} as second output.\n\n"
+        "i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; "
+        "h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes.",
+        {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"c_prev"}, {"wh", Batch::Share}},
+        [](const ShapeIn& in) -> ShapeOut {
+          const u32 h = cells::block_size(in, 4);
+          cells::need_state(in, kHPrev, h);
+          cells::need_state(in, kCPrev, h);
+          cells::need_matrix(in, kWh, 4 * h, h);
+          return lstm_outputs(in, h);
+        },
+        [](const Call& c) {
+          const Cell s(c);
+          const Rows gates = s.y(kGates);
+          const Rows add = c.over ? Rows{} : s.x(kProj);
+          gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), add, c.over, gates);
+          kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.to(kC), s.to(kH));
+        },
+        [](const Call& c) {
+          const Cell s(c);
+          const Rows da = s.kept_or(kGates);
+          Gradient dc(s, kCPrev);
+          kernels().lstm_bwd(s.k, s.h, s.y(kGates), s.x(kCPrev), s.y(kC), s.dy(kH), s.dy(kC), da, false, dc.rows,
+                             dc.acc);
+          dc.done();
+          Gradient dh(s, kHPrev);
+          if (dh.wanted()) {
+            times_transposed(c, kWh, s.k, da, Rows{}, dh.acc, dh.rows);
+            dh.done();
+          }
+          if (!s.kept()) Gradient(s, kProj).take(da);
+        },
+        [](const Call& c, int wrt) {
+          const Cell s(c);
+          gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
+        },
     },
-    [](const Call& c) {
-      const Cell s(c);
-      const Rows gates = s.y(kGates);
-      const Rows add = c.over ? Rows{} : s.x(kProj);
-      gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), add, c.over, gates);
-      kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.to(kC), s.to(kH));
-    },
-    [](const Call& c) {
-      const Cell s(c);
-      const Rows da = s.kept_or(kGates);
-      Gradient dc(s, kCPrev);
-      kernels().lstm_bwd(s.k, s.h, s.y(kGates), s.x(kCPrev), s.y(kC), s.dy(kH), s.dy(kC), da, false, dc.rows, dc.acc);
-      dc.done();
-      Gradient dh(s, kHPrev);
-      if (dh.wanted()) {
-        times_transposed(c, kWh, s.k, da, Rows{}, dh.acc, dh.rows);
-        dh.done();
-      }
-      if (!s.kept()) Gradient(s, kProj).take(da);
-    },
-    [](const Call& c, int wrt) {
-      const Cell s(c);
-      gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
-    },
-}, Keep::Arg0, Over::Arg0, true);
+    Keep::Arg0, Over::Arg0, true);
 
 // ---- DyNet's loose parts -----------------------------------------------------------------------------------------
 

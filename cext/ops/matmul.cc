@@ -49,9 +49,9 @@ struct Product {
     if (shared())
       return times_transposed(c, jw, c.members * per, columns(c.dy[0], m), Rows{}, c.acc[jx], columns(c.dx[jx], k));
     zero_unless_added(jx);
-    each([&](float* w, float*, float* dy, float* dx, float*, idx cols) {
-      gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k);
-    }, c.dy[0]);
+    each([&](float* w, float*, float* dy, float* dx, float*,
+             idx cols) { gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k); },
+         c.dy[0]);
   }
   // Both at once, where the left side is shared and its gradient is wanted here.
   void backward_both(float* db) const {
@@ -62,19 +62,18 @@ struct Product {
   void backward_w() const {
     if (c.shared[jw] || !c.dx[jw].wanted()) return;
     zero_unless_added(jw);
-    each([&](float*, float* x, float* dy, float*, float* dw, idx cols) {
-      gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw, m);
-    }, c.dy[0]);
+    each([&](float*, float* x, float* dy, float*, float* dw,
+             idx cols) { gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw, m); },
+         c.dy[0]);
   }
   // The same for a shared one: one product over all members.
   void backward_shared_w() const {
     if (!c.dx[jw].wanted()) return;
     float* dw = c.dx[jw].base;
-    if (shared())
-      return gemm_outer(m, k, c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dw, m);
-    each([&](float*, float* x, float* dy, float*, float* dw_one, idx cols) {
-      gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw_one, m);
-    }, c.dy[0]);
+    if (shared()) return gemm_outer(m, k, c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dw, m);
+    each([&](float*, float* x, float* dy, float*, float* dw_one,
+             idx cols) { gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw_one, m); },
+         c.dy[0]);
   }
 
  private:
@@ -86,7 +85,9 @@ struct Product {
   }
   // Member by member and batch element by batch element; f(w, x, y or dy, dx, dw, columns).
   template <class F>
-  void each(F f) const { each(f, c.y[0]); }
+  void each(F f) const {
+    each(f, c.y[0]);
+  }
   template <class F>
   void each(F f, const Rows& y) const {
     const idx bw = c.arg_dim[jw]->bd, bx = c.arg_dim[jx]->bd, b = c.out_dim[0].bd, cols = per / b;
@@ -116,15 +117,16 @@ Dim product_dim(const ShapeIn& in, int jw, int jx) {
 // ---- matmul --------------------------------------------------------------------------------------------------
 
 const OpId matmul_id = register_op({
-    "matmul(x: expr, y: expr)",
-    "Matrix product of x and y, what the operators * and @ call.\n\n"
-    "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.",
-    {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}},
-    [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); },
-    [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); },
-    [](const Call& c) { Product(c, 0, 1).backward(nullptr); },
-    [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); },
-}, Join::Joinable, Shared::EitherWay);
+                                       "matmul(x: expr, y: expr)",
+                                       "Matrix product of x and y, what the operators * and @ call.\n\n"
+                                       "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.",
+                                       {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}},
+                                       [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); },
+                                       [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); },
+                                       [](const Call& c) { Product(c, 0, 1).backward(nullptr); },
+                                       [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); },
+                                   },
+                                   Join::Joinable, Shared::EitherWay);
 
 // ---- affine_transform ------------------------------------------------------------------------------------------
 
@@ -149,7 +151,8 @@ ShapeOut affine_shape(const ShapeIn& in) {
 void affine_forward(const Call& c) {
   if (c.nargs == 1) return kernels().copy_rows(c.members, c.out_size(), c.x[0], c.y[0]);
   // The bias is repeated over columns and batch elements.
-  const idx m = c.out_dim[0].rows(), per = static_cast<idx>(c.out_size()) / m, own = static_cast<idx>(c.arg_size(0)) / m;
+  const idx m = c.out_dim[0].rows(), per = static_cast<idx>(c.out_size()) / m,
+            own = static_cast<idx>(c.arg_size(0)) / m;
   for (int j = 1; j < c.nargs; j += 2)
     Product(c, j, j + 1).forward(j == 1 ? columns_of(c, c.x[0], m, own, per) : Rows{}, j > 1);
 }
@@ -157,7 +160,8 @@ void affine_forward(const Call& c) {
 void add_bias_gradient(const Call& c) {
   const idx out = c.out_size(), b = c.arg_size(0);
   const Rows &dy = c.dy[0], &db = c.dx[0];
-  if (c.shared[0] && dy.packed(out)) return kernels().sum_rows(c.members * (out / b), b, Rows{dy.base, b}, db.base, true);
+  if (c.shared[0] && dy.packed(out))
+    return kernels().sum_rows(c.members * (out / b), b, Rows{dy.base, b}, db.base, true);
   for (int i = 0; i < c.members; ++i)
     for (idx at = 0; at < out; at += b) {
       if (at == 0 && !c.acc[0])
@@ -167,46 +171,52 @@ void add_bias_gradient(const Call& c) {
     }
 }
 
-const OpId affine_id = register_op({
-    "affine_transform(exprs: exprs)",
-    "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
-    "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one column is added to every "
-    "column and every batch element.",
-    {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
-    affine_shape,
-    affine_forward,
-    [](const Call& c) {
-      // The bias of one product takes part in that, since sums of rows that meet one vector are those of fewer.
-      const bool in_product = c.nargs == 3 && c.shared[0] && c.dx[0].wanted() && Product(c, 1, 2).forms_both() &&
-                              c.arg_size(0) == c.arg_dim[1]->rows();
-      if (c.dx[0].wanted() && !in_product) add_bias_gradient(c);
-      for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).backward(in_product ? c.dx[0].base : nullptr);
+const OpId affine_id = register_op(
+    {
+        "affine_transform(exprs: exprs)",
+        "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
+        "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one "
+        "column is added to every "
+        "column and every batch element.",
+        {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
+        affine_shape,
+        affine_forward,
+        [](const Call& c) {
+          // The bias of one product takes part in that, since sums of rows that meet one vector are those of fewer.
+          const bool in_product = c.nargs == 3 && c.shared[0] && c.dx[0].wanted() && Product(c, 1, 2).forms_both() &&
+                                  c.arg_size(0) == c.arg_dim[1]->rows();
+          if (c.dx[0].wanted() && !in_product) add_bias_gradient(c);
+          for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).backward(in_product ? c.dx[0].base : nullptr);
+        },
+        [](const Call& c, int wrt) { wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c); },
     },
-    [](const Call& c, int wrt) { wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c); },
-}, Join::Joinable, Shared::EitherWay);
+    Join::Joinable, Shared::EitherWay);
 
 // ---- sums of products without a bias -----------------------------------------------------------------------------
 
 ShapeOut products_shape(const ShapeIn& in) {
   in.need(in.nargs > 0 && in.nargs % 2 == 0, "takes pairs of a matrix and a vector");
   const Dim out = product_dim(in, 0, 1);
-  for (int j = 2; j < in.nargs; j += 2) in.need(product_dim(in, j, j + 1).like(out), "all products must have the same shape");
+  for (int j = 2; j < in.nargs; j += 2)
+    in.need(product_dim(in, j, j + 1).like(out), "all products must have the same shape");
   return out;
 }
 
-const OpId products_id = register_op({
-    "_products(es: exprs)",
-    "W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}.",
-    {{"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
-    products_shape,
-    [](const Call& c) {
-      for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).forward(Rows{}, j > 0);
+const OpId products_id = register_op(
+    {
+        "_products(es: exprs)",
+        "W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}.",
+        {{"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
+        products_shape,
+        [](const Call& c) {
+          for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).forward(Rows{}, j > 0);
+        },
+        [](const Call& c) {
+          for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).backward(nullptr);
+        },
+        [](const Call& c, int wrt) { Product(c, wrt, wrt + 1).backward_shared_w(); },
     },
-    [](const Call& c) {
-      for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).backward(nullptr);
-    },
-    [](const Call& c, int wrt) { Product(c, wrt, wrt + 1).backward_shared_w(); },
-}, Join::Joinable, Shared::EitherWay);
+    Join::Joinable, Shared::EitherWay);
 
 }  // namespace
 }  // namespace dnl

@@ -140,7 +140,8 @@ const OpId dropout_batch_id = register_op({
 
 const OpId block_dropout_id = register_op({
     "block_dropout(x: expr, p: float*, seed: seed)",
-    "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p <= 1, else ValueError; p = 1: zeros.",
+    "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p <= 1, else ValueError; p = 1: "
+    "zeros.",
     {{"x"}},
     [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1})); },
     mask_forward,

@@ -14,7 +14,8 @@ idx wrapped(i32 i, idx n) { return i < 0 ? i + n : i; }
 void check_index(const ShapeIn& in, i32 i, u32 n) {
   const idx at = wrapped(i, n);
   if (at < 0 || at >= static_cast<idx>(n))
-    fail_index("[" + in.op.name.substr(in.op.name[0] == '_') + "] index " + std::to_string(i) + " is out of range for " + in[0].text());
+    fail_index("[" + in.op.name.substr(in.op.name[0] == '_') + "] index " + std::to_string(i) +
+               " is out of range for " + in[0].text());
 }
 
 void check_list(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
@@ -23,12 +24,16 @@ void check_list(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
 }
 
 void copy(idx n, const float* from, float* to) {
-  if (n == 1) *to = *from;
-  else std::memcpy(to, from, n * sizeof(float));
+  if (n == 1)
+    *to = *from;
+  else
+    std::memcpy(to, from, n * sizeof(float));
 }
 void add(idx n, const float* from, float* to) {
-  if (n == 1) *to += *from;
-  else kernels().add(n, from, to);
+  if (n == 1)
+    *to += *from;
+  else
+    kernels().add(n, from, to);
 }
 void clear_unless_added(const Call& c, int m) {
   if (!c.acc[0]) kernels().fill(c.arg_size(0), 0.f, c.dx[0][m]);
@@ -78,7 +83,8 @@ const OpId pick_id = register_op({
     },
 });
 
-// ---- one index for each batch element --------------------------------------------------------------------------------
+// ---- one index for each batch element
+// --------------------------------------------------------------------------------
 
 // Key words: dim, number of indices. The batch sizes of x and of the indices must be equal or 1.
 ShapeOut pick_batch_shape(const ShapeIn& in) {
@@ -97,8 +103,7 @@ void each_picked(const Call& c, const Axis& a, int m, F f) {
   const idx batch = c.out_dim[0].bd, xb = c.arg_dim[0]->bd, outer = a.outer / xb, n = c.key[1].i;
   for (idx e = 0; e < batch; ++e) {
     const idx at = wrapped(c.member[m][1 + (n == 1 ? 0 : e)].i, a.n), item = xb == 1 ? 0 : e;
-    for (idx o = 0; o < outer; ++o)
-      f(((item * outer + o) * a.n + at) * a.inner, (e * outer + o) * a.inner);
+    for (idx o = 0; o < outer; ++o) f(((item * outer + o) * a.n + at) * a.inner, (e * outer + o) * a.inner);
   }
 }
 
@@ -124,15 +129,15 @@ const OpId pick_batch_id = register_op({
     [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[1].u, in[0][in.key[0].u]); },
 });
 
-// ---- several indices along one dim -----------------------------------------------------------------------------------
+// ---- several indices along one dim
+// -----------------------------------------------------------------------------------
 
 // Key words: dim, number of indices.
 template <class F>
 void each_selected(const Call& c, const Axis& a, int m, F f) {
   const idx n = c.key[1].i;
   for (idx o = 0; o < a.outer; ++o)
-    for (idx k = 0; k < n; ++k)
-      f((o * a.n + wrapped(c.member[m][1 + k].i, a.n)) * a.inner, (o * n + k) * a.inner);
+    for (idx k = 0; k < n; ++k) f((o * a.n + wrapped(c.member[m][1 + k].i, a.n)) * a.inner, (o * n + k) * a.inner);
 }
 
 const OpId select_id = register_op({
@@ -162,7 +167,8 @@ const OpId select_id = register_op({
     [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[1].u, in[0][in.key[0].u]); },
 });
 
-// ---- elements of the mini-batch ----------------------------------------------------------------------------------------
+// ---- elements of the mini-batch
+// ----------------------------------------------------------------------------------------
 
 const OpId pick_batch_elem_id = register_op({
     "pick_batch_elem(x: expr, v: int*)",

@@ -1,5 +1,5 @@
-// maxpooling2d: the largest number under a window that moves over an image. Padding is no number: a window is what of it
-// lies inside. Of equal numbers the first one wins, row by row: images have many, and DyNet orders them so.
+// maxpooling2d: the largest number under a window that moves over an image. Padding is no number: a window is what of
+// it lies inside. Of equal numbers the first one wins, row by row: images have many, and DyNet orders them so.
 #include "kernels/kernels.h"
 #include "op/op.h"
 #include "ops/window.h"
@@ -7,8 +7,8 @@
 namespace dnl {
 namespace {
 
-// The key words: n >= 2, window rows, window columns, n - 2 that are not read (DyNet takes no notice of a third number, and
-// programs give it), the same for the strides, valid.
+// The key words: n >= 2, window rows, window columns, n - 2 that are not read (DyNet takes no notice of a third number,
+// and programs give it), the same for the strides, valid.
 struct Pooling {
   i32 kr, kw, sr, sw;
   bool valid;
@@ -26,7 +26,8 @@ ShapeOut shape(const ShapeIn& in) {
   const Pooling p(in.key);
   in.need(p.kr >= 1 && p.kw >= 1 && p.sr >= 1 && p.sw >= 1, "ksize and stride must be positive");
   in.need(x.nd == 2 || x.nd == 3, "needs an image {H,W,C}");
-  in.need(!p.valid || (static_cast<u32>(p.kr) <= x.rows() && static_cast<u32>(p.kw) <= x.cols()), "the window is larger than the image");
+  in.need(!p.valid || (static_cast<u32>(p.kr) <= x.rows() && static_cast<u32>(p.kw) <= x.cols()),
+          "the window is larger than the image");
   const Window r(x.rows(), p.kr, p.sr, p.valid), w(x.cols(), p.kw, p.sw, p.valid);
   Dim y({static_cast<u32>(r.out), static_cast<u32>(w.out), x[2]}, x.bd);
   y.nd = x.nd;
@@ -76,8 +77,10 @@ void backward(const Call& c) {
 
 const OpId maxpooling2d_id = register_op({
     "maxpooling2d(x: expr, ksize: ints, stride: ints, is_valid: bool = True)",
-    "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> {H',W'}.\n\n"
-    "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those that "
+    "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> "
+    "{H',W'}.\n\n"
+    "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those "
+    "that "
     "reach over the edge, H' = ceil(H / stride).",
     {{"x"}},
     shape,

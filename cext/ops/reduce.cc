@@ -111,7 +111,8 @@ ShapeOut fixed_shape(const ShapeIn& in) {
   return reduced_dim(in[0], kOver);
 }
 
-// ---- everything, or the mini-batch -----------------------------------------------------------------------------------
+// ---- everything, or the mini-batch
+// -----------------------------------------------------------------------------------
 
 const OpId sum_elems_id = register_op({
     "sum_elems(x: expr)",
@@ -149,7 +150,8 @@ const OpId mean_batches_id = register_op({
     [](const Call& c) { sum_backward(c, kBatch, 1.f / per_output(c)); },
 });
 
-// ---- some dims -------------------------------------------------------------------------------------------------------
+// ---- some dims
+// -------------------------------------------------------------------------------------------------------
 
 // Key words: number of dims, the dims, with the batch or not.
 u32 over_key(const Word* key) {
@@ -192,7 +194,8 @@ const OpId mean_dims_id = register_op({
     [](const Call& c) { sum_backward(c, over_key(c.key), 1.f / divisor(c)); },
 });
 
-// ---- standard deviation ------------------------------------------------------------------------------------------------
+// ---- standard deviation
+// ------------------------------------------------------------------------------------------------
 
 // The mean is kept from forward for backward.
 void std_forward(const Call& c) {

@@ -17,8 +17,10 @@ ShapeOut reshape_shape(const ShapeIn& in) {
   for (i32 i = 0; i < n; ++i) {
     const i32 v = in.key[1 + i].i;
     in.need(v > 0 || (v == -1 && open == kMaxDims), "dims must be positive (one may be -1: what is left)");
-    if (v == -1) open = y.nd;
-    else rest *= static_cast<u32>(v);
+    if (v == -1)
+      open = y.nd;
+    else
+      rest *= static_cast<u32>(v);
     in.need(rest <= (std::size_t(1) << 31), "the new shape is too large");
     y.push(v == -1 ? 1 : static_cast<u32>(v));
   }
@@ -40,7 +42,8 @@ const OpId reshape_id = register_op({
     "reshape(x: expr, d: ints, batch_size: int = 1)",
     "The same numbers in another shape, column-major; no copy.\n\n"
     "d is an int or a sequence of ints, one of them may be -1. When all numbers fit {d} X batch_size, that is the "
-    "result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit item by "
+    "result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit "
+    "item by "
     "item and batch_size is 1, the batch is kept. ValueError otherwise.",
     {{"x"}},
     reshape_shape,

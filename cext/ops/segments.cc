@@ -1,5 +1,5 @@
-// Sums and maxima by segment: of the columns of a matrix, by a number for each; and of the first few of a list, in one signature
-// however many they are (dynet_lite/ops_segment.py makes trees of these).
+// Sums and maxima by segment: of the columns of a matrix, by a number for each; and of the first few of a list, in one
+// signature however many they are (dynet_lite/ops_segment.py makes trees of these).
 #include <limits>
 #include <vector>
 
@@ -9,8 +9,9 @@
 namespace dnl {
 namespace {
 
-// ---- the first n of a list -------------------------------------------------------------------------------------------
-// Member words: n, and for sums a factor.
+// ---- the first n of a list
+// ------------------------------------------------------------------------------------------- Member words: n, and for
+// sums a factor.
 
 ShapeOut some_shape(const ShapeIn& in) {
   for (int j = 1; j < in.nargs; ++j) in.need(in[j] == in[0], "all shapes and batch sizes must be equal");
@@ -89,8 +90,9 @@ const OpId max_some_id = register_op({
     check_some,
 });
 
-// ---- along the last dim ------------------------------------------------------------------------------------------------
-// Key words: number of segments, and for sums whether they are means. Member words: ids[N].
+// ---- along the last dim
+// ------------------------------------------------------------------------------------------------ Key words: number of
+// segments, and for sums whether they are means. Member words: ids[N].
 
 u32 last_dim(const Dim& d) { return d.d[d.nd - 1]; }
 
@@ -122,8 +124,7 @@ void check_none_empty(const ShapeIn& in, const Word* member) {
 // Sizes of one call: N columns of `inner` numbers, `outer` times (batch elements), go to `segments`.
 struct Columns {
   idx inner, n, segments, outer;
-  explicit Columns(const Call& c)
-      : n(last_dim(*c.arg_dim[0])), segments(c.key[0].i), outer(c.arg_dim[0]->bd) {
+  explicit Columns(const Call& c) : n(last_dim(*c.arg_dim[0])), segments(c.key[0].i), outer(c.arg_dim[0]->bd) {
     inner = static_cast<idx>(c.out_dim[0].batch_size()) / segments;
   }
 };
@@ -175,7 +176,8 @@ const OpId segment_sum_id = register_op({
 
 const OpId segment_max_id = register_op({
     "_segment_max(x: expr, ids: index*, n: int)",
-    "The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be without.",
+    "The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be "
+    "without.",
     {{"x"}},
     along_shape,
     [](const Call& c) {

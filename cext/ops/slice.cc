@@ -76,7 +76,8 @@ const OpId pick_range_id = register_op({
       const u32 d = in.dim_at(1);
       in.need(n > 0, "the range is empty");
       if (static_cast<u32>(n) > in[0].d[d])
-        fail_index("[pick_range] a range of " + std::to_string(n) + " in dim " + std::to_string(d) + " of " + in[0].text());
+        fail_index("[pick_range] a range of " + std::to_string(n) + " in dim " + std::to_string(d) + " of " +
+                   in[0].text());
       ShapeOut out(in[0]);
       out.dim[0].d[d] = static_cast<u32>(n);
       out.alias = make_range(in[0], in.key, kFromZero).contiguous();
@@ -88,13 +89,16 @@ const OpId pick_range_id = register_op({
     [](const ShapeIn& in, const Word* member) {
       const i64 from = member[0].i, to = from + in.key[0].i;
       if (from < 0 || to > in[0].d[in.key[1].i])
-        fail_index("[pick_range] range " + std::to_string(from) + ".." + std::to_string(to) + " is out of range for dim " +
-                   std::to_string(in.key[1].i) + " of " + in[0].text());
+        fail_index("[pick_range] range " + std::to_string(from) + ".." + std::to_string(to) +
+                   " is out of range for dim " + std::to_string(in.key[1].i) + " of " + in[0].text());
     },
-    [](const ShapeIn& in, const Word* member) { return static_cast<std::size_t>(make_range(in[0], in.key, member).at); },
+    [](const ShapeIn& in, const Word* member) {
+      return static_cast<std::size_t>(make_range(in[0], in.key, member).at);
+    },
 });
 
-// ---- slices ----------------------------------------------------------------------------------------------------------
+// ---- slices
+// ----------------------------------------------------------------------------------------------------------
 
 // Key words: number of positions k, k steps, k, k counts. Member words: k, k starts.
 Slice make_slice(const Dim& x, const Word* key, const Word* member) {
@@ -102,20 +106,24 @@ Slice make_slice(const Dim& x, const Word* key, const Word* member) {
   idx sx = 1, sy = 1;
   const u32 k = key[0].u;
   for (u32 i = 0; i <= x.nd; ++i) {
-    if (i < k) s.push(x, i, member ? member[1 + i].i : 0, key[1 + i].i, key[2 + k + i].i, &sx, &sy);
-    else s.push(x, i, 0, 1, i < x.nd ? x.d[i] : x.bd, &sx, &sy);
+    if (i < k)
+      s.push(x, i, member ? member[1 + i].i : 0, key[1 + i].i, key[2 + k + i].i, &sx, &sy);
+    else
+      s.push(x, i, 0, 1, i < x.nd ? x.d[i] : x.bd, &sx, &sy);
   }
   return s;
 }
 
 const OpId slice_id = register_op({
     "_slice(x: expr, start: index*, step: ints, count: ints)",
-    "count[i] elements along dim i, from start[i] on in steps of step[i] (which may be negative); the position after the "
+    "count[i] elements along dim i, from start[i] on in steps of step[i] (which may be negative); the position after "
+    "the "
     "last dim is the mini-batch; dims that are not named stay whole.",
     {{"x"}},
     [](const ShapeIn& in) -> ShapeOut {
       const u32 k = in.key[0].u;
-      in.need(k <= in[0].nd + 1 && in.key[1 + k].u == k, "needs one step and one count per dim (and one for the batch)");
+      in.need(k <= in[0].nd + 1 && in.key[1 + k].u == k,
+              "needs one step and one count per dim (and one for the batch)");
       Dim y = in[0];
       for (u32 i = 0; i < k; ++i) {
         const i32 count = in.key[2 + k + i].i;
@@ -141,7 +149,9 @@ const OpId slice_id = register_op({
                      std::to_string(i) + " are out of range for " + in[0].text());
       }
     },
-    [](const ShapeIn& in, const Word* member) { return static_cast<std::size_t>(make_slice(in[0], in.key, member).at); },
+    [](const ShapeIn& in, const Word* member) {
+      return static_cast<std::size_t>(make_slice(in[0], in.key, member).at);
+    },
 });
 
 }  // namespace

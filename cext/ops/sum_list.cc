@@ -18,7 +18,8 @@ void forward(const Call& c, float weight) {
     for (int j = 0; j < c.nargs; ++j) {
       const bool repeated = c.arg_dim[j]->bd == 1;
       for (u32 e = 0; e < (repeated ? c.out_dim[0].bd : 1); ++e)
-        kernels().scale_to(repeated ? one : static_cast<idx>(c.out_size()), weight, c.x[j][m], c.y[0][m] + e * one, j > 0);
+        kernels().scale_to(repeated ? one : static_cast<idx>(c.out_size()), weight, c.x[j][m], c.y[0][m] + e * one,
+                           j > 0);
     }
 }
 
@@ -35,14 +36,19 @@ void backward(const Call& c, float weight) {
 }
 
 const OpId esum_id = register_op({
-    "esum(xs: exprs)",
-    "Sum of a list of expressions of one shape. Batch sizes must be equal or 1.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    list_shape,
-    [](const Call& c) { forward(c, 1.f); },
-    [](const Call& c) { backward(c, 1.f); },
-    nullptr, nullptr, nullptr, false, true /* joins */,
-}, Formula::Sum);
+                                     "esum(xs: exprs)",
+                                     "Sum of a list of expressions of one shape. Batch sizes must be equal or 1.",
+                                     {{"xs", Batch::Stack, Access::Rows, true}},
+                                     list_shape,
+                                     [](const Call& c) { forward(c, 1.f); },
+                                     [](const Call& c) { backward(c, 1.f); },
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     false,
+                                     true /* joins */,
+                                 },
+                                 Formula::Sum);
 
 const OpId average_id = register_op({
     "average(xs: exprs)",
@@ -51,7 +57,11 @@ const OpId average_id = register_op({
     list_shape,
     [](const Call& c) { forward(c, 1.f / c.nargs); },
     [](const Call& c) { backward(c, 1.f / c.nargs); },
-    nullptr, nullptr, nullptr, false, true /* joins */,
+    nullptr,
+    nullptr,
+    nullptr,
+    false,
+    true /* joins */,
 });
 
 }  // namespace

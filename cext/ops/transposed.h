@@ -14,25 +14,28 @@ inline void transpose_to(float* to, idx rows, idx cols, const float* w, idx step
 }
 inline std::size_t transposed_size(idx rows, idx cols) { return static_cast<std::size_t>(rows * columns_apart(cols)); }
 
-// The transpose of some columns of shared argument j, where products of it with n columns had better read that; else null. Of
-// several calls a matrix may be large; one call alone has it transposed as well, but other calls may share that: those of another
-// lane, or with matrices of other widths.
+// The transpose of some columns of shared argument j, where products of it with n columns had better read that; else
+// null. Of several calls a matrix may be large; one call alone has it transposed as well, but other calls may share
+// that: those of another lane, or with matrices of other widths.
 inline const float* transposed(const Call& c, int j, idx first, idx cols, idx n) {
   constexpr idx kLargest = idx(1) << 20, kLargestOfOne = idx(1) << 16, kManyColumns = 32;
   const idx rows = c.arg_dim[j]->rows();
   const bool several = c.of_signature >= 16 && c.of_signature > c.members;
-  if (!c.transposes || (!several && n < kManyColumns) || rows * cols > (several ? kLargest : kLargestOfOne)) return nullptr;
+  if (!c.transposes || (!several && n < kManyColumns) || rows * cols > (several ? kLargest : kLargestOfOne))
+    return nullptr;
   const float* w = c.x[j].base + first * rows;
-  return c.transposes->get({w, static_cast<std::uint64_t>(rows) << 32 | static_cast<std::uint64_t>(cols)}, transposed_size(rows, cols),
-                           [&](float* to) { transpose_to(to, rows, cols, w, rows); });
+  return c.transposes->get({w, static_cast<std::uint64_t>(rows) << 32 | static_cast<std::uint64_t>(cols)},
+                           transposed_size(rows, cols), [&](float* to) { transpose_to(to, rows, cols, w, rows); });
 }
 
-// Row i of `to` is (or, with acc, gets added) the transpose of some columns of shared argument j times row i of `from`, plus row i of
-// `add` where that is wanted; n rows. `used`: only the first rows of the matrix take part. For each j always the same columns.
-inline void times_transposed_columns(const Call& c, int j, idx first, idx cols, idx n, Rows from, Rows add, bool acc, Rows to,
-                                     idx used = 0) {
+// Row i of `to` is (or, with acc, gets added) the transpose of some columns of shared argument j times row i of `from`,
+// plus row i of `add` where that is wanted; n rows. `used`: only the first rows of the matrix take part. For each j
+// always the same columns.
+inline void times_transposed_columns(const Call& c, int j, idx first, idx cols, idx n, Rows from, Rows add, bool acc,
+                                     Rows to, idx used = 0) {
   const idx rows = c.arg_dim[j]->rows(), k = used ? used : rows;
-  if (const float* t = transposed(c, j, first, cols, n)) return gemm_rows(false, cols, n, k, t, columns_apart(cols), from, add, acc, to);
+  if (const float* t = transposed(c, j, first, cols, n))
+    return gemm_rows(false, cols, n, k, t, columns_apart(cols), from, add, acc, to);
   gemm_rows(true, cols, n, k, c.x[j].base + first * rows, rows, from, add, acc, to);
 }
 

@@ -1,8 +1,8 @@
 // Tree LSTM cells (Tai, Socher, Manning 2015): a node of the tree is one node of the graph.
 //
-// Sums of a node stand in one hidden output: blocks i, o, g, then one forget gate f per child; f is computed for present
-// children only, so nodes batch by their number of children. The projections of the node's own input, iog (3h) and f (h),
-// are affine_transforms (or just biases) before the cell.
+// Sums of a node stand in one hidden output: blocks i, o, g, then one forget gate f per child; f is computed for
+// present children only, so nodes batch by their number of children. The projections of the node's own input, iog (3h)
+// and f (h), are affine_transforms (or just biases) before the cell.
 #include "ops/cells.h"
 
 namespace dnl {
@@ -156,7 +156,8 @@ const OpId nary_id = register_op({
     },
 });
 
-// ---- child-sum: any number of children, all alike ---------------------------------------------------------------------
+// ---- child-sum: any number of children, all alike
+// ---------------------------------------------------------------------
 
 enum { kUiog = 2, kUf, kFirstChild };
 int sum_children(int nargs) { return (nargs - kFirstChild) / 2; }

@@ -7,7 +7,8 @@
 
 namespace dnl {
 
-// A window of k along an axis of n. Without padding ("valid") it takes the places where it fits, floor((n - k) / stride)
+// A window of k along an axis of n. Without padding ("valid") it takes the places where it fits, floor((n - k) /
+// stride)
 // + 1; with padding ("same") ceil(n / stride), and the odd element of padding goes to the end (the rule of TensorFlow).
 struct Window {
   idx n, k, stride, out, pad;

@@ -25,7 +25,9 @@ inline bool maps_vectors(const Graph& g, NodeId i) {
   if (bias && (!g.arg_shared(s, 0) || !g.dim(args[0]).is_vector() || g.dim(args[0]).bd != 1)) return false;
   for (u32 j = bias; j < n; j += 2) {
     const Dim& x = g.dim(args[j + 1]);
-    if (!g.arg_shared(s, j) || g.arg_shared(s, j + 1) || g.dim(args[j]).bd != 1 || !x.is_vector() || x.bd != g.dim(i).bd) return false;
+    if (!g.arg_shared(s, j) || g.arg_shared(s, j + 1) || g.dim(args[j]).bd != 1 || !x.is_vector() ||
+        x.bd != g.dim(i).bd)
+      return false;
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// What passes look for: the one classification of signatures, asked once for each. Who may include: rewrite/. Includes: graph/graph.h.
+// What passes look for: the one classification of signatures, asked once for each. Who may include: rewrite/. Includes:
+// graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 
@@ -48,10 +49,10 @@ class Kinds {
 };
 
 // Each in the file of the pass that asks.
-bool is_loss(const Signature& sig);           // rules/loss.cc
-bool is_sum(const Signature& sig);            // rules/sum.cc
+bool is_loss(const Signature& sig);              // rules/loss.cc
+bool is_sum(const Signature& sig);               // rules/sum.cc
 bool has_long_rows(const Graph& g, NodeId map);  // likewise
-bool is_concatenation(const Signature& sig);  // rules/concat.cc
+bool is_concatenation(const Signature& sig);     // rules/concat.cc
 bool can_be_joined(const Graph& g, NodeId map);  // rules/join.cc
 
 }  // namespace dnl

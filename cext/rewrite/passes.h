@@ -9,8 +9,8 @@
 
 namespace dnl {
 
-// The op nodes of a lane that are to run, ascending, and those of each role among them that are no weights. What the passes before
-// did to them stands in the graph: some do not run any more (Graph::is_op), others have another role.
+// The op nodes of a lane that are to run, ascending, and those of each role among them that are no weights. What the
+// passes before did to them stands in the graph: some do not run any more (Graph::is_op), others have another role.
 struct Lane {
   const NodeId* begin = nullptr;
   const NodeId* end = nullptr;
@@ -23,7 +23,8 @@ class Pass {
   virtual ~Pass() = default;
   // Before the first lane: room for notes by node, say. `on`: the passes that run.
   virtual void begin(const Rewriter&, u32 /*on*/) {}
-  // Rewrites what it finds in a lane, or notes it for finish(), after the last lane. How many nodes are new, or run no more?
+  // Rewrites what it finds in a lane, or notes it for finish(), after the last lane. How many nodes are new, or run no
+  // more?
   virtual u32 run(Rewriter& r, const Lane& lane) = 0;
   virtual u32 finish(Rewriter&) { return 0; }
   // Gives memory back, between graphs.
@@ -39,12 +40,12 @@ constexpr PassSet only(PassId id) { return 1u << static_cast<u32>(id); }
 constexpr bool has(PassSet set, PassId id) { return (set & only(id)) != 0; }
 
 struct PassInfo {
-  const char* name;   // of its switch and its file in rules/
-  const char* does;   // in a few words, for people
-  const char* place;  // why it runs after those before it
+  const char* name;                 // of its switch and its file in rules/
+  const char* does;                 // in a few words, for people
+  const char* place;                // why it runs after those before it
   std::unique_ptr<Pass> (*make)();  // null: another pass does this, too, while it is on
-  const char* makes[4];  // ops: a backend that lacks one of them goes without this pass
-  bool makes_products;  // of sums
+  const char* makes[4];             // ops: a backend that lacks one of them goes without this pass
+  bool makes_products;              // of sums
 };
 
 const PassInfo& pass_info(PassId id);

@@ -46,7 +46,8 @@ void Pipeline::take_products(Lane& lane) {
     if (rewriter_.graph().is_op(i) && rewriter_.kind(i).is(Kind::kProduct)) new_products_.push_back(i);
   std::size_t old = products.size(), added = new_products_.size(), at = old + added;
   products.resize(at);
-  while (added) products[--at] = old && products[old - 1] > new_products_[added - 1] ? products[--old] : new_products_[--added];
+  while (added)
+    products[--at] = old && products[old - 1] > new_products_[added - 1] ? products[--old] : new_products_[--added];
 }
 
 // Of one that is on; makes a note, and verifies what it left.
@@ -68,8 +69,10 @@ bool Pipeline::run(PassId id) {
 }
 
 bool Pipeline::run(const Vec<NodeId>& nodes) {
-  if (used_) deal();
-  else set_nodes(all_, nodes);
+  if (used_)
+    deal();
+  else
+    set_nodes(all_, nodes);
   bool any = false;
   for (u32 p = static_cast<u32>(PassId::Dead) + 1; p < kPasses; ++p) any |= run(static_cast<PassId>(p));
   return any;

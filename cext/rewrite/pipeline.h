@@ -10,8 +10,8 @@ namespace dnl {
 class Pipeline {
  public:
   explicit Pipeline(Graph& g) : rewriter_(g) {}
-  // Nodes from `from` on have not run, those from `unseen` on are as they were made. `on`: which passes run; verify: is the graph
-  // verified after each of them?
+  // Nodes from `from` on have not run, those from `unseen` on are as they were made. `on`: which passes run; verify: is
+  // the graph verified after each of them?
   void begin(NodeId from, NodeId unseen, PassSet on, bool verify);
   // The op nodes that are to run, one by one, ascending.
   void see(NodeId i) {
@@ -25,7 +25,8 @@ class Pipeline {
   }
   // What goes before nodes are dealt to lanes. Does any not run any more?
   bool drop_dead();
-  // Then all other passes, over lanes or, if there are none, over these nodes. Does any node not run by itself any more?
+  // Then all other passes, over lanes or, if there are none, over these nodes. Does any node not run by itself any
+  // more?
   void add_lane(const Vec<NodeId>& nodes);
   bool run(const Vec<NodeId>& nodes);
   // How many nodes a pass changed since begin().

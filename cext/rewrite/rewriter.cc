@@ -10,7 +10,8 @@ void RewriteLog::note(const char* name, const Graph& g, NodeId from) {
   std::string text;
   for (NodeId i = from; i < g.size(); ++i) {
     text += std::to_string(i) + "\t" + g.describe(i) + "\t";
-    for (u32 j = 0; j < g.nargs(i) && !g.node(i).is(kLeaf); ++j) text += " " + std::to_string(g.source(g.operands(i)[j]));
+    for (u32 j = 0; j < g.nargs(i) && !g.node(i).is(kLeaf); ++j)
+      text += " " + std::to_string(g.source(g.operands(i)[j]));
     text += "\n";
   }
   entries.push_back({name, text});
@@ -64,7 +65,8 @@ void Rewriter::absorb(NodeId i, NodeId into) {
   forget_uses(i);
 }
 
-void Rewriter::replace(NodeId i, OpId op, const NodeId* args, u32 nargs, const Word* key, u32 nkey, const Word* member, u32 nmember) {
+void Rewriter::replace(NodeId i, OpId op, const NodeId* args, u32 nargs, const Word* key, u32 nkey, const Word* member,
+                       u32 nmember) {
   forget_uses(i);
   g_.replace(i, op, args, static_cast<int>(nargs), key, static_cast<int>(nkey), member, static_cast<int>(nmember));
   count_uses(i);

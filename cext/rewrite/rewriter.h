@@ -1,8 +1,9 @@
 // Rewriter: the only way in which passes change a graph.
 //
-// Uses (how often a node is an argument), what needs a gradient and depths are kept right by it: a pass says what becomes of a node
-// and counts nothing. Nodes before first() have run, or a checkpoint can return to them, and stay what they are. Nodes of different
-// lanes may run at the same time: none becomes a part of another lane's. Who may include: rewrite/. Includes: rewrite/kinds.h.
+// Uses (how often a node is an argument), what needs a gradient and depths are kept right by it: a pass says what
+// becomes of a node and counts nothing. Nodes before first() have run, or a checkpoint can return to them, and stay
+// what they are. Nodes of different lanes may run at the same time: none becomes a part of another lane's. Who may
+// include: rewrite/. Includes: rewrite/kinds.h.
 #pragma once
 #include <string>
 #include <vector>
@@ -39,23 +40,27 @@ class Rewriter {
   u32 lane(NodeId i) const { return lane_[at(i)] - 1u; }
   const Kind& kind(NodeId i) { return kinds_.of(g_, i); }
 
-  // ---- may it become a part of what reads it? ------------------------------------------------------------------------
-  // An op node that nobody can ask for but those that read it: no expression refers to it, and no cell or weight needs it.
+  // ---- may it become a part of what reads it?
+  // ------------------------------------------------------------------------ An op node that nobody can ask for but
+  // those that read it: no expression refers to it, and no cell or weight needs it.
   bool hidden(NodeId i) const {
     const Node& n = g_.node(i);
-    return i >= first_ && g_.is_op(i) && !n.is(kInner | kWeight) && n.is(kCounted) && n.handles == 0 && n.readers != Node::kMany;
+    return i >= first_ && g_.is_op(i) && !n.is(kInner | kWeight) && n.is(kCounted) && n.handles == 0 &&
+           n.readers != Node::kMany;
   }
   // And `into`, of the same lane, is the only one, which reads it once.
   bool absorbable(NodeId i, NodeId into) const { return hidden(i) && g_.node(i).readers == 1 && same_lane(i, into); }
 
-  // ---- changes ---------------------------------------------------------------------------------------------------------
-  // Node i runs inside `into` from now on: it reads nothing itself any more. Then `into` is replaced.
+  // ---- changes
+  // --------------------------------------------------------------------------------------------------------- Node i
+  // runs inside `into` from now on: it reads nothing itself any more. Then `into` is replaced.
   void absorb(NodeId i, NodeId into);
-  // Node i becomes another op, with these arguments and attributes; without any member attributes it keeps those that it has.
-  // Arguments stand before i, but leaves may stand behind it.
+  // Node i becomes another op, with these arguments and attributes; without any member attributes it keeps those that
+  // it has. Arguments stand before i, but leaves may stand behind it.
   void replace(NodeId i, OpId op, const NodeId* args, u32 nargs, const Word* key = nullptr, u32 nkey = 0,
                const Word* member = nullptr, u32 nmember = 0);
-  // Node i becomes a bundle, whose arguments these are: a row of each stacked argument for each element of its mini-batch.
+  // Node i becomes a bundle, whose arguments these are: a row of each stacked argument for each element of its
+  // mini-batch.
   void bundle(NodeId i, const NodeId* args, u32 nargs);
   // Op node i and its outputs become aliases of the earlier node `first`, which computes the same.
   void alias(NodeId i, NodeId first);

@@ -5,7 +5,10 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Graph& g, NodeId from, Vec<u32>& uses, const char* after) : g_(g), from_(from), uses_(uses), after_(after) { uses_.assign(g.size() - from, 0); }
+  Verifier(const Graph& g, NodeId from, Vec<u32>& uses, const char* after)
+      : g_(g), from_(from), uses_(uses), after_(after) {
+    uses_.assign(g.size() - from, 0);
+  }
 
   void run() {
     for (NodeId i = from_; i < g_.size(); ++i)
@@ -20,10 +23,13 @@ class Verifier {
 
  private:
   [[noreturn]] void fail(NodeId i, const std::string& what) const {
-    dnl::fail(ErrorKind::Internal, "[engine] graph" + (after_ ? " after " + std::string(after_) : "") + ": node " + std::to_string(i) + ", " + g_.describe(i) + ", " + what);
+    dnl::fail(ErrorKind::Internal, "[engine] graph" + (after_ ? " after " + std::string(after_) : "") + ": node " +
+                                       std::to_string(i) + ", " + g_.describe(i) + ", " + what);
   }
   // Has arguments that count: an op that runs, or an alias of a part.
-  bool lives(NodeId i) const { return g_.is_op(i) || (g_.node(i).is(kAlias) && !g_.node(i).is(kMerged | kFused | kDead)); }
+  bool lives(NodeId i) const {
+    return g_.is_op(i) || (g_.node(i).is(kAlias) && !g_.node(i).is(kMerged | kFused | kDead));
+  }
 
   void look_at(NodeId i) {
     const Node& n = g_.node(i);
@@ -33,12 +39,14 @@ class Verifier {
       const NodeId a = g_.source(g_.operands(i)[j]);
       const Node& arg = g_.node(a);
       if (a >= i && !arg.is(kLeaf)) fail(i, "reads " + std::to_string(a) + ", which stands behind it");
-      if (arg.is(kFused | kDead) || g_.node(arg.producer).is(kFused | kDead)) fail(i, "reads " + std::to_string(a) + ", which does not run");
+      if (arg.is(kFused | kDead) || g_.node(arg.producer).is(kFused | kDead))
+        fail(i, "reads " + std::to_string(a) + ", which does not run");
       if (arg.depth + !n.is(kAlias) > n.depth) fail(i, "is not deeper than " + std::to_string(a));
       needs |= arg.is(kNeedsGrad);
       if (a >= from_) ++uses_[a - from_];
     }
-    if (n.is(kNeedsGrad) != (needs && !sig.no_grad)) fail(i, needs ? "needs a gradient and does not say so" : "says that it needs a gradient");
+    if (n.is(kNeedsGrad) != (needs && !sig.no_grad))
+      fail(i, needs ? "needs a gradient and does not say so" : "says that it needs a gradient");
   }
 
   const Graph& g_;

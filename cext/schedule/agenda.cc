@@ -18,7 +18,10 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
   for (u32 i = 0; i < n; ++i) {
     if (!mine(i)) continue;
     for (u32 k = s.dep_begin[i]; k < s.dep_begin[i + 1]; ++k)
-      if (mine(s.deps[k])) { ++s.succ_begin[s.deps[k] + 1]; ++s.waiting[i]; }
+      if (mine(s.deps[k])) {
+        ++s.succ_begin[s.deps[k] + 1];
+        ++s.waiting[i];
+      }
   }
   for (u32 i = 0; i < n; ++i) s.succ_begin[i + 1] += s.succ_begin[i];
   s.succs.resize(s.succ_begin[n]);
@@ -45,15 +48,19 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
     ++remaining;
     ++left[t];
     depth_sum[t] += in.g.node(out.exec[i]).depth;
-    if (s.waiting[i] == 0) { next[i] = head[t]; head[t] = i; }
+    if (s.waiting[i] == 0) {
+      next[i] = head[t];
+      head[t] = i;
+    }
   }
-  // A heap of the types with ready nodes, the lowest mean at the top: a mean changes only when its type runs, and then the type
-  // is not in the heap.
+  // A heap of the types with ready nodes, the lowest mean at the top: a mean changes only when its type runs, and then
+  // the type is not in the heap.
   Vec<u32>& ready = s.e;
   ready.clear();
   auto later = [&](u32 t, u32 u) {
     ++out.steps;
-    const double mean = static_cast<double>(depth_sum[t]) / left[t], other = static_cast<double>(depth_sum[u]) / left[u];
+    const double mean = static_cast<double>(depth_sum[t]) / left[t],
+                 other = static_cast<double>(depth_sum[u]) / left[u];
     return mean != other ? mean > other : t > u;
   };
   for (u32 t = 0; t < n_types; ++t)

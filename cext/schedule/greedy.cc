@@ -4,9 +4,9 @@
 // Its strongly connected components are run in topological order. A component of one type that never feeds itself
 // is one batch, all of it, whatever its depth (input projections, output layers, losses); this is optimal. Inside a
 // component with recurrence the sufficient-condition rule decides: run the type with the highest share of ready nodes
-// among the frontier of that type alone (nodes with no unexecuted ancestor of their own type); 1 means that waiting cannot
-// make the batch larger. Ties go to the lower mean depth. The rule is the reward of ED-Batch (Chen, Gibbons, Mowry, 2023)
-// used without learning. A component of more than kMaxTypes types, or too large, falls back to the agenda.
+// among the frontier of that type alone (nodes with no unexecuted ancestor of their own type); 1 means that waiting
+// cannot make the batch larger. Ties go to the lower mean depth. The rule is the reward of ED-Batch (Chen, Gibbons,
+// Mowry, 2023) used without learning. A component of more than kMaxTypes types, or too large, falls back to the agenda.
 //
 // The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
 #include <algorithm>
@@ -129,7 +129,14 @@ struct Greedy {
     u32 beyond[kMaxTypes];  // ready nodes above the front: they are in the frontier too
     u64 depth_sum[kMaxTypes];
     ReadyTypes ready(m);
-    for (u32 t = 0; t < m; ++t) { head[t] = kNoNode; n_ready[t] = 0; front[t] = 1; left[t] = 0; beyond[t] = 0; depth_sum[t] = 0; }
+    for (u32 t = 0; t < m; ++t) {
+      head[t] = kNoNode;
+      n_ready[t] = 0;
+      front[t] = 1;
+      left[t] = 0;
+      beyond[t] = 0;
+      depth_sum[t] = 0;
+    }
     auto typed = [&](u32 k, u32 t) { return typed_depth[static_cast<std::size_t>(k) * m + t]; };
     for (u32 k = count; k-- > 0;) {
       const u32 i = members[k], t = lane[s.type_of[i]];
@@ -157,7 +164,9 @@ struct Greedy {
         const double ratio = static_cast<double>(n_ready[t]) / (unexecuted[depth_begin[t] + front[t]] + beyond[t]);
         const double mean = static_cast<double>(depth_sum[t]) / left[t];
         if (ratio > best_ratio || (ratio == best_ratio && mean < best_mean)) {
-          best = t; best_ratio = ratio; best_mean = mean;
+          best = t;
+          best_ratio = ratio;
+          best_mean = mean;
         }
       });
       DNL_INTERNAL(best != kNoNode, "greedy: nothing is ready (a cycle?)");
@@ -214,8 +223,10 @@ void schedule_greedy(StrategyInput in, Plan& out) {
     } else if (m == 1) {
       run.chain(members, count, types[0]);
     } else if (m <= kMaxTypes && u64(count) * m <= kMostDepths) {
-      if (deep(in, graph, c)) run.recurrent(members, count, types, m, s.deep_typed_depth);
-      else run.recurrent(members, count, types, m, s.typed_depth);
+      if (deep(in, graph, c))
+        run.recurrent(members, count, types, m, s.deep_typed_depth);
+      else
+        run.recurrent(members, count, types, m, s.typed_depth);
     } else {
       s.part.assign(n, 0);
       for (u32 k = 0; k < count; ++k) s.part[members[k]] = 1;

@@ -1,9 +1,9 @@
 // Layout: the order of members inside each group, and where each type's slabs begin.
 //
-// Results should lie where they are read: a kernel that wants an argument near reads its members' rows best, or without a
-// copy, when they follow one another in memory. So groups are visited from the last to the first, and each takes its order
-// from the positions of its members' consumers, which are already fixed: proximity of consumers wins over the order
-// of building. In a recurrence over sentences of different lengths this makes the state of step t that step t + 1
+// Results should lie where they are read: a kernel that wants an argument near reads its members' rows best, or without
+// a copy, when they follow one another in memory. So groups are visited from the last to the first, and each takes its
+// order from the positions of its members' consumers, which are already fixed: proximity of consumers wins over the
+// order of building. In a recurrence over sentences of different lengths this makes the state of step t that step t + 1
 // reads a prefix of the slab, and lines up input projections step by step.
 #include <algorithm>
 
@@ -15,7 +15,8 @@ namespace {
 // Where in the plan's order the consumer of a node stands that wants it near; kNoNode: nobody does.
 using Wants = Vec<u32>;
 
-// The members of a group in the order of what they want; ties and those that nobody wants near keep the order of building.
+// The members of a group in the order of what they want; ties and those that nobody wants near keep the order of
+// building.
 void order_group(Plan& plan, PlanScratch& s, const Group& group, const Wants& want) {
   NodeId* members = plan.order.data() + group.begin;
   const u32 n = group.count;
@@ -34,7 +35,7 @@ void order_group(Plan& plan, PlanScratch& s, const Group& group, const Wants& wa
   copy.resize(n);
   std::memcpy(copy.data(), members, n * sizeof(NodeId));
   const u32 range = high - low + 2;  // the last place is for those that nobody wants
-  if (range <= 8 * n + 64) {  // consumers stand together as a rule: by counting
+  if (range <= 8 * n + 64) {         // consumers stand together as a rule: by counting
     Vec<u32>& at = s.c;
     at.assign(range + 1, 0);
     auto place = [&](u32 k) { return key[k] == kNoNode ? range - 1 : key[k] - low; };
@@ -68,8 +69,8 @@ void tell_arguments(const Graph& g, const Plan& plan, PlanScratch& s, u32 index,
   }
 }
 
-// May the last output of this type lie over argument 0? Every member's argument must be its own alone and be made by this
-// plan, whose slabs hold values and gradients at the same distances.
+// May the last output of this type lie over argument 0? Every member's argument must be its own alone and be made by
+// this plan, whose slabs hold values and gradients at the same distances.
 void grant_over(const Graph& g, Plan& plan, const PlanScratch& s) {
   for (PlanType& type : plan.types) type.over = op_def(g.sig(type.sig).op).over == Over::Arg0;
   for (const Group& group : plan.groups) {
@@ -77,7 +78,8 @@ void grant_over(const Graph& g, Plan& plan, const PlanScratch& s) {
     for (u32 k = 0; k < group.count && type.over; ++k) {
       const NodeId a = g.operands(plan.order[group.begin + k])[0];
       const Signature& sig = g.sig(type.sig);
-      type.over = g.node(a).is(kInner) && g.is_op(a) && s.local[a] != kNoNode && g.node(a).dim == sig.dim[sig.total - 1];
+      type.over =
+          g.node(a).is(kInner) && g.is_op(a) && s.local[a] != kNoNode && g.node(a).dim == sig.dim[sig.total - 1];
     }
   }
 }

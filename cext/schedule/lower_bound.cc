@@ -1,9 +1,9 @@
 // The least number of batches any schedule can have: the sum over types of the longest chain of nodes of that type.
 //
 // Nodes of one type on one path cannot share a batch. Found by counting, for each node, the nodes of each type on its
-// longest path in that type, kChunk types at a time. A type of one node is a chain of one; in a component of very many types that have
-// more, only the kMostTypes largest are counted out, so that the work grows with the number of nodes: the bound is then below what it
-// could be.
+// longest path in that type, kChunk types at a time. A type of one node is a chain of one; in a component of very many
+// types that have more, only the kMostTypes largest are counted out, so that the work grows with the number of nodes:
+// the bound is then below what it could be.
 #include <algorithm>
 
 #include "schedule/plan.h"
@@ -82,7 +82,8 @@ bool deep(const StrategyInput& in, const TypeGraph& graph, u32 c) {
 
 u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c, u64& steps) {
   PlanScratch& s = in.scratch;
-  return deep(in, graph, c) ? bound_of(in, graph, c, s.deep_typed_depth, steps) : bound_of(in, graph, c, s.typed_depth, steps);
+  return deep(in, graph, c) ? bound_of(in, graph, c, s.deep_typed_depth, steps)
+                            : bound_of(in, graph, c, s.typed_depth, steps);
 }
 
 u32 lower_bound(const StrategyInput& in, u64& steps) {

@@ -60,8 +60,14 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
   const StrategyInput in{g, plan, scratch};
   switch (strategy) {
     case Strategy::None: schedule_none(in, plan); break;
-    case Strategy::Depth: schedule_depth(in, plan); plan.lower_bound = lower_bound(in, plan.steps); break;
-    case Strategy::Agenda: schedule_agenda(in, plan); plan.lower_bound = lower_bound(in, plan.steps); break;
+    case Strategy::Depth:
+      schedule_depth(in, plan);
+      plan.lower_bound = lower_bound(in, plan.steps);
+      break;
+    case Strategy::Agenda:
+      schedule_agenda(in, plan);
+      plan.lower_bound = lower_bound(in, plan.steps);
+      break;
     case Strategy::Greedy: schedule_greedy(in, plan); break;
   }
   lay_out(g, plan, scratch);

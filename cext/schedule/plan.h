@@ -21,48 +21,54 @@ struct Group {
   u32 type;
   u32 begin;  // first member in order[]
   u32 count;
-  u32 slot;   // slab slot of the first member; members follow one another
+  u32 slot;  // slab slot of the first member; members follow one another
 };
 
 struct PlanType {
   u32 sig;
-  u32 count;        // members in all groups
-  u32 first_group;  // index of the group that runs first
-  bool over;        // the last output has no slab: it lies where argument 0 lies (Over::Arg0)
+  u32 count;               // members in all groups
+  u32 first_group;         // index of the group that runs first
+  bool over;               // the last output has no slab: it lies where argument 0 lies (Over::Arg0)
   u64 value[kMaxOutputs];  // slab offset per output, floats
   u32 slabs(const Signature& sig) const { return sig.total - (over ? 1u : 0u); }
 };
 
 struct Plan {
-  Vec<NodeId> exec;    // op nodes to run, ascending: the plan's input
-  Vec<NodeId> order;   // members of groups, in order of execution
+  Vec<NodeId> exec;   // op nodes to run, ascending: the plan's input
+  Vec<NodeId> order;  // members of groups, in order of execution
   Vec<Group> groups;
   Vec<PlanType> types;
-  u64 floats = 0;      // value memory of all slabs
-  u32 lower_bound = 0; // least possible number of groups (sum over types of the longest chain inside the type)
-  u64 steps = 0;       // what finding it took that may grow faster than the graph: types compared, pairs of a node and a type
+  u64 floats = 0;       // value memory of all slabs
+  u32 lower_bound = 0;  // least possible number of groups (sum over types of the longest chain inside the type)
+  u64 steps =
+      0;  // what finding it took that may grow faster than the graph: types compared, pairs of a node and a type
 
   void clear() {
-    exec.clear(); order.clear(); groups.clear(); types.clear();
-    floats = 0; lower_bound = 0; steps = 0;
+    exec.clear();
+    order.clear();
+    groups.clear();
+    types.clear();
+    floats = 0;
+    lower_bound = 0;
+    steps = 0;
   }
 };
 
 // Working memory of planning, reused.
 struct PlanScratch {
   TypeGraph type_graph;
-  Vec<u32> local;       // node -> index in exec, or kNoNode, which all are between plans
-  Vec<u32> type_of;     // by local index
-  Vec<u32> type_of_sig; // signature -> type of this plan, or kNoNode
+  Vec<u32> local;            // node -> index in exec, or kNoNode, which all are between plans
+  Vec<u32> type_of;          // by local index
+  Vec<u32> type_of_sig;      // signature -> type of this plan, or kNoNode
   Vec<u32> dep_begin, deps;  // producers of each local node inside the plan (may repeat), CSR
   Vec<u32> succ_begin, succs;
-  Vec<u32> waiting;     // unexecuted producers
+  Vec<u32> waiting;           // unexecuted producers
   Vec<u32> a, b, c, d, e, f;  // free use inside one function
   Vec<u64> keys, sig_cost;
   Vec<u16> typed_depth;
   Vec<u32> deep_typed_depth;  // the same for graphs of more than 65,535 levels
-  Vec<u32> chain;       // per type: longest chain of that type
-  Vec<u32> part;        // by local index: which nodes the agenda is for
+  Vec<u32> chain;             // per type: longest chain of that type
+  Vec<u32> part;              // by local index: which nodes the agenda is for
   Vec<u8> marks;
 
   void release() {
@@ -88,8 +94,8 @@ std::string dump_plan(const Graph& g, const Plan& plan);
 // ---- the strategies, one file each: they write order and groups (type, begin, count) ---------------------------
 struct StrategyInput {
   const Graph& g;
-  const Plan& plan;     // exec and types (sig, count) are filled
-  PlanScratch& scratch; // local, type_of, deps are filled
+  const Plan& plan;      // exec and types (sig, count) are filled
+  PlanScratch& scratch;  // local, type_of, deps are filled
 };
 void schedule_none(StrategyInput in, Plan& out);
 void schedule_depth(StrategyInput in, Plan& out);

@@ -7,8 +7,8 @@ namespace {
 
 constexpr u32 kTailLane = kMaxLanes, kHeadLane = kMaxLanes + 1;
 
-// What hangs together: components, each known by a number. Two that turn out to be one are united; the number that was there
-// first stands for both.
+// What hangs together: components, each known by a number. Two that turn out to be one are united; the number that was
+// there first stands for both.
 class Components {
  public:
   explicit Components(PlanScratch& s) : parent_(s.a), joining_(s.b), cost_(s.keys) {
@@ -50,15 +50,17 @@ class Components {
   Vec<u64>& cost_;
 };
 
-// Rough cost of a node in floats touched: its outputs, its arguments, and each shared one once per column, of which every element of
-// a mini-batch has one at least.
+// Rough cost of a node in floats touched: its outputs, its arguments, and each shared one once per column, of which
+// every element of a mini-batch has one at least.
 u64 cost_of(const Graph& g, u32 sig) {
   const Signature& s = g.sig(sig);
   u64 stacked = 0, shared = 0;
   for (u32 o = 0; o < s.total; ++o) stacked += g.dim_by_id(s.dim[o]).size();
   for (u32 j = 0; j < s.nargs && j < 64; ++j) {
-    if (g.arg_shared(sig, j)) shared += g.dim(g.shared_arg(sig, j)).size();
-    else stacked += g.dim_by_id(g.stacked_dim(sig, j)).size();
+    if (g.arg_shared(sig, j))
+      shared += g.dim(g.shared_arg(sig, j)).size();
+    else
+      stacked += g.dim_by_id(g.stacked_dim(sig, j)).size();
   }
   return stacked + shared * g.dim_by_id(s.dim[0]).bd / 4;
 }
@@ -69,9 +71,9 @@ enum class Tail : u8 {
   Batches  // these, mini-batches made of examples, and all that reads such
 };
 
-// Finds the component of every node: its number in s.local. Nodes of the head get none. A node that joins has a component of its
-// own until a node that does not reads it, then it is like any other; the tail are those that nobody reads so. With Tail::Batches
-// mini-batches and what reads them are a component, too, which nothing is united with.
+// Finds the component of every node: its number in s.local. Nodes of the head get none. A node that joins has a
+// component of its own until a node that does not reads it, then it is like any other; the tail are those that nobody
+// reads so. With Tail::Batches mini-batches and what reads them are a component, too, which nothing is united with.
 class Finder {
  public:
   Finder(const Graph& g, PlanScratch& s, Components& found, Tail tail) : g_(g), s_(s), found_(found) {
@@ -94,8 +96,10 @@ class Finder {
     } else if (!(known & kJoins)) {
       mine = with_arguments(i, kNoNode, known & kSharesWeightsAlone);
     }
-    if (mine == kNoNode) mine = found_.add(cost, known & kJoins ? i : kNoNode);
-    else found_.cost(mine) += cost;
+    if (mine == kNoNode)
+      mine = found_.add(cost, known & kJoins ? i : kNoNode);
+    else
+      found_.cost(mine) += cost;
     s_.local[i] = mine;
   }
 
@@ -108,7 +112,8 @@ class Finder {
   enum : u64 { kJoins = 1, kSharesWeightsAlone = 2, kBatches = 4 };
   u64 look_at(u32 sig) const {
     const OpDef& op = op_def(g_.sig(sig).op);
-    return cost_of(g_, sig) << 3 | kJoins * op.joins | kBatches * op.batches | kSharesWeightsAlone * shares_weights_alone(sig);
+    return cost_of(g_, sig) << 3 | kJoins * op.joins | kBatches * op.batches |
+           kSharesWeightsAlone * shares_weights_alone(sig);
   }
   bool shares_weights_alone(u32 sig) const {
     for (u32 j = 0; j < g_.sig(sig).nargs; ++j)
@@ -127,9 +132,9 @@ class Finder {
   bool reads_parts_outside(NodeId i) const {
     const NodeId* args = g_.operands(i);
     return g_.sig(g_.node(i).sig).partial && std::any_of(args, args + g_.nargs(i), [&](NodeId a) {
-      const u32 c = s_.local[a];
-      return c != kNoNode && c != tail_ && op_def(g_.signature(a).op).in_parts;
-    });
+             const u32 c = s_.local[a];
+             return c != kNoNode && c != tail_ && op_def(g_.signature(a).op).in_parts;
+           });
   }
   // The component `mine` united with those of the arguments of node i; kNoNode when there are none.
   u32 with_arguments(NodeId i, u32 mine, bool stacked_alone) {
@@ -161,7 +166,8 @@ class Finder {
         if (c != kNoNode && found_.joining(c) != kNoNode) wait(c);
       }
     }
-    for (std::size_t k = from; k < waiting.size(); ++k) with_arguments(waiting[k], found_.root(s_.local[waiting[k]]), false);
+    for (std::size_t k = from; k < waiting.size(); ++k)
+      with_arguments(waiting[k], found_.root(s_.local[waiting[k]]), false);
     waiting.resize(from);
   }
 
@@ -172,9 +178,9 @@ class Finder {
   bool batches_ = false, torn_ = false;
 };
 
-// Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences have the many
-// steps of which each lane needs a batch, and the others are done with fewer. The cheapest fill the lanes up. The result depends
-// on the graph alone. False when there is nothing to gain.
+// Deals components to lanes: which lane each goes to, in lane_of. Those of like cost go to one lane: long sentences
+// have the many steps of which each lane needs a batch, and the others are done with fewer. The cheapest fill the lanes
+// up. The result depends on the graph alone. False when there is nothing to gain.
 bool deal(Components& found, int lanes, u64 least_work, Vec<u32>& by_cost, Vec<u32>& lane_of) {
   by_cost.clear();
   u64 sum = 0, largest = 0;

@@ -26,7 +26,10 @@ void TypeGraph::find_edges(const StrategyInput& in) {
     const u32 to = s.type_of[i];
     for (u32 k = s.dep_begin[i]; k < s.dep_begin[i + 1]; ++k) {
       const u32 from = s.type_of[s.deps[k]];
-      if (from == to) { feeds_itself[to] = 1; continue; }
+      if (from == to) {
+        feeds_itself[to] = 1;
+        continue;
+      }
       if (dense) {
         const std::size_t bit = static_cast<std::size_t>(from) * n_types + to;
         u8& byte = s.marks[bit >> 3];
@@ -72,7 +75,11 @@ void TypeGraph::find_components(u32 n) {
       bool descended = false;
       while (edge_at_[v] < begin_[v + 1]) {
         const u32 w = edges_[edge_at_[v]++];
-        if (index_[w] == kNoNode) { call_.push_back(w); descended = true; break; }
+        if (index_[w] == kNoNode) {
+          call_.push_back(w);
+          descended = true;
+          break;
+        }
         if (comp[w] == kNoNode) low_[v] = std::min(low_[v], index_[w]);
       }
       if (descended) continue;
@@ -109,7 +116,10 @@ void TypeGraph::list_members(const StrategyInput& in) {
   types.resize(n_types);
   s.a.resize(n_comp);
   s.b.resize(n_comp);
-  for (u32 c = 0; c < n_comp; ++c) { s.a[c] = node_begin[c]; s.b[c] = type_begin[c]; }
+  for (u32 c = 0; c < n_comp; ++c) {
+    s.a[c] = node_begin[c];
+    s.b[c] = type_begin[c];
+  }
   for (u32 i = 0; i < n; ++i) nodes[s.a[comp[s.type_of[i]]]++] = i;
   for (u32 t = 0; t < n_types; ++t) types[s.b[comp[t]]++] = t;
 }

@@ -11,8 +11,8 @@ struct StrategyInput;
 
 struct TypeGraph {
   u32 n_comp = 0;
-  Vec<u32> comp;          // by type; components are numbered in reverse topological order
-  Vec<u8> feeds_itself;   // by type: some node has an argument of its own type
+  Vec<u32> comp;               // by type; components are numbered in reverse topological order
+  Vec<u8> feeds_itself;        // by type: some node has an argument of its own type
   Vec<u32> node_begin, nodes;  // by component: local node indices, ascending
   Vec<u32> type_begin, types;  // by component: its types
 
@@ -21,9 +21,7 @@ struct TypeGraph {
     release_all(comp, feeds_itself, node_begin, nodes, type_begin, types, begin_, edges_, low_, index_, stack_, call_,
                 edge_at_);
   }
-  bool recurrent(u32 c) const {
-    return type_begin[c + 1] - type_begin[c] > 1 || feeds_itself[types[type_begin[c]]];
-  }
+  bool recurrent(u32 c) const { return type_begin[c + 1] - type_begin[c] > 1 || feeds_itself[types[type_begin[c]]]; }
 
  private:
   void find_edges(const StrategyInput& in);
@@ -34,11 +32,11 @@ struct TypeGraph {
   Vec<u32> low_, index_, stack_, call_, edge_at_;
 };
 
-// Can a path through component c have more than 65,535 nodes of one type? Numbers of them (typed depths) are 16 bits wide
-// where none can: there is one for each node and type.
+// Can a path through component c have more than 65,535 nodes of one type? Numbers of them (typed depths) are 16 bits
+// wide where none can: there is one for each node and type.
 bool deep(const StrategyInput& in, const TypeGraph& graph, u32 c);
-// Least number of batches for component c, and for the whole plan, as far as it is found with work that grows with the number of
-// nodes (lower_bound.cc). steps: is added to (Plan::steps).
+// Least number of batches for component c, and for the whole plan, as far as it is found with work that grows with the
+// number of nodes (lower_bound.cc). steps: is added to (Plan::steps).
 u32 chain_bound(const StrategyInput& in, const TypeGraph& graph, u32 c, u64& steps);
 u32 lower_bound(const StrategyInput& in, u64& steps);
 

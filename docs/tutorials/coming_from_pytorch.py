@@ -65,7 +65,9 @@ for epoch in range(1, 6):
 # Fifty lists of 2 to 12 numbers: each step of the LSTM runs once for all lists that are as long. Nothing was padded.
 
 counts = dy.stats()
-print(f"{counts['nodes']} nodes ran in {counts['batches']} batches, {counts['mean_batch_size']:.0f} together on average")
+print(
+    f"{counts['nodes']} nodes ran in {counts['batches']} batches, {counts['mean_batch_size']:.0f} together on average"
+)
 
 # %% 5. Using it
 # Ask for all values at once: a value() per list would run the lists one by one.

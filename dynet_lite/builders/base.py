@@ -284,7 +284,11 @@ class FusedBuilder(RNNBuilder):
         """The layers with new masks; weights: instead of the builder's."""
         p, p_h = self._rates
         layers = [
-            (*layer, mask(self.hidden_dim if i else self.input_dim, p, batch_size), mask(self.hidden_dim, p_h, batch_size))
+            (
+                *layer,
+                mask(self.hidden_dim if i else self.input_dim, p, batch_size),
+                mask(self.hidden_dim, p_h, batch_size),
+            )
             for i, layer in enumerate(weights or self._all_weights(update))
         ]
         return _core.CellStack(self.kind, layers, self._forget_bias())

@@ -62,4 +62,3 @@ class NoisySequence(FusedSequence):
         builder: Any = self.builder
         if builder._drops():
             self.stack = builder._masked_stack(self.update, batch_size, self.weights)
-

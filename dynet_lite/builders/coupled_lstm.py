@@ -66,7 +66,8 @@ class PeepholeSequence(Sequence):
         builder: Any = self.builder
         n, p = builder.hidden_dim, builder._rates[0]
         self.masks = [
-            tuple(mask(size, p, batch_size) for size in (n if i else builder.input_dim, n, n)) for i in range(builder.layers)
+            tuple(mask(size, p, batch_size) for size in (n if i else builder.input_dim, n, n))
+            for i in range(builder.layers)
         ]
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:

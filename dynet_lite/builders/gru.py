@@ -78,5 +78,3 @@ class DroppedSequence(Sequence):
 
     def output(self, h: Expression) -> Expression:
         return _core.dropout(h, self.p)
-
-

@@ -31,14 +31,18 @@ class _NumberedTree(Part):
 
     def _child(self, number: int) -> Any:
         if not 0 <= number < len(self._nodes):
-            raise IndexError(f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
+            raise IndexError(
+                f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())"
+            )
         if self._nodes[number] is None:
             raise ValueError(f"[add_input] node {number} has not been added yet; children come before their parent")
         return self._nodes[number]
 
     def _put(self, number: int, node: Any) -> None:
         if not 0 <= number < len(self._nodes):
-            raise IndexError(f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
+            raise IndexError(
+                f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())"
+            )
         self._nodes[number] = node
 
 
@@ -152,7 +156,14 @@ class ChildSumTreeLSTMBuilder(_CellTreeBuilder):
     n_ary = False
 
     def __init__(
-        self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0, *, name: str | None = None
+        self,
+        layers: int,
+        input_dim: int,
+        hidden_dim: int,
+        model: Any,
+        forget_bias: float = 0.0,
+        *,
+        name: str | None = None,
     ) -> None:
         super().__init__(layers, input_dim, hidden_dim, model, forget_bias, name)
 
@@ -190,7 +201,9 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
         self._begin_collection(model, name)
         named = self.directions == 2 and not config.is_dynet()
         self._builders = [
-            VanillaLSTMBuilder(layers, hidden, hidden // self.directions, self._collection, name=direction if named else None)
+            VanillaLSTMBuilder(
+                layers, hidden, hidden // self.directions, self._collection, name=direction if named else None
+            )
             for direction in ("forward", "backward")[: self.directions]
         ]
         self._forget_graph()

@@ -84,9 +84,7 @@ class NormedSequence(Sequence):
     def __init__(self, builder: VanillaLSTMBuilder, update: bool) -> None:
         super().__init__(builder, update)
         self.weights = [builder._layer_expressions(layer, update) for layer in builder._parameters]
-        self.norms = [
-            list(layer) if update else [_core.nobackprop(p) for p in layer] for layer in builder._norms
-        ]
+        self.norms = [list(layer) if update else [_core.nobackprop(p) for p in layer] for layer in builder._norms]
         self.masks: list[tuple[Expression | None, Expression | None]] | None = None
         self.zero: Expression | None = None
 
@@ -94,7 +92,10 @@ class NormedSequence(Sequence):
         builder: Any = self.builder
         p, p_h = builder._rates
         self.masks = [
-            (mask(builder.hidden_dim if i else builder.input_dim, p, batch_size), mask(builder.hidden_dim, p_h, batch_size))
+            (
+                mask(builder.hidden_dim if i else builder.input_dim, p, batch_size),
+                mask(builder.hidden_dim, p_h, batch_size),
+            )
             for i in range(builder.layers)
         ]
 

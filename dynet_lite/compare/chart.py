@@ -58,7 +58,9 @@ def lines(series: Sequence[Series], across: str, up: str) -> str:
         out.append(f'<text class="middle" x="{at_x(x):.1f}" y="{HEIGHT - BOTTOM + 18}">{short(x)}</text>')
     out.append(f'<path class="axis" d="M{LEFT},{TOP} V{HEIGHT - BOTTOM} H{WIDTH - RIGHT}"/>')
     out.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}">{escape(across)}</text>')
-    out.append(f'<text class="middle" transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)">{escape(up)}</text>')
+    out.append(
+        f'<text class="middle" transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)">{escape(up)}</text>'
+    )
     ends = _apart([at_y(points[-1][1]) for _, points in series], 15, HEIGHT - BOTTOM)
     for k, (name, points) in enumerate(series):
         colour = PALETTE[k % len(PALETTE)]
@@ -68,7 +70,9 @@ def lines(series: Sequence[Series], across: str, up: str) -> str:
         for x, y in points:
             out.append(f'<circle cx="{at_x(x):.1f}" cy="{at_y(y):.1f}" r="3.5" fill="{colour}">'
                        f"<title>{escape(name)}, {short(x)}: {short(y)}</title></circle>")  # fmt: skip
-        out.append(f'<text x="{at_x(points[-1][0]) + 9:.1f}" y="{ends[k] + 4:.1f}" style="fill:{colour}">{escape(name)}</text>')
+        out.append(
+            f'<text x="{at_x(points[-1][0]) + 9:.1f}" y="{ends[k] + 4:.1f}" style="fill:{colour}">{escape(name)}</text>'
+        )
     return "\n".join([*out, "</svg>"])
 
 

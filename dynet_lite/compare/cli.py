@@ -43,10 +43,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=_numbers(1), default="1", metavar="N,N,...", help="(default: 1)")
     parser.add_argument("--sentences", type=int, default=0, metavar="N",
                         help="so many training examples (default: two of the largest minibatches)")  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="timings of each way; the best counts (default: 3)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="timings of each way; the best counts (default: 3)"
+    )
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall",
                         help="cpu: of this program alone, for one thread on a busy machine (default: wall)")  # fmt: skip
-    parser.add_argument("--out", default="runs", metavar="FOLDER", help="where the page and the rest go (default: runs)")
+    parser.add_argument(
+        "--out", default="runs", metavar="FOLDER", help="where the page and the rest go (default: runs)"
+    )
     return parser
 
 
@@ -69,7 +73,9 @@ def _strategies(text: str) -> list[str]:
         try:
             _core.check_setting("strategy", "none" if name == OFF else name)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"off, greedy, agenda, depth with commas between them; got {text!r}") from None
+            raise argparse.ArgumentTypeError(
+                f"off, greedy, agenda, depth with commas between them; got {text!r}"
+            ) from None
     return names
 
 

@@ -88,7 +88,9 @@ class Trainer:
         the model alone meanwhile: the pass holds its gradients and waits for Python when one is complete.
         """
         if self._sent is not None:
-            raise RuntimeError("[distributed.Trainer] backward() is called once before each update(); earlier passes: loss.backward()")
+            raise RuntimeError(
+                "[distributed.Trainer] backward() is called once before each update(); earlier passes: loss.backward()"
+            )
         if not isinstance(self.world, World):
             loss.backward()
             return
@@ -118,7 +120,9 @@ class Trainer:
             return np.array([numbers], dtype=np.float64)
         weights, tables = self._members()
         if self._sent is not None and self._sent != (self._digest, _core._backward_calls()):
-            raise RuntimeError("[distributed.Trainer] a backward pass, or a change of what is trained, came after backward(): it is lost")
+            raise RuntimeError(
+                "[distributed.Trainer] a backward pass, or a change of what is trained, came after backward(): it is lost"
+            )
         known = self._digest == self._agreed
         if known:  # else the others may have other buckets, which the heads tell
             self._buckets.flush()
@@ -141,7 +145,9 @@ class Trainer:
         layout = (len(members), *[p.is_updated() for p in members])
         if self._layout is None or self._layout[0] != layout:
             if len(members) > self._shared:
-                raise NotAlike("[distributed] parameters were added after distributed.Trainer was made; call share_weights()")
+                raise NotAlike(
+                    "[distributed] parameters were added after distributed.Trainer was made; call share_weights()"
+                )
             trained = [p for p in members if p.is_updated()]
             tables = [p for p in trained if isinstance(p, _core.LookupParameters)]
             weights = [p for p in trained if not isinstance(p, _core.LookupParameters)]

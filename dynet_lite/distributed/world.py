@@ -201,7 +201,9 @@ class World(Alone):
         if self.rank < 2 or self.size == 2:
             silent = [name for r, name in enumerate(self._names) if r not in alive]
             who = ", ".join(silent[:4]) + ", ..." * (len(silent) > 4) if silent else "one rank (which answers now)"
-            self._end(f"[distributed] {who} did nothing for {waited:.0f} s: it hangs, or is far too slow; all ranks end", 1)
+            self._end(
+                f"[distributed] {who} did nothing for {waited:.0f} s: it hangs, or is far too slow; all ranks end", 1
+            )
         time.sleep(3 * grace)
         self._end("[distributed] the first two ranks do not answer; all ranks end", 1)
 
@@ -248,7 +250,11 @@ class World(Alone):
             for name in [*all_of_them[0], *(n for n in theirs if n not in all_of_them[0])]:
                 a, b = all_of_them[0].get(name, (0, "nothing")), theirs.get(name, (0, "nothing"))
                 if a != b:
-                    shown = f"{a[1]} on rank 0, {b[1]} on rank {r}" if a[1] != b[1] else f"not the same on rank {r} as on rank 0"
+                    shown = (
+                        f"{a[1]} on rank 0, {b[1]} on rank {r}"
+                        if a[1] != b[1]
+                        else f"not the same on rank {r} as on rank 0"
+                    )
                     differing.append(f"{name}: {shown}")
         if differing:
             raise NotAlike("[distributed] the ranks disagree; " + "; ".join(differing[:4]))
@@ -394,5 +400,3 @@ def init(timeout: float | None = None) -> Alone:
 def current() -> Alone:
     """The world of init(), or of one process where that was not called."""
     return _world or Alone()
-
-

@@ -49,7 +49,9 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
     parser.add_argument("--group", type=int, default=64, metavar="N",
                         help="lines that are answered together, at most (default: 64); of standard input, those that have come")  # fmt: skip
     if not kind.blocks:
-        parser.add_argument("--tokenize", action="store_true", help="the lines are plain text: set words and marks apart (nltk)")
+        parser.add_argument(
+            "--tokenize", action="store_true", help="the lines are plain text: set words and marks apart (nltk)"
+        )
     add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
     features_option(parser, settings)
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file; - is standard input")

@@ -23,7 +23,9 @@ def _home(name: str) -> Path:
     for folder in (package / name, package.parent / name):
         if folder.is_dir():
             return folder
-    raise DataError(f"this build of dynet_lite came without its folder {name}/: install it from a wheel or a full checkout")
+    raise DataError(
+        f"this build of dynet_lite came without its folder {name}/: install it from a wheel or a full checkout"
+    )
 
 
 def treebank() -> Path:

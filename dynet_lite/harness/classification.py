@@ -90,7 +90,9 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         super().__init__(s, parts)
         self.words, self.labels = Vocab.from_json(parts["words"]), Vocab.from_json(parts["labels"])
         self.pieces = BytePairs.from_json(parts["pieces"]) if parts["pieces"] else None
-        self.table = self.model.add_lookup_parameters((len(self.words), s.word_dim), init="uniform", scale=0.1, name="words")
+        self.table = self.model.add_lookup_parameters(
+            (len(self.words), s.word_dim), init="uniform", scale=0.1, name="words"
+        )
 
         self.evidence = NgramEvidence.from_json(parts["evidence"]) if parts.get("evidence") else None
         if self.evidence is not None:  # what the evidence of runs of each length is worth
@@ -153,7 +155,9 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     def loss(self, batch: list[ClassifiedText]) -> dy.Expression:
         """Mean over the texts of -log p(class)."""
         labels = self.labels.ids(text.label for text in batch)
-        losses = [dy.pickneglogsoftmax(self.all_scores(text.words, i), i) for text, i in zip(batch, labels, strict=True)]
+        losses = [
+            dy.pickneglogsoftmax(self.all_scores(text.words, i), i) for text, i in zip(batch, labels, strict=True)
+        ]
         return dy.esum(losses) * (1 / len(losses))
 
     # ---- use ---------------------------------------------------------------------------------------------------------
@@ -171,7 +175,9 @@ class TextClassifier(Recipe[S, ClassifiedText]):
 
     def evaluate(self, examples: Sequence[ClassifiedText]) -> Score:
         score = Accuracy()
-        for batch, guesses in self.spread(lambda batch: self.classify([text.words for text in batch]), minibatches(examples, 64)):
+        for batch, guesses in self.spread(
+            lambda batch: self.classify([text.words for text in batch]), minibatches(examples, 64)
+        ):
             score.add([text.label for text in batch], [label for label, _ in guesses])
         return Score(score.value, str(score), texts=score.all)
 

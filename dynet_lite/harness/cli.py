@@ -30,7 +30,10 @@ DATA = ("train", "dev", "test", "nltk", "features")  # settings that name data
 
 
 def main(
-    recipe: type[Recipe[Any, Any]], settings: type[Settings], about: str | None = None, argv: Sequence[str] | None = None
+    recipe: type[Recipe[Any, Any]],
+    settings: type[Settings],
+    about: str | None = None,
+    argv: Sequence[str] | None = None,
 ) -> int:
     """Runs a recipe as `argv` (default: the command line) says; its exit status.
 
@@ -162,7 +165,9 @@ def export(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequenc
     from dynet_lite import onnx
 
     parser = saved_parser("export", "The networks of a saved model as ONNX files: docs/onnx.md.")
-    parser.add_argument("--to", required=True, metavar="FILE", help="the file to write; further networks are written beside it")
+    parser.add_argument(
+        "--to", required=True, metavar="FILE", help="the file to write; further networks are written beside it"
+    )
     given = vars(parser.parse_args(argv))
     recipe = load_recipe(kind, settings, given["load"])
     try:

@@ -43,8 +43,12 @@ class ParserSettings(Settings):
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
-    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
-    word_dropout: float = option(0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
+    features: tuple[str, ...] = option(
+        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+    )
+    word_dropout: float = option(
+        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+    )
 
 
 S = TypeVar("S", bound=ParserSettings)
@@ -143,7 +147,9 @@ class ParserRecipe(Recipe[S, Sentence]):
         sentences = [sentence_of(*pair) for pair in zip(blocks, features or [None] * len(blocks), strict=True)]
         for sentence in sentences:
             if not sentence.upos and sentence.forms:
-                raise DataError(f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}")
+                raise DataError(
+                    f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}"
+                )
         full = [sentence for sentence in sentences if sentence.forms]
         parsed = iter(self.parse(full) if full else [])
         for sentence in sentences:

@@ -20,7 +20,9 @@ SHOWN = 6
 def check_training(recipe: Recipe[Any, Any], train: Sequence[Any]) -> None:
     """DataError if the training data have labels that the loaded model cannot give."""
     known = set(recipe.known_labels())
-    unknown = {label: None for example in train for label in recipe.gold(example) if label not in known} if known else {}
+    unknown = (
+        {label: None for example in train for label in recipe.gold(example) if label not in known} if known else {}
+    )
     if unknown:
         raise DataError(
             f"--load: expected training data with the {_plural(recipe.label_name)} of the model ({_shown(known)}), got also "

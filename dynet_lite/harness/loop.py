@@ -326,7 +326,9 @@ class Training:
             if Path(s.save + ".state").exists():
                 say(f"go on with --resume {s.save}" + ", from the last whole epoch" * self.interrupts.broken)
         if self.best is not None:
-            say(f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save))
+            say(
+                f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save)
+            )
         self.report.end(self.epochs, self.best, None, s.plot, self.recipe.score_name)
 
     # ---- state -------------------------------------------------------------------------------------------------------

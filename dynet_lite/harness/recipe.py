@@ -68,7 +68,9 @@ class Recipe(Generic[S, E]):
     score_name: ClassVar[str] = "score"
     label_name: ClassVar[str] = "label"  # what known_labels() are, for messages
     unit: ClassVar[str] = "sentences"  # what an example is, for the speed
-    shares_evaluation: ClassVar[bool] = False  # evaluate() does its work through spread(), which several processes share
+    shares_evaluation: ClassVar[bool] = (
+        False  # evaluate() does its work through spread(), which several processes share
+    )
     blocks: ClassVar[bool] = False  # predict gets blocks of lines (up to an empty line) and not lines
     conllu: ClassVar[bool] = False  # predict gets what is CoNLL-U as blocks of lines, a sentence each
     predict_options: ClassVar[tuple[str, ...]] = ()  # settings that `predict` takes: they may change after training

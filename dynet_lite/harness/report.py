@@ -36,7 +36,11 @@ class Report:
             if path and not os.path.isdir(os.path.dirname(path) or "."):
                 raise DataError(f"{path}: expected a name in a folder that is there")
         self._log = open(s.log, "ab" if resumed else "wb") if s.log else None
-        self._board = needed("tensorboardX", "tensorboard", "--tensorboard").SummaryWriter(s.tensorboard) if s.tensorboard else None
+        self._board = (
+            needed("tensorboardX", "tensorboard", "--tensorboard").SummaryWriter(s.tensorboard)
+            if s.tensorboard
+            else None
+        )
         if s.plot:
             needed("matplotlib", "plot", "--plot")
 
@@ -109,6 +113,8 @@ def draw(epochs: Sequence[Epoch], path: str, score_name: str = "score") -> None:
     left.set_xlabel("epoch")
     left.xaxis.get_major_locator().set_params(integer=True)
     left.set_ylabel("training loss", color="tab:blue")
-    right.plot(numbers, [epoch.score["value"] if epoch.score else None for epoch in epochs], color="tab:red", marker=".")
+    right.plot(
+        numbers, [epoch.score["value"] if epoch.score else None for epoch in epochs], color="tab:red", marker="."
+    )
     right.set_ylabel(f"dev {score_name}", color="tab:red")
     figure.savefig(path)

@@ -39,7 +39,9 @@ class Limits:
     """What a server takes on."""
 
     batch: int = 64  # texts that are answered together
-    wait: float = 0.0  # seconds that a request waits for others; 0: those that come while a batch is answered are the next one
+    wait: float = (
+        0.0  # seconds that a request waits for others; 0: those that come while a batch is answered are the next one
+    )
     queue: int = 1024  # texts that may wait; more are refused with status 503
     texts: int = 256  # of one request
     body: int = 1 << 20  # bytes of one request
@@ -136,7 +138,9 @@ class Batcher:
     async def _answer_alike(self, batch: list[_Request]) -> None:
         texts = [text for request in batch for text in request.texts]
         try:
-            answers = await asyncio.get_running_loop().run_in_executor(self.thread, self.predict, texts, batch[0].scores)
+            answers = await asyncio.get_running_loop().run_in_executor(
+                self.thread, self.predict, texts, batch[0].scores
+            )
         except Exception as error:
             if len(batch) > 1:  # a text that the model refuses spoils nobody else's answers
                 for request in batch:
@@ -192,7 +196,9 @@ def application(predictor: Predictor, limits: Limits = Limits()) -> Any:
     registry = CollectorRegistry()
     answered = Counter("dynet_lite_requests", "Requests by status", ["status"], registry=registry)
     texts_seen = Counter("dynet_lite_texts", "Texts that were answered", registry=registry)
-    sizes = Histogram("dynet_lite_batch_texts", "Texts of a batch", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=registry)
+    sizes = Histogram(
+        "dynet_lite_batch_texts", "Texts of a batch", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=registry
+    )
     seconds = Histogram("dynet_lite_request_seconds", "Time from request to answer", registry=registry)
     queue = Gauge("dynet_lite_waiting_texts", "Texts that wait", registry=registry)
 
@@ -243,7 +249,9 @@ def application(predictor: Predictor, limits: Limits = Limits()) -> Any:
 
 def main(argv: Sequence[str]) -> int:
     """`serve MODEL [options]`; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m dynet_lite serve", description="Answers over HTTP with a saved model.")
+    parser = argparse.ArgumentParser(
+        prog="python -m dynet_lite serve", description="Answers over HTTP with a saved model."
+    )
     parser.add_argument("model", metavar="MODEL", help="the file that --save wrote")
     parser.add_argument("--source", metavar="FILE", help="the program of a recipe of your own")
     parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")

@@ -45,7 +45,9 @@ class Settings:
     noise: ClassVar[tuple[str, ...]] = ("dropout",)  # these are 0 in comparisons: the engine draws by batch
 
     train: tuple[str, ...] = option((), "files to train on (default: data that comes with the project)")
-    dev: tuple[str, ...] = option((), "files to choose the best epoch on (default: the last tenth of the training data)")
+    dev: tuple[str, ...] = option(
+        (), "files to choose the best epoch on (default: the last tenth of the training data)"
+    )
     test: tuple[str, ...] = option((), "files to measure the best model on, when training is over")
     nltk: str = option("", "train on this corpus of NLTK")
 
@@ -55,7 +57,9 @@ class Settings:
     learning_rate: float = option(1e-3, "step size of the trainer, at its highest")
     schedule: str = option("constant", "how the step size changes", choices=SCHEDULES)
     warmup: int = option(0, "updates in which the step size rises from 0")
-    average: float = option(0.0, "measure and keep a moving average of the weights with this decay, such as 0.999; 0: none")
+    average: float = option(
+        0.0, "measure and keep a moving average of the weights with this decay, such as 0.999; 0: none"
+    )
     seed: int = option(1, "where random numbers begin")
     autobatch: bool = option(True, "automatic batching")
     strategy: str = option("greedy", "how batches are found", choices=("greedy", "agenda", "depth", "none"))
@@ -78,7 +82,9 @@ class StreamSettings(Settings):
     """Settings of a recipe that can read its training files bit by bit."""
 
     stream: str = option(
-        "auto", "read the files of --train bit by bit, window by window; auto: if they have more than 256 MB", choices=("auto", "on", "off")
+        "auto",
+        "read the files of --train bit by bit, window by window; auto: if they have more than 256 MB",
+        choices=("auto", "on", "off"),
     )
     window: int = option(200, "with --stream: minibatches that are in memory, shuffled and sorted by length together")
 
@@ -162,7 +168,10 @@ def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequ
 
 
 def parse_settings(
-    cls: type[S], about: str | None = None, argv: Sequence[str] | None = None, smoke: Mapping[str, Any] | None = None,
+    cls: type[S],
+    about: str | None = None,
+    argv: Sequence[str] | None = None,
+    smoke: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> tuple[S, dict[str, Any]]:
     """The settings that the command line asks for, and those of them that were given there or in the TOML file.

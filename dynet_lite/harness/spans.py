@@ -51,24 +51,38 @@ class SpanSettings(Settings):
     word_dim: int = option(100, "size of a word vector")
     char_dim: int = option(50, "size of a character vector")
     char_hidden: int = option(50, "size of the character LSTM, each direction; 0: do not read letters")
-    char_reader: str = option("lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn"))
+    char_reader: str = option(
+        "lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn")
+    )
     case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
     fold: bool = option(False, "give house and House the same word vector")
     tag_dim: int = option(0, "size of a vector for the tag in column 1 of the files; 0: tags are not read")
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
-    features: tuple[str, ...] = option((), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order")
-    form: str = option("auto", "format of the files; auto: recognised by their content", choices=[x for x in FORMS if x not in ("text", "conllu")])
+    features: tuple[str, ...] = option(
+        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+    )
+    form: str = option(
+        "auto",
+        "format of the files; auto: recognised by their content",
+        choices=[x for x in FORMS if x not in ("text", "conllu")],
+    )
     scheme: str = option("iob2", "how the model marks spans; files are read in any way", choices=("iob2", "bioes"))
     types: bool = option(False, "also print the F1 of each type of span")
     column: int = option(-1, "column of the labels in --train, --dev and --test; -1 is the last")
-    write: str = option("marks", "predict: [TYPE words], or word<tab>label lines in one of the schemes", choices=("marks", *SCHEMES))
+    write: str = option(
+        "marks", "predict: [TYPE words], or word<tab>label lines in one of the schemes", choices=("marks", *SCHEMES)
+    )
 
     learning_rate: float = option(2e-3)
     dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
-    lstm_dropout: float = option(0.0, "share of its inputs and states to drop, the same ones at each word (variational)")
-    word_dropout: float = option(0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)")
+    lstm_dropout: float = option(
+        0.0, "share of its inputs and states to drop, the same ones at each word (variational)"
+    )
+    word_dropout: float = option(
+        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+    )
 
 
 S = TypeVar("S", bound=SpanSettings)
@@ -105,14 +119,19 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     def checked(s: S, sentences: list[LabeledSentence], name: str) -> list[LabeledSentence]:
         """The sentences; DataError if tags are to be read and there are none."""
         if s.tag_dim and (bare := next((x for x in sentences if not x.tags), None)):
-            raise DataError(f"{name}: tag_dim is {s.tag_dim}, but there is no column of tags at {' '.join(bare.forms[:6])!r}")
+            raise DataError(
+                f"{name}: tag_dim is {s.tag_dim}, but there is no column of tags at {' '.join(bare.forms[:6])!r}"
+            )
         return sentences
 
     @classmethod
     def build(cls, s: S, train: Sequence[LabeledSentence]) -> dict[str, Any]:
         labels = Vocab.from_words((label for x in train for label in cls.marked(s, x.labels)), unk=None)
         known = read_vectors(s.vectors) if s.vectors else None
-        parts = {"labels": labels.to_json(), **WordReader.build((x.forms for x in train), known, s.fold, feature_size(train))}
+        parts = {
+            "labels": labels.to_json(),
+            **WordReader.build((x.forms for x in train), known, s.fold, feature_size(train)),
+        }
         if s.tag_dim:
             parts["tags"] = Vocab.from_words(tag for x in train for tag in x.tags).to_json()
         return parts

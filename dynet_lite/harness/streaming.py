@@ -49,7 +49,14 @@ def stream_of(s: Settings, sources: Sources) -> Stream[Any]:
         if vars(other) != vars(source) or type(other) is not type(source):
             raise DataError(f"{path}: expected the same kind of file as {s.train[0]}")
     stream: Stream[Any] = Stream(s.train, source, batch=s.batch, window=getattr(s, "window", 200), take=take)
-    bar = tqdm(total=sum(stream.sizes), unit="B", unit_scale=True, desc="counting", leave=False, disable=True if distributed.current().rank else None)
+    bar = tqdm(
+        total=sum(stream.sizes),
+        unit="B",
+        unit_scale=True,
+        desc="counting",
+        leave=False,
+        disable=True if distributed.current().rank else None,
+    )
     stream.progress = lambda done: bar.update(done - bar.n) and None
     with bar:
         _ = stream.counted

@@ -78,7 +78,13 @@ class MLPAttention(_Attention):
     """Additive attention (Bahdanau, Cho, Bengio 2015): the score of a column m is v' tanh(W m + U q)."""
 
     def __init__(
-        self, query_dim: int, memory_dim: int, hidden_dim: int, model: dy.ParameterCollection, *, name: str = "mlp-attention"
+        self,
+        query_dim: int,
+        memory_dim: int,
+        hidden_dim: int,
+        model: dy.ParameterCollection,
+        *,
+        name: str = "mlp-attention",
     ) -> None:
         collection = model.add_subcollection(name)
         self.W = collection.add_parameters((hidden_dim, memory_dim), name="W")

@@ -71,18 +71,14 @@ def beam_search(
 class _Search(Generic[S]):
     """One search: its unfinished hypotheses and its finished ones."""
 
-    def __init__(
-        self, start: S, is_final: Callable[[S], bool], width: int, limit: int, length_penalty: float
-    ) -> None:
+    def __init__(self, start: S, is_final: Callable[[S], bool], width: int, limit: int, length_penalty: float) -> None:
         self.width, self.limit, self.length_penalty = width, limit, length_penalty
         first = Hypothesis(0.0, (), start)
         self.done: list[Hypothesis[S]] = [first] if is_final(start) else []
         self.live = [] if self.done or limit < 1 else [first]
         self.cut: list[Hypothesis[S]] = []  # unfinished at the limit
 
-    def extend(
-        self, rows: Sequence[Any], advance: Callable[[S, int], S], is_final: Callable[[S], bool]
-    ) -> None:
+    def extend(self, rows: Sequence[Any], advance: Callable[[S, int], S], is_final: Callable[[S], bool]) -> None:
         """One more action: the best `width` of all that may follow."""
         totals = [h.score + np.asarray(row, dtype=np.float64).ravel() for h, row in zip(self.live, rows, strict=True)]
         parents = np.repeat(np.arange(len(totals)), [len(total) for total in totals])

@@ -41,7 +41,9 @@ class GraphConvolution:
         edges = list(edges)
         for u, v, kind in edges:
             if not (0 <= u < len(nodes) and 0 <= v < len(nodes) and 0 <= kind < len(self.said)):
-                raise IndexError(f"[GraphConvolution] edge {(u, v, kind)}: there are {len(nodes)} nodes and {len(self.said)} kinds")
+                raise IndexError(
+                    f"[GraphConvolution] edge {(u, v, kind)}: there are {len(nodes)} nodes and {len(self.said)} kinds"
+                )
         own = [dy.affine_transform([self.b, self.W, h]) for h in nodes]
         if not edges:
             return [dy.rectify(x) for x in own]

@@ -88,7 +88,9 @@ def _arborescence(s: Array) -> list[int]:
                 above = len(members)
                 members.append(np.concatenate([members[part] for part in cycle]))
                 node_of[members[above]] = above
-                cycles.append((cycle, _join_columns(s, [column[part] for part in cycle], [weight[part] for part in cycle])))
+                cycles.append(
+                    (cycle, _join_columns(s, [column[part] for part in cycle], [weight[part] for part in cycle]))
+                )
                 s[members[above], column[cycle[0]]] = -np.inf
                 column.append(column[cycle[0]])
                 head.append(0)
@@ -96,7 +98,9 @@ def _arborescence(s: Array) -> list[int]:
             place[above] = len(walk)
             walk.append(above)
         done.update(walk)
-    for i in reversed(range(len(cycles))):  # an arc that enters a cycle takes the place of the one that its word had there
+    for i in reversed(
+        range(len(cycles))
+    ):  # an arc that enters a cycle takes the place of the one that its word had there
         cycle, entered = cycles[i]
         head[cycle[entered[head[n + i]]]] = head[n + i]
     return head[1:n]

@@ -50,7 +50,9 @@ class NegativeSampling:
         found = np.searchsorted(self._ends, self.random.random(n), side="right")
         return [int(k) for k in np.minimum(found, self._last)]
 
-    def loss(self, x: dy.Expression, words: int | Sequence[int], negative: Sequence[int] | None = None) -> dy.Expression:
+    def loss(
+        self, x: dy.Expression, words: int | Sequence[int], negative: Sequence[int] | None = None
+    ) -> dy.Expression:
         """-log sigmoid(u_w' x) of each of the words w, less log sigmoid(-u_k' x) of `samples` drawn words k for each; a scalar.
 
         x: a vector {dim}; words: the number of a word that occurs with it, or of several; negative: what to take for each of

@@ -89,7 +89,14 @@ class Transformer:
     """Layers one on the other, and a last normalisation: ``Transformer(layers, dim, heads, hidden, model)``."""
 
     def __init__(
-        self, layers: int, dim: int, heads: int, hidden: int, model: dy.ParameterCollection, *, name: str = "transformer"
+        self,
+        layers: int,
+        dim: int,
+        heads: int,
+        hidden: int,
+        model: dy.ParameterCollection,
+        *,
+        name: str = "transformer",
     ) -> None:
         if layers < 1:
             raise ValueError(f"[transformer] expected at least one layer, got {layers}")

@@ -14,7 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-__all__ = ["LEFT", "RIGHT", "SHIFT", "Actions", "ArcHybrid", "ArcStandard", "Configuration", "Oracle", "TransitionSystem"]
+__all__ = [
+    "LEFT",
+    "RIGHT",
+    "SHIFT",
+    "Actions",
+    "ArcHybrid",
+    "ArcStandard",
+    "Configuration",
+    "Oracle",
+    "TransitionSystem",
+]
 
 SHIFT, LEFT, RIGHT = 0, 1, 2
 UNKNOWN = -1  # no head yet

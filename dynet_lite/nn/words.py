@@ -118,7 +118,10 @@ class WordReader:
         given = self._given(forms, features)
         if not self.chars and self.case_table is None and not self.features:
             return vectors
-        return [dy.concatenate([v, *self._written(word), *more]) for v, word, more in zip(vectors, forms, given, strict=True)]
+        return [
+            dy.concatenate([v, *self._written(word), *more])
+            for v, word, more in zip(vectors, forms, given, strict=True)
+        ]
 
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
@@ -157,7 +160,9 @@ class WordReader:
             raise DataError(f"the model was trained without features; there are some for {shown_words(forms)}")
         matrix = np.asarray(features, dtype=np.float32)
         if matrix.shape != (len(forms), self.features):
-            raise DataError(f"expected features ({len(forms)}, {self.features}) for {shown_words(forms)}, got {matrix.shape}")
+            raise DataError(
+                f"expected features ({len(forms)}, {self.features}) for {shown_words(forms)}, got {matrix.shape}"
+            )
         return [[dy.inputVector(row)] for row in matrix]
 
     def _index(self, word: str, training: bool) -> int:

@@ -28,7 +28,9 @@ def attend(queries: Any, keys: Sequence, values: Sequence, heads: int, causal: b
     e, k, v = queries if single else queries.e, keys.e, values.e
     dim = e.shape[0]
     if not e.shape == k.shape == v.shape or keys.symbol != values.symbol or dim % heads:
-        raise ValueError(f"[onnx] attend: {heads} heads, queries {e.shape}, keys {k.shape} and values {v.shape} do not fit")
+        raise ValueError(
+            f"[onnx] attend: {heads} heads, queries {e.shape}, keys {k.shape} and values {v.shape} do not fit"
+        )
     if keys.backwards or values.backwards or not single and queries.backwards:
         raise Unsupported("[onnx] attend: needs sequences that go forwards")
 

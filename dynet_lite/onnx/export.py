@@ -46,14 +46,18 @@ def export(
         raise ImportError(f"[onnx] export {_NEEDED}") from None
     for name, spec in inputs.items():
         if not isinstance(spec, (Input, Ids, Children)):
-            raise TypeError(f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}")
+            raise TypeError(
+                f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}"
+            )
     before, Trace.current = Trace.current, Trace()
     try:
         with _core.ComputationGraph() as graph:
             graph.renew(False, True)
             found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
             results = _results(found, outputs)
-            writer = Writer([*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs])
+            writer = Writer(
+                [*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs]
+            )
             values = Lowering(graph, Trace.current, writer).values(results)
     finally:
         Trace.current = before
@@ -65,7 +69,9 @@ def export(
 def _results(found: Any, outputs: Sequence[str]) -> list[Expression]:
     results = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(results) != len(outputs):
-        raise ValueError(f"[onnx] {len(outputs)} outputs are named ({', '.join(outputs)}); the function gave {len(results)}")
+        raise ValueError(
+            f"[onnx] {len(outputs)} outputs are named ({', '.join(outputs)}); the function gave {len(results)}"
+        )
     for name, one in zip(outputs, results, strict=True):
         if not isinstance(one, (Expression, Steps, Pairs)):
             raise TypeError(f"[onnx] output {name}: an expression or a sequence is needed; got {type(one).__name__}")
@@ -137,14 +143,18 @@ class Lowering:
             self.done[i] = Value(table_name(self.w, owner), dims)
         else:
             ids = np.array(data if batch != 1 else data[0], dtype=np.int64)
-            self.done[i] = Value(self.w.op("Gather", table_name(self.w, owner), self.w.constant(ids), axis=0), dims, batch)
+            self.done[i] = Value(
+                self.w.op("Gather", table_name(self.w, owner), self.w.constant(ids), axis=0), dims, batch
+            )
 
     def _op(self, i: int, node: Made, arguments: list[Value]) -> None:
         where = self.origins.get(i, "?")
         write = lowering(node.op)
         shown = node.op.lstrip("_")
         if write is None:
-            raise Unsupported(f"[onnx] {shown} ({where}) cannot be exported: {REFUSED.get(node.op, 'there is no row for it')}")
+            raise Unsupported(
+                f"[onnx] {shown} ({where}) cannot be exported: {REFUSED.get(node.op, 'there is no row for it')}"
+            )
         try:
             names = write(self.w, node, arguments)
         except Unsupported as error:
@@ -155,7 +165,9 @@ class Lowering:
             self.done[i + k] = Value(name, dims, batch, symbol)
 
 
-def _model(onnx: Any, w: Writer, inputs: Mapping[str, Spec], outputs: Mapping[str, Value], metadata: Mapping[str, str]) -> Any:
+def _model(
+    onnx: Any, w: Writer, inputs: Mapping[str, Spec], outputs: Mapping[str, Value], metadata: Mapping[str, str]
+) -> Any:
     """The model, checked."""
     helper, float32, int64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
     for name, value in outputs.items():

@@ -14,7 +14,9 @@ from .writer import Writer
 def _numbers(what: str, *given: Any) -> list[Chosen]:
     for ids in given:
         if not isinstance(ids, Chosen) or not isinstance(ids.spec, Ids) or ids.spec.inner or not ids.spec.length:
-            raise TypeError(f"[onnx] {what}: an input declared as onnx.Ids with a length is needed; got {type(ids).__name__}")
+            raise TypeError(
+                f"[onnx] {what}: an input declared as onnx.Ids with a length is needed; got {type(ids).__name__}"
+            )
     if len({ids.spec.length for ids in given}) > 1:
         raise ValueError(f"[onnx] {what}: the numbers have the lengths {', '.join(ids.spec.length for ids in given)}")
     return list(given)

@@ -29,7 +29,9 @@ def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool = False
     pair = isinstance(given, tuple) and len(given) == 2 and not _alike(given, init) and _alike(given[0], init)
     after, out = given if pair else (given, given)
     if not _alike(after, init):
-        raise ValueError("[onnx] scan: the function gives the next state, made up like the first one, or a pair of that and an output")
+        raise ValueError(
+            "[onnx] scan: the function gives the next state, made up like the first one, or a pair of that and an output"
+        )
     _same_dims("scan", init, after)
     body = _Body([*_flat(state), *_flat(x)], [*_flat(after), *_flat(out)])
     states = len(_flat(init))
@@ -73,7 +75,10 @@ def recurse(f: Callable[..., Any], xs: Any, children: Any, absent: Any) -> Any:
     body = _Body([*_flat(x), *(e for state in below for e in _flat(state))], _flat(after))
 
     def write(w: Writer, get: Get) -> list[str]:
-        inputs, nobody = [get(s.e).name for s in steps], [w.op("Unsqueeze", get(e).name, w.ints(0)) for e in _flat(absent)]
+        inputs, nobody = (
+            [get(s.e).name for s in steps],
+            [w.op("Unsqueeze", get(e).name, w.ints(0)) for e in _flat(absent)],
+        )
         rows, count = w.op("Add", children.name, w.ints(1)), w.op("Shape", inputs[0], start=0, end=1)
 
         def table(first: str, rank: int) -> str:  # a row for nobody, which repeats until nodes take their rows
@@ -184,4 +189,10 @@ def _stand_ins(x: Any) -> Any:
     def written(w: Writer, get: Get) -> str:
         raise RuntimeError("[onnx] a state or a step is used outside of the function that got it")
 
-    return _like(x, (trace().place(leaf.e.shape if isinstance(leaf, Sequence) else leaf.shape, 1, "", (), written) for leaf in _flat(x)))
+    return _like(
+        x,
+        (
+            trace().place(leaf.e.shape if isinstance(leaf, Sequence) else leaf.shape, 1, "", (), written)
+            for leaf in _flat(x)
+        ),
+    )

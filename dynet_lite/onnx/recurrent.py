@@ -53,7 +53,10 @@ class Layers:
             key = id(self.builder), i
             if key not in known:
                 stem = self.builder._parameters[i][0].name().lstrip("/")
-                known[key] = self.builder, [w.initializer(f"{stem}.{part}", a) for part, a in zip("WRB", self.weights(i), strict=True)]
+                known[key] = (
+                    self.builder,
+                    [w.initializer(f"{stem}.{part}", a) for part, a in zip("WRB", self.weights(i), strict=True)],
+                )
             inputs = [xs, *known[key][1], lengths]
             if start:
                 hs, cs = (start[layers:], start[:layers]) if self.kind == "LSTM" else (start, [])

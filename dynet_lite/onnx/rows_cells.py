@@ -146,9 +146,7 @@ def nary_tree_lstm(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     children = [rest[j : j + 3] for j in range(0, len(rest), 3)]
     acts = [times(w, u, h) for h, _, u in children]
     sums = total(w, *[rows(w, act, n, 0, 3) for act in acts], iog.name)
-    forget = [
-        (total(w, *[rows(w, act, n, 3 + k) for act in acts], f.name), c) for k, (_, c, _) in enumerate(children)
-    ]
+    forget = [(total(w, *[rows(w, act, n, 3 + k) for act in acts], f.name), c) for k, (_, c, _) in enumerate(children)]
     return tree_node(w, sums, forget, node["forget_bias"])
 
 

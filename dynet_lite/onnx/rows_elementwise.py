@@ -100,7 +100,15 @@ def both(w: Writer, xs: Sequence[Value]) -> list[str]:
     return [w.lift(x, rank) for x in xs]
 
 
-for _op, _kind in {"add": "Add", "sub": "Sub", "cmult": "Mul", "cdiv": "Div", "bmin": "Min", "bmax": "Max", "pow": "Pow"}.items():
+for _op, _kind in {
+    "add": "Add",
+    "sub": "Sub",
+    "cmult": "Mul",
+    "cdiv": "Div",
+    "bmin": "Min",
+    "bmax": "Max",
+    "pow": "Pow",
+}.items():
     LOWERINGS[_op] = broadcast(_kind)
 
 

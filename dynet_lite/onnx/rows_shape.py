@@ -27,7 +27,9 @@ def concatenate_to_batch(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
         fixed(x, "concatenate_to_batch")
     rank = len(node.dims)
     names = [w.lift(x, rank, force=True) for x in xs]
-    return w.op("Concat", *[n if x.batched else w.op("Unsqueeze", n, w.ints(0)) for n, x in zip(names, xs, strict=True)], axis=0)
+    return w.op(
+        "Concat", *[n if x.batched else w.op("Unsqueeze", n, w.ints(0)) for n, x in zip(names, xs, strict=True)], axis=0
+    )
 
 
 @row("_pick")

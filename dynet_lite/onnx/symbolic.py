@@ -174,7 +174,9 @@ class Sequence:
         padding: so many steps of zeros are put before and after.
         """
         if self.backwards or width < 1 or padding < 0:
-            raise ValueError("[onnx] windows: needs a width of 1 or more, padding of 0 or more and a sequence that goes forwards")
+            raise ValueError(
+                "[onnx] windows: needs a width of 1 or more, padding of 0 or more and a sequence that goes forwards"
+            )
         more = 2 * padding - width + 1
         symbol = f"{self.symbol}{more:+d}" if more else self.symbol
         batch = self.e.batch_size + more
@@ -230,13 +232,17 @@ class Sequence:
             raise Unsupported(f"[onnx] a sequence of unknown length has [0], [-1] and [::-1]; got {index!r}")
         at = index if not self.backwards else -1 - index
         e = self.e
-        return self._place(1, "", lambda w, get: w.op("Squeeze", w.op("Gather", get(e).name, w.ints(at), axis=0), w.ints(0)))
+        return self._place(
+            1, "", lambda w, get: w.op("Squeeze", w.op("Gather", get(e).name, w.ints(at), axis=0), w.ints(0))
+        )
 
     def _place(self, batch: int, symbol: str, write: Write) -> Expression:
         return trace().place(self.e.shape, batch, symbol, (self.e,), write)
 
     def __iter__(self) -> Iterator[Any]:
-        raise Unsupported("[onnx] a sequence of unknown length cannot be iterated over: use map(f), transduce, sum, average or max")
+        raise Unsupported(
+            "[onnx] a sequence of unknown length cannot be iterated over: use map(f), transduce, sum, average or max"
+        )
 
     def __len__(self) -> int:
         raise Unsupported(f"[onnx] the length {self.symbol} of a sequence is not known before the file runs")
@@ -289,7 +295,9 @@ class Pairs:
 class Ragged:
     """Sequences of sequences: what a recurrent builder says at the end of each inner one, transduce(xs)[-1], is a Sequence."""
 
-    def __init__(self, name: str, symbol: str, table: LookupParameters | None = None, layers: Any = None, backwards: bool = False) -> None:
+    def __init__(
+        self, name: str, symbol: str, table: LookupParameters | None = None, layers: Any = None, backwards: bool = False
+    ) -> None:
         self.name, self.symbol, self.table, self.layers, self.backwards = name, symbol, table, layers, backwards
 
     def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Ragged:
@@ -298,7 +306,11 @@ class Ragged:
         return Ragged(self.name, self.symbol, self.table, Layers(builder), self.backwards)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice) and (index.start, index.stop, index.step) == (None, None, -1) and self.layers is None:
+        if (
+            isinstance(index, slice)
+            and (index.start, index.stop, index.step) == (None, None, -1)
+            and self.layers is None
+        ):
             return Ragged(self.name, self.symbol, self.table, None, not self.backwards)
         layers, table, name, backwards = self.layers, self.table, self.name, self.backwards
         if index != -1 or layers is None:
@@ -324,7 +336,9 @@ class Ragged:
         """
         table, name, window = self.table, self.name, len(filters)
         if self.layers is not None or table is None or self.backwards or window % 2 == 0:
-            raise Unsupported("[onnx] strongest: needs an odd number of filters and sequences of sequences as they were looked up")
+            raise Unsupported(
+                "[onnx] strongest: needs an odd number of filters and sequences of sequences as they were looked up"
+            )
 
         def write(w: Writer, get: Get) -> str:
             vectors = w.op("Gather", table_name(w, table), name, axis=0)  # [n, letters, m]

@@ -29,12 +29,16 @@ def tree(builder: Any, xs: Sequence, children: Any) -> Sequence:
     if not isinstance(children, Chosen) or not isinstance(children.spec, Children):
         raise TypeError(f"[onnx] tree: an input declared as onnx.Children is needed; got {type(children).__name__}")
     if type(builder) not in (NaryTreeLSTMBuilder, ChildSumTreeLSTMBuilder):
-        raise Unsupported(f"[onnx] tree: NaryTreeLSTMBuilder and ChildSumTreeLSTMBuilder have a form; {type(builder).__name__} has none")
+        raise Unsupported(
+            f"[onnx] tree: NaryTreeLSTMBuilder and ChildSumTreeLSTMBuilder have a form; {type(builder).__name__} has none"
+        )
     spec = children.spec
     if spec.length != xs.symbol or xs.backwards:
         raise ValueError(f"[onnx] tree: the inputs have the length {xs.symbol}, the children {spec.length}")
     if isinstance(builder, NaryTreeLSTMBuilder) and spec.most != builder.N:
-        raise ValueError(f"[onnx] tree: the builder has {builder.N} children; declare onnx.Children({spec.length!r}, {builder.N})")
+        raise ValueError(
+            f"[onnx] tree: the builder has {builder.N} children; declare onnx.Children({spec.length!r}, {builder.N})"
+        )
     for layer in builder._parameters:
         xs = _layer(builder, layer, xs, children.name)
     return xs
@@ -59,7 +63,9 @@ def _layer(builder: Any, layer: list[Any], xs: Sequence, children: str) -> Seque
             iog, f = gates(w, hs, own, w.op("Gather", get(forget).name, turn, axis=0))
             i, o, g = w.op_n(3, "Split", iog, axis=0, num_outputs=3)
             kept = w.op("Mul", w.op("Sigmoid", w.op("Add", f, w.number(builder.forget_bias))), cs)
-            c = w.op("Add", w.op("Mul", w.op("Sigmoid", i), w.op("Tanh", g)), w.op("ReduceSum", kept, w.ints(0), keepdims=1))
+            c = w.op(
+                "Add", w.op("Mul", w.op("Sigmoid", i), w.op("Tanh", g)), w.op("ReduceSum", kept, w.ints(0), keepdims=1)
+            )
             new = w.op("Mul", w.op("Sigmoid", o), w.op("Tanh", c))
             at = w.op("Reshape", w.op("Add", turn, w.ints(1)), w.ints(1, 1))
             return [w.op("ScatterND", table, at, row) for table, row in zip(tables, (new, c), strict=True)]

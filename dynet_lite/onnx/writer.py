@@ -131,7 +131,12 @@ class Writer:
         return self.op_n(len(states), "Loop", count, "", *states, body=self._body(given, body, [kinds.BOOL]))
 
     def scan(
-        self, states: Sequence[str], rows: Sequence[str], step: Callable[[list[str]], list[str]], outputs: int, backwards: bool
+        self,
+        states: Sequence[str],
+        rows: Sequence[str],
+        step: Callable[[list[str]], list[str]],
+        outputs: int,
+        backwards: bool,
     ) -> list[str]:
         """`step` for each of the rows, from states and a row to states and `outputs` more: the last states, and those of all."""
         before = [self.fresh(name) for name in (*["before"] * len(states), *["row"] * len(rows))]
@@ -154,7 +159,10 @@ class Writer:
             inside,
             self.fresh("body"),
             [info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None) for name, kind in given],
-            [info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None) for name, kind in zip(results, every, strict=True)],
+            [
+                info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None)
+                for name, kind in zip(results, every, strict=True)
+            ],
         )
 
     def length(self, name: str) -> str:

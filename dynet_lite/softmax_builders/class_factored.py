@@ -44,7 +44,13 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
         self._begin(input_dim, read_classes(cluster_file, word_ids(dic, who), who), pc, bias, init, name)
 
     def _begin(
-        self, input_dim: int, classes: Sequence[Sequence[int]], pc: Any, bias: bool, init: Any = None, name: str | None = None
+        self,
+        input_dim: int,
+        classes: Sequence[Sequence[int]],
+        pc: Any,
+        bias: bool,
+        init: Any = None,
+        name: str | None = None,
     ) -> None:
         super().__init__(input_dim, pc, name)
         self._bias, self._init = bool(bias), init

@@ -74,7 +74,12 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
         self._begin(input_dim, read_paths(cluster_file, word_ids(dic, who), who), pc, init, name)
 
     def _begin(
-        self, input_dim: int, paths: Sequence[tuple[Sequence[str], int]], pc: Any, init: Any = None, name: str | None = None
+        self,
+        input_dim: int,
+        paths: Sequence[tuple[Sequence[str], int]],
+        pc: Any,
+        init: Any = None,
+        name: str | None = None,
     ) -> None:
         root = _Node()
         ways: dict[int, list[tuple[_Node, int]]] = {}

@@ -72,7 +72,9 @@ class RightBranching:
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         """From trees with phrases; ValueError if there are none."""
-        self.tags = MostFrequent([(leaf.word, leaf.label) for leaf in tree.nodes() if not leaf.children] for tree in trees)
+        self.tags = MostFrequent(
+            [(leaf.word, leaf.label) for leaf in tree.nodes() if not leaf.children] for tree in trees
+        )
         self.top = MostFrequent([("", tree.label)] for tree in trees)([""])[0]
         inside = [node.label for tree in trees for node in tree.nodes()[:-1] if node.children]
         self.label = MostFrequent([[("", label) for label in inside or [self.top]]])([""])[0]

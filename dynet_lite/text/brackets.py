@@ -11,7 +11,9 @@ from .trees import Tree
 
 __all__ = ["BracketScore", "EvalbScore", "base_labels", "brackets"]
 
-PUNCTUATION = frozenset([",", ":", "``", "''", ".", "PUNCT"])  # tags of words that EVALB leaves out; PUNCT is the universal one
+PUNCTUATION = frozenset(
+    [",", ":", "``", "''", ".", "PUNCT"]
+)  # tags of words that EVALB leaves out; PUNCT is the universal one
 TOP = frozenset(["TOP", "ROOT", "S1", ""])  # labels that EVALB leaves out
 
 

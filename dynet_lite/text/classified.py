@@ -52,7 +52,11 @@ def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
                 f"{name}:{number}: expected {wanted.get(mark, 'CLASS<tab>TEXT or TEXT<tab>CLASS')}, got {line[:60]!r}"
             )
         rows.append((columns[0].removeprefix(_PREFIX) if prefixed else columns[0], columns[1]))
-    if rows and any(title.lower() in _COLUMN_NAMES for title in rows[0]) and all(len(split_words(x)) == 1 for x in rows[0]):
+    if (
+        rows
+        and any(title.lower() in _COLUMN_NAMES for title in rows[0])
+        and all(len(split_words(x)) == 1 for x in rows[0])
+    ):
         del rows[0]
     first, second = ({row[i] for row in rows} for i in range(2))
     if len(second) < len(first) and not prefixed:
@@ -84,7 +88,9 @@ def read_polarity_of_trees(path: str | os.PathLike[str]) -> list[ClassifiedText]
     out = []
     for number, tree in enumerate(read_trees(path), 1):
         if tree.label not in ("0", "1", "2", "3", "4"):
-            raise DataError(f"{os.fspath(path)}: expected a class from 0 to 4 at the root of tree {number}, got {tree.label!r}")
+            raise DataError(
+                f"{os.fspath(path)}: expected a class from 0 to 4 at the root of tree {number}, got {tree.label!r}"
+            )
         if tree.label != "2":
             out.append(ClassifiedText(tree.words(), _polarity(tree)))
     return out

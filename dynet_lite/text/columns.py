@@ -62,9 +62,7 @@ def read_columns(path: str | os.PathLike[str], label: int = -1) -> list[LabeledS
     return list(parse_columns(numbered_lines(path), os.fspath(path), label))
 
 
-def parse_columns(
-    lines: Iterable[tuple[int, str]], name: str = "<text>", label: int = -1
-) -> Iterator[LabeledSentence]:
+def parse_columns(lines: Iterable[tuple[int, str]], name: str = "<text>", label: int = -1) -> Iterator[LabeledSentence]:
     """Sentences from numbered lines; `name` stands for the file in messages."""
 
     def is_comment(columns: list[str]) -> bool:
@@ -103,7 +101,9 @@ def parse_rows(
         if len(columns) < 2:
             raise DataError(f"{name}:{number}: expected a word and a label with a blank or a tab between, got {line!r}")
         if rows and len(columns) != len(rows[0][1]):
-            raise DataError(f"{name}:{number}: expected {len(rows[0][1])} columns as in the line before, got {len(columns)}")
+            raise DataError(
+                f"{name}:{number}: expected {len(rows[0][1])} columns as in the line before, got {len(columns)}"
+            )
         rows.append((number, columns))
     if rows:
         yield rows

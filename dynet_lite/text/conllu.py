@@ -179,7 +179,11 @@ def annotated_conllu(text: str, sentence: Sentence) -> Iterator[str]:
         columns = line.split("\t")
         if columns[0] == str(i + 1) and not line.startswith("#"):
             before = columns[6]
-            columns[3], columns[6], columns[7] = _column(sentence.upos, i), _column(sentence.heads, i), _column(sentence.deprels, i)
+            columns[3], columns[6], columns[7] = (
+                _column(sentence.upos, i),
+                _column(sentence.heads, i),
+                _column(sentence.deprels, i),
+            )
             columns[8] = columns[8] if columns[6] == before else "_"
             i += 1
         yield "\t".join(columns)

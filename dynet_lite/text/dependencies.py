@@ -101,7 +101,9 @@ def _read_malt_tab(path: str | os.PathLike[str]) -> list[Sentence]:
                 raise DataError(f"{name}:{number}: expected a number from 0 to {len(block)} as head, got {cells[2]!r}")
         rows = [cells for _, cells in block]
         heads = [int(cells[2]) for cells in rows]
-        relations = [cells[3] if len(cells) > 3 else "dep" if head else "root" for cells, head in zip(rows, heads, strict=True)]
+        relations = [
+            cells[3] if len(cells) > 3 else "dep" if head else "root" for cells, head in zip(rows, heads, strict=True)
+        ]
         out.append(Sentence([cells[0] for cells in rows], [cells[1] for cells in rows], [], heads, relations))
     return out
 

@@ -28,7 +28,9 @@ class NgramEvidence:
     def learn(cls, examples: Iterable[tuple[Sequence[str], int]], classes: int, order: int = 2) -> NgramEvidence:
         """From words and the number of the class of each text. ValueError unless there are an order and two classes."""
         if order < 1 or classes < 2:
-            raise ValueError(f"[NgramEvidence] expected order 1 or more and two classes or more; got {order} and {classes}")
+            raise ValueError(
+                f"[NgramEvidence] expected order 1 or more and two classes or more; got {order} and {classes}"
+            )
         counts: dict[str, list[int]] = {}
         texts: Counter[int] = Counter()
         for words, label in examples:
@@ -61,7 +63,11 @@ class NgramEvidence:
 
     def to_json(self) -> dict[str, Any]:
         """A value that json.dump can write."""
-        return {"order": self.order, "texts": self.texts, "counts": {gram: list(found) for gram, found in self.counts.items()}}
+        return {
+            "order": self.order,
+            "texts": self.texts,
+            "counts": {gram: list(found) for gram, found in self.counts.items()},
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> NgramEvidence:

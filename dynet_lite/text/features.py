@@ -49,9 +49,13 @@ class WordFeatures:
         for key, array in arrays.items():
             found = re.search(r"(\d+)$", key)
             if not found:
-                raise DataError(f"{self.name}: expected names that end in the number of a sentence, such as arr_0, got {key!r}")
+                raise DataError(
+                    f"{self.name}: expected names that end in the number of a sentence, such as arr_0, got {key!r}"
+                )
             if int(found[1]) in out:
-                raise DataError(f"{self.name}: expected one array for sentence {int(found[1])}, got two, one named {key!r}")
+                raise DataError(
+                    f"{self.name}: expected one array for sentence {int(found[1])}, got two, one named {key!r}"
+                )
             out[int(found[1])] = array
         return out
 
@@ -69,7 +73,9 @@ class WordFeatures:
             raise DataError(f"{self.name}: expected {len(forms)} rows, one a word, for {where}, got {len(array)}")
         self.size = self.size or array.shape[1]
         if array.shape[1] != self.size or not self.size:
-            raise DataError(f"{self.name}: expected {self.size or 'some'} numbers a word for {where}, got {array.shape[1]}")
+            raise DataError(
+                f"{self.name}: expected {self.size or 'some'} numbers a word for {where}, got {array.shape[1]}"
+            )
         if not np.isfinite(array).all():
             raise DataError(f"{self.name}: expected finite numbers for {where}")
         return array
@@ -85,7 +91,9 @@ class WordFeatures:
     def finished(self, sentences: int, name: str) -> None:
         """DataError unless so many sentences have all arrays."""
         if sentences != len(self):
-            raise DataError(f"{self.name}: expected arrays for the {sentences:,} sentences of {name}, got {len(self):,}")
+            raise DataError(
+                f"{self.name}: expected arrays for the {sentences:,} sentences of {name}, got {len(self):,}"
+            )
 
 
 def _read(name: str) -> dict[str, Array]:

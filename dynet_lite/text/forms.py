@@ -58,7 +58,9 @@ def form_of(path: str | os.PathLike[str]) -> Form:
         return Form("text")
     if _CONLLU.match(rows[0]) and len(split_words(rows[0])) >= 8:
         return Form("conllu")
-    return _columns(rows, "" in (line.strip(" \t\r") for line in lines[: _last(lines)])) or _trees(full) or _tagged(rows)
+    return (
+        _columns(rows, "" in (line.strip(" \t\r") for line in lines[: _last(lines)])) or _trees(full) or _tagged(rows)
+    )
 
 
 def _last(lines: Sequence[str]) -> int:
@@ -114,7 +116,9 @@ def _tagged(rows: list[str]) -> Form:
         return Form("text")
     best = min(found.values())
     marks = "".join(mark for mark, how in found.items() if how == best)
-    return Form("tagged", sure=not best[0] and best[1] * 2 <= len(words) and len(words) >= 10 and len(marks) == 1, mark=marks)
+    return Form(
+        "tagged", sure=not best[0] and best[1] * 2 <= len(words) and len(words) >= 10 and len(marks) == 1, mark=marks
+    )
 
 
 def chosen_form(path: str | os.PathLike[str], form: str) -> Form:
@@ -130,7 +134,9 @@ def one_mark(form: Form, name: str) -> str:
     """What stands between a word and its tag; DataError where it cannot be told."""
     if len(form.mark) > 1:
         asked = " or ".join(f"--form 'word{mark}tag'" for mark in form.mark)
-        raise DataError(f"{name}: expected one mark between words and tags, got {' and '.join(form.mark)} in all words; say {asked}")
+        raise DataError(
+            f"{name}: expected one mark between words and tags, got {' and '.join(form.mark)} in all words; say {asked}"
+        )
     return form.mark
 
 

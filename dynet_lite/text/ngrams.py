@@ -99,7 +99,11 @@ def _discounts(rows: Iterable[Counter[Any]]) -> Discounts:
     if not (n[1] and n[2]):
         return 0.5, 0.75, 0.75
     y = n[1] / (n[1] + 2 * n[2])
-    raw = (1 - 2 * y * n[2] / n[1], 2 - 3 * y * n[3] / n[2], 3 - 4 * y * n[4] / n[3] if n[3] else 2 - 3 * y * n[3] / n[2])
+    raw = (
+        1 - 2 * y * n[2] / n[1],
+        2 - 3 * y * n[3] / n[2],
+        3 - 4 * y * n[4] / n[3] if n[3] else 2 - 3 * y * n[3] / n[2],
+    )
     # Small texts give values out of range: nothing at all, or more than there is.
     one, two, more = (min(max(d, 0.1), i - 0.1) for i, d in enumerate(raw, 1))
     return one, two, more

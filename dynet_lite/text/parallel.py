@@ -80,7 +80,10 @@ def read_pairs(path: str | os.PathLike[str], letters: bool = False) -> list[Pair
         return [Pair(source_tokens(a, letters), source_tokens(b, letters)) for a, b in rows]
     third = _features_are_last(rows, name)
     return [
-        Pair(source_tokens(f"{row[0]}\t{row[2 if third else 1]}", letters), source_tokens(row[1 if third else 2], letters))
+        Pair(
+            source_tokens(f"{row[0]}\t{row[2 if third else 1]}", letters),
+            source_tokens(row[1 if third else 2], letters),
+        )
         for row in rows
     ]
 

@@ -56,7 +56,9 @@ def words_source(path: str | os.PathLike[str], form: str = "auto") -> tuple[Sour
     if found.kind == "tagged" and found.sure:
         return Tagged(one_mark(found, name)), _forms
     if found.kind in ("columns", "trees"):
-        raise DataError(f"{name}: expected lines of words, CoNLL-U or word_tag, which are read bit by bit; got {found.kind}")
+        raise DataError(
+            f"{name}: expected lines of words, CoNLL-U or word_tag, which are read bit by bit; got {found.kind}"
+        )
     return Plain(), None
 
 
@@ -70,7 +72,9 @@ def _sentences(path: str | os.PathLike[str], form: str) -> Form:
     name, found = os.fspath(path), chosen_form(path, form)
     if found.kind == "table" or (found.kind in ("columns", "tagged") and not found.sure and _many(path)):
         asked = {"columns": "columns", "table": "columns", "tagged": f"'word{found.mark[:1]}tag'"}[found.kind]
-        raise DataError(f"{name}: expected sentences, got what may be more than text; say --form text or --form {asked}")
+        raise DataError(
+            f"{name}: expected sentences, got what may be more than text; say --form text or --form {asked}"
+        )
     return found
 
 

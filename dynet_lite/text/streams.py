@@ -187,4 +187,6 @@ class Batches(Generic[E]):
         s = self.stream
         if self.seed is None:
             return minibatches(window, s.batch)
-        return minibatches(window, s.batch, seed=random.Random(f"{self.seed} {self.epoch} {number}"), key=len, pool=s.window)
+        return minibatches(
+            window, s.batch, seed=random.Random(f"{self.seed} {self.epoch} {number}"), key=len, pool=s.window
+        )

@@ -57,7 +57,9 @@ def tagged_source(path: str | os.PathLike[str], form: str = "auto") -> Source:
         return Conllu()
     if found.kind == "tagged":
         return Tagged(one_mark(found, os.fspath(path)))
-    raise DataError(f"{os.fspath(path)}: expected CoNLL-U or sentences of word_tag, which are read bit by bit; got {found.kind}")
+    raise DataError(
+        f"{os.fspath(path)}: expected CoNLL-U or sentences of word_tag, which are read bit by bit; got {found.kind}"
+    )
 
 
 def _read_columns(path: str | os.PathLike[str], column: int, form: Form) -> list[Sentence]:
@@ -78,8 +80,12 @@ def _read_columns(path: str | os.PathLike[str], column: int, form: Form) -> list
     for block in blocks:
         for number, cells in block:
             if not -len(cells) <= column < len(cells) or not cells[column] or not cells[0]:
-                raise DataError(f"{name}:{number}: expected a word and its tag in column {column}, got {len(cells)} columns")
+                raise DataError(
+                    f"{name}:{number}: expected a word and its tag in column {column}, got {len(cells)} columns"
+                )
             if " " in cells[column]:
-                raise DataError(f"{name}:{number}: expected a tag without blanks in column {column}, got {cells[column]!r}")
+                raise DataError(
+                    f"{name}:{number}: expected a tag without blanks in column {column}, got {cells[column]!r}"
+                )
         out.append(Sentence([cells[0] for _, cells in block], [cells[column] for _, cells in block]))
     return out

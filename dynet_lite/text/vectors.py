@@ -139,7 +139,9 @@ def _binary_shape(path: str | os.PathLike[str]) -> tuple[int, int] | None:
             return None
         words, size = map(int, parts)
         if size < 1:
-            raise DataError(f"{os.fspath(path)}:1: expected numbers of words and of their numbers, got {first.decode('latin-1').strip()!r}")
+            raise DataError(
+                f"{os.fspath(path)}:1: expected numbers of words and of their numbers, got {first.decode('latin-1').strip()!r}"
+            )
         second = file.read(_LONGEST).split(b"\n")[0].decode("latin-1").split(" ")
     return None if words == 0 or _all_numbers(second[1:]) else (words, size)
 
@@ -169,7 +171,9 @@ def _binary(path: str | os.PathLike[str], count: int, size: int) -> Iterator[tup
                 raise DataError(f"{where}: {error}") from None
             data = file.read(4 * size)
             if len(data) < 4 * size:
-                raise DataError(f"{where}: expected {size} numbers after {word!r}, got {len(data) // 4} and the end of the file")
+                raise DataError(
+                    f"{where}: expected {size} numbers after {word!r}, got {len(data) // 4} and the end of the file"
+                )
             yield where, word, np.frombuffer(data, dtype="<f4").astype(np.float32)
         if file.read(2).strip():
             raise DataError(f"{name}: expected {count:,} words, got more")

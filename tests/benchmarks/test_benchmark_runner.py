@@ -17,7 +17,17 @@ import dynet_lite as dy
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 TASKS = ("tagger", "tagger_char", "treelstm", "parser", "rnnlm", "rnnlm_hand", "seq2seq", "biaffine")
-TINY = {"words": 60, "emb": 6, "hidden": 8, "mlp": 5, "char_emb": 4, "char_hidden": 3, "action_emb": 3, "arc": 5, "rel": 4}
+TINY = {
+    "words": 60,
+    "emb": 6,
+    "hidden": 8,
+    "mlp": 5,
+    "char_emb": 4,
+    "char_hidden": 3,
+    "action_emb": 3,
+    "arc": 5,
+    "rel": 4,
+}
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +110,9 @@ def test_derivations_build_their_trees(tasks: Any) -> None:
     sentences = made_up.parsed(np.random.RandomState(1), 20, 50, 7)
     path = FOLDER.parent / "data" / "treebank"
     sizes = {"words": 50, "labels": 40}
-    sentences_of_file = [s for f in sorted(path.glob("*.conllu"))[:1] for s in real.instances(str(f), "parser", 20, sizes, 1)]
+    sentences_of_file = [
+        s for f in sorted(path.glob("*.conllu"))[:1] for s in real.instances(str(f), "parser", 20, sizes, 1)
+    ]
     assert sentences_of_file
     for sentence, labels in [*((s, 7) for s in sentences), *((s, 40) for s in sentences_of_file)]:
         heads, kinds = run_actions(sentence.actions, len(sentence.words), labels)
@@ -139,7 +151,9 @@ def test_command_writes_what_it_says(tmp_path: Path) -> None:
         ]  # fmt: skip
         assert all(row["sentences_per_cpu_second"] > 0 and row["peak_mb"] > 10 for row in line["rows"])
         ops = line["ops"]["dynet_lite:on"]
-        products = [name for name in ops if name.startswith(("affine_transform", "matmul", "_affines"))]  # or joined ones
+        products = [
+            name for name in ops if name.startswith(("affine_transform", "matmul", "_affines"))
+        ]  # or joined ones
         assert products and all(ops[name]["forward"] > 0 for name in products)
         assert [t["what"] for t in line["targets"]] == ["batching on / off"]
     page = (tmp_path / "out.md").read_text(encoding="utf-8")
@@ -165,7 +179,9 @@ def test_differing_losses_give_no_speed() -> None:
 
 def test_two_threads(tmp_path: Path) -> None:
     script = str(FOLDER / "two_threads.py")
-    run_script([sys.executable, script, *"--tasks tagger --idiomatic --chunks 2 --steps 1 --jsonl out.jsonl".split()], tmp_path)
+    run_script(
+        [sys.executable, script, *"--tasks tagger --idiomatic --chunks 2 --steps 1 --jsonl out.jsonl".split()], tmp_path
+    )
     (line,) = [json.loads(text) for text in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert line["task"] == "tagger" and line["steps"] == 1 and line["idiomatic"]
     low, high = line["quartiles"]

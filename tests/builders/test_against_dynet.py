@@ -248,7 +248,9 @@ def test_gate_functions() -> None:
         x, hp, wx, wh, b, mx, mh, c = (lib.inputTensor(a) for a in arrays)
         plain = ops.vanilla_lstm_gates(x, hp, wx, wh, b)
         dropped = ops.vanilla_lstm_gates_dropout(x, hp, wx, wh, b, mx, mh)
-        joined = ops.vanilla_lstm_gates_concat([lib.inputTensor(arrays[0][:1]), lib.inputTensor(arrays[0][1:])], hp, wx, wh, b)
+        joined = ops.vanilla_lstm_gates_concat(
+            [lib.inputTensor(arrays[0][:1]), lib.inputTensor(arrays[0][1:])], hp, wx, wh, b
+        )
         both = ops.vanilla_lstm_gates_dropout_concat([x], hp, wx, wh, b, mx, mh)
         cell = lib.vanilla_lstm_c(c, plain)
         return [e.npvalue() for e in (plain, dropped, joined, both, cell, lib.vanilla_lstm_h(cell, plain))]

@@ -155,7 +155,9 @@ def test_parameter_expressions(make: type) -> None:
         builder.get_parameter_expressions()
     builder.initial_state()
     shown = builder.get_parameter_expressions()
-    assert [[e.dim()[0] for e in layer] for layer in shown] == [[p.shape() for p in layer] for layer in builder.get_parameters()]
+    assert [[e.dim()[0] for e in layer] for layer in shown] == [
+        [p.shape() for p in layer] for layer in builder.get_parameters()
+    ]
     dy.renew_cg()
     with pytest.raises(ValueError, match="initial_state"):
         builder.get_parameter_expressions()
@@ -178,7 +180,9 @@ def test_spec_and_copies(make: type) -> None:
     builder = make(LAYERS, IN, HIDDEN, model)
     twin = make.from_spec(builder.spec, dy.ParameterCollection())
     assert twin.whoami() == make.__name__
-    assert [[p.shape() for p in a] for a in twin.get_parameters()] == [[p.shape() for p in a] for a in builder.get_parameters()]
+    assert [[p.shape() for p in a] for a in twin.get_parameters()] == [
+        [p.shape() for p in a] for a in builder.get_parameters()
+    ]
     dy.renew_cg()
     x = dy.inputVector(np.ones(IN))
     out = builder.initial_state().add_input(x).output()
@@ -284,7 +288,11 @@ def test_transduce_along_a_tree(make: type, begun: bool, masks: bool) -> None:
             outputs = [state.output() for state in states]
         loss = dy.esum([dy.dot_product(o, dy.inputVector(w)) for o, w in zip(outputs, weights, strict=True)])
         loss.backward(full=True)
-        return [o.npvalue() for o in outputs] + [x.gradient() for x in inputs] + [p.grad_as_array() for p in model.parameters_list()]
+        return (
+            [o.npvalue() for o in outputs]
+            + [x.gradient() for x in inputs]
+            + [p.grad_as_array() for p in model.parameters_list()]
+        )
 
     for one, other in zip(run(True), run(False), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -134,7 +134,9 @@ def test_update_flag_spec_and_copies(which: int) -> None:
     model = dy.ParameterCollection()
     first = makers()[which]
     builder = type(first).from_spec(first.spec, model)
-    assert [p.shape() for p in model.parameters_list()] == [p.shape() for layer in first.get_parameters() for p in layer]
+    assert [p.shape() for p in model.parameters_list()] == [
+        p.shape() for layer in first.get_parameters() for p in layer
+    ]
     dy.renew_cg()
     leaf = builder.node(dy.inputVector(np.ones(IN)), update=False)
     dy.squared_norm(builder.node(None, [leaf], update=False).output()).backward()

@@ -19,7 +19,9 @@ from dynet_lite import _core  # noqa: E402
 WAYS = [("greedy", 1, True), ("none", 1, True), ("depth", 1, False), ("agenda", 2, True), ("greedy", 2, True)]
 
 
-def figures(model: Any, program: Callable[[], tuple[Any, list[Any]]], how: str, way: tuple[str, int, bool]) -> dict[str, Any]:
+def figures(
+    model: Any, program: Callable[[], tuple[Any, list[Any]]], how: str, way: tuple[str, int, bool]
+) -> dict[str, Any]:
     """Loss, values and gradients of a program, which gives (loss, expressions), from a fixed seed."""
     strategy, threads, fuse = way
     weights = model.parameters_list() + model.lookup_parameters_list()
@@ -40,7 +42,11 @@ def figures(model: Any, program: Callable[[], tuple[Any, list[Any]]], how: str, 
 
 def compare(a: dict[str, Any], b: dict[str, Any], exact: bool, what: Any) -> None:
     assert np.isfinite(b["loss"])
-    pairs = [(a["loss"], b["loss"]), *zip(a["values"], b["values"], strict=True), *zip(a["gradients"], b["gradients"], strict=True)]
+    pairs = [
+        (a["loss"], b["loss"]),
+        *zip(a["values"], b["values"], strict=True),
+        *zip(a["gradients"], b["gradients"], strict=True),
+    ]
     for x, y in pairs:
         if exact:
             assert np.array_equal(x, y), what

@@ -29,7 +29,9 @@ def test_a_cell_as_a_builder(both: Callable[..., None], paired: bool) -> None:
         start = builder.initial_state()
         states = start.add_inputs(words)
         outputs = start.transduce(words)
-        assert start.output() is None and start.transduce([]) == [] and states[0].prev() is start and start.b() is builder
+        assert (
+            start.output() is None and start.transduce([]) == [] and states[0].prev() is start and start.b() is builder
+        )
         assert states[-1].state().c.dim() == ((4,), 1) and len(states[-1].s()) == 2
         found = [*outputs, *(s.output() for s in states)]
         for k in range(4):

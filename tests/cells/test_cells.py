@@ -22,7 +22,11 @@ Both = Callable[..., None]
 class Weights:
     def __init__(self) -> None:
         self.pc = dy.ParameterCollection()
-        self.W, self.U, self.b = self.pc.add_parameters((4, 4)), self.pc.add_parameters((4, 4)), self.pc.add_parameters(4)
+        self.W, self.U, self.b = (
+            self.pc.add_parameters((4, 4)),
+            self.pc.add_parameters((4, 4)),
+            self.pc.add_parameters(4),
+        )
         self.V, self.E = self.pc.add_parameters((3, 4)), self.pc.add_lookup_parameters((9, 4))
 
 
@@ -216,7 +220,9 @@ def test_nested_cells_and_what_they_give(w: Weights, both: Both) -> None:
     def program() -> Any:
         got = [outer(w.E[k], k) for k in range(3)]
         one, (mapped, seven, text) = got[-1]
-        assert (seven, text, one.b[1]) == (7, "text", None) and type(mapped) is list and repr(one).startswith("state(a=")
+        assert (
+            (seven, text, one.b[1]) == (7, "text", None) and type(mapped) is list and repr(one).startswith("state(a=")
+        )
         found = [e for s, (m, _, _) in got for e in (s.a, s.b[0], *m)]
         return dy.squared_norm(dy.esum(found)), found
 
@@ -339,7 +345,19 @@ def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception]
 
 
 ERRORS = [
-    *("value", "npvalue", "scalar", "numpy", "asarray", "weight", "compare", "backward", "renew", "checkpoint", "outside"),
+    *(
+        "value",
+        "npvalue",
+        "scalar",
+        "numpy",
+        "asarray",
+        "weight",
+        "compare",
+        "backward",
+        "renew",
+        "checkpoint",
+        "outside",
+    ),
     *("counter", "random", "result", "state", "shape", "own"),
 ]
 
@@ -358,7 +376,9 @@ def test_errors_are_raised_at_the_line(w: Weights, name: str) -> None:
         with pytest.raises(kind, match=message) as info:
             cell(x)
         if message not in ("same nodes twice", "a cell gives an expression"):
-            assert any(entry.frame.code.raw is function.__code__ for entry in info.traceback), "the line is in the traceback"
+            assert any(entry.frame.code.raw is function.__code__ for entry in info.traceback), (
+                "the line is in the traceback"
+            )
         assert len(dy.cg()) == nodes and cell.signatures() == 0
     assert dy.tanh(x).npvalue().shape == (4,)
 
@@ -494,7 +514,9 @@ def test_training_goes_on_in_overlapping_steps() -> None:
         dy.reset_random_seed(2)
         w = Weights()
         trainer = dy.AdamTrainer(w.pc)
-        cell = dy.cell(lambda x, rows: dy.tanh(w.W * x + dy.average([w.E[r] for r in rows])) + dy.sum_batches(w.E.batch(rows)))
+        cell = dy.cell(
+            lambda x, rows: dy.tanh(w.W * x + dy.average([w.E[r] for r in rows])) + dy.sum_batches(w.E.batch(rows))
+        )
         losses = []
         with dy.configure(threads=2, cells=how):
             _core.settings.least_work = 0

@@ -38,7 +38,9 @@ def as_cell(model: Model, body: list[Step], seed: int) -> Any:
     return run
 
 
-def figures(model: Model, cells: list[Any], plan: list[tuple[int, int, int]], how: str, threads: int) -> list[np.ndarray]:
+def figures(
+    model: Model, cells: list[Any], plan: list[tuple[int, int, int]], how: str, threads: int
+) -> list[np.ndarray]:
     """Each call takes an input or what an earlier call gave."""
     with dy.configure(cells=how, threads=threads):
         _core.settings.least_work = 0

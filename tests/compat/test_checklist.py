@@ -99,7 +99,9 @@ def test_star_imports() -> None:
     """dynet_names.py, what the stand-in shows, has the names of the list, and no others."""
     listed = {n for n in LIST if "." not in n and not n.startswith("__")}
     text = HERE.with_name("checklist.txt").read_text(encoding="utf-8")
-    ours_only = {n for line in text.split("[C++ only in DyNet]")[1].splitlines() if ":" not in line for n in line.split()}
+    ours_only = {
+        n for line in text.split("[C++ only in DyNet]")[1].splitlines() if ":" not in line for n in line.split()
+    }
     assert listed - ours_only == set(NAMES)
 
 

@@ -65,7 +65,16 @@ def test_stale_expressions(use: str, how: str) -> None:
         e = dy.inputVector([5.0, 6.0])
         dy.renew_cg() if how == "renewed" else dy.cg_revert()
     other = dy.inputVector([7.0, 8.0])  # takes the old one's place
-    if how == "graph gone" and use in ("value", "npvalue", "dim", "forward", "gradient", "backward", "set", "list of values"):
+    if how == "graph gone" and use in (
+        "value",
+        "npvalue",
+        "dim",
+        "forward",
+        "gradient",
+        "backward",
+        "set",
+        "list of values",
+    ):
         return  # the expression keeps its graph, which is not stale
     for error in (RuntimeError, ValueError):
         with pytest.raises(error):
@@ -78,7 +87,11 @@ def test_stale_parts_of_builders() -> None:
     state = b.initial_state().add_input(dy.inputVector([1.0, 2.0]))
     b.get_parameter_expressions()
     dy.renew_cg()
-    for use in (b.get_parameter_expressions, lambda: state.add_input(dy.inputVector([1.0, 2.0])), lambda: dy.tanh(state.output())):
+    for use in (
+        b.get_parameter_expressions,
+        lambda: state.add_input(dy.inputVector([1.0, 2.0])),
+        lambda: dy.tanh(state.output()),
+    ):
         with pytest.raises(ValueError):
             use()
 
@@ -97,7 +110,12 @@ def test_rows() -> None:
     for bad in (lambda: p.init_row(0, [1.0]), lambda: p.init_row(0, [1.0] * 3), lambda: p.init_row(3, [1.0, 2.0])):
         with pytest.raises(ValueError):
             bad()
-    for bad in (lambda: p.row_as_array(3), lambda: p.rows_as_array([0, 3]), lambda: p.row_grad_as_array(3), lambda: p[3]):
+    for bad in (
+        lambda: p.row_as_array(3),
+        lambda: p.rows_as_array([0, 3]),
+        lambda: p.row_grad_as_array(3),
+        lambda: p[3],
+    ):
         with pytest.raises(IndexError):
             bad()
     np.testing.assert_array_equal(p.as_array(), before)
@@ -177,7 +195,11 @@ def test_parameters_outlive_their_collection() -> None:
 @pytest.mark.parametrize("shape", [(10**6, 10**6), (10**13,), (2**16, 2**16, 2**16)])
 def test_very_large_tensors(shape: tuple[int, ...]) -> None:
     """Larger than the memory of any machine."""
-    for make in (lambda: dy.zeros(shape), lambda: dy.random_normal(shape), lambda: dy.ParameterCollection().add_parameters(shape)):
+    for make in (
+        lambda: dy.zeros(shape),
+        lambda: dy.random_normal(shape),
+        lambda: dy.ParameterCollection().add_parameters(shape),
+    ):
         with pytest.raises((ValueError, MemoryError, OverflowError, IndexError)):
             make().value()
     x, y = dy.zeros((2**20, 1)), dy.zeros((1, 2**20))
@@ -197,7 +219,9 @@ def test_a_failed_op_leaves_no_node() -> None:
     assert dy.sum_elems(x).value() == 3
 
 
-@pytest.mark.parametrize("flags", ["--dynet-mem=x", "--dynet-seed=-1", "--dynet-autobatch two", "--dynet-weight-decay=2"])
+@pytest.mark.parametrize(
+    "flags", ["--dynet-mem=x", "--dynet-seed=-1", "--dynet-autobatch two", "--dynet-weight-decay=2"]
+)
 def test_bad_flags(flags: str) -> None:
     code = """
 import dynet_lite as dy

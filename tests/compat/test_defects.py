@@ -230,7 +230,9 @@ def test_update_false_counts_for_its_call_alone() -> None:
     dy.sum_elems(first).backward()
     assert not any(p.grad_as_array().any() for p in m.parameters_list())
     dy.sum_elems(second).backward()
-    assert all(p.grad_as_array().any() for p in m.parameters_list() if p.shape() != (8, 2) or p is m.parameters_list()[0])
+    assert all(
+        p.grad_as_array().any() for p in m.parameters_list() if p.shape() != (8, 2) or p is m.parameters_list()[0]
+    )
 
 
 def test_layer_norm_weights_are_saved_with_their_builder(tmp_path: Path) -> None:
@@ -264,7 +266,10 @@ def test_initializers_and_gumbel(tmp_path: Path) -> None:
     (tmp_path / "two").write_text("1 2", encoding="utf-8")
     for name in (str(tmp_path / "two"), str(tmp_path / "two").encode()):
         close(dy.ParameterCollection().add_parameters(2, init=dy.FromFileInitializer(name)).as_array(), [1, 2])
-    close(dy.ParameterCollection().add_lookup_parameters((2, 2), init=dy.NumpyInitializer(np.eye(2))).as_array(), np.eye(2))
+    close(
+        dy.ParameterCollection().add_lookup_parameters((2, 2), init=dy.NumpyInitializer(np.eye(2))).as_array(),
+        np.eye(2),
+    )
     drawn = dy.random_gumbel((4000,), 3.0, 2.0).npvalue()
     assert abs(drawn.mean() - (3 + 2 * 0.57722)) < 0.2
 

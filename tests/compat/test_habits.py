@@ -124,9 +124,11 @@ def test_empty_lists() -> None:
 
 def test_flags_of_programs_that_call_dynet_config() -> None:
     """--dynet-autobatch as a switch of the program's own, without a number; DyNet does not look at argv then."""
-    code = ("import sys; sys.argv = ['x', '--dynet-autobatch', 'train', '--dynet-seed', '5']\n"
-            "import dynet_config; dynet_config.set(mem=100, weight_decay=0.25)\n"
-            "import dynet as dy; print(dy.ParameterCollection().get_weight_decay(), dynet_config.get()['requested_gpus'])")
+    code = (
+        "import sys; sys.argv = ['x', '--dynet-autobatch', 'train', '--dynet-seed', '5']\n"
+        "import dynet_config; dynet_config.set(mem=100, weight_decay=0.25)\n"
+        "import dynet as dy; print(dy.ParameterCollection().get_weight_decay(), dynet_config.get()['requested_gpus'])"
+    )
     done = python("-c", "import dynet_lite; dynet_lite.install_as_dynet()\n" + code)
     assert done.returncode == 0 and done.stdout.split() == ["0.25", "0"], done.stderr
 

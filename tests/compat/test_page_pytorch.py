@@ -65,7 +65,9 @@ for program in {programs!r}:
 """
 
 
-@pytest.mark.parametrize("torch", [False, pytest.param(True, marks=pytest.mark.skipif(not HAVE_TORCH, reason="needs torch"))])
+@pytest.mark.parametrize(
+    "torch", [False, pytest.param(True, marks=pytest.mark.skipif(not HAVE_TORCH, reason="needs torch"))]
+)
 def test_programs(torch: bool, tmp_path: Path) -> None:
     mine = [(program, shown) for program, shown in programs() if ("import torch" in program) == torch]
     mine += [(SAME_STEPS, "")] if torch else []

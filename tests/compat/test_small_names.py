@@ -77,6 +77,6 @@ def test_builders_tell_their_arguments() -> None:
     b = dy.BiRNNBuilder(1, 4, 6, m, dy.GRUBuilder)
     assert b.spec == (1, 4, 6, dy.GRUBuilder, None) and b.param_collection().name() == "/birnn/"
     again = dy.BiRNNBuilder.from_spec(b.spec, m)
-    assert [p.shape() for pair in again.builder_layers for x in pair for layer in x.get_parameters() for p in layer] == [
-        p.shape() for pair in b.builder_layers for x in pair for layer in x.get_parameters() for p in layer
-    ]
+    assert [
+        p.shape() for pair in again.builder_layers for x in pair for layer in x.get_parameters() for p in layer
+    ] == [p.shape() for pair in b.builder_layers for x in pair for layer in x.get_parameters() for p in layer]

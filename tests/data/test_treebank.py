@@ -268,6 +268,9 @@ def test_generator_of_names_reproduces_the_files(tmp_path):
 
 
 def test_half_of_the_names_in_dev_are_new():
-    words = {part: {line.split()[0] for line in (TREEBANK / f"{part}.iob").read_text("utf-8").splitlines() if "-" in line} for part in PARTS}
+    words = {
+        part: {line.split()[0] for line in (TREEBANK / f"{part}.iob").read_text("utf-8").splitlines() if "-" in line}
+        for part in PARTS
+    }
     new = words["dev"] - words["train"]
     assert 0.3 < len(new) / len(words["dev"]) < 0.6

@@ -33,7 +33,9 @@ def mpiexec() -> str:
 def ranks(tmp_path: Path) -> Run:
     """ranks(n, program or path, *arguments, ok=True, VARIABLE="of the environment"): runs it on n processes, or without MPI."""
 
-    def run(n: int, program: str | Path, *args: object, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        n: int, program: str | Path, *args: object, ok: bool = True, **env: str
+    ) -> subprocess.CompletedProcess[str]:
         if isinstance(program, str):
             path = tmp_path / f"program_{zlib.crc32(program.encode()):x}.py"  # several may run at once
             path.write_text(textwrap.dedent(program))

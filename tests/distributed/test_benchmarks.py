@@ -26,7 +26,9 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_measuring_and_predicting(ranks: Any, tmp_path: Path) -> None:
-    out = ranks(2, FOLDER / "two_ranks.py", "--tasks", "tagger", "--chunks", 1, "--steps", 2, "--jsonl", "ranks.jsonl").stdout
+    out = ranks(
+        2, FOLDER / "two_ranks.py", "--tasks", "tagger", "--chunks", 1, "--steps", 2, "--jsonl", "ranks.jsonl"
+    ).stdout
     assert "| `tagger` |" in out and "a sum of one number" in out
     (line,) = map(json.loads, (tmp_path / "ranks.jsonl").read_text().splitlines())
     # Two LSTMs, two layers; a message of a header, one of all gradients and one of rows.
@@ -37,7 +39,16 @@ def test_measuring_and_predicting(ranks: Any, tmp_path: Path) -> None:
 
 
 def test_what_the_model_says(model: Any) -> None:
-    m = {"one": 100.0, "update": 10.0, "costs": [[3.0] * 64] * 8, "batch": 64, "size": 2, "dense": 8e6, "buckets": 4, "rows": 0.0}
+    m = {
+        "one": 100.0,
+        "update": 10.0,
+        "costs": [[3.0] * 64] * 8,
+        "batch": 64,
+        "size": 2,
+        "dense": 8e6,
+        "buckets": 4,
+        "rows": 0.0,
+    }
     assert model.seconds(m, 1, 1e-6, 1e9, False) == pytest.approx(0.1)
     # Half of the graphs, the update, a header and rows of one round each, four sums.
     sums = 4 * 2 * 1e-6 + 8e6 / 1e9

@@ -46,7 +46,11 @@ def messages(text: str) -> list[str]:
 
 
 def test_a_rank_that_raises(ranks: Any) -> None:
-    done = ranks(3, program("for k in range(100):\n    step()\n    if world.rank == 1 and k == 5: open('/nowhere/at/all')"), ok=False)
+    done = ranks(
+        3,
+        program("for k in range(100):\n    step()\n    if world.rank == 1 and k == 5: open('/nowhere/at/all')"),
+        ok=False,
+    )
     assert done.returncode == 1
     assert len(messages(done.stderr)) == 1, done.stderr
     assert re.match(r"\[distributed\] rank 1 of 3 \(process \d+ on .*\) failed, all ranks end: Traceback", done.stderr)
@@ -87,13 +91,17 @@ def test_a_rank_that_hangs(ranks: Any) -> None:
     for victim, done in enumerate(runs):
         assert done.returncode != 0
         assert len(messages(done.stderr)) == 1, done.stderr
-        assert re.match(rf"\[distributed\] rank {victim} of 2 .* did nothing for 1 s: it hangs", done.stderr), done.stderr
+        assert re.match(rf"\[distributed\] rank {victim} of 2 .* did nothing for 1 s: it hangs", done.stderr), (
+            done.stderr
+        )
         assert all_gone(done.stdout)
 
 
 def test_a_rank_that_ends_too_early(ranks: Any) -> None:
     done = ranks(2, program("for k in range(4 + world.rank):\n    step()"), ok=False)
-    assert done.returncode != 0 and "rank 0 is at close" in done.stderr and "rank 1 at update" in done.stderr, done.stderr
+    assert done.returncode != 0 and "rank 0 is at close" in done.stderr and "rank 1 at update" in done.stderr, (
+        done.stderr
+    )
     assert all_gone(done.stdout)
 
 
@@ -125,7 +133,9 @@ trainer.check_weights()
 
 
 def test_parameters_that_came_later(ranks: Any) -> None:
-    body = "step()\nv = m.add_parameters(3)\ntry:\n    step()\nexcept ValueError as e:\n    sys.stdout.write(f'{e}\\n')\n"
+    body = (
+        "step()\nv = m.add_parameters(3)\ntry:\n    step()\nexcept ValueError as e:\n    sys.stdout.write(f'{e}\\n')\n"
+    )
     done = ranks(2, program(body + "trainer.share_weights()\nstep()\ntrainer.check_weights()"))
     assert done.stdout.count("parameters were added after distributed.Trainer was made; call share_weights()") == 2
 
@@ -133,7 +143,9 @@ def test_parameters_that_came_later(ranks: Any) -> None:
 def test_without_mpi4py_there_is_an_error(ranks: Any) -> None:
     body = "import sys; sys.modules['mpi4py'] = None; import dynet_lite as dy; dy.distributed.init()"
     done = ranks(0, body, ok=False, PMI_SIZE="2")
-    assert "RuntimeError: [distributed] this is one of several processes of mpiexec, but there is no mpi4py" in done.stderr
+    assert (
+        "RuntimeError: [distributed] this is one of several processes of mpiexec, but there is no mpi4py" in done.stderr
+    )
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "soon"])

@@ -59,7 +59,10 @@ def losses(path: Path) -> list[float]:
 
 def test_two_ranks_have_the_losses_of_one(ranks: Any, tmp_path: Path) -> None:
     arguments = ["--smoke", "--epochs", 3, *QUIET["bilstm_tagger"], "--batch", 5]
-    one, two = (ranks(n, RECIPES / "bilstm_tagger.py", *arguments, "--log", f"{n}.jsonl", "--save", f"{n}.model") for n in (0, 2))
+    one, two = (
+        ranks(n, RECIPES / "bilstm_tagger.py", *arguments, "--log", f"{n}.jsonl", "--save", f"{n}.model")
+        for n in (0, 2)
+    )
     alone, together = losses(tmp_path / "0.jsonl"), losses(tmp_path / "2.jsonl")
     assert len(alone) == 9 and together == pytest.approx(alone, rel=1e-4)
     speed = re.compile(r"[\d,]+ sentences/s|mean batch [\d.]+|, saved to .*")

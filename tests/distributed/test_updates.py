@@ -228,7 +228,12 @@ def test_gradients_as_flat_arrays() -> None:
 def test_one_process_is_as_without_it() -> None:
     world = dy.distributed.init()
     assert (world.rank, world.size, world.share([1, 2, 3])) == (0, 1, [1, 2, 3])
-    assert (world.local_rank, world.local_size, world.device(4), world.gather(5)) == (0, 1, 0, [5]) and world.threads() >= 1
+    assert (world.local_rank, world.local_size, world.device(4), world.gather(5)) == (
+        0,
+        1,
+        0,
+        [5],
+    ) and world.threads() >= 1
     assert world.first(lambda: 5) == 5 and world.sum([1, 2]).tolist() == [1, 2]
     world.agree(x=1)
     world.barrier()
@@ -261,7 +266,11 @@ def test_what_a_rank_knows_of_its_machine(ranks: Any) -> None:
             assert "one accelerator at least; got 0" in str(error)
         os.write(1, f"{world.rank}: {world.local_rank} of {world.local_size}, {devices}\\n".encode())
     """
-    assert sorted(ranks(3, program).stdout.splitlines()) == ["0: 0 of 3, [0, 0, 0]", "1: 1 of 3, [0, 1, 1]", "2: 2 of 3, [0, 0, 2]"]
+    assert sorted(ranks(3, program).stdout.splitlines()) == [
+        "0: 0 of 3, [0, 0, 0]",
+        "1: 1 of 3, [0, 1, 1]",
+        "2: 2 of 3, [0, 0, 2]",
+    ]
 
 
 def test_mpi4py_is_not_imported_without_mpiexec(ranks: Any) -> None:

@@ -27,7 +27,13 @@ def engine(fuse: bool = True, strategy: str = "greedy", threads: int = 1, merge:
     names = ("fuse", "merge", "strategy", "threads", "least_work", "autobatch")
     before = {name: getattr(settings, name) for name in names}
     assert settings.verify
-    settings.fuse, settings.merge, settings.strategy, settings.threads, settings.least_work = fuse, merge, strategy, threads, 0
+    settings.fuse, settings.merge, settings.strategy, settings.threads, settings.least_work = (
+        fuse,
+        merge,
+        strategy,
+        threads,
+        0,
+    )
     settings.autobatch = True
     dy.renew_cg()
     try:
@@ -125,7 +131,9 @@ def near(given: Array, wanted: Array, rtol: float, what: Any = "", atol: float =
     assert given.shape == wanted.shape, what
     assert np.all(np.isfinite(wanted)), f"{what}: {wanted}"
     off = np.abs(given - wanted).max(initial=0)
-    assert off <= atol + rtol * np.abs(wanted).max(initial=0), f"{what}: off by {off:.3g}\n{given}\ninstead of\n{wanted}"
+    assert off <= atol + rtol * np.abs(wanted).max(initial=0), (
+        f"{what}: off by {off:.3g}\n{given}\ninstead of\n{wanted}"
+    )
 
 
 def agree(a: Result, b: Result, exact: bool, rtol: float = 1e-6, gtol: float = 1e-5) -> None:
@@ -227,7 +235,9 @@ class Random:
         """examples, size: how many, how long vectors, if not by chance; peek: values are read while the graph is built."""
         self.seed, self.affine, self.peek = seed, affine, peek
         rng = np.random.default_rng([seed, 1])
-        shapes: Sequence[tuple[int, ...]] = ((8,), (9,), (16,), (37,)) if affine else ((8,), (9,), (100,), (3, 4), (2, 3, 2), (3,))
+        shapes: Sequence[tuple[int, ...]] = (
+            ((8,), (9,), (16,), (37,)) if affine else ((8,), (9,), (100,), (3, 4), (2, 3, 2), (3,))
+        )
         self.shape = shapes[rng.integers(len(shapes))]
         if size:
             self.shape = (size,)
@@ -288,7 +298,9 @@ class Random:
         rows = [int(i) for i in data.integers(0, 7, self.batch)]
         return table[rows[0]] if self.batch == 1 else dy.lookup_batch(table, rows)
 
-    def step(self, model: Model, values: list[Any], choice: np.random.Generator, data: np.random.Generator, an_input: Any) -> None:
+    def step(
+        self, model: Model, values: list[Any], choice: np.random.Generator, data: np.random.Generator, an_input: Any
+    ) -> None:
         def take() -> Any:
             """One of the values; mostly it is used up, so that it has one reader."""
             k = int(choice.integers(len(values)))
@@ -318,7 +330,9 @@ class Random:
         which = str(choice.integers(2))  # the same weights come again
 
         def affine(name: str) -> Any:
-            w, u, b = (model.weight(s + name + which, *shape) for s, shape in (("W", (n, n)), ("U", (n, n)), ("b", (n,))))
+            w, u, b = (
+                model.weight(s + name + which, *shape) for s, shape in (("W", (n, n)), ("U", (n, n)), ("b", (n,)))
+            )
             if way == 0:
                 return w * x + u * h + b
             if way == 1:
@@ -347,7 +361,9 @@ class Extreme(Random):
 
     def number(self, data: np.random.Generator) -> tuple[Array, bool]:
         array, batched = super().number(data)
-        return np.where(data.random(array.shape) < 0.4, EXTREMES[data.integers(len(EXTREMES), size=array.shape)], array), batched
+        return np.where(
+            data.random(array.shape) < 0.4, EXTREMES[data.integers(len(EXTREMES), size=array.shape)], array
+        ), batched
 
 
 # ---- cells by hand, and programs that are observed --------------------------------------------------------------------

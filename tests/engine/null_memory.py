@@ -57,9 +57,14 @@ def training() -> None:
         dy.renew_cg()
         losses = []
         for batch in (1, 3, 1, 1, 12):
-            xs = [dy.lookup_batch(table, rng.integers(40, size=batch)) if batch > 1 else table[int(rng.integers(40))] for _ in range(5)]
+            xs = [
+                dy.lookup_batch(table, rng.integers(40, size=batch)) if batch > 1 else table[int(rng.integers(40))]
+                for _ in range(5)
+            ]
             for h in (gru if epoch == 1 else lstm).initial_state().transduce(xs):
-                loss = dy.pickneglogsoftmax_batch(dy.affine_transform([b, w, h]), [int(i) for i in rng.integers(130, size=batch)])
+                loss = dy.pickneglogsoftmax_batch(
+                    dy.affine_transform([b, w, h]), [int(i) for i in rng.integers(130, size=batch)]
+                )
                 losses.append(dy.sum_batches(dy.cmult(loss, dy.inputTensor(rng.random(batch).round(), batched=True))))
             if batch == 1:
                 keys = dy.concatenate_cols(xs)

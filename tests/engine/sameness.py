@@ -45,7 +45,9 @@ def drawn(seed: int) -> random_programs.Program:
     ops = sorted(random_programs.STEPS)
 
     def step() -> random_programs.Step:
-        return random_programs.Step(ops[rng.integers(len(ops))], (int(rng.integers(31)), int(rng.integers(31))), int(rng.integers(21)))
+        return random_programs.Step(
+            ops[rng.integers(len(ops))], (int(rng.integers(31)), int(rng.integers(31))), int(rng.integers(21))
+        )
 
     templates = tuple(tuple(step() for _ in range(rng.integers(3, 25))) for _ in range(rng.integers(1, 4)))
     examples = tuple((int(rng.integers(3)), int(rng.integers(4))) for _ in range(rng.integers(2, 9)))
@@ -119,7 +121,11 @@ def of_folds(seed: int, model: Model | None = None) -> Any:
 def of_model(name: str) -> Any:
     model = test_plans.MODELS[name]()
     loss = model.loss()
-    return loss, [], lambda: [p.grad_as_array() for p in (*model.pc.parameters_list(), *model.pc.lookup_parameters_list())]
+    return (
+        loss,
+        [],
+        lambda: [p.grad_as_array() for p in (*model.pc.parameters_list(), *model.pc.lookup_parameters_list())],
+    )
 
 
 def programs(count: int) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -345,7 +345,9 @@ def test_threads_share_the_calls_of_a_bundle() -> None:
         sentences = [chain(model, k, 4) for k in range(4)]
         elements = [x for xs in sentences for x in (*xs, xs[0], *xs[2:])]
         loss = weighted(affine(model, dy.concatenate_to_batch(elements)))
-        once_more = dy.sum_batches(dy.pickneglogsoftmax_batch(affine(model, dy.concatenate_to_batch(elements)), golden(len(elements))))
+        once_more = dy.sum_batches(
+            dy.pickneglogsoftmax_batch(affine(model, dy.concatenate_to_batch(elements)), golden(len(elements)))
+        )
         xs = [sentences[0][0], sentences[3][0]]
         total = loss + once_more
         del sentences, elements, once_more
@@ -363,14 +365,18 @@ def test_gates_over_states_and_over_the_mini_batch_of_them() -> None:
 
     def program(model: Model) -> Observed:
         def gate(h: Any) -> Any:
-            parts = (dy.affine_transform([model.weight("b", N), model.weight(name, N, N), h]) for name in ("gate", "new"))
+            parts = (
+                dy.affine_transform([model.weight("b", N), model.weight(name, N, N), h]) for name in ("gate", "new")
+            )
             return dy.cmult(dy.logistic(next(parts)), dy.tanh(next(parts)))
 
         states = [chain(model, k, 1)[1] for k in range(4)]
         batch = dy.tanh(affine(model, dy.concatenate_to_batch(states), rows=N))
         p, q = dy.pick_batch_elem(batch, 0), dy.pick_batch_elem(batch, 1)
         W = model.weight("W", N, N)
-        total = dy.squared_norm(W * dy.tanh(p + gate(states[1])) + W * dy.tanh(p + gate(q))) + dy.squared_norm(states[3])
+        total = dy.squared_norm(W * dy.tanh(p + gate(states[1])) + W * dy.tanh(p + gate(q))) + dy.squared_norm(
+            states[3]
+        )
         total += dy.squared_norm(dy.cmult(p, gate(states[2])))
         del batch, p, q, states
         found: Observed = {}

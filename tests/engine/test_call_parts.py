@@ -59,7 +59,9 @@ def padded(model: Model, lstm: bool, steps: int = 7, batch: int = 5) -> Any:
             h = state.output()
         else:
             h = dy.tanh(wx * x + wh * h + c)
-        loss = dy.pickneglogsoftmax_batch(dy.affine_transform([b, w, h]), [int(v) for v in rng.integers(130, size=batch)])
+        loss = dy.pickneglogsoftmax_batch(
+            dy.affine_transform([b, w, h]), [int(v) for v in rng.integers(130, size=batch)]
+        )
         losses.append(dy.cmult(loss, dy.inputTensor((rng.random(batch) < 0.7 + 0.1 * (t == 0)) * 1.0, batched=True)))
     return dy.sum_batches(dy.esum(losses))
 
@@ -102,7 +104,12 @@ def test_elements_of_a_mini_batch_by_hand(name: str, dropout: float, threads: in
             loss.backward(full=True)
             found[f"loss of {batch}"] = loss.npvalue()
             found.update({f"{k} of {batch}": x.gradient() for k, x in enumerate(xs)})
-            found.update({f"{p.name()} of {batch}": p.grad_as_array().copy() for p in builder.param_collection().parameters_list()})
+            found.update(
+                {
+                    f"{p.name()} of {batch}": p.grad_as_array().copy()
+                    for p in builder.param_collection().parameters_list()
+                }
+            )
         return found
 
     same(program, threads)
@@ -119,7 +126,9 @@ def test_steps_of_a_mask(live: int, threads: int) -> None:
         losses = []
         for t in range(12):
             h = dy.tanh(dy.inputTensor(rng.uniform(-1, 1, (8, 4)), batched=True) + model.weight("c", 8))
-            loss = dy.pickneglogsoftmax_batch(dy.affine_transform([b, W, h]), [int(v) for v in rng.integers(130, size=4)])
+            loss = dy.pickneglogsoftmax_batch(
+                dy.affine_transform([b, W, h]), [int(v) for v in rng.integers(130, size=4)]
+            )
             mask = np.full(4, float(t < live)) * ([1, 1, 0, 1] if t else 1)
             losses.append(dy.cmult(loss, dy.inputTensor(mask, batched=True)))
         loss = dy.sum_batches(dy.esum(losses))

@@ -58,7 +58,9 @@ def told(model: Model, loss: dy.Expression) -> dict[int, Any]:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_is_added_to_what_is_complete(settings: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_added_to_what_is_complete(
+    settings: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_core.settings, "least_work", 0)
     dy.reset_random_seed(seed)
     model = Model()
@@ -72,7 +74,9 @@ def test_nothing_is_added_to_what_is_complete(settings: dict[str, Any], seed: in
     used = [k for k, p in enumerate(model.all) if p is not model.never]
     assert sorted(found) == used
     for k in used:
-        assert np.array_equal(found[k].reshape(want[k].shape, order="F"), want[k].astype(np.float32)), model.all[k].name()
+        assert np.array_equal(found[k].reshape(want[k].shape, order="F"), want[k].astype(np.float32)), model.all[
+            k
+        ].name()
         assert np.any(want[k])
 
 

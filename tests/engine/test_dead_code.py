@@ -48,7 +48,9 @@ def lstm_of(model: Model) -> Any:
     return lstm
 
 
-@pytest.mark.parametrize("how", [{}, {"threads": 2}, {"strategy": "none"}, {"strategy": "agenda"}, {"merge": True}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{}, {"threads": 2}, {"strategy": "none"}, {"strategy": "agenda"}, {"merge": True}], ids=str
+)
 def test_last_states_do_not_run(how: dict[str, Any]) -> None:
     found = []
     for settings in ({"fuse": False}, how):
@@ -221,7 +223,10 @@ def twice(build: Any, fuse: bool) -> dict[str, Any]:
 def joined(model: Model, x: Any) -> tuple[Any, list[Any]]:
     """Three maps of one input are one node, each read by one formula."""
     y = dy.inputVector(np.linspace(0, 1, SIZE))
-    a, b, c = (dy.cmult(f(model.weight(name, SIZE, SIZE) * x), y) for name, f in (("A", dy.tanh), ("B", dy.logistic), ("C", dy.logistic)))
+    a, b, c = (
+        dy.cmult(f(model.weight(name, SIZE, SIZE) * x), y)
+        for name, f in (("A", dy.tanh), ("B", dy.logistic), ("C", dy.logistic))
+    )
     return dy.sum_elems(b), [a, c]
 
 
@@ -265,7 +270,9 @@ def test_all_outputs_of_a_dead_cell_are_dead() -> None:
             dy.cg().expression(last)
         with redirect_stderr(io.StringIO()) as told:
             dy.dump_cg()
-        assert told.getvalue().count("needed nowhere: it did not run") == 6  # of two layers a projection and two outputs
+        assert (
+            told.getvalue().count("needed nowhere: it did not run") == 6
+        )  # of two layers a projection and two outputs
 
 
 def test_people_are_told() -> None:

@@ -69,7 +69,11 @@ def test_weights_that_are_not_trained() -> None:
     for trained in ("v", "keys", "query"):
 
         def program(model: Model, trained: str = trained) -> Observed:
-            parts = {"v": model.weight("v", 1, H), "keys": model.weight("keys", H, 6), "query": model.weight("query", H)}
+            parts = {
+                "v": model.weight("v", 1, H),
+                "keys": model.weight("keys", H, 6),
+                "query": model.weight("query", H),
+            }
             for name, p in parts.items():
                 p.set_updated(name == trained)
             one = dy.inputVector(np.ones(H))  # what is computed is no weight
@@ -113,7 +117,9 @@ def test_what_stays() -> None:
 def test_what_was_between_is_gone() -> None:
     with engine():
         model = Model()
-        loss = dy.sum_elems(WAYS["colwise_add"](model.weight("v", 1, H), *(model.table(*shape)[1] for shape in ((H, 4), (H,)))))
+        loss = dy.sum_elems(
+            WAYS["colwise_add"](model.weight("v", 1, H), *(model.table(*shape)[1] for shape in ((H, 4), (H,))))
+        )
         loss.forward()
         numbers = {what.split(" ")[0]: n for n, what, *_ in dy.cg().nodes()}
         assert gone(numbers["tanh"]) and gone(numbers["add"]) and not gone(numbers["sum_elems"])

@@ -85,7 +85,10 @@ def test_several_inputs() -> None:
 
 def test_a_part_that_is_a_weight() -> None:
     def program(model: Model) -> Observed:
-        found = observe(model, [affine(model, dy.concatenate([model.table(WORD)[k % 7], model.weight("c", TAG)])) for k in range(150)])
+        found = observe(
+            model,
+            [affine(model, dy.concatenate([model.table(WORD)[k % 7], model.weight("c", TAG)])) for k in range(150)],
+        )
         how_many(150)
         return found
 
@@ -98,7 +101,9 @@ def test_mini_batches_by_hand(batch: int) -> None:
         words, tags = model.table(WORD, rows=30), model.table(TAG, rows=9)
         ys = []
         for k in range(5):
-            x = dy.concatenate([dy.lookup_batch(words, [k + e for e in range(batch)]), dy.lookup_batch(tags, list(range(batch)))])
+            x = dy.concatenate(
+                [dy.lookup_batch(words, [k + e for e in range(batch)]), dy.lookup_batch(tags, list(range(batch)))]
+            )
             ys.append(dy.sum_batches(dy.square(affine(model, x))))
         del x
         found = observe(model, ys)

@@ -29,7 +29,9 @@ K = 7
 
 def folded() -> list[str]:
     """The texts of losses that ran as one node with their map."""
-    return [node.op for node in structure.read().nodes if node.sort == "op" and node.op.startswith("pickneglogsoftmax(")]
+    return [
+        node.op for node in structure.read().nodes if node.sort == "op" and node.op.startswith("pickneglogsoftmax(")
+    ]
 
 
 def batches_of_folded() -> int:
@@ -117,7 +119,10 @@ def test_mini_batches_by_hand(way: str) -> None:
         found = []
         for classes in (5, 300):
             xs = vectors(3, 4)
-            each = [dy.pickneglogsoftmax_batch(scores(model, way, x, classes), labels(classes, 4, k)) for k, x in enumerate(xs)]
+            each = [
+                dy.pickneglogsoftmax_batch(scores(model, way, x, classes), labels(classes, 4, k))
+                for k, x in enumerate(xs)
+            ]
             loss = dy.sum_batches(dy.esum([dy.cmult(e, dy.inputTensor([1, 2, 0, 3], batched=True)) for e in each]))
             found.append(observe(model, loss, xs))
         assert len(folded()) == (6 if _core.settings.fuse else 0)

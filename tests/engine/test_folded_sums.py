@@ -64,7 +64,12 @@ def batched(n: int, batch: int, seed: int) -> list[Any]:
 def program(way: str, read: Callable[[Any], Any], batch: int = 1, examples: int = 3) -> Callable[[Model], Observed]:
     def run(model: Model) -> Observed:
         xs, ys = (batched(examples, batch, k) if batch > 1 else inputs(k, N, examples) for k in range(2))
-        loss = dy.esum([dy.sum_batches(dy.squared_norm(read(WAYS[way][0](terms(model, x, y))))) for x, y in zip(xs, ys, strict=True)])
+        loss = dy.esum(
+            [
+                dy.sum_batches(dy.squared_norm(read(WAYS[way][0](terms(model, x, y)))))
+                for x, y in zip(xs, ys, strict=True)
+            ]
+        )
         loss.backward(full=True)
         return {"loss": loss.npvalue(), **gradients(model, [*xs, *ys])}
 
@@ -113,7 +118,9 @@ def test_gates_run_as_those_of_affine_transform() -> None:
             loss = dy.squared_norm(h)
             del h
             loss.backward()
-            return [line.split("\t")[1] for line in dy.plan_text().splitlines() if "\t" in line], count("affine_transform x 3")
+            return [line.split("\t")[1] for line in dy.plan_text().splitlines() if "\t" in line], count(
+                "affine_transform x 3"
+            )
 
     operators, affine = run(True), run(False)
     assert operators == affine
@@ -186,7 +193,14 @@ def test_shapes_that_differ() -> None:
         matrix = dy.inputTensor(np.random.default_rng(5).uniform(-1, 1, (N, 2)))
         computed = dy.tanh(dy.inputVector(np.linspace(-1, 1, H)))
         bs = dy.inputTensor(np.random.default_rng(6).uniform(-1, 1, (H, 3)), batched=True)
-        sums = [W * one + U * many, W * one + U * many + b, W * matrix + U * matrix, W * one + computed, W * many + bs, W * one + bs]
+        sums = [
+            W * one + U * many,
+            W * one + U * many + b,
+            W * matrix + U * matrix,
+            W * one + computed,
+            W * many + bs,
+            W * one + bs,
+        ]
         loss = dy.esum([dy.sum_batches(dy.sum_elems(dy.square(dy.tanh(s)))) for s in sums])
         del sums
         loss.backward(full=True)
@@ -199,7 +213,10 @@ def test_weights_that_are_not_trained() -> None:
     for trained in ("W", "U", "b", ""):
 
         def run(model: Model, trained: str = trained) -> Observed:
-            weights = {name: model.weight(name, H, N) for name in "WU"} | {"b": model.weight("b", H), "v": model.weight("v", H)}
+            weights = {name: model.weight(name, H, N) for name in "WU"} | {
+                "b": model.weight("b", H),
+                "v": model.weight("v", H),
+            }
             for name, p in weights.items():
                 p.set_updated(name in (trained, "v"))
             x, y = inputs(0, N, 2)

@@ -261,7 +261,9 @@ READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "reads y": lambda a, b, c: dy.tanh(a) + dy.logistic(b) + dy.exp(c * 0.1),
     "reads nothing": lambda a, b, c: -a + (1 - b) + c * 2.0,
     "largest": lambda a, b, c: dy.bmax(dy.bmin(a, b), c),
-    "three nodes": lambda a, b, c: dy.esum([weighted(dy.tanh(a)), weighted(dy.square(dy.sin(b))), weighted(dy.cmult(c, dy.zeros(N) + 2.0))]),
+    "three nodes": lambda a, b, c: dy.esum(
+        [weighted(dy.tanh(a)), weighted(dy.square(dy.sin(b))), weighted(dy.cmult(c, dy.zeros(N) + 2.0))]
+    ),
 }
 
 
@@ -276,7 +278,12 @@ def test_what_reads_the_parts(name: str, strategy: str) -> None:
                 xs = [inputs(k, n, 1)[0] for k in range(members)]
                 losses = []
                 for x in xs:
-                    e = READERS[name](*(dy.affine_transform([model.weight(f"b{k}", n), model.weight(f"W{k}", n, n), x]) for k in range(3)))
+                    e = READERS[name](
+                        *(
+                            dy.affine_transform([model.weight(f"b{k}", n), model.weight(f"W{k}", n, n), x])
+                            for k in range(3)
+                        )
+                    )
                     losses.append(e if e.dim()[0] == (1,) else weighted(e))
                 loss = dy.esum(losses)
                 found = []
@@ -372,8 +379,12 @@ def test_a_gate_that_two_read_is_not_joined(strategy: str) -> None:
         x, h, c = xs
         i = cell.gate("i", x, h)
         new = dy.cmult(dy.logistic(i), dy.tanh(i)) + dy.cmult(dy.logistic(cell.gate("f", x, h)), c)
-        big = dy.affine_transform([model.weight("bb", 2 * N), model.weight("BW", 2 * N, N), x, model.weight("BU", 2 * N, N), h])
-        out = dy.cmult(dy.logistic(big[:N]), dy.tanh(big[N:])) + dy.cmult(dy.logistic(cell.gate("o", x, h)), dy.tanh(new))
+        big = dy.affine_transform(
+            [model.weight("bb", 2 * N), model.weight("BW", 2 * N, N), x, model.weight("BU", 2 * N, N), h]
+        )
+        out = dy.cmult(dy.logistic(big[:N]), dy.tanh(big[N:])) + dy.cmult(
+            dy.logistic(cell.gate("o", x, h)), dy.tanh(new)
+        )
         loss = weighted(out)
         loss.backward(full=True)
         return gradients(model, xs)

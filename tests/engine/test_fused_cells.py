@@ -20,7 +20,7 @@ from fused_programs import STRATEGIES, Array, engine, near, ops
 
 import dynet_lite as dy
 
-CELLS = '''
+CELLS = """
 def lstm(L, P, xs):
     h, c = L.zeros(), L.zeros()
     for x in xs:
@@ -101,7 +101,7 @@ def binary_tree(L, P, xs):
                     L.cmult(L.logistic(gate("f", "f")), cl), L.cmult(L.logistic(gate("f", "o")), cr)])
         return L.cmult(L.logistic(gate("o", "f")), L.tanh(c)), c
     return node(xs)[0]
-'''
+"""
 NAMES = ("lstm", "lstm_of_products", "peephole_lstm", "gru", "three_inputs", "highway", "child_sum_tree", "binary_tree")
 SPACE: dict[str, Any] = {}
 exec(CELLS, SPACE)  # the text above
@@ -133,13 +133,13 @@ class Numpy:
         return es[0] + sum(w @ x for w, x in zip(es[1::2], es[2::2], strict=True))
 
 
-LIBRARY = f'''
+LIBRARY = f"""
 class L:
     tanh, cmult, logistic, affine_transform, esum = dy.tanh, dy.cmult, dy.logistic, dy.affine_transform, dy.esum
     mul = staticmethod(lambda w, x: w * x)
     one_minus = staticmethod(lambda x: -x + 1.0 if dy.__name__ == "dynet" else 1 - x)  # DyNet has none with the number first
     zeros = staticmethod(lambda: dy.inputVector([0.0] * {N}))
-'''
+"""
 RUN = (
     CELLS
     + LIBRARY
@@ -208,7 +208,10 @@ def test_against_numpy(name: str, strategy: str) -> None:
             for _ in range(2):
                 d = rng.normal(size=w.shape)
                 step = 1e-5
-                slope = (loss_by_numpy(name, {**weights, key: w + step * d}) - loss_by_numpy(name, {**weights, key: w - step * d})) / (2 * step)
+                slope = (
+                    loss_by_numpy(name, {**weights, key: w + step * d})
+                    - loss_by_numpy(name, {**weights, key: w - step * d})
+                ) / (2 * step)
                 near(np.array(np.sum(gradients[key] * d)), np.array(slope), 2e-5, f"{name}: {key}", atol=2e-5)
 
 

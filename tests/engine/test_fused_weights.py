@@ -93,7 +93,9 @@ def test_kinds_of_weights(kind: str, strategy: str) -> None:
         x, h, c = xs = inputs()
         losses = []
         for k in range(3):
-            new = dy.cmult(dy.logistic(gate("f", x, h)), c) + dy.cmult(dy.logistic(gate("i", x, h)), dy.tanh(gate("g", x, h)))
+            new = dy.cmult(dy.logistic(gate("f", x, h)), c) + dy.cmult(
+                dy.logistic(gate("i", x, h)), dy.tanh(gate("g", x, h))
+            )
             h, c = dy.cmult(dy.logistic(gate("o", x, h)), dy.tanh(new)), new
             losses.append(weighted(h, k))
         loss = dy.esum(losses)

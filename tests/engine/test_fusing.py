@@ -220,7 +220,11 @@ def test_del_lets_go() -> None:
 
 
 def test_an_op_with_two_readers_is_left() -> None:
-    for read in (lambda a: dy.cmult(a, a), lambda a: dy.exp(a) + dy.sin(a), lambda a: dy.esum([a, dy.exp(a), dy.cos(a)])):
+    for read in (
+        lambda a: dy.cmult(a, a),
+        lambda a: dy.exp(a) + dy.sin(a),
+        lambda a: dy.esum([a, dy.exp(a), dy.cos(a)]),
+    ):
 
         def program(model: Model, read: Any = read) -> Built:
             x = vector(1)
@@ -371,7 +375,13 @@ def test_a_node_by_its_number_is_right_or_refused() -> None:
                 near(np.array(dy.cg().forward_vec(k)), value.ravel(order="F"), 1e-6, k)
                 continue
             refused += 1
-            for ask in (dy.cg().expression, dy.cg().forward, dy.cg().forward_vec, dy.cg().inc_forward_vec, dy.cg().backward):
+            for ask in (
+                dy.cg().expression,
+                dy.cg().forward,
+                dy.cg().forward_vec,
+                dy.cg().inc_forward_vec,
+                dy.cg().backward,
+            ):
                 with pytest.raises(ValueError, match=rf"^\[graph\] the value of node {k} "):
                     ask(k)
         assert refused == 5  # two products, which are one node that is overwritten, two formulas, cmult
@@ -418,6 +428,7 @@ def test_forward_vec_before_anything_ran() -> None:
 
 def test_dump(tmp_path: Path) -> None:
     """All nodes when nothing has run; later those that are gone are marked."""
+
     def dumped() -> list[str]:
         dy.dump_cg(str(tmp_path / "dump.txt"))
         return (tmp_path / "dump.txt").read_text().splitlines()

@@ -131,7 +131,9 @@ def test_recurrence_through_steps_of_many_shapes(lengths: int) -> None:
     dy.renew_cg(autobatching=False)
     assert loss == pytest.approx(sum(loss_of(k).value() for k in range(lengths)), rel=1e-5)
     if lengths == 30:
-        assert stats["batches"] == stats["lower_bound"] and of_cell == 7  # all steps but the first, which has no state yet
+        assert (
+            stats["batches"] == stats["lower_bound"] and of_cell == 7
+        )  # all steps but the first, which has no state yet
 
 
 @pytest.mark.parametrize("seed", [5, 6, 7])

@@ -22,7 +22,12 @@ import dynet_lite as dy
 from dynet_lite import _core
 
 STATM = Path("/proc/self/statm")
-SENTENCES, STEPS, SIZE, WORDS = 1000, 250, 8, 1009  # four nodes a step: row, product, sum, tanh; no sentence begins as another
+SENTENCES, STEPS, SIZE, WORDS = (
+    1000,
+    250,
+    8,
+    1009,
+)  # four nodes a step: row, product, sum, tanh; no sentence begins as another
 MB = 1 << 20
 
 

@@ -97,7 +97,11 @@ def tree_builder(model: Model) -> list[Any]:
 
     def node(tree: Any) -> Any:
         """A word has the one child of none."""
-        state = made.node(None, [node(part) for part in tree]) if isinstance(tree, tuple) else made.node(model.table(N)[tree], [None])
+        state = (
+            made.node(None, [node(part) for part in tree])
+            if isinstance(tree, tuple)
+            else made.node(model.table(N)[tree], [None])
+        )
         out.append(state.output())
         return state
 
@@ -108,7 +112,11 @@ def tree_builder(model: Model) -> list[Any]:
 
 def concatenations(model: Model) -> list[Any]:
     W = model.weight("W", N, 2 * N)
-    xs = [dy.concatenate([a, b]) for words in SENTENCES for a, b in zip(rows(model, words), rows(model, words[::-1]), strict=True)]
+    xs = [
+        dy.concatenate([a, b])
+        for words in SENTENCES
+        for a, b in zip(rows(model, words), rows(model, words[::-1]), strict=True)
+    ]
     return [W * x for x in xs] + [dy.tanh(W * dy.cmult(x, x)) for x in xs]
 
 
@@ -124,7 +132,9 @@ def the_same_in_a_sentence(model: Model) -> list[Any]:
 def attributes(model: Model) -> list[Any]:
     """What is equal but for a number is not the same."""
     xs = [dy.tanh(x) for x in rows(model, (1, 1, 2, 2))]
-    return [v for k, x in enumerate(xs) for v in (x * (k % 2 + 0.5), dy.pickneglogsoftmax(x, k % 2), dy.elu(x, k % 2 + 1.0))]
+    return [
+        v for k, x in enumerate(xs) for v in (x * (k % 2 + 0.5), dy.pickneglogsoftmax(x, k % 2), dy.elu(x, k % 2 + 1.0))
+    ]
 
 
 def ways_to_look_up(model: Model) -> list[Any]:
@@ -159,7 +169,11 @@ def observe(program: Program, fold: bool = False) -> tuple[Observed, int]:
 
 
 @pytest.mark.parametrize("fold", [False, True], ids=["sums", "classes"])
-@pytest.mark.parametrize("how", [{}, {"threads": 2}, {"threads": 3}, {"strategy": "none"}, {"strategy": "agenda"}, {"strategy": "depth"}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"threads": 2}, {"threads": 3}, {"strategy": "none"}, {"strategy": "agenda"}, {"strategy": "depth"}],
+    ids=str,
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_number_changes(name: str, how: dict[str, Any], fold: bool) -> None:
     with engine(fuse=False):

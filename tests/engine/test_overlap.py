@@ -42,7 +42,9 @@ def two_threads() -> Iterator[None]:
 class Tagger:
     """A small tagger: word vectors, two LSTMs with dropout, gates by hand on top, a loss at every word."""
 
-    def __init__(self, trainer: str = "adam", clip: float = 5.0, decay: float = 0.0, dropout: float = 0.0, sparse: bool = True) -> None:
+    def __init__(
+        self, trainer: str = "adam", clip: float = 5.0, decay: float = 0.0, dropout: float = 0.0, sparse: bool = True
+    ) -> None:
         _core.set_seed(5)  # of what is dropped
         dy.cg().seed_state = 7
         rng = np.random.default_rng(3)
@@ -438,7 +440,9 @@ def test_bad_gradients(renewed: bool) -> None:
     if renewed:
         dy.renew_cg()
         loss = t.loss(3)
-        with pytest.raises(RuntimeError, match=r"Magnitude of gradient is bad: nan; in the update of the mini-batch before"):
+        with pytest.raises(
+            RuntimeError, match=r"Magnitude of gradient is bad: nan; in the update of the mini-batch before"
+        ):
             loss.value()
         assert np.isfinite(loss.value())
     else:
@@ -557,7 +561,9 @@ def in_a_child(program: str, timeout: float = 60) -> subprocess.CompletedProcess
     code = f"import sys; sys.path[:0] = {sys.path!r}\nfrom test_overlap import *\nfrom dynet_lite import _core\ndy.configure(threads=2)\n" \
            f"_core.settings.least_work = 0\n{program}"  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, env=environment)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, env=environment
+    )
 
 
 @pytest.mark.parametrize("renewed", [False, True])
@@ -613,7 +619,10 @@ def test_another_thread_always_looks() -> None:
         try:
             while not stop.is_set():
                 for t in models:
-                    assert np.isfinite(t.W.as_array()).all() and np.isfinite(t.trainer.state_dict()["state"][t.W.name()]).all()
+                    assert (
+                        np.isfinite(t.W.as_array()).all()
+                        and np.isfinite(t.trainer.state_dict()["state"][t.W.name()]).all()
+                    )
         except Exception as e:
             errors.append(e)
 

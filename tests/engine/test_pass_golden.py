@@ -93,7 +93,9 @@ def test_golden(name: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     wanted = path.read_text()
-    assert text == wanted, "".join(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), "wanted", "now"))
+    assert text == wanted, "".join(
+        difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), "wanted", "now")
+    )
     assert texts["made"] != texts[name]
 
 

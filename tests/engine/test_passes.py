@@ -64,7 +64,10 @@ def of_fold(seed: int) -> Any:
 @pytest.mark.parametrize("threads", [1, 2])
 @each_pass
 def test_the_random_programs_agree_without_it(name: str, threads: int) -> None:
-    programs = [*(Random(seed, affine=seed % 3 > 0, examples=3) for seed in range(20)), *(of_fold(seed) for seed in range(20))]
+    programs = [
+        *(Random(seed, affine=seed % 3 > 0, examples=3) for seed in range(20)),
+        *(of_fold(seed) for seed in range(20)),
+    ]
     for build in programs:
         wanted = run(build, full=False, merge=True, threads=threads)
         with dy.configure(rewrites=f"-{name}"):

@@ -109,7 +109,11 @@ def test_who_keeps_projections_for_its_gates(texts: list[list[int]], rows: int, 
         case = Case("vanilla", rows)
         case.build(texts, inputs and (lambda text: inputs(case.table, text)))
         dy.esum(case.losses).value()
-        steps = [node.sort for node in structure.read().nodes if node.op.startswith("_lstm") and node.sort in ("op", "merged")]
+        steps = [
+            node.sort
+            for node in structure.read().nodes
+            if node.op.startswith("_lstm") and node.sort in ("op", "merged")
+        ]
         ran, merged = projections()
         assert (ran, merged) == (steps.count("op"), steps.count("merged"))
 
@@ -121,7 +125,10 @@ def test_letters_that_an_expression_refers_to() -> None:
         with engine(merge=True, fuse=fuse):
             case = Case("vanilla")
             kept: list[Any] = []
-            case.build(words(), lambda text, case=case, kept=kept: kept.extend(case.table[i] for i in text) or kept[-len(text) :])
+            case.build(
+                words(),
+                lambda text, case=case, kept=kept: kept.extend(case.table[i] for i in text) or kept[-len(text) :],
+            )
             case.gradients()
             assert projections()[1] == 0
             kept[3].set(0)

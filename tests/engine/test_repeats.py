@@ -37,7 +37,10 @@ def affine_of_two(model: Model, ids: Words) -> list[Any]:
     """Each with the vector of the word before it: the product of the second is added to that of the first."""
     xs = vectors(model, ids)
     weights = model.weight("b", OUT), model.weight("W", OUT, SIZE), model.weight("V", OUT, SIZE)
-    return [dy.affine_transform([weights[0], weights[1], x, weights[2], before]) for x, before in zip(xs, xs[-1:] + xs, strict=False)]
+    return [
+        dy.affine_transform([weights[0], weights[1], x, weights[2], before])
+        for x, before in zip(xs, xs[-1:] + xs, strict=False)
+    ]
 
 
 def joined(model: Model, ids: Words) -> list[Any]:
@@ -98,7 +101,11 @@ def test_different_words() -> None:
     model = Model()
     with engine():
         table = model.table(SIZE, rows=400)
-        for first, ids in (("distinct", range(400)), ("hardly", [*range(380), *range(20)]), ("half", [*range(200)] * 2)):
+        for first, ids in (
+            ("distinct", range(400)),
+            ("hardly", [*range(380), *range(20)]),
+            ("half", [*range(200)] * 2),
+        ):
             dy.renew_cg()
             dy.esum([dy.squared_norm(model.weight("W", OUT, SIZE) * table[i]) for i in ids]).backward()
             assert dy.stats()["rows_repeated"] == (3 * 200 if first == "half" else 0), first
@@ -106,6 +113,7 @@ def test_different_words() -> None:
 
 def test_words_that_are_not_trained() -> None:
     """Lookups without update of the same rows beside others: the rows are one memory, only some have a gradient."""
+
     def scores(model: Model, ids: Words) -> list[Any]:
         table, W = model.table(SIZE, rows=ROWS), model.weight("W", OUT, SIZE)
         return [W * (dy.lookup(table, i, update=False) if k % 3 else table[i]) for k, i in enumerate(ids)]

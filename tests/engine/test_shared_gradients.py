@@ -55,7 +55,9 @@ def tied(net: Net, k: int) -> Any:
     """One parameter in products of several signatures: what adds to it is one chain. The parameter stands twice in the graph."""
     w = net.weight("W", N, N)
     x = dy.tanh(w * net.words[k])
-    return dy.sum_elems(dy.logistic(dy.affine_transform([net.weight("b", N), w, x]))) + dy.squared_norm(dy.parameter(w) * x)
+    return dy.sum_elems(dy.logistic(dy.affine_transform([net.weight("b", N), w, x]))) + dy.squared_norm(
+        dy.parameter(w) * x
+    )
 
 
 def made_of_weights(net: Net, k: int) -> Any:
@@ -76,7 +78,9 @@ def cells(net: Net, k: int) -> Any:
     if "lstm" not in net.__dict__:
         net.lstm = dy.VanillaLSTMBuilder(1, N, N, net.pc)
     h = net.lstm.initial_state().transduce([net.words[(k + t) % 20] for t in range(2 + k % 4)])
-    return dy.esum([dy.pickneglogsoftmax(dy.affine_transform([net.weight("b", 30), net.weight("O", 30, N), e]), k % 30) for e in h])
+    return dy.esum(
+        [dy.pickneglogsoftmax(dy.affine_transform([net.weight("b", 30), net.weight("O", 30, N), e]), k % 30) for e in h]
+    )
 
 
 def aliases(net: Net, k: int) -> Any:
@@ -85,7 +89,11 @@ def aliases(net: Net, k: int) -> Any:
     h = dy.tanh(net.weight("W", N, N) * net.words[k % 5])
     again = dy.tanh(net.weight("W", N, N) * net.words[k % 5])
     square = dy.reshape(h, (3, N // 3)) + dy.reshape(again, (3, N // 3)) + dy.reshape(row, (3, N // 3))
-    return dy.squared_norm(square) + dy.dot_product(dy.pick_range(again, 2, 8), dy.pick_range(v, 0, 6)) + dy.dot_product(h, v)
+    return (
+        dy.squared_norm(square)
+        + dy.dot_product(dy.pick_range(again, 2, 8), dy.pick_range(v, 0, 6))
+        + dy.dot_product(h, v)
+    )
 
 
 def ran_before(net: Net, k: int) -> Any:
@@ -102,7 +110,9 @@ def little_beside_much(net: Net, k: int) -> Any:
     x, T = net.words[k % 9], net.weight("T", 2, N)
     tall = dy.tanh(net.weight("W", 200, N) * x)
     wide = T * dy.reshape(dy.pick_range(tall, 0, 14 * N), (N, 14))
-    return dy.squared_norm(tall) + dy.squared_norm(wide) + dy.squared_norm(dy.affine_transform([net.weight("b", 2), T, x]))
+    return (
+        dy.squared_norm(tall) + dy.squared_norm(wide) + dy.squared_norm(dy.affine_transform([net.weight("b", 2), T, x]))
+    )
 
 
 PROGRAMS: list[Callable[[Net, int], Any]] = [
@@ -130,7 +140,9 @@ def observe(program: Callable[[Net, int], Any], threads: int, twice: bool = Fals
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_gradients_are_those_of_one_thread_and_always_the_same(program: Callable[[Net, int], Any], threads: int) -> None:
+def test_gradients_are_those_of_one_thread_and_always_the_same(
+    program: Callable[[Net, int], Any], threads: int
+) -> None:
     expected, found = observe(program, 1), observe(program, threads)
     assert any(np.abs(x).max() > 0.1 for x in expected[1:])
     for a, b in zip(expected, found, strict=True):
@@ -209,7 +221,9 @@ def test_a_row_as_bias_and_as_input() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-@pytest.mark.parametrize("trainer", ["SimpleSGDTrainer", "MomentumSGDTrainer", "AdamTrainer", "AdagradTrainer", "EGTrainer"])
+@pytest.mark.parametrize(
+    "trainer", ["SimpleSGDTrainer", "MomentumSGDTrainer", "AdamTrainer", "AdagradTrainer", "EGTrainer"]
+)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_updates_do_not_depend_on_threads(trainer: str, threads: int, sparse: bool) -> None:
     """The numbers of a step are dealt evenly, rows and parts of parameters; each is what one thread makes of it."""
@@ -248,7 +262,9 @@ def rows_of(net: Net) -> list[Any]:
 
 TWICE: dict[str, Callable[[Made, Net], list[Any]]] = {
     "bias and vector": lambda w, net: [dy.affine_transform([w("b"), w("W"), x, w("V"), w("b")]) for x in rows_of(net)],
-    "bias and vector, once": lambda w, net: [dy.affine_transform([w("b"), net.weight("W", M, M), net.words[1][:M], w("V"), w("b")])],
+    "bias and vector, once": lambda w, net: [
+        dy.affine_transform([w("b"), net.weight("W", M, M), net.words[1][:M], w("V"), w("b")])
+    ],
     "bias and matrix on the right": lambda w, net: [dy.affine_transform([w("W"), w("V"), w("W")])],
     "left and then right": lambda w, net: [dy.affine_transform([w("b"), w("W"), w("V"), w("V"), w("W")])],
     "square": lambda w, net: [w("W") * w("W")],

@@ -51,7 +51,9 @@ class Case:
             start = self.builder if hasattr(self.builder, "transduce") else self.builder.initial_state()
             outputs = start.transduce(xs)
             weigh = [dy.inputVector(rng.uniform(0.5, 1, h.dim()[0][0])) for h in outputs]
-            self.losses.append(dy.esum([dy.sum_batches(dy.dot_product(h, w)) for h, w in zip(outputs, weigh, strict=True)]))
+            self.losses.append(
+                dy.esum([dy.sum_batches(dy.dot_product(h, w)) for h, w in zip(outputs, weigh, strict=True)])
+            )
             self.xs += xs
             self.outputs += outputs
 

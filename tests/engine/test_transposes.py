@@ -61,7 +61,9 @@ def test_chains(threads: int, gated: bool, size: int, strategy: str) -> None:
 
     with engine(strategy=strategy, threads=threads):
         model = Model()
-        W, b, U, c = (model.weight(name, *shape) for name, shape in zip("WbUc", [(size, size), (size,)] * 2, strict=True))
+        W, b, U, c = (
+            model.weight(name, *shape) for name, shape in zip("WbUc", [(size, size), (size,)] * 2, strict=True)
+        )
         loss = dy.esum([chain(*how) for how in zip(starts(size), LENGTHS, strict=True)])
         loss.backward()
         assert gated == ("joined" in ops())
@@ -71,11 +73,15 @@ def test_chains(threads: int, gated: bool, size: int, strategy: str) -> None:
         wanted, gradients = by_hand([w.as_array() for w in weights], size, gated)
         assert loss.value() == pytest.approx(wanted, rel=1e-5)
         for w, gradient in zip(weights, gradients, strict=True):
-            np.testing.assert_allclose(w.grad_as_array(), gradient, rtol=1e-3, atol=1e-5 * max(1.0, np.abs(gradient).max()))
+            np.testing.assert_allclose(
+                w.grad_as_array(), gradient, rtol=1e-3, atol=1e-5 * max(1.0, np.abs(gradient).max())
+            )
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("builder", ["LSTMBuilder", "VanillaLSTMBuilder", "GRUBuilder", "SimpleRNNBuilder", "CoupledLSTMBuilder"])
+@pytest.mark.parametrize(
+    "builder", ["LSTMBuilder", "VanillaLSTMBuilder", "GRUBuilder", "SimpleRNNBuilder", "CoupledLSTMBuilder"]
+)
 def test_cells(builder: str, size: int) -> None:
     """Sentences together share a transpose; one by one they are too few for that."""
     pc = dy.ParameterCollection()
@@ -109,7 +115,10 @@ def test_matrices_of_many_widths(threads: int) -> None:
     with engine(threads=threads):
         model = Model()
         W, V = model.weight("W", 20, 24), model.weight("V", 24, 24)
-        losses = [dy.squared_norm(dy.affine_transform([dy.zeros((20, width)), W, V * dy.inputTensor(inputs(width))])) for width in widths]
+        losses = [
+            dy.squared_norm(dy.affine_transform([dy.zeros((20, width)), W, V * dy.inputTensor(inputs(width))]))
+            for width in widths
+        ]
         dy.esum(losses).backward()
         w, v = (p.as_array().astype(np.float64) for p in (W, V))
         dW, dV = (sum(parts) for parts in zip(*[
@@ -136,7 +145,9 @@ def test_what_begins_at_one_address(threads: int) -> None:
         loss = dy.esum(losses)
         del losses, sums
         loss.backward()
-        assert sum(node.op.endswith("(concatenate)") for node in structure.read().nodes if node.sort == "op") == n  # read in parts
+        assert (
+            sum(node.op.endswith("(concatenate)") for node in structure.read().nodes if node.sort == "op") == n
+        )  # read in parts
         assert dy.stats()["matrices_transposed"] == 4
         w = W.as_array().astype(np.float64)
         t = w.reshape(2 * half, half, order="F")

@@ -17,7 +17,9 @@ from dynet_lite import harness
 from dynet_lite.nn import CASES, case_of
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
-WHOLE = os.environ.get("DYNET_LITE_EXPORT", "").split()  # options of the training; none: a tiny one, and a part of the dev set
+WHOLE = os.environ.get(
+    "DYNET_LITE_EXPORT", ""
+).split()  # options of the training; none: a tiny one, and a part of the dev set
 SOME = 40
 
 
@@ -39,7 +41,11 @@ def trained_and_exported(folder: Path, name: str, *options: str) -> tuple[Any, P
         [*(WHOLE or ["--smoke"]), "--save", "model", *options], ["export", "--load", "model", "--to", "model.onnx"]
     ):  # fmt: skip
         done = subprocess.run(
-            [sys.executable, str(script), *arguments], cwd=folder, capture_output=True, text=True, timeout=3600 if WHOLE else 300
+            [sys.executable, str(script), *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=3600 if WHOLE else 300,
         )
         assert done.returncode == 0, done.stderr
     assert "model.onnx" in done.stdout and "opset 20" in done.stdout

@@ -40,7 +40,9 @@ def test_tagger(exported: Any, options: tuple[str, ...]) -> None:
     assert meta["recipe"] == "Tagger" and json.loads(meta["settings"])["word_dim"] == recipe.settings.word_dim
 
 
-@pytest.mark.parametrize(("name", "tags"), [("bilstm_crf_chunker", False), ("bilstm_crf_chunker", True), ("named_entities", False)])
+@pytest.mark.parametrize(
+    ("name", "tags"), [("bilstm_crf_chunker", False), ("bilstm_crf_chunker", True), ("named_entities", False)]
+)
 def test_spans(exported: Any, name: str, tags: bool) -> None:
     recipe, path = exported(name, *(("--tag-dim", "3") if tags else ()))
     run = session(path)
@@ -61,7 +63,15 @@ def test_spans(exported: Any, name: str, tags: bool) -> None:
         assert [recipe.labels.word(i) for i in best] == recipe.label([sentence.forms], [sentence.tags])[0]
 
 
-@pytest.mark.parametrize(("name", "options"), [("text_cnn", ()), ("dan_classifier", ()), ("text_cnn", ("--subwords", "50")), ("dan_classifier", ("--evidence", "2"))])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("text_cnn", ()),
+        ("dan_classifier", ()),
+        ("text_cnn", ("--subwords", "50")),
+        ("dan_classifier", ("--evidence", "2")),
+    ],
+)
 def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None:
     recipe, path = exported(name, *options)
     run = session(path)
@@ -69,7 +79,9 @@ def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None
         words = recipe.pieces.split_all(text.words) if recipe.pieces else text.words
         inputs = {"words": np.array(recipe.words.ids(words))}
         if recipe.evidence is not None:
-            inputs["evidence"] = np.array(recipe.evidence(text.words), dtype=np.float32).T  # axes in the file go the other way
+            inputs["evidence"] = np.array(
+                recipe.evidence(text.words), dtype=np.float32
+            ).T  # axes in the file go the other way
         (scores,) = run.run(None, inputs)
         dy.renew_cg()
         close(scores, recipe.all_scores(text.words).npvalue())
@@ -99,7 +111,9 @@ def test_biaffine_parser(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("biaffine_parser", *options)
     run = session(path)
     for sentence in dev(recipe):
-        arcs, relations = run.run(None, {**ids_of(recipe, sentence.forms), "tags": np.array(recipe.tags.ids(sentence.upos))})
+        arcs, relations = run.run(
+            None, {**ids_of(recipe, sentence.forms), "tags": np.array(recipe.tags.ids(sentence.upos))}
+        )
         dy.renew_cg()
         head, dependent, label_head, label_dependent = recipe.read(sentence)
         close(arcs, recipe.arcs.all_pairs(head, dependent).npvalue().T)
@@ -136,7 +150,9 @@ def test_seq2seq(exported: Any, tmp_path: Path) -> None:
 
 def test_the_program_of_the_page(exported: Any, tmp_path: Path) -> None:
     """It runs without this package."""
-    code, function = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8"), re.DOTALL)
+    code, function = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     recipe, path = exported("bilstm_tagger")
     path.rename(tmp_path / "tagger.onnx")
     hide = "import sys\nsys.modules['dynet_lite'] = sys.modules['onnx'] = None\n"
@@ -145,7 +161,12 @@ def test_the_program_of_the_page(exported: Any, tmp_path: Path) -> None:
     lines.insert(3, "")
     lines.append("Donaudampfschifffahrtsgesellschaft sails .")
     done = subprocess.run(
-        [sys.executable, "predict.py"], cwd=tmp_path, input="\n".join(lines), capture_output=True, text=True, timeout=120
+        [sys.executable, "predict.py"],
+        cwd=tmp_path,
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == list(recipe.predict(lines))

@@ -174,7 +174,10 @@ def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
-        (lambda xs: dy.CoupledLSTMBuilder(1, 4, 3, dy.ParameterCollection()).initial_state().transduce(xs), "CoupledLSTM"),
+        (
+            lambda xs: dy.CoupledLSTMBuilder(1, 4, 3, dy.ParameterCollection()).initial_state().transduce(xs),
+            "CoupledLSTM",
+        ),
     ],
 )
 def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, tmp_path: Any) -> None:
@@ -198,4 +201,6 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
     dropping = dy.LSTMBuilder(1, 4, 3, dy.ParameterCollection())
     dropping.set_dropout(0.2)
     with pytest.raises(onnx.Unsupported, match="disable_dropout"):
-        onnx.export(lambda xs: dropping.initial_state().transduce(xs), tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")})
+        onnx.export(
+            lambda xs: dropping.initial_state().transduce(xs), tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}
+        )

@@ -65,7 +65,9 @@ def test_symbolic_batch(runtime: Any, tmp_path: Any) -> None:
     W, b = model.add_parameters((3, 4)), model.add_parameters(3)
 
     def network(x: Any) -> Any:
-        return dy.softmax(dy.affine_transform([b, W, dy.tanh(x)]) + dy.reshape(dy.concatenate([dy.pick_range(x, 0, 2), x[3:4]]), (3,)))
+        return dy.softmax(
+            dy.affine_transform([b, W, dy.tanh(x)]) + dy.reshape(dy.concatenate([dy.pick_range(x, 0, 2), x[3:4]]), (3,))
+        )
 
     path = onnx.export(network, tmp_path / "batch.onnx", {"x": onnx.Input((4,), batch="b")})
     for n in (1, 5):

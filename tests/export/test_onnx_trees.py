@@ -87,7 +87,9 @@ def test_attention_and_places(runtime: Any, tmp_path: Any) -> None:
         return found, attention.symbolic(xs[0], *memory), *both, onnx.waves(xs, 6), onnx.waves(ys, 6, after=True)
 
     names = ["all", "first", "causal", "free", "places", "next"]
-    path = onnx.export(network, tmp_path / "x.onnx", {x: onnx.Input((6,), n) for x, n in (("xs", "n"), ("ys", "m"))}, names)
+    path = onnx.export(
+        network, tmp_path / "x.onnx", {x: onnx.Input((6,), n) for x, n in (("xs", "n"), ("ys", "m"))}, names
+    )
     for n, m in ((1, 1), (4, 2), (3, 7)):
         xs, ys = (rng.standard_normal((k, 6)).astype(np.float32) for k in (n, m))
         found = dict(zip(names, runtime(path, {"xs": xs, "ys": ys}), strict=True))
@@ -123,7 +125,9 @@ def test_graphs(runtime: Any, tmp_path: Any) -> None:
         return onnx.heard([xs, ys], u, v, k), onnx.chosen(xs, u)
 
     names = {x: onnx.Ids("m") for x in "uvk"}
-    path = onnx.export(network, tmp_path / "x.onnx", {**{x: onnx.Input((2,), "n") for x in ("xs", "ys")}, **names}, ["heard", "chosen"])
+    path = onnx.export(
+        network, tmp_path / "x.onnx", {**{x: onnx.Input((2,), "n") for x in ("xs", "ys")}, **names}, ["heard", "chosen"]
+    )
     for n, m in ((1, 0), (1, 2), (4, 9)):
         xs, ys = (rng.standard_normal((n, 2)).astype(np.float32) for _ in range(2))
         u, v, k = rng.integers(0, n, m), rng.integers(0, n, m), rng.integers(0, 2, m)

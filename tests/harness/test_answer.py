@@ -114,14 +114,30 @@ def test_conllu_in_conllu_out(model: str, tmp_path: Path) -> None:
     """Comments, empty nodes and other columns stay; the tags are those of the same words as plain text."""
     (tmp_path / "in.conllu").write_text(CONLLU)
     (tmp_path / "plain.txt").write_text("the dog\nsleeps\n")
-    done = subprocess.run(command("predict", "--load", model, "in.conllu"), cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    done = subprocess.run(
+        command("predict", "--load", model, "in.conllu"), cwd=tmp_path, env=ENV, capture_output=True, text=True
+    )
     tags, rest = tags_and_rest(done.stdout)
     assert rest == tags_and_rest(CONLLU)[1] and "_" not in tags
-    piped = subprocess.run(command("predict", "--load", model, "-"), input=CONLLU, env=ENV, capture_output=True, text=True)
+    piped = subprocess.run(
+        command("predict", "--load", model, "-"), input=CONLLU, env=ENV, capture_output=True, text=True
+    )
     assert piped.stdout == done.stdout
-    plain = subprocess.run(command("predict", "--load", model, "--conllu", "plain.txt"), cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    plain = subprocess.run(
+        command("predict", "--load", model, "--conllu", "plain.txt"),
+        cwd=tmp_path,
+        env=ENV,
+        capture_output=True,
+        text=True,
+    )
     assert tags_and_rest(plain.stdout)[0] == tags and plain.stdout.count("\n\n") == 2
-    found = subprocess.run(command("predict", "--load", model, "--json", "in.conllu"), cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    found = subprocess.run(
+        command("predict", "--load", model, "--json", "in.conllu"),
+        cwd=tmp_path,
+        env=ENV,
+        capture_output=True,
+        text=True,
+    )
     assert [json.loads(line)["tags"] for line in found.stdout.splitlines()] == [tags[:2], [], tags[2:]]
 
 
@@ -131,7 +147,9 @@ def test_a_tagger_and_a_parser_as_a_pipe(model: str, tmp_path: Path) -> None:
     data = module.BiaffineParser.load_data(s)
     path = str(tmp_path / "parser.model")
     save_recipe(make_recipe(module.BiaffineParser, s, module.BiaffineParser.build(s, data.train)), path)
-    tagged = subprocess.run(command("predict", "--load", model, "-"), input=CONLLU, env=ENV, capture_output=True, text=True)
+    tagged = subprocess.run(
+        command("predict", "--load", model, "-"), input=CONLLU, env=ENV, capture_output=True, text=True
+    )
     program = [sys.executable, str(catalogue.program("biaffine_parser")), "predict", "--load", path, "-"]
     parsed = subprocess.run(program, input=tagged.stdout, env=ENV, capture_output=True, text=True)
     before, after = ([line.split("\t") for line in done.stdout.split("\n")] for done in (tagged, parsed))
@@ -192,7 +210,9 @@ def test_numbers_that_cannot_be(name: str, value: object, said: str) -> None:
 
 
 def test_numbers_that_can_be() -> None:
-    s = from_dict(Settings, {"patience": 0, "char_hidden": 0, "column": -1, "dropout": 0.0, "temperature": 0.0}, "file.toml")
+    s = from_dict(
+        Settings, {"patience": 0, "char_hidden": 0, "column": -1, "dropout": 0.0, "temperature": 0.0}, "file.toml"
+    )
     assert (s.patience, s.char_hidden, s.column, s.dropout, s.temperature) == (0, 0, -1, 0.0, 0.0)
 
 

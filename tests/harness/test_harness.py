@@ -99,7 +99,13 @@ def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
     file.write_text('hidden = 7\nlearning-rate = 1\nsizes = [3, 4, 5]\nschedule = "cosine"\n')
     s, given = harness.parse_settings(Settings, "", ["--config", str(file), "--hidden", "9"])
     assert (s.hidden, s.learning_rate, s.sizes, s.schedule, s.epochs) == (9, 1.0, (3, 4, 5), "cosine", 3)
-    assert isinstance(s.learning_rate, float) and set(given) == {"config", "hidden", "learning_rate", "sizes", "schedule"}
+    assert isinstance(s.learning_rate, float) and set(given) == {
+        "config",
+        "hidden",
+        "learning_rate",
+        "sizes",
+        "schedule",
+    }
     s, _ = harness.parse_settings(Settings, "", ["--no-autobatch", "--sizes", "8", "9", "--smoke"], {"hidden": 2})
     assert (s.autobatch, s.sizes, s.hidden) == (False, (8, 9), 2)
 
@@ -155,7 +161,10 @@ def test_first_line_and_epochs(capsys):
 
 def test_early_stopping_and_the_best_model(tmp_path, capsys):
     """With steps far too big the score gets worse: the model of the best epoch is what is kept."""
-    assert run("--epochs", 50, "--patience", 2, "--learning-rate", 3, "--save", tmp_path / "m", "--log", tmp_path / "l") == 0
+    assert (
+        run("--epochs", 50, "--patience", 2, "--learning-rate", 3, "--save", tmp_path / "m", "--log", tmp_path / "l")
+        == 0
+    )
     scores = [e["dev"]["value"] for e in events(tmp_path / "l", "epoch")]
     assert len(scores) < 50 and scores.index(max(scores)) == len(scores) - 3
     recipe = harness.load_recipe(Parity, Settings, str(tmp_path / "m"))
@@ -188,7 +197,10 @@ def test_other_defaults_for_files(capsys):
     files = {"hidden": 7, "epochs": 9}
     s, given = harness.parse_settings(harness.Settings, "", ["--train", "x"], {}, {"epochs": 9})
     assert s.epochs == 9 and "epochs" not in given
-    assert harness.parse_settings(harness.Settings, "", ["--train", "x", "--epochs", "5"], {}, {"epochs": 9})[0].epochs == 5
+    assert (
+        harness.parse_settings(harness.Settings, "", ["--train", "x", "--epochs", "5"], {}, {"epochs": 9})[0].epochs
+        == 5
+    )
     both = harness.parse_settings(harness.Settings, "", ["--train", "x", "--smoke"], {"epochs": 1}, {"epochs": 9})
     assert both[0].epochs == 1
     assert harness.parse_settings(Settings, "", [], {}, files)[0].hidden == 4
@@ -214,7 +226,9 @@ def test_the_average_is_measured_and_kept(tmp_path, capsys):
 
 def test_steps_of_the_average_are_fewer_where_it_remembers_many_updates():
     assert averaging(0.999) == (pytest.approx(0.999**10), 10) and averaging(0.9999) == (pytest.approx(0.9999**10), 10)
-    assert averaging(0.998) == (pytest.approx(0.998**5), 5) and averaging(0.99) == (0.99, 1) and averaging(0.5) == (0.5, 1)
+    assert (
+        averaging(0.998) == (pytest.approx(0.998**5), 5) and averaging(0.99) == (0.99, 1) and averaging(0.5) == (0.5, 1)
+    )
 
 
 def test_nan_stops_with_a_clear_message(capsys):

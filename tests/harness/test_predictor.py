@@ -177,7 +177,7 @@ def test_settings_that_may_change(saved: Callable[[str], str]) -> None:
         dy.load_recipe(saved("rnnlm"), hidden=3)
 
 
-OWN = '''
+OWN = """
 from dataclasses import dataclass
 import dynet_lite as dy
 from dynet_lite import harness
@@ -192,7 +192,7 @@ class Echo(harness.Recipe[Mine, str]):
         self.W = self.model.add_parameters(s.size)
     def predict(self, lines):
         return [line.upper() for line in lines]
-'''
+"""
 
 
 def test_recipes_of_ones_own(tmp_path: Path) -> None:

@@ -30,5 +30,11 @@ def test_the_recipe_of_the_page(tmp_path):
 
 
 def test_every_option_of_the_page_is_there():
-    names = {"--" + f.name.replace("_", "-") for f in fields(StreamSettings)} | {"--help", "--output", "--form", "--column", "--to"}
+    names = {"--" + f.name.replace("_", "-") for f in fields(StreamSettings)} | {
+        "--help",
+        "--output",
+        "--form",
+        "--column",
+        "--to",
+    }
     assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", PAGE.read_text(encoding="utf-8"))) <= names

@@ -265,7 +265,12 @@ def test_good_clients_among_bad_ones(server: Server, model: str) -> None:
         return b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (length, body)
 
     whole = b'{"texts": ["the dog", "a"]}'
-    nasty = [(request(whole, len(whole)), False), (request(whole, 9999), False), (request(b"[{", 2), True), (b"\x00\xff\r\n\r\n", True)]
+    nasty = [
+        (request(whole, len(whole)), False),
+        (request(whole, 9999), False),
+        (request(b"[{", 2), True),
+        (b"\x00\xff\r\n\r\n", True),
+    ]
     bad_ones = [threading.Thread(target=bad, args=x, daemon=True) for x in nasty]
     good_ones = [threading.Thread(target=good, args=(k,)) for k in range(4)]
     for thread in (*bad_ones, *good_ones):

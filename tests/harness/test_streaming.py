@@ -47,13 +47,17 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def losses(path: str) -> list[float]:
-    return [event["loss"] for event in map(json.loads, Path(path).read_text().splitlines()) if event["event"] == "update"]
+    return [
+        event["loss"] for event in map(json.loads, Path(path).read_text().splitlines()) if event["event"] == "update"
+    ]
 
 
 def test_a_stream_is_trained_on(train: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--stream", "on", "--log", "s.jsonl", "--epochs", "6", "--learning-rate", "0.05") == 0
     out = capsys.readouterr().out
-    assert re.match(r"a\.txt, b\.txt: 200 sentences \([\d,]+ words, read bit by bit\) to train on, 20 for dev", out), out
+    assert re.match(r"a\.txt, b\.txt: 200 sentences \([\d,]+ words, read bit by bit\) to train on, 20 for dev", out), (
+        out
+    )
     found = losses("s.jsonl")
     assert len(found) == 6 * 25 and sum(found[-25:]) < 0.95 * sum(found[:25])
 
@@ -76,7 +80,9 @@ def test_it_goes_on_at_the_exact_minibatch(train: Any, monkeypatch: pytest.Monke
     assert losses("parts.jsonl") == losses("whole.jsonl")
 
 
-def test_large_files_are_streamed_by_themselves(train: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_large_files_are_streamed_by_themselves(
+    train: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert train("--epochs", "1") == 0
     assert "bit by bit" not in capsys.readouterr().out
     monkeypatch.setattr(streaming, "LARGE", 1000)
@@ -94,7 +100,9 @@ def test_large_files_are_streamed_by_themselves(train: Any, monkeypatch: pytest.
         (["--train", "a.txt", "tagged", "--dev", "dev.txt"], "tagged: expected the same kind of file as a.txt"),
     ],
 )
-def test_what_cannot_be_streamed(train: Any, files: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_streamed(
+    train: Any, files: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("tagged").write_text("the_D cat_N sat_V on_P the_D mat_N\na_D dog_N ran_V ._.\n" * 3)
     assert train("--stream", "on", files=files) == 2
     assert message in capsys.readouterr().err

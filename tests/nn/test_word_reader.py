@@ -93,7 +93,9 @@ def test_parts_of_a_vector(char_reader):
 
 
 def test_folded_words():
-    reader = WordReader(dy.ParameterCollection(), WordReader.build([["Dog", "dog", "DOG"]], fold=True), dim=4, rng=random.Random(1))
+    reader = WordReader(
+        dy.ParameterCollection(), WordReader.build([["Dog", "dog", "DOG"]], fold=True), dim=4, rng=random.Random(1)
+    )
     assert reader.words.words() == ["<unk>", "dog"] and reader.words.count("dog") == 3
     assert reader(["dOg"])[0].value() == reader(["dog"])[0].value() != reader(["cat"])[0].value()
 

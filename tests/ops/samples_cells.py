@@ -164,7 +164,9 @@ def child_sum(iog: Array, f: Array, uiog: Array, uf: Array, *rest: Array, forget
 
 
 for _args in ([A(9)], [A(9, batch=2)], [A(6, 2)]):
-    row("_tree_lstm_leaf", lambda x: both(_core._tree_lstm_leaf(x)), lambda x: tree(x, [], [], 0.0), _args, bad=[[(7,)]])
+    row(
+        "_tree_lstm_leaf", lambda x: both(_core._tree_lstm_leaf(x)), lambda x: tree(x, [], [], 0.0), _args, bad=[[(7,)]]
+    )
 for _args in (
     [A(9), A(3), A(3), A(3), A(15, 3)],
     [A(9), A(3), A(3), A(3), A(15, 3), A(3), A(3), A(15, 3)],

@@ -79,7 +79,13 @@ def unary(name: str, call: Callable[..., Any], ref: Callable[..., Any], draw: Dr
         ROWS.append(Row(name, call, [arg], ref, **{"attrs": alphas, "gtol": 5e-5, "tol": 4e-6, **more}))
 
 
-unary("elu", lambda x, a: dy.elu(x, a), lambda x, a: np.where(x > 0, x, a * np.expm1(x)), nonzero, wrong=raising("elu", "s"))
+unary(
+    "elu",
+    lambda x, a: dy.elu(x, a),
+    lambda x, a: np.where(x > 0, x, a * np.expm1(x)),
+    nonzero,
+    wrong=raising("elu", "s"),
+)
 unary("silu", lambda x, a: dy.silu(x, a), lambda x, a: x * sigmoid(a * x), wrong=raising("silu", None))
 unary("add_const", lambda x, a: x + a, lambda x, a: x + a)
 unary("const_minus", lambda x, a: a - x, lambda x, a: a - x)
@@ -99,7 +105,9 @@ unary("nobackprop", lambda x: dy.nobackprop(x), lambda x: x, attrs={}, surrogate
 for _name, _ref in (("round", np.rint), ("ceil", np.ceil), ("floor", np.floor)):
     _raw = getattr(_core, _name)
     unary(_name, lambda x, _f=_raw: _f(x, False), _ref, between_integers, attrs={}, surrogate=lambda x: 0 * x)
-    unary(_name, lambda x, _f=_raw: _f(x, True), _ref, between_integers, attrs={}, surrogate=lambda x: x, note="through")
+    unary(
+        _name, lambda x, _f=_raw: _f(x, True), _ref, between_integers, attrs={}, surrogate=lambda x: x, note="through"
+    )
 
 
 # ---- two arguments --------------------------------------------------------------------------------------------------
@@ -133,7 +141,9 @@ def aligned(f: Callable[..., Any]) -> Callable[..., Any]:
     return g
 
 
-def binary(name: str, call: Callable[..., Any], ref: Callable[..., Any], u: Draw = normal, v: Draw = normal, **more: Any):
+def binary(
+    name: str, call: Callable[..., Any], ref: Callable[..., Any], u: Draw = normal, v: Draw = normal, **more: Any
+):
     for k, (a, b) in enumerate(PAIRS):
         ROWS.append(
             Row(

@@ -74,7 +74,9 @@ class Program:
         for k, step in enumerate(text.split(";")):
             left, _, right = step.rpartition("=")
             formula, *operands = right.split()
-            places = [names[o] if o in names else ord(o) - ord("a") for o in operands if not re.fullmatch(r"[-\d.]+", o)]
+            places = [
+                names[o] if o in names else ord(o) - ord("a") for o in operands if not re.fullmatch(r"[-\d.]+", o)
+            ]
             constants = [float(o) for o in operands if re.fullmatch(r"[-\d.]+", o)]
             self.steps.append((formula, places))
             self._slices.append(constants)
@@ -141,7 +143,11 @@ fused("t = scale a 2.5; add_const t -0.5", A(9))
 fused("t = const_minus a 1; u = cmult t b; v = cmult a c; add u v", A(9), A(9), A(9), bad=[[(9,), (9,), (9, 1, 2)]])
 fused("t = const_minus a 1; u = cmult t b; v = scale u 3; tanh v", A(5, 2, batch=2), A(5, 2, batch=2))
 fused("t = elu a 0.7; u = silu t 1.5; v = scale b 2; cmult u v", A(700, draw=nonzero), A(700))
-fused("t = pow_const a 1.5; u = const_pow a 2; v = const_div b 3; w = add t u; cdiv w v", A(9, draw=positive), A(9, draw=positive))
+fused(
+    "t = pow_const a 1.5; u = const_pow a 2; v = const_div b 3; w = add t u; cdiv w v",
+    A(9, draw=positive),
+    A(9, draw=positive),
+)
 
 # ---- parts ----------------------------------------------------------------------------------------------------------
 
@@ -165,7 +171,9 @@ def refused(words: Sequence[int], parts: Sequence[int] = (), inputs: int = 2, si
 
 def constants(values: Sequence[float]) -> Any:
     def call() -> Any:
-        return _core._fused_with_constants([dy.inputVector(np.ones(8))], Program("t = scale a 2; negate t").words, [], values)
+        return _core._fused_with_constants(
+            [dy.inputVector(np.ones(8))], Program("t = scale a 2; negate t").words, [], values
+        )
 
     return call, ValueError
 
@@ -278,7 +286,9 @@ row_of_products([4, 3], 5, "matrices", bad=[[(5, 4), (4, 2), (5, 3), (3, 3)]])
 # ---- parts of matrices -----------------------------------------------------------------------------------------------
 
 
-def row_of_parts(parts: Sequence[tuple[int, int, int]], rows: int, bias: bool, batch: int = 1, bad: Any = (), wrong: Any = ()) -> None:
+def row_of_parts(
+    parts: Sequence[tuple[int, int, int]], rows: int, bias: bool, batch: int = 1, bad: Any = (), wrong: Any = ()
+) -> None:
     """Products of matrices with so many rows; of each its columns, the first one that takes part, and how many do."""
     columns = [first for _, first, _ in parts]
 

@@ -105,7 +105,12 @@ for _d in (0, 1, 2):
         ],
         note=f"d{_d}",
     )
-rows_of("concatenate", lambda *es: dy.concatenate(list(es)), lambda *xs: np.concatenate(xs), [[A(2), A(3), A(2)], [A(2, 3), A(1, 3)]])
+rows_of(
+    "concatenate",
+    lambda *es: dy.concatenate(list(es)),
+    lambda *xs: np.concatenate(xs),
+    [[A(2), A(3), A(2)], [A(2, 3), A(1, 3)]],
+)
 rows_of(
     "concatenate_to_batch",
     lambda *es: dy.concatenate_to_batch(list(es)),

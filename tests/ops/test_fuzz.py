@@ -76,7 +76,9 @@ class Pool:
             ((1, 3), 1), ((1,), 3), ((2, 2, 2, 2, 2, 2, 2), 1), ((4, 4, 2, 3), 1), ((12,), 1), ((4, 4, 1), 1),
         ]  # fmt: skip
         self.expressions = [
-            dy.inputTensor(rng.standard_normal((*s, b)), batched=True) if b > 1 else dy.inputTensor(rng.standard_normal(s))
+            dy.inputTensor(rng.standard_normal((*s, b)), batched=True)
+            if b > 1
+            else dy.inputTensor(rng.standard_normal(s))
             for s, b in shapes
         ]
         self.expressions += [
@@ -190,7 +192,10 @@ def test_wrong_calls(name: str) -> None:
         choices = functions(name)
         function = choices[k % len(choices)]
         least, most = arity(function)
-        args = [pool.draw() for _ in range(rng.integers(max(0, least - (rng.random() < 0.05)), most + 1 + (rng.random() < 0.05)))]
+        args = [
+            pool.draw()
+            for _ in range(rng.integers(max(0, least - (rng.random() < 0.05)), most + 1 + (rng.random() < 0.05)))
+        ]
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")

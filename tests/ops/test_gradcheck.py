@@ -31,8 +31,6 @@ def wrong_factor(x: Any) -> Any:
     return dy.scale_gradient(x, 2.0)
 
 
-
-
 def test_right_gradients_pass() -> None:
     w, b, t = parameter(3, 4), parameter(3, seed=1), table(5, 4)
     x = np.random.default_rng(3).standard_normal(4)

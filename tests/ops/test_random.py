@@ -98,7 +98,13 @@ def test_the_seed_decides() -> None:
     def draw(seed: int, strategy: str) -> list[np.ndarray]:
         with graph(strategy, seed):
             x = dy.ones((7,))
-            es = [dy.dropout(x, 0.5), dy.random_normal((3,)), dy.dropout(x, 0.5), dy.noise(x, 1.0), dy.random_normal((3,))]
+            es = [
+                dy.dropout(x, 0.5),
+                dy.random_normal((3,)),
+                dy.dropout(x, 0.5),
+                dy.noise(x, 1.0),
+                dy.random_normal((3,)),
+            ]
             return [e.npvalue() for e in es]
 
     first = draw(3, "none")

@@ -37,10 +37,14 @@ def test_values_and_gradients(name: str, sizes: list[int]) -> None:
         outs = ours(xs, ids)
         assert isinstance(outs, list)
         for s, out in enumerate(outs):
-            np.testing.assert_allclose(out.npvalue(), reference(array[np.array(ids) == s], axis=0), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                out.npvalue(), reference(array[np.array(ids) == s], axis=0), rtol=1e-5, atol=1e-6
+            )
         matrix = dy.inputTensor(array.T)
         wide = ours(matrix, ids, len(sizes))
-        np.testing.assert_allclose(wide.npvalue().reshape(3, -1), np.array([out.npvalue() for out in outs]).T, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            wide.npvalue().reshape(3, -1), np.array([out.npvalue() for out in outs]).T, rtol=1e-5, atol=1e-6
+        )
         loss = dy.esum([dy.dot_product(out, dy.inputVector(w)) for out, w in zip(outs, weights, strict=True)])
         other = dy.sum_elems(dy.cmult(wide, dy.inputTensor(weights.T)))
         (loss + other).backward(full=True)
@@ -77,7 +81,9 @@ def layer(model: Any, edges: list[tuple[int, int]], n: int) -> Any:
 def test_message_passing_under_every_setting(settings: dict[str, Any]) -> None:
     """Graphs of unlike sizes in one minibatch, each by itself, and one by one: equal losses and gradients."""
     rng = np.random.default_rng(3)
-    graphs = [(n, [tuple(rng.integers(0, n, 2).tolist()) for _ in range(m)]) for n, m in ((3, 4), (9, 40), (5, 0), (2, 7))]
+    graphs = [
+        (n, [tuple(rng.integers(0, n, 2).tolist()) for _ in range(m)]) for n, m in ((3, 4), (9, 40), (5, 0), (2, 7))
+    ]
     m = dy.ParameterCollection()
     model = m.add_lookup_parameters((9, 4), init="normal"), m.add_parameters((4, 4)), m.add_parameters((4, 4))
 
@@ -86,7 +92,9 @@ def test_message_passing_under_every_setting(settings: dict[str, Any]) -> None:
         losses = []
         for batch in [graphs] if together else [[g] for g in graphs]:
             dy.renew_cg()
-            loss = dy.esum([layer(model, edges, n) for n, edges in batch if edges]) if any(e for _, e in batch) else None
+            loss = (
+                dy.esum([layer(model, edges, n) for n, edges in batch if edges]) if any(e for _, e in batch) else None
+            )
             if loss is not None:
                 losses.append(loss.value())
                 loss.backward()

@@ -159,8 +159,17 @@ class Small:
 
     def everything(self) -> str:
         """All that a failed load must leave alone."""
-        parts: list[Any] = [self.rng["python"].getstate(), self.rng["numpy"].bit_generator.state, _core.get_seed_state()]
-        parts += [_core.cg().seed_state, self.model.get_weight_decay(), self.table._unsettled(), self.table._grad_view()]
+        parts: list[Any] = [
+            self.rng["python"].getstate(),
+            self.rng["numpy"].bit_generator.state,
+            _core.get_seed_state(),
+        ]
+        parts += [
+            _core.cg().seed_state,
+            self.model.get_weight_decay(),
+            self.table._unsettled(),
+            self.table._grad_view(),
+        ]
         parts += [(p.name(), p.is_updated(), p._grads().tolist()) for p in self.model._all]
         parts += [p._values().tolist() for p in self.model.parameters_list()]
         return repr(parts) + repr([t.state_dict() for t in self.trainers.values()])
@@ -210,7 +219,13 @@ def test_other_programs_read_the_arrays(tmp_path: Path) -> None:
     a = Small()
     a.save(tmp_path / "c", trainer=None)
     arrays = safetensors.numpy.load_file(tmp_path / "c")
-    assert arrays.keys() == {"/w", "/_0", "/s/t", "/s/_0", *(f"/vanilla-lstm-builder/layer0/{k}" for k in ("Wx", "Wh", "b"))}
+    assert arrays.keys() == {
+        "/w",
+        "/_0",
+        "/s/t",
+        "/s/_0",
+        *(f"/vanilla-lstm-builder/layer0/{k}" for k in ("Wx", "Wh", "b")),
+    }
     assert arrays["/w"].tolist() == a.w._values().tolist() and arrays["/s/t"].shape == (4, 2, 2)
     again = dy.read_checkpoint(tmp_path / "c").parameters
     assert all((arrays[name] == again[name]).all() for name in arrays)
@@ -586,7 +601,14 @@ def test_a_builder_of_a_class_that_is_not_there(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     a = Small()
     a.save("c")
-    for name in ("os:system", "no_such_module:X", "dynet_lite:esum", "dynet_lite:ParameterCollection", "dynet_lite", ":"):
+    for name in (
+        "os:system",
+        "no_such_module:X",
+        "dynet_lite:esum",
+        "dynet_lite:ParameterCollection",
+        "dynet_lite",
+        ":",
+    ):
         changed(Path("c"), put("builders", "lstm", "class", name))
         file, m = dy.read_checkpoint("c"), dy.ParameterCollection()
         with pytest.raises(dy.ModelFileError, match="not a class with from_spec"):
@@ -623,7 +645,20 @@ def test_generators_states_are_looked_at() -> None:
 
 
 def test_packing() -> None:
-    values = [None, True, 3, 2.5, "x", (1, (2,)), [1, [2]], {"a": (1,), 3: None, (1, 2): {}}, {}, (), float("-inf"), 2**200]
+    values = [
+        None,
+        True,
+        3,
+        2.5,
+        "x",
+        (1, (2,)),
+        [1, [2]],
+        {"a": (1,), 3: None, (1, 2): {}},
+        {},
+        (),
+        float("-inf"),
+        2**200,
+    ]
     for value in [*values, values]:
         text = json.dumps(packing.pack(value), allow_nan=False)
         assert packing.unpack(json.loads(text)) == value

@@ -31,7 +31,13 @@ DRAW = "dy.ParameterCollection().add_parameters((3, 3)).as_array().tolist()"
 
 @pytest.mark.parametrize(
     "argv",
-    [("--dynet-seed", "7"), ("--dynet_seed", "7"), ("--dynet-seed=7",), ("--dynet_seed=7",), ("a", "--x", "--dynet-seed=7", "b")],
+    [
+        ("--dynet-seed", "7"),
+        ("--dynet_seed", "7"),
+        ("--dynet-seed=7",),
+        ("--dynet_seed=7",),
+        ("a", "--x", "--dynet-seed=7", "b"),
+    ],
 )
 def test_every_spelling_of_a_flag(argv: tuple[str, ...]) -> None:
     out = child("out = [dy.config.get('seed'), sys.argv[1:], " + DRAW + "]", *argv)
@@ -68,7 +74,9 @@ def test_flags_without_effect(flags: str) -> None:
 
 def test_flags_are_known_by_their_beginning() -> None:
     """As in DyNet: --dynet-autobatching is --dynet-autobatch; schedules 2 and 3, profiling 2."""
-    out = child("out = dy.config.settings()", "--dynet-memory", "100", "--dynet_autobatching=3", "--dynet-profiling", "2")
+    out = child(
+        "out = dy.config.settings()", "--dynet-memory", "100", "--dynet_autobatching=3", "--dynet-profiling", "2"
+    )
     assert out["mem"] == "100" and out["autobatch"] is True and out["profile"] is True
 
 
@@ -241,6 +249,8 @@ assert not [n for n in vars(builtins) if "dynet" in n.lower()]
 
 def test_import_is_fast() -> None:
     """Processor time: others may be at work on the machine."""
-    code = "import numpy, numpy.random, time; t = time.process_time(); import dynet_lite; print(time.process_time() - t)"
+    code = (
+        "import numpy, numpy.random, time; t = time.process_time(); import dynet_lite; print(time.process_time() - t)"
+    )
     times = [float(python("-c", code).stdout) for _ in range(5)]
     assert min(times) <= 0.15, times

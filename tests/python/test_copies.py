@@ -79,8 +79,14 @@ BUILDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, list[Any]], Any]]
     "UnidirectionalTreeLSTMBuilder": (lambda m: dy.UnidirectionalTreeLSTMBuilder(1, 4, 4, m), tree),
     "BidirectionalTreeLSTMBuilder": (lambda m: dy.BidirectionalTreeLSTMBuilder(1, 4, 4, m), numbered),
     "StandardSoftmaxBuilder": (lambda m: dy.StandardSoftmaxBuilder(4, 3, m), label),
-    "ClassFactoredSoftmaxBuilder": (lambda m: dy.ClassFactoredSoftmaxBuilder(4, ["A a", "A b", "B c"], WORDS, m), label),
-    "HierarchicalSoftmaxBuilder": (lambda m: dy.HierarchicalSoftmaxBuilder(4, ["0 0\ta", "0 1\tb", "1\tc"], WORDS, m), label),
+    "ClassFactoredSoftmaxBuilder": (
+        lambda m: dy.ClassFactoredSoftmaxBuilder(4, ["A a", "A b", "B c"], WORDS, m),
+        label,
+    ),
+    "HierarchicalSoftmaxBuilder": (
+        lambda m: dy.HierarchicalSoftmaxBuilder(4, ["0 0\ta", "0 1\tb", "1\tc"], WORDS, m),
+        label,
+    ),
 }
 builders = pytest.mark.parametrize("name", BUILDERS)
 TRAINERS = [

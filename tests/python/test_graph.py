@@ -267,7 +267,10 @@ def test_tensor_as_in_dynet() -> None:
     assert t.argmax().as_numpy().tolist() == [[1, 0, 1]] and t.argmax(1).as_numpy().tolist() == [[1], [2]]
     assert t.argmax(1, 2).as_numpy().tolist() == [[1, 2], [2, 0]]  # DyNet aborts
     values, indices = t.topk(0, 2)
-    assert values.as_numpy().tolist() == [[4, 5, 9], [1, 2, 3]] and indices.as_numpy().tolist() == [[1, 0, 1], [0, 1, 0]]
+    assert values.as_numpy().tolist() == [[4, 5, 9], [1, 2, 3]] and indices.as_numpy().tolist() == [
+        [1, 0, 1],
+        [0, 1, 0],
+    ]
     values, indices = t.topk(1, 2)
     assert values.as_numpy().tolist() == [[5, 3], [9, 4]] and indices.as_numpy().tolist() == [[1, 2], [2, 0]]
     assert t.dim() == ((2, 3), 1) and t.topk(1, 2)[0].dim() == ((2, 2), 1)

@@ -142,10 +142,20 @@ def test_wrong_initializers() -> None:
     for init in ("foo", object(), {}):
         with pytest.raises(ValueError, match="init must be"):
             m.add_parameters(2, init=init)
-    for init in ("identity", "saxe", dy.IdentityInitializer(), np.zeros((3, 2)).tolist(), dy.NumpyInitializer(np.zeros(2))):
+    for init in (
+        "identity",
+        "saxe",
+        dy.IdentityInitializer(),
+        np.zeros((3, 2)).tolist(),
+        dy.NumpyInitializer(np.zeros(2)),
+    ):
         with pytest.raises(ValueError, match="[sS]quare|shape"):
             m.add_parameters((2, 3), init=init)
-    for kind, argument in ((dy.UniformInitializer, (-1,)), (dy.NormalInitializer, (0, -1)), (dy.NormalInitializer, (0, np.nan))):
+    for kind, argument in (
+        (dy.UniformInitializer, (-1,)),
+        (dy.NormalInitializer, (0, -1)),
+        (dy.NormalInitializer, (0, np.nan)),
+    ):
         with pytest.raises(ValueError):
             kind(*argument)
     with pytest.raises(TypeError, match="base class"):

@@ -43,11 +43,14 @@ def build_here(seed: int = 1) -> Any:
 @needs_dynet
 def test_the_file_is_dynets_to_the_byte(tmp_path: Path) -> None:
     """Without denormals, which DyNet flushes, and rows of two dims, which its init_from_array() transposes."""
-    model = MODEL.replace("3, 2, 2", "3, 4") + """
+    model = (
+        MODEL.replace("3, 2, 2", "3, 4")
+        + """
 m = build(dy, np)
 m.parameters_list()[-1].set_value(np.where(np.abs(m.parameters_list()[-1].as_array()) < 1e-37, 0.5, SPECIAL))
 m.save(data)
 """.replace("SPECIAL", repr(SPECIAL))
+    )
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     exec(model, {"dy": dy, "np": np, "data": ours})
     run(model, str(theirs))
@@ -60,7 +63,9 @@ def test_dynet_reads_ours_and_we_read_its(tmp_path: Path) -> None:
     m.parameters_list()[-1].set_value(np.linspace(-3, 3, len(SPECIAL)))
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
     m.save(ours)
-    code = MODEL + """
+    code = (
+        MODEL
+        + """
 m = build(dy, np, 2)
 m.populate(data[0])
 out = [p.as_array().tolist() for p in m.parameters_list() + m.lookup_parameters_list()]
@@ -69,6 +74,7 @@ loss = dy.sum_elems(m.parameters_list()[0]) + dy.sum_elems(m.lookup_parameters_l
 loss.backward()
 m.save(data[1])
 """
+    )
     assert run(code, [ours, theirs]) == everything(m)
     other = build_here(2)
     other.populate(theirs)
@@ -110,7 +116,9 @@ def test_numbers_are_written_as_printf_does() -> None:
 
 def test_other_spellings(tmp_path: Path) -> None:
     path = tmp_path / "f"
-    path.write_bytes(b"#Parameter# /_0 {2,2} 65 ZERO_GRAD\r\n1 -2.5e0 +3 .5\r\n\r\n#LookupParameter# /_1 {1,3} 3\n1 2 3")
+    path.write_bytes(
+        b"#Parameter# /_0 {2,2} 65 ZERO_GRAD\r\n1 -2.5e0 +3 .5\r\n\r\n#LookupParameter# /_1 {1,3} 3\n1 2 3"
+    )
     m = dy.ParameterCollection()
     p, t = m.add_parameters((2, 2)), m.add_lookup_parameters((3, 1))
     m.populate(path)
@@ -144,7 +152,11 @@ def test_keys_and_single_parameters(tmp_path: Path) -> None:
     names = [line.split()[1] for line in path.read_text().splitlines() if line[0] == "#"]
     assert names == ["/one", "/_1", "/two"]
     fresh = dy.ParameterCollection().add_subcollection("x")
-    assert fresh.load_param(path, "/one").name() == "/x/one" and fresh.load_lookup_param(path, "/two").shape() == (3, 2, 2)
+    assert fresh.load_param(path, "/one").name() == "/x/one" and fresh.load_lookup_param(path, "/two").shape() == (
+        3,
+        2,
+        2,
+    )
     for bad in ("foo", "/", "/a b", "/a#"):
         with pytest.raises(ValueError, match="key"):
             m.save(path, bad)

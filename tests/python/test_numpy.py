@@ -97,7 +97,9 @@ def result(install: str) -> str:
 
 def test_standing_in_for_dynet() -> None:
     """Arrays of objects, sums that are expressions, and gradients that arrive."""
-    assert "[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [0.0" in result("import dynet_lite; dynet_lite.install_as_dynet()")
+    assert "[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [0.0" in result(
+        "import dynet_lite; dynet_lite.install_as_dynet()"
+    )
 
 
 def test_as_the_real_dynet() -> None:

@@ -153,7 +153,10 @@ class Tagger:
         for n in self.rng.integers(2, 7, size=6):
             sentence = self.rng.integers(0, 30, size=n).tolist()
             mask = dy.inputTensor((self.rng.random(5) > 0.2) / 0.8)
-            losses += [dy.pickneglogsoftmax(dy.cmult(s, mask), w % 5) for s, w in zip(self.scores(sentence), sentence, strict=True)]
+            losses += [
+                dy.pickneglogsoftmax(dy.cmult(s, mask), w % 5)
+                for s, w in zip(self.scores(sentence), sentence, strict=True)
+            ]
         loss = dy.esum(losses)
         value = loss.value()
         loss.backward()

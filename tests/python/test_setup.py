@@ -10,13 +10,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(not (ROOT / "setup.py").exists() or os.name == "nt", reason="needs the source tree and a shell")
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "setup.py").exists() or os.name == "nt", reason="needs the source tree and a shell"
+)
 pytest.importorskip("Cython")
 pytest.importorskip("setuptools", minversion="77")
 
 
 def built(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "setup.py", "-q", "build_ext", "--build-temp", str(tmp_path / "temp"), "--build-lib", str(tmp_path / "lib")]
+    command = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "build_ext",
+        "--build-temp",
+        str(tmp_path / "temp"),
+        "--build-lib",
+        str(tmp_path / "lib"),
+    ]
     env = {**{k: v for k, v in os.environ.items() if k not in ("CC", "CXX")}, **variables}
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
 

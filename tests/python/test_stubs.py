@@ -54,11 +54,15 @@ def test_functions() -> None:
 def test_classes(name: str) -> None:
     cls = getattr(_core, name)
     told = {n.name: n for n in CLASSES[name].body if isinstance(n, ast.FunctionDef)}
-    fields = {n.target.id for n in CLASSES[name].body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    fields = {
+        n.target.id for n in CLASSES[name].body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+    }
     for method, node in told.items():
         assert method == "__getattr__" or hasattr(cls, method), method
         if not method.startswith("__") and inspect.isroutine(getattr(cls, method)):
-            assert [p for p in inspect.signature(getattr(cls, method)).parameters if p != "self"] == parameters(node), method
+            assert [p for p in inspect.signature(getattr(cls, method)).parameters if p != "self"] == parameters(node), (
+                method
+            )
     if "__getattr__" in told:
         return
     inherited = {n for base in cls.__mro__[1:-1] for n in vars(base)}

@@ -112,6 +112,8 @@ def test_shapes_must_fit(tmp_path: Path) -> None:
     dy.save_checkpoint(tmp_path / "c", old)
     a, b = new.add_parameters(3, name="a"), new.add_parameters(2, name="b")
     before = a.as_array()
-    with pytest.raises(dy.ModelFileError, match=r"/a is a weight of shape \(3,\) in the model, a weight, /_0, of shape \(2,\)"):
+    with pytest.raises(
+        dy.ModelFileError, match=r"/a is a weight of shape \(3,\) in the model, a weight, /_0, of shape \(2,\)"
+    ):
         dy.load_checkpoint(tmp_path / "c", new)
     assert (a.as_array() == before).all() and b.shape == (2,)

@@ -43,24 +43,48 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "scale by nan": (lambda m: m.add_parameters(2).scale(NAN), ValueError, r"\[scale\] the factor must be a finite"),
     "table by inf": (lambda m: m.add_lookup_parameters((2, 2)).scale(1e39), ValueError, r"\[scale\] the factor"),
     "gradient by nan": (lambda m: m.add_parameters(2).scale_gradient(NAN), ValueError, r"\[scale_gradient\]"),
-    "order of clips": (lambda m: m.add_parameters(2).clip_inplace(1, -1), ValueError, "left <= right are needed; got 1, -1"),
+    "order of clips": (
+        lambda m: m.add_parameters(2).clip_inplace(1, -1),
+        ValueError,
+        "left <= right are needed; got 1, -1",
+    ),
     "clip by nan": (lambda m: m.add_parameters(2).clip_inplace(NAN, 1), ValueError, "left <= right"),
     "large zeros": (lambda m: dy.zeros((2**31,)), ValueError, r"\[dim\] too large"),
-    "large shape": (lambda m: dy.reshape(x(), (2**32 + 2,)), IndexError, r"\[reshape\] d must fit 32 bits; got 4294967298"),
+    "large shape": (
+        lambda m: dy.reshape(x(), (2**32 + 2,)),
+        IndexError,
+        r"\[reshape\] d must fit 32 bits; got 4294967298",
+    ),
     "large weight": (lambda m: m.add_parameters((2**33, 2**33)), ValueError, r"\[add_parameters\] too large"),
     "larger weight": (lambda m: m.add_parameters((2**20, 2**20)), ValueError, r"\[add_parameters\] too large"),
-    "large row": (lambda m: m.add_lookup_parameters((2, 2**20, 2**20)), ValueError, r"\[add_lookup_parameters\] too large"),
+    "large row": (
+        lambda m: m.add_lookup_parameters((2, 2**20, 2**20)),
+        ValueError,
+        r"\[add_lookup_parameters\] too large",
+    ),
     "row nan": (lambda m: m.add_lookup_parameters((2, 2))[NAN], ValueError, r"\[lookup\] a row number .* got nan"),
-    "row inf": (lambda m: m.add_lookup_parameters((2, 2))[float("inf")], ValueError, r"\[lookup\] a row number .* got inf"),
+    "row inf": (
+        lambda m: m.add_lookup_parameters((2, 2))[float("inf")],
+        ValueError,
+        r"\[lookup\] a row number .* got inf",
+    ),
     "node -1": (lambda m: dy.cg().expression(-1), IndexError, r"\[graph\] node -1 of a graph of"),
     "node 2**70": (lambda m: dy.cg().expression(2**70), IndexError, r"\[graph\] node 11805"),
     "index 2**40": (lambda m: dy.pick(x(), 1).set_index(2**40), IndexError, r"\[set_index\] an index must fit 32 bits"),
-    "label": (lambda m: dy.pickneglogsoftmax(x(), "a"), TypeError, r"\[pickneglogsoftmax\] v must be a whole number; got 'a'"),
+    "label": (
+        lambda m: dy.pickneglogsoftmax(x(), "a"),
+        TypeError,
+        r"\[pickneglogsoftmax\] v must be a whole number; got 'a'",
+    ),
     "labels": (lambda m: dy.hinge_batch(x(), ["a"]), TypeError, r"\[hinge\] .* must be a whole number; got 'a'"),
     "rate": (lambda m: dy.dropout(x(), "a"), TypeError, r"\[dropout\] p must be a number; got 'a'"),
     "rate None": (lambda m: dy.dropout(x(), None), TypeError, r"\[dropout\] p must be a number"),
     "no expression": (lambda m: dy.tanh("a"), TypeError, "an expression, an array or a number is needed; got 'a'"),
-    "lr": (lambda m: dy.AdamTrainer(m, lr=0.1), TypeError, r"\[AdamTrainer\] there is no argument 'lr'; there are m, alpha"),
+    "lr": (
+        lambda m: dy.AdamTrainer(m, lr=0.1),
+        TypeError,
+        r"\[AdamTrainer\] there is no argument 'lr'; there are m, alpha",
+    ),
     "two vectors": (lambda m: x() * x(), ValueError, r"\[matmul\] .* cmult\(x, y\)"),
     "threads": (lambda m: dy.configure(threads=10**20), ValueError, "a whole number from 0 to 1024"),
 }
@@ -94,7 +118,9 @@ def test_good_variables() -> None:
 
 
 def test_mkl_where_there_is_none() -> None:
-    done = python("-c", "import dynet_lite as dy; dy.zeros(2).value(); print(dy._core.describe()['blas'])", DYNET_LITE_BLAS="mkl")
+    done = python(
+        "-c", "import dynet_lite as dy; dy.zeros(2).value(); print(dy._core.describe()['blas'])", DYNET_LITE_BLAS="mkl"
+    )
     if done.returncode:
         assert "[config] DYNET_LITE_BLAS: mkl is not to be had here" in done.stderr
     else:
@@ -125,8 +151,14 @@ def test_inputs_of_builders(model: dy.ParameterCollection, kind: Any, dropout: b
     builder = kind(2, 3, 5, model)
     if dropout and kind is not dy.FastLSTMBuilder:
         builder.set_dropout(0.5)
-    for call in (lambda s: s.add_input(x(4)), lambda s: s.transduce([x(3), x(4)]), lambda s: s.add_inputs(iter([x(3), x(4)]))):
-        with pytest.raises(ValueError, match=rf"^\[{kind.__name__}\] an input of shape \{{3\}} is needed; got \{{4\}}") as caught:
+    for call in (
+        lambda s: s.add_input(x(4)),
+        lambda s: s.transduce([x(3), x(4)]),
+        lambda s: s.add_inputs(iter([x(3), x(4)])),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"^\[{kind.__name__}\] an input of shape \{{3\}} is needed; got \{{4\}}"
+        ) as caught:
             call(builder.initial_state())
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__
@@ -144,7 +176,9 @@ def test_states_of_builders(model: dy.ParameterCollection) -> None:
 def test_inputs_of_softmax_builders(model: dy.ParameterCollection) -> None:
     for bias in (True, False):
         builder = dy.StandardSoftmaxBuilder(3, 4, model, bias)
-        with pytest.raises(ValueError, match=r"\[StandardSoftmaxBuilder\] an input of shape \{3\} is needed; got \{4\}"):
+        with pytest.raises(
+            ValueError, match=r"\[StandardSoftmaxBuilder\] an input of shape \{3\} is needed; got \{4\}"
+        ):
             builder.neg_log_softmax(x(4), 1)
 
 

@@ -39,7 +39,9 @@ def test_it_learns_and_parses_files(tmp_path: Path) -> None:
     assert trained.returncode == 0, trained.stderr
     best = trained.stdout.splitlines()[-1]
     assert float(best.split("LAS ")[1].split("%")[0]) >= 40, best
-    plain = "1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tdog\t_\tNOUN\t_\t_\t_\t_\t_\t_\n3\tsleeps\t_\tVERB\t_\t_\t_\t_\t_\t_\n"
+    plain = (
+        "1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tdog\t_\tNOUN\t_\t_\t_\t_\t_\t_\n3\tsleeps\t_\tVERB\t_\t_\t_\t_\t_\t_\n"
+    )
     for options in [], ["--projective"]:
         done = run("predict", "--load", str(model), *options, "-", cwd=tmp_path, stdin=plain + "\n" + plain)
         assert done.returncode == 0, done.stderr

@@ -25,7 +25,10 @@ def test_learns_and_marks(run_recipe, tmp_path):
 
 def test_columns(run_recipe, tmp_path):
     """CoNLL-2003 as it is published: four columns, IOB1, -DOCSTART-."""
-    rows = "-DOCSTART- -X- O O\n\n" + "EU NNP I-NP I-ORG\nlikes VBZ I-VP O\nPeter NNP I-NP I-PER\nBlack NNP I-NP I-PER\n\n" * 8
+    rows = (
+        "-DOCSTART- -X- O O\n\n"
+        + "EU NNP I-NP I-ORG\nlikes VBZ I-VP O\nPeter NNP I-NP I-PER\nBlack NNP I-NP I-PER\n\n" * 8
+    )
     (tmp_path / "a.txt").write_text(rows)
     done = run_recipe(NAME, "--smoke", "--train", "a.txt", "--vectors", "v.txt", ok=False)
     assert done.returncode == 2 and "v.txt" in done.stderr
@@ -36,7 +39,11 @@ def test_columns(run_recipe, tmp_path):
     assert run_recipe(NAME, "predict", "--load", "model", "-", stdin="EU\n").stdout.count("EU") == 1
     (tmp_path / "a.txt").write_text(rows + "Paris NNP I-NP PLACE\n")
     done = run_recipe(NAME, "--train", "a.txt", ok=False)
-    assert done.returncode == 2 and "a.txt:43: expected O, B-TYPE or I-TYPE" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 2
+        and "a.txt:43: expected O, B-TYPE or I-TYPE" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_names_in_bioes_and_f1_by_type(run_recipe, tmp_path):
@@ -46,6 +53,8 @@ def test_names_in_bioes_and_f1_by_type(run_recipe, tmp_path):
     done = run_recipe(NAME, "--train", "a.txt", *small, "--scheme", "bioes", "--types", "--save", "model")
     assert "F1 100.00% (precision 100.00%, recall 100.00%); LOC 100.00% of 3, PER 100.00% of 3" in done.stdout
     text = "Mary saw New York City\n"
-    assert run_recipe(NAME, "predict", "--load", "model", "-", stdin=text).stdout == "[PER Mary] saw [LOC New York City]\n"
+    assert (
+        run_recipe(NAME, "predict", "--load", "model", "-", stdin=text).stdout == "[PER Mary] saw [LOC New York City]\n"
+    )
     done = run_recipe(NAME, "evaluate", "--load", "model", "--types", "a.txt")
     assert done.stdout.endswith("LOC 100.00% of 30, PER 100.00% of 30\n")

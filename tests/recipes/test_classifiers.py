@@ -19,7 +19,9 @@ def test_batching_changes_nothing(run_recipe, same_losses, name):
 @pytest.mark.parametrize("subwords", [0, 20])
 def test_learns_from_a_table(run_recipe, tmp_path, name, subwords):
     (tmp_path / "a.tsv").write_text(TEXTS)
-    done = run_recipe(name, "--train", "a.tsv", "--subwords", subwords, "--epochs", 8, "--save", "model", "--learning-rate", 0.01)
+    done = run_recipe(
+        name, "--train", "a.tsv", "--subwords", subwords, "--epochs", 8, "--save", "model", "--learning-rate", 0.01
+    )
     assert "72 texts (252 words, 2 classes)" in done.stdout
     assert "accuracy 100.00%" in done.stdout.splitlines()[-1]
     lines = run_recipe(name, "predict", "--load", "model", "-", stdin="a funny film\n\nso dull\n").stdout.splitlines()

@@ -63,10 +63,14 @@ def test_tagger(run_recipe: Callable[..., Any], files: Any, tmp_path: Path) -> N
     done = run_recipe("bilstm_tagger", "evaluate", "--load", "m", "test.conllu", "--features", "test.safetensors")
     assert "12 sentences: accuracy 100.00%" in done.stdout
     done = run_recipe("bilstm_tagger", "predict", "--load", "m", "--features", "test.safetensors", "test.txt")
-    assert [[pair.split("_")[1] for pair in line.split()] for line in done.stdout.splitlines()] == [x.upos for x in sentences]
+    assert [[pair.split("_")[1] for pair in line.split()] for line in done.stdout.splitlines()] == [
+        x.upos for x in sentences
+    ]
     (tmp_path / "gaps.txt").write_text("\n" + (tmp_path / "test.txt").read_text().replace("\n", "\n\n"))
     gaps = run_recipe("bilstm_tagger", "predict", "--load", "m", "--json", "--features", "test.safetensors", "gaps.txt")
-    assert [a["tags"] for line in gaps.stdout.splitlines() if (a := json.loads(line))["words"]] == [x.upos for x in sentences]
+    assert [a["tags"] for line in gaps.stdout.splitlines() if (a := json.loads(line))["words"]] == [
+        x.upos for x in sentences
+    ]
     for options, said in (
         ([], "expected one for each of 2 inputs; got 1"),
         (["test.txt"], "the model reads 3 numbers a word beside the words: --features; there are none for 'w"),
@@ -88,7 +92,9 @@ def test_chunker(run_recipe: Callable[..., Any], files: Any) -> None:
     trained(run_recipe, "bilstm_crf_chunker", "iob", "--epochs", "6", "--char-hidden", "0")
     done = run_recipe("bilstm_crf_chunker", "evaluate", "--load", "m", "test.iob", "--features", "test.safetensors")
     assert "F1 100.00%" in done.stdout
-    done = run_recipe("bilstm_crf_chunker", "predict", "--load", "m", "test.txt", "--write", "iob2", "--features", "test.safetensors")
+    done = run_recipe(
+        "bilstm_crf_chunker", "predict", "--load", "m", "test.txt", "--write", "iob2", "--features", "test.safetensors"
+    )
     labels = [line.split("\t")[1][2:] for line in done.stdout.splitlines() if line]
     assert labels == [tag for x in files["test"][0] for tag in x.upos]
 
@@ -112,7 +118,9 @@ def test_grammar(run_recipe: Callable[..., Any], files: Any, tmp_path: Path) -> 
         (tmp_path / f"{part}.ptb").write_text("\n".join(trees) + "\n")
     trained(run_recipe, "rnng", "ptb", "--epochs", "8", "--char-hidden", "0", "--dropout", "0")
     done = run_recipe("rnng", "predict", "--load", "m", "test.txt", "--features", "test.safetensors")
-    found = [[node.label for node in tree.nodes() if not node.children] for tree in parse_trees(done.stdout.splitlines())]
+    found = [
+        [node.label for node in tree.nodes() if not node.children] for tree in parse_trees(done.stdout.splitlines())
+    ]
     right = [a == b for x, tags in zip(files["test"][0], found, strict=True) for a, b in zip(x.upos, tags, strict=True)]
     assert np.mean(right) > 0.6
 
@@ -153,10 +161,22 @@ def test_what_does_not_fit_is_named(run_recipe: Callable[..., Any], files: Any) 
     ("arrays", "said"),
     [
         ({"arr_0": np.zeros((2, 3))}, r"f.npz: expected an array for sentence 1, 'c'; there is none"),
-        ({"arr_0": np.zeros((3, 3)), "arr_1": np.zeros((1, 3))}, "expected 2 rows, one a word, for sentence 0, 'a b', got 3"),
-        ({"arr_0": np.zeros((2, 3)), "arr_1": np.zeros((1, 4))}, "expected 3 numbers a word for sentence 1, 'c', got 4"),
-        ({"arr_0": np.zeros(2), "arr_1": np.zeros((1, 4))}, r"a matrix of floats for sentence 0, 'a b', got float64 \(2,\)"),
-        ({"arr_0": np.zeros((2, 3), int), "arr_1": np.zeros((1, 3))}, "a matrix of floats for sentence 0, 'a b', got int64"),
+        (
+            {"arr_0": np.zeros((3, 3)), "arr_1": np.zeros((1, 3))},
+            "expected 2 rows, one a word, for sentence 0, 'a b', got 3",
+        ),
+        (
+            {"arr_0": np.zeros((2, 3)), "arr_1": np.zeros((1, 4))},
+            "expected 3 numbers a word for sentence 1, 'c', got 4",
+        ),
+        (
+            {"arr_0": np.zeros(2), "arr_1": np.zeros((1, 4))},
+            r"a matrix of floats for sentence 0, 'a b', got float64 \(2,\)",
+        ),
+        (
+            {"arr_0": np.zeros((2, 3), int), "arr_1": np.zeros((1, 3))},
+            "a matrix of floats for sentence 0, 'a b', got int64",
+        ),
         ({"arr_0": np.full((2, 3), np.nan), "arr_1": np.zeros((1, 3))}, "finite numbers for sentence 0"),
         ({f"arr_{i}": np.zeros((2 - i % 2, 3)) for i in range(4)}, "expected arrays for the 2 sentences of x, got 4"),
         ({"first": np.zeros((2, 3))}, "names that end in the number of a sentence, such as arr_0, got 'first'"),
@@ -171,7 +191,9 @@ def test_files_of_features(tmp_path: Path, arrays: dict[str, np.ndarray], said: 
         WordFeatures(tmp_path / "f.npz").attach([Sentence(["a", "b"]), Sentence(["c"])], "x")
 
 
-@pytest.mark.parametrize(("name", "data"), [("f.npz", b"PK\3\4 broken"), ("f.npz", b""), ("f.safetensors", b"\x05broken")])
+@pytest.mark.parametrize(
+    ("name", "data"), [("f.npz", b"PK\3\4 broken"), ("f.npz", b""), ("f.safetensors", b"\x05broken")]
+)
 def test_damaged_files(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DataError, match=f"{name}: expected a"):

@@ -17,7 +17,9 @@ def test_batching_changes_nothing(run_recipe, same_losses, options):
 def test_learns_and_fills_relations_in(run_recipe, tmp_path):
     done = run_recipe(NAME, *SMALL, "--save", tmp_path / "model")
     first, baseline, *_, last = done.stdout.splitlines()
-    assert "351 sentences (3,718 words" in first and baseline.startswith("baseline (the most frequent relation of the tags of a word")
+    assert "351 sentences (3,718 words" in first and baseline.startswith(
+        "baseline (the most frequent relation of the tags of a word"
+    )
     assert float(last.split("relations ")[1].split("%")[0]) > float(baseline.split("relations ")[1].split("%")[0])
     written = run_recipe(NAME, "predict", "--load", tmp_path / "model", "-", stdin=TEXT * 2).stdout
     rows = [line.split("\t") for line in written.splitlines() if line]
@@ -26,7 +28,9 @@ def test_learns_and_fills_relations_in(run_recipe, tmp_path):
 
 def test_heads_are_needed(run_recipe, tmp_path):
     run_recipe(NAME, "--smoke", "--save", tmp_path / "model")
-    done = run_recipe(NAME, "predict", "--load", tmp_path / "model", "-", stdin=TEXT.replace("\t3\t_\t_\t_", "\t_\t_\t_\t_"), ok=False)
+    done = run_recipe(
+        NAME, "predict", "--load", tmp_path / "model", "-", stdin=TEXT.replace("\t3\t_\t_\t_", "\t_\t_\t_\t_"), ok=False
+    )
     assert done.returncode == 2 and "expected the head of each word, from 0 to 3: The dog sleeps" in done.stderr
 
 

@@ -44,10 +44,27 @@ def test_batching_changes_nothing(run_recipe, same_losses, task):
 
 
 def test_it_learns_to_sort(run_recipe, tmp_path):
-    small = ["--examples", 1500, "--hidden", 24, "--least", 2, "--most", 4, "--epochs", 6, "--batch", 16, "--learning-rate", 0.01]
+    small = [
+        "--examples",
+        1500,
+        "--hidden",
+        24,
+        "--least",
+        2,
+        "--most",
+        4,
+        "--epochs",
+        6,
+        "--batch",
+        16,
+        "--learning-rate",
+        0.01,
+    ]
     done = run_recipe(NAME, "--task", "sort", *small, "--save", tmp_path / "model")
     first, baseline, *_, last = done.stdout.splitlines()
-    assert "1,500 inputs (2 to 4 points) to train on, 151 for dev" in first and baseline.startswith("baseline (all points as they come)")
+    assert "1,500 inputs (2 to 4 points) to train on, 151 for dev" in first and baseline.startswith(
+        "baseline (all points as they come)"
+    )
     assert float(last.split("all right ")[1].split("%")[0]) > 85
     run = [NAME, "predict", "--load", tmp_path / "model", "-"]
     assert run_recipe(*run, stdin="0.9 0.1 0.5\n\n0.3\n").stdout == "output 2 3 1\n\noutput 1\n"
@@ -61,7 +78,9 @@ def test_files_of_the_authors_form(run_recipe, program, tmp_path):
     for _ in range(40):
         points = [[round(rng.random(), 3), round(rng.random(), 3)] for _ in range(5)]
         hull = program.convex_hull(points)
-        lines.append(" ".join(f"{x} {y}" for x, y in points) + " output " + " ".join(str(i + 1) for i in [*hull, hull[0]]) + "\n")
+        lines.append(
+            " ".join(f"{x} {y}" for x, y in points) + " output " + " ".join(str(i + 1) for i in [*hull, hull[0]]) + "\n"
+        )
     (tmp_path / "a.txt").write_text("".join(lines))
     done = run_recipe(NAME, "--train", "a.txt", "--test", "a.txt", "--hidden", 6, "--epochs", 1, "--save", "model")
     assert "a.txt: 36 inputs to train on, 4 for dev, 40 for test" in done.stdout
@@ -69,7 +88,9 @@ def test_files_of_the_authors_form(run_recipe, program, tmp_path):
     assert answer[0] == "output" and answer[1] == answer[-1] and len(set(answer[1:-1])) == len(answer) - 2
     (tmp_path / "b.txt").write_text(lines[0] + "0.1 0.2 output 7\n")
     done = run_recipe(NAME, "--train", "b.txt", ok=False)
-    assert done.returncode == 2 and "b.txt:2: expected pairs of numbers and places from 1 to their number" in done.stderr
+    assert (
+        done.returncode == 2 and "b.txt:2: expected pairs of numbers and places from 1 to their number" in done.stderr
+    )
     (tmp_path / "b.txt").write_text("0.1 0.2 0.3 0.4\n")
     done = run_recipe(NAME, "--train", "b.txt", ok=False)
     assert done.returncode == 2 and "b.txt: expected an answer in each line" in done.stderr

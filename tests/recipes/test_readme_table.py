@@ -10,7 +10,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def rows() -> dict[str, list[str]]:
     """Name of the script -> the cells after it."""
-    section = (ROOT / "docs" / "recipe_scores.md").read_text(encoding="utf-8").split("\n## At a glance\n")[1].split("\n## ")[0]
+    section = (
+        (ROOT / "docs" / "recipe_scores.md")
+        .read_text(encoding="utf-8")
+        .split("\n## At a glance\n")[1]
+        .split("\n## ")[0]
+    )
     found = re.findall(r"^\| `(\w+)\.py` \|(.*)\|$", section, re.MULTILINE)
     return {name: [cell.strip() for cell in cells.split("|")] for name, cells in found}
 

@@ -17,7 +17,10 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
         lines = run_recipe(NAME, "predict", *options, stdin=prompts).stdout.splitlines()
         assert len(lines) == 3
         assert lines[0].startswith("The weather") and lines[2].startswith("We liked the unheardof")
-        assert all(len(line.split()) <= len(prompt.split()) + 5 for line, prompt in zip(lines, prompts.splitlines(), strict=True))
+        assert all(
+            len(line.split()) <= len(prompt.split()) + 5
+            for line, prompt in zip(lines, prompts.splitlines(), strict=True)
+        )
 
 
 def test_plain_text(run_recipe, tmp_path):

@@ -51,7 +51,20 @@ def test_it_learns_and_labels_trees(tmp_path: Path) -> None:
 def test_two_classes(tmp_path: Path) -> None:
     trees = tmp_path / "a.txt"
     trees.write_text("(4 (2 a) (4 fine))\n(0 (2 a) (1 (2 very) (0 dull)))\n(2 (2 a) (2 film))\n(3 fine)\n" * 8)
-    small = ["--word-dim", "12", "--hidden", "12", "--epochs", "30", "--batch", "4", "--dropout", "0.1", "--classes", "binary"]
+    small = [
+        "--word-dim",
+        "12",
+        "--hidden",
+        "12",
+        "--epochs",
+        "30",
+        "--batch",
+        "4",
+        "--dropout",
+        "0.1",
+        "--classes",
+        "binary",
+    ]
     done = run("--train", str(trees), "--save", "model", *small, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "22 trees (44 words, 2 labels)" in done.stdout  # without the neutral ones; two are dev

@@ -155,7 +155,9 @@ def test_recipes_of_the_project(path: Path, tmp_path: Path) -> None:
     files = {}
     if path.stem == "attention_seq2seq":  # its own data comes from another package, and takes seconds to read
         pairs = tmp_path / "pairs.tsv"
-        pairs.write_text("".join(f"{' '.join(w)}\t{' '.join(w[::-1])}\n" for w in "abc abcd bcda cab dab bad dcba acb".split()))
+        pairs.write_text(
+            "".join(f"{' '.join(w)}\t{' '.join(w[::-1])}\n" for w in "abc abcd bcda cab dab bad dcba acb".split())
+        )
         files = {"train": (str(pairs),), "dev": (str(pairs),)}
     s = from_dict(settings, {**kind.smoke, "smoke": True, **files}, path.stem)
     data = kind.load_data(s).small()

@@ -132,11 +132,14 @@ def test_matmuls_are_joined_too() -> None:
     U, V = model.add_parameters((SIZE, SIZE)), model.add_parameters((SIZE, SIZE))
     x = vector()
     dy.cmult(dy.tanh(U * x), dy.logistic(V * x)).forward()
-    assert "\tmatmul x 2 {24} x 1\t" in dy.plan_text() and "\tcmult(tanh(x0), logistic(x1)) {12} x 1\t" in dy.plan_text()
+    assert (
+        "\tmatmul x 2 {24} x 1\t" in dy.plan_text() and "\tcmult(tanh(x0), logistic(x1)) {12} x 1\t" in dy.plan_text()
+    )
 
 
 def test_what_stays_apart() -> None:
     """Held by somebody, read twice, small, under check_validity, switched off."""
+
     def ops() -> list[str]:
         return [what for _, what, *_ in dy.cg().nodes() if not what.startswith("input")]
 
@@ -237,7 +240,10 @@ def test_weights_that_were_made_later_stand_before_their_use(lstm: HandLSTM) -> 
     """A joined node stands where the first map was, and reads weights with higher numbers."""
     p = picture(lstm.loss(1), weights=True)
     assert any(a > b for a, b in p.arrows)
-    x = {n: float(at) for n, at in re.findall(r'data-node="(\d+)".*?<rect x="([\d.]+)"', viz.svg(weights=True), re.DOTALL)}
+    x = {
+        n: float(at)
+        for n, at in re.findall(r'data-node="(\d+)".*?<rect x="([\d.]+)"', viz.svg(weights=True), re.DOTALL)
+    }
     assert x and all(x[str(a)] < x[str(b)] for a, b in p.arrows)
 
 

@@ -93,7 +93,12 @@ def conllu(rows: str) -> Sentence:
 
 
 def test_the_usual_head_of_each_tag():
-    guess = UsualHead([conllu("the D 2 det, dog N 3 subj, barks V 0 root"), conllu("a D 3 det, big A 3 mod, cat N 0 root, here R 3 adv")])
+    guess = UsualHead(
+        [
+            conllu("the D 2 det, dog N 3 subj, barks V 0 root"),
+            conllu("a D 3 det, big A 3 mod, cat N 0 root, here R 3 adv"),
+        ]
+    )
     found = guess(conllu("big A 0 x, the D 0 x, cat N 0 x, runs V 0 x, now Q 0 x"))
     # A: the next word; D: +1 and +2 are equally frequent, the first is taken; N: +1 comes first; V: the root
     assert found.heads[:4] == [2, 3, 4, 0] and found.deprels[:4] == ["mod", "det", "subj", "root"]
@@ -105,7 +110,10 @@ def test_the_usual_head_of_each_tag():
 
 
 def test_right_branching_trees():
-    trees = [next(parse_trees([text])) for text in ("(S (NP (D a) (N dog)) (V runs))", "(S (NP (D a) (N cat)) (VP (V is) (NP (N one))))")]
+    trees = [
+        next(parse_trees([text]))
+        for text in ("(S (NP (D a) (N dog)) (V runs))", "(S (NP (D a) (N cat)) (VP (V is) (NP (N one))))")
+    ]
     guess = RightBranching(trees)
     assert str(guess(["a", "cat", "is", "runs"])) == "(S (D a) (NP (N cat) (NP (V is) (NP (V runs)))))"
     assert str(guess(["a"])) == "(S (D a))"

@@ -53,8 +53,20 @@ def evalb(gold, guess):
 
 def test_evalb_takes_punctuation_out_by_the_tags_of_the_right_tree():
     gold = "(TOP (S (NP (PRP I)) (, ,) (VP (VBP go)) (. .)))"
-    assert evalb(gold, "(TOP (S (S (NP (PRP I)) (, ,)) (VP (VBP go) (. .))))") == (3, 4, 3, 2, 2)  # only S over I is wrong
-    assert evalb(gold, "(TOP (S (NP (PRP I)) (X (NN ,)) (VP (VBP go)) (. .)))") == (3, 3, 3, 2, 2)  # X holds no word that counts
+    assert evalb(gold, "(TOP (S (S (NP (PRP I)) (, ,)) (VP (VBP go) (. .))))") == (
+        3,
+        4,
+        3,
+        2,
+        2,
+    )  # only S over I is wrong
+    assert evalb(gold, "(TOP (S (NP (PRP I)) (X (NN ,)) (VP (VBP go)) (. .)))") == (
+        3,
+        3,
+        3,
+        2,
+        2,
+    )  # X holds no word that counts
     assert evalb(gold, "(S (NP (PRP I)) (, ,) (VP (VBP go)) (. .))") == (3, 3, 3, 2, 2)  # TOP does not count
     all_words = BracketScore()
     all_words.add(tree(gold), tree("(TOP (S (S (NP (PRP I)) (, ,)) (VP (VBP go) (. .))))"))

@@ -105,7 +105,9 @@ def random_parse(rng: random.Random, n: int) -> Sentence:
     """A tree with one root over n words, projective or not."""
     order = rng.sample(range(1, n + 1), n)
     heads = {order[0]: 0, **{word: rng.choice(order[:i]) for i, word in enumerate(order) if i}}
-    relations = ["root" if heads[i] == 0 else rng.choice(["nsubj", "nsubj:pass", "obl", "punct"]) for i in range(1, n + 1)]
+    relations = [
+        "root" if heads[i] == 0 else rng.choice(["nsubj", "nsubj:pass", "obl", "punct"]) for i in range(1, n + 1)
+    ]
     forms = [f"w{i}" for i in range(n)]
     return Sentence(forms, ["NOUN"] * n, [], [heads[i] for i in range(1, n + 1)], relations)
 
@@ -116,9 +118,15 @@ def test_scores_are_those_of_the_universal_dependencies_evaluation(seed, tmp_pat
     udeval = pytest.importorskip("udtools.udeval")
     rng = random.Random(seed)
     gold = [random_parse(rng, rng.randint(1, 9)) for _ in range(30)]
-    guess = [random_parse(rng, len(x)) if rng.random() < 0.5 else replace(x, deprels=random_parse(rng, len(x)).deprels) for x in gold]
+    guess = [
+        random_parse(rng, len(x)) if rng.random() < 0.5 else replace(x, deprels=random_parse(rng, len(x)).deprels)
+        for x in gold
+    ]
     for x in guess:  # the scorer wants "root" there, and nowhere else
-        x.deprels = ["root" if not head else relation if relation != "root" else "obl" for head, relation in zip(x.heads, x.deprels, strict=True)]
+        x.deprels = [
+            "root" if not head else relation if relation != "root" else "obl"
+            for head, relation in zip(x.heads, x.deprels, strict=True)
+        ]
     files = []
     for name, sentences in (("gold", gold), ("guess", guess)):
         files.append(str(tmp_path / f"{name}.conllu"))

@@ -22,7 +22,9 @@ def test_by_hand():
     good = math.log(3 / 4) - math.log(2 / 5)
     film = math.log(3 / 4) - math.log(2 / 5)
     pair = math.log(3 / 4) - math.log(1 / 5)
-    assert rows[1] == pytest.approx([(good + film) / 2, pair / 2]) and rows[0] == pytest.approx([-(good + film) / 2, -pair / 2])
+    assert rows[1] == pytest.approx([(good + film) / 2, pair / 2]) and rows[0] == pytest.approx(
+        [-(good + film) / 2, -pair / 2]
+    )
     assert learned(1)(["new"]) == [[0.0], [0.0]]
 
 

@@ -42,7 +42,10 @@ def columns(mark: str, *more: str, repeat: int = 1) -> str:
 
 
 CONLLU = "".join(
-    "".join(f"{i}\t{w}\t_\t{t}\t_\t_\t{i - 1}\tdep\t_\t_\n" for i, (w, t) in enumerate(zip(words, tags, strict=True), 1)) + "\n"
+    "".join(
+        f"{i}\t{w}\t_\t{t}\t_\t_\t{i - 1}\tdep\t_\t_\n" for i, (w, t) in enumerate(zip(words, tags, strict=True), 1)
+    )
+    + "\n"
     for words, tags in zip(WORDS, TAGS, strict=True)
 )
 TREES = f"( (S (DET The)\n (NP (NUM {HALF}) (NOUN dogs)) (-NONE- *)) )\n(S (VERB bark) (SYM a/b))\n"
@@ -102,7 +105,12 @@ def test_words_of_tagged_text_and_what_is_ambiguous(write):
     assert read_words(write("and/or what\n")) == [["and/or", "what"]]
     assert read_words(write("a_b\n")) == [["a_b"]]  # too little to be sure: text
     assert read_words(write("( laughter ) yes\n(no)\n")) == [["(", "laughter", ")", "yes"], ["(no)"]]
-    for text in (columns(" ", repeat=3), "a\tb\nc\td\n", "good ||| a film\nbad ||| no film\n", "good\ta film\nbad\tno film\n"):
+    for text in (
+        columns(" ", repeat=3),
+        "a\tb\nc\td\n",
+        "good ||| a film\nbad ||| no film\n",
+        "good\ta film\nbad\tno film\n",
+    ):
         with pytest.raises(DataError, match="say --form text or --form columns"):
             read_words(write(text))
         assert read_words(write(text), form="text")[0][0] == text.split()[0]
@@ -147,7 +155,12 @@ def test_pairs(write, tmp_path):
     assert spelled(["D", "<sp>", "e"]) == "D e"
     (tmp_path / "a").write_text("ab c\n")
     (tmp_path / "b").write_text("d\n")
-    assert read_pair_files([str(tmp_path / "a"), str(tmp_path / "b")], letters=True)[0].source == ["a", "b", "<sp>", "c"]
+    assert read_pair_files([str(tmp_path / "a"), str(tmp_path / "b")], letters=True)[0].source == [
+        "a",
+        "b",
+        "<sp>",
+        "c",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,9 @@ def test_all_examples_in_order(files: list[str]) -> None:
     stream: Stream[list[str]] = Stream(files, Plain(), batch=7, window=3)
     assert list(stream) == [line.split() for line in LINES] == list(stream)
     assert len(stream) == 500 and stream.words == sum(len(line.split()) for line in LINES)
-    assert stream[3] == LINES[3].split() and stream[-1] == LINES[-1].split() and stream[248:252] == list(stream)[248:252]
+    assert (
+        stream[3] == LINES[3].split() and stream[-1] == LINES[-1].split() and stream[248:252] == list(stream)[248:252]
+    )
     with pytest.raises(IndexError):
         stream[500]
     assert examples(stream.batches(None)) == [list(stream)[i : i + 7] for i in range(0, 500, 7)]
@@ -144,7 +146,7 @@ def test_conllu_as_its_reader_reads_it(tmp_path: Path) -> None:
         assert [len(record) for record in batch] == [len(record.example()) for record in batch]
     ranges = "# a\n\n1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n1\td\td\tA\t_\t_\t0\tr\t_\t_\n2\tu\tu\tB\t_\t_\t1\tx\t_\t_\n2.1\te\te\tE\t_\t_\t1\tx\t_\t_"
     (tmp_path / "r.conllu").write_text(ranges)
-    (record, _), = Stream([str(tmp_path / "r.conllu")], Conllu(), batch=1).records()
+    ((record, _),) = Stream([str(tmp_path / "r.conllu")], Conllu(), batch=1).records()
     assert len(record) == 2 and record.example().forms == ["d", "u"] and record.number == 3
 
 
@@ -179,7 +181,10 @@ def test_malformed_files(tmp_path: Path, content: bytes, source: Any, message: s
 def test_parallel_files_that_do_not_fit(tmp_path: Path) -> None:
     for name, text in (("a", "x\ny\n"), ("b", "x\n"), ("c", "x\n\n")):
         (tmp_path / name).write_text(text)
-    for names, message in (("ab", r"b:2: expected as many lines as in the other file, got 1"), ("ac", r"c:2: expected text")):
+    for names, message in (
+        ("ab", r"b:2: expected as many lines as in the other file, got 1"),
+        ("ac", r"c:2: expected text"),
+    ):
         with pytest.raises(DataError, match=message):
             list(Stream([[str(tmp_path / n) for n in names]], Parallel(), batch=1))
 

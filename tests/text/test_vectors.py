@@ -18,7 +18,9 @@ NUMBERS[1, :3] = np.frombuffer(b"\n\n\n\n    1 2 ", dtype="<f4")
 
 
 def binary(end: bytes = b"\n", header: bytes = b"5 7\n") -> bytes:
-    return header + b"".join(word.encode() + b" " + row.tobytes() + end for word, row in zip(WORDS, NUMBERS, strict=True))
+    return header + b"".join(
+        word.encode() + b" " + row.tobytes() + end for word, row in zip(WORDS, NUMBERS, strict=True)
+    )
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])

@@ -1,6 +1,7 @@
 // The null backend runs nothing: graph building, planning and bookkeeping are tested and timed alone.
 //
-// Its memory is addresses without anything behind them where the system can give such: who follows one is found out at once.
+// Its memory is addresses without anything behind them where the system can give such: who follows one is found out at
+// once.
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
 

@@ -20,13 +20,15 @@ class FoldAttention final : public Pass {
  private:
   bool fold(Rewriter& r, NodeId product) const;
 
-  const OpId product_ = op_by_name("matmul"), tanh_ = op_by_name("tanh"), sum_ = op_by_name("add"), scores_ = op_by_name("_attention_scores");
+  const OpId product_ = op_by_name("matmul"), tanh_ = op_by_name("tanh"), sum_ = op_by_name("add"),
+             scores_ = op_by_name("_attention_scores");
 };
 
 bool FoldAttention::fold(Rewriter& r, NodeId product) const {
   const Graph& g = r.graph();
   const Dim& out = g.dim(product);
-  if (g.signature(product).op != product_ || out.rows() != 1 || out.bd != 1 || !g.arg_shared(g.node(product).sig, 0)) return false;
+  if (g.signature(product).op != product_ || out.rows() != 1 || out.bd != 1 || !g.arg_shared(g.node(product).sig, 0))
+    return false;
   const NodeId v = g.operands(product)[0], tanh = g.operands(product)[1];
   if (!r.absorbable(tanh, product) || g.signature(tanh).op != tanh_) return false;
   const NodeId sum = g.operands(tanh)[0];
@@ -34,7 +36,8 @@ bool FoldAttention::fold(Rewriter& r, NodeId product) const {
   NodeId keys = g.operands(sum)[0], query = g.operands(sum)[1];
   if (!g.dim(query).is_vector()) std::swap(keys, query);
   const Dim &matrix = g.dim(keys), &vector = g.dim(query), &row = g.dim(v);
-  if (matrix.nd > 2 || matrix.bd != 1 || !vector.is_vector() || vector.bd != 1 || vector.rows() != matrix.rows()) return false;
+  if (matrix.nd > 2 || matrix.bd != 1 || !vector.is_vector() || vector.bd != 1 || vector.rows() != matrix.rows())
+    return false;
   if (row.nd != 2 || row.rows() != 1 || row.cols() != matrix.rows() || row.bd != 1) return false;
   if (g.node(keys).is(kWeight) || g.node(query).is(kWeight)) return false;
   r.absorb(sum, tanh);

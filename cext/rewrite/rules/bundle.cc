@@ -1,9 +1,9 @@
-// Bundling: a node that takes mini-batches made by concatenate_to_batch reads their elements where they lie, when nobody else can
-// ever ask for the mini-batches.
+// Bundling: a node that takes mini-batches made by concatenate_to_batch reads their elements where they lie, when
+// nobody else can ever ask for the mini-batches.
 //
-// affine_transform([b, W, concatenate_to_batch(states)]) becomes a bundle: one node, which runs as if it were as many members of
-// a batch as there are states. Nothing is copied, gradients go straight to the states, and states that are one in memory
-// (rewrite/rules/merge.cc) stay so.
+// affine_transform([b, W, concatenate_to_batch(states)]) becomes a bundle: one node, which runs as if it were as many
+// members of a batch as there are states. Nothing is copied, gradients go straight to the states, and states that are
+// one in memory (rewrite/rules/merge.cc) stay so.
 #include <algorithm>
 
 #include "rewrite/passes.h"
@@ -22,9 +22,11 @@ class BundleBatches final : public Pass {
   bool fits(const Rewriter& r, NodeId i) const;
   void rewrite(Rewriter& r, NodeId i);
 
-  // Ops that compute the elements of a mini-batch as they do members of a batch; a list of member attributes has one for each.
-  const OpId list_ = op_by_name("concatenate_to_batch"), affine_ = op_by_name("affine_transform"), product_ = op_by_name("matmul"),
-             loss_ = op_by_name("_affine_loss"), concatenation_ = op_by_name("concatenate");
+  // Ops that compute the elements of a mini-batch as they do members of a batch; a list of member attributes has one
+  // for each.
+  const OpId list_ = op_by_name("concatenate_to_batch"), affine_ = op_by_name("affine_transform"),
+             product_ = op_by_name("matmul"), loss_ = op_by_name("_affine_loss"),
+             concatenation_ = op_by_name("concatenate");
   Vec<NodeId> takers_, args_;
 };
 
@@ -70,8 +72,10 @@ void BundleBatches::rewrite(Rewriter& r, NodeId i) {
   for (u32 e = 0; e < g.dim(i).bd; ++e)
     for (u32 j = 0; j < nargs; ++j) {
       const NodeId a = g.operands(i)[j];
-      if (!g.arg_shared(s, j)) args_.push_back(g.operands(a)[e]);
-      else if (e == 0) args_.push_back(a);
+      if (!g.arg_shared(s, j))
+        args_.push_back(g.operands(a)[e]);
+      else if (e == 0)
+        args_.push_back(a);
     }
   for (u32 j = 0; j < nargs; ++j)
     if (!g.arg_shared(s, j)) r.absorb(g.operands(i)[j], i);

@@ -1,8 +1,8 @@
-// Folding: a product of a matrix and a concatenation becomes products of parts of the matrix, when nobody else can ever ask for
-// the concatenation.
+// Folding: a product of a matrix and a concatenation becomes products of parts of the matrix, when nobody else can ever
+// ask for the concatenation.
 //
-// W * concatenate([word, tag]) reads word and tag where they lie (ops/affine_parts.cc): nothing is copied, and vectors of words
-// that repeat are multiplied once. Only where something is looked up.
+// W * concatenate([word, tag]) reads word and tag where they lie (ops/affine_parts.cc): nothing is copied, and vectors
+// of words that repeat are multiplied once. Only where something is looked up.
 #include "rewrite/affine.h"
 #include "rewrite/passes.h"
 
@@ -40,8 +40,8 @@ class FoldConcatenations final : public Pass {
   Vec<u32> of_signature_;  // nodes of each in the lane, less those in products_
 };
 
-// A concatenation of a few vectors that nobody else can ask for. One of them at least is looked up: products of parts are as fast
-// as those of the whole only where some of them are spared.
+// A concatenation of a few vectors that nobody else can ask for. One of them at least is looked up: products of parts
+// are as fast as those of the whole only where some of them are spared.
 bool FoldConcatenations::is_parts(const Rewriter& r, NodeId i) const {
   if (!r.hidden(i)) return false;
   const Graph& g = r.graph();
@@ -70,7 +70,8 @@ void FoldConcatenations::find_products(Rewriter& r, const Lane& lane) {
   const Graph& g = r.graph();
   products_.clear();
   for (NodeId i : lane.of[Kind::kProduct]) {
-    if (!g.is_op(i) || !r.kind(i).maps || g.nargs(i) > kMostArgs) continue;  // others have become parts of something else
+    if (!g.is_op(i) || !r.kind(i).maps || g.nargs(i) > kMostArgs)
+      continue;  // others have become parts of something else
     if (any_vector(g, i, [&](NodeId x) { return is_parts(r, x); })) products_.push_back(i);
   }
 }
@@ -135,7 +136,9 @@ void FoldConcatenations::rewrite(Rewriter& r, NodeId i) {
 
 }  // namespace
 
-bool is_concatenation(const Signature& sig) { return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).concatenates; }
+bool is_concatenation(const Signature& sig) {
+  return sig.leaf == Leaf::None && !sig.alias && op_def(sig.op).concatenates;
+}
 
 std::unique_ptr<Pass> fold_concatenations() { return std::make_unique<FoldConcatenations>(); }
 

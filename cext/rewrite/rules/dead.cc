@@ -1,7 +1,7 @@
 // Dead code: op nodes that nobody can ask for and nothing reads do not run.
 //
-// Dead is an op node to none of whose outputs an expression refers, if no node reads them or only dead ones do. No gradient
-// flows into such nodes, so that they would also cut batches when these run backward.
+// Dead is an op node to none of whose outputs an expression refers, if no node reads them or only dead ones do. No
+// gradient flows into such nodes, so that they would also cut batches when these run backward.
 #include "rewrite/passes.h"
 
 namespace dnl {

@@ -1,9 +1,10 @@
 // Fusing: chains of elementwise ops become one node.
 //
-// Gates written by hand are many small ops, each a pass over memory of its own: cmult(logistic(z), tanh(u)). An op that only one
-// other elementwise op of the same shape reads, and that nobody else can ever ask for, is taken into that op; what is left is a
-// node with the program of the whole tree of them (op/fused.h). The values are the same to the last bit. The affine maps that
-// such nodes read are joined (rewrite/rules/join.h) before programs are written, and read in parts.
+// Gates written by hand are many small ops, each a pass over memory of its own: cmult(logistic(z), tanh(u)). An op that
+// only one other elementwise op of the same shape reads, and that nobody else can ever ask for, is taken into that op;
+// what is left is a node with the program of the whole tree of them (op/fused.h). The values are the same to the last
+// bit. The affine maps that such nodes read are joined (rewrite/rules/join.h) before programs are written, and read in
+// parts.
 #include "op/fused.h"
 
 #include "rewrite/passes.h"
@@ -102,7 +103,8 @@ u32 FuseChains::finish(Rewriter& r) {
     r.note(pass_info(PassId::Join).name);
   }
   for (u32 k = 0; k < programs_.size(); ++k)
-    count += write(r, programs_[k], k + 1 < programs_.size() ? programs_[k + 1].absorbed : static_cast<u32>(absorbed_.size()));
+    count += write(r, programs_[k],
+                   k + 1 < programs_.size() ? programs_[k + 1].absorbed : static_cast<u32>(absorbed_.size()));
   return count;
 }
 

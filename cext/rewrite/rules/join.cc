@@ -19,7 +19,8 @@ NodeId matrix(const Graph& g, NodeId i, u32 x) { return g.operands(i)[has_bias(g
 
 }  // namespace
 
-// Vectors times parameters; no mini-batches by hand. Parameters are leaves: they may stand behind the node that reads them.
+// Vectors times parameters; no mini-batches by hand. Parameters are leaves: they may stand behind the node that reads
+// them.
 bool can_be_joined(const Graph& g, NodeId i) {
   const u32 s = g.node(i).sig, bias = has_bias(g, i), inputs = g.sig(s).nargs / 2;
   const Dim& out = g.dim(i);
@@ -61,7 +62,8 @@ u32 Joiner::offer(const Graph& g, NodeId i) {
   u32& known = recent_[mine.input[mine.inputs - 1] % kRecent];
   if (known != kNoNode) {
     Siblings& s = siblings_[known];
-    const bool alike = s.op == mine.op && s.inputs == mine.inputs && std::equal(mine.input, mine.input + mine.inputs, s.input);
+    const bool alike =
+        s.op == mine.op && s.inputs == mine.inputs && std::equal(mine.input, mine.input + mine.inputs, s.input);
     if (alike && has(g, s, i)) return number;  // on its own: the same map once more, not another one
     if (alike && s.count < kMaxMaps) {
       members_[s.last].next = number;

@@ -1,8 +1,9 @@
 // Joining: affine maps of the same inputs become one node.
 //
-// Gates written by hand are an affine map each, all of the same input and state: W_i x + U_i h, W_f x + U_f h, ... Those that
-// are read by fused nodes alone, and once, become one node whose results lie one behind the other (ops/affines.cc).
-// The fused nodes read their parts of it. Who may include: rewrite/rules/fuse.cc. Includes: rewrite/rewriter.h.
+// Gates written by hand are an affine map each, all of the same input and state: W_i x + U_i h, W_f x + U_f h, ...
+// Those that are read by fused nodes alone, and once, become one node whose results lie one behind the other
+// (ops/affines.cc). The fused nodes read their parts of it. Who may include: rewrite/rules/fuse.cc. Includes:
+// rewrite/rewriter.h.
 #pragma once
 #include "rewrite/rewriter.h"
 

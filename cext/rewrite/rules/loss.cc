@@ -1,15 +1,15 @@
 // Folding: a loss becomes one node with the map that makes its scores, when nobody else can ever ask for these.
 //
-// pickneglogsoftmax of affine_transform([b, W, x]), of W * x + b and of W * x: ops/affine_loss.cc makes the scores piece by
-// piece and uses them while they are at hand.
+// pickneglogsoftmax of affine_transform([b, W, x]), of W * x + b and of W * x: ops/affine_loss.cc makes the scores
+// piece by piece and uses them while they are at hand.
 #include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
 
 struct Ops {
-  OpId loss = op_by_name("pickneglogsoftmax"), folded = op_by_name("_affine_loss"), affine = op_by_name("affine_transform"),
-       product = op_by_name("matmul"), sum = op_by_name("add");
+  OpId loss = op_by_name("pickneglogsoftmax"), folded = op_by_name("_affine_loss"),
+       affine = op_by_name("affine_transform"), product = op_by_name("matmul"), sum = op_by_name("add");
 };
 const Ops& ops() {
   static const Ops all;
@@ -29,7 +29,8 @@ bool is_map(const Graph& g, NodeId i, Map* map) {
   *map = {args[1], args[0], affine ? g.operands(i)[0] : kNoNode};
   const u32 s = g.node(i).sig;
   const Dim &w = g.dim(map->w), &x = g.dim(map->x);
-  if (!g.arg_shared(s, affine) || g.arg_shared(s, affine + 1u) || w.bd != 1 || !x.is_vector() || x.bd != g.dim(i).bd) return false;
+  if (!g.arg_shared(s, affine) || g.arg_shared(s, affine + 1u) || w.bd != 1 || !x.is_vector() || x.bd != g.dim(i).bd)
+    return false;
   return !affine || (g.arg_shared(s, 0) && g.dim(map->bias).like(Dim{w.rows()}) && g.dim(map->bias).bd == 1);
 }
 
@@ -39,7 +40,9 @@ NodeId biased_product(const Rewriter& r, NodeId i, Map* map) {
   if (g.signature(i).op != ops().sum) return kNoNode;
   for (u32 j = 0; j < 2; ++j) {
     const NodeId product = g.operands(i)[j], bias = g.operands(i)[1 - j];
-    if (g.signature(bias).leaf != Leaf::Param || !r.absorbable(product, i) || !is_map(g, product, map) || map->bias != kNoNode) continue;
+    if (g.signature(bias).leaf != Leaf::Param || !r.absorbable(product, i) || !is_map(g, product, map) ||
+        map->bias != kNoNode)
+      continue;
     map->bias = bias;
     return g.dim(bias).like(Dim{g.dim(map->w).rows()}) && g.dim(i).like(g.dim(product)) ? product : kNoNode;
   }
@@ -62,8 +65,10 @@ class FoldLosses final : public Pass {
     if (!r.absorbable(scores, loss)) return false;
     Map map;
     const NodeId product = biased_product(r, scores, &map);
-    if (product != kNoNode) r.absorb(product, scores);
-    else if (!is_map(g, scores, &map)) return false;
+    if (product != kNoNode)
+      r.absorb(product, scores);
+    else if (!is_map(g, scores, &map))
+      return false;
     r.absorb(scores, loss);
     const NodeId args[] = {map.x, map.w, map.bias};
     r.replace(loss, ops().folded, args, map.bias == kNoNode ? 2 : 3);
@@ -74,7 +79,9 @@ class FoldLosses final : public Pass {
 }  // namespace
 
 // One that has been folded takes mini-batches still.
-bool is_loss(const Signature& sig) { return sig.leaf == Leaf::None && (sig.op == ops().loss || sig.op == ops().folded); }
+bool is_loss(const Signature& sig) {
+  return sig.leaf == Leaf::None && (sig.op == ops().loss || sig.op == ops().folded);
+}
 
 std::unique_ptr<Pass> fold_losses() { return std::make_unique<FoldLosses>(); }
 

@@ -1,11 +1,11 @@
 // Merging: op nodes that would compute the same are computed once.
 //
-// Sentences begin alike, leaves of trees carry the same words, and what is made of the same things in the same way has the same
-// value. Before new nodes are fused and planned, some get a value number (as compilers do): rows of tables and constants that
-// are read again, and nodes of one signature and the same attributes whose arguments have the same numbers. A node whose number
-// an earlier one has becomes an alias of that one. Nobody must be able to ask for either (no expression refers to them), for
-// their gradients become one. Projections inside cells, over which the cells' outputs may lie, are merged only where most of them
-// repeat. Random ops and other inputs have no number.
+// Sentences begin alike, leaves of trees carry the same words, and what is made of the same things in the same way has
+// the same value. Before new nodes are fused and planned, some get a value number (as compilers do): rows of tables and
+// constants that are read again, and nodes of one signature and the same attributes whose arguments have the same
+// numbers. A node whose number an earlier one has becomes an alias of that one. Nobody must be able to ask for either
+// (no expression refers to them), for their gradients become one. Projections inside cells, over which the cells'
+// outputs may lie, are merged only where most of them repeat. Random ops and other inputs have no number.
 #include <algorithm>
 
 #include "rewrite/passes.h"
@@ -29,7 +29,9 @@ class MergeAlike final : public Pass {
 
  private:
   // Open addressing: who has a number, found by what it is made of.
-  struct Slot { u32 hash, node; };
+  struct Slot {
+    u32 hash, node;
+  };
 
   NodeId value(NodeId i) const { return i < from_ ? kNoNode : value_[i - from_]; }
   void number_leaves(const Graph& g);
@@ -53,11 +55,11 @@ class MergeAlike final : public Pass {
   NodeId first_of(u64 hash, NodeId i, Same same);
 
   NodeId from_ = 0;
-  u32 shallowest_ = 0;   // depth of any shared argument
-  u32 deepest_ = 0;      // of these and of any node with a number
-  Vec<NodeId> value_;    // by node, from from_ on: the first of its value, or kNoNode: it has no number
-  Vec<u8> worth_;        // by node: one of its readers was merged, or it is a projection that is merged
-  Vec<NodeId> again_;    // seen of the lane at hand, and not the first of their value
+  u32 shallowest_ = 0;  // depth of any shared argument
+  u32 deepest_ = 0;     // of these and of any node with a number
+  Vec<NodeId> value_;   // by node, from from_ on: the first of its value, or kNoNode: it has no number
+  Vec<u8> worth_;       // by node: one of its readers was merged, or it is a projection that is merged
+  Vec<NodeId> again_;   // seen of the lane at hand, and not the first of their value
   // By signature: leaves, and projections of cells of the lane at hand, and how many of them an earlier one is like.
   struct Count {
     u32 all, again;
@@ -67,7 +69,7 @@ class MergeAlike final : public Pass {
   Vec<Count> leaves_, projections_;
   bool any_frequent_ = false;  // are there leaves of a signature that are mostly read again?
   Vec<NodeId> inner_;          // then: projections of cells of the lane at hand
-  Vec<Slot> slots_;      // nodes count from 1: 0 is empty
+  Vec<Slot> slots_;            // nodes count from 1: 0 is empty
   u32 taken_ = 0, most_taken_ = 0;
 };
 
@@ -109,7 +111,8 @@ u32 MergeAlike::run(Rewriter& r, const Lane& lane) {
   return merged;
 }
 
-// Rows of tables that are read more than once, and constants. All else that has a number is made of these, or of nothing.
+// Rows of tables that are read more than once, and constants. All else that has a number is made of these, or of
+// nothing.
 void MergeAlike::number_leaves(const Graph& g) {
   leaves_.assign(g.signatures(), Count{0, 0});
   any_frequent_ = false;
@@ -119,7 +122,8 @@ void MergeAlike::number_leaves(const Graph& g) {
     const NodeId i = *at;
     if (g.node(i).handles) continue;
     const u32 s = g.node(i).sig, word = g.member(i)->u;
-    const NodeId first = first_of(mix(s, word), i, [&](NodeId a) { return g.node(a).sig == s && g.member(a)->u == word; });
+    const NodeId first =
+        first_of(mix(s, word), i, [&](NodeId a) { return g.node(a).sig == s && g.member(a)->u == word; });
     ++leaves_[s].all;
     leaves_[s].again += first != i;
     if (first != i || g.signature(i).leaf == Leaf::Input) value_[first - from_] = value_[i - from_] = first;
@@ -138,8 +142,9 @@ bool MergeAlike::reads_frequent(const Graph& g, NodeId i) const {
   return true;
 }
 
-// A cell's product with a row of a table. Of characters or actions few are read, each many times: then it pays that their rows are
-// multiplied once, though the cell's outputs cannot lie over the results (Over::Arg0), which have many readers.
+// A cell's product with a row of a table. Of characters or actions few are read, each many times: then it pays that
+// their rows are multiplied once, though the cell's outputs cannot lie over the results (Over::Arg0), which have many
+// readers.
 void MergeAlike::see_projection(const Graph& g, NodeId i) {
   Count& n = projections_[g.node(i).sig];
   ++n.all;
@@ -149,7 +154,8 @@ void MergeAlike::see_projection(const Graph& g, NodeId i) {
   n.again += value(i) != kNoNode && value(i) != i;
 }
 
-// Where most of a signature are such and repeat. Cells of a signature have outputs over all of these or none: they are none now.
+// Where most of a signature are such and repeat. Cells of a signature have outputs over all of these or none: they are
+// none now.
 void MergeAlike::choose_projections(Rewriter& r) {
   for (NodeId i : inner_) {
     if (!projections_[r.graph().node(i).sig].mostly_again()) continue;

@@ -1,8 +1,8 @@
 // Folding: a sum of products and a bias becomes one affine map, when nobody else can ever ask for its terms.
 //
-// W * x + U * h + b, written with operators, is what affine_transform([b, W, x, U, h]) is: products add up where they are made, and
-// what flows back into them is one gradient, not a copy for each. Without a bias it is _products (ops/matmul.cc). What else is added
-// stays in the sum.
+// W * x + U * h + b, written with operators, is what affine_transform([b, W, x, U, h]) is: products add up where they
+// are made, and what flows back into them is one gradient, not a copy for each. Without a bias it is _products
+// (ops/matmul.cc). What else is added stays in the sum.
 #include <algorithm>
 
 #include "rewrite/affine.h"
@@ -12,12 +12,13 @@ namespace dnl {
 namespace {
 
 constexpr u32 kMostTerms = 8, kMostArgs = 32;
-// Products with longer rows of a table stay out of a sum with what is computed: all words of all sentences are one batch, in
-// which words repeat.
+// Products with longer rows of a table stay out of a sum with what is computed: all words of all sentences are one
+// batch, in which words repeat.
 constexpr u32 kShortRow = 128;
 
 struct Ops {
-  OpId add = op_by_name("add"), sum = op_by_name("esum"), affine = op_by_name("affine_transform"), products = op_by_name("_products");
+  OpId add = op_by_name("add"), sum = op_by_name("esum"), affine = op_by_name("affine_transform"),
+       products = op_by_name("_products");
 };
 const Ops& ops() {
   static const Ops all;
@@ -36,8 +37,8 @@ class FoldSums final : public Pass {
   void release() override { release_all(sums_, size_, read_often_, maps_, others_, inner_, args_); }
 
  private:
-  // Of a sum: terms, with those of the sums under it; those that are maps, of long rows alone, or not; is it under another one?
-  // No terms: not a sum with a map.
+  // Of a sum: terms, with those of the sums under it; those that are maps, of long rows alone, or not; is it under
+  // another one? No terms: not a sum with a map.
   struct Size {
     u8 terms, maps, row_maps;
     bool under;
@@ -55,8 +56,8 @@ class FoldSums final : public Pass {
   void rewrite(Rewriter& r, NodeId root, bool bias);
 
   Vec<NodeId> sums_;
-  Vec<Size> size_;      // by node
-  Vec<u8> read_often_;  // by signature: such a map is a term of some sum, and is read elsewhere, too
+  Vec<Size> size_;                     // by node
+  Vec<u8> read_often_;                 // by signature: such a map is a term of some sum, and is read elsewhere, too
   Vec<NodeId> maps_, others_, inner_;  // terms of the sum at hand, and the sums under it
   Vec<NodeId> args_;
 };
@@ -109,10 +110,14 @@ void FoldSums::gather(Rewriter& r, NodeId i, NodeId root) {
   if (i != root) inner_.push_back(i);
   for (u32 j = 0; j < g.nargs(i); ++j) {
     const NodeId a = g.operands(i)[j];
-    if (a < r.first()) others_.push_back(a);
-    else if (size_[r.at(a)].under) gather(r, a, root);
-    else if (takes(r, a, i)) maps_.push_back(a);
-    else others_.push_back(a);
+    if (a < r.first())
+      others_.push_back(a);
+    else if (size_[r.at(a)].under)
+      gather(r, a, root);
+    else if (takes(r, a, i))
+      maps_.push_back(a);
+    else
+      others_.push_back(a);
   }
 }
 
@@ -126,13 +131,16 @@ template <class F>
 void FoldSums::keep_maps(F f) {
   u32 left = 0;
   for (NodeId m : maps_) {
-    if (f(m)) maps_[left++] = m;
-    else others_.push_back(m);
+    if (f(m))
+      maps_[left++] = m;
+    else
+      others_.push_back(m);
   }
   maps_.resize(left);
 }
 
-// That of the first map that has one, which is the only one then, or else a parameter among the other terms, where that is of use.
+// That of the first map that has one, which is the only one then, or else a parameter among the other terms, where that
+// is of use.
 NodeId FoldSums::take_bias(const Graph& g) {
   NodeId bias = kNoNode;
   keep_maps([&](NodeId m) {
@@ -141,7 +149,8 @@ NodeId FoldSums::take_bias(const Graph& g) {
     return !another;
   });
   if (bias != kNoNode || (maps_.size() == 1 && others_.size() > 1)) return bias;
-  const bool differentiated = std::any_of(maps_.begin(), maps_.end(), [&](NodeId m) { return g.node(m).is(kNeedsGrad); });
+  const bool differentiated =
+      std::any_of(maps_.begin(), maps_.end(), [&](NodeId m) { return g.node(m).is(kNeedsGrad); });
   for (NodeId& b : others_) {
     const Dim& d = g.dim(b);
     if (g.signature(b).leaf != Leaf::Param || d.nd != 1 || d.bd != 1) continue;
@@ -173,7 +182,8 @@ bool FoldSums::fold(Rewriter& r, NodeId root) {
   return true;
 }
 
-// All that maps read stands before the last of them, which becomes the map of all unless it is all that is left of the sum.
+// All that maps read stands before the last of them, which becomes the map of all unless it is all that is left of the
+// sum.
 void FoldSums::rewrite(Rewriter& r, NodeId root, bool bias) {
   const NodeId place = others_.empty() ? root : *std::max_element(maps_.begin(), maps_.end());
   for (NodeId m : maps_)
@@ -213,7 +223,8 @@ u32 FoldSums::run(Rewriter& r, const Lane& lane) {
 }  // namespace
 
 bool is_sum(const Signature& sig) {
-  return sig.leaf == Leaf::None && !sig.alias && (sig.op == ops().add || sig.op == ops().sum) && sig.nargs <= kMostTerms;
+  return sig.leaf == Leaf::None && !sig.alias && (sig.op == ops().add || sig.op == ops().sum) &&
+         sig.nargs <= kMostTerms;
 }
 
 bool has_long_rows(const Graph& g, NodeId map) {

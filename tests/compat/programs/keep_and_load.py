@@ -15,7 +15,10 @@ class Layer:
 
     def __init__(self, model, size_in, size_out):
         self.model = model.add_subcollection("layer")
-        self.W, self.b = self.model.add_parameters((size_out, size_in)), self.model.add_parameters(size_out, name="bias")
+        self.W, self.b = (
+            self.model.add_parameters((size_out, size_in)),
+            self.model.add_parameters(size_out, name="bias"),
+        )
         self.spec = (size_in, size_out)
 
     def param_collection(self):

@@ -62,7 +62,9 @@ def loss_of(sent, gold, train):
             best = int(values.argmax())
             e, value = scores[best], float(values[best])
             if length > 1:
-                pieces = [(chart[i, k][0] + chart[k, j][0] + splits(span(i, k)).scalar_value(), k) for k in range(i + 1, j)]
+                pieces = [
+                    (chart[i, k][0] + chart[k, j][0] + splits(span(i, k)).scalar_value(), k) for k in range(i + 1, j)
+                ]
                 top, k = max(pieces)
                 e = e + chart[i, k][1] + chart[k, j][1] + splits(span(i, k))
                 value += top

@@ -11,7 +11,12 @@ layers = []
 for _ in range(LAYERS):
     pc = m.add_subcollection("layer")
     layer = {n: pc.add_parameters((D, D), name=n) for n in ("q", "k", "v", "o")}
-    layer.update(w1=pc.add_parameters((FF, D)), b1=pc.add_parameters(FF, init=0), w2=pc.add_parameters((D, FF)), b2=pc.add_parameters(D, init=0))
+    layer.update(
+        w1=pc.add_parameters((FF, D)),
+        b1=pc.add_parameters(FF, init=0),
+        w2=pc.add_parameters((D, FF)),
+        b2=pc.add_parameters(D, init=0),
+    )
     layer.update(g=pc.add_parameters(D, init=1), b=pc.add_parameters(D, init=0), g2=pc.add_parameters(D, init=dy.ConstInitializer(1)),
                  bb=pc.add_parameters(D, init=dy.ConstInitializer(0)))  # fmt: skip
     layers.append(layer)
