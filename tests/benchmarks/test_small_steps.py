@@ -1,0 +1,59 @@
+"""The comparison of small steps as a command, and its tasks: both ways of a task give the same numbers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+NAMES = ("xor", "skipgram", "mlp", "recursive", "kept", "kept_values", "parsing", "sampling", "tagger", "latency")
+
+
+@pytest.fixture(scope="module")
+def tasks() -> Iterator[Any]:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        from small_tasks import TASKS
+
+        yield TASKS
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(Path(dy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(FOLDER / "small_steps.py"), "--tasks", "xor,kept", "--steps", "8", "--rounds", "1"]
+    done = subprocess.run(
+        [*command, "--engines", "dynet_lite:on"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| xor | dynet_lite:on |" in done.stdout and "| kept | dynet_lite:on |" in done.stdout
+
+
+def test_names(tasks: Any) -> None:
+    assert tuple(tasks) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ways_agree(tasks: Any, name: str) -> None:
+    found = {}
+    for way in tasks[name](dy).ways():
+        step = tasks[name](dy).ways()[way]  # each begins with the same weights
+        found[way] = [step(k) for k in range(6)]
+    assert all(np.isfinite(losses).all() for losses in found.values())
+    for losses in found.values():
+        np.testing.assert_allclose(losses, found["plain"], rtol=1e-5)
