@@ -5,6 +5,8 @@
 The names are DyNet's. Importing does nothing else: settings are read at first use (see ``configure``).
 """
 
+from types import ModuleType
+
 from dynet_lite import _load  # noqa: F401  isort: skip
 
 from dynet_lite import (
@@ -13,16 +15,13 @@ from dynet_lite import (
     cell_builder,
     cells,
     checkpoint,
-    compat,
     config,
     distributed,
-    dynet_config,
     embeddings,
     errors,
     explain,
     initializers,
     io,
-    old_names,
     ops,
     ops_loss,
     ops_random,
@@ -33,7 +32,6 @@ from dynet_lite import (
     softmax_builders,
     trained,
     trainers,
-    words,
 )
 from dynet_lite import gradcheck as _gradcheck
 from dynet_lite import graph as _graph
@@ -44,7 +42,10 @@ from dynet_lite.builders import *  # noqa: F403
 from dynet_lite.cell_builder import *  # noqa: F403
 from dynet_lite.cells import *  # noqa: F403
 from dynet_lite.checkpoint import *  # noqa: F403
-from dynet_lite.compat import *  # noqa: F403
+from dynet_lite.compat import dynet_config, install_as_dynet, old_names, words
+from dynet_lite.compat import names as dynet_names  # noqa: F401  where it was once
+from dynet_lite.compat.old_names import *  # noqa: F403
+from dynet_lite.compat.words import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
 from dynet_lite.embeddings import *  # noqa: F403
 from dynet_lite.errors import *  # noqa: F403
@@ -53,7 +54,6 @@ from dynet_lite.gradcheck import *  # noqa: F403
 from dynet_lite.graph import *  # noqa: F403
 from dynet_lite.initializers import *  # noqa: F403
 from dynet_lite.io import *  # noqa: F403
-from dynet_lite.old_names import *  # noqa: F403
 from dynet_lite.ops import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_loss import *  # type: ignore[assignment]  # noqa: F403
 from dynet_lite.ops_random import *  # noqa: F403
@@ -66,19 +66,17 @@ from dynet_lite.summary import *  # noqa: F403
 from dynet_lite.tensor import *  # noqa: F403
 from dynet_lite.trained import *  # noqa: F403
 from dynet_lite.trainers import *  # noqa: F403
-from dynet_lite.words import *  # noqa: F403
 
 __version__ = "0.1.0"
 __gitversion__ = ""
 HAVE_CUDA = False
 
-__all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "distributed", "dynet_config"]
+__all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "distributed", "dynet_config", "install_as_dynet"]
 __all__ += _core.__all__
 __all__ += builders.__all__
 __all__ += cell_builder.__all__
 __all__ += cells.__all__
 __all__ += checkpoint.__all__
-__all__ += compat.__all__
 __all__ += config.__all__
 __all__ += embeddings.__all__
 __all__ += errors.__all__
@@ -105,8 +103,9 @@ __all__ = list(dict.fromkeys(__all__))
 
 globals().update(old_names.functions())
 
-# What a newcomer should see. Old names of DyNet's and the modules that all this comes from can be imported all the same.
-_listed = sorted({*__all__, "builders", "trainers", "initializers"} - {*old_names.__all__, *old_names.functions()})
+# What a newcomer should see. The rest can be imported all the same: modules, and what only programs of DyNet ask for.
+_unlisted = {*old_names.__all__, *old_names.functions(), *dynet_names.UNLISTED}
+_listed = sorted(n for n in __all__ if n not in _unlisted and not isinstance(globals()[n], ModuleType))
 
 
 def __dir__() -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dynet_lite._core import LookupParameters
+from dynet_lite.compat.words import Dict
 from dynet_lite.files import replacing
-from dynet_lite.words import Dict
 
 __all__ = ["fill_from_embeddings", "read_pretrained_embeddings", "save_pretrained_embeddings"]
 

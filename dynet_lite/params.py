@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dynet_lite import config, initializers, old_names
+from dynet_lite import config, initializers
 from dynet_lite._core import LookupParameters, Parameters
+from dynet_lite.compat import old_names
 
 __all__ = [
     "Model",

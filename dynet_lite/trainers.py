@@ -17,8 +17,8 @@ import numpy as np
 from dynet_lite import _core
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.averages import MovingAverages
+from dynet_lite.compat.old_names import TrainerType
 from dynet_lite.naming import by_place
-from dynet_lite.old_names import TrainerType
 from dynet_lite.params import ParameterCollection
 
 __all__ = [

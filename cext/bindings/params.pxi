@@ -121,7 +121,7 @@ cdef class Parameters(Expression):
 
     def load_array(self, arr):
         """DyNet 1's name of set_value(); warns once."""
-        from dynet_lite import old_names
+        from dynet_lite.compat import old_names
         old_names.warn_once("load_array", "set_value(array)", stacklevel=2)
         self.set_value(arr)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dynet_lite.errors import DataError, MissingFileError
-from dynet_lite.words import split_words
+from dynet_lite.whitespace import split_words
 
 
 def word_ids(dic: Any, who: str) -> dict[str, int]:

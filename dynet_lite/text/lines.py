@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from dynet_lite.errors import DataError
-from dynet_lite.words import split_words
+from dynet_lite.whitespace import split_words
 
 __all__ = ["numbered_lines", "split_words", "unpacked"]
 

@@ -14,7 +14,7 @@ import pytest
 from real_dynet import needs_dynet, run
 
 import dynet_lite as dy
-from dynet_lite.dynet_names import NAMES
+from dynet_lite.compat.names import NAMES
 
 HERE = Path(__file__)
 STAR_ONLY = {"np", "os", "pickle", "sys"}  # what `from dynet import *` brings, by way of compat.py

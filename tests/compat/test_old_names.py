@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import old_names
+from dynet_lite.compat import old_names
 
 
 @pytest.fixture(autouse=True)

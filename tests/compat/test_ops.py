@@ -93,7 +93,7 @@ def test_every_op_of_dynet_has_a_case() -> None:
     import re
 
     from dynet_lite import builders, initializers, params, trainers
-    from dynet_lite.dynet_names import NAMES
+    from dynet_lite.compat.names import NAMES
 
     source = inspect.getsource(op_cases)
     called = set(re.findall(r"dy\.(\w+)\(", source)) | set(" ".join(re.findall(r'"([a-z_0-9 ]+)"', source)).split())

@@ -72,7 +72,7 @@ def test_star_brings_the_names_of_dynet_and_no_others() -> None:
 import dynet_lite; dynet_lite.install_as_dynet()
 before = set(globals())
 from dynet import *
-from dynet_lite.dynet_names import NAMES
+from dynet_lite.compat.names import NAMES
 new = set(globals()) - before - {"before"}
 assert {"np", "sys", "os", "pickle"} <= new          # DyNet's star brings them
 assert new - {"np", "sys", "os", "pickle", "NAMES"} <= set(NAMES)
@@ -214,3 +214,24 @@ assert isinstance(builder.initial_state(), dy.RNNState)
 print(m.extra, builder.seen, trainer.steps, len(m.parameters_list()))
 """
     assert output(run(tmp_path, code)) == "3 1 1 3"
+
+
+def test_old_paths_of_modules() -> None:
+    """Programs and pickles name modules where they were before compat/ was there."""
+    code = """
+import pickle
+import dynet_lite.dynet_config as config
+import dynet_lite.words
+from dynet_lite import dynet_names, old_names
+from dynet_lite.compat import report, run, run_module
+from dynet_lite.dynet_names import NAMES
+from dynet_lite.old_names import FloatValue
+from dynet_lite.words import Dict
+import dynet_lite as dy
+assert config is dy.dynet_config is dy.compat.dynet_config and NAMES is dynet_names.NAMES
+assert dynet_lite.words.Dict is Dict is dy.Dict and FloatValue is dy.FloatValue is old_names.FloatValue
+assert pickle.loads(b"cdynet_lite.words\\nDict\\n.") is Dict
+assert isinstance(pickle.loads(pickle.dumps(Dict(["a"]))), Dict)
+print("same")
+"""
+    assert output(python("-c", code, **QUIET)) == "same"

@@ -1,4 +1,4 @@
-"""The pages of the API: which names stand on which. Everything that `dir()` of a module shows is on one of them."""
+"""The pages of the API: which names stand on which. Every public name is on one of them, also those that `dir()` leaves out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "parameters": (
         "Parameters and files",
         "Collections, weights, lookup tables, first values; saving and loading.",
-        ("params", "initializers", "checkpoint", "io", "trained", "embeddings", "words"),
+        ("params", "initializers", "checkpoint", "io", "trained", "embeddings", "compat.words"),
     ),
     "builders": (
         "Builders",
@@ -50,17 +50,17 @@ def group_of(name: str) -> str | None:
     module = getattr(thing, "__module__", None)
     if inspect.ismodule(thing) or not module or not module.startswith("dynet_lite."):
         return None
-    part = module.split(".")[1]
+    parts = (module.removeprefix("dynet_lite."), module.split(".")[1])
     if name in WEIGHTS:
         return "parameters"
-    named = next((page for page, (_, _, modules) in GROUPS.items() if part in modules), None)
+    named = next((page for part in parts for page, (_, _, modules) in GROUPS.items() if part in modules), None)
     return named or ("graphs" if inspect.isclass(thing) else "ops")
 
 
 def pages() -> dict[str, str]:
     """path: text of each page, for mkdocstrings."""
     by_page: dict[str, list[str]] = {page: [] for page in GROUPS}
-    for name in dir(dy):
+    for name in sorted(dy.__all__):
         page = group_of(name)
         if page:
             by_page[page].append(name)

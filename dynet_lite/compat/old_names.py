@@ -1,8 +1,7 @@
 """Names and keywords of DyNet 1 and its predecessor that programs still use.
 
 What can work works, with one warning for each name in a process; what cannot says what to write instead. Here are the
-functions of the module, the keywords of trainers, and the boxes of numbers that DyNet
-exports. Who may import: dynet_lite/__init__.py, params.py and trainers.py.
+functions of the module, the keywords of trainers, and the boxes of numbers that DyNet exports.
 """
 
 from __future__ import annotations

@@ -5,21 +5,12 @@ dynet_lite.text.Vocab is the richer one, with counts and files. Does not know th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, overload
 
+from dynet_lite.whitespace import split_words
+
 __all__ = ["Dict", "read_sentence", "read_sentence_pair"]
-
-_WORD = re.compile(r"[^ \t\n\v\f\r]+")
-
-
-def split_words(line: str) -> list[str]:
-    """The words of a line: what stands between blanks, tabs and ends of lines, the white space that C knows.
-
-    str.split() also cuts at no-break spaces and other white space beyond ASCII, which may stand inside a word (8 1/2).
-    """
-    return _WORD.findall(line)
 
 
 class Dict:

@@ -4,7 +4,6 @@
 DyNet is installed or not; ``python -m dynet_lite run script.py ...`` does it for a script. All three are one engine with
 one state. As with DyNet, ``import dynet`` is the moment when the ``--dynet-*`` flags in ``sys.argv`` are read; they stay
 there. ``from dynet import *`` brings DyNet's names, no others.
-Who may import: dynet_lite/__init__.py, __main__.py and the three modules of standin/.
 """
 
 from __future__ import annotations
@@ -16,12 +15,14 @@ import pickle
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 
 import numpy as np
 
 import dynet_lite
-from dynet_lite import config, dynet_config, dynet_names
+from dynet_lite import config
+
+from . import dynet_config, names
 
 __all__ = ["install_as_dynet"]
 
@@ -48,13 +49,13 @@ def module(name: str) -> ModuleType:
     if name == "dynet":
         config.start()
     standin = ModuleType(name, dynet_lite.__doc__)
-    names = [n for n in dynet_names.NAMES if hasattr(dynet_lite, n)]
+    known = [n for n in names.NAMES if hasattr(dynet_lite, n)]
     vars(standin).update({n: value for n, value in vars(dynet_lite).items() if not n.startswith("__")})
     # DyNet's module shows these through `from dynet import *`, and programs lean on it.
     vars(standin).update(np=np, os=os, pickle=pickle, sys=sys)
     # Programs ask which DyNet they run on; dynet_lite.__version__ is ours.
     vars(standin).update(__version__="2.1", __gitversion__=dynet_lite.__gitversion__)
-    vars(standin).update({"__all__": [*names, "np", "os", "pickle", "sys"], MARK: True})
+    vars(standin).update({"__all__": [*known, "np", "os", "pickle", "sys"], MARK: True})
     standin.__file__ = dynet_lite.__file__
     standin.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=dynet_lite.__file__)
     return standin
@@ -77,59 +78,8 @@ def install_as_dynet() -> None:
         sys.path.insert(1, FOLDER)  # processes that are spawned take sys.path over; its first place is the script's
 
 
-# ---- running a script ------------------------------------------------------------------------------------------------
-
-
-def run(script: str, arguments: Sequence[str]) -> None:
-    """What `python script arguments` does, with the stand-in. Exceptions pass; see report() for their traces."""
-    path = Path(script)
-    if path.is_dir():
-        path /= "__main__.py"
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        print(f"dynet_lite run: can't open {script!r}: {error.strerror}", file=sys.stderr)
-        raise SystemExit(2) from None
-    sys.argv = [script, *arguments]
-    sys.path[0] = str(path.resolve().parent)
-    install_everywhere()
-    _run_code(compile(source, str(path), "exec", dont_inherit=True), str(path))
-
-
-def _run_code(code: CodeType, path: str) -> None:
-    main = ModuleType("__main__")
-    main.__file__ = path
-    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
-    main.__spec__ = None
-    vars(main)["__builtins__"] = __builtins__
-    sys.modules["__main__"] = main
-    exec(code, vars(main))
-
-
-def run_module(name: str, arguments: Sequence[str]) -> None:
-    """What `python -m name arguments` does, with the stand-in."""
-    import runpy
-
-    sys.argv = [name, *arguments]
-    install_everywhere()
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
-
-
 def install_everywhere() -> None:
     """install_as_dynet() for this process and every Python that it starts."""
     install_as_dynet()
     others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != FOLDER]
     os.environ["PYTHONPATH"] = os.pathsep.join([FOLDER, *others])
-
-
-def report(error: BaseException) -> None:
-    """Show an exception of a script as Python would, without the frames of this module and of runpy."""
-    trace = error.__traceback__
-    ours = (__file__, str(Path(__file__).with_name("__main__.py")))
-    while trace is not None and (
-        trace.tb_frame.f_code.co_filename in ours or trace.tb_frame.f_globals.get("__name__") == "runpy"
-        or trace.tb_frame.f_code.co_filename == "<frozen runpy>"
-    ):  # fmt: skip
-        trace = trace.tb_next
-    error.__traceback__ = trace
-    sys.excepthook(type(error), error, trace)

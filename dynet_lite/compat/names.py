@@ -1,6 +1,6 @@
 """The public names of DyNet 2.2: what `from dynet import *` brings in a program that runs on the stand-in.
 
-Only the list; the tests compare it with DyNet, where that is installed. Who may import: dynet_lite/compat.py and tests.
+Only the list; the tests compare it with DyNet, where that is installed. Who may import: this folder and tests.
 """
 
 NAMES: tuple[str, ...] = tuple(
@@ -30,5 +30,16 @@ NAMES: tuple[str, ...] = tuple(
     strided_select sum_batches sum_dim sum_elems tan tanh to_device trace_of_product transpose values
     vanilla_lstm_c vanilla_lstm_gates vanilla_lstm_gates_concat vanilla_lstm_gates_dropout
     vanilla_lstm_gates_dropout_concat vanilla_lstm_h vecInput weight_norm zeroes zeros
+    """.split()
+)
+
+# Names that dir(dynet_lite) leaves out: DyNet's devices and command line, its second names for one thing, and functions that only
+# its own modules call. They work all the same.
+UNLISTED: tuple[str, ...] = tuple(
+    """
+    DeviceInfo DynetParams HAVE_CUDA __gitversion__ available_devices cg_version const_parameter dump_cg get_device_info init
+    init_from_params kmh_ngram load_generator lookup lookup_batch parameter pickrange scalarInput to_device vanilla_lstm_c
+    vanilla_lstm_gates vanilla_lstm_gates_concat vanilla_lstm_gates_dropout vanilla_lstm_gates_dropout_concat
+    vanilla_lstm_h vecInput zeroes
     """.split()
 )
