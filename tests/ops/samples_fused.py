@@ -26,8 +26,10 @@ BINARY_BIT, OVER_BIT = 0x100, 0x200
 
 
 def numbers(file: str) -> dict[str, int]:
-    """Formulas and their numbers: their order in the file."""
-    names = re.findall(r'FormulaInfo info = \{\s*"(\w+)"', (KERNELS / file).read_text(encoding="utf-8"))
+    """Formulas and their numbers: their order in the file, with that of trigonometric ones where it is included."""
+    text = (KERNELS / file).read_text(encoding="utf-8")
+    trig = (KERNELS / "formulas_trig.h").read_text(encoding="utf-8")
+    names = re.findall(r'FormulaInfo info = \{\s*"(\w+)"', text.replace('#include "kernels/formulas_trig.h"', trig))
     return {name: k for k, name in enumerate(names)}
 
 
