@@ -273,6 +273,7 @@ cdef extern from "kernels/gemm.h" namespace "dnl":
 
 cdef extern from "exec/update.h" namespace "dnl":
     cdef cppclass UpdateStep:
+        Backend* backend
         float c[6]
         double decay
         cbool sparse

@@ -33,6 +33,17 @@ cdef class Settings:
 
 settings = Settings()
 cdef Settings _settings = settings
+cdef object _backend_name = None   # that the next was found by
+cdef Backend* _backend_found = NULL
+
+cdef Backend* _backend() except NULL:
+    """The backend of the settings."""
+    global _backend_name, _backend_found
+    if _settings.backend is not _backend_name:
+        _backend_found = backend_by_name(_settings.backend.encode())
+        _backend_name = _settings.backend
+    return _backend_found
+
 # The state of the generator that all threads share, unless one has its own: _own.state.
 cdef uint64_t _seed_state = 0x5DEECE66DuLL
 _own = threading.local()

@@ -3,6 +3,7 @@
 cdef UpdateStep _update_step(tuple c, double decay, bint sparse) except *:
     cdef UpdateStep s
     cdef Py_ssize_t i
+    s.backend = _backend()
     for i in range(6):
         s.c[i] = c[i] if i < len(c) else 0.0
     s.decay = decay

@@ -33,9 +33,12 @@ void Executor::backward(NodeId loss, bool full) {
     if (!state_[root]) {
       backend_->fill(g_.dim(root).size(), 0.f, grad[root]);
       state_[root] = Gradients::kAlways;
+      backend_->fill(1, 1.f, grad[loss]);
+    } else {
+      float* one = grads_.floats(1);
+      backend_->fill(1, 1.f, one);
+      backend_->add_rows(1, 1, Rows{one, 1, nullptr}, Rows{grad[loss], 1, nullptr});
     }
-    float one = 1.f;
-    backend_->add_rows(1, 1, Rows{&one, 1, nullptr}, Rows{grad[loss], 1, nullptr});
     transposes_.begin();
     run_backward(loss, numbers);
     totals_.transposed += transposes_.count();

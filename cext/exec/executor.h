@@ -166,6 +166,7 @@ class Executor final : private Graph::Listener {
   Vec<Direct> direct_;       // weights whose gradient lies in the accumulator; its serial number after the pass
   Vec<NodeId> apart_;        // weights and rows that have memory of their own, which is added to the accumulator
   Vec<NodeId> slots_;        // rows whose gradient lies in the table's
+  Vec<float*> slot_list_;    // where rows of one look-up are added
   Vec<NodeId> held_;         // rows that an expression refers to, in order, if
   bool held_noted_ = false;  // note_held() has been called; else they are as they are
   struct Private {

@@ -121,13 +121,11 @@ void Executor::add_to_slots(NodeId i) {
   LookupTable& t = *g_.table(g_.signature(i).table);
   const bool whole = g_.signature(i).leaf == Leaf::Table;
   const u32 n = whole ? t.rows : g_.dim(i).bd;
-  const float* from = runner(0).gradients.at[i];
-  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(t.row_size);
-  for (u32 k = 0; k < n; ++k) {
-    float* to = t.slot_grad(t.slot(whole ? k : g_.lookup_ids(i)[k]));
-    backend_->add_rows(1, t.row_size, Rows{const_cast<float*>(from) + k * t.row_size, size, nullptr},
-                       Rows{to, size, nullptr});
-  }
+  for (u32 k = 0; k < n; ++k) t.slot(whole ? k : g_.lookup_ids(i)[k]);
+  slot_list_.clear();  // now that their array does not grow any more
+  for (u32 k = 0; k < n; ++k) slot_list_.push_back(t.slot_grad(t.slot(whole ? k : g_.lookup_ids(i)[k])));
+  const Rows from{runner(0).gradients.at[i], static_cast<std::ptrdiff_t>(t.row_size), nullptr};
+  backend_->add_rows(n, t.row_size, from, Rows{nullptr, 0, slot_list_.data()});
 }
 
 // As in DyNet, whose nodes up to the loss all run backward.

@@ -8,10 +8,16 @@
 namespace dnl {
 
 Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, Transposes& transposes)
-    : profile(op_count()), g_(graph), backend_(backend), options_(options), transposes_(transposes) {}
+    : profile(op_count()),
+      g_(graph),
+      backend_(backend),
+      options_(options),
+      transposes_(transposes),
+      scratch_(backend->memory()) {}
 
 void Runner::release() {
-  release_all(gradients.at, plan_scratch, scratch_.arena, type_members_, fresh_roots_, fresh_begin_, later_, parts_);
+  release_all(gradients.at, plan_scratch, scratch_.arena, scratch_.floats, type_members_, fresh_roots_, fresh_begin_,
+              later_, parts_);
 }
 
 void Runner::forward(Run& run) {
@@ -85,7 +91,7 @@ void Runner::count_products(const ProductCounts& before) {
 }
 
 void Runner::run_group(Run& run, u32 index, bool restore) {
-  scratch_.arena.rewind();
+  scratch_.rewind();
   CallFrame f;
   const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin;

@@ -130,8 +130,14 @@ class Runner {
   };
   class ScratchArena final : public Scratch {
    public:
-    float* alloc(std::size_t n) override { return arena.floats(n); }
-    Arena arena;
+    explicit ScratchArena(MemorySource source) : floats(source) {}
+    float* alloc(std::size_t n) override { return floats.floats(n); }
+    void rewind() {
+      arena.rewind();
+      floats.rewind();
+    }
+    Arena arena;   // what calls are put together of
+    Arena floats;  // the backend's: what kernels work in
   };
 
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
@@ -192,8 +198,8 @@ class Runner {
   Vec<NodeId> fresh_roots_;  // first written in the current call
   Vec<u32> fresh_begin_;     // by argument, into fresh_roots_
   struct Later {
-    float *from, *to;
-    std::size_t size;
+    std::size_t rows, size;
+    Rows from, to;
   };
   Vec<Later> later_;  // what is added to gradients after the current call
   u32 serial_ = 0;

@@ -237,6 +237,7 @@ bool Runner::shares_small(const PlanType& type) const {
 void Runner::keep_room_of(const Runner& other) {
   type_members_.reserve(other.type_members_.capacity());
   scratch_.arena.reserve(other.scratch_.arena.reserved());
+  scratch_.floats.reserve(other.scratch_.floats.reserved());
 }
 
 u32 Runner::together(u32 sig, u32 j) const {
@@ -253,7 +254,7 @@ void Runner::backward_shared(const Run& run, u32 type, u32 arg, const Gradients&
 
 // Stacked arguments of consecutive members of a group.
 void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
-  scratch_.arena.rewind();
+  scratch_.rewind();
   CallFrame f;
   const Group& group = run.plan.groups[index];
   const NodeId* members = run.plan.order.data() + group.begin + from;
@@ -270,7 +271,7 @@ void Runner::back_members(const Run& run, u32 index, u32 from, u32 count) {
   arguments_again(f, run, index, from * f.items);
   Timer timer(options_.profile);
   if (!alone || !parts_.backward(*backend_, f.call, options_, assigns_apart(f))) backend_->backward(f.call);
-  for (const Later& l : later_) backend_->add_rows(1, l.size, Rows{l.from, 0, nullptr}, Rows{l.to, 0, nullptr});
+  for (const Later& l : later_) backend_->add_rows(l.rows, l.size, l.from, l.to);
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
 }
 
@@ -296,12 +297,17 @@ void Runner::arguments_again(CallFrame& f, const Run& run, u32 group, u32 from) 
 // An output that nothing flowed into has an undefined gradient: it is zero.
 void Runner::zero_unwritten_outputs(CallFrame& f, const NodeId* members, u32 count) {
   const u32 visible = g_.sig(f.sig).visible;
-  for (u32 o = 0; o < visible; ++o)
+  for (u32 o = 0; o < visible; ++o) {
+    float** address = nullptr;
+    u32 unwritten = 0;
     for (u32 m = 0; m < count; ++m) {
       const NodeId i = members[m] + o;
-      if (i >= gradients.reached->size() || !state(i))
-        backend_->fill(f.items * f.out_dim[o].size(), 0.f, f.dy[o][m * f.items]);
+      if (i < gradients.reached->size() && state(i)) continue;
+      if (!address) address = scratch_.arena.array<float*>(count);
+      address[unwritten++] = f.dy[o][m * f.items];
     }
+    if (unwritten) backend_->fill_rows(unwritten, f.items * f.out_dim[o].size(), 0.f, rows_from(address, unwritten));
+  }
 }
 
 // Room for where gradients go; so far nobody wants any.
@@ -360,7 +366,7 @@ void Runner::target(CallFrame& f, u32 j, const NodeId* operands) {
     const NodeId a = operands[m];
     float* p = gradients[a];
     if (!p) {
-      if (!nowhere) nowhere = scratch_.arena.floats(f.arg_dim[j]->size());
+      if (!nowhere) nowhere = scratch_.floats.floats(f.arg_dim[j]->size());
       address[m] = nowhere;
       continue;
     }
@@ -391,7 +397,10 @@ void Runner::add_later(CallFrame& f, u32 j, const NodeId* operands) {
   const u32 k = static_cast<u32>(f.call.members);
   const std::size_t size = f.arg_dim[j]->size();
   float** address = scratch_.arena.array<float*>(k);
-  float* own = scratch_.arena.floats(f.target[j].old * size);
+  float** to = scratch_.arena.array<float*>(f.target[j].old);
+  float* own = scratch_.floats.floats(f.target[j].old * size);
+  const Rows from{own, static_cast<std::ptrdiff_t>(size), nullptr};
+  u32 old = 0;
   u32 fresh = fresh_begin_[j];  // these come in the order of members
   for (u32 m = 0; m < k; ++m) {
     address[m] = f.dx[j][m];
@@ -400,10 +409,11 @@ void Runner::add_later(CallFrame& f, u32 j, const NodeId* operands) {
       ++fresh;
       continue;
     }
-    later_.push_back({own, address[m], size});
+    to[old++] = address[m];
     address[m] = own;
     own += size;
   }
+  if (old) later_.push_back({old, size, from, rows_from(to, old)});
   f.dx[j] = rows_from(address, k);
   f.acc[j] = false;
   f.target[j] = {f.target[j].fresh + f.target[j].old, 0, 0, 0, false};
@@ -416,8 +426,18 @@ void Runner::settle_target(CallFrame& f, u32 j, bool several) {
   f.acc[j] = (t.old > 0 || (several && !t.in_parts) || (in_part && t.fresh > 0)) && !(j == 0 && f.call.kept);
   if (!f.acc[j]) return;
   const std::size_t size = f.arg_dim[j]->size();
-  for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r)
-    backend_->fill(t.of_others ? g_.dim(fresh_roots_[r]).size() : size, 0.f, gradients[fresh_roots_[r]]);
+  float** address = nullptr;
+  u32 alike = 0;
+  for (u32 r = fresh_begin_[j]; r < fresh_begin_[j + 1]; ++r) {
+    float* at = gradients[fresh_roots_[r]];
+    if (const std::size_t n = t.of_others ? g_.dim(fresh_roots_[r]).size() : size; n != size) {
+      backend_->fill(n, 0.f, at);
+      continue;
+    }
+    if (!address) address = scratch_.arena.array<float*>(fresh_begin_[j + 1] - r);
+    address[alike++] = at;
+  }
+  if (alike) backend_->fill_rows(alike, size, 0.f, rows_from(address, alike));
 }
 
 // Where the gradients of shared arguments go; they are added to. False: nobody wants any.
@@ -491,7 +511,7 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
 
 void Runner::back_shared_members(const Run& run, u32 type, const NodeId* members, u32 count, u32 slot,
                                  const SharedTargets& to) {
-  scratch_.arena.rewind();
+  scratch_.rewind();
   CallFrame f;
   begin_call(f, run, type, members, count, slot);
   lay_gradient_over(f, run, type);

@@ -3,41 +3,25 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/fetch.h"
 #include "exec/pool.h"
 #include "exec/trace.h"
 
 namespace dnl {
 namespace {
 
-const UpdateRule kRules[] = {
-    {"sgd", &Kernels::sgd, 0, true},          {"momentum", &Kernels::momentum, 1, false},
-    {"adagrad", &Kernels::adagrad, 1, true},  {"adadelta", &Kernels::adadelta, 2, false},
-    {"rmsprop", &Kernels::rmsprop, 1, false}, {"adam", &Kernels::adam, 2, false},
-    {"amsgrad", &Kernels::amsgrad, 3, false}, {"eg", &Kernels::eg, 1, false},
-};
-
-const UpdateRule* find_rule(const std::string& name) {
-  for (const UpdateRule& r : kRules)
-    if (name == r.name) return &r;
-  fail_value("[trainer] there is no update rule '" + name + "'");
-}
-
 Vec<float>& made(Vec<float>& state, std::size_t n) {
   if (state.size() != n) state.assign(n, 0.f);
   return state;
 }
 
-// The addresses of the state vectors of n numbers that begin at number `at` of `total`.
-void point_at_state(UpdateArgs& a, int states, float* state, std::size_t total, std::size_t at) {
-  a.s0 = states > 0 ? state + at : nullptr;
-  a.s1 = states > 1 ? state + total + at : nullptr;
-  a.s2 = states > 2 ? state + 2 * total + at : nullptr;
+// The state vectors of numbers that begin at number `at` of `total`.
+void point_at_state(UpdateTensor& t, int states, float* state, std::size_t total, std::size_t at) {
+  for (int k = 0; k < states; ++k) t.s[k] = state + static_cast<std::size_t>(k) * total + at;
 }
 
 }  // namespace
 
-Updater::Updater(const std::string& rule) : rule_(find_rule(rule)) {}
+Updater::Updater(const std::string& rule) : rule_(&update_rule(rule)) {}
 
 Updater::~Updater() {
   auto release = [](auto& member) {
@@ -56,14 +40,13 @@ Vec<float>& Updater::parameter_state(std::size_t i) {
 }
 Vec<float>& Updater::table_state(std::size_t i) { return made(tables_[i].state, rule_->states * tables_[i].t->size()); }
 
-double Updater::gradient_norm() const {
-  const Kernels& k = kernels();
-  double sum = 0;
+double Updater::gradient_norm(Backend& backend) {
+  gradients_.clear();
   for (const Dense& d : dense_)
-    if (d.p->updated && d.p->touched) sum += k.sum_squares(static_cast<idx>(d.p->grad.size()), d.p->grad.data());
+    if (d.p->updated && d.p->touched) gradients_.push_back({d.p->grad.data(), d.p->grad.size()});
   for (const Table& t : tables_)
-    if (t.t->updated) sum += k.sum_squares(static_cast<idx>(t.t->grad.size()), t.t->grad.data());
-  return std::sqrt(sum);
+    if (t.t->updated) gradients_.push_back({t.t->grad.data(), t.t->grad.size()});
+  return std::sqrt(backend.sum_squares(gradients_.size(), gradients_.data()));
 }
 
 void Updater::clear_gradients() {
@@ -85,7 +68,7 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
   const std::lock_guard<GradientLocks> lock(locks_);
   UpdateOutcome out;
   if (clip > 0) {
-    out.norm = gradient_norm();
+    out.norm = gradient_norm(*s.backend);
     if (!std::isfinite(out.norm)) {
       clear_gradients();
       return out;
@@ -111,46 +94,43 @@ void Updater::step(const UpdateStep& s) {
   };
   for (std::size_t i = 0; i < dense_.size(); ++i) add(i, prepare_parameter(dense_[i], s), unit_of(*dense_[i].p));
   for (std::size_t i = 0; i < tables_.size(); ++i) {
-    const u64 each = every_row(s) ? rows_of_unit(*tables_[i].t) : 2;  // touched rows lie anywhere: twice the cost
+    const u64 each =
+        every_row(s) ? rows_of_unit(*rule_, tables_[i].t->row_size) : 2;  // touched rows lie anywhere: twice the cost
     add(dense_.size() + i, prepare_table(tables_[i], s), each * tables_[i].t->row_size);
   }
   const u64 lanes = s.threads > 1 && all >= kLeastWork ? static_cast<u64>(s.threads) : 1;
-  std::size_t row = 0;
-  for (const Table& t : tables_) row = every_row(s) ? std::max(row, rows_of_unit(*t.t) * t.t->row_size) : 0;
-  no_grad_.assign(row * lanes, 0.f);
+  tensors_.clear();
+  begin_.clear();
+  for (u64 l = 0; l < lanes; ++l) {
+    begin_.push_back(tensors_.size());
+    deal(all * l / lanes, all * (l + 1) / lanes, every_row(s));
+  }
+  begin_.push_back(tensors_.size());
+  UpdateSetting setting;
+  std::memcpy(setting.c, s.c, sizeof s.c);
+  setting.gscale = s.gscale;
+  setting.wdecay = static_cast<float>(s.decay);
   run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
-    const u64 lane = static_cast<u64>(l), first = all * lane / lanes, last = all * (lane + 1) / lanes;
-    Pass pass{{}, every_row(s), no_grad_.data() + row * lane};
-    std::memcpy(pass.args.c, s.c, sizeof s.c);
-    pass.args.gscale = s.gscale;
-    pass.args.wdecay = static_cast<float>(s.decay);
-    for (const Work& w : work_) {
-      if (!w.units) continue;  // frozen, empty, or nothing to do: a unit may cost nothing
-      // A unit belongs to the thread in whose stretch it begins.
-      auto unit_at = [&](u64 cost) {
-        return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost);
-      };
-      const u32 from = static_cast<u32>(unit_at(first)), to = static_cast<u32>(unit_at(last));
-      if (from < to) run(w, from, to, pass);
-    }
+    const std::size_t from = begin_[static_cast<std::size_t>(l)], to = begin_[static_cast<std::size_t>(l) + 1];
+    if (from < to) s.backend->update(*rule_, setting, to - from, tensors_.data() + from);
   });
-  for (const Work& w : work_) finish(w);
+  for (const Work& w : work_) finish(w, every_row(s));
 }
 
-// Numbers that are dealt together. A multiple of what kernels take at a time, so that they meet the same instructions
-// in every division; few enough to stay in the nearest cache between a copy and the rule. eg looks at all numbers at
-// once.
-std::size_t Updater::unit_of(const Parameter& p) const {
-  constexpr std::size_t kUnit = 4096;
-  return rule_->kernel == &Kernels::eg ? p.size() : kUnit;
-}
-
-// Rows that are dealt together when all are updated. Narrow ones take one call of the rule, with their gradients side
-// by side; a multiple of what kernels take at a time, as above.
-std::size_t Updater::rows_of_unit(const LookupTable& t) const {
-  constexpr std::size_t kStep = 16, kNarrow = 64, kNumbers = 4096;
-  if (t.row_size == 0 || t.row_size > kNarrow || rule_->kernel == &Kernels::eg) return 1;
-  return kNumbers / (kStep * t.row_size) * kStep;
+void Updater::deal(u64 first, u64 last, bool all_rows) {
+  for (const Work& w : work_) {
+    if (!w.units) continue;  // frozen, empty, or nothing to do: a unit may cost nothing
+    // A unit belongs to the thread in whose stretch it begins.
+    auto unit_at = [&](u64 cost) {
+      return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost);
+    };
+    const std::size_t from = unit_at(first), to = unit_at(last);
+    if (from >= to) continue;
+    if (w.member < dense_.size())
+      tensors_.push_back(numbers(dense_[w.member], from * w.cost, to * w.cost));
+    else
+      tensors_.push_back(rows(tables_[w.member - dense_.size()], from, to, all_rows));
+  }
 }
 
 // How many units there are to do.
@@ -176,7 +156,7 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   for (u32 k = 0; k < n && !t.decay_of_row.empty(); ++k)
     if (const u32 r = all_rows ? k : t.touched[k]; t.owes(r)) t.pay(r);
   if (s.decay != 0) t.decay(std::log1p(-s.decay));
-  const std::size_t unit = rows_of_unit(t);
+  const std::size_t unit = rows_of_unit(*rule_, t.row_size);
   return static_cast<u32>(all_rows ? (t.rows + unit - 1) / unit : t.touched.size());
 }
 
@@ -194,90 +174,55 @@ void Updater::keep_rows(Table& table, const UpdateStep& s, bool all_rows) {
   table.old = nullptr;
 }
 
-void Updater::run(const Work& w, u32 from, u32 to, Pass& pass) {
-  if (w.member >= dense_.size()) return update_rows(tables_[w.member - dense_.size()], from, to, pass);
-  Dense& d = dense_[w.member];
-  for (; from < to; ++from)
-    update_numbers(d, from * w.cost, std::min<std::size_t>((from + 1) * w.cost, d.p->size()), pass.args);
-}
-
-void Updater::finish(const Work& w) {
-  if (w.member >= dense_.size()) return tables_[w.member - dense_.size()].t->clear_grad();
-  Parameter& p = *dense_[w.member].p;
-  if (!w.units) return;
-  if (p.must_turn()) p.turn();
-  p.touched = false;
-  p.grad_changed();
-}
-
-void Updater::update_numbers(Dense& d, std::size_t from, std::size_t to, UpdateArgs& args) {
-  Parameter& p = *d.p;
-  const bool turn = p.must_turn();
-  float* w = (turn ? p.other : p.value).data() + from;
-  if (turn) std::memcpy(w, p.value.data() + from, (to - from) * sizeof(float));
-  if (d.old) std::memcpy(d.old + from, w, (to - from) * sizeof(float));
-  args.n = static_cast<idx>(to - from);
-  args.w = w;
-  args.g = p.grad.data() + from;
-  point_at_state(args, rule_->states, d.state.data(), p.size(), from);
-  (kernels().*(rule_->kernel))(args);
-}
-
-// Are rows updated that have no gradient?
-bool Updater::every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
-
-// A unit of narrow rows: `gradients` is zero, and is again afterwards.
-void Updater::update_narrow_rows(Table& table, u32 from, u32 to, UpdateArgs& args, float* gradients) {
-  LookupTable& t = *table.t;
-  auto each_gradient = [&](auto f) {
-    for (u32 row = from; row < to && !t.touched.empty(); ++row)
-      if (const i32 slot = t.slot_of_row[row]; slot >= 0)
-        f(gradients + (row - from) * t.row_size, static_cast<u32>(slot));
-  };
-  each_gradient([&](float* g, u32 slot) { std::memcpy(g, t.slot_grad(slot), t.row_size * sizeof(float)); });
-  args.n = static_cast<idx>((to - from) * t.row_size);
-  args.w = t.row(from);
-  if (table.old) std::memcpy(table.old + from * t.row_size, args.w, (to - from) * t.row_size * sizeof(float));
-  args.g = gradients;
-  point_at_state(args, rule_->states, table.state.data(), t.size(), from * t.row_size);
-  (kernels().*(rule_->kernel))(args);
-  each_gradient([&](float* g, u32) { std::memset(g, 0, t.row_size * sizeof(float)); });
-  for (u32 row = from; row < to && !t.decay_of_row.empty(); ++row) t.decay_of_row[row] = t.decay_now;
-}
-
-// Units from..to of the table, or of its rows that have a gradient.
-void Updater::update_rows(Table& table, u32 from, u32 to, Pass& pass) {
-  LookupTable& t = *table.t;
-  if (const u32 unit = static_cast<u32>(rows_of_unit(t)); pass.every_row && unit > 1) {
-    for (u32 k = from; k < to; ++k)
-      update_narrow_rows(table, k * unit, std::min(t.rows, (k + 1) * unit), pass.args, pass.no_grad);
+void Updater::finish(const Work& w, bool all_rows) {
+  if (w.member < dense_.size()) {
+    Parameter& p = *dense_[w.member].p;
+    if (!w.units) return;
+    if (p.must_turn()) p.turn();
+    p.touched = false;
+    p.grad_changed();
     return;
   }
-  UpdateArgs& args = pass.args;
-  const auto kernel = kernels().*(rule_->kernel);
-  constexpr u32 kAhead = 2;
-  args.n = static_cast<idx>(t.row_size);
-  for (u32 k = from; k < to; ++k) {
-    if (!pass.every_row && k + kAhead < to) fetch_row(table, t.touched[k + kAhead]);
-    const u32 row = pass.every_row ? k : t.touched[k];
-    const i32 slot = pass.every_row ? t.slot_of_row[row] : static_cast<i32>(k);
-    args.w = t.row(row);
-    if (table.old) std::memcpy(table.old + k * t.row_size, args.w, t.row_size * sizeof(float));
-    args.g = slot >= 0 ? t.slot_grad(static_cast<u32>(slot)) : pass.no_grad;
-    point_at_state(args, rule_->states, table.state.data(), t.size(), row * t.row_size);
-    kernel(args);
-    if (!t.decay_of_row.empty()) t.decay_of_row[row] = t.decay_now;
+  LookupTable& t = *tables_[w.member - dense_.size()].t;
+  if (w.units && !t.decay_of_row.empty()) {  // rows that were updated have paid
+    if (all_rows) t.decay_of_row.assign(t.rows, t.decay_now);
+    for (u32 row : t.touched) t.decay_of_row[row] = t.decay_now;
   }
+  t.clear_grad();
 }
 
-// Asks for a row and its state, which lie anywhere in tables of many megabytes.
-void Updater::fetch_row(const Table& table, u32 row) const {
-  const LookupTable& t = *table.t;
-  const std::size_t at = row * t.row_size;
-  for (std::size_t i = 0; i < t.row_size; i += 16) {
-    DNL_FETCH_TO_WRITE(t.value.data() + at + i);
-    for (int s = 0; s < rule_->states; ++s) DNL_FETCH_TO_WRITE(table.state.data() + s * t.size() + at + i);
-  }
+// Of a parameter.
+UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) const {
+  Parameter& p = *d.p;
+  const bool turn = p.must_turn();
+  UpdateTensor t{};
+  t.rows = 1;
+  t.n = std::min(to, p.size()) - from;
+  t.w = (turn ? p.other : p.value).data() + from;
+  t.from = turn ? p.value.data() + from : nullptr;
+  t.g = p.grad.data() + from;
+  t.old = d.old ? d.old + from : nullptr;
+  point_at_state(t, rule_->states, d.state.data(), p.size(), from);
+  return t;
+}
+
+// Units of a table's rows, or of those that have a gradient.
+UpdateTensor Updater::rows(Table& table, std::size_t from, std::size_t to, bool all_rows) const {
+  LookupTable& t = *table.t;
+  const std::size_t unit = all_rows ? rows_of_unit(*rule_, t.row_size) : 1, first = from * unit;
+  UpdateTensor u{};
+  u.n = t.row_size;
+  u.rows = std::min<std::size_t>(to * unit, all_rows ? t.rows : t.touched.size()) - first;
+  if (all_rows)
+    u.slot = t.slot_of_row.data() + first;
+  else
+    u.row = t.touched.data() + first;
+  const std::size_t at = all_rows ? first * t.row_size : 0;
+  u.w = t.value.data() + at;
+  u.g = t.grad.data() + (all_rows ? 0 : first * t.row_size);
+  u.old = table.old ? table.old + first * t.row_size : nullptr;
+  point_at_state(u, rule_->states, table.state.data(), t.size(), at);
+  return u;
 }
 
 }  // namespace dnl

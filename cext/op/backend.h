@@ -3,12 +3,21 @@
 // The executor speaks to a backend in plain data: addresses, which only the backend may follow, and Calls. A backend
 // may be partial: supports() answers per op, and the executor refuses such a graph with a message that names op and
 // backend. The CPU backend runs the kernels of the op entries, which define what is right; others are compared with it.
-// Who may include: backends/, exec/, bindings/. Includes: op/op.h, base/arena.h.
+// Rows that are listed are listed on the host; the addresses in the lists are the backend's. One call does many rows or
+// tensors: on a device a call is a launch. Who may include: backends/, graph/, exec/, bindings/. Includes: op/op.h,
+// op/update.h, base/arena.h.
 #pragma once
 #include "base/arena.h"
 #include "op/op.h"
+#include "op/update.h"
 
 namespace dnl {
+
+// n numbers in a backend's memory.
+struct Numbers {
+  const float* at;
+  std::size_t n;
+};
 
 class Backend {
  public:
@@ -23,15 +32,26 @@ class Backend {
   virtual void backward(const Call&) = 0;
   virtual void backward_shared(const Call&, int wrt) = 0;
 
-  virtual void fill(std::size_t n, float v, float* y) = 0;
+  // k rows of n floats get one number everywhere.
+  virtual void fill_rows(std::size_t k, std::size_t n, float v, Rows to) = 0;
+  void fill(std::size_t n, float v, float* y) { fill_rows(1, n, v, Rows{y, 0, nullptr}); }
   // k rows of n floats from one layout to another; adding allows rows of `to` to repeat.
   virtual void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) = 0;
   virtual void add_rows(std::size_t k, std::size_t n, Rows from, Rows to) = 0;
+  // Row m is multiplied by factor[m], which the host has.
+  virtual void scale_rows(std::size_t k, std::size_t n, const float* factor, Rows rows) = 0;
+  // Rows change places, one pair after another: a row of `b` may occur several times.
+  virtual void swap_rows(std::size_t k, std::size_t n, Rows a, Rows b) = 0;
   virtual bool all_finite(std::size_t n, const float* x) = 0;
   // How many are not zero.
   virtual std::size_t count_nonzero(std::size_t n, const float* x) = 0;
-  // Device to host, for reading values.
+  // Of all numbers of k arrays, each summed up in double and added in order. NaN or infinite when one of them is.
+  virtual double sum_squares(std::size_t k, const Numbers* arrays) = 0;
+  // One step of a rule over k tensors, which do not overlap. Threads may call it for parts of one step.
+  virtual void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) = 0;
+  // To the host, and from it.
   virtual void download(std::size_t n, const float* from, float* to) = 0;
+  virtual void upload(std::size_t n, const float* from, float* to) = 0;
 };
 
 // Registration by static object: `static RegisterBackend r("cpu", [] { return &instance; });`

@@ -1,6 +1,7 @@
 // The CPU backend: runs the kernels of the op entries.
 #include <algorithm>
 
+#include "backends/cpu/update.h"
 #include "kernels/kernels.h"
 #include "op/backend.h"
 
@@ -13,14 +14,36 @@ class Cpu final : public Backend {
   void forward(const Call& c) override { c.op->forward(c); }
   void backward(const Call& c) override { c.op->backward(c); }
   void backward_shared(const Call& c, int wrt) override { c.op->backward_shared(c, wrt); }
-  void fill(std::size_t n, float v, float* y) override { kernels().fill(n, v, y); }
+  void fill_rows(std::size_t k, std::size_t n, float v, Rows to) override {
+    if (to.packed(static_cast<std::ptrdiff_t>(n))) return kernels().fill(static_cast<idx>(k * n), v, to.base);
+    for (std::size_t m = 0; m < k; ++m) kernels().fill(static_cast<idx>(n), v, to[static_cast<std::ptrdiff_t>(m)]);
+  }
   void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) override { kernels().copy_rows(k, n, from, to); }
   void add_rows(std::size_t k, std::size_t n, Rows from, Rows to) override { kernels().add_rows(k, n, from, to); }
   bool all_finite(std::size_t n, const float* x) override { return kernels().all_finite(n, x); }
   std::size_t count_nonzero(std::size_t n, const float* x) override {
     return n - static_cast<std::size_t>(std::count(x, x + n, 0.f));
   }
+  void scale_rows(std::size_t k, std::size_t n, const float* factor, Rows rows) override {
+    for (std::size_t m = 0; m < k; ++m)
+      kernels().scale(static_cast<idx>(n), factor[m], rows[static_cast<std::ptrdiff_t>(m)]);
+  }
+  void swap_rows(std::size_t k, std::size_t n, Rows a, Rows b) override {
+    for (std::size_t m = 0; m < k; ++m) {
+      float* row = a[static_cast<std::ptrdiff_t>(m)];
+      std::swap_ranges(row, row + n, b[static_cast<std::ptrdiff_t>(m)]);
+    }
+  }
+  double sum_squares(std::size_t k, const Numbers* arrays) override {
+    double sum = 0;
+    for (std::size_t i = 0; i < k; ++i) sum += kernels().sum_squares(static_cast<idx>(arrays[i].n), arrays[i].at);
+    return sum;
+  }
+  void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) override {
+    for (std::size_t i = 0; i < k; ++i) update_on_cpu(rule, setting, all[i]);
+  }
   void download(std::size_t n, const float* from, float* to) override { std::memcpy(to, from, n * sizeof(float)); }
+  void upload(std::size_t n, const float* from, float* to) override { std::memcpy(to, from, n * sizeof(float)); }
 };
 
 Cpu cpu;

@@ -50,9 +50,14 @@ class Null final : public Backend {
   void forward(const Call&) override {}
   void backward(const Call&) override {}
   void backward_shared(const Call&, int) override {}
-  void fill(std::size_t, float, float*) override {}
+  void fill_rows(std::size_t, std::size_t, float, Rows) override {}
   void copy_rows(std::size_t, std::size_t, Rows, Rows) override {}
   void add_rows(std::size_t, std::size_t, Rows, Rows) override {}
+  void scale_rows(std::size_t, std::size_t, const float*, Rows) override {}
+  void swap_rows(std::size_t, std::size_t, Rows, Rows) override {}
+  double sum_squares(std::size_t, const Numbers*) override { return 0; }
+  void update(const UpdateRule&, const UpdateSetting&, std::size_t, const UpdateTensor*) override {}
+  void upload(std::size_t, const float*, float*) override {}
   bool all_finite(std::size_t, const float*) override { return true; }
   std::size_t count_nonzero(std::size_t, const float*) override { return 0; }
   void download(std::size_t n, const float*, float* to) override { std::memset(to, 0, n * sizeof(float)); }

@@ -1,0 +1,9 @@
+// Updates on the CPU: one fused pass over weights, gradient, state and decay. Who may include: backends/cpu/.
+#pragma once
+#include "op/update.h"
+
+namespace dnl {
+
+void update_on_cpu(const UpdateRule& rule, const UpdateSetting& setting, const UpdateTensor& t);
+
+}  // namespace dnl
