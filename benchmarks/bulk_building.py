@@ -4,9 +4,10 @@
     python benchmarks/bulk_building.py
     python benchmarks/bulk_building.py --rounds 41 --batch 16
 
-Two models of tasks/: the tagger as it stands, and with a cell mapped over the words in place of the loop; the tree LSTM with gates by
-hand as it stands, with the gates in cells that are called node by node, with `recurse`, and with the builder. The programs take
-turns in one process on the same minibatch; medians, and ratios to the first. Losses must agree to 1e-4.
+Two models of tasks/: the tagger as it stands, and with a cell mapped over the words in place of the loop; the tree LSTM
+with gates by hand as it stands, with the gates in cells that are called node by node, with `recurse`, and with the
+builder. The programs take turns in one process on the same minibatch; medians, and ratios to the first. Losses must
+agree to 1e-4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The corpora that recipe_scores.py trains on, as files to train on, for dev and for test.
 
-Other people's data: none of it comes with the project. FOLDER says where it is, the README of benchmarks/ what is looked for there.
+Other people's data: none of it comes with the project. FOLDER says where it is, the README of benchmarks/ what is
+looked for there.
 """
 
 from __future__ import annotations

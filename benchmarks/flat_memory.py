@@ -4,8 +4,8 @@
     python benchmarks/flat_memory.py                        # makes a file of 2 GB, goes through it, removes it
     python benchmarks/flat_memory.py --gigabytes 0.1 --conllu
 
-The file is made of random words. One pass counts the examples, one goes through the minibatches of an epoch and parses all of them, and
-one begins in the midst. Memory is what the process has at its highest, less what it had before.
+The file is made of random words. One pass counts the examples, one goes through the minibatches of an epoch and parses
+all of them, and one begins in the midst. Memory is what the process has at its highest, less what it had before.
 """
 
 from __future__ import annotations

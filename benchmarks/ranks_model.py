@@ -6,7 +6,8 @@
     python benchmarks/ranks_model.py ranks.jsonl
     python benchmarks/ranks_model.py ranks.jsonl --latency 2 --bandwidth 10     # of another network, us and GB/s
 
-All assumptions are printed. The first table sets predictions beside what was measured, with the latency and bandwidth of that machine.
+All assumptions are printed. The first table sets predictions beside what was measured, with the latency and bandwidth
+of that machine.
 """
 
 from __future__ import annotations
@@ -23,15 +24,19 @@ from dynet_lite.distributed import deal
 
 RANKS = [2**k for k in range(11)]
 ASSUMPTIONS = """Assumptions
-- A step is the graphs (building, running, backward) and the update. The graphs take as long as the dearest rank's share of the lengths in
-  the mini-batch, dealt as Trainer deals them; the update is made by every rank and takes as long as that of one. Half the examples take
-  half the time: in truth smaller batches and the handling of messages cost more ("without waiting" of two_ranks.py).
-- A message costs latency a and bytes / bandwidth b. A header is gathered in log2 n rounds. A sum of s bytes takes 2 log2 n a +
-  2 (n - 1) / n s / b (reduce-scatter, then gather). Rows of tables are gathered: log2 n a + (n - 1) r / b, where r are the bytes of a rank,
-  in proportion to its examples.
-- Nothing is hidden behind the backward pass, or ("hidden") all buckets but the last are, as far as two thirds of the graphs' time last.
+- A step is the graphs (building, running, backward) and the update. The graphs take as long as the dearest rank's
+  share of the lengths in the mini-batch, dealt as Trainer deals them; the update is made by every rank and takes as
+  long as that of one. Half the examples take half the time: in truth smaller batches and the handling of messages
+  cost more ("without waiting" of two_ranks.py).
+- A message costs latency a and bytes / bandwidth b. A header is gathered in log2 n rounds. A sum of s bytes takes 2
+  log2 n a + 2 (n - 1) / n s / b (reduce-scatter, then gather). Rows of tables are gathered: log2 n a + (n - 1) r / b,
+  where r are the bytes of a rank, in proportion to its examples.
+- Nothing is hidden behind the backward pass, or ("hidden") all buckets but the last are, as far as two thirds of the
+  graphs' time last.
 - Ranks on one machine beyond its cores take turns. Nobody else uses the machine or the network.
-- "same batch": the mini-batch of the measurement is shared out. "same share": every rank has as many examples as one had."""
+- "same batch": the mini-batch of the measurement is shared out. "same share": every rank has as many examples as one
+  had.
+"""
 
 
 def share(m: dict[str, Any], n: int, same_batch: bool) -> float:

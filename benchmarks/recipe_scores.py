@@ -8,9 +8,10 @@
     python benchmarks/recipe_scores.py --list                   # what would be run
     python benchmarks/recipe_scores.py --table                  # only print what there is
 
-Runs are named in recipe_scores.toml, or another file (--runs). A run has a recipe, a corpus (corpora.py), a pattern of the score in the line
-that begins with "test", and steps; each step adds its options to those before it. A result is a line of JSON in --results: run,
-step, seed, command, score, seconds of processor time. A run with another command than that of the line is run again.
+Runs are named in recipe_scores.toml, or another file (--runs). A run has a recipe, a corpus (corpora.py), a pattern of
+the score in the line that begins with "test", and steps; each step adds its options to those before it. A result is a
+line of JSON in --results: run, step, seed, command, score, seconds of processor time. A run with another command than
+that of the line is run again.
 """
 
 from __future__ import annotations
@@ -166,7 +167,8 @@ def table(runs: list[dict[str, Any]], results: list[dict[str, Any]]) -> str:
 
 
 def average(results: list[dict[str, Any]], run: str, step: str) -> tuple[str, str, str]:
-    """Mean of the test scores, how many there are with the lowest and the highest, mean of the seconds; "" where there is none."""
+    """Mean of the test scores, how many there are with the lowest and the highest, mean of the seconds; "" where there
+    is none."""
     found = {x["seed"]: x for x in results if x["run"] == run and x["step"] == step}  # the last one of each seed
     if not found:
         return "", "", ""

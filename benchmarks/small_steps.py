@@ -6,8 +6,9 @@
 
 Each engine has a process of its own and they take turns (side_by_side.py). DyNet runs without autobatching, PyTorch eagerly; one
 that is not installed is left out. Rows of dynet_lite: the plain program, and the same function through dy.compile where the task
-is a function of data. Figures are the CPU time of one step without that of the clock: the median over rounds of their medians, and
-of their 99th percentiles, and how many times as fast as DyNet. The mean losses of the first round tell whether all do the same.
+is a function of data. Figures are the CPU time of one step without that of the clock: the median over rounds of their
+medians, and of their 99th percentiles, and how many times as fast as DyNet. The mean losses of the first round tell
+whether all do the same.
 """
 
 from __future__ import annotations

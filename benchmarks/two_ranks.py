@@ -5,11 +5,13 @@
     OPENBLAS_NUM_THREADS=1 mpiexec -n 4 python benchmarks/two_ranks.py --jsonl ranks.jsonl
     python benchmarks/ranks_model.py ranks.jsonl      # what that means for up to 1,024 ranks
 
-A chunk is some minibatches (64 sentences; seq2seq 32): graphs are built in Python, run, and the weights updated by Adam. The ranks share
-each minibatch by length. While one rank works alone the others sleep. Speed-ups are medians over neighbouring chunks, since the speed of a
-shared machine changes while one looks; quartiles tell how much it did, and the load of the machine is printed. "Without waiting" is the
-CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the others: the speed-up that is left
-where nobody else uses the cores and messages take no time. Latency and bandwidth of sums over the ranks are measured, too.
+A chunk is some minibatches (64 sentences; seq2seq 32): graphs are built in Python, run, and the weights updated by
+Adam. The ranks share each minibatch by length. While one rank works alone the others sleep. Speed-ups are medians over
+neighbouring chunks, since the speed of a shared machine changes while one looks; quartiles tell how much it did, and
+the load of the machine is printed. "Without waiting" is the
+CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the others: the
+speed-up that is left where nobody else uses the cores and messages take no time. Latency and bandwidth of sums over the
+ranks are measured, too.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ def recurse(cell: Any, inputs: Iterable[Any], children: Iterable[Sequence[int | 
 
     children[i] numbers the nodes that node i reads: earlier ones, in the order in which the cell gets them; ``None`` is given
     as it is. A node may be read by several. inputs[i] may be None. How many children there may be says the cell: ``def
-    compose(x, left=None, right=None)`` or ``def gather(x, *below)``; it may give another kind of result for leaves. The trees of a
-    mini-batch can be numbered on and given in one call.
+    compose(x, left=None, right=None)`` or ``def gather(x, *below)``; it may give another kind of result for leaves. The
+    trees of a mini-batch can be numbered on and given in one call.
 
     ValueError for other lengths and for children that are no earlier nodes.
     """
@@ -179,7 +179,8 @@ def _read_by(function: Any) -> list[tuple[Any, Any, Any]]:
     """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects and of
-    the object that it is a method of, items of small lists and dicts. ``where`` is a dict or list, or the variable itself (key None).
+    the object that it is a method of, items of small lists and dicts. ``where`` is a dict or list, or the variable
+    itself (key None).
     """
     read: list[tuple[Any, Any, Any]] = []
     seen: set[int] = set()

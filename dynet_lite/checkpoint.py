@@ -199,10 +199,10 @@ def load_checkpoint(
     """Fill a model, and what else is given, from a file of save_checkpoint(); see there for the arguments.
 
     Parameters are found by name; names and shapes must be those of the file. Those that have no name (``/_0``) in the file or
-    in the model, as in files written before builders gave names, are found by their place. Without a trainer, values are all that is
-    taken over. With it the training goes on as if it had not stopped: moments, counts, learning rates, frozen parameters,
-    weight decay, gradients not yet used, random numbers. Builders are compared with those that were saved: class and
-    constructor settings must agree. Generators given as rng continue where the saved ones were.
+    in the model, as in files written before builders gave names, are found by their place. Without a trainer, values
+    are all that is taken over. With it the training goes on as if it had not stopped: moments, counts, learning rates,
+    frozen parameters, weight decay, gradients not yet used, random numbers. Builders are compared with those that were
+    saved: class and constructor settings must agree. Generators given as rng continue where the saved ones were.
 
     What comes back has the config (``.config``). ModelFileError (a ValueError and a RuntimeError) when the file is damaged
     or does not fit; then nothing has changed.

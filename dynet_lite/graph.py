@@ -185,10 +185,11 @@ def stats() -> dict[str, Any]:
 
     nodes (that ran; what runs inside another one is not counted), nodes_merged (others compute the same), nodes_dead (nothing
     reads them and no expression refers to them: they do not run), batches, lower_bound (fewest batches possible),
-    mean_batch_size, plans, plan_steps (what the planner compared); floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
+    mean_batch_size, plans, plan_steps (what the planner compared); floats_gathered, floats_scattered (copied for a
+    matrix library), rows_repeated (of products, not
     multiplied again: the same word twice), matrices_transposed (weights, each once in a backward pass; joined ones count as one);
-    plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the engine, since the
-    process began); ops (time by op, while profiling is on).
+    plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
+    engine, since the process began); ops (time by op, while profiling is on).
     """
     g = cg()
     return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
@@ -198,8 +199,8 @@ def plan_text(after: str | None = None) -> str:
     """The plans that the current graph has run since its renewal, one line per batch.
 
     after: the graph before it is planned instead, as it is after this pass (see explain_rewrites()) or as it was made ("made"): a
-    line per node with its number, what it is and its arguments. What is pending is run. ValueError when there is no such pass, when
-    it is off, or when nothing is pending.
+    line per node with its number, what it is and its arguments. What is pending is run. ValueError when there is no
+    such pass, when it is off, or when nothing is pending.
     """
     if after is None:
         return cg().plan_text()

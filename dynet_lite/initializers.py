@@ -152,7 +152,8 @@ class FanInInitializer(PyInitializer):
     """Uniform between -s and s, s = gain * sqrt(3 / n), n how many numbers an output is made of (LeCun et al. 1998).
 
     A matrix {m,n}: n is its number of columns, so that W x is about as large as a number of x whatever m is. A table
-    (V, d): n is d, so that a row's norm is about gain whatever V is. Unlike GlorotInitializer's, the range does not shrink with the
+    (V, d): n is d, so that a row's norm is about gain whatever V is. Unlike GlorotInitializer's, the range does not
+    shrink with the
     number of classes or words: output layers over a vocabulary and tables of words should begin with it. A vector {n}:
     n. Four dims, the convolution {h,w,in,out}: h w in. Not in DyNet.
     """

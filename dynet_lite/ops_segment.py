@@ -133,7 +133,8 @@ def _named(who: str) -> Iterator[None]:
 
 
 def _blank(members: list[Any], groups: list[list[Any]]) -> Any:
-    """Zeros of the members' shape: what an empty segment is, and what nodes with fewer than WIDTH arguments are filled up with."""
+    """Zeros of the members' shape: what an empty segment is, and what nodes with fewer than WIDTH arguments are filled
+    up with."""
     if all(len(group) == 1 for group in groups):
         return None
     dims, batch = members[0].dim() if isinstance(members[0], Expression) else (np.shape(members[0]), 1)

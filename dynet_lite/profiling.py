@@ -205,12 +205,12 @@ def profile() -> Profile:
     """Measure a block: ``with dy.profile() as p: ...``, then ``print(p.table())`` or ``p.save_trace("trace.json")``.
 
     What runs in the block is counted, in all graphs and threads: per op the batches, their sizes, seconds forward and
-    backward, and bytes; per phase (rewrite, plan, forward, backward, update, the rest in Python) the seconds. An event is kept per
-    batch, so measure some training steps and not a whole training. Elementwise ops that run as one formula are in the row
-    _fused (_fused_with_constants), affine maps that run as one node in _affines1 to _affines3, by the number of their inputs,
-    losses with the map that makes their scores in _affine_loss, products that read the parts of a concatenation in _affine_parts and
-    _product_parts, sums of products without a bias in _products (with one they are affine_transform), scores of additive attention in
-    _attention_scores; explain_batches() shows the formulas.
+    backward, and bytes; per phase (rewrite, plan, forward, backward, update, the rest in Python) the seconds. An event
+    is kept per batch, so measure some training steps and not a whole training. Elementwise ops that run as one formula
+    are in the row _fused (_fused_with_constants), affine maps that run as one node in _affines1 to _affines3, by the
+    number of their inputs, losses with the map that makes their scores in _affine_loss, products that read the parts of
+    a concatenation in _affine_parts and _product_parts, sums of products without a bias in _products (with one they are
+    affine_transform), scores of additive attention in _attention_scores; explain_batches() shows the formulas.
     """
     return Profile()
 

@@ -106,8 +106,8 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         def detail(train: Sequence[Sentence]) -> str:
             return f"{sum(map(len, train)):,} words, {len({tag for x in train for tag in x.upos})} tags"
 
-        return harness.corpus(s, lambda path: read_tagged(path, s.column, s.form), home=__file__, nltk=load_nltk_tagged, detail=detail,
-                              stream=lambda path: (tagged_source(path, s.form), None))  # fmt: skip
+        return harness.corpus(s, lambda path: read_tagged(path, s.column, s.form), home=__file__, nltk=load_nltk_tagged,
+                              detail=detail, stream=lambda path: (tagged_source(path, s.form), None))  # fmt: skip
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:

@@ -7,8 +7,9 @@
     python recipes/graph_relations.py predict --load relations.model heads.conllu    # CoNLL-U in, with other relations out
     python recipes/graph_relations.py --compare --batch 64         # automatic batching on and off
 
-Words are the nodes of a graph. An edge leads from each head to its dependents, one back, and one to each neighbour in the sentence; in a
-layer every word hears what is said along its edges. After n layers it knows all words that are n edges away. Each sentence is a graph
+Words are the nodes of a graph. An edge leads from each head to its dependents, one back, and one to each neighbour in
+the sentence; in a layer every word hears what is said along its edges. After n layers it knows all words that are n
+edges away. Each sentence is a graph
 of its own shape: dynet_lite runs together what is alike.
 
 Marcheggiani, Titov: Encoding sentences with graph convolutional networks for semantic role labeling (2017).

@@ -7,8 +7,9 @@
     python recipes/pointer_network.py predict --load hull.model -  # x y x y ... -> output 1 4 2 1
     python recipes/pointer_network.py --compare --batch 64         # automatic batching on and off
 
-What can be answered depends on the input: there are as many classes as it has points. So the answer of a step is the attention itself, a
-distribution over the points and the end. A program that is written for one input needs no padding and no masks for that.
+What can be answered depends on the input: there are as many classes as it has points. So the answer of a step is the
+attention itself, a distribution over the points and the end. A program that is written for one input needs no padding
+and no masks for that.
 
 Vinyals, Fortunato, Jaitly: Pointer networks (2015).
 """

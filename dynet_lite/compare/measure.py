@@ -116,7 +116,8 @@ def compare(
     """Runs the recipe in these ways on the first `sentences` training examples (0: two of the largest minibatches).
 
     rounds: how often each way is timed, less when its rounds have taken so many seconds. Noise such as dropout is
-    off. clock: "wall", or "cpu" for one thread on a busy machine. Ways with more examples per minibatch than there are examples are left out, which a note says.
+    off. clock: "wall", or "cpu" for one thread on a busy machine. Ways with more examples per minibatch than there are
+    examples are left out, which a note says.
     """
     ways = list(ways)
     if clock == "cpu" and any(w.threads > 1 for w in ways):

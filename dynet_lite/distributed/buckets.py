@@ -1,8 +1,9 @@
 """Sums of the gradients of dense parameters over the ranks, in buckets that are sent while backward still runs.
 
-A bucket is some parameters whose gradients together are one message. The last parameters of a model come first: as a rule they are
-used last and their gradients are complete first. All ranks send the same buckets in the same order, whatever their graphs are like;
-what is complete too early waits. A gradient that fills a bucket is summed up where it lies.
+A bucket is some parameters whose gradients together are one message. The last parameters of a model come first: as a
+rule they are used last and their gradients are complete first. All ranks send the same buckets in the same order,
+whatever their graphs are like; what is complete too early waits. A gradient that fills a bucket is summed up where it
+lies.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class Buckets:
         self._waiting = {id(p) for p in expected}
 
     def complete(self, parameters: list[Any]) -> None:
-        """Nothing will be added to these gradients; sends the buckets that are complete, after those before them. With an empty list
+        """Nothing will be added to these gradients; sends the buckets that are complete, after those before them. With
+        an empty list
         what is under way goes on: an MPI does nothing while nobody calls it."""
         if parameters:
             self._waiting.difference_update(map(id, parameters))

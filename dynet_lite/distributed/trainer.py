@@ -83,8 +83,9 @@ class Trainer:
     def backward(self, loss: _core.Expression) -> None:
         """loss.backward(), while which gradients that are complete are sent already.
 
-        It must be the last backward pass before update(); passes before it are loss.backward(). RuntimeError if another follows. In
-        the first step, and after parameters were frozen or set free, nothing is sent before update(). Other Python threads must leave
+        It must be the last backward pass before update(); passes before it are loss.backward(). RuntimeError if another
+        follows. In the first step, and after parameters were frozen or set free, nothing is sent before update(). Other
+        Python threads must leave
         the model alone meanwhile: the pass holds its gradients and waits for Python when one is complete.
         """
         if self._sent is not None:

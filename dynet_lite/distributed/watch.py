@@ -1,9 +1,9 @@
 """A small process on each machine that tells when one of its ranks is gone without a word, and ends the others.
 
 `mpiexec` ends all ranks when one is killed, but names a process number at best. The watcher sees which of them went first.
-The ends of processes do not tell: mpiexec notices that the files of a killed rank are closed and kills the others, and one of these
-may be gone before the first is. So each rank holds a pipe for the watcher, as its file of the highest number: the kernel closes
-that one first, before mpiexec can know.
+The ends of processes do not tell: mpiexec notices that the files of a killed rank are closed and kills the others, and
+one of these may be gone before the first is. So each rank holds a pipe for the watcher, as its file of the highest
+number: the kernel closes that one first, before mpiexec can know.
 
 The watcher is in a session of its own, so that it outlives the ranks, and ends with them. Run as a program: the arguments are the
 host name, 1 if there is no other machine, and rank:process:pipe of each rank; standard input is a pipe that the starting rank

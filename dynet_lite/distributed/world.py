@@ -75,8 +75,8 @@ class Alone:
         return [value]
 
     def device(self, count: int) -> int:
-        """Which of the `count` accelerators of its machine this rank takes: by local_rank, in turns where there are fewer than ranks.
-        ValueError if there is none."""
+        """Which of the `count` accelerators of its machine this rank takes: by local_rank, in turns where there are
+        fewer than ranks. ValueError if there is none."""
         if count < 1:
             raise ValueError(f"[distributed] device() needs one accelerator at least; got {count}")
         return self.local_rank % count
@@ -208,8 +208,8 @@ class World(Alone):
         self._end("[distributed] the first two ranks do not answer; all ranks end", 1)
 
     def start_sum(self, values: Array) -> Any:
-        """Begin to add up a float32 array over the ranks, in place; the same bits on all ranks. The request is for wait(). All ranks
-        begin their sums, and gather bytes, in the same order."""
+        """Begin to add up a float32 array over the ranks, in place; the same bits on all ranks. The request is for
+        wait(). All ranks begin their sums, and gather bytes, in the same order."""
         self._count(values.nbytes)
         return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
 

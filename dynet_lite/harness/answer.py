@@ -92,8 +92,8 @@ def tokenized(lines: list[str]) -> list[str]:
 
 
 def groups(name: str, kind: type[Recipe[Any, Any]], size: int) -> Iterator[list[str]]:
-    """Lines or blocks of lines of a file, as the recipe wants them, `size` at a time. Of standard input (-) those that have come: whoever waits for an
-    answer before writing the next line, a person or a program, gets it."""
+    """Lines or blocks of lines of a file, as the recipe wants them, `size` at a time. Of standard input (-) those that
+    have come: whoever waits for an answer before writing the next line, a person or a program, gets it."""
     lines = numbered_lines(0, "standard input") if name == "-" else numbered_lines(name)
     items: Iterator[str] = (line for _, line in lines)
     if kind.conllu:

@@ -29,7 +29,8 @@ def _home(name: str) -> Path:
 
 
 def treebank() -> Path:
-    """The folder of the small treebank that comes with the package: `train.conllu`, `dev.conllu`, and the same as .ptb and .sst."""
+    """The folder of the small treebank that comes with the package: `train.conllu`, `dev.conllu`, and the same as .ptb
+    and .sst."""
     return _home("data") / "treebank"
 
 

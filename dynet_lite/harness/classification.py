@@ -140,7 +140,8 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         raise DataError(f"{type(self).__name__} has no scores_of() to export")
 
     def networks(self) -> dict[str, tuple[Any, dict[str, Any], list[str]]]:
-        """The scores of the classes, from the numbers of the words (or of their pieces), and from the evidence if there is any."""
+        """The scores of the classes, from the numbers of the words (or of their pieces), and from the evidence if there
+        is any."""
         from dynet_lite import onnx
 
         def scores(words: Any, evidence: Any = None) -> dy.Expression:

@@ -138,13 +138,14 @@ class Recipe(Generic[S, E]):
         return default_cost(example)
 
     def evaluate(self, examples: Sequence[E]) -> Score:
-        """How good the model is. Renews the graph itself, as often as it likes. With several processes rank 0 alone evaluates; or,
-        with shares_evaluation = True, all of them do, and each makes a part of what goes through spread()."""
+        """How good the model is. Renews the graph itself, as often as it likes. With several processes rank 0 alone
+        evaluates; or, with shares_evaluation = True, all of them do, and each makes a part of what goes through
+        spread()."""
         raise NotImplementedError
 
     def spread(self, function: Callable[[list[T]], R], batches: Iterable[list[T]]) -> Iterator[tuple[list[T], R]]:
-        """Each batch with function(batch), in order: for evaluate(). Several processes share the batches, and each gets all results,
-        which must be picklable."""
+        """Each batch with function(batch), in order: for evaluate(). Several processes share the batches, and each gets
+        all results, which must be picklable."""
         if self.world.size == 1:
             yield from ((batch, function(batch)) for batch in batches)
             return

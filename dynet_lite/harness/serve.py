@@ -76,8 +76,8 @@ class Batcher:
         self.thread = ThreadPoolExecutor(1, "predict")
 
     async def ask(self, texts: list[str], scores: bool, gone: Callable[[], Awaitable[bool]] | None = None) -> Answers:
-        """The answers to some texts. Raises Full, or what the model says of these texts. gone: tells whether somebody still waits;
-        asked after a while, and if nobody does, Gone is raised."""
+        """The answers to some texts. Raises Full, or what the model says of these texts. gone: tells whether somebody
+        still waits; asked after a while, and if nobody does, Gone is raised."""
         if not texts:
             return []
         if self.waiting + len(texts) > self.limits.queue:

@@ -216,7 +216,8 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     def label(
         self, batch: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] = (), features: Sequence[Any] = ()
     ) -> list[list[str]]:
-        """The best labels (IOB2) of each sentence; no sentence may be empty. tags, features: of each, where the model reads them."""
+        """The best labels (IOB2) of each sentence; no sentence may be empty. tags, features: of each, where the model
+        reads them."""
         dy.renew_cg()
         given = zip(batch, tags or [()] * len(batch), features or [None] * len(batch), strict=True)
         scores = [dy.concatenate_cols(self.scores(*sentence)) for sentence in given]

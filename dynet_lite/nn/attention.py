@@ -177,7 +177,8 @@ class MultiHeadAttention:
         return dy.softmax(self.logits(queries, memory, mask))
 
     def logits(self, queries: Any, memory: Any, mask: Any = None) -> Any:
-        """The scaled products of query i with the memory columns, in column i, before the softmax; mask is added. Shape as weights()."""
+        """The scaled products of query i with the memory columns, in column i, before the softmax; mask is added. Shape
+        as weights()."""
         q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
         scores = dy.transpose(k) * (q * math.sqrt(self.heads / self.dim))
         return scores if mask is None else scores + mask

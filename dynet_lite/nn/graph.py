@@ -19,8 +19,8 @@ class GraphConvolution:
 
     The gates g let a node keep quiet where it has nothing to say. Marcheggiani and Titov: Encoding sentences with graph
     convolutional networks for semantic role labeling (2017); without gates, with weights of relations: Schlichtkrull and others:
-    Modeling relational data with graph convolutional networks (2018). Written for one graph; graphs of all shapes of a minibatch run
-    together.
+    Modeling relational data with graph convolutional networks (2018). Written for one graph; graphs of all shapes of a
+    minibatch run together.
     """
 
     def __init__(self, model: dy.ParameterCollection, dim: int, out: int, kinds: int, gates: bool = True) -> None:
@@ -52,8 +52,8 @@ class GraphConvolution:
         return [dy.rectify(x + y) for x, y in zip(own, heard, strict=True)]
 
     def symbolic(self, nodes: Any, sources: Any, targets: Any, kinds: Any) -> Any:
-        """__call__ for a graph that is not known, in networks that are exported (dynet_lite/onnx): a sequence of nodes, and inputs with
-        u, v and k of each edge."""
+        """__call__ for a graph that is not known, in networks that are exported (dynet_lite/onnx): a sequence of nodes,
+        and inputs with u, v and k of each edge."""
         from dynet_lite import onnx
 
         own = nodes.map(lambda h: dy.affine_transform([self.b, self.W, h]))

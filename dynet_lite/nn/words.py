@@ -38,7 +38,8 @@ class WordReader:
     """Word vectors for sentences: parts that are put one above the other.
 
     dim numbers from a table; 2 char_hidden from the letters, by an LSTM in each direction or by filters; case_dim from a table
-    of how a word is written (CASES); and numbers that come with the sentence, if build() was told how many. In the first table House and house are one word if build() was told so.
+    of how a word is written (CASES); and numbers that come with the sentence, if build() was told how many. In the
+    first table House and house are one word if build() was told so.
 
     Rare words are hidden in training, so that the model learns what to do with unknown ones: a word that was seen n times
     becomes the unknown word with probability hide / (hide + n), as in Kiperwasser and Goldberg (2016).

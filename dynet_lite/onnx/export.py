@@ -34,10 +34,10 @@ def export(
     """Write what a function computes as an ONNX file (opset 20, IR version 9); the path.
 
     fn is called once, with an expression, a Sequence or ids for each of the `inputs`, by name. It gives an expression, a
-    Sequence or what `products` of two gives, or a tuple of as many as there are `outputs`. metadata: strings that the file carries.
-    Tensors have their axes in reverse order, the mini-batch or the steps first: {3,4} X 8 is [8, 4, 3].
-    Weights are stored once, by their names. The file is checked, shapes included, before it is written.
-    Raises Unsupported, which names the op and the line of the program, when something has no ONNX form; ImportError without
+    Sequence or what `products` of two gives, or a tuple of as many as there are `outputs`. metadata: strings that the
+    file carries. Tensors have their axes in reverse order, the mini-batch or the steps first: {3,4} X 8 is [8, 4, 3].
+    Weights are stored once, by their names. The file is checked, shapes included, before it is written. Raises
+    Unsupported, which names the op and the line of the program, when something has no ONNX form; ImportError without
     the extra `onnx`; ValueError when fn asks for a value.
     """
     try:

@@ -19,9 +19,10 @@ from .writer import Unsupported, Value, Writer
 def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
     """A recurrent layer: f(state, x) for each step x in turn, from the state `init`. (outputs, last state).
 
-    f gives the next state, made up as `init` is (an expression, or a tuple, list or dict of them), and each state is an output; or
-    a pair of that and an output. xs: a Sequence, or a tuple of some of one length. reverse: begins at the end; outputs belong to
-    their steps all the same. Raises ValueError where f gives something else, or a state of other dims.
+    f gives the next state, made up as `init` is (an expression, or a tuple, list or dict of them), and each state is an
+    output; or a pair of that and an output. xs: a Sequence, or a tuple of some of one length. reverse: begins at the
+    end; outputs belong to their steps all the same. Raises ValueError where f gives something else, or a state of other
+    dims.
     """
     steps = _steps("scan", xs)
     state, x = _stand_ins(init), _stand_ins(xs)
@@ -56,8 +57,9 @@ def recurse(f: Callable[..., Any], xs: Any, children: Any, absent: Any) -> Any:
     """States of the nodes of trees or DAGs: f(x, *states of the children) for each node, in order; a Sequence, or made up of some
     as the states are.
 
-    xs: the inputs of the nodes, a Sequence or a tuple of some. children: an input declared as onnx.Children with a number; f gets as
-    many states, `absent` for a child that is not there. Raises ValueError where f gives no state made up like `absent`.
+    xs: the inputs of the nodes, a Sequence or a tuple of some. children: an input declared as onnx.Children with a
+    number; f gets as many states, `absent` for a child that is not there. Raises ValueError where f gives no state made
+    up like `absent`.
     """
     if not isinstance(children, Chosen) or not isinstance(children.spec, Children):
         raise TypeError(f"[onnx] recurse: an input declared as onnx.Children is needed; got {type(children).__name__}")

@@ -28,10 +28,11 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
     """p(word | x) = p(class of word | x) p(word | class, x), each a softmax (Goodman 2001).
 
     ``ClassFactoredSoftmaxBuilder(input_dim, cluster_file, dic, pc, bias=True, init=None)``. cluster_file: a file (or a list of
-    lines) ``CLASS WORD [COUNT]``; dic: {word: id}, ids from 0. Parameters: W {classes,input_dim}, b {classes}, then for each class
-    of more than one word W {words,input_dim}, b {words} (class0/W, ...); no b with bias=False. init is that of the matrices: None is DyNet's,
-    whose range shrinks with their rows, "fan-in" one that does not (FanInInitializer). DataError (a ValueError) when a line is
-    malformed or a word comes twice; ValueError and RuntimeError when it is not in dic.
+    lines) ``CLASS WORD [COUNT]``; dic: {word: id}, ids from 0. Parameters: W {classes,input_dim}, b {classes}, then for
+    each class of more than one word W {words,input_dim}, b {words} (class0/W, ...); no b with bias=False. init is that
+    of the matrices: None is DyNet's, whose range shrinks with their rows, "fan-in" one that does not
+    (FanInInitializer). DataError (a ValueError) when a line is malformed or a word comes twice; ValueError and
+    RuntimeError when it is not in dic.
     """
 
     collection_name = "class-factored-softmax-builder"

@@ -61,8 +61,8 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
     ``HierarchicalSoftmaxBuilder(input_dim, cluster_file, dic, pc, init=None)``. cluster_file: a file (or a list of lines)
     ``SYMBOL SYMBOL ...<TAB>WORD [COUNT]``, the symbols naming the nodes from the root to the one that holds the word;
     dic: {word: id}, ids from 0. Parameters of a node with n > 2 children or words: W {n,input_dim}, b {n}; with two: W
-    {1,input_dim}, b {1} (root/W, root.0/W, root.0.1/W, ... by numbers of children). init is that of the matrices, as for ClassFactoredSoftmaxBuilder. Of C++ only in DyNet. Exceptions
-    as for that one, too.
+    {1,input_dim}, b {1} (root/W, root.0/W, root.0.1/W, ... by numbers of children). init is that of the matrices, as
+    for ClassFactoredSoftmaxBuilder. Of C++ only in DyNet. Exceptions as for that one, too.
     """
 
     collection_name = "hsm-builder"

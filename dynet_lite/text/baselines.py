@@ -89,8 +89,8 @@ class RightBranching:
 
 
 class WordForWord:
-    """Each source token becomes the target token that it comes with most, by Dice's coefficient 2 n(s, t) / (n(s) + n(t)); a token
-    that was never seen stays as it is (Dice 1945; Melamed 2000)."""
+    """Each source token becomes the target token that it comes with most, by Dice's coefficient 2 n(s, t) / (n(s) +
+    n(t)); a token that was never seen stays as it is (Dice 1945; Melamed 2000)."""
 
     def __init__(self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> None:
         """From pairs of source and target; a token counts once for each pair that it is in."""

@@ -15,9 +15,9 @@ class NgramEvidence:
 
         log p(g | class) - the mean of that over the classes,    p(g | class) = (texts of the class with g + 1) / (its texts + 2)
 
-    As multinomial naive Bayes with each n-gram counted once (Wang and Manning: Baselines and bigrams, 2012), which is hard to beat
-    on short texts. Of a training text its own counts are taken off first: it must not be told its class by a word that is in
-    no other text. A network that gets these numbers learns what they are worth, and what they miss.
+    As multinomial naive Bayes with each n-gram counted once (Wang and Manning: Baselines and bigrams, 2012), which is
+    hard to beat on short texts. Of a training text its own counts are taken off first: it must not be told its class by
+    a word that is in no other text. A network that gets these numbers learns what they are worth, and what they miss.
     """
 
     def __init__(self, counts: Mapping[str, Sequence[int]], texts: Sequence[int], order: int) -> None:

@@ -49,7 +49,8 @@ def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[st
 
 
 def words_source(path: str | os.PathLike[str], form: str = "auto") -> tuple[Source, Callable[[Any], list[str]] | None]:
-    """For a Stream of what read_words() gives: the source and `take`. Lines of words, CoNLL-U and word_tag; DataError for others."""
+    """For a Stream of what read_words() gives: the source and `take`. Lines of words, CoNLL-U and word_tag; DataError
+    for others."""
     name, found = os.fspath(path), _sentences(path, form)
     if found.kind == "conllu":
         return Conllu(), _forms

@@ -174,7 +174,8 @@ def _blocks(names: Sequence[str], start: Place) -> Iterator[tuple[list[str], int
 
 
 def _lines(name: str, number: int, at: int) -> Iterator[tuple[str, int]]:
-    """The lines from byte `at` on, which is where line `number` begins, with the byte after each. Bytes are those of the text, also
+    """The lines from byte `at` on, which is where line `number` begins, with the byte after each. Bytes are those of
+    the text, also
     where gzip has packed it: then what stands before has to be unpacked once more."""
     with open(name, "rb") as packed:
         try:

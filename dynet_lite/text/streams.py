@@ -5,8 +5,8 @@
         for batch in stream.batches(seed=1, epoch=epoch):   # or batches(...)[1200:], to go on after 1,200 minibatches
             train([record.example() for record in batch])
 
-In memory are the examples of one window. The order depends on the seed, the number of the epoch and the files alone: every process of
-several gets the same minibatches, and parses of each what it has to do. Does not know the engine.
+In memory are the examples of one window. The order depends on the seed, the number of the epoch and the files alone:
+every process of several gets the same minibatches, and parses of each what it has to do. Does not know the engine.
 """
 
 from __future__ import annotations

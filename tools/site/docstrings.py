@@ -1,4 +1,5 @@
-"""Docstrings for the site, an extension of griffe: those of the compiled module, which its stub has not, and all of them as Markdown.
+"""Docstrings for the site, an extension of griffe: those of the compiled module, which its stub has not, and all of
+them as Markdown.
 
 In the sources a docstring explains parameters as lines "name: what it is"; on the site these become a list.
 """
