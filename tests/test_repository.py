@@ -75,7 +75,10 @@ def test_architecture_example_prints_its_plan(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == blocks("ARCHITECTURE.md", "text")[0]
 
 
-@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+ENGINE = [name_of(path) for path in sorted((ROOT / "docs" / "engine").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *ENGINE])
 def test_pages_name_files_that_exist(page: str) -> None:
     """Every path in backquotes that looks like one of the repository's."""
     words = (ROOT / page).read_text(encoding="utf-8")

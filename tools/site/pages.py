@@ -25,6 +25,7 @@ MOVED = {
     "ARCHITECTURE.md": "engine/architecture.md",
     "CONTRIBUTING.md": "engine/contributing.md",
     "benchmarks/README.md": "engine/benchmarks.md",
+    "benchmarks/HISTORY.md": "engine/history.md",
     "data/treebank/README.md": "treebank.md",
 }
 CSS = ".md-grid { max-width: 80rem; }\n.md-typeset pre > code { font-size: 0.7rem; }\n"
