@@ -4,6 +4,8 @@
     python recipes/rnnlm.py                                    # the treebank that comes with the project
     python recipes/rnnlm.py --train a.txt --dev b.txt          # a sentence a line; also CoNLL-U, trees, tagged text
     python recipes/rnnlm.py --nltk treebank --hidden 200       # any corpus of NLTK
+    python recipes/rnnlm.py --tie --word-dim 300 --hidden 300 --lstm-dropout 0.3 --weight-drop 0.3 --average 0.999    # for small corpora
+    python recipes/rnnlm.py --context 3                        # a sentence after the three before it, as in running text
     python recipes/rnnlm.py predict --load words.model -       # goes on with the sentences that you begin
     python recipes/rnnlm.py --compare --batch 64               # automatic batching on and off
 
@@ -11,7 +13,9 @@ Sentences keep their own length: no text is cut into blocks and nothing is fille
 sentences of a minibatch together, and the scores of all their words.
 
 Mikolov and others: Recurrent neural network based language model (2010); Sundermeyer, Schlüter, Ney: LSTM neural networks
-for language modeling (2012).
+for language modeling (2012). --tie: Press, Wolf: Using the output embedding to improve language models (2017); --lstm-dropout:
+Gal, Ghahramani: A theoretically grounded application of dropout in recurrent neural networks (2016); --weight-drop: Merity,
+Keskar, Socher: Regularizing and optimizing LSTM language models (2018); --ngrams: as in the first of these papers.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import dynet_lite as dy
@@ -28,8 +33,10 @@ from dynet_lite.harness import option
 from dynet_lite.nn import sample
 from dynet_lite.text import (
     FORMS,
+    DataError,
     KneserNey,
     Perplexity,
+    Stream,
     Vocab,
     load_nltk_words,
     minibatches,
@@ -47,9 +54,18 @@ Sentence = list[str]
 
 @dataclass
 class Settings(harness.StreamSettings):
+    noise = ("dropout", "lstm_dropout", "weight_drop")
+
     word_dim: int = option(128, "size of a word vector")
     hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
+    tie: bool = option(
+        False, "one table for the vectors of words that are read and of words to come; word_dim is hidden then"
+    )
+    context: int = option(0, "sentences that stand before a sentence in the text and are read before it")
+    ngrams: float = option(
+        0.0, "scores: share of a model of trigrams in the probability of a word, in files of a million words at most"
+    )
     min_count: int = option(2, "words seen less often than this are unknown")
     form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)
 
@@ -57,6 +73,12 @@ class Settings(harness.StreamSettings):
     learning_rate: float = option(3e-3)
     schedule: str = option("halve")
     dropout: float = option(0.4, "share of the inputs and outputs of the LSTM to drop in training")
+    lstm_dropout: float = option(
+        0.0, "share of its inputs and states to drop, the same ones at each word (variational)"
+    )
+    weight_drop: float = option(
+        0.0, "share of the weights from state to state to drop, the same ones in all of a minibatch"
+    )
 
     temperature: float = option(0.8, "predict: below 1 likely words come more often, 0 takes the likeliest")
     length: int = option(30, "predict: most words of a sentence")
@@ -88,30 +110,64 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:
-        return {"words": cls.vocabulary(s, train).to_json()}
+        words = cls.vocabulary(s, train)
+        parts = {"words": words.to_json()}
+        if s.ngrams:
+            if sum(map(len, train)) > MOST:
+                raise DataError(f"--ngrams: expected at most {MOST:,} words to train on")
+            parts["ngrams"] = cls.trigrams(words, train).to_json()
+        return parts
+
+    @staticmethod
+    def trigrams(words: Vocab, train: Iterable[Sentence]) -> KneserNey:
+        """Over the same vocabulary, which unknown words belong to."""
+        return KneserNey((words.ids([*sentence, END]) for sentence in train), order=3, words=len(words))
 
     def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.words = Vocab.from_json(parts["words"])
         self.end = self.words[END]
+        self.ngrams = KneserNey.from_json(parts["ngrams"]) if "ngrams" in parts else None
         n = len(self.words)
         self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1, name="words")
         self.lstm = dy.LSTMBuilder(s.layers, s.word_dim, s.hidden, self.model, name="lstm")
-        self.W = self.model.add_parameters((n, s.hidden), init="fan-in", name="W")
+        if s.tie and s.word_dim != s.hidden:
+            raise DataError(f"--tie: expected --word-dim and --hidden to be the same; got {s.word_dim} and {s.hidden}")
+        self.W = None if s.tie else self.model.add_parameters((n, s.hidden), init="fan-in", name="W")
         self.b = self.model.add_parameters(n, init=0, name="b")
 
-    def losses(self, words: Sentence) -> list[dy.Expression]:
-        """-log p of each word, given those before it, and of the end."""
+    def table(self) -> Any:
+        """{words, hidden}: a row for each word that may come."""
+        return dy.transpose(self.vectors.expr(True)) if self.W is None else self.W
+
+    def losses(self, words: Sentence, table: Any, before: Sequence[Sentence] = ()) -> list[dy.Expression]:
+        """-log p of each word, given those before it, and of the end; `before`, the sentences before, are read only."""
+        s, training = self.settings, self.training
+        read = [self.end, *(i for sentence in before for i in [*self.words.ids(sentence), self.end])]
         ids = self.words.ids(words)
-        drop = self.settings.dropout if self.training else 0.0
-        inputs = [dy.dropout(x, drop) for x in self.vectors.rows([self.end, *ids])]
-        outputs = self.lstm.initial_state().transduce(inputs)
-        scores = [dy.affine_transform([self.b, self.W, dy.dropout(h, drop)]) for h in outputs]
+        drop = s.dropout if training else 0.0
+        self.lstm.set_dropout(s.lstm_dropout if training else 0.0)
+        self.lstm.set_weight_dropout(s.weight_drop if training else 0.0)
+        inputs = [dy.dropout(x, drop) for x in self.vectors.rows([*read, *ids])]
+        outputs = self.lstm.initial_state().transduce(inputs)[len(read) - 1 :]
+        scores = [dy.affine_transform([self.b, table, dy.dropout(h, drop)]) for h in outputs]
         return [dy.pickneglogsoftmax(x, i) for x, i in zip(scores, [*ids, self.end], strict=True)]
+
+    def batches(self, train: Any) -> Any:
+        """With --context runs of sentences, cut at other places in every epoch; the end mark stands between them."""
+        n = self.settings.context + 1
+        if n == 1:
+            return super().batches(train)
+        if isinstance(train, Stream):
+            raise DataError("--context: the sentences of a stream come in no order; choose --stream off")
+        cuts = [0, *range(self.random.randrange(1, n + 1), len(train), n), len(train)]
+        runs = [[word for words in train[a:b] for word in (*words, END)][:-1] for a, b in pairwise(cuts)]
+        return list(minibatches(runs, max(1, self.settings.batch // n), seed=self.random))
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
         """Mean over the words of the minibatch."""
-        losses = [loss for words in batch for loss in self.losses(words)]
+        table = self.table()
+        losses = [loss for words in batch for loss in self.losses(words, table)]
         return dy.esum(losses) * (1 / len(losses))
 
     def weight(self, batch: list[Sentence]) -> int:
@@ -123,7 +179,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         states = [f"{kind}{i}" for kind in "ch" for i in layers]
 
         def score(x: Any) -> Any:
-            return dy.affine_transform([self.b, self.W, x])
+            return dy.affine_transform([self.b, self.table(), x])
 
         def sentence(words: Any) -> Any:
             outputs: Any = self.lstm.initial_state().transduce(onnx.lookup(self.vectors, words))
@@ -145,27 +201,33 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
 
     def evaluate(self, examples: Sequence[Sentence]) -> harness.Score:
         score, unknown = Perplexity(), sum(word not in self.words for words in examples for word in words)
-        for _, (loss, count) in self.spread(self.loss_and_count, minibatches(examples, 64)):
+        n = self.settings.context
+        runs = [examples[max(0, i - n) : i + 1] for i in range(len(examples))]
+        for _, (loss, count) in self.spread(self.loss_and_count, minibatches(runs, 64)):
             score.add(loss, count)
         return harness.Score(score.value, f"{score} ({unknown / score.tokens:.1%} unknown words)", loss=score.loss)
 
-    def loss_and_count(self, batch: list[Sentence]) -> tuple[float, int]:
+    def loss_and_count(self, batch: list[Sequence[Sentence]]) -> tuple[float, int]:
+        """Of the last sentence of each run."""
         dy.renew_cg()
-        losses = [loss for words in batch for loss in self.losses(words)]
-        return dy.esum(losses).value(), len(losses)
+        table, share = self.table(), self.settings.ngrams
+        found = [dy.concatenate(self.losses(words, table, before)) for *before, words in batch]
+        dy.forward(found)  # all sentences at once
+        rows = [x.npvalue().ravel() for x in found]
+        tokens = sum(map(len, rows))
+        if self.ngrams is None or not share:
+            return float(sum(row.sum() for row in rows)), tokens
+        ids = (self.words.ids([*words, END]) for *_, words in batch)
+        return sum(self.ngrams.mixed_loss(row, x, share) for row, x in zip(rows, ids, strict=True)), tokens
 
     def baseline(self, train: Sequence[Sentence]) -> tuple[str, Any] | None:
-        """Trigrams over the same vocabulary, which unknown words belong to."""
         if sum(map(len, train)) > MOST:
             return None
 
-        def ids(examples: Iterable[Sentence]) -> list[list[int]]:
-            return [self.words.ids([*words, END]) for words in examples]
-
-        model = KneserNey(ids(train), order=3, words=len(self.words))
+        model = self.ngrams or self.trigrams(self.words, train)
 
         def score(examples: list[Sentence]) -> harness.Score:
-            found = model.perplexity(ids(examples))
+            found = model.perplexity(self.words.ids([*words, END]) for words in examples)
             return harness.Score(found.value, str(found))
 
         return "trigrams, Kneser-Ney", score
@@ -178,8 +240,9 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         going = {}  # number of the sentence: state
         for i, words in enumerate(sentences):
             going[i] = self.lstm.initial_state().add_inputs(self.vectors.rows([self.end, *self.words.ids(words)]))[-1]
+        table = self.table()
         for _ in range(s.length):
-            scores = dy.npvalues([dy.affine_transform([self.b, self.W, state.output()]) for state in going.values()])
+            scores = dy.npvalues([dy.affine_transform([self.b, table, state.output()]) for state in going.values()])
             for i, values in zip(list(going), scores, strict=True):
                 values[0] = float("-inf")  # the unknown word is none to write
                 word = sample(values, s.temperature, rng)

@@ -4,6 +4,7 @@
     python recipes/transformer_lm.py                               # the treebank that comes with the project
     python recipes/transformer_lm.py --train a.txt --dev b.txt     # text; also CoNLL-U, trees, tagged text
     python recipes/transformer_lm.py --nltk treebank --layers 4    # any corpus of NLTK
+    python recipes/transformer_lm.py --block 128 --context 64      # scores: no letter has less than 64 letters before it
     python recipes/transformer_lm.py predict --load letters.model - # goes on with what you type
     python recipes/transformer_lm.py --compare --batch 64          # automatic batching on and off
 
@@ -11,7 +12,7 @@ All blocks have one size, so this network is the same for every example. Automat
 anywhere else in these recipes, and does no harm: nothing in the program says "batch".
 
 Vaswani and others: Attention is all you need (2017); Al-Rfou and others: Character-level language modeling with deeper
-self-attention (2019).
+self-attention (2019). --ngrams: Mikolov and others: Recurrent neural network based language model (2010).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import Transformer, positions, sample
-from dynet_lite.text import FORMS, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words
+from dynet_lite.text import FORMS, DataError, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words
 
 END = "\n"  # ends a sentence
 MOST = 1_000_000  # letters to count n-grams of, for a baseline
@@ -39,9 +40,15 @@ MOST = 1_000_000  # letters to count n-grams of, for a baseline
 @dataclass
 class Settings(harness.Settings):
     block: int = option(64, "letters that are read together")
+    context: int = option(
+        0, "scores: letters of the text before it that each piece of a block begins with, fewer than block"
+    )
     dim: int = option(64, "size of a letter's vector in every layer")
     layers: int = option(2, "layers of the transformer")
     heads: int = option(4, "heads of its attention")
+    ngrams: float = option(
+        0.0, "scores: share of a model of 6-grams in the probability of a letter, in files of a million letters at most"
+    )
     form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)
 
     epochs: int = option(80)
@@ -66,7 +73,7 @@ class LetterModel(harness.Recipe[Settings, str]):
     score_name = "perplexity"
     lower_is_better = True
     unit = "blocks"
-    predict_options = ("temperature", "length", "seed")
+    predict_options = ("temperature", "length", "seed", "context")
     smoke = {"epochs": 1, "batch": 4, "block": 12, "dim": 8, "heads": 2, "layers": 1}
 
     @classmethod
@@ -83,11 +90,23 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[str]) -> dict[str, Any]:
-        return {"letters": Vocab.from_words((c for text in train for c in text), min_count=2).to_json()}
+        letters = Vocab.from_words((c for text in train for c in text), min_count=2)
+        parts = {"letters": letters.to_json()}
+        if s.ngrams:
+            if sum(map(len, train)) > MOST:
+                raise DataError(f"--ngrams: expected at most {MOST:,} letters to train on")
+            parts["ngrams"] = cls.sixgrams(letters, train).to_json()
+        return parts
+
+    @staticmethod
+    def sixgrams(letters: Vocab, train: Iterable[str]) -> KneserNey:
+        """Over the same letters. Here they see no end of a block."""
+        return KneserNey([letters.ids("".join(block[1:] for block in train))], order=6, words=len(letters))
 
     def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.letters = Vocab.from_json(parts["letters"])
+        self.ngrams = KneserNey.from_json(parts["ngrams"]) if "ngrams" in parts else None
         n = len(self.letters)
         self.vectors = self.model.add_lookup_parameters((n, s.dim), init="normal", std=0.3, name="letters")
         self.transformer = Transformer(s.layers, s.dim, s.heads, 4 * s.dim, self.model)
@@ -128,11 +147,12 @@ class LetterModel(harness.Recipe[Settings, str]):
             "step": (step, inputs, ["scores", *(f"{name}_next" for name in caches)]),
         }
 
-    def losses(self, text: str) -> dy.Expression:
-        """The sum of -log p of the letters after the first."""
+    def losses(self, text: str, read: int = 0) -> dy.Expression:
+        """-log p of the letters after the first, a mini-batch; `read` more are read only."""
         *ids, last = self.letters.ids(text)
-        scores = dy.reshape(self.scores(ids), (len(self.letters),), len(ids))  # positions are a mini-batch here
-        return dy.sum_batches(dy.pickneglogsoftmax(scores, [*ids[1:], last]))
+        scores = self.scores(ids)[:, read:] if read else self.scores(ids)
+        scores = dy.reshape(scores, (len(self.letters),), len(ids) - read)  # positions are a mini-batch here
+        return dy.pickneglogsoftmax(scores, [*ids[1 + read :], last])
 
     def batches(self, train: Sequence[str]) -> list[list[str]]:
         """The text is cut at other places in every epoch, so that a letter is seen with ever other ones before it."""
@@ -143,7 +163,8 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     def loss(self, batch: list[str]) -> dy.Expression:
         """Mean over the letters of the minibatch."""
-        return dy.esum([self.losses(text) for text in batch]) * (1 / sum(len(text) - 1 for text in batch))
+        losses = [dy.sum_batches(self.losses(text)) for text in batch]
+        return dy.esum(losses) * (1 / sum(len(text) - 1 for text in batch))
 
     def weight(self, batch: list[str]) -> int:
         return sum(len(text) - 1 for text in batch)
@@ -151,31 +172,43 @@ class LetterModel(harness.Recipe[Settings, str]):
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
     def evaluate(self, examples: Sequence[str]) -> harness.Score:
-        score = Perplexity()
-        for batch, loss in self.spread(self.whole_loss, minibatches(examples, 32)):
-            score.add(loss, sum(len(text) - 1 for text in batch))
+        score, pieces = Perplexity(), self.pieces(examples)
+        for batch, loss in self.spread(self.whole_loss, minibatches(pieces, 32)):
+            score.add(loss, sum(len(text) - 1 - read for text, read in batch))
         return harness.Score(score.value, self.text_of(score))
 
-    def whole_loss(self, batch: list[str]) -> float:
+    def pieces(self, examples: Sequence[str]) -> list[tuple[str, int]]:
+        """The text in blocks, with how many letters after the first are read only: those that the block before has counted."""
+        s = self.settings
+        if s.context >= s.block:
+            raise DataError(f"--context: expected fewer than the {s.block} letters of a block; got {s.context}")
+        text = examples[0][0] + "".join(block[1:] for block in examples)
+        starts = range(0, max(1, len(text) - 1 - s.context), s.block - s.context)
+        return [(text[i : i + s.block + 1], s.context if i else 0) for i in starts]
+
+    def whole_loss(self, batch: list[tuple[str, int]]) -> float:
         dy.renew_cg()
-        return dy.esum([self.losses(text) for text in batch]).value()
+        found, share = [self.losses(text, read) for text, read in batch], self.settings.ngrams
+        dy.forward(found)  # all pieces at once
+        rows = [x.npvalue().ravel() for x in found]
+        if self.ngrams is None or not share:
+            return float(sum(row.sum() for row in rows))
+        ids = (self.letters.ids(text) for text, _ in batch)
+        return sum(self.ngrams.mixed_loss(row, x, share) for row, x in zip(rows, ids, strict=True))
 
     @staticmethod
     def text_of(score: Perplexity) -> str:
         return f"{score} per letter ({math.log2(score.value):.3f} bits)"
 
     def baseline(self, train: Sequence[str]) -> tuple[str, Any] | None:
-        """6-grams over the same letters. Here they see no end of a block."""
         if sum(map(len, train)) > MOST:
             return None
 
-        def ids(examples: Iterable[str]) -> list[int]:
-            return self.letters.ids("".join(block[1:] for block in examples))
-
-        model = KneserNey([ids(train)], order=6, words=len(self.letters))
+        model = self.ngrams or self.sixgrams(self.letters, train)
 
         def score(examples: list[str]) -> harness.Score:
-            return harness.Score((found := model.perplexity([ids(examples)])).value, self.text_of(found))
+            text = self.letters.ids("".join(block[1:] for block in examples))
+            return harness.Score((found := model.perplexity([text])).value, self.text_of(found))
 
         return "6-grams, Kneser-Ney", score
 

@@ -40,11 +40,11 @@ def positive(value: Any, what: str, least: int = 1) -> int:
     return number
 
 
-def rate(value: Any) -> float:
+def rate(value: Any, what: str = "set_dropout") -> float:
     """A dropout rate, or ValueError."""
     p = float(value)
     if not 0 <= p < 1:
-        raise ValueError(f"[set_dropout] a rate must be in [0, 1); got {value}")
+        raise ValueError(f"[{what}] a rate must be in [0, 1); got {value}")
     _core.structure_changed()  # cells that use a builder are recorded anew
     return p
 
@@ -146,7 +146,7 @@ class RNNBuilder(Part):
     Parameters are called ``NAME/layer0/Wx``, ...; name: that of the builder's collection, for those who read its files.
     """
 
-    of_graph = ("_stacks", "_latest", "_started", "_shown")
+    of_graph: ClassVar[tuple[str, ...]] = ("_stacks", "_latest", "_started", "_shown")
     has_cell: ClassVar[bool] = False
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:

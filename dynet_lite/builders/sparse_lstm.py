@@ -33,7 +33,7 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
 
     def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
         wx, wh, b = super()._layer_expressions(layer[:3], update)
-        mask_x, mask_h = super()._layer_expressions(layer[3:], False)
+        mask_x, mask_h = (_core.nobackprop(p) for p in layer[3:])
         return [_core.cmult(wx, mask_x), _core.cmult(wh, mask_h), b]
 
     def set_sparsity(self, sparsity: float) -> None:

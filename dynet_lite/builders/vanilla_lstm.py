@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked
+from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked, rate
 from dynet_lite.builders.part import add_weight
 from dynet_lite.ops import pick_range
 
@@ -21,12 +21,13 @@ class VanillaLSTMBuilder(FusedBuilder):
     {4 hidden,input}, Wh {4 hidden,hidden}, b {4 hidden}. With ``ln_lstm`` the two products and the cell are layer-normalised
     (Ba et al. 2016): six more per layer, gains and biases for Wh h', Wx x and c, in the builder's collection (norm_h_gain,
     norm_h_bias, ...).
-    Dropout is variational.
+    Dropout is variational; that of weights, set_weight_dropout(), is one draw for all sequences of a graph.
     """
 
     collection_name = "vanilla-lstm-builder"
     kind = "lstm"
     has_cell = True
+    of_graph: ClassVar[tuple[str, ...]] = (*FusedBuilder.of_graph, "_dropped")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class VanillaLSTMBuilder(FusedBuilder):
         self.ln_lstm = bool(ln_lstm)
         self.forget_bias = float(forget_bias)
         self._norms: list[Layer] = []
+        self._weight_rate = 0.0
         super().__init__(layers, input_dim, hidden_dim, model, name=name)
 
     def _add_layer(self, collection: Any, input_dim: int) -> Layer:
@@ -62,6 +64,36 @@ class VanillaLSTMBuilder(FusedBuilder):
             add_weight(collection, "Wh", (4 * n, n)),
             add_weight(collection, "b", (4 * n,), 0),
         ]
+
+    def _forget_graph(self) -> None:
+        super()._forget_graph()
+        self._dropped: tuple[int, dict[tuple[int, bool], Expression]] = (-1, {})  # version of the graph; its Wh's
+
+    def set_weight_dropout(self, p: float) -> None:
+        """Drops a share p of the numbers of Wh, 0 <= p < 1, in graphs or states started from now on; the others are divided by 1 - p.
+
+        The same numbers at every step of all sequences of a graph, so that they still run together; others in the next graph.
+        It is DropConnect on the recurrent weights, "weight drop": Merity, Keskar, Socher, Regularizing and optimizing LSTM
+        language models (2018). ValueError for another p.
+        """
+        p = rate(p, "set_weight_dropout")
+        if p != self._weight_rate:
+            self._weight_rate = p
+            self._forget_graph()
+
+    def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
+        wx, wh, *others = super()._layer_expressions(layer, update)
+        return [wx, self._dropped_out(wh, (id(layer[1]), update)), *others] if self._weight_rate else [wx, wh, *others]
+
+    def _dropped_out(self, wh: Expression, key: tuple[int, bool]) -> Expression:
+        """Wh with the mask of this graph."""
+        version = _core.cg().version()
+        if self._dropped[0] != version:
+            self._dropped = (version, {})
+        known = self._dropped[1]
+        if key not in known:
+            known[key] = _core.dropout(wh, self._weight_rate)
+        return known[key]
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
         wx, wh, b = layer

@@ -43,6 +43,9 @@ class ClassifierSettings(Settings):
     vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
     dropout: float = option(0.5, "share of the network's last layer to drop in training")
     evidence: int = option(0, "add naive Bayes' evidence of runs of up to so many words to the scores; 0: none")
+    evidence_letters: tuple[int, ...] = option(
+        (), "with --evidence: also of the first so many letters of longer words, such as 4 6"
+    )
     word_dropout: float = option(0.0, "share of the words to replace by the unknown word in training")
 
 
@@ -81,8 +84,11 @@ class TextClassifier(Recipe[S, ClassifiedText]):
             known = (w for w in read_vectors(s.vectors).words if w not in words)
             words = Vocab.from_words({**{w: words.count(w) for w in words}, **dict.fromkeys(known, 1)})
         parts = {"words": words.to_json(), "labels": labels.to_json(), "pieces": pieces.to_json() if pieces else None}
+        if s.evidence_letters and not s.evidence:
+            raise DataError("--evidence-letters goes with --evidence")
         if s.evidence:
-            learned = NgramEvidence.learn(((text.words, labels[text.label]) for text in train), len(labels), s.evidence)
+            texts = ((text.words, labels[text.label]) for text in train)
+            learned = NgramEvidence.learn(texts, len(labels), s.evidence, [n for n in s.evidence_letters if n])
             parts["evidence"] = learned.to_json()
         return parts
 
@@ -95,8 +101,8 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         )
 
         self.evidence = NgramEvidence.from_json(parts["evidence"]) if parts.get("evidence") else None
-        if self.evidence is not None:  # what the evidence of runs of each length is worth
-            self.worth = self.model.add_parameters(self.evidence.order, init=0.3, name="worth")
+        if self.evidence is not None:  # what the evidence of each kind is worth
+            self.worth = self.model.add_parameters(len(self.evidence), init=0.3, name="worth")
 
     def begin(self) -> None:
         if self.settings.vectors:
@@ -132,7 +138,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         return self.with_evidence(scores, dy.inputTensor(np.array(self.evidence(words, own))))
 
     def with_evidence(self, scores: dy.Expression, evidence: dy.Expression) -> dy.Expression:
-        """{classes} from scores {classes} and evidence {classes, lengths}."""
+        """{classes} from scores {classes} and evidence {classes, kinds}."""
         return dy.affine_transform([scores, evidence, self.worth])
 
     def scores_of(self, vectors: Any) -> dy.Expression:
@@ -150,7 +156,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
 
         inputs: dict[str, Any] = {"words": onnx.Ids("n")}
         if self.evidence is not None:
-            inputs["evidence"] = onnx.Input((len(self.labels), self.evidence.order))
+            inputs["evidence"] = onnx.Input((len(self.labels), len(self.evidence)))
         return {"scores": (scores, inputs, ["scores"])}
 
     def loss(self, batch: list[ClassifiedText]) -> dy.Expression:

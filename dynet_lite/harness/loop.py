@@ -230,7 +230,7 @@ class Training:
         self._random_as_before()
         if self.settings.average:  # the model that is measured and kept; its weights come back in _end_epoch
             with self.interrupts.delayed():
-                self.trainer.swap_params_to_moving_average()
+                self.trainer.swap_params_to_moving_average(bias_correction=True)
         score = self._evaluate(self.data.dev)
         if math.isnan(score.value):
             raise Diverged(f"epoch {epoch.number}: the dev score is not a number")

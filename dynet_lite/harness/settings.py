@@ -101,7 +101,12 @@ ZERO = ("patience", "warmup", "seed", "char_hidden", "case_dim", "hops", "subwor
 
 def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], bool]]:
     """What the number of a setting may be, in words and as a test, by its name and its default."""
-    if name in ("average", "dropout") or name.endswith("_dropout") and default < 1 and name != "word_dropout":
+    if (
+        name in ("average", "dropout", "ngrams", "weight_drop")
+        or name.endswith("_dropout")
+        and default < 1
+        and name != "word_dropout"
+    ):
         return "at least 0 and below 1", lambda x: 0 <= x < 1
     if name == "learning_rate":
         return "more than 0", lambda x: 0 < x < math.inf

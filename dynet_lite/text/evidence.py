@@ -18,15 +18,33 @@ class NgramEvidence:
     As multinomial naive Bayes with each n-gram counted once (Wang and Manning: Baselines and bigrams, 2012), which is
     hard to beat on short texts. Of a training text its own counts are taken off first: it must not be told its class by
     a word that is in no other text. A network that gets these numbers learns what they are worth, and what they miss.
+
+    Words that are rare or new are often forms of others: with `beginnings` (4, 6) the first 4 and the first 6 letters
+    of longer words count like n-grams, each length by itself.
     """
 
-    def __init__(self, counts: Mapping[str, Sequence[int]], texts: Sequence[int], order: int) -> None:
+    def __init__(
+        self, counts: Mapping[str, Sequence[int]], texts: Sequence[int], order: int, beginnings: Sequence[int] = ()
+    ) -> None:
         """counts: in how many texts of each class an n-gram is, words with blanks between; texts: how many there are."""
-        self.counts, self.texts, self.order = counts, list(texts), order
+        self.counts, self.texts, self.order, self.beginnings = counts, list(texts), order, tuple(beginnings)
+
+    def __len__(self) -> int:
+        """How many numbers there are for a class: of n-grams of each length, then of beginnings of each length."""
+        return self.order + len(self.beginnings)
 
     @classmethod
-    def learn(cls, examples: Iterable[tuple[Sequence[str], int]], classes: int, order: int = 2) -> NgramEvidence:
-        """From words and the number of the class of each text. ValueError unless there are an order and two classes."""
+    def learn(
+        cls,
+        examples: Iterable[tuple[Sequence[str], int]],
+        classes: int,
+        order: int = 2,
+        beginnings: Sequence[int] = (),
+    ) -> NgramEvidence:
+        """From words and the number of the class of each text. ValueError unless there are an order and two classes, and for
+        beginnings without a letter."""
+        if any(n < 1 for n in beginnings):
+            raise ValueError(f"[NgramEvidence] expected beginnings of 1 letter or more; got {tuple(beginnings)}")
         if order < 1 or classes < 2:
             raise ValueError(
                 f"[NgramEvidence] expected order 1 or more and two classes or more; got {order} and {classes}"
@@ -35,21 +53,21 @@ class NgramEvidence:
         texts: Counter[int] = Counter()
         for words, label in examples:
             texts[label] += 1
-            for n in range(1, order + 1):
-                for gram in _grams(words, n):
+            for grams in _kinds(words, order, beginnings):
+                for gram in grams:
                     counts.setdefault(gram, [0] * classes)[label] += 1
-        return cls(counts, [texts[i] for i in range(classes)], order)
+        return cls(counts, [texts[i] for i in range(classes)], order, beginnings)
 
     def __call__(self, words: Sequence[str], own: int = -1) -> list[list[float]]:
-        """A row for each class, with a number for each length from 1 to order.
+        """A row for each class, with len(self) numbers: for each length from 1 to order, then for each length of beginnings.
 
         own: the class of a text that was learned from, whose own counts are taken off; -1: it was not.
         """
         classes = range(len(self.texts))
         sizes = [math.log(n - (i == own and n > 0) + 2) for i, n in enumerate(self.texts)]
-        out = [[0.0] * self.order for _ in classes]
-        for n in range(1, self.order + 1):
-            for gram in _grams(words, n):
+        out = [[0.0] * len(self) for _ in classes]
+        for kind, grams in enumerate(_kinds(words, self.order, self.beginnings)):
+            for gram in grams:
                 found = list(self.counts.get(gram, ()))
                 if found and own >= 0 and found[own]:
                     found[own] -= 1
@@ -58,7 +76,7 @@ class NgramEvidence:
                 logs = [math.log(found[i] + 1) - sizes[i] for i in classes]
                 mean = sum(logs) / len(logs)
                 for i in classes:
-                    out[i][n - 1] += logs[i] - mean
+                    out[i][kind] += logs[i] - mean
         return out
 
     def to_json(self) -> dict[str, Any]:
@@ -66,13 +84,20 @@ class NgramEvidence:
         return {
             "order": self.order,
             "texts": self.texts,
+            "beginnings": list(self.beginnings),
             "counts": {gram: list(found) for gram, found in self.counts.items()},
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> NgramEvidence:
         """What to_json described."""
-        return cls(value["counts"], value["texts"], value["order"])
+        return cls(value["counts"], value["texts"], value["order"], value.get("beginnings", ()))
+
+
+def _kinds(words: Sequence[str], order: int, beginnings: Sequence[int]) -> list[list[str]]:
+    """The different n-grams of each length, then the different beginnings of each; a blank before keeps the latter apart."""
+    grams = [_grams(words, n) for n in range(1, order + 1)]
+    return grams + [list(dict.fromkeys(f" {n} {word[:n]}" for word in words if len(word) > n)) for n in beginnings]
 
 
 def _grams(words: Sequence[str], n: int) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .scores import Perplexity
@@ -39,12 +39,17 @@ class KneserNey:
         if order < 1:
             raise ValueError(f"[KneserNey] expected an order of at least 1, got {order}")
         self.order = order
-        counts: list[dict[Context, Counter[Any]]] = [defaultdict(Counter) for _ in range(order)]
-        longest = counts[order - 1]
+        longest: dict[Context, Counter[Any]] = defaultdict(Counter)
         for sequence in sequences:
             row = (*[_START] * (order - 1), *sequence)
             for i in range(order - 1, len(row)):
                 longest[row[i - order + 1 : i]][row[i]] += 1
+        self._fill(longest, words)
+
+    def _fill(self, longest: dict[Context, Counter[Any]], words: int) -> None:
+        """Everything from the counts of the longest n-grams."""
+        order = self.order
+        counts: list[dict[Context, Counter[Any]]] = [*(defaultdict(Counter) for _ in range(order - 1)), longest]
         # Below the highest order an n-gram counts for as many as there are different tokens before it.
         for n in range(order - 1, 0, -1):
             for context, followers in counts[n].items():
@@ -60,6 +65,26 @@ class KneserNey:
             {context: _sum_and_left(row, d) for context, row in level.items()}
             for level, d in zip(self._counts, self.discounts, strict=True)
         ]
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that json.dump can write, if the tokens are strings or numbers: the longest n-grams with their counts."""
+        rows = [
+            [*(None if x is _START else x for x in context), token, count]
+            for context, followers in self._counts[-1].items()
+            for token, count in followers.items()
+        ]
+        return {"order": self.order, "words": self.words, "ngrams": rows}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> KneserNey:
+        """What to_json described."""
+        model = cls.__new__(cls)
+        model.order = value["order"]
+        longest: dict[Context, Counter[Any]] = defaultdict(Counter)
+        for *context, token, count in value["ngrams"]:
+            longest[tuple(_START if x is None else x for x in context)][token] = count
+        model._fill(longest, value["words"])
+        return model
 
     def probability(self, context: Sequence[Hashable], token: Hashable) -> float:
         """p(token | context), of which the last order - 1 tokens count; a shorter one is that of the start of a sequence."""
@@ -79,11 +104,25 @@ class KneserNey:
             p = (count - _taken(count, self.discounts[n])) / total + left * p
         return p
 
-    def log_probability(self, sequence: Sequence[Hashable]) -> float:
-        """The sum of log p of the tokens of a sequence that begins here (natural logarithm)."""
+    def probabilities(self, sequence: Sequence[Hashable]) -> list[float]:
+        """p of each token of a sequence that begins here, given those before it."""
         n = self.order - 1
         row = (*[_START] * n, *sequence)
-        return sum(math.log(self._probability(row[i - n : i], row[i])) for i in range(n, len(row)))
+        return [self._probability(row[i - n : i], row[i]) for i in range(n, len(row))]
+
+    def log_probability(self, sequence: Sequence[Hashable]) -> float:
+        """The sum of log p of the tokens of a sequence that begins here (natural logarithm)."""
+        return sum(map(math.log, self.probabilities(sequence)))
+
+    def mixed_loss(self, losses: Iterable[float], sequence: Sequence[Hashable], share: float) -> float:
+        """The sum of -log of (1 - share) times the probability that another model gives a token, plus share times the one that this
+        model gives it. losses: -log p of the other model, for as many tokens at the end of the sequence as there are.
+
+        The mixture of Mikolov and others: Recurrent neural network based language model (2010).
+        """
+        others = list(losses)
+        own = self.probabilities(sequence)[-len(others) :] if others else []
+        return -sum(math.log((1 - share) * math.exp(-x) + share * p) for x, p in zip(others, own, strict=True))
 
     def perplexity(self, sequences: Iterable[Sequence[Hashable]]) -> Perplexity:
         """exp of the mean of -log p over all tokens of some sequences."""

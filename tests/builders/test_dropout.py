@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -166,3 +167,66 @@ def test_weight_noise() -> None:
     np.testing.assert_allclose(outputs(builder, xs)[-1], plain, rtol=1e-6)
     with pytest.raises(ValueError, match="set_weightnoise"):
         builder.set_weightnoise(-1)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_weight_dropout_is_one_draw_for_a_graph(layer_norm: bool) -> None:
+    """The same weights are dropped at each step of all sequences of a graph, others in the next one."""
+    model = dy.ParameterCollection()
+    builder = dy.VanillaLSTMBuilder(2, IN, HIDDEN, model, layer_norm)
+    xs = [np.ones(IN)] * 4
+    dy.renew_cg()
+    plain = outputs(builder, xs)
+    builder.set_weight_dropout(0.5)
+    seen = set()
+    for _ in range(10):
+        dy.renew_cg()
+        first, second = outputs(builder, xs), outputs(builder, xs)
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_allclose(first[0], plain[0], rtol=1e-6)  # there is no previous h to weigh
+        seen.add(tuple(first[-1]))
+    assert len(seen) == 10
+    builder.disable_dropout()  # of inputs and states
+    builder.set_weight_dropout(0.0)
+    dy.renew_cg()
+    np.testing.assert_allclose(outputs(builder, xs), plain, rtol=1e-6)
+
+
+def test_weight_dropout_drops_gradients() -> None:
+    """What is dropped gets no gradient, and that at the given rate; the input weights are left alone."""
+    model = dy.ParameterCollection()
+    builder = dy.LSTMBuilder(1, IN, 30, model)
+    builder.set_weight_dropout(0.3)
+    wx, wh, _ = builder.get_parameters()[0]
+    dy.renew_cg()
+    states = builder.initial_state().transduce([dy.inputVector(np.ones(IN))] * 3)
+    dy.squared_norm(states[-1]).backward()
+    assert np.mean(wh.grad_as_array() == 0) == pytest.approx(0.3, abs=0.04)
+    assert (wx.grad_as_array() != 0).all()
+
+
+def test_weight_dropout_with_masks_and_sparse_weights() -> None:
+    for make in (dy.LSTMBuilder, dy.SparseLSTMBuilder, dy.CompactVanillaLSTMBuilder):
+        model = dy.ParameterCollection()
+        builder = make(1, IN, HIDDEN, model)
+        builder.set_dropouts(0.2, 0.2)
+        builder.set_weight_dropout(0.2)
+        dy.renew_cg()
+        out = builder.initial_state().transduce([dy.inputVector(np.ones(IN))] * 3)[-1]
+        dy.squared_norm(out).backward()
+        assert np.isfinite(out.npvalue()).all() and builder.get_parameters()[0][1].grad_as_array().any()
+        with pytest.raises(ValueError, match=r"set_weight_dropout.*got 1"):
+            builder.set_weight_dropout(1.0)
+
+
+def test_weight_dropout_survives_a_copy() -> None:
+    model = dy.ParameterCollection()
+    builder = dy.LSTMBuilder(1, IN, HIDDEN, model)
+    builder.set_weight_dropout(0.5)
+    dy.renew_cg()
+    outputs(builder, [np.ones(IN)] * 2)
+    twin = copy.deepcopy((model, builder))[1]
+    dy.renew_cg()
+    first = outputs(twin, [np.ones(IN)] * 3)
+    dy.renew_cg()
+    assert not np.array_equal(first[-1], outputs(twin, [np.ones(IN)] * 3)[-1])

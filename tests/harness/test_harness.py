@@ -224,6 +224,16 @@ def test_the_average_is_measured_and_kept(tmp_path, capsys):
     assert "average: expected at least 0 and below 1, got 1.0" in capsys.readouterr().err
 
 
+def test_an_average_of_few_updates_is_no_smaller_than_the_weights(tmp_path):
+    """It begins at 0: what it has not seen yet is divided out."""
+    sizes = []
+    for decay in (0, 0.9999):
+        assert run("--epochs", 1, "--learning-rate", 0.001, "--average", decay, "--save", tmp_path / "m") == 0
+        recipe = harness.load_recipe(Parity, Settings, str(tmp_path / "m"))
+        sizes.append(sum(float(abs(p.as_array()).sum()) for p in recipe.model.parameters_list()))
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
+
+
 def test_steps_of_the_average_are_fewer_where_it_remembers_many_updates():
     assert averaging(0.999) == (pytest.approx(0.999**10), 10) and averaging(0.9999) == (pytest.approx(0.9999**10), 10)
     assert (

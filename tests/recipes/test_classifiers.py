@@ -31,7 +31,8 @@ def test_learns_from_a_table(run_recipe, tmp_path, name, subwords):
 @BOTH
 def test_evidence_of_naive_bayes(run_recipe, same_losses, tmp_path, name):
     (tmp_path / "a.tsv").write_text(TEXTS + "good\tfine fine fine\n" * 3)
-    options = ["--train", "a.tsv", "--evidence", 2, "--word-dropout", 0.7]
+    assert "goes with --evidence" in run_recipe(name, "--train", "a.tsv", "--evidence-letters", 4, ok=False).stderr
+    options = ["--train", "a.tsv", "--evidence", 2, "--evidence-letters", 2, 3, "--word-dropout", 0.7]
     same_losses(run_recipe(name, *options, "--smoke", "--compare").stdout)
     done = run_recipe(name, *options, "--epochs", 8, "--learning-rate", 0.01, "--save", "model")
     assert "accuracy 100.00%" in done.stdout.splitlines()[-1]

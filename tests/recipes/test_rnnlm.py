@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 NAME = "rnnlm"
 
 
@@ -21,6 +24,32 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
             len(line.split()) <= len(prompt.split()) + 5
             for line, prompt in zip(lines, prompts.splitlines(), strict=True)
         )
+
+
+def test_regularised(run_recipe, same_losses, tmp_path):
+    """Tied tables, dropped weights, sentences in their context; and a mixture with trigrams, which is better than without."""
+    small = ["--tie", "--hidden", 6, "--word-dim", 6, "--context", 2, "--lstm-dropout", 0.1, "--weight-drop", 0.1]
+    same_losses(run_recipe(NAME, "--smoke", "--compare", *small, "--ngrams", 0.5).stdout)
+    plain = run_recipe(NAME, "--epochs", 1, *small).stdout.splitlines()[-1]
+    mixed = run_recipe(NAME, "--epochs", 1, *small, "--ngrams", 0.5, "--save", tmp_path / "model").stdout.splitlines()[
+        -1
+    ]
+    before, after = (float(line.split("perplexity ")[1].split()[0]) for line in (plain, mixed))
+    assert after < before
+    home = RECIPES.parent / "data" / "treebank" / "dev.conllu"
+    assert f"perplexity {after:.2f}" in run_recipe(NAME, "evaluate", "--load", tmp_path / "model", home).stdout
+    said = run_recipe(NAME, "predict", "--load", tmp_path / "model", "-", stdin="The weather\n").stdout
+    assert said.startswith("The weather")
+
+
+def test_options_that_do_not_go_together(run_recipe, tmp_path):
+    wrong = run_recipe(NAME, "--smoke", "--tie", "--hidden", 8, ok=False)
+    assert (
+        wrong.returncode == 2 and "--tie: expected --word-dim and --hidden to be the same; got 6 and 8" in wrong.stderr
+    )
+    (tmp_path / "text.txt").write_text("a b a\nb a b a\n" * 10)
+    files = ["--train", "text.txt", "--dev", "text.txt", "--stream", "on", "--epochs", 1, "--hidden", 4]
+    assert "--stream off" in run_recipe(NAME, *files, "--context", 1, ok=False).stderr
 
 
 def test_plain_text(run_recipe, tmp_path):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
+from dynet_lite.harness.find import load_program
+
 NAME = "transformer_lm"
 
 
@@ -15,6 +20,29 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
     lines = run_recipe(NAME, *predict, stdin="".join(line + "\n" for line in prompts)).stdout.splitlines()
     assert [line[: len(prompt)] for line, prompt in zip(lines, prompts, strict=True)] == prompts
     assert all(len(line) <= len(prompt) + 5 for line, prompt in zip(lines, prompts, strict=True))
+
+
+def test_scores_in_context_and_in_a_mixture(run_recipe):
+    """A mixture with 6-grams is better than the model without them."""
+    small = ["--epochs", 1, "--block", 24, "--dim", 8, "--heads", 2, "--layers", 1, "--context", 12]
+    said = [run_recipe(NAME, *small, *more).stdout.splitlines()[-1] for more in ([], ["--ngrams", 0.5])]
+    plain, mixed = (float(line.split("(")[1].split()[0]) for line in said)
+    assert mixed < plain
+    wrong = run_recipe(NAME, "--smoke", "--context", 12, ok=False)
+    assert wrong.returncode == 2 and "--context: expected fewer than the 12 letters of a block; got 12" in wrong.stderr
+
+
+def test_pieces_are_the_text():
+    """Every letter after the first is counted once, and none has fewer letters before it than asked for, but at the start."""
+    recipes = Path(__file__).resolve().parents[2] / "recipes"
+    pieces_of = load_program(recipes / "transformer_lm.py").LetterModel.pieces
+    text = "\nabcdefghijklmnopqrstuvwxyz"
+    for block, context in [(5, 0), (5, 2), (6, 5), (40, 3), (26, 1)]:
+        model = SimpleNamespace(settings=SimpleNamespace(block=block, context=context))
+        blocks = [text[i : i + block + 1] for i in range(0, len(text) - 1, block)]
+        pieces = pieces_of(model, blocks)
+        assert "\n" + "".join(piece[1 + read :] for piece, read in pieces) == text
+        assert all(len(piece) <= block + 1 and (read == context or i == 0) for i, (piece, read) in enumerate(pieces))
 
 
 def test_batching_changes_nothing(run_recipe, same_losses):

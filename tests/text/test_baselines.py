@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections import Counter
@@ -66,6 +67,25 @@ def test_higher_orders_know_more_and_perplexity_is_the_mean():
     assert score.tokens == sum(map(len, rows[50:]))
     by_hand = -sum(math.log(model.probability(row[:i], row[i])) for row in rows[50:] for i in range(len(row)))
     assert score.loss == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_as_json(order):
+    model = KneserNey(TEXT, order, words=9)
+    again = KneserNey.from_json(json.loads(json.dumps(model.to_json())))
+    for row in TEXT:
+        assert again.probabilities(row) == model.probabilities(row)
+        assert model.probabilities(row) == [model.probability(row[:i], row[i]) for i in range(len(row))]
+
+
+def test_a_mixture_with_another_model():
+    model, row = KneserNey(TEXT, 2), list("cab$")
+    p = model.probabilities(row)
+    other = [0.5, 0.25, 0.1]  # of the last three tokens
+    wanted = -sum(math.log(0.7 * x + 0.3 * y) for x, y in zip(other, p[1:], strict=True))
+    assert model.mixed_loss([-math.log(x) for x in other], row, 0.3) == pytest.approx(wanted)
+    assert model.mixed_loss([7.0] * 4, row, 1.0) == pytest.approx(-model.log_probability(row))
+    assert model.mixed_loss([], row, 0.5) == 0
 
 
 def test_what_is_refused():

@@ -35,6 +35,21 @@ def test_a_text_to_learn_from_is_left_out(order):
         assert [x for row in ours for x in row] == pytest.approx([x for row in wanted for x in row])
 
 
+def test_beginnings_by_hand():
+    # "goods" and "goody" begin as "good" does, which is as long as the beginning and is none; each text counts once
+    texts = [("goods goody", 1), ("good bad", 0), ("badly", 0)]
+    evidence = NgramEvidence.learn(((t.split(), c) for t, c in texts), 2, 1, (4,))
+    assert len(evidence) == 2
+    rows = evidence("goodish".split())
+    share = (math.log(2 / 3) - math.log(1 / 4)) / 2  # in the one text of class 1, in none of the two of class 0
+    assert rows[1] == pytest.approx([0, share]) and rows[0] == pytest.approx([0, -share])
+    assert evidence("goodish".split(), own=1)[1] == [0, 0]  # no other text has it
+    again = NgramEvidence.from_json(json.loads(json.dumps(evidence.to_json())))
+    assert again("badly goods".split()) == evidence("badly goods".split())
+    with pytest.raises(ValueError, match="beginnings of 1 letter or more"):
+        NgramEvidence.learn([], 2, 1, (0,))
+
+
 def test_a_text_of_other_data_takes_nothing_off():
     assert learned()("not film".split(), 1)[1] != [0, 0]  # "not" is in no text of class 1
 
