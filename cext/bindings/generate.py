@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STRING = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
-ENTRY = re.compile(r"register_op\(\s*\{\s*(" + STRING + r"),\s*(" + STRING + r"),")
+ENTRY = re.compile(r"\bregister_op\(\s*\[\]\s*\(\s*OpDef\s*&\s*op\s*\)\s*\{(.*?)\n\}\s*\)\s*;", re.DOTALL)
+SETS = r"\bop\s*\.\s*%s\s*=\s*(" + STRING + r")\s*;"
 FORMULA = re.compile(r"DNL_(UNARY|BINARY)\((\w+)\)")
 INFO = r"struct %s \{\s*static constexpr FormulaInfo info = \{\s*(" + STRING + r"),\s*(" + STRING + r")(.*?)\};"
 ATTR = re.compile(r'\{\s*"(\w+)"\s*,\s*([-+.\w]+?)f?\s*(,\s*true)?\}')
@@ -66,6 +67,21 @@ def formulas(text: str) -> list[Entry]:
     return out
 
 
+def structural(path: Path, text: str) -> list[Entry]:
+    """Entries of a file of ops: register_op([](OpDef& op) { op.signature = "..."; op.doc = "..."; ... })."""
+    out = []
+    for body in ENTRY.findall(text):
+        found = {field: re.search(SETS % field, body) for field in ("signature", "doc")}
+        texts = [joined(match[1]) for match in found.values() if match]
+        if len(texts) < len(found):
+            raise SystemExit(f"{path}: an entry sets op.signature and op.doc to strings; got\n{body[:200]}")
+        out.append(parse(*texts))
+    at_hand = len(re.findall(r"^\S.*\bregister_op\(", text, re.MULTILINE))
+    if len(out) != at_hand:
+        raise SystemExit(f"{path}: {at_hand} entries are registered and {len(out)} can be read")
+    return out
+
+
 def entries(cext: Path) -> list[Entry]:
     """All op entries, in order of name."""
     found = {}
@@ -74,7 +90,7 @@ def entries(cext: Path) -> list[Entry]:
         if path.suffix == ".h":
             new = formulas(text)
         else:
-            new = [parse(joined(signature), joined(doc)) for signature, doc in re.findall(ENTRY, text)]
+            new = structural(path, text)
         for entry in new:
             if entry.name in found:
                 raise SystemExit(f"{path}: op {entry.name} has two entries")

@@ -54,41 +54,17 @@ void parse_parameter(const std::string& text, OpDef& def) {
 
 }  // namespace
 
-OpId register_op(OpDef def, Formula formula, u8 formula_id, bool reads_value_only) {
-  def.formula = formula;
-  def.formula_id = formula_id;
-  def.reads_value_only = reads_value_only;
-  return register_op(std::move(def));
-}
-
-OpId register_op(OpDef def, Shared shared, bool unites_rows) {
-  def.shared = shared;
-  def.unites_rows = unites_rows;
-  return register_op(std::move(def));
-}
-
-OpId register_op(OpDef def, Join join, int (*together)(int, const Word*, int)) {
-  def.together = together;
-  def.joinable = join == Join::Joinable;
-  def.in_parts = join == Join::Joined;
-  def.concatenates = join == Join::Concatenates;
-  return register_op(std::move(def));
-}
-
-OpId register_op(OpDef def, Join join, Shared shared) {
-  def.shared = shared;
-  return register_op(std::move(def), join);
-}
-
-OpId register_op(OpDef def, Keep keep, Over over, bool by_item) {
+OpId register_op(void (*entry)(OpDef& op)) {
+  OpDef def;
+  entry(def);
+  DNL_INTERNAL(def.signature && def.doc, "an op entry needs a signature and a doc");
   const std::string s = def.signature;
   const std::size_t open = s.find('('), close = s.rfind(')');
   DNL_INTERNAL(open != std::string::npos && close != std::string::npos, "op signature without parentheses: " + s);
+  DNL_INTERNAL(!def.args.empty() || s.find("expr") == std::string::npos, "op entry without args: " + s);
+  DNL_INTERNAL(def.shape, "op entry without a shape rule: " + s);
   def.name = s.substr(0, open);
   while (def.fixed_args < static_cast<int>(def.args.size()) && !def.args[def.fixed_args].list) ++def.fixed_args;
-  def.keep = keep;
-  def.over = over;
-  def.by_item = by_item;
   int inside = 0;  // commas inside a default such as (1, 0) do not separate parameters
   for (std::size_t at = open + 1, i = at; i <= close && at < close; ++i) {
     if (i < close && (s[i] == '(' || s[i] == '[')) ++inside;

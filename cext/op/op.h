@@ -38,6 +38,9 @@ struct ArgSpec {
   Access access = Access::Rows;
   bool list = false;  // repeats: the specs marked list stand last and are cycled through for the remaining arguments
 };
+inline ArgSpec each(const char* name, Batch batch = Batch::Stack, Access access = Access::Rows) {
+  return {name, batch, access, true};
+}
 
 // Attributes are 32-bit words. Key attributes are part of the signature; member attributes may differ between members
 // of a batch. Key words stand in order of declaration, member words likewise. A list is its length followed by its
@@ -178,16 +181,17 @@ enum class Shared : u8 { AtEnd, WithStacked, EitherWay };
 // number, or the sum of all arguments.
 enum class Formula : u8 { None, Unary, Binary, Sum };
 
+// An entry sets what it has, by name; all else is as here.
 struct OpDef {
   // Python signature: "affine_transform(es: exprs)", "elu(x: expr, alpha: float = 1.0)". A name that begins with an
   // underscore is for the library's own use.
-  const char* signature;
-  const char* doc;  // first line what it does; then shapes, errors, source of the formula
+  const char* signature = nullptr;
+  const char* doc = nullptr;  // first line what it does; then shapes, errors, source of the formula
   std::vector<ArgSpec> args;
-  ShapeOut (*shape)(const ShapeIn&);
+  ShapeOut (*shape)(const ShapeIn&) = nullptr;
 
   // y from x. Outputs are uninitialised memory.
-  void (*forward)(const Call&);
+  void (*forward)(const Call&) = nullptr;
   // Gradients of the stacked arguments, for all members. Called once per batch, in reverse order.
   // Must honour acc[j]; when a row address occurs twice in dx[j], acc[j] is true.
   void (*backward)(const Call&) = nullptr;
@@ -199,45 +203,54 @@ struct OpDef {
   void (*check)(const ShapeIn&, const Word* member) = nullptr;
   // Where the value begins inside argument 0, in floats, for signatures whose shape rule said alias.
   std::size_t (*alias_offset)(const ShapeIn&, const Word* member) = nullptr;
+  // For people, what an internal op does in terms of the public ones: "matmul(tanh(add))". Null: its name.
+  // `whole`: however long it is.
+  std::string (*text)(int nargs, const Word* key, bool whole) = nullptr;
 
+  // ---- traits: gradients and memory
   bool no_grad = false;  // the value is a constant for differentiation
+  Keep keep = Keep::Nothing;
+  Over over = Over::Nothing;
+  Shared shared = Shared::AtEnd;
+  // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by
+  // itself.
+  int (*together)(int nargs, const Word* key, int wrt) = nullptr;
+  // Forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so.
+  bool unites_rows = false;
+
+  // ---- traits: threads
   bool joins = false;    // sums examples up at the end of a program (esum of losses); see schedule/split.h
   bool batches = false;  // makes a mini-batch of examples; likewise
+  bool by_item = false;  // elements of a mini-batch by hand are computed as members are (exec/parts.h)
+
+  // ---- traits: what passes over the graph look for (rewrite/rules/)
+  Formula formula = Formula::None;
+  u8 formula_id = 0;
+  bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
+  bool joinable = false;          // an affine map: several of the same inputs can become one node (join.h)
+  bool in_parts = false;          // several maps: read in parts by fused nodes, each part by one (join.h)
+  bool concatenates = false;      // products may take its parts instead (concat.cc)
+
+  // ---- filled in by register_op, from the signature
+  std::string name;
+  std::vector<AttrSpec> attrs;
+  bool has_member_attrs = false;
+  int fixed_args = 0;  // specs before those marked list
+
   const ArgSpec& arg_spec(int j) const {
     if (j < fixed_args) return args[j];
     return args[fixed_args + (j - fixed_args) % (static_cast<int>(args.size()) - fixed_args)];
   }
-
-  // Filled in when the op is registered, from the signature.
-  std::string name = {};
-  std::vector<AttrSpec> attrs = {};
-  int fixed_args = 0;  // specs before those marked list
-  Keep keep = Keep::Nothing;
-  Over over = Over::Nothing;
-  bool joinable = false;      // an affine map: several of the same inputs can become one node (rewrite/rules/join.h)
-  bool concatenates = false;  // products may take its parts instead (rewrite/rules/concat.h)
-  bool in_parts = false;      // read in parts by fused nodes, each part by one (rewrite/rules/join.h)
-  // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by
-  // itself.
-  int (*together)(int nargs, const Word* key, int wrt) = nullptr;
-  Formula formula = Formula::None;
-  u8 formula_id = 0;
-  bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
-  Shared shared = Shared::AtEnd;
-  bool unites_rows =
-      false;  // forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so
-  bool by_item = false;  // elements of a mini-batch by hand are computed as members are (exec/parts.h)
-  bool has_member_attrs = false;
 };
 
-// Registration: `static const OpId id = register_op({...});` at namespace scope of the op's file.
+// Registration, at namespace scope of the op's file:
+//   const OpId id = register_op([](OpDef& op) {
+//     op.signature = "...";
+//     ...
+//   });
+// No entry can do without signature, doc, args and shape; without forward only aliases can.
 using OpId = u16;
-OpId register_op(OpDef def, Keep keep = Keep::Nothing, Over over = Over::Nothing, bool by_item = false);
-enum class Join : u8 { Joinable, Joined, Concatenates };
-OpId register_op(OpDef def, Join join, int (*together)(int nargs, const Word* key, int wrt) = nullptr);
-OpId register_op(OpDef def, Join join, Shared shared);
-OpId register_op(OpDef def, Shared shared, bool unites_rows = false);
-OpId register_op(OpDef def, Formula formula, u8 formula_id = 0, bool reads_value_only = false);
+OpId register_op(void (*entry)(OpDef& op));
 constexpr int kMaxOps = 1024;
 extern const OpDef* g_op_table[kMaxOps];  // by id, filled by register_op
 inline const OpDef& op_def(OpId id) { return *g_op_table[id]; }

@@ -415,19 +415,23 @@ void backward_shared(const Call& c, int wrt) {
   if (wrt == kW || !c.dx[kW].wanted()) gradients(c, false, c.dx[kW].base, bias_gradient(c));
 }
 
-const OpId affine_loss_id = register_op(
-    {
-        "_affine_loss(x: expr, weights: exprs, v: index*)",
-        "pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], "
-        "W {n,k}, b {n}.",
-        {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
-        shape,
-        forward,
-        backward,
-        backward_shared,
-        check,
-    },
-    Shared::WithStacked, true);
+const OpId affine_loss_id = register_op([](OpDef& op) {
+  op.signature = "_affine_loss(x: expr, weights: exprs, v: index*)";
+  op.doc =
+      "pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], "
+      "W {n,k}, b {n}.";
+  op.args = {{"x", Batch::Stack, Access::Near}, each("weights", Batch::Share)};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
+  op.backward_shared = backward_shared;
+  op.check = check;
+  op.shared = Shared::WithStacked;
+  op.text = [](int nargs, const Word*, bool) -> std::string {
+    return nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
+  };
+  op.unites_rows = true;
+});
 
 }  // namespace
 }  // namespace dnl

@@ -85,33 +85,35 @@ void backward_shared(const Call& c, int wrt) {
   gemm_outer(p.m, size, p.n, p.columns(c.dy[0], p.m), p.columns(c.x[wrt + 1], size), p.part(c.dx[wrt], wrt), p.m);
 }
 
-const OpId affine_parts_id = register_op(
-    {
-        "_affine_parts(b: expr, es: exprs, columns: ints)",
-        "b + W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: b {m}, es [W1, "
-        "x1, W2, x2, ...], Wi {m,k}, "
-        "xi {ki}, columns[i] + ki <= k -> {m}.",
-        {{"b", Batch::Share}, {"w", Batch::Share, Access::Rows, true}, {"x", Batch::Stack, Access::Near, true}},
-        shape<true>,
-        forward<true>,
-        backward<true>,
-        backward_shared<true>,
-    },
-    Shared::EitherWay);
+const OpId affine_parts_id = register_op([](OpDef& op) {
+  op.signature = "_affine_parts(b: expr, es: exprs, columns: ints)";
+  op.doc =
+      "b + W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: b {m}, es [W1, "
+      "x1, W2, x2, ...], Wi {m,k}, "
+      "xi {ki}, columns[i] + ki <= k -> {m}.";
+  op.args = {{"b", Batch::Share}, each("w", Batch::Share), each("x", Batch::Stack, Access::Near)};
+  op.shape = shape<true>;
+  op.forward = forward<true>;
+  op.backward = backward<true>;
+  op.backward_shared = backward_shared<true>;
+  op.text = [](int, const Word*, bool) -> std::string { return "affine_transform(concatenate)"; };
+  op.shared = Shared::EitherWay;
+});
 
-const OpId product_parts_id = register_op(
-    {
-        "_product_parts(es: exprs, columns: ints)",
-        "W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, "
-        "...], Wi {m,k}, xi {ki}, "
-        "columns[i] + ki <= k -> {m}.",
-        {{"w", Batch::Share, Access::Rows, true}, {"x", Batch::Stack, Access::Near, true}},
-        shape<false>,
-        forward<false>,
-        backward<false>,
-        backward_shared<false>,
-    },
-    Shared::EitherWay);
+const OpId product_parts_id = register_op([](OpDef& op) {
+  op.signature = "_product_parts(es: exprs, columns: ints)";
+  op.doc =
+      "W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, "
+      "...], Wi {m,k}, xi {ki}, "
+      "columns[i] + ki <= k -> {m}.";
+  op.args = {each("w", Batch::Share), each("x", Batch::Stack, Access::Near)};
+  op.shape = shape<false>;
+  op.forward = forward<false>;
+  op.backward = backward<false>;
+  op.backward_shared = backward_shared<false>;
+  op.text = [](int, const Word*, bool) -> std::string { return "matmul(concatenate)"; };
+  op.shared = Shared::EitherWay;
+});
 
 }  // namespace
 }  // namespace dnl

@@ -60,8 +60,7 @@ void each_map(const Call& c, const Rows& y, F f) {
   }
 }
 
-// ---- the gradients of all maps as one
-// ----------------------------------------------------------------------------------
+// ---- the gradients of all maps as one -----------------------------------------------------------
 //
 // One product of many rows is faster than several of few: fewer tiles have rows to spare, and gradients are written
 // once. Forward it was not, since the matrices have to be copied first.
@@ -86,8 +85,7 @@ const float* stacked_transposed(const Call& c, int x, idx rows) {
   });
 }
 
-// ---- the op
-// ----------------------------------------------------------------------------------------------------------
+// ---- the op -------------------------------------------------------------------------------------
 
 template <int K>
 void affines_forward(const Call& c) {
@@ -157,61 +155,73 @@ void affines_backward_shared(const Call& c, int wrt) {
   });
 }
 
+// What Maps reads of a call.
+struct Layout {
+  int nargs;
+  const Word* key;
+};
+
 // Matrices of one input are formed as one.
 template <int K>
 int affines_together(int nargs, const Word* key, int wrt) {
-  const struct {
-    int nargs;
-    const Word* key;
-  } in{nargs, key};
-  const Maps<K> maps(in);
+  const Maps<K> maps(Layout{nargs, key});
   const int x = maps.input_of(wrt);
   return x < 0 ? wrt : maps.matrix(0, x);
 }
 
-const OpId affines1_id = register_op(
-    {
-        "_affines1(x: expr, weights: exprs, bias: bool)",
-        "Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + "
-        "...}.",
-        {{"x", Batch::Stack, Access::Near}, {"weights", Batch::Share, Access::Rows, true}},
-        affines_shape<1>,
-        affines_forward<1>,
-        affines_backward<1>,
-        affines_backward_shared<1>,
-    },
-    Join::Joined, affines_together<1>);
+// affine_transform x 4
+template <int K>
+std::string affines_text(int nargs, const Word* key, bool) {
+  return (key[0].i ? "affine_transform x " : "matmul x ") + std::to_string(Maps<K>(Layout{nargs, key}).count());
+}
 
-const OpId affines2_id = register_op(
-    {
-        "_affines2(x1: expr, x2: expr, weights: exprs, bias: bool)",
-        "Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + "
-        "m2 + ...}.",
-        {{"x1", Batch::Stack, Access::Near},
-         {"x2", Batch::Stack, Access::Near},
-         {"weights", Batch::Share, Access::Rows, true}},
-        affines_shape<2>,
-        affines_forward<2>,
-        affines_backward<2>,
-        affines_backward_shared<2>,
-    },
-    Join::Joined, affines_together<2>);
+const OpId affines1_id = register_op([](OpDef& op) {
+  op.signature = "_affines1(x: expr, weights: exprs, bias: bool)";
+  op.doc =
+      "Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + "
+      "...}.";
+  op.args = {{"x", Batch::Stack, Access::Near}, each("weights", Batch::Share)};
+  op.shape = affines_shape<1>;
+  op.forward = affines_forward<1>;
+  op.backward = affines_backward<1>;
+  op.backward_shared = affines_backward_shared<1>;
+  op.text = affines_text<1>;
+  op.in_parts = true;
+  op.together = affines_together<1>;
+});
 
-const OpId affines3_id = register_op(
-    {
-        "_affines3(x1: expr, x2: expr, x3: expr, weights: exprs, bias: bool)",
-        "Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + "
-        "...}.",
-        {{"x1", Batch::Stack, Access::Near},
-         {"x2", Batch::Stack, Access::Near},
-         {"x3", Batch::Stack, Access::Near},
-         {"weights", Batch::Share, Access::Rows, true}},
-        affines_shape<3>,
-        affines_forward<3>,
-        affines_backward<3>,
-        affines_backward_shared<3>,
-    },
-    Join::Joined, affines_together<3>);
+const OpId affines2_id = register_op([](OpDef& op) {
+  op.signature = "_affines2(x1: expr, x2: expr, weights: exprs, bias: bool)";
+  op.doc =
+      "Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + "
+      "m2 + ...}.";
+  op.args = {{"x1", Batch::Stack, Access::Near}, {"x2", Batch::Stack, Access::Near}, each("weights", Batch::Share)};
+  op.shape = affines_shape<2>;
+  op.forward = affines_forward<2>;
+  op.backward = affines_backward<2>;
+  op.backward_shared = affines_backward_shared<2>;
+  op.text = affines_text<2>;
+  op.in_parts = true;
+  op.together = affines_together<2>;
+});
+
+const OpId affines3_id = register_op([](OpDef& op) {
+  op.signature = "_affines3(x1: expr, x2: expr, x3: expr, weights: exprs, bias: bool)";
+  op.doc =
+      "Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + "
+      "...}.";
+  op.args = {{"x1", Batch::Stack, Access::Near},
+             {"x2", Batch::Stack, Access::Near},
+             {"x3", Batch::Stack, Access::Near},
+             each("weights", Batch::Share)};
+  op.shape = affines_shape<3>;
+  op.forward = affines_forward<3>;
+  op.backward = affines_backward<3>;
+  op.backward_shared = affines_backward_shared<3>;
+  op.text = affines_text<3>;
+  op.in_parts = true;
+  op.together = affines_together<3>;
+});
 
 }  // namespace
 }  // namespace dnl

@@ -25,8 +25,7 @@ u32 get(const float* at) {
   return v;
 }
 
-// ---- max_dim, min_dim
-// --------------------------------------------------------------------------------------------------
+// ---- max_dim, min_dim ---------------------------------------------------------------------------
 
 ShapeOut best_shape(const ShapeIn& in) {
   Dim y = in[0];
@@ -72,59 +71,57 @@ void best_backward(const Call& c) {
   }
 }
 
-const OpId max_dim_id = register_op({
-    "max_dim(x: expr, d: int = 0)",
-    "Largest element along dim d, which is removed. The first of equal ones gets the gradient.",
-    {{"x"}},
-    best_shape,
-    best_forward<true>,
-    best_backward,
+const OpId max_dim_id = register_op([](OpDef& op) {
+  op.signature = "max_dim(x: expr, d: int = 0)";
+  op.doc = "Largest element along dim d, which is removed. The first of equal ones gets the gradient.";
+  op.args = {{"x"}};
+  op.shape = best_shape;
+  op.forward = best_forward<true>;
+  op.backward = best_backward;
 });
 
-const OpId min_dim_id = register_op({
-    "min_dim(x: expr, d: int = 0)",
-    "Smallest element along dim d, which is removed. The first of equal ones gets the gradient.",
-    {{"x"}},
-    best_shape,
-    best_forward<false>,
-    best_backward,
+const OpId min_dim_id = register_op([](OpDef& op) {
+  op.signature = "min_dim(x: expr, d: int = 0)";
+  op.doc = "Smallest element along dim d, which is removed. The first of equal ones gets the gradient.";
+  op.args = {{"x"}};
+  op.shape = best_shape;
+  op.forward = best_forward<false>;
+  op.backward = best_backward;
 });
 
-// ---- argmax
-// ------------------------------------------------------------------------------------------------------------
+// ---- argmax -------------------------------------------------------------------------------------
 
-const OpId argmax_id = register_op({
-    "_argmax(x: expr, straight_through: bool, d: int)",
-    "1 at the largest element along dim d, 0 elsewhere; the shape stays. The gradient is 0, or that of x.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.dim_at(1);
-      return in[0];
-    },
-    [](const Call& c) {
-      const Axis a(*c.arg_dim[0], c.key[1].u);
-      for (int m = 0; m < c.members; ++m) {
-        kernels().fill(c.out_size(), 0.f, c.y[0][m]);
-        for (idx o = 0; o < a.outer; ++o)
-          for (idx i = 0; i < a.inner; ++i) {
-            const idx at = o * a.n * a.inner + i;
-            c.y[0][m][at + best_of<true>(c.x[0][m] + at, a.n, a.inner) * a.inner] = 1.f;
-          }
-      }
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      for (int m = 0; m < c.members; ++m) {
-        if (c.key[0].i)
-          kernels().scale_to(c.out_size(), 1.f, c.dy[0][m], c.dx[0][m], c.acc[0]);
-        else if (!c.acc[0])
-          kernels().fill(c.arg_size(0), 0.f, c.dx[0][m]);
-      }
-    },
+const OpId argmax_id = register_op([](OpDef& op) {
+  op.signature = "_argmax(x: expr, straight_through: bool, d: int)";
+  op.doc = "1 at the largest element along dim d, 0 elsewhere; the shape stays. The gradient is 0, or that of x.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.dim_at(1);
+    return in[0];
+  };
+  op.forward = [](const Call& c) {
+    const Axis a(*c.arg_dim[0], c.key[1].u);
+    for (int m = 0; m < c.members; ++m) {
+      kernels().fill(c.out_size(), 0.f, c.y[0][m]);
+      for (idx o = 0; o < a.outer; ++o)
+        for (idx i = 0; i < a.inner; ++i) {
+          const idx at = o * a.n * a.inner + i;
+          c.y[0][m][at + best_of<true>(c.x[0][m] + at, a.n, a.inner) * a.inner] = 1.f;
+        }
+    }
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    for (int m = 0; m < c.members; ++m) {
+      if (c.key[0].i)
+        kernels().scale_to(c.out_size(), 1.f, c.dy[0][m], c.dx[0][m], c.acc[0]);
+      else if (!c.acc[0])
+        kernels().fill(c.arg_size(0), 0.f, c.dx[0][m]);
+    }
+  };
 });
 
-// ---- cumsum
-// ------------------------------------------------------------------------------------------------------------
+// ---- cumsum -------------------------------------------------------------------------------------
 
 // Running sums of rows of `inner` numbers, from the first row on or from the last back.
 void running_sums(const Axis& a, const float* from, float* to, bool backward, bool acc, float* sum) {
@@ -140,29 +137,28 @@ void running_sums(const Axis& a, const float* from, float* to, bool backward, bo
   }
 }
 
-const OpId cumsum_id = register_op({
-    "cumsum(x: expr, d: int = 0)",
-    "Running sums along dim d; the shape stays.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.dim_at(0);
-      return in[0];
-    },
-    [](const Call& c) {
-      const Axis a(*c.arg_dim[0], c.key[0].u);
-      float* sum = c.scratch->alloc(a.inner);
-      for (int m = 0; m < c.members; ++m) running_sums(a, c.x[0][m], c.y[0][m], false, false, sum);
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const Axis a(*c.arg_dim[0], c.key[0].u);
-      float* sum = c.scratch->alloc(a.inner);
-      for (int m = 0; m < c.members; ++m) running_sums(a, c.dy[0][m], c.dx[0][m], true, c.acc[0], sum);
-    },
+const OpId cumsum_id = register_op([](OpDef& op) {
+  op.signature = "cumsum(x: expr, d: int = 0)";
+  op.doc = "Running sums along dim d; the shape stays.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.dim_at(0);
+    return in[0];
+  };
+  op.forward = [](const Call& c) {
+    const Axis a(*c.arg_dim[0], c.key[0].u);
+    float* sum = c.scratch->alloc(a.inner);
+    for (int m = 0; m < c.members; ++m) running_sums(a, c.x[0][m], c.y[0][m], false, false, sum);
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const Axis a(*c.arg_dim[0], c.key[0].u);
+    float* sum = c.scratch->alloc(a.inner);
+    for (int m = 0; m < c.members; ++m) running_sums(a, c.dy[0][m], c.dx[0][m], true, c.acc[0], sum);
+  };
 });
 
-// ---- kmax_pooling
-// --------------------------------------------------------------------------------------------------------
+// ---- kmax_pooling -------------------------------------------------------------------------------
 
 // Key words: k, dim.
 void kmax_forward(const Call& c) {
@@ -202,20 +198,21 @@ void kmax_backward(const Call& c) {
   }
 }
 
-const OpId kmax_pooling_id = register_op({
-    "kmax_pooling(x: expr, k: int, d: int = 1)",
-    "The k largest elements along dim d, in their original order (Kalchbrenner et al., 2014): {m,n}, d=1 -> {m,k}.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 d = in.dim_at(1);
-      const i32 k = in.key[0].i;
-      in.need(k >= 1 && static_cast<u32>(k) <= in[0].d[d], "k must be 1 to the size of the dim");
-      Dim y = in[0];
-      y.d[d] = static_cast<u32>(k);
-      return ShapeOut(y).hidden(y);
-    },
-    kmax_forward,
-    kmax_backward,
+const OpId kmax_pooling_id = register_op([](OpDef& op) {
+  op.signature = "kmax_pooling(x: expr, k: int, d: int = 1)";
+  op.doc =
+      "The k largest elements along dim d, in their original order (Kalchbrenner et al., 2014): {m,n}, d=1 -> {m,k}.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 d = in.dim_at(1);
+    const i32 k = in.key[0].i;
+    in.need(k >= 1 && static_cast<u32>(k) <= in[0].d[d], "k must be 1 to the size of the dim");
+    Dim y = in[0];
+    y.d[d] = static_cast<u32>(k);
+    return ShapeOut(y).hidden(y);
+  };
+  op.forward = kmax_forward;
+  op.backward = kmax_backward;
 });
 
 }  // namespace

@@ -51,14 +51,15 @@ void backward_shared(const Call& c, int) {
   kernels().sum_rows(c.members, rows, c.dy[kGradientOfV], c.dx[kV].base, true);
 }
 
-const OpId attention_scores_id = register_op({
-    "_attention_scores(v: expr, keys: expr, query: expr)",
-    "v tanh(keys + query), the query added to each column: v {1,h}, keys {h,n}, query {h} -> {1,n}.",
-    {{"v", Batch::Weight}, {"keys"}, {"query"}},
-    shape,
-    forward,
-    backward,
-    backward_shared,
+const OpId attention_scores_id = register_op([](OpDef& op) {
+  op.signature = "_attention_scores(v: expr, keys: expr, query: expr)";
+  op.doc = "v tanh(keys + query), the query added to each column: v {1,h}, keys {h,n}, query {h} -> {1,n}.";
+  op.args = {{"v", Batch::Weight}, {"keys"}, {"query"}};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
+  op.backward_shared = backward_shared;
+  op.text = [](int, const Word*, bool) -> std::string { return "matmul(tanh(add))"; };
 });
 
 }  // namespace

@@ -83,55 +83,50 @@ void concat_backward(const Call& c) {
   }
 }
 
-const OpId concatenate_id = register_op(
-    {
-        "concatenate(xs: exprs, d: int = 0)",
-        "Joins expressions along dim d (0: one above the other).\n\n"
-        "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.",
-        {{"xs", Batch::Stack, Access::Rows, true}},
-        concat_shape,
-        concat_forward,
-        concat_backward,
-    },
-    Join::Concatenates);
+const OpId concatenate_id = register_op([](OpDef& op) {
+  op.signature = "concatenate(xs: exprs, d: int = 0)";
+  op.doc =
+      "Joins expressions along dim d (0: one above the other).\n\n"
+      "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.";
+  op.args = {each("xs")};
+  op.shape = concat_shape;
+  op.forward = concat_forward;
+  op.backward = concat_backward;
+  op.concatenates = true;
+});
 
-const OpId to_batch_id = register_op({
-    "concatenate_to_batch(xs: exprs)",
-    "Joins expressions of one shape as elements of a mini-batch; batch sizes add up.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    [](const ShapeIn& in) -> ShapeOut {
-      Dim y = in[0];
-      y.bd = 0;
-      for (int j = 0; j < in.nargs; ++j) {
-        in.need(in[j].same_shape(in[0]), "all shapes must be equal");
-        y.bd += in[j].bd;
-      }
-      return y;
-    },
-    [](const Call& c) {
-      idx at = 0;
-      for (int j = 0; j < c.nargs; ++j) {
-        const idx n = c.arg_size(j);
-        kernels().copy_rows(c.members, n, c.x[j], Rows{c.y[0].base + at, c.y[0].stride, nullptr});
-        at += n;
-      }
-    },
-    [](const Call& c) {
-      idx at = 0;
-      for (int j = 0; j < c.nargs; ++j) {
-        const idx n = c.arg_size(j);
-        const Rows from{c.dy[0].base + at, c.dy[0].stride, nullptr};
-        if (c.dx[j].wanted())
-          c.acc[j] ? kernels().add_rows(c.members, n, from, c.dx[j]) : kernels().copy_rows(c.members, n, from, c.dx[j]);
-        at += n;
-      }
-    },
-    nullptr,
-    nullptr,
-    nullptr,
-    false,
-    false,
-    true /* batches */,
+const OpId to_batch_id = register_op([](OpDef& op) {
+  op.signature = "concatenate_to_batch(xs: exprs)";
+  op.doc = "Joins expressions of one shape as elements of a mini-batch; batch sizes add up.";
+  op.args = {each("xs")};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    Dim y = in[0];
+    y.bd = 0;
+    for (int j = 0; j < in.nargs; ++j) {
+      in.need(in[j].same_shape(in[0]), "all shapes must be equal");
+      y.bd += in[j].bd;
+    }
+    return y;
+  };
+  op.forward = [](const Call& c) {
+    idx at = 0;
+    for (int j = 0; j < c.nargs; ++j) {
+      const idx n = c.arg_size(j);
+      kernels().copy_rows(c.members, n, c.x[j], Rows{c.y[0].base + at, c.y[0].stride, nullptr});
+      at += n;
+    }
+  };
+  op.backward = [](const Call& c) {
+    idx at = 0;
+    for (int j = 0; j < c.nargs; ++j) {
+      const idx n = c.arg_size(j);
+      const Rows from{c.dy[0].base + at, c.dy[0].stride, nullptr};
+      if (c.dx[j].wanted())
+        c.acc[j] ? kernels().add_rows(c.members, n, from, c.dx[j]) : kernels().copy_rows(c.members, n, from, c.dx[j]);
+      at += n;
+    }
+  };
+  op.batches = true;
 });
 
 }  // namespace

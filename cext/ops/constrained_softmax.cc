@@ -84,15 +84,17 @@ void backward(const Call& c) {
     }
 }
 
-const OpId constrained_softmax_id = register_op({
-    "constrained_softmax(x: expr, y: expr)",
-    "The distribution closest to softmax(x) (in relative entropy) with entry i at most y[i].\n\n"
-    "x, y {n} -> {n}; batch sizes equal or 1. Bounds are not negative and sum to 1 or more; with less the result is y. "
-    "Martins, Kreutzer, 2017.",
-    {{"x"}, {"y"}},
-    shape,
-    forward,
-    backward,
+const OpId constrained_softmax_id = register_op([](OpDef& op) {
+  op.signature = "constrained_softmax(x: expr, y: expr)";
+  op.doc =
+      "The distribution closest to softmax(x) (in relative entropy) with entry i at most y[i].\n\n"
+      "x, y {n} -> {n}; batch sizes equal or 1. Bounds are not negative and sum to 1 or more; with less the result is "
+      "y. "
+      "Martins, Kreutzer, 2017.";
+  op.args = {{"x"}, {"y"}};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
 });
 
 }  // namespace

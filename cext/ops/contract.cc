@@ -69,8 +69,7 @@ struct Contract {
   }
 };
 
-// ---- one vector
-// --------------------------------------------------------------------------------------------------------
+// ---- one vector ---------------------------------------------------------------------------------
 
 float* vectors(const Contract& t) {
   float* v = t.columns_of(t.inner);
@@ -80,38 +79,36 @@ float* vectors(const Contract& t) {
   return v;
 }
 
-const OpId contract3d_1d_id = register_op({
-    "contract3d_1d(x: expr, y: expr)",
-    "x {m,n,k} times y {k} -> {m,n}: sums x[i,j,l] y[l] over l. Batch sizes must be equal or 1.",
-    {{"x", Batch::Weight}, {"y"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows(),
-              "needs a tensor {m,n,k} and a vector {k}");
-      return Dim({in[0].rows(), in[0].cols()}, in.common_batch());
-    },
-    [](const Call& c) {
-      const Contract t(c);
-      t.product(vectors(t));
-    },
-    [](const Call& c) {
-      const Contract t(c);
-      if (!c.shared[0] && c.dx[0].wanted()) {
-        t.clear_x();
-        t.add_backward_x(vectors(t));
-      }
-      if (!c.dx[1].wanted()) return;
-      float* dv = t.columns_of(t.inner);
-      t.backward_v(dv);
-      t.give(1, t.inner, dv);
-    },
-    [](const Call& c, int) {
-      const Contract t(c);
+const OpId contract3d_1d_id = register_op([](OpDef& op) {
+  op.signature = "contract3d_1d(x: expr, y: expr)";
+  op.doc = "x {m,n,k} times y {k} -> {m,n}: sums x[i,j,l] y[l] over l. Batch sizes must be equal or 1.";
+  op.args = {{"x", Batch::Weight}, {"y"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows(), "needs a tensor {m,n,k} and a vector {k}");
+    return Dim({in[0].rows(), in[0].cols()}, in.common_batch());
+  };
+  op.forward = [](const Call& c) {
+    const Contract t(c);
+    t.product(vectors(t));
+  };
+  op.backward = [](const Call& c) {
+    const Contract t(c);
+    if (!c.shared[0] && c.dx[0].wanted()) {
+      t.clear_x();
       t.add_backward_x(vectors(t));
-    },
+    }
+    if (!c.dx[1].wanted()) return;
+    float* dv = t.columns_of(t.inner);
+    t.backward_v(dv);
+    t.give(1, t.inner, dv);
+  };
+  op.backward_shared = [](const Call& c, int) {
+    const Contract t(c);
+    t.add_backward_x(vectors(t));
+  };
 });
 
-// ---- two vectors
-// -------------------------------------------------------------------------------------------------------
+// ---- two vectors --------------------------------------------------------------------------------
 
 // Columns z y^T, n by k.
 float* outer_products(const Contract& t) {
@@ -124,42 +121,43 @@ float* outer_products(const Contract& t) {
   return v;
 }
 
-const OpId contract3d_1d_1d_id = register_op({
-    "contract3d_1d_1d(x: expr, y: expr, z: expr)",
-    "x {m,n,k} times y {k} and z {n} -> {m}: sums x[i,j,l] z[j] y[l] over j and l. Batch sizes must be equal or 1.",
-    {{"x", Batch::Weight}, {"y"}, {"z"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows() && in[2].is_vector() &&
-                  in[0].cols() == in[2].rows(),
-              "needs a tensor {m,n,k} and vectors {k} and {n}");
-      return Dim({in[0].rows()}, in.common_batch());
-    },
-    [](const Call& c) {
-      const Contract t(c);
-      t.product(outer_products(t));
-    },
-    [](const Call& c) {
-      const Contract t(c);
-      if (!c.shared[0] && c.dx[0].wanted()) {
-        t.clear_x();
-        t.add_backward_x(outer_products(t));
-      }
-      if (!c.dx[1].wanted() && !c.dx[2].wanted()) return;
-      const idx nz = c.arg_dim[2]->rows(), ny = c.arg_dim[1]->rows();
-      float *dv = t.columns_of(t.inner), *dy = t.columns_of(ny), *dz = t.columns_of(nz);
-      t.backward_v(dv);
-      t.each([&](int m, idx e, idx k) {
-        const float *y = c.x[1][m] + c.item(1, e), *z = c.x[2][m] + c.item(2, e), *d = dv + k * t.inner;
-        gemm(true, false, ny, 1, nz, 1.f, d, nz, z, nz, 0.f, dy + k * ny, ny);
-        gemm(false, false, nz, 1, ny, 1.f, d, nz, y, ny, 0.f, dz + k * nz, nz);
-      });
-      if (c.dx[1].wanted()) t.give(1, ny, dy);
-      if (c.dx[2].wanted()) t.give(2, nz, dz);
-    },
-    [](const Call& c, int) {
-      const Contract t(c);
+const OpId contract3d_1d_1d_id = register_op([](OpDef& op) {
+  op.signature = "contract3d_1d_1d(x: expr, y: expr, z: expr)";
+  op.doc =
+      "x {m,n,k} times y {k} and z {n} -> {m}: sums x[i,j,l] z[j] y[l] over j and l. Batch sizes must be equal or 1.";
+  op.args = {{"x", Batch::Weight}, {"y"}, {"z"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows() && in[2].is_vector() &&
+                in[0].cols() == in[2].rows(),
+            "needs a tensor {m,n,k} and vectors {k} and {n}");
+    return Dim({in[0].rows()}, in.common_batch());
+  };
+  op.forward = [](const Call& c) {
+    const Contract t(c);
+    t.product(outer_products(t));
+  };
+  op.backward = [](const Call& c) {
+    const Contract t(c);
+    if (!c.shared[0] && c.dx[0].wanted()) {
+      t.clear_x();
       t.add_backward_x(outer_products(t));
-    },
+    }
+    if (!c.dx[1].wanted() && !c.dx[2].wanted()) return;
+    const idx nz = c.arg_dim[2]->rows(), ny = c.arg_dim[1]->rows();
+    float *dv = t.columns_of(t.inner), *dy = t.columns_of(ny), *dz = t.columns_of(nz);
+    t.backward_v(dv);
+    t.each([&](int m, idx e, idx k) {
+      const float *y = c.x[1][m] + c.item(1, e), *z = c.x[2][m] + c.item(2, e), *d = dv + k * t.inner;
+      gemm(true, false, ny, 1, nz, 1.f, d, nz, z, nz, 0.f, dy + k * ny, ny);
+      gemm(false, false, nz, 1, ny, 1.f, d, nz, y, ny, 0.f, dz + k * nz, nz);
+    });
+    if (c.dx[1].wanted()) t.give(1, ny, dy);
+    if (c.dx[2].wanted()) t.give(2, nz, dz);
+  };
+  op.backward_shared = [](const Call& c, int) {
+    const Contract t(c);
+    t.add_backward_x(outer_products(t));
+  };
 });
 
 }  // namespace

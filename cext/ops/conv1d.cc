@@ -11,8 +11,7 @@ void clear_unless_added(const Call& c, int j) {
   for (int m = 0; m < c.members; ++m) kernels().fill(c.arg_size(j), 0.f, c.dx[j][m]);
 }
 
-// ---- filter1d_narrow
-// -----------------------------------------------------------------------------------------------------
+// ---- filter1d_narrow ----------------------------------------------------------------------------
 
 // y {k,t}: for each column of the filter one product; the columns of x under it begin at that column.
 struct Narrow {
@@ -55,30 +54,30 @@ struct Narrow {
   }
 };
 
-const OpId filter1d_id = register_op({
-    "filter1d_narrow(x: expr, y: expr)",
-    "Filters y {r,w} or {r,w,k} moved over the columns of x {r,n}, where they fit: -> {1,n-w+1} or {k,n-w+1}.\n\n"
-    "Batch sizes must be equal or 1.",
-    {{"x"}, {"y", Batch::Weight}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const Dim &x = in[0], &f = in[1];
-      in.need(x.nd <= 2 && f.nd <= 3, "needs a matrix {r,n} and filters {r,w,k}");
-      in.need(x.rows() == f.rows(), "x and the filters must have the same number of rows");
-      in.need(f.cols() <= x.cols(), "the filters are wider than x");
-      return Dim({f[2], x.cols() - f.cols() + 1}, in.common_batch());
-    },
-    [](const Call& c) { Narrow(c).forward(); },
-    [](const Call& c) {
-      Narrow(c).backward_x();
-      if (c.shared[1] || !c.dx[1].wanted()) return;
-      clear_unless_added(c, 1);
-      Narrow(c).add_backward_f();
-    },
-    [](const Call& c, int) { Narrow(c).add_backward_f(); },
+const OpId filter1d_id = register_op([](OpDef& op) {
+  op.signature = "filter1d_narrow(x: expr, y: expr)";
+  op.doc =
+      "Filters y {r,w} or {r,w,k} moved over the columns of x {r,n}, where they fit: -> {1,n-w+1} or {k,n-w+1}.\n\n"
+      "Batch sizes must be equal or 1.";
+  op.args = {{"x"}, {"y", Batch::Weight}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const Dim &x = in[0], &f = in[1];
+    in.need(x.nd <= 2 && f.nd <= 3, "needs a matrix {r,n} and filters {r,w,k}");
+    in.need(x.rows() == f.rows(), "x and the filters must have the same number of rows");
+    in.need(f.cols() <= x.cols(), "the filters are wider than x");
+    return Dim({f[2], x.cols() - f.cols() + 1}, in.common_batch());
+  };
+  op.forward = [](const Call& c) { Narrow(c).forward(); };
+  op.backward = [](const Call& c) {
+    Narrow(c).backward_x();
+    if (c.shared[1] || !c.dx[1].wanted()) return;
+    clear_unless_added(c, 1);
+    Narrow(c).add_backward_f();
+  };
+  op.backward_shared = [](const Call& c, int) { Narrow(c).add_backward_f(); };
 });
 
-// ---- circular convolution and correlation
-// ----------------------------------------------------------------------------------
+// ---- circular convolution and correlation -------------------------------------------------------
 
 // y[k] = sum_j u[j] v[(k - j) mod n] and y[k] = sum_j u[j] v[(k + j) mod n]. A vector turned by j is two runs.
 // to[i] += a v[(i + by) mod n]
@@ -126,22 +125,22 @@ void circular_backward(const Call& c) {
     }
 }
 
-const OpId circ_conv_id = register_op({
-    "circ_conv(u: expr, v: expr)",
-    "Circular convolution of two vectors: y[k] = sum_j u[j] v[(k - j) mod n]. Batch sizes must be equal or 1.",
-    {{"u"}, {"v"}},
-    circular_shape,
-    circular_forward<false>,
-    circular_backward<false>,
+const OpId circ_conv_id = register_op([](OpDef& op) {
+  op.signature = "circ_conv(u: expr, v: expr)";
+  op.doc = "Circular convolution of two vectors: y[k] = sum_j u[j] v[(k - j) mod n]. Batch sizes must be equal or 1.";
+  op.args = {{"u"}, {"v"}};
+  op.shape = circular_shape;
+  op.forward = circular_forward<false>;
+  op.backward = circular_backward<false>;
 });
 
-const OpId circ_corr_id = register_op({
-    "circ_corr(u: expr, v: expr)",
-    "Circular correlation of two vectors: y[k] = sum_j u[j] v[(k + j) mod n]. Batch sizes must be equal or 1.",
-    {{"u"}, {"v"}},
-    circular_shape,
-    circular_forward<true>,
-    circular_backward<true>,
+const OpId circ_corr_id = register_op([](OpDef& op) {
+  op.signature = "circ_corr(u: expr, v: expr)";
+  op.doc = "Circular correlation of two vectors: y[k] = sum_j u[j] v[(k + j) mod n]. Batch sizes must be equal or 1.";
+  op.args = {{"u"}, {"v"}};
+  op.shape = circular_shape;
+  op.forward = circular_forward<true>;
+  op.backward = circular_backward<true>;
 });
 
 }  // namespace

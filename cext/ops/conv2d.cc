@@ -125,26 +125,27 @@ ShapeOut shape(const ShapeIn& in) {
 
 void shared_gradient(const Call& c, int wrt) { wrt == 1 ? Conv(c).add_backward_f() : Conv(c).add_backward_b(); }
 
-const OpId conv2d_id = register_op({
-    "conv2d(x: expr, f: expr, stride: ints, is_valid: bool = True)",
-    "Convolution of an image x {H,W,C} with filters f {h,w,C,Co} -> {H',W',Co}.\n\n"
-    "stride is (rows, columns). is_valid: no padding, H' = floor((H - h) / stride) + 1; else zeros around the image, "
-    "H' = ceil(H / stride). Batch sizes must be equal or 1.",
-    {{"x"}, {"f", Batch::Weight}},
-    shape,
-    [](const Call& c) { Conv(c).forward(); },
-    [](const Call& c) { Conv(c).backward(); },
-    shared_gradient,
+const OpId conv2d_id = register_op([](OpDef& op) {
+  op.signature = "conv2d(x: expr, f: expr, stride: ints, is_valid: bool = True)";
+  op.doc =
+      "Convolution of an image x {H,W,C} with filters f {h,w,C,Co} -> {H',W',Co}.\n\n"
+      "stride is (rows, columns). is_valid: no padding, H' = floor((H - h) / stride) + 1; else zeros around the image, "
+      "H' = ceil(H / stride). Batch sizes must be equal or 1.";
+  op.args = {{"x"}, {"f", Batch::Weight}};
+  op.shape = shape;
+  op.forward = [](const Call& c) { Conv(c).forward(); };
+  op.backward = [](const Call& c) { Conv(c).backward(); };
+  op.backward_shared = shared_gradient;
 });
 
-const OpId conv2d_bias_id = register_op({
-    "conv2d_bias(x: expr, f: expr, b: expr, stride: ints, is_valid: bool = True)",
-    "conv2d(x, f, stride, is_valid) plus a bias b {Co}, one number for each filter.",
-    {{"x"}, {"f", Batch::Weight}, {"b", Batch::Weight}},
-    shape,
-    [](const Call& c) { Conv(c).forward(); },
-    [](const Call& c) { Conv(c).backward(); },
-    shared_gradient,
+const OpId conv2d_bias_id = register_op([](OpDef& op) {
+  op.signature = "conv2d_bias(x: expr, f: expr, b: expr, stride: ints, is_valid: bool = True)";
+  op.doc = "conv2d(x, f, stride, is_valid) plus a bias b {Co}, one number for each filter.";
+  op.args = {{"x"}, {"f", Batch::Weight}, {"b", Batch::Weight}};
+  op.shape = shape;
+  op.forward = [](const Call& c) { Conv(c).forward(); };
+  op.backward = [](const Call& c) { Conv(c).backward(); };
+  op.backward_shared = shared_gradient;
 });
 
 }  // namespace

@@ -121,49 +121,54 @@ void backward_shared(const Call& call, const Args& a, int wrt) {
     gemm_outer(h, h, k, s.from(da, h), s.y(kC), dw, h);
 }
 
-const OpId step_id =
-    register_op({
-                    "_coupled_lstm_step(proj: expr, h_prev: expr, c_prev: expr, u: expr, ci: expr, co: expr)",
-                    "A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes "
-                    "ci, co {h,h} or "
-                    "absent -> h {h}, and c {h} as second output.",
-                    {{"proj"},
-                     {"h_prev", Batch::Stack, Access::Near},
-                     {"c_prev", Batch::Stack, Access::Near},
-                     {"u", Batch::Share},
-                     {"ci", Batch::Share},
-                     {"co", Batch::Share}},
-                    [](const ShapeIn& in) -> ShapeOut {
-                      const u32 h = cells::block_size(in, 3);
-                      cells::need_state(in, 1, h);
-                      cells::need_state(in, 2, h);
-                      cells::need_matrix(in, 3, 3 * h, h);
-                      in.need(in.nargs == 4 || in.nargs == 6, "takes both peepholes or none");
-                      for (int j = 4; j < in.nargs; ++j) cells::need_matrix(in, j, h, h);
-                      return outputs(in, h);
-                    },
-                    [](const Call& c) { forward(c, step_args(c)); },
-                    [](const Call& c) { backward(c, step_args(c)); },
-                    [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); },
-                },
-                Keep::Arg0, Over::Arg0, true);
+const OpId step_id = register_op([](OpDef& op) {
+  op.signature = "_coupled_lstm_step(proj: expr, h_prev: expr, c_prev: expr, u: expr, ci: expr, co: expr)";
+  op.doc =
+      "A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes "
+      "ci, co {h,h} or "
+      "absent -> h {h}, and c {h} as second output.";
+  op.args = {{"proj"},
+             {"h_prev", Batch::Stack, Access::Near},
+             {"c_prev", Batch::Stack, Access::Near},
+             {"u", Batch::Share},
+             {"ci", Batch::Share},
+             {"co", Batch::Share}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 h = cells::block_size(in, 3);
+    cells::need_state(in, 1, h);
+    cells::need_state(in, 2, h);
+    cells::need_matrix(in, 3, 3 * h, h);
+    in.need(in.nargs == 4 || in.nargs == 6, "takes both peepholes or none");
+    for (int j = 4; j < in.nargs; ++j) cells::need_matrix(in, j, h, h);
+    return outputs(in, h);
+  };
+  op.forward = [](const Call& c) { forward(c, step_args(c)); };
+  op.backward = [](const Call& c) { backward(c, step_args(c)); };
+  op.backward_shared = [](const Call& c, int wrt) { backward_shared(c, step_args(c), wrt); };
+  op.keep = Keep::Arg0;
+  op.over = Over::Arg0;
+  op.by_item = true;
+});
 
-const OpId start_id = register_op({
-                                      "_coupled_lstm_start(proj: expr, co: expr)",
-                                      "First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; "
-                                      "peephole co {h,h} or absent -> h {h}, "
-                                      "and c {h} as second output.",
-                                      {{"proj"}, {"co", Batch::Share}},
-                                      [](const ShapeIn& in) -> ShapeOut {
-                                        const u32 h = cells::block_size(in, 3);
-                                        if (in.nargs > 1) cells::need_matrix(in, 1, h, h);
-                                        return outputs(in, h);
-                                      },
-                                      [](const Call& c) { forward(c, start_args(c)); },
-                                      [](const Call& c) { backward(c, start_args(c)); },
-                                      [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); },
-                                  },
-                                  Keep::Arg0, Over::Arg0, true);
+const OpId start_id = register_op([](OpDef& op) {
+  op.signature = "_coupled_lstm_start(proj: expr, co: expr)";
+  op.doc =
+      "First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; "
+      "peephole co {h,h} or absent -> h {h}, "
+      "and c {h} as second output.";
+  op.args = {{"proj"}, {"co", Batch::Share}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 h = cells::block_size(in, 3);
+    if (in.nargs > 1) cells::need_matrix(in, 1, h, h);
+    return outputs(in, h);
+  };
+  op.forward = [](const Call& c) { forward(c, start_args(c)); };
+  op.backward = [](const Call& c) { backward(c, start_args(c)); };
+  op.backward_shared = [](const Call& c, int wrt) { backward_shared(c, start_args(c), wrt); };
+  op.keep = Keep::Arg0;
+  op.over = Over::Arg0;
+  op.by_item = true;
+});
 
 }  // namespace
 }  // namespace dnl

@@ -7,8 +7,7 @@
 namespace dnl {
 namespace {
 
-// ---- dot_product
-// -------------------------------------------------------------------------------------------------------
+// ---- dot_product --------------------------------------------------------------------------------
 
 void dot_forward(const Call& c) {
   const idx n = static_cast<idx>(c.arg_dim[0]->batch_size());
@@ -29,20 +28,19 @@ void dot_backward(const Call& c) {
   }
 }
 
-const OpId dot_product_id = register_op({
-    "dot_product(x: expr, y: expr)",
-    "Sum of the products of the elements of x and y: any equal shapes -> {1}. Batch sizes must be equal or 1.",
-    {{"x"}, {"y"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.need(in[0].like(in[1]), "the shapes must be equal");
-      return Dim({1}, in.common_batch());
-    },
-    dot_forward,
-    dot_backward,
+const OpId dot_product_id = register_op([](OpDef& op) {
+  op.signature = "dot_product(x: expr, y: expr)";
+  op.doc = "Sum of the products of the elements of x and y: any equal shapes -> {1}. Batch sizes must be equal or 1.";
+  op.args = {{"x"}, {"y"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.need(in[0].like(in[1]), "the shapes must be equal");
+    return Dim({1}, in.common_batch());
+  };
+  op.forward = dot_forward;
+  op.backward = dot_backward;
 });
 
-// ---- l2_norm
-// -----------------------------------------------------------------------------------------------------------
+// ---- l2_norm ------------------------------------------------------------------------------------
 
 void norm_forward(const Call& c) {
   const idx n = static_cast<idx>(c.arg_dim[0]->batch_size());
@@ -61,13 +59,13 @@ void norm_backward(const Call& c) {
     }
 }
 
-const OpId l2_norm_id = register_op({
-    "l2_norm(x: expr)",
-    "Square root of the sum of the squares of all elements, per batch element: -> {1}. The gradient at 0 is 0.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return Dim({1}, in[0].bd); },
-    norm_forward,
-    norm_backward,
+const OpId l2_norm_id = register_op([](OpDef& op) {
+  op.signature = "l2_norm(x: expr)";
+  op.doc = "Square root of the sum of the squares of all elements, per batch element: -> {1}. The gradient at 0 is 0.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return Dim({1}, in[0].bd); };
+  op.forward = norm_forward;
+  op.backward = norm_backward;
 });
 
 }  // namespace

@@ -178,30 +178,33 @@ u8 next_unary = 0, next_binary = 0;
 
 template <class S>
 OpId register_unary() {
-  const FormulaInfo& f = S::info;
-  OpDef def{};
-  def.signature = signature_of(f, false);
-  def.doc = f.doc;
-  def.args = {{"x"}};
-  def.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
-  def.forward = unary_forward<S>;
-  def.backward = unary_backward<S>;
-  def.joins = joins(f.name);
-  return register_op(def, Formula::Unary, next_unary++, S::info.reads == kReadsY);
+  return register_op([](OpDef& op) {
+    op.signature = signature_of(S::info, false);
+    op.doc = S::info.doc;
+    op.args = {{"x"}};
+    op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
+    op.forward = unary_forward<S>;
+    op.backward = unary_backward<S>;
+    op.joins = joins(S::info.name);
+    op.formula = Formula::Unary;
+    op.formula_id = next_unary++;
+    op.reads_value_only = S::info.reads == kReadsY;
+  });
 }
 
 template <class S>
 OpId register_binary() {
-  const FormulaInfo& f = S::info;
-  OpDef def{};
-  def.signature = signature_of(f, true);
-  def.doc = f.doc;
-  def.args = {{"x"}, {"y"}};
-  def.shape = binary_shape;
-  def.forward = binary_forward<S>;
-  def.backward = binary_backward<S>;
-  def.joins = joins(f.name);
-  return register_op(def, Formula::Binary, next_binary++);
+  return register_op([](OpDef& op) {
+    op.signature = signature_of(S::info, true);
+    op.doc = S::info.doc;
+    op.args = {{"x"}, {"y"}};
+    op.shape = binary_shape;
+    op.forward = binary_forward<S>;
+    op.backward = binary_backward<S>;
+    op.joins = joins(S::info.name);
+    op.formula = Formula::Binary;
+    op.formula_id = next_binary++;
+  });
 }
 
 // The formulas' code is not instantiated here: only their names and docs are read.

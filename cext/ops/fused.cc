@@ -4,6 +4,7 @@
 // pass, as far as gradients read them. The kernels are those of the single ops, so values and gradients are the same to
 // the last bit.
 #include "op/fused.h"
+#include "ops/fused_text.h"
 
 #include <algorithm>
 #include <cstring>
@@ -122,8 +123,7 @@ void check_constants(const ShapeIn& in, const Word* member) {
   in.need(member[0].i == wanted, "as many constants are needed as the formulas have");
 }
 
-// ---- tiles
-// -----------------------------------------------------------------------------------------------------------
+// ---- tiles --------------------------------------------------------------------------------------
 
 // A piece of the batch: `rows` whole members from `member` on, or a part of one member's row.
 struct Tile {
@@ -255,8 +255,7 @@ void fused_forward(const Call& c) {
   });
 }
 
-// ---- backward
-// ----------------------------------------------------------------------------------------------------------
+// ---- backward -----------------------------------------------------------------------------------
 
 // What the gradients of a program read and write, the same for all tiles.
 struct Needs {
@@ -355,27 +354,28 @@ void fused_backward(const Call& c) {
   });
 }
 
-// ---- the entries
-// ---------------------------------------------------------------------------------------------------------
+// ---- the entries --------------------------------------------------------------------------------
 
-const OpId fused_id = register_op({
-    "_fused(es: exprs, program: ints, parts: ints)",
-    "Several elementwise formulas in one pass: {..} X b each -> {..} X b. The program is told in cext/op/fused.h.",
-    {{"es", Batch::Stack, Access::Together, true}},
-    fused_shape,
-    fused_forward,
-    fused_backward,
+const OpId fused_id = register_op([](OpDef& op) {
+  op.signature = "_fused(es: exprs, program: ints, parts: ints)";
+  op.doc =
+      "Several elementwise formulas in one pass: {..} X b each -> {..} X b. The program is told in cext/op/fused.h.";
+  op.args = {each("es", Batch::Stack, Access::Together)};
+  op.shape = fused_shape;
+  op.forward = fused_forward;
+  op.backward = fused_backward;
+  op.text = fused_text;
 });
 
-const OpId fused_with_constants_id = register_op({
-    "_fused_with_constants(es: exprs, program: ints, parts: ints, constants: floats*)",
-    "Several elementwise formulas in one pass, with the constants of all of them: {..} X b each -> {..} X b.",
-    {{"es", Batch::Stack, Access::Together, true}},
-    fused_shape,
-    fused_forward,
-    fused_backward,
-    nullptr,
-    check_constants,
+const OpId fused_with_constants_id = register_op([](OpDef& op) {
+  op.signature = "_fused_with_constants(es: exprs, program: ints, parts: ints, constants: floats*)";
+  op.doc = "Several elementwise formulas in one pass, with the constants of all of them: {..} X b each -> {..} X b.";
+  op.args = {each("es", Batch::Stack, Access::Together)};
+  op.shape = fused_shape;
+  op.forward = fused_forward;
+  op.backward = fused_backward;
+  op.text = fused_text;
+  op.check = check_constants;
 });
 
 }  // namespace

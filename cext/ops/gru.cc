@@ -32,87 +32,87 @@ void give_projection(const Cell& s, const Rows& dzr, const Rows& dcand) {
   d.done();
 }
 
-const OpId step_id = register_op(
-    {
-        "_gru_step(proj: expr, h_prev: expr, uzr: expr, uh: expr)",
-        "A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}.",
-        {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"uzr", Batch::Share}, {"uh", Batch::Share}},
-        [](const ShapeIn& in) -> ShapeOut {
-          const u32 h = cells::block_size(in, 3);
-          cells::need_state(in, kHPrev, h);
-          cells::need_matrix(in, kUzr, 2 * h, h);
-          cells::need_matrix(in, kUh, h, h);
-          const Dim d = cells::state_dim(in, h);
-          return ShapeOut(d).hidden(cells::state_dim(in, 2 * h)).hidden(d).hidden(d);
-        },
-        [](const Call& c) {
-          const Cell s(c);
-          const Rows proj = s.x(kProj), h_prev = s.x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
-          gemm_rows(false, 2 * s.h, s.k, s.h, s.weight(kUzr), 2 * s.h, h_prev, proj, false, zr);
-          kernels().gru_zr_fwd(s.k, s.h, zr, h_prev, rh);
-          gemm_rows(false, s.h, s.k, s.h, s.weight(kUh), s.h, rh, s.from(proj, 2 * s.h), false, cand);
-          kernels().gru_out_fwd(s.k, s.h, zr, h_prev, cand, s.y(kH));
-        },
-        [](const Call& c) {
-          const Cell s(c);
-          const Rows h_prev = s.x(kHPrev), zr = s.y(kZr), drh = s.dy(kReset), dzr = dzr_of(s), dcand = dcand_of(s);
-          Gradient dh(s, kHPrev);
-          kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
-          times_transposed(c, kUh, s.k, dcand, Rows{}, false, drh);
-          kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
-          if (dh.wanted()) {
-            times_transposed(c, kUzr, s.k, dzr, Rows{}, true, dh.rows);
-            dh.done();
-          }
-          if (!s.kept()) give_projection(s, dzr, dcand);
-        },
-        [](const Call& c, int wrt) {
-          const Cell s(c);
-          if (wrt == kUh)
-            gemm_outer(s.h, s.h, s.k, dcand_of(s), s.y(kReset), s.weight_gradient(wrt), s.h);
-          else
-            gemm_outer(2 * s.h, s.h, s.k, dzr_of(s), s.x(kHPrev), s.weight_gradient(wrt), 2 * s.h);
-        },
-    },
-    Keep::Arg0, Over::Nothing, true);
+const OpId step_id = register_op([](OpDef& op) {
+  op.signature = "_gru_step(proj: expr, h_prev: expr, uzr: expr, uh: expr)";
+  op.doc = "A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}.";
+  op.args = {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"uzr", Batch::Share}, {"uh", Batch::Share}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 h = cells::block_size(in, 3);
+    cells::need_state(in, kHPrev, h);
+    cells::need_matrix(in, kUzr, 2 * h, h);
+    cells::need_matrix(in, kUh, h, h);
+    const Dim d = cells::state_dim(in, h);
+    return ShapeOut(d).hidden(cells::state_dim(in, 2 * h)).hidden(d).hidden(d);
+  };
+  op.forward = [](const Call& c) {
+    const Cell s(c);
+    const Rows proj = s.x(kProj), h_prev = s.x(kHPrev), zr = s.y(kZr), cand = s.y(kCand), rh = s.y(kReset);
+    gemm_rows(false, 2 * s.h, s.k, s.h, s.weight(kUzr), 2 * s.h, h_prev, proj, false, zr);
+    kernels().gru_zr_fwd(s.k, s.h, zr, h_prev, rh);
+    gemm_rows(false, s.h, s.k, s.h, s.weight(kUh), s.h, rh, s.from(proj, 2 * s.h), false, cand);
+    kernels().gru_out_fwd(s.k, s.h, zr, h_prev, cand, s.y(kH));
+  };
+  op.backward = [](const Call& c) {
+    const Cell s(c);
+    const Rows h_prev = s.x(kHPrev), zr = s.y(kZr), drh = s.dy(kReset), dzr = dzr_of(s), dcand = dcand_of(s);
+    Gradient dh(s, kHPrev);
+    kernels().gru_out_bwd(s.k, s.h, zr, h_prev, s.y(kCand), s.dy(kH), dcand, dzr, dh.rows, dh.acc);
+    times_transposed(c, kUh, s.k, dcand, Rows{}, false, drh);
+    kernels().gru_zr_bwd(s.k, s.h, zr, h_prev, drh, dzr, dh.rows);
+    if (dh.wanted()) {
+      times_transposed(c, kUzr, s.k, dzr, Rows{}, true, dh.rows);
+      dh.done();
+    }
+    if (!s.kept()) give_projection(s, dzr, dcand);
+  };
+  op.backward_shared = [](const Call& c, int wrt) {
+    const Cell s(c);
+    if (wrt == kUh)
+      gemm_outer(s.h, s.h, s.k, dcand_of(s), s.y(kReset), s.weight_gradient(wrt), s.h);
+    else
+      gemm_outer(2 * s.h, s.h, s.k, dzr_of(s), s.x(kHPrev), s.weight_gradient(wrt), 2 * s.h);
+  };
+  op.keep = Keep::Arg0;
+  op.by_item = true;
+});
 
 // From zero state nothing is reset and nothing kept: h = z a.
-const OpId start_id = register_op({
-    "_gru_start(proj: expr)",
-    "First step of a GRU from zero state: proj {3h} in blocks z, r, h -> {h}.",
-    {{"proj"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 h = cells::block_size(in, 3);
-      return ShapeOut(cells::state_dim(in, h)).hidden(cells::state_dim(in, 2 * h));
-    },
-    [](const Call& c) {
-      const Cell s(c);
-      const idx h = s.h;
-      const Rows proj = s.x(0), za = s.y(1), y = s.y(0);  // za: z, then a
-      for (idx r = 0; r < s.k; ++r) {
-        cells::logistic().fwd(h, proj[r], za[r], nullptr);
-        cells::tanh().fwd(h, proj[r] + 2 * h, za[r] + h, nullptr);
-        for (idx i = 0; i < h; ++i) y[r][i] = za[r][i] * za[r][h + i];
-      }
-    },
-    [](const Call& c) {
-      const Cell s(c);
-      const idx h = s.h;
-      const Rows za = s.y(1), dh = s.dy(0);
-      Gradient d(s, 0);
-      if (!d.wanted()) return;
-      float* t = c.scratch->alloc(static_cast<std::size_t>(h));
-      for (idx r = 0; r < s.k; ++r) {
-        const float *z = za[r], *a = za[r] + h, *dy = dh[r];
-        float* to = d.rows[r];
-        for (idx i = 0; i < h; ++i) t[i] = dy[i] * a[i];
-        cells::logistic().bwd(h, z, z, t, to, nullptr, d.acc);
-        if (!d.acc) std::fill(to + h, to + 2 * h, 0.f);
-        for (idx i = 0; i < h; ++i) t[i] = dy[i] * z[i];
-        cells::tanh().bwd(h, a, a, t, to + 2 * h, nullptr, d.acc);
-      }
-      d.done();
-    },
+const OpId start_id = register_op([](OpDef& op) {
+  op.signature = "_gru_start(proj: expr)";
+  op.doc = "First step of a GRU from zero state: proj {3h} in blocks z, r, h -> {h}.";
+  op.args = {{"proj"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 h = cells::block_size(in, 3);
+    return ShapeOut(cells::state_dim(in, h)).hidden(cells::state_dim(in, 2 * h));
+  };
+  op.forward = [](const Call& c) {
+    const Cell s(c);
+    const idx h = s.h;
+    const Rows proj = s.x(0), za = s.y(1), y = s.y(0);  // za: z, then a
+    for (idx r = 0; r < s.k; ++r) {
+      cells::logistic().fwd(h, proj[r], za[r], nullptr);
+      cells::tanh().fwd(h, proj[r] + 2 * h, za[r] + h, nullptr);
+      for (idx i = 0; i < h; ++i) y[r][i] = za[r][i] * za[r][h + i];
+    }
+  };
+  op.backward = [](const Call& c) {
+    const Cell s(c);
+    const idx h = s.h;
+    const Rows za = s.y(1), dh = s.dy(0);
+    Gradient d(s, 0);
+    if (!d.wanted()) return;
+    float* t = c.scratch->alloc(static_cast<std::size_t>(h));
+    for (idx r = 0; r < s.k; ++r) {
+      const float *z = za[r], *a = za[r] + h, *dy = dh[r];
+      float* to = d.rows[r];
+      for (idx i = 0; i < h; ++i) t[i] = dy[i] * a[i];
+      cells::logistic().bwd(h, z, z, t, to, nullptr, d.acc);
+      if (!d.acc) std::fill(to + h, to + 2 * h, 0.f);
+      for (idx i = 0; i < h; ++i) t[i] = dy[i] * z[i];
+      cells::tanh().bwd(h, a, a, t, to + 2 * h, nullptr, d.acc);
+    }
+    d.done();
+  };
 });
 
 }  // namespace

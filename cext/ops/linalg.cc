@@ -66,60 +66,60 @@ void each(const Call& c, F f) {
     for (idx e = 0; e < c.arg_dim[0]->bd; ++e) f(m, e * size, e);
 }
 
-const OpId inverse_id = register_op({
-    "inverse(x: expr)",
-    "Inverse of a matrix {n,n}; infinite or NaN when there is none.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      need_square(in);
-      return in[0];
-    },
-    [](const Call& c) {
-      Factors f(c.arg_dim[0]->rows(), *c.scratch);
-      each(c, [&](int m, idx at, idx) {
-        f.factor(c.x[0][m] + at);
-        f.inverse(c.y[0][m] + at);
-      });
-    },
-    [](const Call& c) {  // dX = -Y^T dY Y^T
-      if (!c.dx[0].wanted()) return;
-      const idx n = c.arg_dim[0]->rows();
-      float* t = c.scratch->alloc(n * n);
-      each(c, [&](int m, idx at, idx) {
-        const float* y = c.y[0][m] + at;
-        gemm(true, false, n, n, n, 1.f, y, n, c.dy[0][m] + at, n, 0.f, t, n);
-        gemm(false, true, n, n, n, -1.f, t, n, y, n, c.acc[0] ? 1.f : 0.f, c.dx[0][m] + at, n);
-      });
-    },
+const OpId inverse_id = register_op([](OpDef& op) {
+  op.signature = "inverse(x: expr)";
+  op.doc = "Inverse of a matrix {n,n}; infinite or NaN when there is none.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    need_square(in);
+    return in[0];
+  };
+  op.forward = [](const Call& c) {
+    Factors f(c.arg_dim[0]->rows(), *c.scratch);
+    each(c, [&](int m, idx at, idx) {
+      f.factor(c.x[0][m] + at);
+      f.inverse(c.y[0][m] + at);
+    });
+  };
+  op.backward = [](const Call& c) {  // dX = -Y^T dY Y^T
+    if (!c.dx[0].wanted()) return;
+    const idx n = c.arg_dim[0]->rows();
+    float* t = c.scratch->alloc(n * n);
+    each(c, [&](int m, idx at, idx) {
+      const float* y = c.y[0][m] + at;
+      gemm(true, false, n, n, n, 1.f, y, n, c.dy[0][m] + at, n, 0.f, t, n);
+      gemm(false, true, n, n, n, -1.f, t, n, y, n, c.acc[0] ? 1.f : 0.f, c.dx[0][m] + at, n);
+    });
+  };
 });
 
-const OpId logdet_id = register_op({
-    "logdet(x: expr)",
-    "Logarithm of the absolute value of the determinant of a matrix {n,n} -> {1}; -inf when it is 0.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      need_square(in);
-      return Dim({1}, in[0].bd);
-    },
-    [](const Call& c) {
-      Factors f(c.arg_dim[0]->rows(), *c.scratch);
-      each(c, [&](int m, idx at, idx e) {
-        f.factor(c.x[0][m] + at);
-        c.y[0][m][e] = static_cast<float>(f.log_abs_det());
-      });
-    },
-    [](const Call& c) {  // dX = dy X^-T
-      if (!c.dx[0].wanted()) return;
-      const idx n = c.arg_dim[0]->rows();
-      Factors f(n, *c.scratch);
-      float* inv = c.scratch->alloc(n * n);
-      each(c, [&](int m, idx at, idx e) {
-        f.factor(c.x[0][m] + at);
-        f.inverse(inv);
-        kernels().scale(n * n, c.dy[0][m][e], inv);
-        kernels().transpose(n, n, inv, c.dx[0][m] + at, c.acc[0]);
-      });
-    },
+const OpId logdet_id = register_op([](OpDef& op) {
+  op.signature = "logdet(x: expr)";
+  op.doc = "Logarithm of the absolute value of the determinant of a matrix {n,n} -> {1}; -inf when it is 0.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    need_square(in);
+    return Dim({1}, in[0].bd);
+  };
+  op.forward = [](const Call& c) {
+    Factors f(c.arg_dim[0]->rows(), *c.scratch);
+    each(c, [&](int m, idx at, idx e) {
+      f.factor(c.x[0][m] + at);
+      c.y[0][m][e] = static_cast<float>(f.log_abs_det());
+    });
+  };
+  op.backward = [](const Call& c) {  // dX = dy X^-T
+    if (!c.dx[0].wanted()) return;
+    const idx n = c.arg_dim[0]->rows();
+    Factors f(n, *c.scratch);
+    float* inv = c.scratch->alloc(n * n);
+    each(c, [&](int m, idx at, idx e) {
+      f.factor(c.x[0][m] + at);
+      f.inverse(inv);
+      kernels().scale(n * n, c.dy[0][m][e], inv);
+      kernels().transpose(n, n, inv, c.dx[0][m] + at, c.acc[0]);
+    });
+  };
 });
 
 }  // namespace

@@ -46,15 +46,16 @@ void backward(const Call& c) {
     }
 }
 
-const OpId emax_id = register_op({
-    "emax(xs: exprs)",
-    "The largest of a list of expressions of one shape, element by element; the first of equal ones gets the "
-    "gradient.\n\n"
-    "Batch sizes must be equal or 1.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    shape,
-    forward,
-    backward,
+const OpId emax_id = register_op([](OpDef& op) {
+  op.signature = "emax(xs: exprs)";
+  op.doc =
+      "The largest of a list of expressions of one shape, element by element; the first of equal ones gets the "
+      "gradient.\n\n"
+      "Batch sizes must be equal or 1.";
+  op.args = {each("xs")};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
 });
 
 }  // namespace

@@ -49,8 +49,7 @@ void row_backward(idx n, const float* x, const float* y, const float* dy, float*
   for (idx i = 0; i < n; ++i) dx[i] = (acc ? dx[i] : 0.f) + dy[i] * scratch[i];
 }
 
-// ---- a list
-// --------------------------------------------------------------------------------------------------------------
+// ---- a list -------------------------------------------------------------------------------------
 
 ShapeOut list_shape(const ShapeIn& in) {
   for (int j = 1; j < in.nargs; ++j) in.need(in[j].like(in[0]), "all shapes must be equal");
@@ -92,18 +91,18 @@ void list_backward(const Call& c) {
   }
 }
 
-const OpId logsumexp_id = register_op({
-    "logsumexp(xs: exprs)",
-    "log(exp(e1) + exp(e2) + ...) of a list of expressions of one shape, element by element, without overflow.\n\n"
-    "Batch sizes must be equal or 1.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    list_shape,
-    list_forward,
-    list_backward,
+const OpId logsumexp_id = register_op([](OpDef& op) {
+  op.signature = "logsumexp(xs: exprs)";
+  op.doc =
+      "log(exp(e1) + exp(e2) + ...) of a list of expressions of one shape, element by element, without overflow.\n\n"
+      "Batch sizes must be equal or 1.";
+  op.args = {each("xs")};
+  op.shape = list_shape;
+  op.forward = list_forward;
+  op.backward = list_backward;
 });
 
-// ---- along a dim
-// -----------------------------------------------------------------------------------------------------------
+// ---- along a dim --------------------------------------------------------------------------------
 
 void dim_forward(const Call& c) {
   const Axis a(*c.arg_dim[0], c.key[0].u);
@@ -136,17 +135,17 @@ void dim_backward(const Call& c) {
     }
 }
 
-const OpId logsumexp_dim_id = register_op({
-    "logsumexp_dim(x: expr, d: int = 0)",
-    "log of the sum of exponentials along dim d, which is removed; without overflow.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      Dim y = in[0];
-      y.remove(in.dim_at(0));
-      return y;
-    },
-    dim_forward,
-    dim_backward,
+const OpId logsumexp_dim_id = register_op([](OpDef& op) {
+  op.signature = "logsumexp_dim(x: expr, d: int = 0)";
+  op.doc = "log of the sum of exponentials along dim d, which is removed; without overflow.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    Dim y = in[0];
+    y.remove(in.dim_at(0));
+    return y;
+  };
+  op.forward = dim_forward;
+  op.backward = dim_backward;
 });
 
 }  // namespace

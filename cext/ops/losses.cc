@@ -67,40 +67,40 @@ void backward(const Call& c, u32 d) {
   }
 }
 
-const OpId hinge_id = register_op({
-    "hinge(x: expr, v: index*, m: float* = 1.0)",
-    "Hinge loss: the sum over all j but v of max(0, m - x[v] + x[j]).\n\n"
-    "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.need(in[0].is_vector(), "needs a vector");
-      return Dim({1}, in[0].bd);
-    },
-    [](const Call& c) { forward(c, 0); },
-    [](const Call& c) { backward(c, 0); },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) { check_labels(in, member, in[0].bd, in[0].rows()); },
+const OpId hinge_id = register_op([](OpDef& op) {
+  op.signature = "hinge(x: expr, v: index*, m: float* = 1.0)";
+  op.doc =
+      "Hinge loss: the sum over all j but v of max(0, m - x[v] + x[j]).\n\n"
+      "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.need(in[0].is_vector(), "needs a vector");
+    return Dim({1}, in[0].bd);
+  };
+  op.forward = [](const Call& c) { forward(c, 0); };
+  op.backward = [](const Call& c) { backward(c, 0); };
+  op.check = [](const ShapeIn& in, const Word* member) { check_labels(in, member, in[0].bd, in[0].rows()); };
 });
 
-const OpId hinge_dim_id = register_op({
-    "hinge_dim(x: expr, v: index*, d: int = 0, m: float* = 1.0)",
-    "Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.\n\n"
-    "x {r,c}, d=0: c labels in 0..r-1 -> {c}; d=1: r labels in 0..c-1 -> {r}. With a batch of b there are b times as "
-    "many "
-    "labels, batch elements one after another. IndexError when a label is out of range.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      in.need(in[0].nd <= 2, "needs a matrix (at most two dims)");
-      in.need(in.key[0].i == 0 || in.key[0].i == 1, "the dim d must be 0 or 1");
-      return Dim({in[0][in.key[0].i == 0 ? 1 : 0]}, in[0].bd);
-    },
-    [](const Call& c) { forward(c, static_cast<u32>(c.key[0].i)); },
-    [](const Call& c) { backward(c, static_cast<u32>(c.key[0].i)); },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) {
-      const u32 d = static_cast<u32>(in.key[0].i);
-      check_labels(in, member, in[0][1 - d] * in[0].bd, in[0][d]);
-    },
+const OpId hinge_dim_id = register_op([](OpDef& op) {
+  op.signature = "hinge_dim(x: expr, v: index*, d: int = 0, m: float* = 1.0)";
+  op.doc =
+      "Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.\n\n"
+      "x {r,c}, d=0: c labels in 0..r-1 -> {c}; d=1: r labels in 0..c-1 -> {r}. With a batch of b there are b times as "
+      "many "
+      "labels, batch elements one after another. IndexError when a label is out of range.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    in.need(in[0].nd <= 2, "needs a matrix (at most two dims)");
+    in.need(in.key[0].i == 0 || in.key[0].i == 1, "the dim d must be 0 or 1");
+    return Dim({in[0][in.key[0].i == 0 ? 1 : 0]}, in[0].bd);
+  };
+  op.forward = [](const Call& c) { forward(c, static_cast<u32>(c.key[0].i)); };
+  op.backward = [](const Call& c) { backward(c, static_cast<u32>(c.key[0].i)); };
+  op.check = [](const ShapeIn& in, const Word* member) {
+    const u32 d = static_cast<u32>(in.key[0].i);
+    check_labels(in, member, in[0][1 - d] * in[0].bd, in[0][d]);
+  };
 });
 
 }  // namespace

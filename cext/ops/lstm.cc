@@ -23,107 +23,107 @@ ShapeOut lstm_outputs(const ShapeIn& in, u32 h) {
 
 // ---- the first step: no state --------------------------------------------------------------------------------
 
-const OpId start_id =
-    register_op({
-                    "_lstm_start(proj: expr, forget_bias: float = 1.0)",
-                    "First step of an LSTM from zero state: proj {4h} -> h {h}, and c {h} as second output.",
-                    {{"proj"}},
-                    [](const ShapeIn& in) -> ShapeOut { return lstm_outputs(in, cells::block_size(in, 4)); },
-                    [](const Call& c) {
-                      const Cell s(c);
-                      kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.to(kC), s.to(kH));
-                    },
-                    [](const Call& c) {
-                      const Cell s(c);
-                      Gradient da(s, 0);
-                      if (!da.wanted()) return;
-                      kernels().lstm_bwd(s.k, s.h, s.y(kGates), Rows{}, s.y(kC), s.dy(kH), s.dy(kC), da.rows, da.acc,
-                                         Rows{}, false);
-                      da.done();
-                    },
-                },
-                Keep::Nothing, Over::Arg0);
+const OpId start_id = register_op([](OpDef& op) {
+  op.signature = "_lstm_start(proj: expr, forget_bias: float = 1.0)";
+  op.doc = "First step of an LSTM from zero state: proj {4h} -> h {h}, and c {h} as second output.";
+  op.args = {{"proj"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return lstm_outputs(in, cells::block_size(in, 4)); };
+  op.forward = [](const Call& c) {
+    const Cell s(c);
+    kernels().lstm_fwd(s.k, s.h, c.key[0].f, s.begun(kGates), Rows{}, s.to(kC), s.to(kH));
+  };
+  op.backward = [](const Call& c) {
+    const Cell s(c);
+    Gradient da(s, 0);
+    if (!da.wanted()) return;
+    kernels().lstm_bwd(s.k, s.h, s.y(kGates), Rows{}, s.y(kC), s.dy(kH), s.dy(kC), da.rows, da.acc, Rows{}, false);
+    da.done();
+  };
+  op.over = Over::Arg0;
+});
 
 // ---- further steps -----------------------------------------------------------------------------------------------
 
 enum { kProj, kHPrev, kCPrev, kWh };
 
-const OpId step_id = register_op(
-    {
-        "_lstm_step(proj: expr, h_prev: expr, c_prev: expr, wh: expr, forget_bias: float = 1.0)",
-        "A step of an LSTM: proj {4h}, h_prev {h}, c_prev {h}, wh {4h,h} -> h {h}, and c {h} as second output.\n\n"
-        "i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; "
-        "h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes.",
-        {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"c_prev"}, {"wh", Batch::Share}},
-        [](const ShapeIn& in) -> ShapeOut {
-          const u32 h = cells::block_size(in, 4);
-          cells::need_state(in, kHPrev, h);
-          cells::need_state(in, kCPrev, h);
-          cells::need_matrix(in, kWh, 4 * h, h);
-          return lstm_outputs(in, h);
-        },
-        [](const Call& c) {
-          const Cell s(c);
-          const Rows gates = s.y(kGates);
-          const Rows add = c.over ? Rows{} : s.x(kProj);
-          gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), add, c.over, gates);
-          kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.to(kC), s.to(kH));
-        },
-        [](const Call& c) {
-          const Cell s(c);
-          const Rows da = s.kept_or(kGates);
-          Gradient dc(s, kCPrev);
-          kernels().lstm_bwd(s.k, s.h, s.y(kGates), s.x(kCPrev), s.y(kC), s.dy(kH), s.dy(kC), da, false, dc.rows,
-                             dc.acc);
-          dc.done();
-          Gradient dh(s, kHPrev);
-          if (dh.wanted()) {
-            times_transposed(c, kWh, s.k, da, Rows{}, dh.acc, dh.rows);
-            dh.done();
-          }
-          if (!s.kept()) Gradient(s, kProj).take(da);
-        },
-        [](const Call& c, int wrt) {
-          const Cell s(c);
-          gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
-        },
-    },
-    Keep::Arg0, Over::Arg0, true);
+const OpId step_id = register_op([](OpDef& op) {
+  op.signature = "_lstm_step(proj: expr, h_prev: expr, c_prev: expr, wh: expr, forget_bias: float = 1.0)";
+  op.doc =
+      "A step of an LSTM: proj {4h}, h_prev {h}, c_prev {h}, wh {4h,h} -> h {h}, and c {h} as second output.\n\n"
+      "i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; "
+      "h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes.";
+  op.args = {{"proj"}, {"h_prev", Batch::Stack, Access::Near}, {"c_prev"}, {"wh", Batch::Share}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 h = cells::block_size(in, 4);
+    cells::need_state(in, kHPrev, h);
+    cells::need_state(in, kCPrev, h);
+    cells::need_matrix(in, kWh, 4 * h, h);
+    return lstm_outputs(in, h);
+  };
+  op.forward = [](const Call& c) {
+    const Cell s(c);
+    const Rows gates = s.y(kGates);
+    const Rows add = c.over ? Rows{} : s.x(kProj);
+    gemm_rows(false, 4 * s.h, s.k, s.h, s.weight(kWh), 4 * s.h, s.x(kHPrev), add, c.over, gates);
+    kernels().lstm_fwd(s.k, s.h, c.key[0].f, gates, s.x(kCPrev), s.to(kC), s.to(kH));
+  };
+  op.backward = [](const Call& c) {
+    const Cell s(c);
+    const Rows da = s.kept_or(kGates);
+    Gradient dc(s, kCPrev);
+    kernels().lstm_bwd(s.k, s.h, s.y(kGates), s.x(kCPrev), s.y(kC), s.dy(kH), s.dy(kC), da, false, dc.rows, dc.acc);
+    dc.done();
+    Gradient dh(s, kHPrev);
+    if (dh.wanted()) {
+      times_transposed(c, kWh, s.k, da, Rows{}, dh.acc, dh.rows);
+      dh.done();
+    }
+    if (!s.kept()) Gradient(s, kProj).take(da);
+  };
+  op.backward_shared = [](const Call& c, int wrt) {
+    const Cell s(c);
+    gemm_outer(4 * s.h, s.h, s.k, s.kept_or(kGates), s.x(kHPrev), s.weight_gradient(wrt), 4 * s.h);
+  };
+  op.keep = Keep::Arg0;
+  op.over = Over::Arg0;
+  op.by_item = true;
+});
 
 // ---- DyNet's loose parts -----------------------------------------------------------------------------------------
 
-const OpId gates_id = register_op({
-    "_lstm_gates(x: expr, forget_bias: float = 1.0)",
-    "The gates of an LSTM from their sums: sigmoid, sigmoid (+ forget_bias), sigmoid, tanh of four blocks of rows.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      cells::block_size(in, 4);
-      return in[0];
-    },
-    [](const Call& c) {
-      const idx n = c.out_dim[0].rows(), h = n / 4, columns = static_cast<idx>(c.out_size()) / n;
-      const float bias = c.key[0].f;
-      for (int m = 0; m < c.members; ++m)
-        for (idx i = 0; i < columns; ++i) {
-          const float* x = c.x[0][m] + i * n;
-          float* y = c.y[0][m] + i * n;
-          std::memcpy(y, x, n * sizeof(float));
-          for (idx r = h; r < 2 * h; ++r) y[r] += bias;
-          cells::logistic().fwd(3 * h, y, y, nullptr);
-          cells::tanh().fwd(h, y + 3 * h, y + 3 * h, nullptr);
-        }
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const idx n = c.out_dim[0].rows(), h = n / 4, columns = static_cast<idx>(c.out_size()) / n;
-      for (int m = 0; m < c.members; ++m)
-        for (idx i = 0; i < columns; ++i) {
-          const float *y = c.y[0][m] + i * n, *dy = c.dy[0][m] + i * n;
-          float* dx = c.dx[0][m] + i * n;
-          cells::logistic().bwd(3 * h, y, y, dy, dx, nullptr, c.acc[0]);
-          cells::tanh().bwd(h, y + 3 * h, y + 3 * h, dy + 3 * h, dx + 3 * h, nullptr, c.acc[0]);
-        }
-    },
+const OpId gates_id = register_op([](OpDef& op) {
+  op.signature = "_lstm_gates(x: expr, forget_bias: float = 1.0)";
+  op.doc =
+      "The gates of an LSTM from their sums: sigmoid, sigmoid (+ forget_bias), sigmoid, tanh of four blocks of rows.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    cells::block_size(in, 4);
+    return in[0];
+  };
+  op.forward = [](const Call& c) {
+    const idx n = c.out_dim[0].rows(), h = n / 4, columns = static_cast<idx>(c.out_size()) / n;
+    const float bias = c.key[0].f;
+    for (int m = 0; m < c.members; ++m)
+      for (idx i = 0; i < columns; ++i) {
+        const float* x = c.x[0][m] + i * n;
+        float* y = c.y[0][m] + i * n;
+        std::memcpy(y, x, n * sizeof(float));
+        for (idx r = h; r < 2 * h; ++r) y[r] += bias;
+        cells::logistic().fwd(3 * h, y, y, nullptr);
+        cells::tanh().fwd(h, y + 3 * h, y + 3 * h, nullptr);
+      }
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const idx n = c.out_dim[0].rows(), h = n / 4, columns = static_cast<idx>(c.out_size()) / n;
+    for (int m = 0; m < c.members; ++m)
+      for (idx i = 0; i < columns; ++i) {
+        const float *y = c.y[0][m] + i * n, *dy = c.dy[0][m] + i * n;
+        float* dx = c.dx[0][m] + i * n;
+        cells::logistic().bwd(3 * h, y, y, dy, dx, nullptr, c.acc[0]);
+        cells::tanh().bwd(h, y + 3 * h, y + 3 * h, dy + 3 * h, dx + 3 * h, nullptr, c.acc[0]);
+      }
+  };
 });
 
 ShapeOut part_shape(const ShapeIn& in) {
@@ -132,83 +132,85 @@ ShapeOut part_shape(const ShapeIn& in) {
   return cells::state_dim(in, h, 1);
 }
 
-const OpId c_id = register_op({
-    "vanilla_lstm_c(c_tm1: expr, gates_t: expr)",
-    "The cell of an LSTM: gates_i * gates_g + gates_f * c_tm1.\n\n"
-    "c_tm1 {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}.",
-    {{"c_tm1"}, {"gates_t"}},
-    part_shape,
-    [](const Call& call) {
-      const Cell s(call);
-      const Rows prev = s.x(0), gates = s.x(1), c = s.y(0);
-      for (idx r = 0; r < s.k; ++r) {
-        const float *g = gates[r], *p = prev[r];
-        float* y = c[r];
-        for (idx i = 0; i < s.h; ++i) y[i] = g[i] * g[3 * s.h + i] + g[s.h + i] * p[i];
+const OpId c_id = register_op([](OpDef& op) {
+  op.signature = "vanilla_lstm_c(c_tm1: expr, gates_t: expr)";
+  op.doc =
+      "The cell of an LSTM: gates_i * gates_g + gates_f * c_tm1.\n\n"
+      "c_tm1 {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}.";
+  op.args = {{"c_tm1"}, {"gates_t"}};
+  op.shape = part_shape;
+  op.forward = [](const Call& call) {
+    const Cell s(call);
+    const Rows prev = s.x(0), gates = s.x(1), c = s.y(0);
+    for (idx r = 0; r < s.k; ++r) {
+      const float *g = gates[r], *p = prev[r];
+      float* y = c[r];
+      for (idx i = 0; i < s.h; ++i) y[i] = g[i] * g[3 * s.h + i] + g[s.h + i] * p[i];
+    }
+  };
+  op.backward = [](const Call& call) {
+    const Cell s(call);
+    const idx h = s.h;
+    const Rows prev = s.x(0), gates = s.x(1), dc = s.dy(0);
+    Gradient dprev(s, 0), dgates(s, 1);
+    for (idx r = 0; r < s.k && dprev.wanted(); ++r) {
+      float* d = dprev.rows[r];
+      for (idx i = 0; i < h; ++i) d[i] = (dprev.acc ? d[i] : 0.f) + dc[r][i] * gates[r][h + i];
+    }
+    for (idx r = 0; r < s.k && dgates.wanted(); ++r) {
+      const float *g = gates[r], *p = prev[r], *dy = dc[r];
+      float* d = dgates.rows[r];
+      if (!dgates.acc) std::fill(d, d + 4 * h, 0.f);
+      for (idx i = 0; i < h; ++i) {
+        d[i] += dy[i] * g[3 * h + i];
+        d[h + i] += dy[i] * p[i];
+        d[3 * h + i] += dy[i] * g[i];
       }
-    },
-    [](const Call& call) {
-      const Cell s(call);
-      const idx h = s.h;
-      const Rows prev = s.x(0), gates = s.x(1), dc = s.dy(0);
-      Gradient dprev(s, 0), dgates(s, 1);
-      for (idx r = 0; r < s.k && dprev.wanted(); ++r) {
-        float* d = dprev.rows[r];
-        for (idx i = 0; i < h; ++i) d[i] = (dprev.acc ? d[i] : 0.f) + dc[r][i] * gates[r][h + i];
-      }
-      for (idx r = 0; r < s.k && dgates.wanted(); ++r) {
-        const float *g = gates[r], *p = prev[r], *dy = dc[r];
-        float* d = dgates.rows[r];
-        if (!dgates.acc) std::fill(d, d + 4 * h, 0.f);
-        for (idx i = 0; i < h; ++i) {
-          d[i] += dy[i] * g[3 * h + i];
-          d[h + i] += dy[i] * p[i];
-          d[3 * h + i] += dy[i] * g[i];
-        }
-      }
-      dprev.done();
-      dgates.done();
-    },
+    }
+    dprev.done();
+    dgates.done();
+  };
 });
 
-const OpId h_id = register_op({
-    "vanilla_lstm_h(c_t: expr, gates_t: expr)",
-    "The output of an LSTM: gates_o * tanh(c_t).\n\n"
-    "c_t {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}.",
-    {{"c_t"}, {"gates_t"}},
-    part_shape,
-    [](const Call& call) {
-      const Cell s(call);
-      const Rows c = s.x(0), gates = s.x(1), y = s.y(0);
-      for (idx r = 0; r < s.k; ++r) {
-        const float* o = gates[r] + 2 * s.h;
-        float* out = y[r];
-        cells::tanh().fwd(s.h, c[r], out, nullptr);
-        for (idx i = 0; i < s.h; ++i) out[i] *= o[i];
+const OpId h_id = register_op([](OpDef& op) {
+  op.signature = "vanilla_lstm_h(c_t: expr, gates_t: expr)";
+  op.doc =
+      "The output of an LSTM: gates_o * tanh(c_t).\n\n"
+      "c_t {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}.";
+  op.args = {{"c_t"}, {"gates_t"}};
+  op.shape = part_shape;
+  op.forward = [](const Call& call) {
+    const Cell s(call);
+    const Rows c = s.x(0), gates = s.x(1), y = s.y(0);
+    for (idx r = 0; r < s.k; ++r) {
+      const float* o = gates[r] + 2 * s.h;
+      float* out = y[r];
+      cells::tanh().fwd(s.h, c[r], out, nullptr);
+      for (idx i = 0; i < s.h; ++i) out[i] *= o[i];
+    }
+  };
+  op.backward = [](const Call& call) {
+    const Cell s(call);
+    const idx h = s.h;
+    const Rows c = s.x(0), gates = s.x(1), dh = s.dy(0);
+    Gradient dc(s, 0), dgates(s, 1);
+    float* t = call.scratch->alloc(static_cast<std::size_t>(h));
+    for (idx r = 0; r < s.k; ++r) {
+      const float *o = gates[r] + 2 * h, *dy = dh[r];
+      cells::tanh().fwd(h, c[r], t, nullptr);
+      if (dc.wanted()) {
+        float* d = dc.rows[r];
+        for (idx i = 0; i < h; ++i) d[i] = (dc.acc ? d[i] : 0.f) + dy[i] * o[i] * (1.f - t[i] * t[i]);
       }
-    },
-    [](const Call& call) {
-      const Cell s(call);
-      const idx h = s.h;
-      const Rows c = s.x(0), gates = s.x(1), dh = s.dy(0);
-      Gradient dc(s, 0), dgates(s, 1);
-      float* t = call.scratch->alloc(static_cast<std::size_t>(h));
-      for (idx r = 0; r < s.k; ++r) {
-        const float *o = gates[r] + 2 * h, *dy = dh[r];
-        cells::tanh().fwd(h, c[r], t, nullptr);
-        if (dc.wanted()) {
-          float* d = dc.rows[r];
-          for (idx i = 0; i < h; ++i) d[i] = (dc.acc ? d[i] : 0.f) + dy[i] * o[i] * (1.f - t[i] * t[i]);
-        }
-        if (dgates.wanted()) {
-          float* d = dgates.rows[r];
-          if (!dgates.acc) std::fill(d, d + 4 * h, 0.f);
-          for (idx i = 0; i < h; ++i) d[2 * h + i] += dy[i] * t[i];
-        }
+      if (dgates.wanted()) {
+        float* d = dgates.rows[r];
+        if (!dgates.acc) std::fill(d, d + 4 * h, 0.f);
+        for (idx i = 0; i < h; ++i) d[2 * h + i] += dy[i] * t[i];
       }
-      dc.done();
-      dgates.done();
-    },
+    }
+    dc.done();
+    dgates.done();
+  };
 });
 
 }  // namespace

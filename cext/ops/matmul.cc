@@ -116,17 +116,19 @@ Dim product_dim(const ShapeIn& in, int jw, int jx) {
 
 // ---- matmul --------------------------------------------------------------------------------------------------
 
-const OpId matmul_id = register_op({
-                                       "matmul(x: expr, y: expr)",
-                                       "Matrix product of x and y, what the operators * and @ call.\n\n"
-                                       "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.",
-                                       {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}},
-                                       [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); },
-                                       [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); },
-                                       [](const Call& c) { Product(c, 0, 1).backward(nullptr); },
-                                       [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); },
-                                   },
-                                   Join::Joinable, Shared::EitherWay);
+const OpId matmul_id = register_op([](OpDef& op) {
+  op.signature = "matmul(x: expr, y: expr)";
+  op.doc =
+      "Matrix product of x and y, what the operators * and @ call.\n\n"
+      "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.";
+  op.args = {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); };
+  op.forward = [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); };
+  op.backward = [](const Call& c) { Product(c, 0, 1).backward(nullptr); };
+  op.backward_shared = [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); };
+  op.joinable = true;
+  op.shared = Shared::EitherWay;
+});
 
 // ---- affine_transform ------------------------------------------------------------------------------------------
 
@@ -171,26 +173,29 @@ void add_bias_gradient(const Call& c) {
     }
 }
 
-const OpId affine_id = register_op(
-    {
-        "affine_transform(exprs: exprs)",
-        "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
-        "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one "
-        "column is added to every "
-        "column and every batch element.",
-        {{"b", Batch::Weight}, {"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
-        affine_shape,
-        affine_forward,
-        [](const Call& c) {
-          // The bias of one product takes part in that, since sums of rows that meet one vector are those of fewer.
-          const bool in_product = c.nargs == 3 && c.shared[0] && c.dx[0].wanted() && Product(c, 1, 2).forms_both() &&
-                                  c.arg_size(0) == c.arg_dim[1]->rows();
-          if (c.dx[0].wanted() && !in_product) add_bias_gradient(c);
-          for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).backward(in_product ? c.dx[0].base : nullptr);
-        },
-        [](const Call& c, int wrt) { wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c); },
-    },
-    Join::Joinable, Shared::EitherWay);
+const OpId affine_id = register_op([](OpDef& op) {
+  op.signature = "affine_transform(exprs: exprs)";
+  op.doc =
+      "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
+      "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one "
+      "column is added to every "
+      "column and every batch element.";
+  op.args = {{"b", Batch::Weight}, each("w", Batch::Weight, Access::Near), each("x", Batch::Stack, Access::Near)};
+  op.shape = affine_shape;
+  op.forward = affine_forward;
+  op.backward = [](const Call& c) {
+    // The bias of one product takes part in that, since sums of rows that meet one vector are those of fewer.
+    const bool in_product = c.nargs == 3 && c.shared[0] && c.dx[0].wanted() && Product(c, 1, 2).forms_both() &&
+                            c.arg_size(0) == c.arg_dim[1]->rows();
+    if (c.dx[0].wanted() && !in_product) add_bias_gradient(c);
+    for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).backward(in_product ? c.dx[0].base : nullptr);
+  };
+  op.backward_shared = [](const Call& c, int wrt) {
+    wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c);
+  };
+  op.joinable = true;
+  op.shared = Shared::EitherWay;
+});
 
 // ---- sums of products without a bias -----------------------------------------------------------------------------
 
@@ -202,21 +207,26 @@ ShapeOut products_shape(const ShapeIn& in) {
   return out;
 }
 
-const OpId products_id = register_op(
-    {
-        "_products(es: exprs)",
-        "W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}.",
-        {{"w", Batch::Weight, Access::Near, true}, {"x", Batch::Stack, Access::Near, true}},
-        products_shape,
-        [](const Call& c) {
-          for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).forward(Rows{}, j > 0);
-        },
-        [](const Call& c) {
-          for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).backward(nullptr);
-        },
-        [](const Call& c, int wrt) { Product(c, wrt, wrt + 1).backward_shared_w(); },
-    },
-    Join::Joinable, Shared::EitherWay);
+const OpId products_id = register_op([](OpDef& op) {
+  op.signature = "_products(es: exprs)";
+  op.doc = "W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}.";
+  op.args = {each("w", Batch::Weight, Access::Near), each("x", Batch::Stack, Access::Near)};
+  op.shape = products_shape;
+  op.forward = [](const Call& c) {
+    for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).forward(Rows{}, j > 0);
+  };
+  op.backward = [](const Call& c) {
+    for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).backward(nullptr);
+  };
+  op.backward_shared = [](const Call& c, int wrt) { Product(c, wrt, wrt + 1).backward_shared_w(); };
+  op.text = [](int nargs, const Word*, bool) {
+    std::string text = "matmul";
+    for (int j = 2; j < nargs; j += 2) text += " + matmul";
+    return text;
+  };
+  op.joinable = true;
+  op.shared = Shared::EitherWay;
+});
 
 }  // namespace
 }  // namespace dnl

@@ -84,97 +84,97 @@ void mask_backward(const Call& c) {
   }
 }
 
-const OpId dropout_id = register_op({
-    "dropout(x: expr, p: float*, seed: seed)",
-    "Each number becomes 0 with probability p, and is divided by 1 - p otherwise.\n\n"
-    "Same shape. 0 <= p < 1, else ValueError. A new mask at each evaluation.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(in[0]); },
-    mask_forward,
-    mask_backward,
-    nullptr,
-    check_p,
+const OpId dropout_id = register_op([](OpDef& op) {
+  op.signature = "dropout(x: expr, p: float*, seed: seed)";
+  op.doc =
+      "Each number becomes 0 with probability p, and is divided by 1 - p otherwise.\n\n"
+      "Same shape. 0 <= p < 1, else ValueError. A new mask at each evaluation.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(in[0]); };
+  op.forward = mask_forward;
+  op.backward = mask_backward;
+  op.check = check_p;
 });
 
-const OpId dropout_dim_id = register_op({
-    "dropout_dim(x: expr, d: int, p: float*, seed: seed)",
-    "Dropout of whole lines along dim d: their numbers are dropped or kept together.\n\n"
-    "{r,c}: d=0 drops columns, d=1 drops rows. Any shape; same shape. 0 <= p < 1, else ValueError.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const i32 d = in.key[0].i;
-      if (d < 0 || d >= static_cast<i32>(in[0].nd))
-        in.bad("the dim d must be 0.." + std::to_string(in[0].nd - 1) + ", is " + std::to_string(d));
-      Dim mask = in[0];
-      mask.d[d] = 1;
-      return ShapeOut(in[0]).hidden(mask);
-    },
-    mask_forward,
-    mask_backward,
-    nullptr,
-    check_p,
+const OpId dropout_dim_id = register_op([](OpDef& op) {
+  op.signature = "dropout_dim(x: expr, d: int, p: float*, seed: seed)";
+  op.doc =
+      "Dropout of whole lines along dim d: their numbers are dropped or kept together.\n\n"
+      "{r,c}: d=0 drops columns, d=1 drops rows. Any shape; same shape. 0 <= p < 1, else ValueError.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const i32 d = in.key[0].i;
+    if (d < 0 || d >= static_cast<i32>(in[0].nd))
+      in.bad("the dim d must be 0.." + std::to_string(in[0].nd - 1) + ", is " + std::to_string(d));
+    Dim mask = in[0];
+    mask.d[d] = 1;
+    return ShapeOut(in[0]).hidden(mask);
+  };
+  op.forward = mask_forward;
+  op.backward = mask_backward;
+  op.check = check_p;
 });
 
-const OpId dropout_batch_id = register_op({
-    "dropout_batch(x: expr, p: float*, seed: seed)",
-    "Dropout of whole batch elements.\n\nSame shape. 0 <= p < 1, else ValueError.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1}, in[0].bd)); },
-    [](const Call& c) {
-      draw_masks(c);
-      const idx n = static_cast<idx>(c.out_dim[0].batch_size());
-      for (int m = 0; m < c.members; ++m)
-        for (u32 e = 0; e < c.out_dim[0].bd; ++e)
-          kernels().scale_to(n, c.y[1][m][e], c.x[0][m] + e * n, c.y[0][m] + e * n, false);
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const idx n = static_cast<idx>(c.out_dim[0].batch_size());
-      for (int m = 0; m < c.members; ++m)
-        for (u32 e = 0; e < c.out_dim[0].bd; ++e)
-          kernels().scale_to(n, c.y[1][m][e], c.dy[0][m] + e * n, c.dx[0][m] + e * n, c.acc[0]);
-    },
-    nullptr,
-    check_p,
+const OpId dropout_batch_id = register_op([](OpDef& op) {
+  op.signature = "dropout_batch(x: expr, p: float*, seed: seed)";
+  op.doc = "Dropout of whole batch elements.\n\nSame shape. 0 <= p < 1, else ValueError.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1}, in[0].bd)); };
+  op.forward = [](const Call& c) {
+    draw_masks(c);
+    const idx n = static_cast<idx>(c.out_dim[0].batch_size());
+    for (int m = 0; m < c.members; ++m)
+      for (u32 e = 0; e < c.out_dim[0].bd; ++e)
+        kernels().scale_to(n, c.y[1][m][e], c.x[0][m] + e * n, c.y[0][m] + e * n, false);
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const idx n = static_cast<idx>(c.out_dim[0].batch_size());
+    for (int m = 0; m < c.members; ++m)
+      for (u32 e = 0; e < c.out_dim[0].bd; ++e)
+        kernels().scale_to(n, c.y[1][m][e], c.dy[0][m] + e * n, c.dx[0][m] + e * n, c.acc[0]);
+  };
+  op.check = check_p;
 });
 
-const OpId block_dropout_id = register_op({
-    "block_dropout(x: expr, p: float*, seed: seed)",
-    "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p <= 1, else ValueError; p = 1: "
-    "zeros.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1})); },
-    mask_forward,
-    mask_backward,
-    nullptr,
-    check_p_of_block,
+const OpId block_dropout_id = register_op([](OpDef& op) {
+  op.signature = "block_dropout(x: expr, p: float*, seed: seed)";
+  op.doc =
+      "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p <= 1, else ValueError; p = "
+      "1: "
+      "zeros.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1})); };
+  op.forward = mask_forward;
+  op.backward = mask_backward;
+  op.check = check_p_of_block;
 });
 
 // Member words: deviation, seed.
-const OpId noise_id = register_op({
-    "noise(x: expr, stddev: float*, seed: seed)",
-    "x plus Gaussian noise of mean 0 and standard deviation stddev, drawn anew at each evaluation.\n\n"
-    "Same shape. ValueError when stddev is negative or not finite.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return in[0]; },
-    [](const Call& c) {
-      const idx n = static_cast<idx>(c.out_size());
-      for (int m = 0; m < c.members; ++m) {
-        kernels().random_normal(n, seed_at(c.member[m] + 1), 0.f, c.member[m][0].f, c.y[0][m]);
-        kernels().add(n, c.x[0][m], c.y[0][m]);
-      }
-    },
-    [](const Call& c) {
-      const idx n = static_cast<idx>(c.out_size());
-      if (c.dx[0].wanted())
-        c.acc[0] ? kernels().add_rows(c.members, n, c.dy[0], c.dx[0])
-                 : kernels().copy_rows(c.members, n, c.dy[0], c.dx[0]);
-    },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) {
-      const float s = member[0].f;
-      if (!(s >= 0 && std::isfinite(s))) in.bad("stddev must be a number >= 0, is " + std::to_string(s));
-    },
+const OpId noise_id = register_op([](OpDef& op) {
+  op.signature = "noise(x: expr, stddev: float*, seed: seed)";
+  op.doc =
+      "x plus Gaussian noise of mean 0 and standard deviation stddev, drawn anew at each evaluation.\n\n"
+      "Same shape. ValueError when stddev is negative or not finite.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
+  op.forward = [](const Call& c) {
+    const idx n = static_cast<idx>(c.out_size());
+    for (int m = 0; m < c.members; ++m) {
+      kernels().random_normal(n, seed_at(c.member[m] + 1), 0.f, c.member[m][0].f, c.y[0][m]);
+      kernels().add(n, c.x[0][m], c.y[0][m]);
+    }
+  };
+  op.backward = [](const Call& c) {
+    const idx n = static_cast<idx>(c.out_size());
+    if (c.dx[0].wanted())
+      c.acc[0] ? kernels().add_rows(c.members, n, c.dy[0], c.dx[0])
+               : kernels().copy_rows(c.members, n, c.dy[0], c.dx[0]);
+  };
+  op.check = [](const ShapeIn& in, const Word* member) {
+    const float s = member[0].f;
+    if (!(s >= 0 && std::isfinite(s))) in.bad("stddev must be a number >= 0, is " + std::to_string(s));
+  };
 });
 
 }  // namespace

@@ -74,17 +74,18 @@ void backward(const Call& c) {
   if (c.dx[0].wanted() || want_g || want_b) gradients(c, c.dx[0].wanted(), want_g, want_b);
 }
 
-const OpId layer_norm_id = register_op({
-    "layer_norm(x: expr, g: expr, b: expr)",
-    "Layer normalisation: g (x - mean) / deviation + b over all numbers of each batch element.\n\n"
-    "x any shape; g and b {like x}, one column {rows of x} or one number {1}, repeated. The deviation is the "
-    "population's "
-    "(divided by n); where it is 0 the result is b. Batch sizes equal or 1. Ba, Kiros, Hinton, 2016.",
-    {{"x"}, {"g", Batch::Weight}, {"b", Batch::Weight}},
-    shape,
-    forward,
-    backward,
-    [](const Call& c, int wrt) { gradients(c, false, wrt == 1, wrt == 2); },
+const OpId layer_norm_id = register_op([](OpDef& op) {
+  op.signature = "layer_norm(x: expr, g: expr, b: expr)";
+  op.doc =
+      "Layer normalisation: g (x - mean) / deviation + b over all numbers of each batch element.\n\n"
+      "x any shape; g and b {like x}, one column {rows of x} or one number {1}, repeated. The deviation is the "
+      "population's "
+      "(divided by n); where it is 0 the result is b. Batch sizes equal or 1. Ba, Kiros, Hinton, 2016.";
+  op.args = {{"x"}, {"g", Batch::Weight}, {"b", Batch::Weight}};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
+  op.backward_shared = [](const Call& c, int wrt) { gradients(c, false, wrt == 1, wrt == 2); };
 });
 
 }  // namespace

@@ -68,23 +68,21 @@ void pick_backward(const Call& c) {
   }
 }
 
-const OpId pick_id = register_op({
-    "_pick(x: expr, index: int*, dim: int)",
-    "Element `index` along dim, which is removed; the same of every batch element.",
-    {{"x"}},
-    pick_shape,
-    pick_forward,
-    pick_backward,
-    nullptr,
-    [](const ShapeIn& in, const Word* member) { check_index(in, member[0].i, in[0][in.key[0].u]); },
-    [](const ShapeIn& in, const Word* member) -> std::size_t {
-      const Axis a(in[0], in.key[0].u);
-      return static_cast<std::size_t>(wrapped(member[0].i, a.n) * a.inner);
-    },
+const OpId pick_id = register_op([](OpDef& op) {
+  op.signature = "_pick(x: expr, index: int*, dim: int)";
+  op.doc = "Element `index` along dim, which is removed; the same of every batch element.";
+  op.args = {{"x"}};
+  op.shape = pick_shape;
+  op.forward = pick_forward;
+  op.backward = pick_backward;
+  op.check = [](const ShapeIn& in, const Word* member) { check_index(in, member[0].i, in[0][in.key[0].u]); };
+  op.alias_offset = [](const ShapeIn& in, const Word* member) -> std::size_t {
+    const Axis a(in[0], in.key[0].u);
+    return static_cast<std::size_t>(wrapped(member[0].i, a.n) * a.inner);
+  };
 });
 
-// ---- one index for each batch element
-// --------------------------------------------------------------------------------
+// ---- one index for each batch element -----------------------------------------------------------
 
 // Key words: dim, number of indices. The batch sizes of x and of the indices must be equal or 1.
 ShapeOut pick_batch_shape(const ShapeIn& in) {
@@ -107,30 +105,28 @@ void each_picked(const Call& c, const Axis& a, int m, F f) {
   }
 }
 
-const OpId pick_batch_id = register_op({
-    "_pick_batch(x: expr, indices: index*, dim: int, n: int)",
-    "Element indices[e] along dim, which is removed, of batch element e. n is the number of indices.",
-    {{"x"}},
-    pick_batch_shape,
-    [](const Call& c) {
-      const Axis a(*c.arg_dim[0], c.key[0].u);
-      for (int m = 0; m < c.members; ++m)
-        each_picked(c, a, m, [&](idx x, idx y) { copy(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const Axis a(*c.arg_dim[0], c.key[0].u);
-      for (int m = 0; m < c.members; ++m) {
-        clear_unless_added(c, m);
-        each_picked(c, a, m, [&](idx x, idx y) { add(a.inner, c.dy[0][m] + y, c.dx[0][m] + x); });
-      }
-    },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[1].u, in[0][in.key[0].u]); },
+const OpId pick_batch_id = register_op([](OpDef& op) {
+  op.signature = "_pick_batch(x: expr, indices: index*, dim: int, n: int)";
+  op.doc = "Element indices[e] along dim, which is removed, of batch element e. n is the number of indices.";
+  op.args = {{"x"}};
+  op.shape = pick_batch_shape;
+  op.forward = [](const Call& c) {
+    const Axis a(*c.arg_dim[0], c.key[0].u);
+    for (int m = 0; m < c.members; ++m)
+      each_picked(c, a, m, [&](idx x, idx y) { copy(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const Axis a(*c.arg_dim[0], c.key[0].u);
+    for (int m = 0; m < c.members; ++m) {
+      clear_unless_added(c, m);
+      each_picked(c, a, m, [&](idx x, idx y) { add(a.inner, c.dy[0][m] + y, c.dx[0][m] + x); });
+    }
+  };
+  op.check = [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[1].u, in[0][in.key[0].u]); };
 });
 
-// ---- several indices along one dim
-// -----------------------------------------------------------------------------------
+// ---- several indices along one dim --------------------------------------------------------------
 
 // Key words: dim, number of indices.
 template <class F>
@@ -140,82 +136,76 @@ void each_selected(const Call& c, const Axis& a, int m, F f) {
     for (idx k = 0; k < n; ++k) f((o * a.n + wrapped(c.member[m][1 + k].i, a.n)) * a.inner, (o * n + k) * a.inner);
 }
 
-const OpId select_id = register_op({
-    "_select(x: expr, ids: index*, dim: int, n: int)",
-    "Elements ids[0], ids[1], ... along dim, in this order; an id may come several times. n is their number.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      Dim y = in[0];
-      in.need(in.key[1].u > 0, "needs at least one index");
-      y.d[in.dim_at(0)] = in.key[1].u;
-      return y;
-    },
-    [](const Call& c) {
-      const Axis a(*c.arg_dim[0], c.key[0].u);
-      for (int m = 0; m < c.members; ++m)
-        each_selected(c, a, m, [&](idx x, idx y) { copy(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const Axis a(*c.arg_dim[0], c.key[0].u);
-      for (int m = 0; m < c.members; ++m) {
-        clear_unless_added(c, m);
-        each_selected(c, a, m, [&](idx x, idx y) { add(a.inner, c.dy[0][m] + y, c.dx[0][m] + x); });
-      }
-    },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[1].u, in[0][in.key[0].u]); },
+const OpId select_id = register_op([](OpDef& op) {
+  op.signature = "_select(x: expr, ids: index*, dim: int, n: int)";
+  op.doc = "Elements ids[0], ids[1], ... along dim, in this order; an id may come several times. n is their number.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    Dim y = in[0];
+    in.need(in.key[1].u > 0, "needs at least one index");
+    y.d[in.dim_at(0)] = in.key[1].u;
+    return y;
+  };
+  op.forward = [](const Call& c) {
+    const Axis a(*c.arg_dim[0], c.key[0].u);
+    for (int m = 0; m < c.members; ++m)
+      each_selected(c, a, m, [&](idx x, idx y) { copy(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const Axis a(*c.arg_dim[0], c.key[0].u);
+    for (int m = 0; m < c.members; ++m) {
+      clear_unless_added(c, m);
+      each_selected(c, a, m, [&](idx x, idx y) { add(a.inner, c.dy[0][m] + y, c.dx[0][m] + x); });
+    }
+  };
+  op.check = [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[1].u, in[0][in.key[0].u]); };
 });
 
-// ---- elements of the mini-batch
-// ----------------------------------------------------------------------------------------
+// ---- elements of the mini-batch -----------------------------------------------------------------
 
-const OpId pick_batch_elem_id = register_op({
-    "pick_batch_elem(x: expr, v: int*)",
-    "Batch element v of x: {..} X b -> {..}; no copy. IndexError when v is not in -b..b-1.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      ShapeOut out(in[0]);
-      out.dim[0].bd = 1;
-      out.alias = true;
-      return out;
-    },
-    nullptr,
-    nullptr,
-    nullptr,
-    [](const ShapeIn& in, const Word* member) { check_index(in, member[0].i, in[0].bd); },
-    [](const ShapeIn& in, const Word* member) {
-      return static_cast<std::size_t>(wrapped(member[0].i, in[0].bd)) * in[0].batch_size();
-    },
+const OpId pick_batch_elem_id = register_op([](OpDef& op) {
+  op.signature = "pick_batch_elem(x: expr, v: int*)";
+  op.doc = "Batch element v of x: {..} X b -> {..}; no copy. IndexError when v is not in -b..b-1.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    ShapeOut out(in[0]);
+    out.dim[0].bd = 1;
+    out.alias = true;
+    return out;
+  };
+  op.check = [](const ShapeIn& in, const Word* member) { check_index(in, member[0].i, in[0].bd); };
+  op.alias_offset = [](const ShapeIn& in, const Word* member) {
+    return static_cast<std::size_t>(wrapped(member[0].i, in[0].bd)) * in[0].batch_size();
+  };
 });
 
-const OpId pick_batch_elems_id = register_op({
-    "_pick_batch_elems(x: expr, vs: index*, n: int)",
-    "Batch elements vs[0], vs[1], ... of x as a mini-batch of n.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      Dim y = in[0];
-      in.need(in.key[0].u > 0, "needs at least one index");
-      y.bd = in.key[0].u;
-      return y;
-    },
-    [](const Call& c) {
-      const idx one = static_cast<idx>(c.arg_dim[0]->batch_size()), b = c.arg_dim[0]->bd;
-      for (int m = 0; m < c.members; ++m)
-        for (idx k = 0; k < c.key[0].i; ++k)
-          copy(one, c.x[0][m] + wrapped(c.member[m][1 + k].i, b) * one, c.y[0][m] + k * one);
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const idx one = static_cast<idx>(c.arg_dim[0]->batch_size()), b = c.arg_dim[0]->bd;
-      for (int m = 0; m < c.members; ++m) {
-        clear_unless_added(c, m);
-        for (idx k = 0; k < c.key[0].i; ++k)
-          add(one, c.dy[0][m] + k * one, c.dx[0][m] + wrapped(c.member[m][1 + k].i, b) * one);
-      }
-    },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[0].u, in[0].bd); },
+const OpId pick_batch_elems_id = register_op([](OpDef& op) {
+  op.signature = "_pick_batch_elems(x: expr, vs: index*, n: int)";
+  op.doc = "Batch elements vs[0], vs[1], ... of x as a mini-batch of n.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    Dim y = in[0];
+    in.need(in.key[0].u > 0, "needs at least one index");
+    y.bd = in.key[0].u;
+    return y;
+  };
+  op.forward = [](const Call& c) {
+    const idx one = static_cast<idx>(c.arg_dim[0]->batch_size()), b = c.arg_dim[0]->bd;
+    for (int m = 0; m < c.members; ++m)
+      for (idx k = 0; k < c.key[0].i; ++k)
+        copy(one, c.x[0][m] + wrapped(c.member[m][1 + k].i, b) * one, c.y[0][m] + k * one);
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const idx one = static_cast<idx>(c.arg_dim[0]->batch_size()), b = c.arg_dim[0]->bd;
+    for (int m = 0; m < c.members; ++m) {
+      clear_unless_added(c, m);
+      for (idx k = 0; k < c.key[0].i; ++k)
+        add(one, c.dy[0][m] + k * one, c.dx[0][m] + wrapped(c.member[m][1 + k].i, b) * one);
+    }
+  };
+  op.check = [](const ShapeIn& in, const Word* member) { check_list(in, member, in.key[0].u, in[0].bd); };
 });
 
 }  // namespace

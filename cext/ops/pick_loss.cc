@@ -41,16 +41,16 @@ void backward(const Call& c) {
     }
 }
 
-const OpId pickneglogsoftmax_id = register_op({
-    "pickneglogsoftmax(x: expr, v: index*)",
-    "Negative log of the softmax of x at v: logsumexp(x) - x[v].\n\n"
-    "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.",
-    {{"x"}},
-    shape,
-    forward,
-    backward,
-    nullptr,
-    check,
+const OpId pickneglogsoftmax_id = register_op([](OpDef& op) {
+  op.signature = "pickneglogsoftmax(x: expr, v: index*)";
+  op.doc =
+      "Negative log of the softmax of x at v: logsumexp(x) - x[v].\n\n"
+      "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.";
+  op.args = {{"x"}};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
+  op.check = check;
 });
 
 }  // namespace

@@ -75,17 +75,18 @@ void backward(const Call& c) {
   }
 }
 
-const OpId maxpooling2d_id = register_op({
-    "maxpooling2d(x: expr, ksize: ints, stride: ints, is_valid: bool = True)",
-    "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> "
-    "{H',W'}.\n\n"
-    "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those "
-    "that "
-    "reach over the edge, H' = ceil(H / stride).",
-    {{"x"}},
-    shape,
-    forward,
-    backward,
+const OpId maxpooling2d_id = register_op([](OpDef& op) {
+  op.signature = "maxpooling2d(x: expr, ksize: ints, stride: ints, is_valid: bool = True)";
+  op.doc =
+      "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> "
+      "{H',W'}.\n\n"
+      "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those "
+      "that "
+      "reach over the edge, H' = ceil(H / stride).";
+  op.args = {{"x"}};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
 });
 
 }  // namespace

@@ -58,59 +58,57 @@ void gumbel(idx n, u64 seed, float mu, float beta, float* y) {
   }
 }
 
-const OpId normal_id = register_op({
-    "random_normal(dim: ints, mean: float* = 0.0, stddev: float* = 1.0, batch_size: int = 1, seed: seed)",
-    "Normally distributed numbers of shape dim, drawn anew at each evaluation.\n\n"
-    "ValueError when stddev is negative or not finite.",
-    {},
-    shape,
-    forward<normal>,
-    nullptr,
-    nullptr,
-    [](const ShapeIn& in, const Word* w) {
-      need(in, std::isfinite(w[0].f) && w[1].f >= 0 && std::isfinite(w[1].f), "needs finite mean and stddev >= 0", w);
-    },
+const OpId normal_id = register_op([](OpDef& op) {
+  op.signature = "random_normal(dim: ints, mean: float* = 0.0, stddev: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.doc =
+      "Normally distributed numbers of shape dim, drawn anew at each evaluation.\n\n"
+      "ValueError when stddev is negative or not finite.";
+  op.args = {};
+  op.shape = shape;
+  op.forward = forward<normal>;
+  op.check = [](const ShapeIn& in, const Word* w) {
+    need(in, std::isfinite(w[0].f) && w[1].f >= 0 && std::isfinite(w[1].f), "needs finite mean and stddev >= 0", w);
+  };
 });
 
-const OpId uniform_id = register_op({
-    "random_uniform(dim: ints, left: float*, right: float*, batch_size: int = 1, seed: seed)",
-    "Numbers uniform in [left, right) of shape dim, drawn anew at each evaluation.\n\n"
-    "ValueError unless left <= right, both finite.",
-    {},
-    shape,
-    forward<uniform>,
-    nullptr,
-    nullptr,
-    [](const ShapeIn& in, const Word* w) {
-      need(in, std::isfinite(w[0].f) && std::isfinite(w[1].f) && w[0].f <= w[1].f, "needs left <= right", w);
-    },
+const OpId uniform_id = register_op([](OpDef& op) {
+  op.signature = "random_uniform(dim: ints, left: float*, right: float*, batch_size: int = 1, seed: seed)";
+  op.doc =
+      "Numbers uniform in [left, right) of shape dim, drawn anew at each evaluation.\n\n"
+      "ValueError unless left <= right, both finite.";
+  op.args = {};
+  op.shape = shape;
+  op.forward = forward<uniform>;
+  op.check = [](const ShapeIn& in, const Word* w) {
+    need(in, std::isfinite(w[0].f) && std::isfinite(w[1].f) && w[0].f <= w[1].f, "needs left <= right", w);
+  };
 });
 
-const OpId bernoulli_id = register_op({
-    "random_bernoulli(dim: ints, p: float*, scale: float* = 1.0, batch_size: int = 1, seed: seed)",
-    "Numbers that are `scale` with probability p and 0 otherwise, of shape dim, drawn anew at each evaluation.\n\n"
-    "ValueError unless 0 <= p <= 1.",
-    {},
-    shape,
-    forward<mask>,
-    nullptr,
-    nullptr,
-    [](const ShapeIn& in, const Word* w) { need(in, w[0].f >= 0 && w[0].f <= 1, "needs 0 <= p <= 1 and a scale", w); },
+const OpId bernoulli_id = register_op([](OpDef& op) {
+  op.signature = "random_bernoulli(dim: ints, p: float*, scale: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.doc =
+      "Numbers that are `scale` with probability p and 0 otherwise, of shape dim, drawn anew at each evaluation.\n\n"
+      "ValueError unless 0 <= p <= 1.";
+  op.args = {};
+  op.shape = shape;
+  op.forward = forward<mask>;
+  op.check = [](const ShapeIn& in, const Word* w) {
+    need(in, w[0].f >= 0 && w[0].f <= 1, "needs 0 <= p <= 1 and a scale", w);
+  };
 });
 
-const OpId gumbel_id = register_op({
-    "random_gumbel(dim: ints, mu: float* = 0.0, beta: float* = 1.0, batch_size: int = 1, seed: seed)",
-    "Gumbel distributed numbers of shape dim, drawn anew at each evaluation: mu - beta log(-log(u)), u uniform.\n\n"
-    "ValueError when beta is negative or not finite. log-probabilities plus these have their largest entry at a "
-    "sample.",
-    {},
-    shape,
-    forward<gumbel>,
-    nullptr,
-    nullptr,
-    [](const ShapeIn& in, const Word* w) {
-      need(in, std::isfinite(w[0].f) && w[1].f >= 0 && std::isfinite(w[1].f), "needs finite mu and beta >= 0", w);
-    },
+const OpId gumbel_id = register_op([](OpDef& op) {
+  op.signature = "random_gumbel(dim: ints, mu: float* = 0.0, beta: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.doc =
+      "Gumbel distributed numbers of shape dim, drawn anew at each evaluation: mu - beta log(-log(u)), u uniform.\n\n"
+      "ValueError when beta is negative or not finite. log-probabilities plus these have their largest entry at a "
+      "sample.";
+  op.args = {};
+  op.shape = shape;
+  op.forward = forward<gumbel>;
+  op.check = [](const ShapeIn& in, const Word* w) {
+    need(in, std::isfinite(w[0].f) && w[1].f >= 0 && std::isfinite(w[1].f), "needs finite mu and beta >= 0", w);
+  };
 });
 
 }  // namespace

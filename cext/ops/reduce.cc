@@ -111,47 +111,45 @@ ShapeOut fixed_shape(const ShapeIn& in) {
   return reduced_dim(in[0], kOver);
 }
 
-// ---- everything, or the mini-batch
-// -----------------------------------------------------------------------------------
+// ---- everything, or the mini-batch --------------------------------------------------------------
 
-const OpId sum_elems_id = register_op({
-    "sum_elems(x: expr)",
-    "Sum of all elements, per batch element: {..} X b -> {1} X b.",
-    {{"x"}},
-    fixed_shape<kAllDims>,
-    [](const Call& c) { sum_forward(c, kAllDims, 1.f); },
-    [](const Call& c) { sum_backward(c, kAllDims, 1.f); },
+const OpId sum_elems_id = register_op([](OpDef& op) {
+  op.signature = "sum_elems(x: expr)";
+  op.doc = "Sum of all elements, per batch element: {..} X b -> {1} X b.";
+  op.args = {{"x"}};
+  op.shape = fixed_shape<kAllDims>;
+  op.forward = [](const Call& c) { sum_forward(c, kAllDims, 1.f); };
+  op.backward = [](const Call& c) { sum_backward(c, kAllDims, 1.f); };
 });
 
-const OpId mean_elems_id = register_op({
-    "mean_elems(x: expr)",
-    "Mean of all elements, per batch element: {..} X b -> {1} X b.",
-    {{"x"}},
-    fixed_shape<kAllDims>,
-    [](const Call& c) { sum_forward(c, kAllDims, 1.f / per_output(c)); },
-    [](const Call& c) { sum_backward(c, kAllDims, 1.f / per_output(c)); },
+const OpId mean_elems_id = register_op([](OpDef& op) {
+  op.signature = "mean_elems(x: expr)";
+  op.doc = "Mean of all elements, per batch element: {..} X b -> {1} X b.";
+  op.args = {{"x"}};
+  op.shape = fixed_shape<kAllDims>;
+  op.forward = [](const Call& c) { sum_forward(c, kAllDims, 1.f / per_output(c)); };
+  op.backward = [](const Call& c) { sum_backward(c, kAllDims, 1.f / per_output(c)); };
 });
 
-const OpId sum_batches_id = register_op({
-    "sum_batches(x: expr)",
-    "Sum over the mini-batch: {..} X b -> {..}.",
-    {{"x"}},
-    fixed_shape<kBatch>,
-    [](const Call& c) { sum_forward(c, kBatch, 1.f); },
-    [](const Call& c) { sum_backward(c, kBatch, 1.f); },
+const OpId sum_batches_id = register_op([](OpDef& op) {
+  op.signature = "sum_batches(x: expr)";
+  op.doc = "Sum over the mini-batch: {..} X b -> {..}.";
+  op.args = {{"x"}};
+  op.shape = fixed_shape<kBatch>;
+  op.forward = [](const Call& c) { sum_forward(c, kBatch, 1.f); };
+  op.backward = [](const Call& c) { sum_backward(c, kBatch, 1.f); };
 });
 
-const OpId mean_batches_id = register_op({
-    "mean_batches(x: expr)",
-    "Mean over the mini-batch: {..} X b -> {..}.",
-    {{"x"}},
-    fixed_shape<kBatch>,
-    [](const Call& c) { sum_forward(c, kBatch, 1.f / per_output(c)); },
-    [](const Call& c) { sum_backward(c, kBatch, 1.f / per_output(c)); },
+const OpId mean_batches_id = register_op([](OpDef& op) {
+  op.signature = "mean_batches(x: expr)";
+  op.doc = "Mean over the mini-batch: {..} X b -> {..}.";
+  op.args = {{"x"}};
+  op.shape = fixed_shape<kBatch>;
+  op.forward = [](const Call& c) { sum_forward(c, kBatch, 1.f / per_output(c)); };
+  op.backward = [](const Call& c) { sum_backward(c, kBatch, 1.f / per_output(c)); };
 });
 
-// ---- some dims
-// -------------------------------------------------------------------------------------------------------
+// ---- some dims ----------------------------------------------------------------------------------
 
 // Key words: number of dims, the dims, with the batch or not.
 u32 over_key(const Word* key) {
@@ -176,26 +174,26 @@ float divisor(const Call& c) {
   return n > 0.f ? n : per_output(c);
 }
 
-const OpId sum_dims_id = register_op({
-    "_sum_dims(x: expr, dims: ints, batch: bool)",
-    "Sum over dims (and the mini-batch); they disappear, none left gives {1}.",
-    {{"x"}},
-    dims_shape,
-    [](const Call& c) { sum_forward(c, over_key(c.key), 1.f); },
-    [](const Call& c) { sum_backward(c, over_key(c.key), 1.f); },
+const OpId sum_dims_id = register_op([](OpDef& op) {
+  op.signature = "_sum_dims(x: expr, dims: ints, batch: bool)";
+  op.doc = "Sum over dims (and the mini-batch); they disappear, none left gives {1}.";
+  op.args = {{"x"}};
+  op.shape = dims_shape;
+  op.forward = [](const Call& c) { sum_forward(c, over_key(c.key), 1.f); };
+  op.backward = [](const Call& c) { sum_backward(c, over_key(c.key), 1.f); };
 });
 
-const OpId mean_dims_id = register_op({
-    "_mean_dims(x: expr, dims: ints, batch: bool, divisor: float)",
-    "Mean over dims (and the mini-batch); they disappear, none left gives {1}. A divisor above 0 replaces the count.",
-    {{"x"}},
-    dims_shape,
-    [](const Call& c) { sum_forward(c, over_key(c.key), 1.f / divisor(c)); },
-    [](const Call& c) { sum_backward(c, over_key(c.key), 1.f / divisor(c)); },
+const OpId mean_dims_id = register_op([](OpDef& op) {
+  op.signature = "_mean_dims(x: expr, dims: ints, batch: bool, divisor: float)";
+  op.doc =
+      "Mean over dims (and the mini-batch); they disappear, none left gives {1}. A divisor above 0 replaces the count.";
+  op.args = {{"x"}};
+  op.shape = dims_shape;
+  op.forward = [](const Call& c) { sum_forward(c, over_key(c.key), 1.f / divisor(c)); };
+  op.backward = [](const Call& c) { sum_backward(c, over_key(c.key), 1.f / divisor(c)); };
 });
 
-// ---- standard deviation
-// ------------------------------------------------------------------------------------------------
+// ---- standard deviation -------------------------------------------------------------------------
 
 // The mean is kept from forward for backward.
 void std_forward(const Call& c) {
@@ -236,17 +234,17 @@ void std_backward(const Call& c) {
   }
 }
 
-const OpId std_dims_id = register_op({
-    "_std_dims(x: expr, dims: ints, batch: bool)",
-    "Population standard deviation over dims (and the mini-batch); the gradient is 0 where it is 0.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      ShapeOut out = dims_shape(in);
-      const Dim mean = out.dim[0];
-      return out.hidden(mean);
-    },
-    std_forward,
-    std_backward,
+const OpId std_dims_id = register_op([](OpDef& op) {
+  op.signature = "_std_dims(x: expr, dims: ints, batch: bool)";
+  op.doc = "Population standard deviation over dims (and the mini-batch); the gradient is 0 where it is 0.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    ShapeOut out = dims_shape(in);
+    const Dim mean = out.dim[0];
+    return out.hidden(mean);
+  };
+  op.forward = std_forward;
+  op.backward = std_backward;
 });
 
 }  // namespace

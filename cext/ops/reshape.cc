@@ -38,33 +38,28 @@ ShapeOut reshape_shape(const ShapeIn& in) {
   return out;
 }
 
-const OpId reshape_id = register_op({
-    "reshape(x: expr, d: ints, batch_size: int = 1)",
-    "The same numbers in another shape, column-major; no copy.\n\n"
-    "d is an int or a sequence of ints, one of them may be -1. When all numbers fit {d} X batch_size, that is the "
-    "result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit "
-    "item by "
-    "item and batch_size is 1, the batch is kept. ValueError otherwise.",
-    {{"x"}},
-    reshape_shape,
-    nullptr,
+const OpId reshape_id = register_op([](OpDef& op) {
+  op.signature = "reshape(x: expr, d: ints, batch_size: int = 1)";
+  op.doc =
+      "The same numbers in another shape, column-major; no copy.\n\n"
+      "d is an int or a sequence of ints, one of them may be -1. When all numbers fit {d} X batch_size, that is the "
+      "result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit "
+      "item by "
+      "item and batch_size is 1, the batch is kept. ValueError otherwise.";
+  op.args = {{"x"}};
+  op.shape = reshape_shape;
 });
 
-const OpId nobackprop_id = register_op({
-    "nobackprop(x: expr)",
-    "x as a constant: no gradient flows back through this.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      ShapeOut out(in[0]);
-      out.alias = true;
-      return out;
-    },
-    nullptr,  // forward
-    nullptr,  // backward
-    nullptr,  // backward_shared
-    nullptr,  // check
-    nullptr,  // alias_offset: 0
-    true,     // no_grad
+const OpId nobackprop_id = register_op([](OpDef& op) {
+  op.signature = "nobackprop(x: expr)";
+  op.doc = "x as a constant: no gradient flows back through this.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    ShapeOut out(in[0]);
+    out.alias = true;
+    return out;
+  };
+  op.no_grad = true;
 });
 
 }  // namespace

@@ -9,9 +9,8 @@
 namespace dnl {
 namespace {
 
-// ---- the first n of a list
-// ------------------------------------------------------------------------------------------- Member words: n, and for
-// sums a factor.
+// ---- the first n of a list ----------------------------------------------------------------------
+// Member words: n, and for sums a factor.
 
 ShapeOut some_shape(const ShapeIn& in) {
   for (int j = 1; j < in.nargs; ++j) in.need(in[j] == in[0], "all shapes and batch sizes must be equal");
@@ -28,71 +27,69 @@ void clear_rest(const Call& c, int m) {
     if (c.dx[j].wanted() && !c.acc[j]) kernels().fill(n, 0.f, c.dx[j][m]);
 }
 
-const OpId sum_some_id = register_op({
-    "_sum_some(xs: exprs, n: int*, factor: float*)",
-    "factor times the sum of the first n of a list of expressions of one shape; the others are not read.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    some_shape,
-    [](const Call& c) {
-      for (int m = 0; m < c.members; ++m)
-        for (int j = 0; j < c.member[m][0].i; ++j)
-          kernels().scale_to(static_cast<idx>(c.out_size()), c.member[m][1].f, c.x[j][m], c.y[0][m], j > 0);
-    },
-    [](const Call& c) {
-      for (int m = 0; m < c.members; ++m) {
-        for (int j = 0; j < c.member[m][0].i; ++j)
-          if (c.dx[j].wanted())
-            kernels().scale_to(static_cast<idx>(c.out_size()), c.member[m][1].f, c.dy[0][m], c.dx[j][m], c.acc[j]);
-        clear_rest(c, m);
-      }
-    },
-    nullptr,
-    check_some,
+const OpId sum_some_id = register_op([](OpDef& op) {
+  op.signature = "_sum_some(xs: exprs, n: int*, factor: float*)";
+  op.doc = "factor times the sum of the first n of a list of expressions of one shape; the others are not read.";
+  op.args = {each("xs")};
+  op.shape = some_shape;
+  op.forward = [](const Call& c) {
+    for (int m = 0; m < c.members; ++m)
+      for (int j = 0; j < c.member[m][0].i; ++j)
+        kernels().scale_to(static_cast<idx>(c.out_size()), c.member[m][1].f, c.x[j][m], c.y[0][m], j > 0);
+  };
+  op.backward = [](const Call& c) {
+    for (int m = 0; m < c.members; ++m) {
+      for (int j = 0; j < c.member[m][0].i; ++j)
+        if (c.dx[j].wanted())
+          kernels().scale_to(static_cast<idx>(c.out_size()), c.member[m][1].f, c.dy[0][m], c.dx[j][m], c.acc[j]);
+      clear_rest(c, m);
+    }
+  };
+  op.check = check_some;
 });
 
 // What is larger; NaN is.
 float larger(float x, float y) { return x > y || x != x ? x : y; }
 
-const OpId max_some_id = register_op({
-    "_max_some(xs: exprs, n: int*)",
-    "The largest of the first n of a list of expressions of one shape, element by element; the others are not read.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    some_shape,
-    [](const Call& c) {
-      const idx n = static_cast<idx>(c.out_size());
-      for (int m = 0; m < c.members; ++m) {
-        float* y = c.y[0][m];
-        std::memcpy(y, c.x[0][m], n * sizeof(float));
-        for (int j = 1; j < c.member[m][0].i; ++j)
-          for (idx i = 0; i < n; ++i) y[i] = larger(c.x[j][m][i], y[i]);
-      }
-    },
-    // The first of equal ones gets the gradient.
-    [](const Call& c) {
-      const idx n = static_cast<idx>(c.out_size());
-      float* rest = c.scratch->alloc(n);  // what no argument has taken yet
-      for (int m = 0; m < c.members; ++m) {
-        const float* y = c.y[0][m];
-        std::memcpy(rest, c.dy[0][m], n * sizeof(float));
-        for (int j = 0; j < c.member[m][0].i; ++j) {
-          const float* x = c.x[j][m];
-          float* dx = c.dx[j].wanted() ? c.dx[j][m] : nullptr;
-          for (idx i = 0; i < n; ++i) {
-            const float d = x[i] == y[i] ? rest[i] : 0.f;
-            if (x[i] == y[i]) rest[i] = 0.f;
-            if (dx) dx[i] = c.acc[j] ? dx[i] + d : d;
-          }
+const OpId max_some_id = register_op([](OpDef& op) {
+  op.signature = "_max_some(xs: exprs, n: int*)";
+  op.doc =
+      "The largest of the first n of a list of expressions of one shape, element by element; the others are not read.";
+  op.args = {each("xs")};
+  op.shape = some_shape;
+  op.forward = [](const Call& c) {
+    const idx n = static_cast<idx>(c.out_size());
+    for (int m = 0; m < c.members; ++m) {
+      float* y = c.y[0][m];
+      std::memcpy(y, c.x[0][m], n * sizeof(float));
+      for (int j = 1; j < c.member[m][0].i; ++j)
+        for (idx i = 0; i < n; ++i) y[i] = larger(c.x[j][m][i], y[i]);
+    }
+  };
+  // The first of equal ones gets the gradient.
+  op.backward = [](const Call& c) {
+    const idx n = static_cast<idx>(c.out_size());
+    float* rest = c.scratch->alloc(n);  // what no argument has taken yet
+    for (int m = 0; m < c.members; ++m) {
+      const float* y = c.y[0][m];
+      std::memcpy(rest, c.dy[0][m], n * sizeof(float));
+      for (int j = 0; j < c.member[m][0].i; ++j) {
+        const float* x = c.x[j][m];
+        float* dx = c.dx[j].wanted() ? c.dx[j][m] : nullptr;
+        for (idx i = 0; i < n; ++i) {
+          const float d = x[i] == y[i] ? rest[i] : 0.f;
+          if (x[i] == y[i]) rest[i] = 0.f;
+          if (dx) dx[i] = c.acc[j] ? dx[i] + d : d;
         }
-        clear_rest(c, m);
       }
-    },
-    nullptr,
-    check_some,
+      clear_rest(c, m);
+    }
+  };
+  op.check = check_some;
 });
 
-// ---- along the last dim
-// ------------------------------------------------------------------------------------------------ Key words: number of
-// segments, and for sums whether they are means. Member words: ids[N].
+// ---- along the last dim -------------------------------------------------------------------------
+// Key words: number of segments, and for sums whether they are means. Member words: ids[N].
 
 u32 last_dim(const Dim& d) { return d.d[d.nd - 1]; }
 
@@ -139,82 +136,81 @@ const float* factors(const Call& c, const Columns& s, int m, float* of) {
   return of;
 }
 
-const OpId segment_sum_id = register_op({
-    "_segment_sum(x: expr, ids: index*, n: int, mean: bool)",
-    "Sums, or means, of the elements along the last dim that have one id, 0 to n - 1.",
-    {{"x"}},
-    along_shape,
-    [](const Call& c) {
-      const Columns s(c);
-      float* space = c.scratch->alloc(static_cast<std::size_t>(s.segments));
-      for (int m = 0; m < c.members; ++m) {
-        const Word* ids = c.member[m] + 1;
-        const float* of = factors(c, s, m, space);
-        kernels().fill(static_cast<idx>(c.out_size()), 0.f, c.y[0][m]);
-        for (idx e = 0; e < s.outer; ++e)
-          for (idx k = 0; k < s.n; ++k)
-            kernels().scale_to(s.inner, of[ids[k].i], c.x[0][m] + (e * s.n + k) * s.inner,
-                               c.y[0][m] + (e * s.segments + ids[k].i) * s.inner, true);
-      }
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const Columns s(c);
-      float* space = c.scratch->alloc(static_cast<std::size_t>(s.segments));
-      for (int m = 0; m < c.members; ++m) {
-        const Word* ids = c.member[m] + 1;
-        const float* of = factors(c, s, m, space);
-        for (idx e = 0; e < s.outer; ++e)
-          for (idx k = 0; k < s.n; ++k)
-            kernels().scale_to(s.inner, of[ids[k].i], c.dy[0][m] + (e * s.segments + ids[k].i) * s.inner,
-                               c.dx[0][m] + (e * s.n + k) * s.inner, c.acc[0]);
-      }
-    },
-    nullptr,
-    check_ids,
+const OpId segment_sum_id = register_op([](OpDef& op) {
+  op.signature = "_segment_sum(x: expr, ids: index*, n: int, mean: bool)";
+  op.doc = "Sums, or means, of the elements along the last dim that have one id, 0 to n - 1.";
+  op.args = {{"x"}};
+  op.shape = along_shape;
+  op.forward = [](const Call& c) {
+    const Columns s(c);
+    float* space = c.scratch->alloc(static_cast<std::size_t>(s.segments));
+    for (int m = 0; m < c.members; ++m) {
+      const Word* ids = c.member[m] + 1;
+      const float* of = factors(c, s, m, space);
+      kernels().fill(static_cast<idx>(c.out_size()), 0.f, c.y[0][m]);
+      for (idx e = 0; e < s.outer; ++e)
+        for (idx k = 0; k < s.n; ++k)
+          kernels().scale_to(s.inner, of[ids[k].i], c.x[0][m] + (e * s.n + k) * s.inner,
+                             c.y[0][m] + (e * s.segments + ids[k].i) * s.inner, true);
+    }
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const Columns s(c);
+    float* space = c.scratch->alloc(static_cast<std::size_t>(s.segments));
+    for (int m = 0; m < c.members; ++m) {
+      const Word* ids = c.member[m] + 1;
+      const float* of = factors(c, s, m, space);
+      for (idx e = 0; e < s.outer; ++e)
+        for (idx k = 0; k < s.n; ++k)
+          kernels().scale_to(s.inner, of[ids[k].i], c.dy[0][m] + (e * s.segments + ids[k].i) * s.inner,
+                             c.dx[0][m] + (e * s.n + k) * s.inner, c.acc[0]);
+    }
+  };
+  op.check = check_ids;
 });
 
-const OpId segment_max_id = register_op({
-    "_segment_max(x: expr, ids: index*, n: int)",
-    "The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be "
-    "without.",
-    {{"x"}},
-    along_shape,
-    [](const Call& c) {
-      const Columns s(c);
-      for (int m = 0; m < c.members; ++m) {
-        const Word* ids = c.member[m] + 1;
-        kernels().fill(static_cast<idx>(c.out_size()), -std::numeric_limits<float>::infinity(), c.y[0][m]);
-        for (idx e = 0; e < s.outer; ++e)
-          for (idx k = 0; k < s.n; ++k) {
-            const float* x = c.x[0][m] + (e * s.n + k) * s.inner;
-            float* y = c.y[0][m] + (e * s.segments + ids[k].i) * s.inner;
-            for (idx i = 0; i < s.inner; ++i) y[i] = larger(x[i], y[i]);
+const OpId segment_max_id = register_op([](OpDef& op) {
+  op.signature = "_segment_max(x: expr, ids: index*, n: int)";
+  op.doc =
+      "The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be "
+      "without.";
+  op.args = {{"x"}};
+  op.shape = along_shape;
+  op.forward = [](const Call& c) {
+    const Columns s(c);
+    for (int m = 0; m < c.members; ++m) {
+      const Word* ids = c.member[m] + 1;
+      kernels().fill(static_cast<idx>(c.out_size()), -std::numeric_limits<float>::infinity(), c.y[0][m]);
+      for (idx e = 0; e < s.outer; ++e)
+        for (idx k = 0; k < s.n; ++k) {
+          const float* x = c.x[0][m] + (e * s.n + k) * s.inner;
+          float* y = c.y[0][m] + (e * s.segments + ids[k].i) * s.inner;
+          for (idx i = 0; i < s.inner; ++i) y[i] = larger(x[i], y[i]);
+        }
+    }
+  };
+  op.backward = [](const Call& c) {
+    if (!c.dx[0].wanted()) return;
+    const Columns s(c);
+    float* rest = c.scratch->alloc(c.out_size());  // what no column has taken yet
+    for (int m = 0; m < c.members; ++m) {
+      const Word* ids = c.member[m] + 1;
+      std::memcpy(rest, c.dy[0][m], c.out_size() * sizeof(float));
+      for (idx e = 0; e < s.outer; ++e)
+        for (idx k = 0; k < s.n; ++k) {
+          const idx from = (e * s.n + k) * s.inner, to = (e * s.segments + ids[k].i) * s.inner;
+          for (idx i = 0; i < s.inner; ++i) {
+            const bool mine = c.x[0][m][from + i] == c.y[0][m][to + i];
+            const float d = mine ? rest[to + i] : 0.f;
+            if (mine) rest[to + i] = 0.f;
+            float& dx = c.dx[0][m][from + i];
+            dx = c.acc[0] ? dx + d : d;
           }
-      }
-    },
-    [](const Call& c) {
-      if (!c.dx[0].wanted()) return;
-      const Columns s(c);
-      float* rest = c.scratch->alloc(c.out_size());  // what no column has taken yet
-      for (int m = 0; m < c.members; ++m) {
-        const Word* ids = c.member[m] + 1;
-        std::memcpy(rest, c.dy[0][m], c.out_size() * sizeof(float));
-        for (idx e = 0; e < s.outer; ++e)
-          for (idx k = 0; k < s.n; ++k) {
-            const idx from = (e * s.n + k) * s.inner, to = (e * s.segments + ids[k].i) * s.inner;
-            for (idx i = 0; i < s.inner; ++i) {
-              const bool mine = c.x[0][m][from + i] == c.y[0][m][to + i];
-              const float d = mine ? rest[to + i] : 0.f;
-              if (mine) rest[to + i] = 0.f;
-              float& dx = c.dx[0][m][from + i];
-              dx = c.acc[0] ? dx + d : d;
-            }
-          }
-      }
-    },
-    nullptr,
-    check_none_empty,
+        }
+    }
+  };
+  op.check = check_none_empty;
 });
 
 }  // namespace

@@ -67,38 +67,36 @@ Slice make_range(const Dim& x, const Word* key, const Word* member) {
 
 const Word kFromZero[1] = {{0}};
 
-const OpId pick_range_id = register_op({
-    "_pick_range(x: expr, start: int*, n: int, d: int)",
-    "Elements start..start+n-1 along dim d.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const i32 n = in.key[0].i;
-      const u32 d = in.dim_at(1);
-      in.need(n > 0, "the range is empty");
-      if (static_cast<u32>(n) > in[0].d[d])
-        fail_index("[pick_range] a range of " + std::to_string(n) + " in dim " + std::to_string(d) + " of " +
-                   in[0].text());
-      ShapeOut out(in[0]);
-      out.dim[0].d[d] = static_cast<u32>(n);
-      out.alias = make_range(in[0], in.key, kFromZero).contiguous();
-      return out;
-    },
-    [](const Call& c) { slice_forward(c, make_range); },
-    [](const Call& c) { slice_backward(c, make_range); },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) {
-      const i64 from = member[0].i, to = from + in.key[0].i;
-      if (from < 0 || to > in[0].d[in.key[1].i])
-        fail_index("[pick_range] range " + std::to_string(from) + ".." + std::to_string(to) +
-                   " is out of range for dim " + std::to_string(in.key[1].i) + " of " + in[0].text());
-    },
-    [](const ShapeIn& in, const Word* member) {
-      return static_cast<std::size_t>(make_range(in[0], in.key, member).at);
-    },
+const OpId pick_range_id = register_op([](OpDef& op) {
+  op.signature = "_pick_range(x: expr, start: int*, n: int, d: int)";
+  op.doc = "Elements start..start+n-1 along dim d.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const i32 n = in.key[0].i;
+    const u32 d = in.dim_at(1);
+    in.need(n > 0, "the range is empty");
+    if (static_cast<u32>(n) > in[0].d[d])
+      fail_index("[pick_range] a range of " + std::to_string(n) + " in dim " + std::to_string(d) + " of " +
+                 in[0].text());
+    ShapeOut out(in[0]);
+    out.dim[0].d[d] = static_cast<u32>(n);
+    out.alias = make_range(in[0], in.key, kFromZero).contiguous();
+    return out;
+  };
+  op.forward = [](const Call& c) { slice_forward(c, make_range); };
+  op.backward = [](const Call& c) { slice_backward(c, make_range); };
+  op.check = [](const ShapeIn& in, const Word* member) {
+    const i64 from = member[0].i, to = from + in.key[0].i;
+    if (from < 0 || to > in[0].d[in.key[1].i])
+      fail_index("[pick_range] range " + std::to_string(from) + ".." + std::to_string(to) +
+                 " is out of range for dim " + std::to_string(in.key[1].i) + " of " + in[0].text());
+  };
+  op.alias_offset = [](const ShapeIn& in, const Word* member) {
+    return static_cast<std::size_t>(make_range(in[0], in.key, member).at);
+  };
 });
 
-// ---- slices
-// ----------------------------------------------------------------------------------------------------------
+// ---- slices -------------------------------------------------------------------------------------
 
 // Key words: number of positions k, k steps, k, k counts. Member words: k, k starts.
 Slice make_slice(const Dim& x, const Word* key, const Word* member) {
@@ -114,44 +112,43 @@ Slice make_slice(const Dim& x, const Word* key, const Word* member) {
   return s;
 }
 
-const OpId slice_id = register_op({
-    "_slice(x: expr, start: index*, step: ints, count: ints)",
-    "count[i] elements along dim i, from start[i] on in steps of step[i] (which may be negative); the position after "
-    "the "
-    "last dim is the mini-batch; dims that are not named stay whole.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut {
-      const u32 k = in.key[0].u;
-      in.need(k <= in[0].nd + 1 && in.key[1 + k].u == k,
-              "needs one step and one count per dim (and one for the batch)");
-      Dim y = in[0];
-      for (u32 i = 0; i < k; ++i) {
-        const i32 count = in.key[2 + k + i].i;
-        in.need(in.key[1 + i].i != 0, "a step must not be 0");
-        in.need(count > 0, "the slice is empty");
-        (i < y.nd ? y.d[i] : y.bd) = static_cast<u32>(count);
-      }
-      ShapeOut out(y);
-      out.alias = make_slice(in[0], in.key, nullptr).contiguous();
-      return out;
-    },
-    [](const Call& c) { slice_forward(c, make_slice); },
-    [](const Call& c) { slice_backward(c, make_slice); },
-    nullptr,
-    [](const ShapeIn& in, const Word* member) {
-      const u32 k = in.key[0].u;
-      in.need(member[0].u == k, "needs one start per step");
-      for (u32 i = 0; i < k; ++i) {
-        const i64 first = member[1 + i].i, last = first + static_cast<i64>(in.key[1 + i].i) * (in.key[2 + k + i].i - 1);
-        const i64 n = i < in[0].nd ? in[0].d[i] : in[0].bd;
-        if (first < 0 || first >= n || last < 0 || last >= n)
-          fail_index("[slice] elements " + std::to_string(first) + ".." + std::to_string(last) + " at position " +
-                     std::to_string(i) + " are out of range for " + in[0].text());
-      }
-    },
-    [](const ShapeIn& in, const Word* member) {
-      return static_cast<std::size_t>(make_slice(in[0], in.key, member).at);
-    },
+const OpId slice_id = register_op([](OpDef& op) {
+  op.signature = "_slice(x: expr, start: index*, step: ints, count: ints)";
+  op.doc =
+      "count[i] elements along dim i, from start[i] on in steps of step[i] (which may be negative); the position after "
+      "the "
+      "last dim is the mini-batch; dims that are not named stay whole.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut {
+    const u32 k = in.key[0].u;
+    in.need(k <= in[0].nd + 1 && in.key[1 + k].u == k, "needs one step and one count per dim (and one for the batch)");
+    Dim y = in[0];
+    for (u32 i = 0; i < k; ++i) {
+      const i32 count = in.key[2 + k + i].i;
+      in.need(in.key[1 + i].i != 0, "a step must not be 0");
+      in.need(count > 0, "the slice is empty");
+      (i < y.nd ? y.d[i] : y.bd) = static_cast<u32>(count);
+    }
+    ShapeOut out(y);
+    out.alias = make_slice(in[0], in.key, nullptr).contiguous();
+    return out;
+  };
+  op.forward = [](const Call& c) { slice_forward(c, make_slice); };
+  op.backward = [](const Call& c) { slice_backward(c, make_slice); };
+  op.check = [](const ShapeIn& in, const Word* member) {
+    const u32 k = in.key[0].u;
+    in.need(member[0].u == k, "needs one start per step");
+    for (u32 i = 0; i < k; ++i) {
+      const i64 first = member[1 + i].i, last = first + static_cast<i64>(in.key[1 + i].i) * (in.key[2 + k + i].i - 1);
+      const i64 n = i < in[0].nd ? in[0].d[i] : in[0].bd;
+      if (first < 0 || first >= n || last < 0 || last >= n)
+        fail_index("[slice] elements " + std::to_string(first) + ".." + std::to_string(last) + " at position " +
+                   std::to_string(i) + " are out of range for " + in[0].text());
+    }
+  };
+  op.alias_offset = [](const ShapeIn& in, const Word* member) {
+    return static_cast<std::size_t>(make_slice(in[0], in.key, member).at);
+  };
 });
 
 }  // namespace

@@ -74,24 +74,26 @@ void lines_backward(const Call& c, LineBackward f) {
     }
 }
 
-const OpId softmax_id = register_op({
-    "softmax(x: expr, d: int = 0)",
-    "Softmax along dim d: exp(x) divided by its sum.\n\n"
-    "Any shape; the result has the same one. Entries of -inf give 0; a line of nothing but -inf gives zeros.",
-    {{"x"}},
-    same_shape,
-    [](const Call& c) { lines_forward(c, kernels().softmax); },
-    [](const Call& c) { lines_backward(c, kernels().softmax_bwd); },
+const OpId softmax_id = register_op([](OpDef& op) {
+  op.signature = "softmax(x: expr, d: int = 0)";
+  op.doc =
+      "Softmax along dim d: exp(x) divided by its sum.\n\n"
+      "Any shape; the result has the same one. Entries of -inf give 0; a line of nothing but -inf gives zeros.";
+  op.args = {{"x"}};
+  op.shape = same_shape;
+  op.forward = [](const Call& c) { lines_forward(c, kernels().softmax); };
+  op.backward = [](const Call& c) { lines_backward(c, kernels().softmax_bwd); };
 });
 
-const OpId log_softmax_id = register_op({
-    "log_softmax(x: expr, d: int = 0)",
-    "Logarithm of the softmax along dim d: x - logsumexp(x).\n\n"
-    "Any shape; the result has the same one. Entries of -inf stay -inf.",
-    {{"x"}},
-    same_shape,
-    [](const Call& c) { lines_forward(c, kernels().log_softmax); },
-    [](const Call& c) { lines_backward(c, kernels().log_softmax_bwd); },
+const OpId log_softmax_id = register_op([](OpDef& op) {
+  op.signature = "log_softmax(x: expr, d: int = 0)";
+  op.doc =
+      "Logarithm of the softmax along dim d: x - logsumexp(x).\n\n"
+      "Any shape; the result has the same one. Entries of -inf stay -inf.";
+  op.args = {{"x"}};
+  op.shape = same_shape;
+  op.forward = [](const Call& c) { lines_forward(c, kernels().log_softmax); };
+  op.backward = [](const Call& c) { lines_backward(c, kernels().log_softmax_bwd); };
 });
 
 // ---- over some entries only ----------------------------------------------------------------------------------
@@ -145,15 +147,14 @@ void restricted_backward(const Call& c) {
   }
 }
 
-const OpId restricted_id = register_op({
-    "_log_softmax_restricted(x: expr, restrict: ints*)",
-    "log_softmax along the first dim over the entries `restrict` (ascending); -inf and no gradient elsewhere.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return in[0]; },
-    restricted_forward,
-    restricted_backward,
-    nullptr,
-    check_restrict,
+const OpId restricted_id = register_op([](OpDef& op) {
+  op.signature = "_log_softmax_restricted(x: expr, restrict: ints*)";
+  op.doc = "log_softmax along the first dim over the entries `restrict` (ascending); -inf and no gradient elsewhere.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
+  op.forward = restricted_forward;
+  op.backward = restricted_backward;
+  op.check = check_restrict;
 });
 
 }  // namespace

@@ -68,14 +68,15 @@ void sparsemax_backward(const Call& c) {
     }
 }
 
-const OpId sparsemax_id = register_op({
-    "sparsemax(x: expr)",
-    "Euclidean projection of x onto the probability simplex: like softmax, but many entries are exactly 0.\n\n"
-    "x {n} or {n,m} (column by column), batches; same shape. Martins, Astudillo, 2016.",
-    {{"x"}},
-    [](const ShapeIn& in) -> ShapeOut { return in[0]; },
-    sparsemax_forward,
-    sparsemax_backward,
+const OpId sparsemax_id = register_op([](OpDef& op) {
+  op.signature = "sparsemax(x: expr)";
+  op.doc =
+      "Euclidean projection of x onto the probability simplex: like softmax, but many entries are exactly 0.\n\n"
+      "x {n} or {n,m} (column by column), batches; same shape. Martins, Astudillo, 2016.";
+  op.args = {{"x"}};
+  op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
+  op.forward = sparsemax_forward;
+  op.backward = sparsemax_backward;
 });
 
 // ---- the loss ------------------------------------------------------------------------------------------------
@@ -128,17 +129,18 @@ void loss_backward(const Call& c) {
   }
 }
 
-const OpId sparsemax_loss_id = register_op({
-    "sparsemax_loss(x: expr, v: index*)",
-    "The loss whose gradient is sparsemax(x) minus the target distribution, which is uniform over the labels v.\n\n"
-    "x {n} -> {1}; v a label or a list of distinct labels, the same for all batch elements. IndexError when a label is "
-    "not in 0..n-1. Martins, Astudillo, 2016, section 3.",
-    {{"x"}},
-    loss_shape,
-    loss_forward,
-    loss_backward,
-    nullptr,
-    loss_check,
+const OpId sparsemax_loss_id = register_op([](OpDef& op) {
+  op.signature = "sparsemax_loss(x: expr, v: index*)";
+  op.doc =
+      "The loss whose gradient is sparsemax(x) minus the target distribution, which is uniform over the labels v.\n\n"
+      "x {n} -> {1}; v a label or a list of distinct labels, the same for all batch elements. IndexError when a label "
+      "is "
+      "not in 0..n-1. Martins, Astudillo, 2016, section 3.";
+  op.args = {{"x"}};
+  op.shape = loss_shape;
+  op.forward = loss_forward;
+  op.backward = loss_backward;
+  op.check = loss_check;
 });
 
 }  // namespace

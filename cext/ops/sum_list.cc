@@ -35,33 +35,25 @@ void backward(const Call& c, float weight) {
   }
 }
 
-const OpId esum_id = register_op({
-                                     "esum(xs: exprs)",
-                                     "Sum of a list of expressions of one shape. Batch sizes must be equal or 1.",
-                                     {{"xs", Batch::Stack, Access::Rows, true}},
-                                     list_shape,
-                                     [](const Call& c) { forward(c, 1.f); },
-                                     [](const Call& c) { backward(c, 1.f); },
-                                     nullptr,
-                                     nullptr,
-                                     nullptr,
-                                     false,
-                                     true /* joins */,
-                                 },
-                                 Formula::Sum);
+const OpId esum_id = register_op([](OpDef& op) {
+  op.signature = "esum(xs: exprs)";
+  op.doc = "Sum of a list of expressions of one shape. Batch sizes must be equal or 1.";
+  op.args = {each("xs")};
+  op.shape = list_shape;
+  op.forward = [](const Call& c) { forward(c, 1.f); };
+  op.backward = [](const Call& c) { backward(c, 1.f); };
+  op.joins = true;
+  op.formula = Formula::Sum;
+});
 
-const OpId average_id = register_op({
-    "average(xs: exprs)",
-    "Mean of a list of expressions of one shape. Batch sizes must be equal or 1.",
-    {{"xs", Batch::Stack, Access::Rows, true}},
-    list_shape,
-    [](const Call& c) { forward(c, 1.f / c.nargs); },
-    [](const Call& c) { backward(c, 1.f / c.nargs); },
-    nullptr,
-    nullptr,
-    nullptr,
-    false,
-    true /* joins */,
+const OpId average_id = register_op([](OpDef& op) {
+  op.signature = "average(xs: exprs)";
+  op.doc = "Mean of a list of expressions of one shape. Batch sizes must be equal or 1.";
+  op.args = {each("xs")};
+  op.shape = list_shape;
+  op.forward = [](const Call& c) { forward(c, 1.f / c.nargs); };
+  op.backward = [](const Call& c) { backward(c, 1.f / c.nargs); };
+  op.joins = true;
 });
 
 }  // namespace

@@ -110,15 +110,16 @@ void backward(const Call& c) {
   }
 }
 
-const OpId transpose_id = register_op({
-    "_transpose(x: expr, dims: ints)",
-    "The dims of x in another order: dim i of the result is dim dims[i] of x.\n\n"
-    "{2,3} -> {3,2}; a vector {n} -> {1,n}; dims=(2, 0, 1) takes {a,b,c} to {c,a,b}. ValueError unless dims is a "
-    "permutation of all dims.",
-    {{"x"}},
-    shape,
-    forward,
-    backward,
+const OpId transpose_id = register_op([](OpDef& op) {
+  op.signature = "_transpose(x: expr, dims: ints)";
+  op.doc =
+      "The dims of x in another order: dim i of the result is dim dims[i] of x.\n\n"
+      "{2,3} -> {3,2}; a vector {n} -> {1,n}; dims=(2, 0, 1) takes {a,b,c} to {c,a,b}. ValueError unless dims is a "
+      "permutation of all dims.";
+  op.args = {{"x"}};
+  op.shape = shape;
+  op.forward = forward;
+  op.backward = backward;
 });
 
 }  // namespace

@@ -40,9 +40,9 @@ class Rewriter {
   u32 lane(NodeId i) const { return lane_[at(i)] - 1u; }
   const Kind& kind(NodeId i) { return kinds_.of(g_, i); }
 
-  // ---- may it become a part of what reads it?
-  // ------------------------------------------------------------------------ An op node that nobody can ask for but
-  // those that read it: no expression refers to it, and no cell or weight needs it.
+  // ---- may it become a part of what reads it? ---------------------------------------------------
+  // An op node that nobody can ask for but those that read it: no expression refers to it, and no cell or weight needs
+  // it.
   bool hidden(NodeId i) const {
     const Node& n = g_.node(i);
     return i >= first_ && g_.is_op(i) && !n.is(kInner | kWeight) && n.is(kCounted) && n.handles == 0 &&
@@ -51,9 +51,8 @@ class Rewriter {
   // And `into`, of the same lane, is the only one, which reads it once.
   bool absorbable(NodeId i, NodeId into) const { return hidden(i) && g_.node(i).readers == 1 && same_lane(i, into); }
 
-  // ---- changes
-  // --------------------------------------------------------------------------------------------------------- Node i
-  // runs inside `into` from now on: it reads nothing itself any more. Then `into` is replaced.
+  // ---- changes ----------------------------------------------------------------------------------
+  // Node i runs inside `into` from now on: it reads nothing itself any more. Then `into` is replaced.
   void absorb(NodeId i, NodeId into);
   // Node i becomes another op, with these arguments and attributes; without any member attributes it keeps those that
   // it has. Arguments stand before i, but leaves may stand behind it.
