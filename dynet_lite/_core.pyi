@@ -187,19 +187,19 @@ class ComputationGraph:
     ) -> bool: ...
 
 class Settings:
-    autobatch: bool
     strategy: str
-    cells: str
-    backend: str
-    fuse: bool
-    merge: bool
-    overlap: bool
-    passes_off: int
     verify: bool
     profile: bool
-    is_dynet: bool
+    fuse: bool
+    merge: bool
+    passes_off: int
     threads: int
     least_work: int
+    autobatch: bool
+    overlap: bool
+    backend: str
+    cells: str
+    is_dynet: bool
     start: Callable[[], None] | None
 
 class Updater:
@@ -278,6 +278,7 @@ class IndexStandIn:
 
 MISSING: object
 settings: Settings
+SETTINGS: tuple[tuple[str, bool | int | str, bool], ...]
 OP_NAMES: tuple[str, ...]
 INTERNAL_OP_NAMES: tuple[str, ...]
 

@@ -105,20 +105,22 @@ def _threads(value: Any) -> int:
 
 MOST_THREADS = 1024
 
+# Of settings that are no flags: conversion, what is wanted.
+_CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "strategy": (_known("strategy"), "none, depth, agenda or greedy"),
+    "cells": (_cells, "recorded, inline or check"),
+    "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors"),
+    "backend": (_known("backend"), "a backend of this build, such as cpu or null"),
+}
+# Those that are attributes of _core.settings; cext/exec/options.h declares them.
+_OF_ENGINE = {name: default for name, default, internal in _core.SETTINGS if not internal}
+
 # name: (conversion, what is wanted, default)
 OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "mem": (_memory, "a number of MB, or four of them with commas (a hint; memory grows by itself)", None),
     "seed": (_whole(0), "a whole number; 0 takes one at random", 0),
-    "autobatch": (_flag, "0 or 1", True),
-    "strategy": (_known("strategy"), "none, depth, agenda or greedy", "greedy"),
-    "cells": (_cells, "recorded, inline or check", "recorded"),
-    "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors", 1),
-    "backend": (_known("backend"), "a backend of this build, such as cpu or null", "cpu"),
-    "fuse": (_flag, "0 or 1", True),
+    **{name: (*_CONVERSIONS.get(name, (_flag, "0 or 1")), default) for name, default in _OF_ENGINE.items()},
     "rewrites": (_rewrites, f"-name of {', '.join(name for name, _, _ in _core.passes())}, with commas", ""),
-    "overlap": (_flag, "0 or 1", True),
-    "verify": (_flag, "0 or 1", False),
-    "profile": (_flag, "0 or 1", False),
     "keep_weights": (_flag, "0 or 1", False),
     "weight_decay": (_fraction, "a number >= 0 and < 1", 0.0),
 }
@@ -175,7 +177,7 @@ def _apply(names: Sequence[str]) -> None:
             _core.keep_weights(value)
         elif name == "rewrites":
             _core.settings.passes_off = sum(_core.pass_bit(off.removeprefix("-")) for off in value.split(",") if off)
-        elif name in ("autobatch", "strategy", "cells", "threads", "backend", "fuse", "overlap", "verify", "profile"):
+        elif name in _OF_ENGINE:
             setattr(_core.settings, name, value)
         if name == "profile" and value and "profile" not in _given["configure"]:
             atexit.unregister(_report_times)
@@ -329,6 +331,7 @@ def configure(**options: Any) -> Change:
                    does not run (default on; the numbers are the same, of losses and of sums of gradients to rounding)
     rewrites       single passes over the graph that are off, for who looks for the cause of something: "-join,-merge" or
                    ["-join"]; explain_rewrites() names them (default: none is off)
+    overlap        with threads: the steps of a training loop overlap with the building of the next graph (default on)
     cells          recorded (default), inline: the functions of cells run at each call, check: they run, and CellError tells when
                    what was recorded for the arguments is not what they do
     verify         check every rewritten graph and every plan before it runs

@@ -187,19 +187,8 @@ class ComputationGraph:
     ) -> bool: ...
 
 class Settings:
-    autobatch: bool
-    strategy: str
-    cells: str
-    backend: str
-    fuse: bool
-    merge: bool
-    overlap: bool
-    passes_off: int
-    verify: bool
-    profile: bool
+    # what stands in cext/exec/options.h
     is_dynet: bool
-    threads: int
-    least_work: int
     start: Callable[[], None] | None
 
 class Updater:
@@ -278,6 +267,7 @@ class IndexStandIn:
 
 MISSING: object
 settings: Settings
+SETTINGS: tuple[tuple[str, bool | int | str, bool], ...]
 OP_NAMES: tuple[str, ...]
 INTERNAL_OP_NAMES: tuple[str, ...]
 

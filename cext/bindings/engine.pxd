@@ -217,10 +217,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         string name, text
     cdef cppclass ExecOptions:
         Strategy strategy
-        cbool verify, check_validity, profile, fuse, merge, touches_looked_up
-        uint32_t passes_off
-        int threads
-        uint64_t least_work
+        cbool check_validity, touches_looked_up
     cdef enum class GradientRead(uint8_t):
         Given
         NoPass "dnl::GradientRead::None"

@@ -102,13 +102,7 @@ cdef class ComputationGraph:
         if name is not self.strategy:
             self.x.options.strategy = strategy_by_name(name.encode())
             self.strategy = name
-        self.x.options.verify = _settings.verify
-        self.x.options.fuse = _settings.fuse
-        self.x.options.merge = _settings.merge
-        self.x.options.passes_off = _settings.passes_off
-        self.x.options.profile = _settings.profile
-        self.x.options.threads = _settings.threads
-        self.x.options.least_work = _settings.least_work
+        _take_engine_settings(<EngineSettings*> &self.x.options, _settings)
         self.x.options.check_validity = check
         self.x.options.touches_looked_up = _settings.is_dynet
         self.overlap = (_settings.overlap and _settings.threads > 1 and on and not immediate and not check

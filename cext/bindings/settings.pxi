@@ -1,35 +1,13 @@
 # Settings that the engine reads when a graph is made or renewed. dynet_lite/config.py fills them in.
 
-cdef class Settings:
+include "settings_table.pxi"   # generated from cext/exec/options.h: what there is
+
+cdef class Settings(SettingsTable):
     """What new and renewed graphs take over."""
-    cdef public bint autobatch
-    cdef public str strategy
-    cdef public str cells             # recorded, inline or check: see templates.pxi
-    cdef public str backend
-    cdef public bint fuse
-    cdef public bint merge            # see ExecOptions; not in tests of what repeats
-    cdef public uint32_t passes_off   # of the table of passes, a bit each
-    cdef public bint verify
-    cdef public bint overlap          # steps, with threads: see overlap.pxi
-    cdef public bint profile
     # Stands in for it: arrays of expressions hold objects instead of being refused, and rows that were looked up before a
     # loss are updated though it does not depend on them.
     cdef public bint is_dynet
-    cdef public int threads
-    cdef public uint64_t least_work   # see ExecOptions; 0 in tests: threads whenever there are parts
     cdef public object start   # called once, before the first graph: reads variables and flags
-
-    def __cinit__(self):
-        self.autobatch = True
-        self.fuse = True
-        self.merge = True
-        self.overlap = True
-        self.strategy = "greedy"
-        self.cells = "recorded"
-        self.backend = "cpu"
-        self.threads = 1
-        self.least_work = 200000
-        self.start = None
 
 settings = Settings()
 cdef Settings _settings = settings

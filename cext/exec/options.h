@@ -4,18 +4,32 @@
 
 namespace dnl {
 
-struct ExecOptions {
+// Settings. Each is declared here, in one line, and nowhere else: of these lines cext/bindings/generate.py makes the
+// attributes of _core.settings, what a graph takes over of them, and their types; dynet_lite/config.py makes of them
+// what dy.configure() and the variables DYNET_LITE_... know, and says what a value that is no bool may be. `internal`:
+// users do not see it.
+struct EngineSettings {
   Strategy strategy = Strategy::Greedy;
-  bool verify = false;
-  bool check_validity = false;  // NaN and infinity raise at the node that made them
-  bool profile = false;
-  bool merge = true;   // with fuse: the pass of this name
-  bool fuse = true;    // passes over the graph (rewrite/passes.h); none under check_validity
-  u32 passes_off = 0;  // a PassSet
-  bool touches_looked_up =
-      false;  // rows that were looked up before the loss count as touched though it may not depend on them
+  bool verify = false;   // every rewritten graph and every plan before it runs
+  bool profile = false;  // times every op
+  bool fuse = true;      // passes over the graph (rewrite/passes.h); none under check_validity
+  bool merge = true;     // internal: with fuse, the pass of this name; not in tests of what repeats
+  u32 passes_off = 0;    // internal: a PassSet; users say rewrites="-join"
   int threads = 1;
-  u64 least_work = 200000;  // floats touched by pending nodes; below this threads are not worth waking
+  u64 least_work = 200000;  // internal: floats touched by pending nodes; below this threads are not worth waking
+};
+// Those that the bindings look at themselves.
+struct GraphSettings {
+  bool autobatch = true;           // else the strategy is none
+  bool overlap = true;             // of steps, with threads: see overlap.pxi
+  const char* backend = "cpu";     // of new graphs
+  const char* cells = "recorded";  // recorded, inline or check: see templates.pxi
+};
+
+// What one graph is run with: the settings, and what its renewal says.
+struct ExecOptions : EngineSettings {
+  bool check_validity = false;     // NaN and infinity raise at the node that made them
+  bool touches_looked_up = false;  // rows looked up before the loss count as touched though it may not depend on them
 };
 
 // What happened since the last renewal of the graph; times in seconds of wall time.

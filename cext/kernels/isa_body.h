@@ -71,23 +71,72 @@ DNL_INL void fetch_to_write(float* p, idx n) {
 #include "kernels/body_random_update.h"
 #include "kernels/body_gemm.h"
 
-static constexpr Kernels kTable = {
-    DNL_ISA_NAME, formulas::UnaryTable<formulas::kUnaryCount>::rows, formulas::kUnaryCount,
-    formulas::BinaryTable<formulas::kBinaryCount>::rows, formulas::kBinaryCount,
-    // moving and adding
-    fill, add, axpy, scale, scale_to, copy_rows, add_rows, sum_rows, scale_rows, transpose, transpose_strided,
-    // reductions
-    sum, sum_squares, dot, max, argmax, all_finite,
-    // softmax family, layer norm
-    logsumexp, exp_below, softmax, softmax_bwd, log_softmax, log_softmax_bwd, exp_shifted, layer_norm, layer_norm_bwd,
-    // attention
-    attention_scores, attention_scores_bwd,
-    // cells
-    lstm_fwd, lstm_bwd, gru_zr_fwd, gru_out_fwd, gru_out_bwd, gru_zr_bwd, tree_lstm_fwd, tree_lstm_bwd,
-    // random numbers
-    random_uniform, random_normal, random_mask,
-    // optimizer rules
-    update_sgd, update_momentum, update_adagrad, update_adadelta, update_rmsprop, update_adam, update_amsgrad,
-    update_eg,
-    // small products
-    gemm_cols, gemm_dots, gemm_outer};
+// By name: a table that is filled by place could have two kernels of one type swapped.
+static constexpr Kernels all_kernels() {
+  Kernels k{};
+  k.isa = DNL_ISA_NAME;
+  k.unary = formulas::UnaryTable<formulas::kUnaryCount>::rows;
+  k.n_unary = formulas::kUnaryCount;
+  k.binary = formulas::BinaryTable<formulas::kBinaryCount>::rows;
+  k.n_binary = formulas::kBinaryCount;
+  // moving and adding
+  k.fill = fill;
+  k.add = add;
+  k.axpy = axpy;
+  k.scale = scale;
+  k.scale_to = scale_to;
+  k.copy_rows = copy_rows;
+  k.add_rows = add_rows;
+  k.sum_rows = sum_rows;
+  k.scale_rows = scale_rows;
+  k.transpose = transpose;
+  k.transpose_strided = transpose_strided;
+  // reductions
+  k.sum = sum;
+  k.sum_squares = sum_squares;
+  k.dot = dot;
+  k.max = max;
+  k.argmax = argmax;
+  k.all_finite = all_finite;
+  // softmax family, layer norm
+  k.logsumexp = logsumexp;
+  k.exp_below = exp_below;
+  k.softmax = softmax;
+  k.softmax_bwd = softmax_bwd;
+  k.log_softmax = log_softmax;
+  k.log_softmax_bwd = log_softmax_bwd;
+  k.exp_shifted = exp_shifted;
+  k.layer_norm = layer_norm;
+  k.layer_norm_bwd = layer_norm_bwd;
+  // attention
+  k.attention_scores = attention_scores;
+  k.attention_scores_bwd = attention_scores_bwd;
+  // cells
+  k.lstm_fwd = lstm_fwd;
+  k.lstm_bwd = lstm_bwd;
+  k.gru_zr_fwd = gru_zr_fwd;
+  k.gru_out_fwd = gru_out_fwd;
+  k.gru_out_bwd = gru_out_bwd;
+  k.gru_zr_bwd = gru_zr_bwd;
+  k.tree_lstm_fwd = tree_lstm_fwd;
+  k.tree_lstm_bwd = tree_lstm_bwd;
+  // random numbers
+  k.random_uniform = random_uniform;
+  k.random_normal = random_normal;
+  k.random_mask = random_mask;
+  // optimizer rules
+  k.sgd = update_sgd;
+  k.momentum = update_momentum;
+  k.adagrad = update_adagrad;
+  k.adadelta = update_adadelta;
+  k.rmsprop = update_rmsprop;
+  k.adam = update_adam;
+  k.amsgrad = update_amsgrad;
+  k.eg = update_eg;
+  // small products
+  k.gemm_cols = gemm_cols;
+  k.gemm_dots = gemm_dots;
+  k.gemm_outer = gemm_outer;
+  return k;
+}
+static constexpr Kernels kTable = all_kernels();

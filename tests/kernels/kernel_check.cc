@@ -8,6 +8,16 @@ long checks = 0;
 bool print_accuracy = false;
 }  // namespace check
 
+// No entry of the table was forgotten: all are pointers, or numbers that are not 0.
+void check_is_full(const check::Kernels& k) {
+  const void* entry = nullptr;
+  for (std::size_t at = 0; at < sizeof k; at += sizeof entry) {
+    std::memcpy(&entry, reinterpret_cast<const char*>(&k) + at, sizeof entry);
+    check::expect(entry != nullptr,
+                  std::string(k.isa) + ": kernel " + std::to_string(at / sizeof entry) + " is missing");
+  }
+}
+
 int main(int argc, char** argv) {
   using namespace check;
   if (argc > 1 && !std::strcmp(argv[1], "--chosen")) {
@@ -23,6 +33,7 @@ int main(int argc, char** argv) {
       continue;
     }
     const long before = checks;
+    check_is_full(*k);
     formulas(*k);
     vectors(*k);
     softmaxes(*k);

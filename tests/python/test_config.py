@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -223,6 +224,11 @@ out = [before, c.get()["seed"], c.gpu(), dy.config.get("seed"), dy.config.get("a
 q = dy.DynetParams(); q.from_config(c.get()); q.init()
 """
     assert child(code) == [[None, None], 9, True, 9, False]
+
+
+def test_configure_tells_about_every_setting() -> None:
+    told = re.findall(r"^    (\w+) {2,}\S", dy.configure.__doc__ or "", re.MULTILINE)
+    assert sorted(told) == sorted(dy.config.OPTIONS)
 
 
 def test_import_does_nothing() -> None:

@@ -75,3 +75,52 @@ def test_all_is_told() -> None:
     lists = [n.value for n in TREE.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"]  # type: ignore[attr-defined]
     assert ast.literal_eval(lists[0]) == _core.__all__
     assert (Path(dynet_lite.__file__).parent / "py.typed").exists()
+
+
+ENTRY = """
+const OpId first = register_op([](OpDef& op) {
+  // op.signature = "not_this(x: expr)";
+  op.signature = "first(x: expr, d: int = 0)";
+  op.doc =
+      "What it does.\\n\\n"
+      "More.";
+  op.forward = [](const Call& c) {
+    if (c.nargs) return;
+  };
+});
+static const OpId second =
+    register_op( [] ( OpDef &op )
+{
+  op.joins = true;
+  op . doc = "Short." ;
+  op.signature="_second(xs: exprs)"  ;
+} ) ;
+"""
+
+
+def test_entries_are_read_however_they_are_laid_out() -> None:
+    generate = generator()
+    found = generate.structural(Path("a.cc"), generate.COMMENT.sub("", ENTRY))
+    assert [(e.name, [p.name for p in e.params], e.doc, e.internal) for e in found] == [
+        ("first", ["x", "d"], "What it does.\n\nMore.", False),
+        ("_second", ["xs"], "Short.", True),
+    ]
+
+
+@pytest.mark.parametrize(("old", "new"), [('"Short."', "text()"), ("[] ( OpDef &op )", "[] ( OpDef &entry )")])
+def test_entries_that_cannot_be_read_stop_the_build(old: str, new: str) -> None:
+    with pytest.raises(SystemExit, match=r"a\.cc"):
+        generator().structural(Path("a.cc"), ENTRY.replace(old, new))
+
+
+def test_all_registered_ops_were_read() -> None:
+    assert sorted(_core.OP_NAMES + _core.INTERNAL_OP_NAMES) == sorted(_core.all_op_names())
+
+
+def test_settings_are_those_of_the_engine() -> None:
+    declared = generator().settings(ROOT / "cext")
+    assert [(s.name, s.default, s.internal) for s in declared] == list(_core.SETTINGS)
+    for name, default, _ in _core.SETTINGS:
+        assert type(getattr(_core.settings, name)) is type(default), name
+    with pytest.raises(AttributeError):
+        _core.settings.no_such = True  # type: ignore[attr-defined]
