@@ -4,7 +4,7 @@
     python recipes/rnnlm.py                                    # the treebank that comes with the project
     python recipes/rnnlm.py --train a.txt --dev b.txt          # a sentence a line; also CoNLL-U, trees, tagged text
     python recipes/rnnlm.py --nltk treebank --hidden 200       # any corpus of NLTK
-    python recipes/rnnlm.py --tie --word-dim 300 --hidden 300 --lstm-dropout 0.3 --weight-drop 0.3 --average 0.999    # for small corpora
+    python recipes/rnnlm.py --tie --word-dim 200 --hidden 200 --weight-drop 0.2 --average 0.998     # for small corpora
     python recipes/rnnlm.py --context 3                        # a sentence after the three before it, as in running text
     python recipes/rnnlm.py predict --load words.model -       # goes on with the sentences that you begin
     python recipes/rnnlm.py --compare --batch 64               # automatic batching on and off
