@@ -46,10 +46,13 @@ from dynet_lite.text import (
 
 @dataclass
 class Settings(harness.Settings):
+    noise = ("dropout", "lstm_dropout")
+
     word_dim: int = option(100, "size of a word vector")
     char_dim: int = option(20, "size of a letter vector")
     char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
+    layers: int = option(1, "layers of the LSTM over words")
     word_dropout: float = option(
         1.0, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )
@@ -64,6 +67,9 @@ class Settings(harness.Settings):
     learning_rate: float = option(2e-3)
     schedule: str = option("linear")
     dropout: float = option(0.4, "share of the words' vectors and of the summary of a state to drop in training")
+    lstm_dropout: float = option(
+        0.0, "share of the inputs and states of the LSTM over words to drop, the same ones at each word (variational)"
+    )
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------
@@ -121,7 +127,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         self.read = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden,
                                hide=s.word_dropout, rng=self.random)  # fmt: skip
         add = model.add_parameters
-        self.reader = dy.BiRNNBuilder(1, self.read.width, h, model, dy.LSTMBuilder, name="encoder")
+        self.reader = dy.BiRNNBuilder(s.layers, self.read.width, h, model, dy.LSTMBuilder, name="encoder")
         self.end = add(h, name="end")
         self.vectors = model.add_lookup_parameters((n, h), init="fan-in", name="actions")  # and of open phrases
         self.stack, self.history = (dy.LSTMBuilder(1, h, h, model, name=name) for name in ("stack", "history"))
@@ -140,6 +146,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
     def start(self, words: list[str], features: np.ndarray | None = None) -> State:
         """Before the first action: all words are to come, nothing is on the stack."""
         drop = self.settings.dropout if self.training else 0.0
+        self.reader.set_dropout(self.settings.lstm_dropout if self.training else 0.0)
         read = [dy.dropout(x, drop) for x in self.read(words, self.training, features)]
         vectors = [dy.dropout(x, drop) for x in self.reader.transduce(read)]
         bottom = Item(self.end, None, self.stack.initial_state().add_input(self.end), None)
@@ -195,6 +202,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
             there = self.forward.initial_state().transduce(parts.begun(label))[-1]
             return self.both(there, self.backward.initial_state().transduce(parts[::-1].begun(label))[-1])
 
+        self.reader.disable_dropout()
         h = onnx.Input((self.settings.hidden,))
         return {
             "words": (words, self.read.inputs(), ["vectors", "end", "actions"]),

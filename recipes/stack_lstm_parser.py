@@ -3,6 +3,7 @@
 
     python recipes/stack_lstm_parser.py                                # the treebank that comes with the project
     python recipes/stack_lstm_parser.py --system arc-hybrid --oracle dynamic
+    python recipes/stack_lstm_parser.py --encoder 1 --beam 4           # a BiLSTM reads first; a wider search
     python recipes/stack_lstm_parser.py --train a.conllu --dev b.conllu --save parser.model
     python recipes/stack_lstm_parser.py --nltk dependency_treebank
     python recipes/stack_lstm_parser.py predict --load parser.model tagged.conllu    # heads and relations anew
@@ -30,7 +31,7 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
-from dynet_lite.nn import LEFT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration, StackLSTM
+from dynet_lite.nn import LEFT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration, StackLSTM, beam_search
 from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 
 # --- 1. Settings: each field is an option of the command line -----------------------------------------------
@@ -50,6 +51,8 @@ class Settings(harness.ParserSettings):
     action_dim: int = option(30, "size of the vector of a move with its relation")
     hidden: int = option(150, "size of the LSTMs and of the layer that decides")
     layers: int = option(1, "layers of the LSTMs")
+    encoder: int = option(0, "layers of a BiLSTM that reads the sentence before it is parsed; 0: words are read alone")
+    beam: int = option(1, "parses of a sentence that the search keeps at a time")
 
     epochs: int = option(15)
     learning_rate: float = option(3e-3)
@@ -66,8 +69,15 @@ class Parse:
         self.stack, self.buffer, self.history = stack, buffer, history
         self.relations = [""] * len(sentence)
 
+    def copy(self) -> Parse:
+        """One that goes on by itself, for a search that tries several actions."""
+        new = Parse(self.sentence, self.configuration.copy(), self.stack.copy(), self.buffer.copy(), self.history)
+        new.relations = self.relations[:]
+        return new
+
 
 class StackParser(harness.ParserRecipe[Settings]):
+    predict_options = ("beam",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "tag_dim": 4, "item_dim": 6, "action_dim": 4, "hidden": 6}
 
     # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------
@@ -81,8 +91,13 @@ class StackParser(harness.ParserRecipe[Settings]):
         self.moves = np.array([self.actions.move(i) for i in range(len(self.actions))])
         self.gold_moves = lru_cache(None)(lambda heads: self.system.moves(projective_heads(heads)))
         add = self.model.add_parameters
+        self.encoder = None
+        width = self.width
+        if s.encoder:
+            width = 2 * s.hidden
+            self.encoder = dy.BiRNNBuilder(s.encoder, self.width, width, self.model, dy.LSTMBuilder, name="encoder")
         # A word with its tag; the root, and what lies below everything on a stack.
-        self.W_word, self.b_word = add((s.item_dim, self.width), name="W_word"), add(s.item_dim, init=0, name="b_word")
+        self.W_word, self.b_word = add((s.item_dim, width), name="W_word"), add(s.item_dim, init=0, name="b_word")
         self.root, self.bottom = (add(s.item_dim, init="uniform", scale=0.1, name=name) for name in ("root", "bottom"))
         # Actions; an action that joins two items; what has been done so far.
         shape = len(self.actions), s.action_dim
@@ -104,6 +119,13 @@ class StackParser(harness.ParserRecipe[Settings]):
     def drop(self) -> float:
         return self.settings.dropout if self.training else 0.0
 
+    def encoded(self, words: Any) -> Any:
+        """The words as they stand in the sentence, where there is a BiLSTM to read it."""
+        if self.encoder is None:
+            return words
+        self.encoder.set_dropout(self.drop)
+        return self.encoder.transduce(words)
+
     def item(self, x: dy.Expression) -> dy.Expression:
         """What the stack and the buffer hold of a word with its tag."""
         return dy.rectify(dy.affine_transform([self.b_word, self.W_word, x]))
@@ -113,8 +135,7 @@ class StackParser(harness.ParserRecipe[Settings]):
         return dy.tanh(dy.affine_transform([self.b_join, self.W_join, dy.concatenate([head, dependent, action])]))
 
     def start(self, sentence: Sentence) -> Parse:
-        inputs = self.inputs(sentence, self.drop)
-        items = [self.item(x) for x in inputs]
+        items = [self.item(x) for x in self.encoded(self.inputs(sentence, self.drop))]
         stack, buffer = (StackLSTM(lstm.initial_state().add_input(self.bottom)) for lstm in (self.stack, self.buffer))
         (stack if self.system.name == "arc-standard" else buffer).push(self.root)
         buffer.extend(reversed(items))
@@ -154,7 +175,13 @@ class StackParser(harness.ParserRecipe[Settings]):
 
         def items(tags: Any, **ids: Any) -> Any:
             words = self.reader.symbolic(**ids).joined(onnx.lookup(self.tag_vectors, tags))
-            return words.map(self.item), self.root, self.bottom, self.no_action, self.action_vectors.expr()
+            return (
+                self.encoded(words).map(self.item),
+                self.root,
+                self.bottom,
+                self.no_action,
+                self.action_vectors.expr(),
+            )
 
         s = self.settings
         item, action, h = onnx.Input((s.item_dim,)), onnx.Input((s.action_dim,)), onnx.Input((s.hidden,))
@@ -216,22 +243,47 @@ class StackParser(harness.ParserRecipe[Settings]):
 
     # --- 3. Parsing ---------------------------------------------------------------------------------------------
 
-    def best_action(self, p: Parse, values: np.ndarray) -> int:
-        """The legal action with the highest score."""
+    def legal_scores(self, p: Parse, values: np.ndarray) -> np.ndarray:
+        """The scores of the actions, -inf for those that are not legal."""
         penalty = np.full(3, -np.inf)
         penalty[self.system.legal(p.configuration)] = 0
-        return int((values + penalty[self.moves]).argmax())
+        scores: np.ndarray = values + penalty[self.moves]
+        return scores
+
+    def best_action(self, p: Parse, values: np.ndarray) -> int:
+        """The legal action with the highest score."""
+        return int(self.legal_scores(p, values).argmax())
 
     def parse(self, batch: list[Sentence]) -> list[Sentence]:
         """The sentences with heads and relations as the model chooses them, step by step; their own are not looked at."""
         dy.renew_cg()
         todo = parses = [self.start(sentence) for sentence in batch]
+        if self.settings.beam > 1:
+            todo, parses = [], self.searched(parses)
         while todo:
             values = dy.npvalues([self.scores(p) for p in todo])  # all sentences at once
             for p, x in zip(todo, values, strict=True):
                 self.advance(p, self.best_action(p, x))
             todo = [p for p in todo if self.system.legal(p.configuration)]
         return [replace(p.sentence, heads=p.configuration.heads[1:], deprels=p.relations) for p in parses]
+
+    def searched(self, starts: list[Parse]) -> list[Parse]:
+        """The parses whose actions together are the most probable, as far as a beam search finds them."""
+
+        def scores(parses: list[Parse]) -> list[np.ndarray]:
+            found = dy.npvalues([dy.log_softmax(self.scores(p)) for p in parses])  # all of all sentences at once
+            return [self.legal_scores(p, x) for p, x in zip(parses, found, strict=True)]
+
+        def advance(p: Parse, action: int) -> Parse:
+            new = p.copy()
+            self.advance(new, action)
+            return new
+
+        found = beam_search(
+            starts, scores, advance, lambda p: not self.system.legal(p.configuration), width=self.settings.beam,
+            limit=[2 * len(p.sentence) for p in starts],
+        )  # fmt: skip
+        return [best.state for best, *_ in found]
 
 
 if __name__ == "__main__":

@@ -43,6 +43,12 @@ class StackLSTM:
         self._states.pop()
         return item
 
+    def copy(self) -> StackLSTM:
+        """A stack of the same items that grows and shrinks by itself."""
+        new = StackLSTM(self._states[0])
+        new._items, new._states = self._items[:], self._states[:]
+        return new
+
     def output(self) -> Expression:
         """What the network says of the whole stack."""
         output: Expression = self._states[-1].output()

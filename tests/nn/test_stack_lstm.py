@@ -34,6 +34,22 @@ def test_outputs_are_those_of_the_contents(autobatch):
         np.testing.assert_allclose(one.npvalue(), other.npvalue(), rtol=1e-5, atol=1e-6)
 
 
+def test_a_copy_goes_on_by_itself():
+    lstm = dy.LSTMBuilder(1, 3, 4, dy.ParameterCollection())
+    dy.renew_cg()
+    guard, *vectors = (dy.inputVector(np.random.default_rng(i).normal(size=3)) for i in range(5))
+    stack = StackLSTM(lstm.initial_state().add_input(guard))
+    stack.extend(vectors[:2])
+    twin = stack.copy()
+    twin.push(vectors[2])
+    assert stack.pop() is vectors[1]
+    stack.push(vectors[3])
+    assert len(stack) == 2 and len(twin) == 3 and twin[1] is vectors[1]
+    for one, items in ((stack, [vectors[0], vectors[3]]), (twin, vectors[:3])):
+        wanted = lstm.initial_state().transduce([guard, *items])[-1]
+        np.testing.assert_allclose(one.output().npvalue(), wanted.npvalue(), rtol=1e-5, atol=1e-6)
+
+
 def test_errors():
     lstm = dy.LSTMBuilder(1, 3, 4, dy.ParameterCollection())
     dy.renew_cg()

@@ -38,6 +38,8 @@ def test_smoke(run_recipe):
     assert epoch.startswith("epoch  1") and "bracket F1" in epoch
 
 
-@pytest.mark.parametrize("strategy", ["greedy", "agenda"])
-def test_batching_changes_nothing(run_recipe, same_losses, strategy):
-    same_losses(run_recipe(NAME, "--smoke", "--compare", "--strategy", strategy).stdout)
+@pytest.mark.parametrize(
+    "options", [["--strategy", "greedy"], ["--strategy", "agenda"], ["--layers", 2, "--lstm-dropout", 0.3]]
+)
+def test_batching_changes_nothing(run_recipe, same_losses, options):
+    same_losses(run_recipe(NAME, "--smoke", "--compare", *options).stdout)

@@ -19,7 +19,11 @@ def run(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[s
                           timeout=300)  # fmt: skip
 
 
-KINDS = [["--system", "arc-standard"], ["--system", "arc-hybrid"], ["--system", "arc-hybrid", "--oracle", "dynamic"]]
+KINDS = [
+    ["--system", "arc-standard", "--beam", "3"],
+    ["--system", "arc-hybrid"],
+    ["--system", "arc-hybrid", "--oracle", "dynamic", "--encoder", "1"],
+]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=" ".join)
@@ -51,12 +55,13 @@ def test_it_learns_and_parses_files(kind: list[str], tmp_path: Path) -> None:
         "1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tdog\t_\tNOUN\t_\t_\t_\t_\t_\t_\n3\tsleeps\t_\tVERB\t_\t_\t_\t_\t_\t_\n"
     )
     one = "1\tYes\t_\tINTJ\t_\t_\t_\t_\t_\t_\n"
-    done = run("predict", "--load", str(model), "-", cwd=tmp_path, stdin=f"{plain}\n{one}\n{plain}")
-    assert done.returncode == 0, done.stderr
-    sentences = list(parse_conllu(done.stdout.split("\n")))
-    assert [len(x) for x in sentences] == [3, 1, 3] and sentences[0] == sentences[2]
-    need_trees(sentences, "output")
-    assert sentences[0].heads[0] == 2 and is_projective(sentences[0].heads)
+    for beam in ("1", "4"):
+        done = run("predict", "--load", str(model), "--beam", beam, "-", cwd=tmp_path, stdin=f"{plain}\n{one}\n{plain}")
+        assert done.returncode == 0, done.stderr
+        sentences = list(parse_conllu(done.stdout.split("\n")))
+        assert [len(x) for x in sentences] == [3, 1, 3] and sentences[0] == sentences[2]
+        need_trees(sentences, "output")
+        assert sentences[0].heads[0] == 2 and is_projective(sentences[0].heads)
 
 
 def test_a_dynamic_oracle_needs_arc_hybrid(tmp_path: Path) -> None:
