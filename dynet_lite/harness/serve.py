@@ -12,7 +12,6 @@ GET  /metrics   counts and times in Prometheus' text format
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -25,6 +24,7 @@ from typing import Any
 from dynet_lite.errors import DataError
 
 from .predictor import Predictor, load
+from .settings import Parser
 
 __all__ = ["Batcher", "Full", "Limits", "application", "main"]
 
@@ -249,9 +249,7 @@ def application(predictor: Predictor, limits: Limits = Limits()) -> Any:
 
 def main(argv: Sequence[str]) -> int:
     """`serve MODEL [options]`; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m dynet_lite serve", description="Answers over HTTP with a saved model."
-    )
+    parser = Parser(prog="python -m dynet_lite serve", description="Answers over HTTP with a saved model.")
     parser.add_argument("model", metavar="MODEL", help="the file that --save wrote")
     parser.add_argument("--source", metavar="FILE", help="the program of a recipe of your own")
     parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")

@@ -117,12 +117,13 @@ def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], boo
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, which tells also which option an unknown one may have meant."""
+    """argparse, whose errors are one line, and which tells also which option an unknown one may have meant."""
 
     def error(self, message: str) -> NoReturn:
-        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        near = difflib.get_close_matches(unknown[1], self._option_string_actions, 1) if unknown else []
-        super().error(message + (f"; did you mean {near[0]}?" if near else ""))
+        unknown = re.search(r"unrecognized arguments: --([\w-]+)", message)
+        names = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+        near = difflib.get_close_matches(unknown[1], names, 1) if unknown else []
+        self.exit(2, f"{self.prog}: error: {message}; {f'did you mean --{near[0]}?' if near else 'see --help'}\n")
 
 
 def _options(cls: type[Settings]) -> dict[str, tuple[Any, Any, str, tuple[Any, ...]]]:

@@ -226,6 +226,13 @@ def test_defaults_of_all_recipes_can_be(name: str) -> None:
 
 
 def test_an_unknown_option_says_which_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_settings(Settings, "", ["--hiden", "3"])
-    assert "unrecognized arguments: --hiden 3; did you mean --hidden?" in capsys.readouterr().err
+    for words, said in (
+        (["--hiden", "3"], "unrecognized arguments: --hiden 3; did you mean --hidden?"),
+        (["--zyx", "3"], "unrecognized arguments: --zyx 3; see --help"),
+        (["--hidden", "x"], "argument --hidden: invalid int value: 'x'; see --help"),
+        (["--hidden"], "argument --hidden: expected one argument; see --help"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            parse_settings(Settings, "", words)
+        (line,) = capsys.readouterr().err.splitlines()
+        assert stop.value.code == 2 and line.endswith(said)
