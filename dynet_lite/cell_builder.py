@@ -56,6 +56,12 @@ class CellState:
 
     def transduce(self, xs: Iterable[Any]) -> list[Any]:
         """The outputs after each of several inputs, with the loop in C."""
+        if hasattr(xs, "lengths"):  # of a length that is not known before a file runs
+            from dynet_lite.onnx.loops import scanned
+            from dynet_lite.onnx.makeup import sequences
+
+            found, _, pair = scanned(self._builder.cell, self._state, xs, False)
+            return sequences(found if pair else _shown(found))  # type: ignore[no-any-return]
         xs = xs if isinstance(xs, list) else list(xs)
         if not xs:
             return []
@@ -97,6 +103,6 @@ class CellState:
 
 
 def _shown(state: Any) -> Any:
-    if isinstance(state, _core.Expression):
+    if not isinstance(state, (_core.State, tuple, list)):
         return state
     return state.h if isinstance(state, _core.State) and "h" in dir(state) else state[0]

@@ -86,6 +86,11 @@ def _list(xs: Any, what: str) -> list[Any]:
     return xs if type(xs) is list else list(xs)
 
 
+def _of_a_file(xs: Any) -> bool:
+    """Is it a sequence of a length that is not known before a file runs: dynet_lite/onnx?"""
+    return hasattr(xs, "row_of") or hasattr(xs, "lengths")
+
+
 def _needs_cell(what: str, c: Any) -> None:
     if not _core.is_cell(c):
         name = getattr(c, "__name__", type(c).__name__)
@@ -102,8 +107,10 @@ def map(cell: Any, *lists: Any) -> Any:
         return builtins.map(cell, *lists)
     if not lists:
         raise TypeError("[map] needs a list besides the cell")
-    if hasattr(lists[0], "transduced"):  # of a length that is not known: dynet_lite/onnx
-        return lists[0].map(cell, *lists[1:])
+    if any(builtins.map(_of_a_file, lists)):
+        from dynet_lite.onnx.makeup import mapped
+
+        return mapped(cell, lists)
     rows = [_list(xs, "map") for xs in lists]
     if any(len(xs) != len(rows[0]) for xs in rows):
         raise ValueError(f"[map] the lists must be of one length; got {', '.join(str(len(xs)) for xs in rows)}")
@@ -120,6 +127,12 @@ def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tupl
     Without any x it is ([], init). Raises CellError when the results of the cell are neither.
     """
     _needs_cell("scan", cell)
+    if _of_a_file(xs) or (type(xs) is tuple and xs and all(builtins.map(_of_a_file, xs))):
+        from dynet_lite.onnx.loops import scan as scan_of_a_file
+        from dynet_lite.onnx.makeup import sequences
+
+        found, last = scan_of_a_file(cell, init, xs, bool(reverse))
+        return sequences(found), last
     xs = _list(xs, "scan")
     if not _core.cells_by_hand():
         return _core.scan_cell(cell, init, xs, bool(reverse))
@@ -161,6 +174,11 @@ def recurse(cell: Any, inputs: Iterable[Any], children: Iterable[Sequence[int | 
     ValueError for other lengths and for children that are no earlier nodes.
     """
     _needs_cell("recurse", cell)
+    if _of_a_file(children):
+        from dynet_lite.onnx.makeup import sequences
+        from dynet_lite.onnx.recursion import recursed
+
+        return sequences(recursed(cell, inputs, children))  # type: ignore[no-any-return]
     inputs, below = _list(inputs, "recurse"), _list(children, "recurse")
     if len(below) != len(inputs):
         raise ValueError(f"[recurse] {len(inputs)} inputs and {len(below)} lists of children: one for each is needed")
@@ -206,7 +224,7 @@ def _see_function(function: Any, read: list[Any], seen: set[int]) -> None:
     if (
         id(function) in seen
         or not isinstance(function, types.FunctionType)
-        or function.__module__.split(".")[0] == package
+        or (function.__module__ or "").split(".")[0] == package
     ):
         return
     seen.add(id(function))
@@ -259,7 +277,7 @@ def _see_object(value: Any, names: set[str], read: list[Any], seen: set[int], de
         if found is _core.MISSING:
             continue
         read.append((attributes, name, _core.MISSING))
-        if isinstance(found, types.FunctionType) and found.__module__.split(".")[0] != __name__.split(".")[0]:
+        if isinstance(found, types.FunctionType) and (found.__module__ or "").split(".")[0] != __name__.split(".")[0]:
             more = _names(found) - names  # a method of its own that it calls
             _see_function(found, read, seen)
             if more and depth < _DEEPEST:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite import harness
+from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import MLPAttention
 from dynet_lite.text import minibatches, numbered_lines
@@ -178,6 +178,26 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
                 losses.append(dy.pickneglogsoftmax(self.attention.logits(state.output(), memory), place))
                 before = vectors[place]
         return dy.esum(losses) * (1 / len(losses))
+
+    def networks(self) -> dict[str, Any]:
+        """The encoder: what can be pointed at, of which the end is the first; and a step of the decoder."""
+
+        def encoder(points: Any) -> Any:
+            read: Any = points.map(lambda point: dy.tanh(dy.affine_transform([self.b, self.W, point])))
+            read = self.encoder.transduce(read)
+            vectors = read.begun(self.end)
+            return vectors, vectors.map(self.attention.key), self.start + read.average()
+
+        def step(x: Any, keys: Any, c: Any, h: Any) -> Any:
+            lstm = self.decoder.initial_state([c, h]).add_input(x)
+            return self.attention.symbolic_logits(lstm.output(), keys), *lstm.s()
+
+        h, two = (self.settings.hidden,), (2 * self.settings.hidden,)
+        inputs = {"x": onnx.Input(two), "keys": onnx.Input(h, "places"), "c": onnx.Input(h), "h": onnx.Input(h)}
+        return {
+            "encoder": (encoder, {"points": onnx.Input((self.parts["dim"],), "n")}, ["vectors", "keys", "first"]),
+            "step": (step, inputs, ["scores", "c_next", "h_next"]),
+        }
 
     def weight(self, batch: list[Puzzle]) -> int:
         return sum(len(puzzle.answer) + 1 for puzzle in batch)

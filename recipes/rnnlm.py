@@ -177,6 +177,8 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         """A whole sentence, which begins with the end mark; and a step from the states of the LSTM to the next ones."""
         layers = range(self.settings.layers)
         states = [f"{kind}{i}" for kind in "ch" for i in layers]
+        self.lstm.disable_dropout()
+        self.lstm.set_weight_dropout(0.0)
 
         def score(x: Any) -> Any:
             return dy.affine_transform([self.b, self.table(), x])

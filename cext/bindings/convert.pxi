@@ -47,6 +47,12 @@ cdef object _as_int(object v, str what):
         raise ValueError(f"{what} must be a whole number; got {v}")
     raise TypeError(f"{what} must be a whole number; got {_shown(v)}")
 
+cdef _row_of_a_file(table, index, error):
+    """The row for a number that is not known before a file runs (dynet_lite/onnx); raises the error for anything else."""
+    if hasattr(index, "row_of"):
+        return index.row_of(table)
+    raise error
+
 cdef str _shown(object v):
     """A value as messages show it."""
     return repr(v) if v is None or isinstance(v, (str, bytes)) and len(v) < 40 else type(v).__name__

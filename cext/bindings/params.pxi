@@ -338,7 +338,10 @@ cdef class LookupParameters(Expression):
         return _lookup_expression(g, g.c.add_lookup(table, &rows[0], <uint32_t> rows.shape[0], True, update))
 
     def __getitem__(self, index):
-        return self.look(_current(), index, True)
+        try:
+            return self.look(_current(), index, True)
+        except TypeError as error:
+            return _row_of_a_file(self, index, error)
 
     def batch(self, i):
         """Rows i[0], i[1], ... as batch elements: {d...} X n."""
@@ -641,7 +644,10 @@ cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
 
 def lookup(LookupParameters p not None, index=0, update=True):
     """Row `index` of a table: {d...}. update=False: this use gives the table no gradient."""
-    return p.look(_current(), index, update)
+    try:
+        return p.look(_current(), index, update)
+    except TypeError as error:
+        return _row_of_a_file(p, index, error)
 
 
 def lookup_batch(LookupParameters p not None, indices, update=True):

@@ -58,6 +58,11 @@ def state_of(dict parts not None):
     return _state_of(_state_names.setdefault(names, names), tuple(parts.values()))
 
 
+def state_names(State s not None):
+    """The names of the parts, in the order in which they were given."""
+    return s.names
+
+
 cdef inline State _state_of(tuple names, tuple values):
     cdef State s = State.__new__(State)
     s.names, s.values = names, values
@@ -518,7 +523,7 @@ cdef class Cell:
     cdef object _by_hand(self, ComputationGraph g, tuple args, dict kwargs):
         """The nodes one by one; in checks after a comparison with what is recorded."""
         global _n_calls
-        if g.trace is None and _settings.cells == "check":
+        if g.trace is None and not g.for_file and _settings.cells == "check":
             _n_calls += 1
             if not _alike_templates(self.template(g, args, kwargs), _record(self, g, args, kwargs)):
                 raise _errors.CellError(
@@ -641,7 +646,7 @@ cdef set _one_less(set numbers):
 
 cdef bint _by_hand(ComputationGraph g) except -1:
     """Are nodes made one by one: while a cell is recorded, where each is run or checked, and on request?"""
-    return g.trace is not None or g.immediate or g.checked or _settings.cells != "recorded"
+    return g.trace is not None or g.immediate or g.checked or g.for_file or _settings.cells != "recorded"
 
 
 @cython.final

@@ -37,10 +37,10 @@ class StackedRNNState:
 
     def transduce(self, xs: Iterable[Any]) -> list[Expression]:
         """The outputs after each of several inputs."""
-        out = list(xs)
+        out: Any = xs if hasattr(xs, "transduced") else list(xs)  # one of a length that is not known: dynet_lite/onnx
         for state in self._states:
             out = state.transduce(out)
-        return out
+        return out  # type: ignore[no-any-return]
 
     def output(self) -> Expression | None:
         """The output of the last state; None before any input."""

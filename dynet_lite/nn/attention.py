@@ -102,9 +102,13 @@ class MLPAttention(_Attention):
 
         keys: memory.map(attention.key). The weights are a sequence of {1}.
         """
-        added = self.U * query
-        weights = keys.map(lambda k: self.v * dy.tanh(k + added)).softmax()
+        weights = self.symbolic_logits(query, keys).softmax()
         return weights.map(dy.cmult, memory).sum(), weights
+
+    def symbolic_logits(self, query: Any, keys: Any) -> Any:
+        """The scores before the softmax, a sequence of {1}: see symbolic()."""
+        added = self.U * query
+        return keys.map(lambda k: self.v * dy.tanh(k + added))
 
     def key(self, column: Any) -> Any:
         """What queries are compared with, of one column."""

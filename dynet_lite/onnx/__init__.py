@@ -11,7 +11,8 @@ tensors, what sequences can do, and a program that predicts without this package
 from .attention import attend, waves
 from .export import OPSET, export, export_recipe
 from .graphs import chosen, heard
-from .loops import recurse, scan
+from .loops import scan
+from .recursion import recurse
 from .steps import step
 from .symbolic import Children, Ids, Input, Sequence, lookup
 from .table import REFUSED

@@ -53,6 +53,7 @@ def export(
     try:
         with _core.ComputationGraph() as graph:
             graph.renew(False, True)
+            graph.for_file = True
             found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
             results = _results(found, outputs)
             writer = Writer(

@@ -1,112 +1,92 @@
-"""Functions of one's own over sequences and trees that are not known before the file runs: `scan` becomes ONNX's Scan, `recurse`
-a Loop over tables of states.
+"""Functions of one's own over sequences of a length that is not known before the file runs: `scan` becomes ONNX's Scan.
 
-The function is called once, with stand-ins for a state and a step; what it builds from them is the body. Who may import: this
-package.
+The function is called once, with stand-ins for a state and a step; what it builds from them is the body. recursion.py uses the
+same parts. Who may import: this package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from dynet_lite._core import Expression
 
-from .symbolic import Children, Chosen, Get, Sequence, trace
-from .writer import Unsupported, Value, Writer
+from .makeup import alike, flat, like, same_dims
+from .symbolic import Chosen, Get, Number, Sequence, trace
+from .writer import Value, Writer
 
 
 def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
     """A recurrent layer: f(state, x) for each step x in turn, from the state `init`. (outputs, last state).
 
-    f gives the next state, made up as `init` is (an expression, or a tuple, list or dict of them), and each state is an
-    output; or a pair of that and an output. xs: a Sequence, or a tuple of some of one length. reverse: begins at the
-    end; outputs belong to their steps all the same. Raises ValueError where f gives something else, or a state of other
-    dims.
+    f gives the next state, made up as `init` is (an expression, or a tuple, list, dict or dy.state of them), and each
+    state is an output; or a pair of that and an output. xs: a Sequence, an input of Ids with a length, or a tuple of
+    some of one length. reverse: begins at the end; outputs belong to their steps all the same. Raises ValueError where f
+    gives something else, or a state of other dims.
     """
-    steps = _steps("scan", xs)
-    state, x = _stand_ins(init), _stand_ins(xs)
+    outputs, last, _ = scanned(f, init, xs, reverse)
+    return outputs, last
+
+
+def scanned(
+    f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool, begin: Callable[[Any], Any] | None = None
+) -> tuple[Any, Any, bool]:
+    """What `scan` gives, and whether f gives an output besides the state.
+
+    begin: does what f does, for the first step, where there is no state yet; then `init` says what states are made up of.
+    """
+    steps = steps_of("scan", xs)
+    (state, states), (x, row) = stand_ins(init), stand_ins(xs)
     given = f(state, x)
-    pair = isinstance(given, tuple) and len(given) == 2 and not _alike(given, init) and _alike(given[0], init)
+    pair = isinstance(given, tuple) and len(given) == 2 and not alike(given, init) and alike(given[0], init)
     after, out = given if pair else (given, given)
-    if not _alike(after, init):
+    if not alike(after, init):
         raise ValueError(
             "[onnx] scan: the function gives the next state, made up like the first one, or a pair of that and an output"
         )
-    _same_dims("scan", init, after)
-    body = _Body([*_flat(state), *_flat(x)], [*_flat(after), *_flat(out)])
-    states = len(_flat(init))
-
-    def write(w: Writer, get: Get) -> list[str]:
-        def inside(names: list[str]) -> list[str]:
-            return body.write(w, names)
-
-        start, rows = [get(e).name for e in _flat(init)], [get(s.e).name for s in steps]
-        return w.scan(start, rows, inside, len(body.results) - states, backwards=reverse != steps[0].backwards)
-
-    whole, size = _Several([*_flat(init), *(s.e for s in steps), *body.outer], write), steps[0].e.batch_size
-    last = _like(init, (whole.place(e.shape, 1, "", i) for i, e in enumerate(_flat(init))))
-    made = (
-        Sequence(whole.place(e.shape, size, steps[0].symbol, states + i), steps[0].symbol, steps[0].backwards)
-        for i, e in enumerate(_flat(out))
+    same_dims("scan", init, after)
+    if any(e.batch_size != 1 for e in flat(out)):
+        raise ValueError("[onnx] scan: the function gives an output with a mini-batch")
+    bodies = [Body([*states, *row], [*flat(after), *flat(out)])]
+    if begin is not None:
+        x, row = stand_ins(xs)
+        given = begin(x)
+        bodies.append(Body(row, [*flat(given[0]), *flat(given[1])] if pair else [*flat(given), *flat(given)]))
+    whole = Several(
+        [*flat(init), *(s.e for s in steps), *(e for body in bodies for e in body.outer)],
+        lambda w, get: _scan(w, get, flat(init), steps, bodies, reverse),
     )
-    return _like(out, made), last
+    first = steps[0]
+    last = like(init, (whole.place(e.shape, 1, "", i) for i, e in enumerate(flat(init))))
+    made = (
+        Sequence(whole.place(e.shape, first.e.batch_size, first.symbol, len(states) + i), first.symbol, first.backwards)
+        for i, e in enumerate(flat(out))
+    )
+    return like(out, made), last, pair
 
 
-def recurse(f: Callable[..., Any], xs: Any, children: Any, absent: Any) -> Any:
-    """States of the nodes of trees or DAGs: f(x, *states of the children) for each node, in order; a Sequence, or made up of some
-    as the states are.
+def _scan(w: Writer, get: Get, init: list[Any], steps: list[Steps], bodies: list[Body], reverse: bool) -> list[str]:
+    """The Scan: its last states and its outputs. bodies: one for each step, and perhaps another one for the first step."""
+    body, *first = bodies
+    start, rows = [get(e).name for e in init], [(get(s.e).name, s.numbers) for s in steps]
+    outputs, backwards = len(body.results) - len(start), reverse != steps[0].backwards
+    if not first:
+        return w.scan(start, rows, lambda names: body.write(w, names), outputs, backwards)
 
-    xs: the inputs of the nodes, a Sequence or a tuple of some. children: an input declared as onnx.Children with a
-    number; f gets as many states, `absent` for a child that is not there. Raises ValueError where f gives no state made
-    up like `absent`.
-    """
-    if not isinstance(children, Chosen) or not isinstance(children.spec, Children):
-        raise TypeError(f"[onnx] recurse: an input declared as onnx.Children is needed; got {type(children).__name__}")
-    steps, spec = _steps("recurse", xs), children.spec
-    if steps[0].symbol != spec.length or steps[0].backwards:
-        raise ValueError(f"[onnx] recurse: the inputs have the length {steps[0].symbol}, the children {spec.length}")
-    if not isinstance(spec.most, int):
-        raise Unsupported(f"[onnx] recurse: needs a number of children, such as onnx.Children({spec.length!r}, 2)")
-    most = spec.most
-    x, below = _stand_ins(xs), [_stand_ins(absent) for _ in range(most)]
-    after = f(x, *below)
-    if not _alike(after, absent):
-        raise ValueError("[onnx] recurse: the function gives a state that is made up like `absent`")
-    _same_dims("recurse", absent, after)
-    body = _Body([*_flat(x), *(e for state in below for e in _flat(state))], _flat(after))
-
-    def write(w: Writer, get: Get) -> list[str]:
-        inputs, nobody = (
-            [get(s.e).name for s in steps],
-            [w.op("Unsqueeze", get(e).name, w.ints(0)) for e in _flat(absent)],
+    def step(names: list[str]) -> list[str]:
+        begun, *rest = names  # 0 at the first step, then 1
+        found = w.cases(
+            w.op("Cast", begun, to=7),
+            {0: lambda: first[0].write(w, rest[len(start) :])},
+            lambda: body.write(w, rest),
+            len(body.results),
         )
-        rows, count = w.op("Add", children.name, w.ints(1)), w.op("Shape", inputs[0], start=0, end=1)
+        return [w.op("Identity", w.number(1)), *found]
 
-        def table(first: str, rank: int) -> str:  # a row for nobody, which repeats until nodes take their rows
-            size = w.op("Concat", w.op("Add", count, w.ints(1)), w.ints(*[1] * rank), axis=0)
-            return w.op("Expand", first, size)
-
-        def turn(i: str, tables: list[str]) -> list[str]:
-            mine = w.op("Gather", rows, i, axis=0)
-            own = [w.op("Gather", name, i, axis=0) for name in inputs]
-            theirs = [w.op("Gather", t, mine, axis=0) for t in tables]
-            states = [w.op("Squeeze", w.slice(t, 0, j, j + 1), w.ints(0)) for j in range(most) for t in theirs]
-            at = w.op("Reshape", w.op("Add", i, w.ints(1)), w.ints(1, 1))
-            new = body.write(w, [*own, *states])
-            return [w.op("ScatterND", t, at, w.op("Unsqueeze", v, w.ints(0))) for t, v in zip(tables, new, strict=True)]
-
-        empty = [table(name, len(e.shape)) for name, e in zip(nobody, _flat(absent), strict=True)]
-        found = w.loop(w.op("Squeeze", count), empty, turn)
-        return [w.op("Slice", t, w.ints(1), w.ints(2**31), w.ints(0)) for t in found]
-
-    whole = _Several([*_flat(absent), *(s.e for s in steps), *body.outer], write)
-    size, symbol = steps[0].e.batch_size, steps[0].symbol
-    made = (Sequence(whole.place(e.shape, size, symbol, i), symbol) for i, e in enumerate(_flat(after)))
-    return _like(after, made)
+    return w.scan([w.number(0), *start], rows, step, outputs, backwards)[1:]
 
 
-class _Body:
+class Body:
     """What was built from stand-ins: written again inside a Scan or a Loop."""
 
     def __init__(self, stand_ins: list[Expression], results: list[Expression]) -> None:
@@ -119,7 +99,7 @@ class _Body:
         return [w.op("Identity", value.name) for value in w.inside(given, self.results)]
 
 
-class _Several:
+class Several:
     """Expressions that one piece of the file computes together, when the first of them is needed."""
 
     def __init__(self, needs: list[Expression | int], write: Callable[[Writer, Get], list[str]]) -> None:
@@ -133,68 +113,41 @@ class _Several:
         return trace().place(dims, batch, symbol, self.needs, name)
 
 
-# ---- what states are made up of ----------------------------------------------------------------------------------------
+class Steps(NamedTuple):
+    """The steps of a sequence, or numbers for them: an expression that stands for all."""
+
+    e: Expression
+    symbol: str
+    backwards: bool
+    numbers: bool
 
 
-def _parts(x: Any) -> list[Any] | None:
-    """What x is made up of; None of an expression or a sequence."""
-    if isinstance(x, (Expression, Sequence)):
-        return None
-    if isinstance(x, dict):
-        return list(x.values())
-    if isinstance(x, (tuple, list)):
-        return list(x)
-    raise TypeError(f"[onnx] an expression, or a tuple, list or dict of some, is needed; got {type(x).__name__}")
-
-
-def _flat(x: Any) -> list[Any]:
-    parts = _parts(x)
-    return [x] if parts is None else [leaf for part in parts for leaf in _flat(part)]
-
-
-def _like(x: Any, leaves: Iterator[Any]) -> Any:
-    """Made up as x, of other leaves."""
-    parts = _parts(x)
-    if parts is None:
-        return next(leaves)
-    new = [_like(part, leaves) for part in parts]
-    if isinstance(x, dict):
-        return dict(zip(x, new, strict=True))
-    return type(x)(*new) if hasattr(x, "_fields") else type(x)(new)
-
-
-def _alike(x: Any, y: Any) -> bool:
-    if isinstance(x, Expression) or isinstance(y, Expression):
-        return isinstance(x, Expression) and isinstance(y, Expression)
-    if type(x) is not type(y) or isinstance(x, dict) and list(x) != list(y):
-        return False
-    a, b = _parts(x), _parts(y)
-    return a is not None and b is not None and len(a) == len(b) and all(map(_alike, a, b))
-
-
-def _same_dims(what: str, before: Any, after: Any) -> None:
-    for x, y in zip(_flat(before), _flat(after), strict=True):
-        if (x.shape, x.batch_size) != (y.shape, 1):
-            raise ValueError(f"[onnx] {what}: a state has the dims {x.shape} and then {y.shape}, without a mini-batch")
-
-
-def _steps(what: str, xs: Any) -> list[Sequence]:
-    steps = _flat(xs)
-    if not steps or not all(isinstance(s, Sequence) for s in steps):
+def steps_of(what: str, xs: Any) -> list[Steps]:
+    """Those in xs, which are of one length."""
+    given = flat(xs)
+    if not given or not all(hasattr(s, "lengths") for s in given):
         raise TypeError(f"[onnx] {what}: a sequence, or a tuple of sequences, is needed")
-    if len({(s.symbol, s.backwards) for s in steps}) > 1:
-        raise ValueError(f"[onnx] {what}: the sequences have the lengths {', '.join(s.symbol for s in steps)}")
-    return steps
+    if len({length for s in given for length in s.lengths}) > 1:
+        raise ValueError(f"[onnx] {what}: the sequences have the lengths {', '.join(s.symbol for s in given)}")
+    return [
+        Steps(s.steps.e, s.symbol, False, True) if isinstance(s, Chosen) else Steps(s.e, s.symbol, s.backwards, False)
+        for s in given
+    ]
 
 
-def _stand_ins(x: Any) -> Any:
+def stand_ins(x: Any) -> tuple[Any, list[Expression]]:
+    """What a function gets for one step of sequences, or for a state; and the expressions in it, in order."""
+
     def written(w: Writer, get: Get) -> str:
         raise RuntimeError("[onnx] a state or a step is used outside of the function that got it")
 
-    return _like(
-        x,
-        (
-            trace().place(leaf.e.shape if isinstance(leaf, Sequence) else leaf.shape, 1, "", (), written)
-            for leaf in _flat(x)
-        ),
-    )
+    def place(dims: tuple[int, ...]) -> Expression:
+        return trace().place(dims, 1, "", (), written)
+
+    found: list[Any] = []
+    for leaf in flat(x):
+        if isinstance(leaf, Chosen):
+            found.append(Number(place((1,)), leaf.spec.absent))
+        else:
+            found.append(place(leaf.e.shape if isinstance(leaf, Sequence) else leaf.shape))
+    return like(x, iter(found)), [one.e if isinstance(one, Number) else one for one in found]

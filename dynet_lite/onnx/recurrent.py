@@ -10,24 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from dynet_lite.builders import GRUBuilder, SimpleRNNBuilder, VanillaLSTMBuilder
+from dynet_lite.builders import CompactVanillaLSTMBuilder, GRUBuilder, SimpleRNNBuilder, VanillaLSTMBuilder
 
 from .writer import Array, Unsupported, Writer
 
-KINDS = {VanillaLSTMBuilder: "LSTM", GRUBuilder: "GRU", SimpleRNNBuilder: "RNN"}
+KINDS = {VanillaLSTMBuilder: "LSTM", CompactVanillaLSTMBuilder: "LSTM", GRUBuilder: "GRU", SimpleRNNBuilder: "RNN"}
+
+
+def has_op(builder: Any) -> bool:
+    """Does ONNX have an op for all steps of this builder? Unsupported where it draws random numbers."""
+    if builder._drops():
+        raise Unsupported(f"[onnx] {type(builder).__name__}: call disable_dropout() before exporting")
+    for rate, off in (("_noise", "set_weightnoise(0)"), ("_weight_rate", "set_weight_dropout(0)")):
+        if getattr(builder, rate, 0.0):
+            raise Unsupported(f"[onnx] {type(builder).__name__}: call {off} before exporting")
+    return type(builder) in KINDS and not getattr(builder, "ln_lstm", False)
 
 
 class Layers:
     """The layers of a builder, ready to be written."""
 
     def __init__(self, builder: Any) -> None:
-        if type(builder) not in KINDS:
-            raise Unsupported(f"[onnx] {type(builder).__name__}: over a sequence of unknown length only LSTMBuilder, GRUBuilder, "
-                              "SimpleRNNBuilder and BiRNNBuilder of these have a form")  # fmt: skip
-        if getattr(builder, "ln_lstm", False):
-            raise Unsupported("[onnx] VanillaLSTMBuilder with ln_lstm: ONNX's LSTM has no layer normalisation")
-        if builder._drops():
-            raise Unsupported(f"[onnx] {type(builder).__name__}: call disable_dropout() before exporting")
+        if not has_op(builder):
+            raise Unsupported(f"[onnx] {type(builder).__name__}: over sequences of sequences only LSTMBuilder without ln_lstm, GRUBuilder "
+                              "and SimpleRNNBuilder have a form")  # fmt: skip
         self.builder, self.kind = builder, KINDS[type(builder)]
 
     def weights(self, layer: int) -> tuple[Array, Array, Array]:

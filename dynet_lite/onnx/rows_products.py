@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .rows_reduce import fixed
 from .table import row
-from .writer import Dims, Made, Unsupported, Value, Writer
+from .writer import Dims, Made, Value, Writer
 
 
 def product(w: Writer, x: Value, y: Value, dims: Dims) -> str:
@@ -105,16 +106,32 @@ def pads(sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], val
 @row("conv2d", "conv2d_bias")
 def conv2d(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     x, f = xs[:2]
-    if f.batched or (len(xs) > 2 and xs[2].batched):
-        raise Unsupported("[onnx] conv2d: filters that differ inside a mini-batch have no ONNX form")
-    height, width, _ = (*x.dims, 1, 1)[:3]
+    bias = xs[2] if len(xs) > 2 else None
+    height, width, channels = (*x.dims, 1, 1)[:3]
+    _, _, _, filters = (*f.dims, 1, 1, 1)[:4]
     kernel, stride = [(*f.dims, 1)[1], f.dims[0]], node["stride"][::-1]
-    image = w.lift(x, 3, force=True)
+    image, bank = w.lift(x, 3, force=True), w.lift(f, 4, force=True)
     if not x.batched:
         image = w.op("Unsqueeze", image, w.ints(0))
+    groups = 1
+    if (
+        f.batched
+    ):  # filters that differ inside a mini-batch: its elements stand behind one another, as groups of channels
+        fixed(x, "conv2d")
+        fixed(f, "conv2d")
+        groups = f.batch
+        image = image if x.batched else w.op("Expand", image, w.ints(groups, 1, 1, 1))
+        image = w.op("Reshape", image, w.ints(1, groups * channels, width, height))
+        bank = w.op("Reshape", bank, w.ints(groups * filters, channels, *kernel))
     around = pads((width, height), kernel, stride, bool(node["is_valid"]))
-    inputs = [image, w.lift(f, 4, force=True), *(b.name for b in xs[2:])]
-    out = w.op("Conv", *inputs, kernel_shape=kernel, strides=stride, pads=around)
+    inside = bias is not None and groups == 1 and not bias.batched
+    inputs = [image, bank, *([bias.name] if bias is not None and inside else [])]
+    out = w.op("Conv", *inputs, kernel_shape=kernel, strides=stride, pads=around, group=groups)
+    if bias is not None and not inside:
+        out = w.op("Reshape", out, w.ints(-1, filters, *reversed((*node.dims, 1)[:2])))
+        out = w.op("Add", out, w.reshaped(bias.name, bias.batched, (1, 1, filters)))
+    if f.batched:
+        return w.op("Reshape", out, w.ints(*([node.batch] if node.batched else []), *reversed(node.dims)))
     return w.reshaped(out, True, node.dims) if node.batched else w.op("Reshape", out, w.ints(*reversed(node.dims)))
 
 

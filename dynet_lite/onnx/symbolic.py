@@ -18,7 +18,7 @@ import dynet_lite as dy
 from dynet_lite import _core
 from dynet_lite._core import Expression, LookupParameters
 
-from .recurrent import Layers
+from .recurrent import Layers, has_op
 from .writer import Dims, Shown, Unsupported, Value, Writer
 
 Get = Callable[[Expression], Value]
@@ -55,11 +55,18 @@ class Ids:
 class Children:
     """The children of the n nodes of a tree, [n, most]: numbers of rows above their own; -1 where there is none.
 
-    most: how many a node has at most, or a name for a number that is not known.
+    most: how many a node has at most, or a name for a number that is not known. counts: for dy.recurse, how many a node may
+    have; all numbers up to `most` unless it is given.
     """
 
     length: str
     most: int | str = "children"
+    counts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        most = self.most if isinstance(self.most, int) else 0
+        if self.counts and (0 not in self.counts or not all(0 <= k <= most for k in self.counts)):
+            raise ValueError(f"[onnx] Children: counts must be 0 and other numbers up to {most}; got {self.counts}")
 
 
 Spec = Input | Ids | Children
@@ -142,12 +149,21 @@ class Sequence:
     def __init__(self, e: Expression, symbol: str, backwards: bool = False) -> None:
         self.e, self.symbol, self.backwards = e, symbol, backwards
 
-    def map(self, f: Callable[..., Expression], *others: Sequence) -> Sequence:
+    @property
+    def steps(self) -> Expression:
+        """One expression whose mini-batch is the steps."""
+        return self.e
+
+    @property
+    def lengths(self) -> set[tuple[str, bool]]:
+        """The length, and whether it goes backwards: of sequences that go together there is one."""
+        return {(self.symbol, self.backwards)}
+
+    def map(self, f: Callable[..., Any], *others: Any) -> Any:
         """f of each step; of more sequences of the same length f(x, y, ...) of their steps."""
-        for other in others:
-            if (other.symbol, other.backwards) != (self.symbol, self.backwards):
-                raise ValueError(f"[onnx] map: the sequences have the lengths {self.symbol} and {other.symbol}")
-        return Sequence(f(self.e, *[other.e for other in others]), self.symbol, self.backwards)
+        from .makeup import mapped
+
+        return mapped(f, (self, *others))
 
     def sum(self) -> Expression:
         """The sum of all steps."""
@@ -257,6 +273,8 @@ class Sequence:
         """The outputs of a recurrent builder that goes over the steps, from the state (h, s)."""
         if after is not None:
             raise Unsupported("[onnx] transduce: `after` has no form in a file")
+        if not has_op(builder):
+            return self._scanned(builder, s)
         layers, x, backwards = Layers(builder), self.e, self.backwards
 
         def write(w: Writer, get: Get) -> str:
@@ -268,9 +286,22 @@ class Sequence:
         e = trace().place((builder.hidden_dim,), x.batch_size, self.symbol, (x, *s), write)
         return Sequence(e, self.symbol, self.backwards)
 
+    def _scanned(self, builder: Any, s: tuple[Expression, ...]) -> Sequence:
+        """The same with a Scan, step by step, where ONNX has no op for all of them."""
+        from .loops import scanned
+
+        def step(before: list[Expression], x: Expression) -> Any:
+            after = builder.initial_state(before or None).add_input(x)
+            return list(after.s()), after.output()
+
+        count = builder.layers * (2 if builder.has_cell else 1)
+        init = list(s) or [dy.zeros(builder.hidden_dim) for _ in range(count)]
+        outputs, *_ = scanned(step, init, self, False, None if s else lambda x: step([], x))
+        return outputs  # type: ignore[no-any-return]
+
     def joined(self, other: Sequence) -> Sequence:
         """Each step with that of another sequence below it."""
-        return self.map(lambda x, y: dy.concatenate([x, y]), other)
+        return self.map(lambda x, y: dy.concatenate([x, y]), other)  # type: ignore[no-any-return]
 
 
 class Pairs:
@@ -368,6 +399,51 @@ class Chosen:
     name: str
     spec: Any
 
+    def row_of(self, table: LookupParameters) -> Any:
+        """table[ids]."""
+        return lookup(table, self)
+
+    @property
+    def symbol(self) -> str:
+        """The length."""
+        return str(self.spec.length)
+
+    @property
+    def lengths(self) -> set[tuple[str, bool]]:
+        """As of a Sequence. TypeError where these are no numbers for steps."""
+        if not isinstance(self.spec, Ids) or self.spec.inner or not self.spec.length:
+            raise TypeError(f"[onnx] map: sequences are needed; {self.name} is declared as {self.spec}")
+        return {(self.spec.length, False)}
+
+    @property
+    def steps(self) -> Number:
+        """The numbers as those of a step, whose mini-batch is the steps."""
+        here, name = trace(), self.name
+        e = here.place((1,), here.size(self.spec.length), self.spec.length, (), lambda w, get: name)
+        return Number(e, self.spec.absent)
+
+    def map(self, f: Callable[..., Any], *others: Any) -> Any:
+        """f of each number, which f can look up: table[number]."""
+        from .makeup import mapped
+
+        return mapped(f, (self, *others))
+
+
+class Number:
+    """A whole number of a step, which a function can look up: table[number]. e: stands for it in the traced graph."""
+
+    def __init__(self, e: Expression, absent: bool) -> None:
+        self.e, self.absent = e, absent
+
+    def row_of(self, table: LookupParameters) -> Expression:
+        """table[number]; zeros for -1 where that may be."""
+        e, dims, absent, symbol = self.e, table.shape()[1:], self.absent, trace().special[node_of(self.e)][2]
+
+        def write(w: Writer, get: Get) -> str:
+            return rows(w, table, get(e).name, absent, len(dims), e.batch_size != 1)
+
+        return trace().place(dims, e.batch_size, symbol, (e,), write)
+
 
 def weight(w: Writer, owner: Any, array: np.ndarray[Any, Any], suffix: str = "") -> str:
     """The initializer of a weight, written once."""
@@ -389,20 +465,26 @@ def lookup(table: LookupParameters, ids: Any) -> Any:
     """The rows of a table that an input of Ids chooses: an expression, a Sequence, or sequences of sequences."""
     if not isinstance(ids, Chosen) or not isinstance(ids.spec, Ids):
         raise TypeError(f"[onnx] lookup: an input declared as onnx.Ids is needed; got {type(ids).__name__}")
-    spec, name, here = ids.spec, ids.name, trace()
+    spec = ids.spec
     if spec.inner:
-        return Ragged(name, spec.length, table)
-    size, dims = here.size(spec.length) if spec.length else 1, table.shape()[1:]
+        return Ragged(ids.name, spec.length, table)
+    if spec.length:
+        return Sequence(ids.steps.row_of(table), spec.length)
+    return trace().place(table.shape()[1:], 1, "", (), lambda w, get: rows(w, table, ids.name))
 
-    def write(w: Writer, get: Get) -> str:
-        rows = w.op("Gather", table_name(w, table), w.op("Max", name, w.ints(0)) if spec.absent else name, axis=0)
-        if not spec.absent:
-            return rows
-        there = w.op("GreaterOrEqual", name, w.ints(0))
-        return w.op("Where", w.op("Unsqueeze", there, w.ints(*range(1, len(dims) + 1))), rows, w.number(0))
 
-    e = here.place(dims, size, spec.length, (), write)
-    return Sequence(e, spec.length) if spec.length else e
+def rows(
+    w: Writer, table: LookupParameters, ids: str, absent: bool = False, rank: int = 1, several: bool = False
+) -> str:
+    """Rows {rank dims} of a table. absent: -1 chooses zeros; several: there is an axis for them."""
+    if not absent:
+        return w.op("Gather", table_name(w, table), ids, axis=0)
+    zero = w.constant(np.array(0, dtype=np.int64))
+    found = w.op("Gather", table_name(w, table), w.op("Max", ids, zero), axis=0)
+    there = w.op("GreaterOrEqual", ids, zero)
+    return w.op(
+        "Where", w.op("Unsqueeze", there, w.ints(*range(1, rank + 1))) if several else there, found, w.number(0)
+    )
 
 
 def handle(name: str, spec: Spec) -> Any:

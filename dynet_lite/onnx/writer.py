@@ -7,7 +7,7 @@ and our dim d is ONNX's axis -(d + 1). Who may import: this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ class Writer:
     def initializer(self, name: str, array: Array) -> str:
         """A weight under its own name."""
         name = self.fresh(name)
-        self.initializers.append(self._numpy.from_array(np.ascontiguousarray(array), name))
+        self.initializers.append(self._numpy.from_array(np.array(array, order="C"), name))
         return name
 
     def constant(self, array: Array) -> str:
@@ -113,13 +113,18 @@ class Writer:
     def number(self, x: float) -> str:
         return self.constant(np.array(x, dtype=np.float32))
 
+    def scalar(self, number: int) -> str:
+        return self.constant(np.array(number, dtype=np.int64))
+
     def ints(self, *numbers: int) -> str:
         return self.constant(np.array(numbers, dtype=np.int64))
 
-    def loop(self, count: str, states: Sequence[str], step: Callable[[str, list[str]], Sequence[str]]) -> list[str]:
+    def loop(
+        self, count: str, states: Sequence[str], step: Callable[[str, list[str]], Sequence[str]], double: bool = False
+    ) -> list[str]:
         """states, after `step` was done to them `count` times: what it makes of the number of the turn, from 0, and of them.
 
-        Inside a turn whatever was written before the loop is there, too.
+        Inside a turn whatever was written before the loop is there, too. double: the states are of this type.
         """
         turn, going, *before = [self.fresh(name) for name in ("turn", "going", *["before"] * len(states))]
 
@@ -127,42 +132,64 @@ class Writer:
             return [self.op("Identity", going), *step(turn, before)]
 
         kinds = self._helper.TensorProto
-        given = [(turn, kinds.INT64), (going, kinds.BOOL), *((name, kinds.FLOAT) for name in before)]
-        return self.op_n(len(states), "Loop", count, "", *states, body=self._body(given, body, [kinds.BOOL]))
+        kind = kinds.DOUBLE if double else kinds.FLOAT
+        given = [(turn, kinds.INT64), (going, kinds.BOOL), *((name, kind) for name in before)]
+        results = [kinds.BOOL, *[kind] * len(states)]
+        return self.op_n(len(states), "Loop", count, "", *states, body=self._body(given, body, results))
 
     def scan(
         self,
         states: Sequence[str],
-        rows: Sequence[str],
+        rows: Sequence[tuple[str, bool]],
         step: Callable[[list[str]], list[str]],
         outputs: int,
         backwards: bool,
     ) -> list[str]:
-        """`step` for each of the rows, from states and a row to states and `outputs` more: the last states, and those of all."""
+        """`step` for each of the rows, from states and a row to states and `outputs` more: the last states, and those of all.
+
+        rows: the names, and whether they are whole numbers.
+        """
         before = [self.fresh(name) for name in (*["before"] * len(states), *["row"] * len(rows))]
-        body = self._body([(name, self._helper.TensorProto.FLOAT) for name in before], lambda: step(before))
+        kinds = self._helper.TensorProto
+        given = [kinds.FLOAT] * len(states) + [kinds.INT64 if whole else kinds.FLOAT for _, whole in rows]
+        body = self._body(list(zip(before, given, strict=True)), lambda: step(before))
         return self.op_n(
-            len(states) + outputs, "Scan", *states, *rows, body=body, num_scan_inputs=len(rows),
+            len(states) + outputs, "Scan", *states, *(name for name, _ in rows), body=body, num_scan_inputs=len(rows),
             scan_input_directions=[int(backwards)] * len(rows), scan_output_directions=[int(backwards)] * outputs,
         )  # fmt: skip
 
+    def cases(
+        self,
+        which: str,
+        options: Mapping[int, Callable[[], list[str]]],
+        otherwise: Callable[[], list[str]],
+        outputs: int,
+    ) -> list[str]:
+        """What is written for the number `which`, where there is something; so many outputs."""
+        (number, first), *rest = options.items()
+        then = self._body([], first)
+        other = self._body([], (lambda: self.cases(which, dict(rest), otherwise, outputs)) if rest else otherwise)
+        equal = self.op("Equal", which, self.scalar(number))
+        return self.op_n(outputs, "If", equal, then_branch=then, else_branch=other)
+
     def _body(self, given: Sequence[tuple[str, int]], write: Callable[[], list[str]], kinds: Sequence[int] = ()) -> Any:
-        """A graph of its own, with the nodes that `write` makes. kinds: of its first results, where they are no floats."""
+        """A graph of its own, with the nodes that `write` makes. kinds: of its first results; the others are floats."""
         outer, self.nodes = self.nodes, []
         try:
             results, inside = write(), self.nodes
         finally:
             self.nodes = outer
         every = [*kinds, *[self._helper.TensorProto.FLOAT] * (len(results) - len(kinds))]
-        info = self._helper.make_tensor_value_info
+        scalars = self._helper.TensorProto.INT64, self._helper.TensorProto.BOOL
+
+        def info(name: str, kind: int) -> Any:
+            return self._helper.make_tensor_value_info(name, kind, [] if kind in scalars else None)
+
         return self._helper.make_graph(
             inside,
             self.fresh("body"),
-            [info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None) for name, kind in given],
-            [
-                info(name, kind, [] if kind != self._helper.TensorProto.FLOAT else None)
-                for name, kind in zip(results, every, strict=True)
-            ],
+            [info(name, kind) for name, kind in given],
+            [info(name, kind) for name, kind in zip(results, every, strict=True)],
         )
 
     def length(self, name: str) -> str:

@@ -529,3 +529,23 @@ def test_training_goes_on_in_overlapping_steps() -> None:
         return losses
 
     assert train("recorded") == train("inline")
+
+
+def test_functions_of_no_module() -> None:
+    """As exec() makes them without a name for the module: what they read is found all the same."""
+    w = Weights()
+    known: dict[str, Any] = {"dy": dy, "w": w, "factor": 2.0}
+    code = """
+def twice(x):
+    return x * factor
+
+@dy.cell
+def step(x):
+    return twice(dy.tanh(w.W * x))
+"""
+    exec(code, known)
+    for factor in (2.0, 3.0):
+        known["factor"] = factor
+        dy.renew_cg()
+        x = dy.inputVector([1.0, 2, 3, 4])
+        np.testing.assert_allclose(known["step"](x).npvalue(), (dy.tanh(w.W * x) * factor).npvalue())

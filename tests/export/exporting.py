@@ -49,16 +49,22 @@ def trained_and_exported(folder: Path, name: str, *options: str) -> tuple[Any, P
         )
         assert done.returncode == 0, done.stderr
     assert "model.onnx" in done.stdout and "opset 20" in done.stdout
-    spec = importlib.util.spec_from_file_location(f"exported_{name}", script)
+    kind, module = class_of(name)
+    return harness.load_recipe(kind, module.Settings, str(folder / "model")), folder / "model.onnx"
+
+
+def class_of(name: str) -> tuple[Any, Any]:
+    """The class of a recipe and its module; None where the program has none."""
+    spec = importlib.util.spec_from_file_location(f"exported_{name}", RECIPES / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    kind = next(
+    kinds = [
         x for x in vars(module).values()
         if isinstance(x, type) and issubclass(x, harness.Recipe) and x.__module__ == spec.name
-    )  # fmt: skip
-    return harness.load_recipe(kind, module.Settings, str(folder / "model")), folder / "model.onnx"
+    ]  # fmt: skip
+    return next(iter(kinds), None), module
 
 
 def dev(recipe: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exporting import close, dev, ids_of, session
+from exporting import RECIPES, class_of, close, dev, ids_of, session
 
 import dynet_lite as dy
 from dynet_lite import harness, onnx
@@ -69,7 +69,7 @@ def test_spans(exported: Any, name: str, tags: bool) -> None:
         ("text_cnn", ()),
         ("dan_classifier", ()),
         ("text_cnn", ("--subwords", "50")),
-        ("dan_classifier", ("--evidence", "2")),
+        ("dan_classifier", ("--evidence", "2", "--evidence-letters", "4")),
     ],
 )
 def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None:
@@ -88,9 +88,9 @@ def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None
         assert recipe.labels.word(int(scores.argmax())) == recipe.classify([text.words])[0][0]
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-def test_language_model(exported: Any, layers: int) -> None:
-    recipe, path = exported("rnnlm", "--layers", str(layers))
+@pytest.mark.parametrize(("layers", "options"), [(1, ()), (2, ()), (1, ("--tie", "--word-dim", "8", "--hidden", "8"))])
+def test_language_model(exported: Any, layers: int, options: tuple[str, ...]) -> None:
+    recipe, path = exported("rnnlm", "--layers", str(layers), *options)
     whole, step = session(path), session(path.with_name("model.step.onnx"))
     names = [f"{kind}{i}" for kind in "ch" for i in range(layers)]
     for words in dev(recipe):
@@ -98,7 +98,10 @@ def test_language_model(exported: Any, layers: int) -> None:
         (scores,) = whole.run(None, {"words": np.array(ids)})
         logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         dy.renew_cg()
-        close([-logs[t, i] for t, i in enumerate([*ids[1:], recipe.end])], [e.value() for e in recipe.losses(words)])
+        close(
+            [-logs[t, i] for t, i in enumerate([*ids[1:], recipe.end])],
+            [e.value() for e in recipe.losses(words, recipe.table())],
+        )
         states = {name: np.zeros(recipe.settings.hidden, dtype=np.float32) for name in names}
         for t, i in enumerate(ids):
             one, *after = step.run(None, {"word": np.array(i), **states})
@@ -148,9 +151,43 @@ def test_seq2seq(exported: Any, tmp_path: Path) -> None:
             now = recipe.step(now, token)
 
 
+@pytest.mark.parametrize("task", ["hull", "sort"])
+def test_pointer_network(exported: Any, task: str) -> None:
+    recipe, path = exported("pointer_network", "--task", task)
+    encoder, step = session(path), session(path.with_name("model.step.onnx"))
+    for puzzle in dev(recipe):
+        vectors, keys, x = encoder.run(None, {"points": np.array(puzzle.points, dtype=np.float32)})
+        dy.renew_cg()
+        ours = recipe.encode(puzzle.points)
+        memory, state = recipe.attention.remember(ours), recipe.decoder.initial_state().add_input(recipe.first(ours))
+        c = h = np.zeros(recipe.settings.hidden, dtype=np.float32)
+        answer: list[int] = []
+        while True:
+            scores, c, h = step.run(None, {"x": x, "keys": keys, "c": c, "h": h})
+            close(scores[:, 0], recipe.attention.logits(state.output(), memory).npvalue())
+            scores[[place + 1 for place in answer]] = -np.inf
+            scores[0] = scores[0] if answer else -np.inf
+            place = int(scores.argmax())
+            if place == 0:
+                break
+            answer.append(place - 1)
+            x, state = vectors[place], state.add_input(ours[place])
+        assert answer == recipe.solve([puzzle.points])[0]
+
+
+def test_every_recipe_has_networks_that_are_tested() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_onnx_*.py")))
+    names = {path.stem for path in RECIPES.glob("*.py")} - {"xor"}  # a program without a recipe
+    assert len(names) > 12
+    for name in names:
+        kind, _ = class_of(name)
+        assert kind.networks is not harness.Recipe.networks, name
+        assert f'"{name}"' in tests, name
+
+
 def test_the_program_of_the_page(exported: Any, tmp_path: Path) -> None:
     """It runs without this package."""
-    code, function = re.findall(
+    code, function, cells = re.findall(
         r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8"), re.DOTALL
     )
     recipe, path = exported("bilstm_tagger")
@@ -171,8 +208,15 @@ def test_the_program_of_the_page(exported: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == list(recipe.predict(lines))
     assert len([line for line in code.splitlines() if line.strip()]) <= 32
-    exec(function.replace('"network.onnx"', repr(str(tmp_path / "network.onnx"))), {})
+    known: dict[str, Any] = {}
+    exec(function.replace('"network.onnx"', repr(str(tmp_path / "network.onnx"))), known)
     assert session(tmp_path / "network.onnx").run(None, {"words": np.array([3, 1])})[0].shape == (2, 5)
+    exec(cells.replace('"tree.onnx"', repr(str(tmp_path / "tree.onnx"))), known)
+    given = {"words": np.array([4, 8, 0]), "children": np.array([[-1, -1], [-1, -1], [0, 1]])}
+    every, root = session(tmp_path / "tree.onnx").run(None, given)
+    dy.renew_cg()
+    close(every, [node.h.npvalue() for node in dy.recurse(known["compose"], [4, 8, None], [(), (), (0, 1)])])
+    close(root, every[2])
 
 
 def test_a_recipe_without_networks_says_so(runtime: Any, tmp_path: Path) -> None:

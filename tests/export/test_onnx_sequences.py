@@ -165,6 +165,9 @@ def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
     assert [i.name for i in loaded.graph.input] == ["x"] and [o.name for o in loaded.graph.output] == ["output"]
 
 
+kept = dy.ParameterCollection()
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [
@@ -174,10 +177,7 @@ def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
-        (
-            lambda xs: dy.CoupledLSTMBuilder(1, 4, 3, dy.ParameterCollection()).initial_state().transduce(xs),
-            "CoupledLSTM",
-        ),
+        (lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]), "`after` has no form"),
     ],
 )
 def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, tmp_path: Any) -> None:
@@ -198,9 +198,14 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
         onnx.export(lambda x: x, tmp_path / "x.onnx", {"x": (4,)})
     with pytest.raises(RuntimeError, match="inside a function"):
         onnx.lookup(dy.ParameterCollection().add_lookup_parameters((2, 2)), onnx.symbolic.Chosen("x", onnx.Ids()))
-    dropping = dy.LSTMBuilder(1, 4, 3, dy.ParameterCollection())
+    dropping, noisy, fewer = (dy.CompactVanillaLSTMBuilder(1, 4, 3, kept) for _ in range(3))
     dropping.set_dropout(0.2)
-    with pytest.raises(onnx.Unsupported, match="disable_dropout"):
-        onnx.export(
-            lambda xs: dropping.initial_state().transduce(xs), tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}
-        )
+    noisy.set_weightnoise(0.1)
+    fewer.set_weight_dropout(0.1)
+    for builder, said in ((dropping, "disable_dropout"), (noisy, "set_weightnoise"), (fewer, "set_weight_dropout")):
+        with pytest.raises(onnx.Unsupported, match=said):
+            onnx.export(
+                lambda xs: builder.initial_state().transduce(xs),  # noqa: B023
+                tmp_path / "x.onnx",
+                {"xs": onnx.Input((4,), "n")},
+            )

@@ -126,7 +126,7 @@ def parse(recipe: Any, first: Any, net: Networks, sentence: Any) -> tuple[list[n
     return seen, c.heads[1:], relations
 
 
-@pytest.mark.parametrize("options", [(), ("--system", "arc-hybrid", "--char-hidden", "4")])
+@pytest.mark.parametrize("options", [(), ("--system", "arc-hybrid", "--char-hidden", "4", "--encoder", "1")])
 def test_stack_lstm_parser(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("stack_lstm_parser", *options)
     first, net = session(path), Networks(path, "stack", "buffer", "history", "join", "decide")
@@ -173,8 +173,9 @@ def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list
     return seen, taken
 
 
-def test_grammar(exported: Any) -> None:
-    recipe, path = exported("rnng")
+@pytest.mark.parametrize("options", [(), ("--layers", "2")])
+def test_grammar(exported: Any, options: tuple[str, ...]) -> None:
+    recipe, path = exported("rnng", *options)
     first, net = session(path), Networks(path, "stack", "history", "phrase", "decide")
     for tree in dev(recipe):
         words = tree.words()
