@@ -70,7 +70,7 @@ class VanillaLSTMBuilder(FusedBuilder):
         self._dropped: tuple[int, dict[tuple[int, bool], Expression]] = (-1, {})  # version of the graph; its Wh's
 
     def set_weight_dropout(self, p: float) -> None:
-        """Drops a share p of the numbers of Wh, 0 <= p < 1, in graphs or states started from now on; the others are divided by 1 - p.
+        """Drops a share p of the numbers of Wh, 0 <= p < 1, in states started from now on; the others are divided by 1 - p.
 
         The same numbers at every step of all sequences of a graph, so that they still run together; others in the next graph.
         It is DropConnect on the recurrent weights, "weight drop": Merity, Keskar, Socher, Regularizing and optimizing LSTM

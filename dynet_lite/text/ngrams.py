@@ -115,8 +115,8 @@ class KneserNey:
         return sum(map(math.log, self.probabilities(sequence)))
 
     def mixed_loss(self, losses: Iterable[float], sequence: Sequence[Hashable], share: float) -> float:
-        """The sum of -log of (1 - share) times the probability that another model gives a token, plus share times the one that this
-        model gives it. losses: -log p of the other model, for as many tokens at the end of the sequence as there are.
+        """The sum of -log of (1 - share) times the probability that another model gives a token, plus share times that of
+        this model. losses: -log p of the other model, for as many tokens at the end of the sequence as there are.
 
         The mixture of Mikolov and others: Recurrent neural network based language model (2010).
         """
