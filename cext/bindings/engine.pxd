@@ -58,10 +58,21 @@ cdef extern from "op/op.h" namespace "dnl":
     int op_count()
 
 cdef extern from "op/backend.h" namespace "dnl":
+    cdef cppclass BackendCounts:
+        uint64_t calls, row_calls, updates, uploads, uploaded, downloads, downloaded
     cdef cppclass Backend:
+        BackendCounts counts()
         const char* name()
         cbool computes()
     Backend* backend_by_name(const string&) except +raise_python_error
+    Backend& host_backend()
+
+cdef extern from "graph/store.h" namespace "dnl":
+    cdef cppclass Store:
+        size_t size() nogil
+        cbool empty() nogil
+        const float* host() except +raise_python_error
+        float* host_to_write() except +raise_python_error
 
 cdef extern from "graph/versions.h" namespace "dnl":
     ctypedef const void* Owner
@@ -72,8 +83,8 @@ cdef extern from "graph/params.h" namespace "dnl":
     cbool keeps_weights "dnl::keep_weights_flag().load" () nogil
     cdef cppclass Parameter:
         Dim dim
-        Vec[float] value
-        Vec[float] grad
+        Store value
+        Store grad
         cbool updated
         cbool touched
         void grad_changed()
@@ -85,19 +96,17 @@ cdef extern from "graph/params.h" namespace "dnl":
         Dim row_dim
         uint32_t rows
         size_t row_size
-        Vec[float] value
+        Store value
         cbool updated
         Vec[int32_t] slot_of_row
         Vec[uint32_t] touched
-        Vec[float] grad
+        Store grad
         LookupTable(const Dim&, uint32_t) except +raise_python_error
         size_t size()
-        float* row(uint32_t)
         uint32_t slot(uint32_t)
-        float* slot_grad(uint32_t)
+        float* gradients(Backend&) except +raise_python_error
         void clear_grad()
-        void settle(uint32_t)
-        void settle_all()
+        void settle_all(Backend&) except +raise_python_error
         cbool read_in_place
         void keep_numbers() except +raise_python_error
         void keep_row(uint32_t) except +raise_python_error
@@ -135,6 +144,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         uint32_t items, call_nargs
         uint8_t visible
     cdef cppclass CGraph "dnl::Graph":
+        CGraph(Backend&) except +raise_python_error
         NodeId add(OpId, const NodeId*, int, const Word*, int, const Word*, int) except +raise_python_error
         NodeId add_unary(OpId, NodeId) except +raise_python_error
         NodeId add_input(const Dim&) except +raise_python_error
@@ -287,8 +297,8 @@ cdef extern from "exec/update.h" namespace "dnl":
         void clear_gradients() nogil
         void restart() except +raise_python_error
         int states()
-        Vec[float]& parameter_state(size_t) except +raise_python_error
-        Vec[float]& table_state(size_t) except +raise_python_error
+        Store& parameter_state(size_t) except +raise_python_error
+        Store& table_state(size_t) except +raise_python_error
 
 cdef extern from "exec/trace.h" namespace "dnl":
     cbool tracing() nogil

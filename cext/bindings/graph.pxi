@@ -71,8 +71,8 @@ cdef class ComputationGraph:
         self.backend = _settings.backend
         self.link = GraphLink()
         self.link.graph = <PyObject*> self
-        self.c = new CGraph()
         cdef Backend* backend = backend_by_name(self.backend.encode())
+        self.c = new CGraph(deref(backend))
         self.memory = new Memory(backend)
         self.x = new Executor(deref(self.c), backend, deref(self.memory))
         self._take_settings(False, False, None)
@@ -138,7 +138,7 @@ cdef class ComputationGraph:
         if job_state() != JobState.Remembered or not job_needs(self.x) or self.entered or not self.overlap:
             return settle()
         if self.other_c == NULL:
-            self.other_c = new CGraph()
+            self.other_c = new CGraph(deref(backend_by_name(self.backend.encode())))
             self.other_x = new Executor(deref(self.other_c), backend_by_name(self.backend.encode()), deref(self.memory))
         if not start_job(_settings.threads):
             return settle()

@@ -8,6 +8,11 @@ cdef float[::1] _floats(float* p, size_t n):
     return <float[:size]> p if size else np.zeros(0, dtype=np.float32)
 
 
+cdef object _copied(Store& numbers):
+    """A copy, flat, of what lies wherever it lies."""
+    return np.array(_floats(<float*> numbers.host(), numbers.size()), dtype=np.float32)
+
+
 cdef double _finite(object v, str where) except? -77:
     """A number that a float32 can hold."""
     number = _as_float(v, where)
@@ -93,8 +98,7 @@ cdef class Parameters(Expression):
     def _values(self):
         """A copy of the numbers in float32, as they are kept."""
         settle()
-        cdef float[::1] view = _floats(deref(self.p).value.data(), deref(self.p).size())
-        return np.array(view, dtype=np.float32).reshape(self.shape, order="F")
+        return _copied(deref(self.p).value).reshape(self.shape, order="F")
 
     def grad_as_array(self):
         """A copy of the accumulated gradient, in float64."""
@@ -103,8 +107,7 @@ cdef class Parameters(Expression):
     def _grads(self):
         """A copy of the accumulated gradient in float32, as it is kept."""
         settle()
-        cdef float[::1] view = _floats(deref(self.p).grad.data(), deref(self.p).size())
-        return np.array(view, dtype=np.float32).reshape(self.shape, order="F")
+        return _copied(deref(self.p).grad).reshape(self.shape, order="F")
 
     def set_value(self, arr):
         """Overwrite all numbers; the shape must be equal."""
@@ -112,11 +115,10 @@ cdef class Parameters(Expression):
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
-        cdef float[::1] to = _floats(deref(self.p).value.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
-        if to.shape[0]:
+        if flat.shape[0]:
             deref(self.p).keep_numbers()
-            memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
+            memcpy(deref(self.p).value.host_to_write(), &flat[0], deref(self.p).size() * sizeof(float))
         self._changed()
 
     def load_array(self, arr):
@@ -147,7 +149,7 @@ cdef class Parameters(Expression):
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s."""
         settle()
-        cdef float[::1] g = _floats(deref(self.p).grad.data(), deref(self.p).size())
+        cdef float[::1] g = _floats(deref(self.p).grad.host_to_write(), deref(self.p).size())
         np.multiply(g, np.float32(_finite(s, "[scale_gradient] the factor")), out=np.asarray(g))
         deref(self.p).grad_changed()
 
@@ -162,10 +164,9 @@ cdef class Parameters(Expression):
         a = _numbers(arr, "set_grad")
         if a.shape != self.shape:
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape}; got {a.shape}")
-        cdef float[::1] to = _floats(deref(self.p).grad.data(), deref(self.p).size())
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
-        if to.shape[0]:
-            memcpy(&to[0], &flat[0], deref(self.p).size() * sizeof(float))
+        if flat.shape[0]:
+            memcpy(deref(self.p).grad.host_to_write(), &flat[0], deref(self.p).size() * sizeof(float))
         deref(self.p).touched = True
         deref(self.p).grad_changed()
 
@@ -273,7 +274,7 @@ cdef class LookupParameters(Expression):
             return g.trace.node_of(self, False)
         # The whole table is read: every row must have had its weight decay.
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(deref(_backend()))
         deref(self.t).read_in_place = True
         self.id = g.c.add_table(self.t)
         self.last = g.link
@@ -367,12 +368,16 @@ cdef class LookupParameters(Expression):
         """(V, d1, ...); ``shape()`` is the same, as in DyNet."""
         return Shape((deref(self.t).rows,) + _shape_of(deref(self.t).row_dim))
 
-    cdef object _view(self):
-        """All values, float32 array (V, row size), without a copy. The caller has settled the steps and the rows."""
+    cdef object _view(self, bint write=False):
+        """All values, float32 array (V, row size), without a copy. The caller has settled the steps and the rows.
+
+        To be read, or with `write` to be changed, before anything runs.
+        """
         cdef Py_ssize_t v = deref(self.t).rows, n = deref(self.t).row_size
         if v == 0 or n == 0:
             return np.zeros((v, n), dtype=np.float32)
-        cdef float[:, ::1] view = <float[:v, :n]> deref(self.t).value.data()
+        cdef float* numbers = deref(self.t).value.host_to_write() if write else <float*> deref(self.t).value.host()
+        cdef float[:, ::1] view = <float[:v, :n]> numbers
         return np.asarray(view)
 
     def _rows_array(self, rows):
@@ -396,7 +401,7 @@ cdef class LookupParameters(Expression):
     def _values(self):
         """A copy of the table in float32, as it is kept."""
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(host_backend())
         return np.array(self._rows_array(self._view()))
 
     def _unsettled(self):
@@ -422,7 +427,7 @@ cdef class LookupParameters(Expression):
         if sums.shape[0] != (1 if decay is None else 1 + v):
             raise ValueError(f"[lookup] {self._name}: decay of {v} rows is needed")
         deref(self.t).keep_numbers()
-        self._view()[:] = flat
+        self._view(True)[:] = flat
         deref(self.t).decay_now = sums[0]
         deref(self.t).decay_of_row.clear()
         if decay is not None and v:
@@ -440,7 +445,7 @@ cdef class LookupParameters(Expression):
         """Rows rows[0], rows[1], ... as an array (n, d1, ...)."""
         a = self._row_ids(rows)
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(host_backend())
         return np.array(self._rows_array(self._view()[a]), dtype=np.float64)
 
     def row_as_array(self, row):
@@ -452,9 +457,9 @@ cdef class LookupParameters(Expression):
         rows = min(np.shape(arr)[0], len(self)) if np.ndim(arr) and np.shape(arr)[0] else len(self)
         flat = self._flat_rows(arr, rows)
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(host_backend())
         deref(self.t).keep_numbers()
-        self._view()[:rows] = flat
+        self._view(True)[:rows] = flat
         self._changed()
 
     def init_row(self, i, row):
@@ -465,9 +470,9 @@ cdef class LookupParameters(Expression):
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
         flat = self._flat_rows(a[None], 1)
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(host_backend())
         deref(self.t).keep_row(i)
-        self._view()[i] = flat[0]
+        self._view(True)[i] = flat[0]
         self._changed()
 
     cdef int _changed(self) except -1:
@@ -483,7 +488,7 @@ cdef class LookupParameters(Expression):
             return np.zeros(0, dtype=np.int64), np.zeros((0, deref(self.t).row_size), dtype=np.float32)
         cdef uint32_t[::1] ids = <uint32_t[:n]> deref(self.t).touched.data()
         cdef Py_ssize_t width = deref(self.t).row_size
-        cdef float[:, ::1] grad = <float[:n, :width]> deref(self.t).grad.data()
+        cdef float[:, ::1] grad = <float[:n, :width]> deref(self.t).gradients(host_backend())
         return np.asarray(ids).astype(np.int64), np.asarray(grad)
 
     def grad_as_array(self):
@@ -531,18 +536,18 @@ cdef class LookupParameters(Expression):
     def zero(self):
         """Set all numbers to 0."""
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(host_backend())
         deref(self.t).keep_numbers()
-        self._view()[:] = 0
+        self._view(True)[:] = 0
         self._changed()
 
     def scale(self, s):
         """Multiply all numbers by s."""
         factor = np.float32(_finite(s, "[scale] the factor"))
         settle()
-        deref(self.t).settle_all()
+        deref(self.t).settle_all(host_backend())
         deref(self.t).keep_numbers()
-        self._view()[:] *= factor
+        self._view(True)[:] *= factor
         self._changed()
 
     def scale_gradient(self, s):

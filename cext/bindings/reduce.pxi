@@ -64,9 +64,9 @@ def _backward_calls():
 
 
 def _gradient_view(Parameters parameter not None):
-    """The gradient where it lies, float32 (size,): good as long as the parameter."""
+    """The gradient where it lies, float32 (size,): good as long as the parameter, where graphs run on the host."""
     settle()
-    return np.asarray(_floats(deref(parameter.p).grad.data(), deref(parameter.p).size()))
+    return np.asarray(_floats(deref(parameter.p).grad.host_to_write(), deref(parameter.p).size()))
 
 
 def _touched(Parameters parameter not None, touched=None):
@@ -90,7 +90,7 @@ def _gather_grads(list parameters not None, float[::1] out, float[::1] touched):
         if at + n > <size_t> out.shape[0] or i >= touched.shape[0]:
             raise ValueError(f"[gather_grads] {out.shape[0]} numbers are too few for {len(parameters)} parameters")
         if n:
-            memcpy(&out[at], deref(p.p).grad.data(), n * sizeof(float))
+            memcpy(&out[at], deref(p.p).grad.host(), n * sizeof(float))
         touched[i] = 1 if deref(p.p).touched else 0
         at += n
         i += 1
@@ -110,7 +110,7 @@ def _scatter_grads(list parameters not None, const float[::1] values, const floa
             deref(p.p).clear_grad()
         else:
             if n:
-                memcpy(deref(p.p).grad.data(), &values[at], n * sizeof(float))
+                memcpy(deref(p.p).grad.host_to_write(), &values[at], n * sizeof(float))
             deref(p.p).touched = True
             deref(p.p).grad_changed()
         at += n
@@ -128,7 +128,7 @@ def _touched_rows(LookupParameters table not None):
     if n:
         memcpy(&to_ids[0], deref(table.t).touched.data(), n * sizeof(uint32_t))
         if width:
-            memcpy(&to[0, 0], deref(table.t).grad.data(), n * width * sizeof(float))
+            memcpy(&to[0, 0], deref(table.t).gradients(host_backend()), n * width * sizeof(float))
     return ids, values
 
 
@@ -148,6 +148,8 @@ def _set_touched_rows(LookupParameters table not None, const uint32_t[::1] ids, 
     settle()
     deref(table.t).clear_grad()
     for i in range(ids.shape[0]):
-        to = deref(table.t).slot_grad(deref(table.t).slot(ids[i]))
+        deref(table.t).slot(ids[i])
+    for i in range(ids.shape[0]):
+        to = deref(table.t).gradients(host_backend()) + deref(table.t).slot(ids[i]) * width
         for k in range(width):
             to[k] += values[i, k]

@@ -80,6 +80,13 @@ def pass_bit(str name):
     """Its bit in settings.passes_off; ValueError when there is no such pass."""
     return 1 << <int> pass_by_name(name.encode())
 
+def backend_counts():
+    """What the backend has done since the process began, where that costs a device time; zeros where memory is the host's."""
+    settle()
+    cdef BackendCounts c = _backend().counts()
+    return {"calls": c.calls, "row_calls": c.row_calls, "updates": c.updates, "uploads": c.uploads, "bytes_uploaded": c.uploaded,
+            "downloads": c.downloads, "bytes_downloaded": c.downloaded}
+
 def heap_calls():
     """Heap calls made by the engine's own containers since the process began."""
     settle()

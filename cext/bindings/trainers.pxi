@@ -96,13 +96,13 @@ cdef class Updater:
         self.u.restart()
 
     def _state(self, Py_ssize_t i, bint table):
-        cdef Vec[float]* v
+        cdef Store* v
         if not 0 <= i < len(self.tables if table else self.parameters):
             raise IndexError(f"[trainer] member {i}")
         settle()
         v = &self.u.table_state(i) if table else &self.u.parameter_state(i)
         return np.zeros((self.u.states(), 0), dtype=np.float32) if v.empty() else \
-            np.asarray(_floats(v.data(), v.size())).reshape(self.u.states(), -1)
+            np.asarray(_floats(v.host_to_write(), v.size())).reshape(self.u.states(), -1)
 
     def get_state(self, Py_ssize_t i, bint table):
         """A copy of the state of member i, float32 (states of the rule, size of the member)."""

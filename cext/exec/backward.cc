@@ -21,7 +21,7 @@ void Executor::backward(NodeId loss, bool full) {
   const std::lock_guard<GradientLocks> lock(locks_);
   reach(loss, full);
   any_full_ |= full;  // only such a pass writes over values that another one reads without reaching them
-  Rewound numbers(g_, owner_);
+  Rewound numbers(g_, *backend_, owner_);
   if (first_graded_run_ < n_runs_) numbers.check(runs_[first_graded_run_]->ran_at);
   restore_spent(numbers);
   place_gradients(loss);

@@ -183,6 +183,7 @@ void Executor::forward(bool whole) {
     memory_.begin(this);
     for (std::size_t r = from; r < n_runs_; ++r) runs_[r]->ran_at = now();
     settle_rows();
+    g_.fill_leaves(done_);
     place(from);
     TraceScope trace(Phase::Forward, &g_);
     trace.event.floats = values_.used() / sizeof(float);
@@ -240,9 +241,7 @@ void Executor::settle_rows() {
   for (u32 t = 0; t < g_.tables(); ++t) owing |= !g_.table(t)->decay_of_row.empty();
   for (NodeId i = done_; i < g_.size() && owing; ++i)
     if (g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1) {
-      LookupTable& t = *g_.table(g_.signature(i).table);
-      const GradientLock lock(t.in_use);  // graphs of other threads may read the same row
-      t.settle(*g_.lookup_ids(i));
+      g_.table(g_.signature(i).table)->settle(*backend_, g_.lookup_ids(i), 1);
     }
 }
 
@@ -255,7 +254,7 @@ void Executor::place(std::size_t from) {
   in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
   // A parameter that no run has read yet may have been updated since it became a node.
   for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k)
-    g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.data());
+    g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.at(*backend_));
   for (NodeId i : aliases_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
 }
 

@@ -26,9 +26,9 @@ bool Executor::is_row(NodeId i) const {
 // Does the node's gradient go to the slot of one row of a table?
 bool Executor::is_slot(NodeId i) const {
   if (!is_row(i)) return false;
-  const Vec<float>& grad = g_.table(g_.signature(i).table)->grad;
-  const float* at = runner(0).gradients.at[i];
-  return at >= grad.begin() && at < grad.end();
+  Store& grad = g_.table(g_.signature(i).table)->grad;
+  const float *at = runner(0).gradients.at[i], *first = grad.at(*backend_);
+  return at >= first && at < first + grad.size();
 }
 
 float* Executor::zero_gradient(NodeId i) {
@@ -66,7 +66,7 @@ void Executor::place_leaf_gradients() {
   }
   for (NodeId i : slots_) {  // now that their arrays do not grow any more
     LookupTable& t = *g_.table(g_.signature(i).table);
-    at[i] = t.slot_grad(t.slot(*g_.lookup_ids(i)));
+    at[i] = t.gradients(*backend_) + t.slot(*g_.lookup_ids(i)) * t.row_size;
     state_[i] = Gradients::kAlways;
   }
   for (NodeId i : reached_leaves_) {
@@ -89,7 +89,7 @@ void Executor::place_weight_gradient(NodeId i) {
     return;
   }
   p.touched = true;
-  at = p.grad.data();
+  at = p.grad.write(*backend_);
   state_[i] = Gradients::kAlways;
   p.grad_changed();
   direct_.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
@@ -107,7 +107,7 @@ void Executor::collect_gradients() {
     Parameter& p = *g_.parameter(i);
     p.touched = true;
     p.grad_changed();
-    backend_->add_rows(1, p.size(), Rows{at[i], 0, nullptr}, Rows{p.grad.data(), 0, nullptr});
+    backend_->add_rows(1, p.size(), Rows{at[i], 0, nullptr}, Rows{p.grad.write(*backend_), 0, nullptr});
   }
   for (NodeId i : reached_leaves_) {
     if (!at[i] || !state_[i] || !g_.node(i).is(kNeedsGrad)) continue;
@@ -122,8 +122,9 @@ void Executor::add_to_slots(NodeId i) {
   const bool whole = g_.signature(i).leaf == Leaf::Table;
   const u32 n = whole ? t.rows : g_.dim(i).bd;
   for (u32 k = 0; k < n; ++k) t.slot(whole ? k : g_.lookup_ids(i)[k]);
-  slot_list_.clear();  // now that their array does not grow any more
-  for (u32 k = 0; k < n; ++k) slot_list_.push_back(t.slot_grad(t.slot(whole ? k : g_.lookup_ids(i)[k])));
+  slot_list_.clear();
+  float* gradients = t.gradients(*backend_);  // which do not grow any more
+  for (u32 k = 0; k < n; ++k) slot_list_.push_back(gradients + t.slot(whole ? k : g_.lookup_ids(i)[k]) * t.row_size);
   const Rows from{runner(0).gradients.at[i], static_cast<std::ptrdiff_t>(t.row_size), nullptr};
   backend_->add_rows(n, t.row_size, from, Rows{nullptr, 0, slot_list_.data()});
 }

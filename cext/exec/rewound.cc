@@ -7,18 +7,18 @@ bool Rewound::each(F f) const {
   bool any = false;
   for (u32 k = 0; k < g_.parameters(); ++k) {
     Parameter& p = *g_.parameter(g_.parameter_node(k));
-    if (!p.before.empty()) any |= f(p.before, p.value.data(), p.size());
+    if (!p.before.empty()) any |= f(p.before, p.value, p.size());
   }
   for (u32 k = 0; k < g_.tables(); ++k) {
     LookupTable& t = *g_.table(k);
-    if (!t.before.empty()) any |= f(t.before, t.value.data(), t.row_size);
+    if (!t.before.empty()) any |= f(t.before, t.value, t.row_size);
   }
   return any;
 }
 
 void Rewound::check(Moment ran_at) const {
   if (ran_at >= at_) return;
-  if (each([&](Versions& v, float*, std::size_t) { return v.lost(owner_, ran_at); }))
+  if (each([&](Versions& v, Store&, std::size_t) { return v.lost(owner_, ran_at); }))
     fail(ErrorKind::Runtime,
          "[backward] goes through nodes that ran so many updates ago that the weights of then are not kept any more; "
          "empty the graph from time to time with renew_cg()");
@@ -27,7 +27,9 @@ void Rewound::check(Moment ran_at) const {
 bool Rewound::to(Moment ran_at) {
   if (ran_at == at_) return false;
   bool any = ran_at > at_ && present();
-  any |= each([&](Versions& v, float* numbers, std::size_t row) { return v.exchange(owner_, ran_at, numbers, row); });
+  any |= each([&](Versions& v, Store& numbers, std::size_t row) {
+    return v.exchange(backend_, owner_, ran_at, numbers.write(backend_), row);
+  });
   rewound_ |= any;
   at_ = ran_at;
   return any;
@@ -37,7 +39,7 @@ bool Rewound::present() {
   if (!rewound_) return false;
   rewound_ = false;
   at_ = now();
-  each([](Versions& v, float* numbers, std::size_t row) { return v.present(numbers, row); });
+  each([&](Versions& v, Store& numbers, std::size_t row) { return v.present(backend_, numbers.write(backend_), row); });
   return true;
 }
 

@@ -10,7 +10,7 @@ namespace dnl {
 class Rewound {
  public:
   // Of nodes that this thread ran.
-  Rewound(Graph& g, Owner owner) : g_(g), owner_(owner), at_(now()) {}
+  Rewound(Graph& g, Backend& backend, Owner owner) : g_(g), backend_(backend), owner_(owner), at_(now()) {}
   ~Rewound() { present(); }
   Rewound(const Rewound&) = delete;
   Rewound& operator=(const Rewound&) = delete;
@@ -23,11 +23,12 @@ class Rewound {
   bool present();
 
  private:
-  // f(versions, numbers, size of a row) for all parameters and tables; true if it was so for any.
+  // f(versions, their store, size of a row) for all parameters and tables; true if it was so for any.
   template <class F>
   bool each(F f) const;
 
   Graph& g_;
+  Backend& backend_;
   Owner owner_;
   Moment at_;
   bool rewound_ = false;

@@ -9,8 +9,8 @@
 namespace dnl {
 namespace {
 
-Vec<float>& made(Vec<float>& state, std::size_t n) {
-  if (state.size() != n) state.assign(n, 0.f);
+Store& made(Store& state, std::size_t n) {
+  if (state.size() != n) state.assign_zeros(n);
   return state;
 }
 
@@ -35,18 +35,16 @@ Updater::~Updater() {
 void Updater::add_parameter(const std::shared_ptr<Parameter>& p) { dense_.push_back({p, {}, nullptr}); }
 void Updater::add_table(const std::shared_ptr<LookupTable>& t) { tables_.push_back({t, {}, nullptr}); }
 
-Vec<float>& Updater::parameter_state(std::size_t i) {
-  return made(dense_[i].state, rule_->states * dense_[i].p->size());
-}
-Vec<float>& Updater::table_state(std::size_t i) { return made(tables_[i].state, rule_->states * tables_[i].t->size()); }
+Store& Updater::parameter_state(std::size_t i) { return made(dense_[i].state, rule_->states * dense_[i].p->size()); }
+Store& Updater::table_state(std::size_t i) { return made(tables_[i].state, rule_->states * tables_[i].t->size()); }
 
-double Updater::gradient_norm(Backend& backend) {
+double Updater::gradient_norm() {
   gradients_.clear();
   for (const Dense& d : dense_)
-    if (d.p->updated && d.p->touched) gradients_.push_back({d.p->grad.data(), d.p->grad.size()});
+    if (d.p->updated && d.p->touched) gradients_.push_back({d.p->grad.read(*backend_), d.p->grad.size()});
   for (const Table& t : tables_)
-    if (t.t->updated) gradients_.push_back({t.t->grad.data(), t.t->grad.size()});
-  return std::sqrt(backend.sum_squares(gradients_.size(), gradients_.data()));
+    if (t.t->updated) gradients_.push_back({t.t->gradients(*backend_), t.t->grad.size()});
+  return std::sqrt(backend_->sum_squares(gradients_.size(), gradients_.data()));
 }
 
 void Updater::clear_gradients() {
@@ -55,10 +53,8 @@ void Updater::clear_gradients() {
 }
 
 void Updater::restart() {
-  for (Dense& d : dense_)
-    if (!d.state.empty()) d.state.assign(d.state.size(), 0.f);
-  for (Table& t : tables_)
-    if (!t.state.empty()) t.state.assign(t.state.size(), 0.f);
+  for (Dense& d : dense_) d.state.zero();
+  for (Table& t : tables_) t.state.zero();
 }
 
 UpdateOutcome Updater::update(UpdateStep s, double clip) {
@@ -66,9 +62,10 @@ UpdateOutcome Updater::update(UpdateStep s, double clip) {
   for (const Dense& d : dense_) locks_.add(d.p->in_use);
   for (const Table& t : tables_) locks_.add(t.t->in_use);
   const std::lock_guard<GradientLocks> lock(locks_);
+  backend_ = s.backend;
   UpdateOutcome out;
   if (clip > 0) {
-    out.norm = gradient_norm(*s.backend);
+    out.norm = gradient_norm();
     if (!std::isfinite(out.norm)) {
       clear_gradients();
       return out;
@@ -112,7 +109,7 @@ void Updater::step(const UpdateStep& s) {
   setting.wdecay = static_cast<float>(s.decay);
   run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
     const std::size_t from = begin_[static_cast<std::size_t>(l)], to = begin_[static_cast<std::size_t>(l) + 1];
-    if (from < to) s.backend->update(*rule_, setting, to - from, tensors_.data() + from);
+    if (from < to) backend_->update(*rule_, setting, to - from, tensors_.data() + from);
   });
   for (const Work& w : work_) finish(w, every_row(s));
 }
@@ -140,7 +137,7 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   if (!p.updated || p.size() == 0 || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
   made(d.state, rule_->states * p.size());
   if (p.must_turn()) p.other.resize(p.size());
-  d.old = p.must_turn() || p.holders == 0 ? nullptr : p.before.keep_all(s.owner, needed_, moment_, p.size());
+  d.old = p.must_turn() || p.holders == 0 ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
   const std::size_t unit = unit_of(p);
   return static_cast<u32>((p.size() + unit - 1) / unit);
 }
@@ -153,8 +150,7 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   keep_rows(table, s, all_rows);
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
   const u32 n = static_cast<u32>(all_rows ? t.rows : t.touched.size());
-  for (u32 k = 0; k < n && !t.decay_of_row.empty(); ++k)
-    if (const u32 r = all_rows ? k : t.touched[k]; t.owes(r)) t.pay(r);
+  t.pay(*backend_, all_rows ? nullptr : t.touched.data(), n);
   if (s.decay != 0) t.decay(std::log1p(-s.decay));
   const std::size_t unit = rows_of_unit(*rule_, t.row_size);
   return static_cast<u32>(all_rows ? (t.rows + unit - 1) / unit : t.touched.size());
@@ -165,12 +161,17 @@ void Updater::keep_rows(Table& table, const UpdateStep& s, bool all_rows) {
   LookupTable& t = *table.t;
   table.old = nullptr;
   if (!needed_.any || !t.read_in_place || (!all_rows && t.touched.empty() && s.decay == 0)) return;
-  table.old = all_rows ? t.before.keep_all(s.owner, needed_, moment_, t.size())
-                       : t.before.keep_rows(s.owner, needed_, moment_, t.touched.data(), t.touched.size(), t.row_size);
+  table.old = all_rows ? t.before.keep_all(*backend_, s.owner, needed_, moment_, t.size())
+                       : t.before.keep_rows(*backend_, s.owner, needed_, moment_, t.touched.data(), t.touched.size(),
+                                            t.row_size);
   if (!table.old || t.decay_of_row.empty()) return;
-  if (all_rows) std::memcpy(table.old, t.value.data(), t.size() * sizeof(float));
-  for (std::size_t k = 0; k < t.touched.size() && !all_rows; ++k)
-    std::memcpy(table.old + k * t.row_size, t.row(t.touched[k]), t.row_size * sizeof(float));
+  rows_.clear();
+  for (u32 row : t.touched) rows_.push_back(t.row(*backend_, row));
+  const Rows to{table.old, static_cast<std::ptrdiff_t>(t.row_size), nullptr};
+  if (float* from = t.value.read(*backend_); all_rows)
+    backend_->copy_rows(1, t.size(), Rows{from, 0, nullptr}, to);
+  else if (!rows_.empty())
+    backend_->copy_rows(rows_.size(), t.row_size, Rows{nullptr, 0, rows_.data()}, to);
   table.old = nullptr;
 }
 
@@ -192,22 +193,22 @@ void Updater::finish(const Work& w, bool all_rows) {
 }
 
 // Of a parameter.
-UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) const {
+UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) {
   Parameter& p = *d.p;
   const bool turn = p.must_turn();
   UpdateTensor t{};
   t.rows = 1;
   t.n = std::min(to, p.size()) - from;
-  t.w = (turn ? p.other : p.value).data() + from;
-  t.from = turn ? p.value.data() + from : nullptr;
-  t.g = p.grad.data() + from;
+  t.w = (turn ? p.other.overwrite(*backend_) : p.value.write(*backend_)) + from;
+  t.from = turn ? p.value.read(*backend_) + from : nullptr;
+  t.g = p.grad.write(*backend_) + from;
   t.old = d.old ? d.old + from : nullptr;
-  point_at_state(t, rule_->states, d.state.data(), p.size(), from);
+  point_at_state(t, rule_->states, d.state.write(*backend_), p.size(), from);
   return t;
 }
 
 // Units of a table's rows, or of those that have a gradient.
-UpdateTensor Updater::rows(Table& table, std::size_t from, std::size_t to, bool all_rows) const {
+UpdateTensor Updater::rows(Table& table, std::size_t from, std::size_t to, bool all_rows) {
   LookupTable& t = *table.t;
   const std::size_t unit = all_rows ? rows_of_unit(*rule_, t.row_size) : 1, first = from * unit;
   UpdateTensor u{};
@@ -218,10 +219,10 @@ UpdateTensor Updater::rows(Table& table, std::size_t from, std::size_t to, bool 
   else
     u.row = t.touched.data() + first;
   const std::size_t at = all_rows ? first * t.row_size : 0;
-  u.w = t.value.data() + at;
-  u.g = t.grad.data() + (all_rows ? 0 : first * t.row_size);
+  u.w = t.value.write(*backend_) + at;
+  u.g = t.gradients(*backend_) + (all_rows ? 0 : first * t.row_size);
   u.old = table.old ? table.old + first * t.row_size : nullptr;
-  point_at_state(u, rule_->states, table.state.data(), t.size(), at);
+  point_at_state(u, rule_->states, table.state.write(*backend_), t.size(), at);
   return u;
 }
 

@@ -53,18 +53,18 @@ class Updater {
 
   int states() const { return rule_->states; }
   // All state of member i (states() times its size; member: parameters in order of adding, or tables). Made if absent.
-  Vec<float>& parameter_state(std::size_t i);
-  Vec<float>& table_state(std::size_t i);
+  Store& parameter_state(std::size_t i);
+  Store& table_state(std::size_t i);
 
  private:
   struct Dense {
     std::shared_ptr<Parameter> p;
-    Vec<float> state;
+    Store state;
     float* old = nullptr;  // where numbers go before they change, or null
   };
   struct Table {
     std::shared_ptr<LookupTable> t;
-    Vec<float> state;      // state k of row r at (k * rows + r) * row_size
+    Store state;           // state k of row r at (k * rows + r) * row_size
     float* old = nullptr;  // likewise: of all rows, or of those with a gradient
   };
   // What a step does to one member, in units that can be dealt to threads: some numbers of a parameter, or a row
@@ -76,7 +76,7 @@ class Updater {
     u64 begin;  // cost of all work before it
   };
   // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
-  double gradient_norm(Backend& backend);
+  double gradient_norm();
   void step(const UpdateStep& s);
   // Before and after the work on a member, in one thread.
   u32 prepare_parameter(Dense& d, const UpdateStep& s);
@@ -85,8 +85,8 @@ class Updater {
   void finish(const Work& w, bool all_rows);
   // The tensors of what lies from one cost to another in the line of all work.
   void deal(u64 first, u64 last, bool all_rows);
-  UpdateTensor numbers(Dense& d, std::size_t from, std::size_t to) const;
-  UpdateTensor rows(Table& table, std::size_t from, std::size_t to, bool all_rows) const;
+  UpdateTensor numbers(Dense& d, std::size_t from, std::size_t to);
+  UpdateTensor rows(Table& table, std::size_t from, std::size_t to, bool all_rows);
   bool every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
   std::size_t unit_of(const Parameter& p) const { return rule_->whole ? p.size() : kUpdateUnit; }
 
@@ -98,9 +98,11 @@ class Updater {
   Vec<UpdateTensor> tensors_;  // of all threads, one after another
   Vec<std::size_t> begin_;     // of each thread's
   Vec<Numbers> gradients_;     // that the norm is of
+  Vec<float*> rows_;           // that are kept
   GradientLocks locks_;
   Needed needed_;  // by nodes that have run
   Moment moment_ = 0;
+  Backend* backend_ = nullptr;
 };
 
 }  // namespace dnl

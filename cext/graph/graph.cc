@@ -31,7 +31,7 @@ std::atomic<u32> g_generation{1};
 
 }  // namespace
 
-Graph::Graph() {
+Graph::Graph(Backend& backend) : backend_(backend), uploaded_(backend.memory()), copies_(backend.memory()) {
   for (u32& s : recent_long_) s = kNoNode;
   bump_generation();
 }
@@ -61,12 +61,16 @@ bool Graph::renew() {
   known_leaves_.clear();
   tables_.clear();
   marks_.clear();
+  staged_.clear();
+  gathered_.clear();
   inputs_.reset();
+  uploaded_.reset();
+  copies_.reset();
   bump_generation();
   if (back) {
     use_.given_back();
     release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_,
-                param_nodes_, known_leaves_, marks_, inputs_);
+                param_nodes_, known_leaves_, marks_, inputs_, uploaded_, copies_, staged_, gathered_, from_, to_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -85,7 +89,8 @@ void Graph::empty_buckets() {
 void Graph::checkpoint() {
   marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
                     static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(),
-                    static_cast<u32>(known_leaves_.size())});
+                    static_cast<u32>(known_leaves_.size()), static_cast<u32>(staged_.size()),
+                    static_cast<u32>(gathered_.size())});
 }
 
 void Graph::revert() {
@@ -106,6 +111,8 @@ void Graph::truncate(const Mark& m) {
   keep_parameters(m.params);
   tables_.resize(m.tables);
   known_leaves_.resize(m.known_leaves);
+  staged_.resize(m.staged);
+  gathered_.resize(m.gathered);
   if (m.sigs < sigs_.size()) {
     keys_.resize(sigs_[m.sigs].key);
     sigs_.resize(m.sigs);
@@ -202,12 +209,25 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float
   return id;
 }
 
-NodeId Graph::add_input(const Dim& d) { return add_leaf(Leaf::Input, 0, 0, d, 0, inputs_.floats(d.size())); }
+NodeId Graph::add_input_leaf(const Dim& d, u16 flags, float** host) {
+  float* to = *host = inputs_.floats(d.size());
+  if (backend_.host_memory) return add_leaf(Leaf::Input, 0, 0, d, flags, to);
+  float* at = uploaded_.floats(d.size());
+  const NodeId id = add_leaf(Leaf::Input, 0, 0, d, flags, at);
+  nodes_[id].offset = static_cast<u32>(staged_.size());
+  staged_.push_back({id, to, at, d.size()});
+  return id;
+}
+
+NodeId Graph::add_input(const Dim& d) {
+  float* host;
+  return add_input_leaf(d, 0, &host);
+}
 
 NodeId Graph::add_constant(const Dim& d, float v) {
-  float* to = inputs_.floats(d.size());
+  float* to;
+  const NodeId id = add_input_leaf(d, kCounted, &to);
   std::fill(to, to + d.size(), v);
-  const NodeId id = add_leaf(Leaf::Input, 0, 0, d, kCounted, to);
   Word w;
   w.f = v;
   words_.push_back(w);
@@ -217,7 +237,7 @@ NodeId Graph::add_constant(const Dim& d, float v) {
 
 NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
   const u16 flags = static_cast<u16>(kWeight | (p->updated ? kNeedsGrad : 0));
-  const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.data());
+  const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.at(backend_));
   nodes_[id].offset = static_cast<u32>(params_.size());
   p->hold();
   params_.push_back(p);
@@ -230,7 +250,7 @@ NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
   if (d.nd < kMaxDims) d.push(t->rows);
   const u16 flags = static_cast<u16>(kWeight | (t->updated ? kNeedsGrad : 0));
   const u32 index = static_cast<u32>(tables_.size());
-  const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.data());
+  const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.at(backend_));
   tables_.push_back(t);
   return id;
 }
@@ -246,17 +266,19 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   Dim d = t.row_dim;
   NodeId id;
   if (n == 1 && !batched && !keep_weights_flag()) {
-    id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(ids[0]));
+    id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(backend_, ids[0]));
     known_leaves_.push_back(id);
     t.read_in_place = true;
   } else {
-    for (u32 i = 0; i < n; ++i) t.settle(ids[i]);
     d.bd = n;
-    float* copy = inputs_.floats(d.size());
-    for (u32 i = 0; i < n; ++i) std::memcpy(copy + i * t.row_size, t.row(ids[i]), t.row_size * sizeof(float));
-    id = add_leaf(Leaf::Lookup, index, flags, d, flags, copy);
+    id = add_leaf(Leaf::Lookup, index, flags, d, flags, copies_.floats(d.size()));
   }
   std::memcpy(words_.extend(n), ids, n * sizeof(u32));
+  if (n == 1 && !batched && !keep_weights_flag()) return id;
+  if (keep_weights_flag())  // as they are now
+    copy_rows_now(id);
+  else
+    gathered_.push_back(id);
   return id;
 }
 
@@ -268,20 +290,84 @@ void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
     if (ids[k] >= t.rows)
       fail_index("[lookup] row " + std::to_string(ids[k]) + " of a table with " + std::to_string(t.rows) + " rows");
   std::memcpy(words_.data() + nodes_[i].member, ids, n * sizeof(u32));
-  read_rows(i);
+  find_rows(i);
 }
 
 // One row is read where it lies in the table, unless graphs keep weights; several are copied one behind the other.
-void Graph::read_rows(NodeId i) {
+void Graph::find_rows(NodeId i) {
+  LookupTable& t = *tables_[signature(i).table];
+  float*& value = nodes_[i].value;
+  const float* first = t.value.at(backend_);
+  if (dim(i).bd == 1 && value >= first && value < first + t.size())
+    value = t.row(backend_, *lookup_ids(i));
+  else if (!std::binary_search(gathered_.begin(), gathered_.end(), i))
+    copy_rows_now(i);
+}
+
+void Graph::copy_rows_now(NodeId i) {
+  from_.clear();
+  to_.clear();
+  list_rows(i);
+  LookupTable& t = *tables_[signature(i).table];
+  backend_.copy_rows(from_.size(), t.row_size, Rows{nullptr, 0, from_.data()}, Rows{nullptr, 0, to_.data()});
+}
+
+// Rows of a look-up, with their decay, and where they go.
+void Graph::list_rows(NodeId i) {
   LookupTable& t = *tables_[signature(i).table];
   const u32* ids = lookup_ids(i);
   const u32 n = dim(i).bd;
-  for (u32 k = 0; k < n; ++k) t.settle(ids[k]);
-  float*& value = nodes_[i].value;
-  if (n == 1 && value >= t.value.data() && value < t.value.data() + t.value.size())
-    value = t.row(ids[0]);
-  else
-    for (u32 k = 0; k < n; ++k) std::memcpy(value + k * t.row_size, t.row(ids[k]), t.row_size * sizeof(float));
+  t.settle(backend_, ids, n);
+  float* rows = t.value.read(backend_);
+  float* to = nodes_[i].value;
+  for (u32 k = 0; k < n; ++k, to += t.row_size) {
+    from_.push_back(rows + ids[k] * t.row_size);
+    to_.push_back(to);
+  }
+}
+
+void Graph::fill_leaves(NodeId from) {
+  for (auto& p : params_) read_newest(*p);
+  for (auto& t : tables_) read_newest(*t);
+  upload_inputs(from);
+  gather_rows(from);
+}
+
+// The weights that nodes read where they lie are the newest.
+template <class Member>
+void Graph::read_newest(Member& member) {
+  if (backend_.host_memory) {
+    member.value.read(backend_);
+    return;
+  }
+  const GradientLock lock(member.in_use);  // graphs of other threads may want them, too
+  member.value.read(backend_);
+}
+
+// In as few pieces as they lie in: one, unless a step is larger than those before it.
+void Graph::upload_inputs(NodeId from) {
+  std::size_t k = staged_.size();
+  while (k && staged_[k - 1].node >= from) --k;
+  while (k < staged_.size()) {
+    const Staged& first = staged_[k];
+    const Staged* last = &first;
+    while (++k < staged_.size() && staged_[k].at - first.at == staged_[k].host - first.host &&
+           staged_[k].host > last->host)
+      last = &staged_[k];
+    backend_.upload(static_cast<std::size_t>(last->host - first.host) + last->n, first.host, first.at);
+  }
+}
+
+// One call for all rows of a size that follow one another.
+void Graph::gather_rows(NodeId from) {
+  const NodeId* at = std::lower_bound(gathered_.begin(), gathered_.end(), from);
+  while (at < gathered_.end()) {
+    const std::size_t size = tables_[signature(*at).table]->row_size;
+    from_.clear();
+    to_.clear();
+    for (; at < gathered_.end() && tables_[signature(*at).table]->row_size == size; ++at) list_rows(*at);
+    backend_.copy_rows(from_.size(), size, Rows{nullptr, 0, from_.data()}, Rows{nullptr, 0, to_.data()});
+  }
 }
 
 void Graph::set_member_word(NodeId i, u32 at, Word w) {
@@ -560,7 +646,7 @@ void Graph::refresh() {
     if (p->holders == 1) p->turned = false;
   for (NodeId i = 0; i < size(); ++i) {
     const Signature& s = signature(i);
-    if (s.leaf == Leaf::Lookup) read_rows(i);
+    if (s.leaf == Leaf::Lookup) find_rows(i);
     if (s.leaf != Leaf::None || !s.has_seed || nodes_[i].is(kOutput)) continue;
     // Seed words stand where the member attributes before them end; members before a seed have one word each.
     u32 at = nodes_[i].member;

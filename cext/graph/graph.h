@@ -6,7 +6,7 @@
 // planning (schedule/) and running (exec/) are not its business.
 //
 // Four sorts of node:
-//   leaf      input data, a parameter, a lookup table, a lookup of one row: has an address from the start
+//   leaf      input data, a parameter, a lookup table, looked-up rows: has an address from the start
 //   op        runs a kernel
 //   alias     a contiguous part of another node's memory (a reshape, a slice): no kernel, no gradient memory of its own
 //   output    a further output of an op node (a cell state); follows its op node directly
@@ -85,7 +85,8 @@ struct alignas(64) Signature {  // a line of the cache
 
 class Graph {
  public:
-  Graph();
+  // Of nodes that this backend runs: leaves have addresses in its memory.
+  explicit Graph(Backend& backend);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -187,7 +188,11 @@ class Graph {
 
   // ---- memory (written by the executor) ------------------------------------------------------------------------
   float* value(NodeId i) const { return nodes_[i].value; }
-  float* input_data(NodeId i) const { return nodes_[i].value; }
+  // Where the host writes an input.
+  float* input_data(NodeId i) const { return backend_.host_memory ? nodes_[i].value : staged_[nodes_[i].offset].host; }
+  // Leaves from this node on get their numbers, before anything that reads them runs: inputs what the host has written,
+  // look-ups of several rows these rows, weights those that are the newest.
+  void fill_leaves(NodeId from);
   // An alias of `root`, or the root itself: address of its value once the root has one.
   void place(NodeId i, float* p) { nodes_[i].value = p; }
 
@@ -245,10 +250,17 @@ class Graph {
   void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
 
   struct Mark {
-    u32 nodes, operands, words, params, tables, sigs, known_leaves;
+    u32 nodes, operands, words, params, tables, sigs, known_leaves, staged, gathered;
   };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
-  void read_rows(NodeId i);
+  void find_rows(NodeId i);
+  void list_rows(NodeId i);
+  void copy_rows_now(NodeId i);
+  template <class Member>
+  void read_newest(Member& member);
+  NodeId add_input_leaf(const Dim& dim, u16 flags, float** host);
+  void upload_inputs(NodeId from);
+  void gather_rows(NodeId from);
   u32 count_member_words(NodeId i) const;
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
   NodeId append(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
@@ -300,7 +312,18 @@ class Graph {
   Vec<NodeId> known_leaves_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
   Vec<Mark> marks_;
-  Arena inputs_;
+  Backend& backend_;
+  Arena inputs_;  // the host's: what inputs are written to
+  // The backend's: inputs, where its memory is not the host's, laid out as the host's are; rows that are gathered.
+  Arena uploaded_, copies_;
+  struct Staged {
+    NodeId node;
+    float *host, *at;
+    std::size_t n;
+  };
+  Vec<Staged> staged_;                   // inputs that are uploaded, in order
+  Vec<NodeId> gathered_;                 // look-ups of several rows, which are copied when the graph runs, in order
+  Vec<float*> from_, to_;                // rows to be gathered
   RecentUse use_{std::size_t(1) << 16};  // nodes, operands and words: all arrays grow with these
   u32 generation_ = 0;
   Listener* listener_ = nullptr;

@@ -4,34 +4,53 @@
 
 namespace dnl {
 
-void LookupTable::settle_owing(u32 i) {
+void Parameter::keep_numbers() {
+  const Needed needed = LiveRuns::of(this_thread());
+  if (!needed.any) return;
   const GradientLock lock(in_use);
-  if (!owes(i)) return;
-  if (!before.empty()) before.keep_owing(i, row(i), row_size);
-  pay(i);
+  Backend& b = host_backend();
+  if (float* to = before.keep_all(b, this_thread(), needed, next_moment(), size()))
+    b.copy_rows(1, size(), Rows{value.read(b), 0, nullptr}, Rows{to, 0, nullptr});
 }
 
-void LookupTable::pay(u32 i) {
-  const float f = static_cast<float>(std::exp(decay_now - decay_of_row[i]));
-  float* r = row(i);
-  for (std::size_t j = 0; j < row_size; ++j) r[j] *= f;
-  decay_of_row[i] = decay_now;
+void LookupTable::settle_owing(Backend& b, const u32* ids, std::size_t n) {
+  const GradientLock lock(in_use);
+  pay(b, ids, n, !before.empty());
+}
+
+void LookupTable::pay(Backend& b, const u32* ids, std::size_t n, bool keep) {
+  if (decay_of_row.empty()) return;
+  owing_.clear();
+  factor_.clear();
+  float* numbers = nullptr;
+  for (std::size_t k = 0; k < n; ++k) {
+    const u32 i = ids ? ids[k] : static_cast<u32>(k);
+    if (!owes(i)) continue;
+    if (!numbers) numbers = value.write(b);
+    if (keep) before.keep_owing(b, i, numbers + i * row_size, row_size);
+    owing_.push_back(numbers + i * row_size);
+    factor_.push_back(static_cast<float>(std::exp(decay_now - decay_of_row[i])));
+    decay_of_row[i] = decay_now;  // it may be listed again
+  }
+  if (!owing_.empty()) b.scale_rows(owing_.size(), row_size, factor_.data(), Rows{nullptr, 0, owing_.data()});
 }
 
 void LookupTable::keep_numbers() {
   const Needed needed = LiveRuns::of(this_thread());
   if (!needed.any || !read_in_place) return;
   const GradientLock lock(in_use);
-  if (float* to = before.keep_all(this_thread(), needed, next_moment(), size()))
-    std::memcpy(to, value.data(), size() * sizeof(float));
+  Backend& b = host_backend();
+  if (float* to = before.keep_all(b, this_thread(), needed, next_moment(), size()))
+    b.copy_rows(1, size(), Rows{value.read(b), 0, nullptr}, Rows{to, 0, nullptr});
 }
 
 void LookupTable::keep_row(u32 i) {
   const Needed needed = LiveRuns::of(this_thread());
   if (!needed.any || !read_in_place) return;
   const GradientLock lock(in_use);
-  if (float* to = before.keep_rows(this_thread(), needed, next_moment(), &i, 1, row_size))
-    std::memcpy(to, row(i), row_size * sizeof(float));
+  Backend& b = host_backend();
+  if (float* to = before.keep_rows(b, this_thread(), needed, next_moment(), &i, 1, row_size))
+    b.copy_rows(1, row_size, Rows{value.read(b) + i * row_size, 0, nullptr}, Rows{to, 0, nullptr});
 }
 
 }  // namespace dnl

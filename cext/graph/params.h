@@ -3,10 +3,12 @@
 // A Parameter is dense. A LookupTable is a table of rows of which a step touches few: its gradient is kept for touched
 // rows only, in a compact array with one slot per touched row. Objects are shared (shared_ptr) between the Python
 // objects, the graphs that use them and the trainers; they are freed with the last of these.
-// A graph holds the address of a parameter's value. Where graphs keep weights (for DyNet programs), an update in the
+// All numbers lie in stores (graph/store.h): in the memory of the backend that works with them. A graph holds the
+// address of a parameter's value there. Where graphs keep weights (for DyNet programs), an update in the
 // middle of a graph's life writes to the parameter's other buffer, so that the graph goes on with the numbers it began
 // with. Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle): by who copies
-// it, and before a graph runs that reads it where it lies. Who may include: graph/, exec/, bindings/. Includes: base/.
+// it, and before a graph runs that reads it where it lies. Who may include: graph/, exec/, bindings/. Includes: base/,
+// graph/store.h.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -15,6 +17,7 @@
 #include <mutex>
 
 #include "base/dim.h"
+#include "graph/store.h"
 #include "graph/versions.h"
 
 namespace dnl {
@@ -51,19 +54,19 @@ inline void keep_weights(bool on) { keep_weights_flag() = on; }
 struct Parameter {
   GradientMutex in_use;
   Dim dim;
-  Vec<float> value;                 // column-major
-  Vec<float> grad;                  // always valid; zero after an update
+  Store value;                      // column-major
+  Store grad;                       // always valid; zero after an update
   bool updated = true;              // false: frozen, trainers skip it and no gradient is kept
   bool touched = false;             // gradient may be non-zero
   u64 grad_serial = 0;              // another one after each change of the gradient
   Versions before;                  // numbers that nodes read which ran before a change
-  Vec<float> other;                 // empty, or the buffer that takes turns with value
+  Store other;                      // empty, or the buffer that takes turns with value
   std::atomic<u32> holders{0};      // graphs in which this is a node
   std::atomic<bool> turned{false};  // one of them holds the other buffer: it must not be written
 
   explicit Parameter(const Dim& d) : dim(d) {
-    value.assign(d.size(), 0.f);
-    grad.assign(d.size(), 0.f);
+    value.assign_zeros(d.size());
+    grad.assign_zeros(d.size());
   }
   std::size_t size() const { return value.size(); }
   void grad_changed() { ++grad_serial; }
@@ -78,17 +81,11 @@ struct Parameter {
     std::swap(value, other);
     turned = true;
   }
-  // The caller will overwrite the numbers.
-  void keep_numbers() {
-    const Needed needed = LiveRuns::of(this_thread());
-    if (!needed.any) return;
-    const GradientLock lock(in_use);
-    if (float* to = before.keep_all(this_thread(), needed, next_moment(), size()))
-      std::memcpy(to, value.data(), size() * sizeof(float));
-  }
+  // The host will overwrite the numbers.
+  void keep_numbers();
   void clear_grad() {
     const GradientLock lock(in_use);
-    if (touched) std::memset(grad.data(), 0, grad.size() * sizeof(float));
+    if (touched) grad.zero();
     touched = false;
     grad_changed();
   }
@@ -99,7 +96,7 @@ struct LookupTable {
   Dim row_dim;  // of one row
   u32 rows;
   std::size_t row_size;
-  Vec<float> value;  // row after row
+  Store value;  // row after row
   bool updated = true;
   Versions before;                         // numbers that nodes read which ran before a change
   std::atomic<bool> read_in_place{false};  // some node reads rows where they lie
@@ -107,24 +104,28 @@ struct LookupTable {
   // Sparse gradient: slot s holds the gradient of row touched[s].
   Vec<i32> slot_of_row;  // -1: not touched
   Vec<u32> touched;
-  Vec<float> grad;  // touched.size() * row_size
+  Store grad;  // of those slots that gradients() has been asked for
 
   LookupTable(const Dim& d, u32 n) : row_dim(d), rows(n), row_size(d.size()) {
-    value.assign(row_size * n, 0.f);
+    value.assign_zeros(row_size * n);
     slot_of_row.assign(n, -1);
   }
   std::size_t size() const { return value.size(); }
-  float* row(u32 i) { return value.data() + i * row_size; }
-  // The slot of a row; a new slot's gradient is zero. May move `grad`.
+  float* row(Backend& b, u32 i) { return value.at(b) + i * row_size; }
+  // The slot of a row.
   u32 slot(u32 i) {
-    if (slot_of_row[i] >= 0) return slot_of_row[i];
+    if (slot_of_row[i] >= 0) return static_cast<u32>(slot_of_row[i]);
     const u32 s = static_cast<u32>(touched.size());
     slot_of_row[i] = static_cast<i32>(s);
     touched.push_back(i);
-    std::memset(grad.extend(row_size), 0, row_size * sizeof(float));
     return s;
   }
-  float* slot_grad(u32 s) { return grad.data() + s * row_size; }
+  // The gradients of all slots, one after another, to be changed there; those of new slots are zero. Good until there
+  // are more slots.
+  float* gradients(Backend& b) {
+    if (const std::size_t n = touched.size() * row_size; n != grad.size()) grad.grow(b, n, true);
+    return grad.write(b);
+  }
   void clear_grad() {
     const GradientLock lock(in_use);
     for (u32 i : touched) slot_of_row[i] = -1;
@@ -139,20 +140,23 @@ struct LookupTable {
     if (decay_of_row.empty()) decay_of_row.assign(rows, decay_now);
     decay_now += log_factor;
   }
-  // Brings a row up to date. Every reader calls it first; costs one comparison when there is no decay.
-  void settle(u32 i) {
-    if (owes(i)) settle_owing(i);
-  }
-  void settle_owing(u32 i);
   bool owes(u32 i) const { return !decay_of_row.empty() && decay_of_row[i] != decay_now; }
-  void pay(u32 i);
-  // The caller will overwrite all numbers, or those of one row.
+  // Brings n rows up to date; rows null: the first n. Every reader calls it first; costs one comparison when there is
+  // no decay.
+  void settle(Backend& b, const u32* ids, std::size_t n) {
+    if (!decay_of_row.empty()) settle_owing(b, ids, n);
+  }
+  void settle_all(Backend& b) { settle(b, nullptr, rows); }
+  void settle_owing(Backend& b, const u32* ids, std::size_t n);
+  // The same for who has kept the numbers of before, if anybody needs them, and holds the mutex.
+  void pay(Backend& b, const u32* ids, std::size_t n, bool keep = false);
+  // The host will overwrite all numbers, or those of one row.
   void keep_numbers();
   void keep_row(u32 i);
-  void settle_all() {
-    if (!decay_of_row.empty())
-      for (u32 i = 0; i < rows; ++i) settle(i);
-  }
+
+ private:
+  Vec<float*> owing_;  // rows, and what they are multiplied by
+  Vec<float> factor_;
 };
 
 }  // namespace dnl

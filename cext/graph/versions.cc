@@ -16,20 +16,6 @@ std::vector<const LiveRuns*>& listed() {
   return all;
 }
 
-void exchange_numbers(Version& v, float* numbers, std::size_t row_size, bool newest_first) {
-  v.exchanged = !v.exchanged;
-  if (v.whole) {
-    std::swap_ranges(v.numbers.begin(), v.numbers.end(), numbers);
-    return;
-  }
-  const std::size_t n = v.rows.size();
-  for (std::size_t k = 0; k < n; ++k) {
-    const std::size_t at = newest_first ? n - 1 - k : k;
-    float* kept = v.numbers.data() + at * row_size;
-    std::swap_ranges(kept, kept + row_size, numbers + v.rows[at] * row_size);
-  }
-}
-
 }  // namespace
 
 Moment now() { return g_now.load(std::memory_order_acquire); }
@@ -72,31 +58,35 @@ Needed LiveRuns::of(Owner owner) {
 
 // ---- keeping them ----------------------------------------------------------------------------------------------
 
-float* Versions::keep_all(Owner owner, const Needed& needed, Moment moment, std::size_t n) {
+float* Versions::keep_all(Backend& b, Owner owner, const Needed& needed, Moment moment, std::size_t n) {
   if (!needed.any) return nullptr;
   Version* v = open(owner, needed, moment, true);
   if (!v) return nullptr;
   v->numbers.resize(n);
-  return v->numbers.data();
+  return v->numbers.overwrite(b);
 }
 
-float* Versions::keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
+float* Versions::keep_rows(Backend& b, Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
                            std::size_t row_size) {
   if (!needed.any) return nullptr;
   Version* v = open(owner, needed, moment, false);
   if (!v) return nullptr;
   if (n) std::memcpy(v->rows.extend(n), rows, n * sizeof(u32));
-  return v->numbers.extend(n * row_size);
+  const std::size_t before = v->numbers.size();
+  v->numbers.grow(b, before + n * row_size, false);
+  return v->numbers.write(b) + before;
 }
 
-void Versions::keep_owing(u32 row, const float* numbers, std::size_t row_size) {
+void Versions::keep_owing(Backend& b, u32 row, float* numbers, std::size_t row_size) {
   for (std::size_t k = all_.size(); k-- > 0;) {
     Version& v = *all_[k];
     if (v.whole || v.lost || newest(v.owner) != &v) continue;
     const Needed needed = LiveRuns::of(v.owner);
     if (!needed.any || needed.oldest >= v.until) continue;
     v.rows.push_back(row);
-    std::memcpy(v.numbers.extend(row_size), numbers, row_size * sizeof(float));
+    const std::size_t before = v.numbers.size();
+    v.numbers.grow(b, before + row_size, false);
+    b.copy_rows(1, row_size, Rows{numbers, 0, nullptr}, Rows{v.numbers.write(b) + before, 0, nullptr});
   }
 }
 
@@ -185,22 +175,35 @@ bool Versions::lost(Owner owner, Moment ran_at) const {
   return false;
 }
 
-bool Versions::exchange(Owner owner, Moment ran_at, float* numbers, std::size_t row_size) {
+void Versions::exchange_numbers(Backend& b, Version& v, float* numbers, std::size_t row_size, bool newest_first) {
+  v.exchanged = !v.exchanged;
+  float* kept = v.numbers.write(b);
+  if (v.whole) return b.swap_rows(1, v.numbers.size(), Rows{kept, 0, nullptr}, Rows{numbers, 0, nullptr});
+  const std::size_t n = v.rows.size();
+  if (n == 0) return;
+  listed_.clear();
+  for (std::size_t k = 0; k < n; ++k) listed_.push_back(numbers + v.rows[newest_first ? n - 1 - k : k] * row_size);
+  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(row_size);
+  const Rows rows = newest_first ? Rows{kept + (n - 1) * row_size, -size, nullptr} : Rows{kept, size, nullptr};
+  b.swap_rows(n, row_size, rows, Rows{nullptr, 0, listed_.data()});
+}
+
+bool Versions::exchange(Backend& b, Owner owner, Moment ran_at, float* numbers, std::size_t row_size) {
   bool any = false;
   for (std::size_t k = all_.size(); k-- > 0;) {
     Version& v = *all_[k];
     if (v.owner != owner || v.lost || v.exchanged || v.until <= ran_at) continue;
-    exchange_numbers(v, numbers, row_size, true);
+    exchange_numbers(b, v, numbers, row_size, true);
     any = true;
   }
   return any;
 }
 
-bool Versions::present(float* numbers, std::size_t row_size) {
+bool Versions::present(Backend& b, float* numbers, std::size_t row_size) {
   bool any = false;
   for (auto& v : all_) {
     if (!v->exchanged) continue;
-    exchange_numbers(*v, numbers, row_size, false);
+    exchange_numbers(b, *v, numbers, row_size, false);
     any = true;
   }
   return any;

@@ -5,13 +5,13 @@
 // renews its graph between update and value, and one copy per member in one that renews it after the update. The
 // backward pass exchanges both for its time (exec/rewound.h). Changes by other threads do not count: threads may train
 // one model without waiting. Guarded by the gradient mutex of the parameter or table, but for LiveRuns and now(), which
-// may be called from anywhere. Who may include: graph/, exec/, bindings/. Includes: base/.
+// may be called from anywhere. Who may include: graph/, exec/, bindings/. Includes: base/, graph/store.h.
 #pragma once
 #include <memory>
 #include <vector>
 
 #include "base/bits.h"
-#include "base/vec.h"
+#include "graph/store.h"
 
 namespace dnl {
 
@@ -55,7 +55,7 @@ struct Version {
   bool lost = false;       // there were too many
   bool exchanged = false;  // the numbers of now are here, these are in their place
   Vec<u32> rows;           // unless whole; one that occurs again was newer then
-  Vec<float> numbers;
+  Store numbers;
 };
 
 // Of one parameter or table.
@@ -65,20 +65,21 @@ class Versions {
   // small.
   static constexpr std::size_t kAlways = 8, kFloats = 1 << 20;
 
-  // The numbers, n floats, will be changed at this moment. Where their copy goes, or null: nobody needs one.
-  float* keep_all(Owner owner, const Needed& needed, Moment moment, std::size_t n);
+  // The numbers, n floats, will be changed at this moment. Where in the backend's memory their copy goes, or null:
+  // nobody needs one.
+  float* keep_all(Backend& b, Owner owner, const Needed& needed, Moment moment, std::size_t n);
   // The same for some rows of a table.
-  float* keep_rows(Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
+  float* keep_rows(Backend& b, Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
                    std::size_t row_size);
   // A row will be changed by what it still owes from earlier changes.
-  void keep_owing(u32 row, const float* numbers, std::size_t row_size);
+  void keep_owing(Backend& b, u32 row, float* numbers, std::size_t row_size);
 
   bool empty() const { return all_.empty(); }
   // Are there none of what nodes of this thread read at that moment?
   bool lost(Owner owner, Moment ran_at) const;
   // Exchanges the numbers with those of that moment, or, `present`, with those of now. True: something was exchanged.
-  bool exchange(Owner owner, Moment ran_at, float* numbers, std::size_t row_size);
-  bool present(float* numbers, std::size_t row_size);
+  bool exchange(Backend& b, Owner owner, Moment ran_at, float* numbers, std::size_t row_size);
+  bool present(Backend& b, float* numbers, std::size_t row_size);
   // Gives back memory that nobody needs.
   void release_dead();
 
@@ -88,8 +89,10 @@ class Versions {
   void drop_dead(Owner owner, const Needed& needed);
   bool too_many(Owner owner) const;
   void drop_oldest(Owner owner);
+  void exchange_numbers(Backend& b, Version& v, float* numbers, std::size_t row_size, bool newest_first);
 
   std::vector<std::unique_ptr<Version>> all_, spare_;  // in order of time
+  Vec<float*> listed_;                                 // rows that are exchanged
 };
 
 }  // namespace dnl

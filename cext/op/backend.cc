@@ -22,4 +22,9 @@ Backend* backend_by_name(const std::string& name) {
   fail_value("[backend] no backend '" + name + "'; this build has " + names);
 }
 
+Backend& host_backend() {
+  static Backend* cpu = backend_by_name("cpu");
+  return *cpu;
+}
+
 }  // namespace dnl

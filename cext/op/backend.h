@@ -19,13 +19,26 @@ struct Numbers {
   std::size_t n;
 };
 
+// What a backend with memory of its own has done since the process began, as far as it costs a device time.
+struct BackendCounts {
+  u64 calls = 0;      // batched ones, forward and backward
+  u64 row_calls = 0;  // that fill, copy, add, scale or swap rows
+  u64 updates = 0;
+  u64 uploads = 0, uploaded = 0;      // how many, and bytes
+  u64 downloads = 0, downloaded = 0;  // sums and checks that the host waits for are counted with the first
+};
+
 class Backend {
  public:
+  explicit Backend(bool memory_of_host) : host_memory(memory_of_host) {}
   virtual ~Backend() = default;
+  // Its memory is the host's: whoever has an address may follow it.
+  const bool host_memory;
   virtual const char* name() const = 0;
   virtual bool supports(OpId) const { return true; }
   // False: no numbers are produced (the null backend); values read as zeros.
   virtual bool computes() const { return true; }
+  virtual BackendCounts counts() const { return {}; }
   virtual MemorySource memory() const { return {}; }
 
   virtual void forward(const Call&) = 0;
@@ -60,5 +73,7 @@ struct RegisterBackend {
 };
 // Throws Error(Value) naming those there are.
 Backend* backend_by_name(const std::string& name);
+// The CPU's: for numbers that lie on the host.
+Backend& host_backend();
 
 }  // namespace dnl

@@ -10,6 +10,7 @@ namespace {
 
 class Cpu final : public Backend {
  public:
+  Cpu() : Backend(true) {}
   const char* name() const override { return "cpu"; }
   void forward(const Call& c) override { c.op->forward(c); }
   void backward(const Call& c) override { c.op->backward(c); }

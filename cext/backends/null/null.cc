@@ -44,6 +44,7 @@ MemorySource no_memory() { return {}; }
 
 class Null final : public Backend {
  public:
+  Null() : Backend(false) {}
   const char* name() const override { return "null"; }
   bool computes() const override { return false; }
   MemorySource memory() const override { return no_memory(); }

@@ -1,0 +1,91 @@
+"""No address is followed outside of a backend: everything runs on "apart", whose memory the host cannot reach."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynet_lite as dy
+from dynet_lite import _core
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no such memory there")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_numbers_are_those_of_the_cpu(threads: int, tmp_path: Path) -> None:
+    """The op table, random programs and training loops, in a process of their own."""
+    program = Path(__file__).parent / "apart_memory.py"
+    place = {**os.environ, "PYTHONPATH": str(Path(_core.__file__).parents[1])}
+    command = [sys.executable, "-X", "faulthandler", str(program), str(threads)]
+    run = subprocess.run(command, capture_output=True, text=True, env=place, cwd=tmp_path)
+    assert run.returncode == 0 and "the same" in run.stdout, f"{run.returncode}\n{run.stdout}\n{run.stderr}"
+
+
+class Steps:
+    """Training steps of a small tagger, and what each moved."""
+
+    def __init__(self) -> None:
+        self.pc = dy.ParameterCollection()
+        self.words, self.lstm = self.pc.add_lookup_parameters((20, 8)), dy.VanillaLSTMBuilder(1, 8, 8, self.pc)
+        self.w, self.b = self.pc.add_parameters((5, 8)), self.pc.add_parameters(5)
+        self.trainer = dy.AdamTrainer(self.pc)
+
+    def step(self) -> dict[str, int]:
+        before = _core.backend_counts()
+        dy.renew_cg()
+        losses = []
+        for k in range(6):
+            xs = [self.words[(k * i) % 20] for i in range(3)] + [dy.inputVector([0.5] * 8)]
+            hs = self.lstm.initial_state().transduce(xs)
+            losses += [dy.pickneglogsoftmax(dy.affine_transform([self.b, self.w, h]), k % 5) for h in hs]
+        loss = dy.esum(losses)
+        loss.backward()
+        loss.value()
+        self.trainer.update()
+        after = _core.backend_counts()
+        return {name: after[name] - before[name] for name in after}
+
+
+def test_what_a_step_moves() -> None:
+    """Inputs once, the loss and the norm of the gradients back, all weights in one update; weights stay where they are."""
+    with dy.configure(backend="apart"):
+        steps = Steps()
+        steps.step()
+        two, three = steps.step(), steps.step()
+        dy.renew_cg()
+    assert two == three
+    assert {name: three[name] for name in ("uploads", "downloads", "updates")} == {
+        "uploads": 1,
+        "downloads": 2,
+        "updates": 1,
+    }
+    inputs = 6 * 64  # bytes: eight numbers each, and where they begin
+    assert three["bytes_uploaded"] == inputs - 64 + 32 and three["bytes_downloaded"] == 4
+
+
+def test_numbers_go_where_they_are_needed() -> None:
+    """A weight that one backend changed is read, written and used by another."""
+    pc = dy.ParameterCollection()
+    w = pc.add_parameters(3)
+    w.set_value([1.0, 2.0, 3.0])
+    trainer = dy.SimpleSGDTrainer(pc, 0.5)
+    for backend in ("apart", "cpu", "apart", "null", "cpu"):
+        before = w.as_array()
+        with dy.configure(backend=backend):
+            dy.renew_cg()
+            dy.sum_elems(w).backward()
+            trainer.update()
+            dy.renew_cg()
+        expected = before if backend == "null" else before - 0.5
+        np.testing.assert_array_equal(w.as_array(), expected)
+    dy.renew_cg()
+
+
+def test_the_cpu_moves_nothing() -> None:
+    steps = Steps()
+    assert not any(steps.step().values())
