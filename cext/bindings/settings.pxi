@@ -81,10 +81,11 @@ def pass_bit(str name):
     return 1 << <int> pass_by_name(name.encode())
 
 def backend_counts():
-    """What the backend has done since the process began, where that costs a device time; zeros where memory is the host's."""
+    """What the backend has done since the process began that costs a device time; zeros where memory is the host's."""
     settle()
     cdef BackendCounts c = _backend().counts()
-    return {"calls": c.calls, "row_calls": c.row_calls, "updates": c.updates, "uploads": c.uploads, "bytes_uploaded": c.uploaded,
+    return {"calls": c.calls, "row_calls": c.row_calls, "updates": c.updates,
+            "uploads": c.uploads, "bytes_uploaded": c.uploaded,
             "downloads": c.downloads, "bytes_downloaded": c.downloaded}
 
 def heap_calls():
