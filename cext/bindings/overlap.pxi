@@ -30,6 +30,11 @@ cdef extern from "exec/overlap.h" namespace "dnl":
     void finish_job() nogil
     JobOutcome take_outcome()
 
+cdef extern from "base/wait.h" namespace "dnl":
+    cppclass WaitCounts:
+        uint64_t slept, lent
+    WaitCounts wait_counts_ "dnl::wait_counts" () nogil
+
 cdef PyObject* _job_graph = NULL   # borrowed: the graph whose backward pass it is, until that goes
 cdef object _job_trainer = None    # a weak reference to the trainer whose update it is
 cdef bint _hooked = False          # before forks and at the end
@@ -136,6 +141,12 @@ cdef int _fail_at_end() except -1:
 def steps_overlapped():
     """How many steps have gone on in the background since the process began."""
     return _n_begun
+
+
+def wait_counts():
+    """How often threads that waited slept, since one that they waited for had no processor, and how often they lent it theirs."""
+    cdef WaitCounts counts = wait_counts_()
+    return counts.slept, counts.lent
 
 
 def settle_steps():

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <functional>
 
-#include "base/spin.h"
+#include "base/wait.h"
 #include "exec/executor.h"
 #include "exec/stages.h"
 #include "exec/timer.h"
@@ -219,7 +219,7 @@ class Progress {
  public:
   // False: something failed.
   bool wait(u32 lane, u32 bin) {
-    for (Spin spin;; spin.turn()) {
+    for (Wait wait;; wait.turn()) {
       if (failed_) return false;
       if (lane_[lane].load(std::memory_order_acquire) && bin_[bin].load(std::memory_order_acquire) == lane) return true;
     }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #endif
 
-#include "base/spin.h"
+#include "base/wait.h"
 
 namespace dnl {
 namespace {
@@ -37,6 +37,7 @@ class Lanes {
       if (!state_.compare_exchange_weak(s, s + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       const int lane = static_cast<int>(s & 0xffff);
       try {
+        const AtWork here;
         (*lane_)(lane);
       } catch (...) {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -58,7 +59,7 @@ class Lanes {
   // Takes part, and waits for the others. Rethrows what the first lane that failed threw.
   void finish(int n) {
     while (take()) {}
-    for (Spin spin; done_.load(std::memory_order_acquire) < n;) spin.turn();
+    for (Wait wait; done_.load(std::memory_order_acquire) < n;) wait.turn();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -75,6 +76,11 @@ class Lanes {
 // So many turns, some tenths of a millisecond, a worker looks for work before it sleeps: longer than from the value of
 // a mini-batch to the beginning of the next. To be woken takes a thread much longer than to see that there is work.
 constexpr std::uint32_t kIdleTurns = 20000;
+// Where other programs want the processors it sleeps much sooner: it would use up the time that is its due, and be
+// stopped when it has work. That is so while a worker loses this share of its time, and some periods of work longer.
+constexpr std::uint32_t kSharedTurns = 500;
+constexpr double kLost = 0.2;
+constexpr int kPeriods = 32;
 
 class Pool {
  public:
@@ -88,7 +94,7 @@ class Pool {
   // The same for the task, whose helpers are admitted.
   void more_lanes(int n, const std::function<void(int)>& lane) {
     lanes_.begin(n, lane);
-    wake();
+    if (!alone()) wake();
     lanes_.finish(n);
   }
   void start(int threads, std::function<void()> task) {
@@ -98,8 +104,8 @@ class Pool {
     wake();
   }
   void finish() {
-    for (Spin spin; task_state_.load(std::memory_order_acquire) != kDone;)
-      if (!lanes_.take()) spin.turn();
+    for (Wait wait; task_state_.load(std::memory_order_acquire) != kDone;)
+      if (!work_once()) wait.turn();
     task_ = nullptr;
     task_state_.store(kNone, std::memory_order_relaxed);
   }
@@ -107,6 +113,12 @@ class Pool {
  private:
   enum { kNone, kPosted, kBegun, kDone };
 
+  // There is one processor for all: to hand lanes over would only cost time. It is looked at now and then.
+  bool alone() {
+    constexpr unsigned kEvery = 16;
+    if (asked_++ % kEvery == 0) alone_ = processors_allowed() == 1;
+    return alone_;
+  }
   // Workers 1 to n take part from now on. They live as long as the process: the pool is never destroyed.
   void admit(int n) {
     admitted_.store(n, std::memory_order_relaxed);
@@ -117,6 +129,7 @@ class Pool {
     }
   }
   void wake() {
+    waker_.store(this_processor(), std::memory_order_relaxed);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       calls_.fetch_add(1, std::memory_order_release);
@@ -127,25 +140,44 @@ class Pool {
     int posted = kPosted;
     if (task_state_.load(std::memory_order_relaxed) == kPosted &&
         task_state_.compare_exchange_strong(posted, kBegun, std::memory_order_acq_rel)) {
-      task_();
+      {
+        const AtWork here;
+        task_();
+      }
       task_state_.store(kDone, std::memory_order_release);
       return true;
     }
     return lanes_.take();
   }
   void work(int index) {
+    LostTime lost;
+    lost.begin();
+    int calm = kPeriods;  // periods of work since one in which time was lost
+    bool worked = false;
     for (Spin spin;;) {
       const unsigned seen = calls_.load(std::memory_order_acquire);
       if (index <= admitted_.load(std::memory_order_relaxed) && work_once()) {
         spin.again();
-      } else if (spin.turns() < kIdleTurns) {
+        worked = true;
+      } else if (worked) {
+        worked = false;
+        calm = lost.share() > kLost ? 0 : calm + (calm < kPeriods);
+        lost.begin();
+      } else if (spin.turns() < (calm < kPeriods ? kSharedTurns : kIdleTurns)) {
         spin.turn();
       } else {
-        std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [&] { return calls_.load(std::memory_order_relaxed) != seen; });
+        sleep(seen);
         spin.again();
+        lost.begin();
       }
     }
+  }
+  void sleep(unsigned seen) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      wake_.wait(lock, [&] { return calls_.load(std::memory_order_relaxed) != seen; });
+    }
+    leave_processor(waker_.load(std::memory_order_relaxed));
   }
 
   const int pid_;
@@ -153,7 +185,9 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<unsigned> calls_{0};
-  std::atomic<int> admitted_{0};
+  std::atomic<int> admitted_{0}, waker_{-1};  // how many workers take part; where the thread ran that called them
+  unsigned asked_ = 0;                        // of who begins lanes
+  bool alone_ = false;
   Lanes lanes_;
   std::function<void()> task_;
   std::atomic<int> task_state_{kNone};

@@ -1,8 +1,9 @@
 // A small pool of worker threads of the process: lanes that run at the same time, and one task in the background.
 //
 // Lanes are dealt by a shared counter to whoever has time: the caller, workers, and who waits for the task that made
-// them. Who runs a lane makes no difference to what it computes. Waiting workers spin for some microseconds, then
-// sleep. After a fork the child makes its own. Who may include: exec/. Includes: standard library only.
+// them. Who runs a lane makes no difference to what it computes. Workers without work spin for some tenths of a
+// millisecond before they sleep, or where processors are scarce some microseconds; how threads wait for one another is
+// told in base/wait.h. After a fork the child makes its own. Who may include: exec/. Includes: standard library only.
 #pragma once
 #include <functional>
 
@@ -16,7 +17,7 @@ void run_lanes(int n, int threads, const std::function<void(int)>& lane);
 // Runs the task on a worker. What it does in lanes is done by at most `threads` - 1 workers, and by who waits for it.
 // There is one task at a time. False: the workers are in use, nothing was begun. The task must not throw.
 bool start_task(int threads, std::function<void()> task);
-// Takes lanes of the task until it is done. Once for each task.
+// Takes lanes of the task until it is done, or the task itself if no worker has begun it. Once for each task.
 void finish_task();
 
 }  // namespace dnl

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "base/arena.h"
-#include "base/spin.h"
+#include "base/wait.h"
 
 namespace dnl {
 
@@ -44,7 +44,7 @@ class Transposes {
       make(e->to);
       e->made.store(true, std::memory_order_release);
     }
-    for (Spin spin; !e->made.load(std::memory_order_acquire);) spin.turn();
+    for (Wait wait; !e->made.load(std::memory_order_acquire);) wait.turn();
     return e->to;
   }
 
