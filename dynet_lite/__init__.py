@@ -44,7 +44,7 @@ from dynet_lite.cells import *  # noqa: F403
 from dynet_lite.checkpoint import *  # noqa: F403
 from dynet_lite.compat import dynet_config, install_as_dynet, old_names, words
 from dynet_lite.compat import names as dynet_names  # noqa: F401  where it was once
-from dynet_lite.compat.old_names import *  # noqa: F403
+from dynet_lite.compat.old_names import *  # type: ignore[assignment]  # noqa: F403  a class stands in for a function
 from dynet_lite.compat.words import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
 from dynet_lite.embeddings import *  # noqa: F403

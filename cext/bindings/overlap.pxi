@@ -144,7 +144,7 @@ def steps_overlapped():
 
 
 def wait_counts():
-    """How often threads that waited slept, since one that they waited for had no processor, and how often they lent it theirs."""
+    """How often threads that waited slept, since one at work had no processor, and how often they lent it theirs."""
     cdef WaitCounts counts = wait_counts_()
     return counts.slept, counts.lent
 

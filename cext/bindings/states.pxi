@@ -30,8 +30,15 @@ cdef class RNNState:
     cdef RNNState _prev
     cdef object _output
 
-    def __init__(self, BuilderRun sequence not None, h=None, c=None, prev=None):
-        self._run, self._h, self._c, self._prev = sequence, h, c, prev
+    def __init__(self, builder, int state_idx=-1, prev_state=None, out=None):
+        """RNNState(builder): what ``builder.initial_state()`` gives. Of the other arguments of DyNet only the defaults."""
+        if state_idx != -1 or prev_state is not None or out is not None:
+            raise ValueError("[RNNState] a state is made by its builder (initial_state) or by a state (add_input, set_s);"
+                             " state_idx, prev_state and out cannot be given")
+        if not hasattr(builder, "initial_state"):
+            raise TypeError(f"[RNNState] a recurrent builder is needed; got {type(builder).__name__}")
+        cdef RNNState start = builder.initial_state()
+        self._run, self._h, self._c = start._run, start._h, start._c
 
     def add_input(self, x):
         """The state after one more input {input_dim}."""

@@ -96,13 +96,15 @@ def inputMatrix(v: Any = None, d: Any = None) -> NoReturn:
 
 
 class inputTensorTranspose(_core.InputExpression):
-    """``inputTensorTranspose(flat_list, dim, batch_size=1, device="")``: numbers given flat, in column-major order.
+    """``inputTensorTranspose(val, dim=None, batch_size=1, device="")``: numbers given flat, in column-major order.
 
-    A class, as in DyNet; what it gives is an input like any other.
+    A class, as in DyNet; what it gives is an input like any other. dim: None for a vector of all of them.
     """
 
-    def __new__(cls, flat_list: Any, dim: Any, batch_size: int = 1, device: str = "") -> Any:
-        return _core.inputTensorTranspose(flat_list, dim, batch_size, device)
+    def __new__(cls, val: Any, dim: Any = None, batch_size: int = 1, device: str = "") -> Any:
+        return _core.inputTensorTranspose(val, (len(val),) if dim is None else dim, batch_size, device)
+
+    def __init__(self, val: Any, dim: Any = None, batch_size: int = 1, device: str = "") -> None: ...
 
 
 # ---- trainers ----------------------------------------------------------------------------------------------------------

@@ -137,3 +137,34 @@ def test_an_empty_expression() -> None:
             kind()
     with pytest.raises(TypeError):
         dy.Expression(1)  # type: ignore[call-arg]
+
+
+# Classes of DyNet without a constructor in the list: nobody makes one, or from nothing, or it is compiled here and called below.
+NOT_LISTED = {
+    "ComputationGraph", "DynetParams", "Expression", "IdentityInitializer", "LookupParameters", "Parameters", "PyInitializer",
+    "RNNState", "SoftmaxBuilder", "Tensor", "Trainer",
+}  # fmt: skip
+
+
+@needs_dynet
+def test_every_class_is_in_the_list() -> None:
+    found = run("out = [n for n in dir(dy) if isinstance(getattr(dy, n), type) and not n.startswith('_')]")
+    listed = {*CONSTRUCTORS, *(name for name in FUNCTIONS if "." not in name)}
+    assert set(found) - listed - NOT_LISTED == set()
+
+
+def test_states_and_flat_inputs_as_in_dynet() -> None:
+    model = dy.ParameterCollection()
+    builder = dy.VanillaLSTMBuilder(1, 3, 2, model)
+    dy.renew_cg()
+    x = dy.inputTensorTranspose(val=[1, 2, 3])
+    assert x.shape == (3,)
+    flat = dy.inputTensorTranspose(val=[1, 2, 3, 4], dim=(2,), batch_size=2)
+    assert flat.dim() == ((2,), 2) and flat.npvalue().T.tolist() == [[1, 2], [3, 4]]
+    state = dy.RNNState(builder=builder)
+    assert state.prev() is None and state.s() == ()
+    assert state.add_input(x).output().value() == builder.initial_state().add_input(x).output().value()
+    with pytest.raises(ValueError, match="is made by its builder"):
+        dy.RNNState(builder, prev_state=state)
+    with pytest.raises(TypeError, match="a recurrent builder is needed; got ParameterCollection"):
+        dy.RNNState(model)
