@@ -1,14 +1,16 @@
 """The command line, `python -m dynet_lite COMMAND`:
 
-    recipes                     the recipes that come with the package; `recipes copy NAME` puts one into this folder
-    train NAME ...              runs a recipe: one of ours by its name, or a file; options as those of the recipe
-    predict NAME --load M ...   answers with a saved model; evaluate NAME --load M ...: its score on files
-    serve MODEL                 answers over HTTP
+    recipes                     lists the included recipes; `recipes copy NAME` copies one into this folder
+    train NAME ...              trains a recipe: an included one by its name, or a file; takes the recipe's options
+    predict NAME --load M ...   answers with a saved model
+    evaluate NAME --load M ...  scores a saved model on files
+    export NAME --load M ...    writes a saved model as an ONNX file
+    serve MODEL                 answers over HTTP with a saved model
     compare NAME                measures a recipe with automatic batching on and off
-    run script.py ...           runs a DyNet program
-    info                        what this build is
+    run script.py ...           runs a program written for DyNet
+    info                        shows versions, processor, matrix library and settings
 
-Each answers --help.
+Each has --help.
 """
 
 from __future__ import annotations
@@ -40,18 +42,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dynet_lite", description=dynet_lite.__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=f"dynet_lite {dynet_lite.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    what = "Runs a script as Python does, except that `import dynet` gives it dynet_lite."
+    what = "Run a script as Python does, except that `import dynet` imports dynet_lite."
     run = commands.add_parser("run", help="run a program written for DyNet", description=what)
     run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as in `python -m`")
-    run.add_argument("script", help="file of the program (or name of the module)")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="everything after it is the program's own")
+    run.add_argument("script", help="the program's file (or the module's name)")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="everything after it goes to the program")
     for name, about in DELEGATED.items():  # main() gives them away before it parses
         commands.add_parser(name, help=about, add_help=False)
-    recipes = commands.add_parser("recipes", help="list the recipes that come with the package, or copy one")
+    recipes = commands.add_parser("recipes", help="list the included recipes, or copy one")
     recipes.add_argument("action", nargs="?", choices=("list", "copy"), default="list")
     recipes.add_argument("name", nargs="?", help="copy: the recipe")
     recipes.add_argument("--to", metavar="FOLDER", default=".", help="copy: the folder (default: this one)")
-    commands.add_parser("info", help="versions, processor, matrix library and settings")
+    commands.add_parser("info", help="show versions, processor, matrix library and settings")
     return parser
 
 

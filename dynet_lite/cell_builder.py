@@ -16,9 +16,9 @@ __all__ = ["CellBuilder"]
 
 
 class CellBuilder:
-    """A recurrent builder around ``cell(state, x)``, which gives the next state, or a pair of that and an output.
+    """A recurrent builder from ``cell(state, x)``, which returns the next state, or a pair (next state, output).
 
-    zero: a function that makes the state before any input, in the current graph. It owns no parameters: the cell has them.
+    zero: a function that makes the state before the first input, in the current graph. The builder owns no parameters.
     """
 
     def __init__(self, cell: Any, zero: Callable[[], Any] | None = None) -> None:

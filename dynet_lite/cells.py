@@ -22,15 +22,15 @@ _DEEPEST = 3  # attributes of attributes of objects
 
 
 class Index(int):
-    """Declares an argument of a cell: an integer that only chooses a row, a label or a place. ``def tag(h, label: dy.Index)``.
+    """Declares that an integer argument of a cell only chooses a row, a label or a position: ``def tag(h, label: dy.Index)``.
 
-    Without it integers are tried as such; if the cell computes with one, it is recorded for each value. Declared as an Index
-    that is an error.
+    Computing with it is then an error. Without the declaration, a cell that computes with an integer is recorded once for
+    each of its values.
     """
 
 
 def state(**parts: Any) -> Any:
-    """Expressions with names: what a cell hands on from step to step. ``s = dy.state(h=h, c=c)`` has ``s.h`` and ``s.c``.
+    """Named expressions, which a cell passes on from step to step: ``s = dy.state(h=h, c=c)`` has ``s.h`` and ``s.c``.
 
     It cannot be changed; iterating over it gives the values. ValueError without any.
     """
@@ -47,18 +47,19 @@ def cell(function: Callable[..., Any]) -> Any:
             z = dy.tanh(W * dy.concatenate([left.h, right.h]) + b)
             return dy.state(h=z, c=dy.cmult(z, left.c) + right.c)
 
-    A call adds the nodes that the function would add, so that values, gradients, random numbers and batches are the same.
-    Arguments are expressions, integers (rows, labels and places that differ from call to call), and tuples, lists and
-    ``dy.state`` of such; it gives one expression, or several in the same way. Parameters may be arguments or come from
-    outside; tables come from outside or as arguments. Other arguments, such as ``None``, strings and floats, may decide what
-    is done. The function runs again, twice, when it sees a new signature: other dims or mini-batch sizes, another make-up of
-    the arguments, or other values of those that decide, or when variables or attributes that it names are others than before.
+    A call adds the nodes that the function would add: values, gradients, random numbers and batches are the same.
 
-    What it does besides making nodes (printing, appending to lists) happens only then. ``dy.configure(cells="inline")`` runs
-    the function at each call; ``cells="check"`` compares.
+    Arguments are expressions, integers (rows, labels, positions), and tuples, lists and ``dy.state`` of these. So are
+    results. Parameters and tables may be arguments or come from outside. The function may branch on other arguments, such
+    as ``None``, strings and floats.
 
-    Raises CellError, at the line, where the function asks for a value or uses an expression that is no argument; it raises
-    what the function raises, when it is recorded, and IndexError for an integer out of range, when it is called.
+    The function runs when it meets a new signature: other dims, mini-batch sizes or structure of the arguments, another value
+    that it branches on, or a changed variable or attribute that it names. It then runs twice. Anything it does besides
+    making nodes (printing, appending to lists) happens only then. ``dy.configure(cells="inline")`` runs it at each call;
+    ``cells="check"`` compares.
+
+    Raises CellError, at the line, if the function asks for a value or uses an expression that is not an argument. Errors of
+    the function appear when it is recorded, an IndexError for an integer out of range when it is called.
     """
     if _core.is_cell(function):
         raise TypeError(f"[cell] {function.__name__} is a cell already")
@@ -100,8 +101,8 @@ def _needs_cell(what: str, c: Any) -> None:
 def map(cell: Any, *lists: Any) -> Any:
     """[cell(x, y, ...) for x, y, ... in zip(*lists)], with the loop in C.
 
-    The lists, of expressions, integers, states or tuples of them, must be of one length: else ValueError. With anything but
-    a cell it is Python's ``map``.
+    The lists hold expressions, integers, states, or tuples of them. ValueError unless they have the same length. If the first
+    argument is not a cell, this is Python's ``map``.
     """
     if not _core.is_cell(cell):
         return builtins.map(cell, *lists)
@@ -120,11 +121,11 @@ def map(cell: Any, *lists: Any) -> Any:
 
 
 def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tuple[list[Any], Any]:
-    """A recurrent layer: ``cell(state, x)`` for each x in turn, from the state `init`. Gives (outputs, last state).
+    """A recurrent layer: ``cell(state, x)`` for each x in turn, starting from `init`. Returns (outputs, last state).
 
-    The cell gives the next state, made up as `init` is (an expression, a tuple, ``dy.state(h=..., c=...)``), and each state is
-    an output; or a pair of that and an output. ``reverse=True`` begins at the end; outputs[i] belongs to xs[i] all the same.
-    Without any x it is ([], init). Raises CellError when the results of the cell are neither.
+    The cell returns the next state, with the structure of `init` (an expression, a tuple, ``dy.state(h=..., c=...)``), and
+    states are the outputs; or it returns a pair (next state, output). ``reverse=True`` starts at the end; outputs[i] still
+    belongs to xs[i]. Empty xs give ([], init). Raises CellError if the cell returns anything else.
     """
     _needs_cell("scan", cell)
     if _of_a_file(xs) or (type(xs) is tuple and xs and all(builtins.map(_of_a_file, xs))):
@@ -166,12 +167,12 @@ def _like(x: Any, y: Any) -> bool:
 def recurse(cell: Any, inputs: Iterable[Any], children: Iterable[Sequence[int | None]]) -> list[Any]:
     """Results for all nodes of trees or DAGs: ``cell(inputs[i], *results of children[i])`` for each i, in this order.
 
-    children[i] numbers the nodes that node i reads: earlier ones, in the order in which the cell gets them; ``None`` is given
-    as it is. A node may be read by several. inputs[i] may be None. How many children there may be says the cell: ``def
-    compose(x, left=None, right=None)`` or ``def gather(x, *below)``; it may give another kind of result for leaves. The
-    trees of a mini-batch can be numbered on and given in one call.
+    children[i] lists the numbers of the nodes that node i reads, in the order in which the cell gets them. They must be
+    earlier nodes; ``None`` is passed on as it is. Several nodes may read the same one. inputs[i] may be None. The cell's
+    signature says how many children there may be: ``def compose(x, left=None, right=None)`` or ``def gather(x, *below)``.
+    Leaves may have another kind of result. To run all trees of a mini-batch in one call, number their nodes consecutively.
 
-    ValueError for other lengths and for children that are no earlier nodes.
+    ValueError unless both lists have the same length and all children are earlier nodes.
     """
     _needs_cell("recurse", cell)
     if _of_a_file(children):

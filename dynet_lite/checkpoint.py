@@ -87,7 +87,7 @@ def save_checkpoint(
     builders: Any = None,
     rng: Any = None,
 ) -> None:
-    """Write a model, and what its training needs to go on exactly as if it had not stopped, to one file.
+    """Write a model to one file, with everything its training needs to continue as if it had never stopped.
 
     trainer   a trainer of this collection (or of parts of it), a list of trainers or a dict by name. With it go the marks
               of frozen parameters, the weight decay, gradients that no update has used yet, and this thread's generators
@@ -95,8 +95,8 @@ def save_checkpoint(
     builders  a builder, a list or a dict by name: class and constructor settings are kept (parameters are, anyway)
     rng       a random.Random, numpy.random.Generator or RandomState, the module random or numpy.random; a list or a dict
 
-    Reading and computing go on as if nothing had been saved. ValueError when a number is NaN or infinite; then, and when
-    writing fails, the old file stays.
+    Saving changes nothing in the running program. ValueError if a number is NaN or infinite. If that happens, or writing
+    fails, the old file stays.
     """
     from safetensors.numpy import save as to_bytes
 
@@ -181,7 +181,7 @@ def _engine_state() -> list[int | None]:
 
 
 def read_checkpoint(path: Any) -> Checkpoint:
-    """What a file of save_checkpoint() holds, without a model to put it in.
+    """The contents of a file of save_checkpoint(), without a model to load them into.
 
     ModelFileError when it is damaged or something else; a missing file is a FileNotFoundError.
     """
@@ -204,7 +204,7 @@ def load_checkpoint(
     frozen parameters, weight decay, gradients not yet used, random numbers. Builders are compared with those that were
     saved: class and constructor settings must agree. Generators given as rng continue where the saved ones were.
 
-    What comes back has the config (``.config``). ModelFileError (a ValueError and a RuntimeError) when the file is damaged
+    The result has the config (``.config``). ModelFileError (a ValueError and a RuntimeError) when the file is damaged
     or does not fit; then nothing has changed.
     """
     checkpoint = Checkpoint(path)

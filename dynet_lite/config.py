@@ -319,29 +319,28 @@ class Change:
 def configure(**options: Any) -> Change:
     """Change settings now; graphs made or renewed from now on follow them.
 
-    mem            accepted for DyNet's sake; memory grows and is returned by itself
-    seed           of the one random generator; 0 takes one at random
+    mem            accepted for DyNet's sake; memory grows and shrinks as needed
+    seed           of the random generator; 0 takes one at random
     autobatch      automatic batching (default on)
     strategy       none, depth, agenda, greedy (default)
     threads        worker threads of a graph (default 1; 0 is the number of processors)
     backend        cpu (default), null (runs nothing)
-    fuse           chains of elementwise ops, affine maps of the same inputs, a loss and the map of its scores run as one where
-                   nobody refers to what is between, mini-batches made by concatenate_to_batch are read where their elements
-                   lie, what is the same op of the same arguments runs once, and what nothing reads and nobody refers to
-                   does not run (default on; the numbers are the same, of losses and of sums of gradients to rounding)
-    rewrites       single passes over the graph that are off, for who looks for the cause of something: "-join,-merge" or
-                   ["-join"]; explain_rewrites() names them (default: none is off)
-    overlap        with threads: the steps of a training loop overlap with the building of the next graph (default on)
-    cells          recorded (default), inline: the functions of cells run at each call, check: they run, and CellError tells when
-                   what was recorded for the arguments is not what they do
+    fuse           rewrite graphs before they run: several ops run as one, equal ops run once, unneeded ops do not run (default
+                   on). Expressions that the program still holds keep their values. Numbers stay the same, up to rounding
+                   in losses and sums. explain_rewrites() shows what was done
+    rewrites       passes to switch off, to find the cause of a problem: "-join,-merge" or ["-join"] (default: none);
+                   explain_rewrites() names them
+    overlap        with threads: backward and update of a step run while the next graph is built (default on)
+    cells          recorded (default); inline: run a cell's function at each call; check: run it and compare with the
+                   recording, CellError when they differ
     verify         check every rewritten graph and every plan before it runs
     profile        time every op, see stats()
-    keep_weights   a graph that goes on after an update keeps the weights it began with, as in DyNet (default only where
-                   dynet_lite stands in for DyNet: an update then takes up to half as long again)
-    weight_decay   default of new parameter collections
+    keep_weights   a graph used after an update keeps the weights it started with, as in DyNet (default: only in programs that
+                   `import dynet`; updates may then take 1.5 times as long)
+    weight_decay   default for new parameter collections
 
-    ``with dy.configure(autobatch=False):`` takes it back at the end of the block (with a seed, the random generator
-    goes on where it was). TypeError for an unknown name, ValueError for a bad value; then nothing changes.
+    ``with dy.configure(autobatch=False):`` restores the settings at the end of the block (with a seed, the random
+    generator continues where it was). TypeError for an unknown name, ValueError for a bad value; then nothing changes.
     """
     start()
     change = Change([ALIASES.get(name, name) for name in options])
@@ -352,8 +351,8 @@ def configure(**options: Any) -> Change:
 def reset_random_seed(seed: int) -> None:
     """Seed the generator from which graphs, initializers and random ops draw.
 
-    In the main thread it is that of all threads. Called in another thread it gives that thread a generator of its own, so
-    that what it draws does not depend on what others do at the same time.
+    The main thread seeds the generator of all threads. Any other thread gets a generator of its own, so that its numbers
+    do not depend on what the others do.
     """
     start()
     own = threading.current_thread() is not threading.main_thread()

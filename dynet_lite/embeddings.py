@@ -33,7 +33,7 @@ def read_pretrained_embeddings(fname: Any, d: Dict) -> dict[int, Vector]:
 def fill_from_embeddings(p: LookupParameters, fname: Any, dic: Any) -> int:
     """Set rows of a table (V, D) to the vectors of a file, for the words of dic (a dict, Dict or Vocab: word to row).
 
-    Rows of words that are not in the file stay as they are. Gives how many were set. ValueError when the vectors do not have
+    Rows of words that are not in the file stay as they are. Returns how many were set. ValueError when the vectors do not have
     D numbers, IndexError when an id is no row; then nothing has changed.
     """
     from dynet_lite.text.vectors import read_vectors

@@ -19,10 +19,10 @@ __all__ = [
 
 
 class StaleExpressionError(ValueError, RuntimeError):
-    """An expression of a graph that is gone was used.
+    """An expression of an old graph was used.
 
     Example: ``x = dy.inputVector([1]); dy.renew_cg(); dy.tanh(x)``.
-    Cure: build the expression again after ``renew_cg()``, or keep the number (``x.value()``) instead of the expression.
+    Remedy: build the expression again after ``renew_cg()``, or keep the number (``x.value()``) instead of the expression.
     """
 
 
@@ -38,26 +38,26 @@ class NotFiniteError(RuntimeError):
 
 
 class CellError(TypeError, RuntimeError):
-    """A cell does what cannot be recorded and done again: asks for a number, or uses an expression that is no argument.
+    """A cell does something that cannot be recorded: it asks for a number, or uses an expression that is not an argument.
 
     The message says what to write instead. See ``dynet_lite.cell``.
     """
 
 
 class OutOfMemoryError(MemoryError, RuntimeError):
-    """Memory for a graph could not be had; the message says how much was wanted."""
+    """Memory for a graph could not be allocated; the message says how much was needed."""
 
 
 class OutOfRangeError(IndexError, ValueError):
-    """A row, label or position that there is not. DyNet's programs catch ValueError, Python's habit is IndexError."""
+    """A row, label or position is out of range. It is an IndexError, and a ValueError for programs written for DyNet."""
 
 
 class EmptyListError(ValueError, AssertionError):
-    """A list of expressions that is empty, where at least one is needed. DyNet's programs catch AssertionError."""
+    """A list of expressions is empty where at least one is needed. Also an AssertionError, which DyNet raises."""
 
 
 class InputTypeError(TypeError, ValueError):
-    """Something else than numbers in the wanted shape was given as an input. DyNet's programs catch TypeError."""
+    """An input is not made of numbers, or has the wrong shape. Also a TypeError, which DyNet raises."""
 
 
 class InternalError(RuntimeError):
@@ -73,4 +73,4 @@ class ModelFileError(ValueError, RuntimeError):
 
 
 class MissingFileError(FileNotFoundError, RuntimeError):
-    """A file of parameters is not there."""
+    """A file of parameters does not exist."""

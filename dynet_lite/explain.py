@@ -156,11 +156,10 @@ def _rows(e: BatchExplanation) -> Iterator[tuple[object, ...]]:
 
 
 def explain_batches(graph: ComputationGraph | None = None, profile: Profile | None = None) -> BatchExplanation:
-    """What ran together in the current graph (or `graph`), what did not and why. Runs what is pending.
+    """What ran together in the current graph (or `graph`), what did not, and why. Runs what is pending.
 
-    ``print(dy.explain_batches())`` shows it: a table of the ops, the one with the most batches first, then their kinds. With
-    the profile of a block (``with dy.profile() as p``) the table has the share of the time that each op took in it, and begins
-    with the one that took the longest. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
+    ``print(dy.explain_batches())`` shows a table of the ops, with most batches first, then their kinds. Given the profile of a
+    block (``with dy.profile() as p``), the table has each op's share of the time, with the slowest first. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
     are the same as data. Nodes of one signature (op, shapes of the stacked arguments, shared arguments, key attributes)
     are one kind; different kinds never share a batch.
     """

@@ -57,9 +57,9 @@ def renew_cg(
 def graph(
     immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None
 ) -> ComputationGraph:
-    """A new graph, current in the block: ``with dy.graph() as g: ...``. After it the one of before is current again.
+    """A new graph for a block: ``with dy.graph() as g: ...``. Afterwards the previous graph is current again.
 
-    For the parameters see renew_cg().
+    Parameters as in renew_cg().
     """
     return ComputationGraph().renew(immediate_compute, check_validity, autobatching)
 
@@ -75,7 +75,7 @@ def cg_checkpoint() -> None:
 
 
 def cg_revert() -> None:
-    """Drop every node made since the last mark; their expressions are stale. Without a mark nothing happens."""
+    """Drop every node made since the last mark; their expressions become stale. Does nothing without a mark."""
     cg().revert()
 
 
@@ -90,7 +90,7 @@ def _list(es: Iterable[Expression], what: str) -> list[Expression]:
 
 
 def forward(exps: Iterable[Expression], recalculate: bool = False) -> None:
-    """Compute all of these expressions (and whatever else is pending in their graph), together."""
+    """Compute all these expressions together (and whatever else is pending in their graph)."""
     for k, e in enumerate(_list(exps, "forward")):
         e.forward(recalculate and k == 0)
 
@@ -198,9 +198,9 @@ def stats() -> dict[str, Any]:
 def plan_text(after: str | None = None) -> str:
     """The plans that the current graph has run since its renewal, one line per batch.
 
-    after: the graph before it is planned instead, as it is after this pass (see explain_rewrites()) or as it was made ("made"): a
-    line per node with its number, what it is and its arguments. What is pending is run. ValueError when there is no
-    such pass, when it is off, or when nothing is pending.
+    after: show the graph instead, as it is after this pass (see explain_rewrites()), or as it was built ("made"): one line per
+    node with its number, its op and its arguments. This runs what is pending. ValueError if there is no such pass, if it is
+    off, or if nothing is pending.
     """
     if after is None:
         return cg().plan_text()

@@ -39,8 +39,8 @@ def segment_sum(xs: Any, ids: Iterable[int], num_segments: int | None = None) ->
 
         received = dy.segment_sum([W * h[a] for a, b in edges], [b for a, b in edges], len(h))
 
-    Lists are made for automatic batching: segments of all sizes, of all examples of a minibatch, are one signature. A matrix
-    is one node, whose signature has its shape.
+    Use lists for automatic batching: segments of all sizes, in all examples of a minibatch, run together. A matrix is one
+    node, and runs together with matrices of its shape only.
     """
     if _is_matrix(xs):
         return _along(xs, ids, num_segments, "segment_sum", lambda x, ids, n: _core._segment_sum(x, ids, n, False))

@@ -245,11 +245,11 @@ class ParameterCollection:
         return root
 
     def get_weight_decay(self) -> float:
-        """What every update takes off the weights, as a share: w becomes w (1 - decay). One setting for the whole tree."""
+        """The fraction by which every update shrinks the weights: w becomes w (1 - decay). One setting for the whole tree."""
         return self._root()._weight_decay
 
     def set_weight_decay(self, lam: float) -> None:
-        """Set the share that every update takes off, 0 <= lam < 1; for the whole tree of collections."""
+        """Set the fraction by which every update shrinks the weights, 0 <= lam < 1; for the whole tree of collections."""
         lam = float(lam)
         if not 0 <= lam < 1:
             raise ValueError(f"[set_weight_decay] a number >= 0 and < 1 is needed; got {lam}")
@@ -294,7 +294,7 @@ class ParameterCollection:
     def populate(self, fname: Any, key: str = "") -> None:
         """Fill all parameters from a file, in order: the k-th weight from the k-th weight of the file, tables likewise.
 
-        key: only entries whose names begin so. ModelFileError (a ValueError and RuntimeError) when the file is damaged,
+        key: only entries whose names start with it. ModelFileError (a ValueError and RuntimeError) when the file is damaged,
         or when counts or dims differ; then nothing has changed.
         """
         from dynet_lite import io

@@ -49,7 +49,7 @@ class OpTime:
 
 
 class Profile:
-    """What profile() gives. Inside the block it tells of what has happened so far."""
+    """The result of profile(). Inside the block it shows what has happened so far."""
 
     def __init__(self) -> None:
         self._from = 0
@@ -204,13 +204,18 @@ class Profile:
 def profile() -> Profile:
     """Measure a block: ``with dy.profile() as p: ...``, then ``print(p.table())`` or ``p.save_trace("trace.json")``.
 
-    What runs in the block is counted, in all graphs and threads: per op the batches, their sizes, seconds forward and
-    backward, and bytes; per phase (rewrite, plan, forward, backward, update, the rest in Python) the seconds. An event
-    is kept per batch, so measure some training steps and not a whole training. Elementwise ops that run as one formula
-    are in the row _fused (_fused_with_constants), affine maps that run as one node in _affines1 to _affines3, by the
-    number of their inputs, losses with the map that makes their scores in _affine_loss, products that read the parts of
-    a concatenation in _affine_parts and _product_parts, sums of products without a bias in _products (with one they are
-    affine_transform), scores of additive attention in _attention_scores; explain_batches() shows the formulas.
+    Counts everything that runs in the block, in all graphs and threads. Per op: batches, their sizes, seconds forward and
+    backward, bytes. Per phase (rewrite, plan, forward, backward, update, the rest in Python): seconds. Each batch leaves an
+    event in memory, so measure some training steps and not a whole training.
+
+    Ops that run as one have rows of their own; explain_batches() shows their formulas:
+
+        _fused, _fused_with_constants    chains of elementwise ops
+        _affines1 to _affines3           affine maps of the same inputs, by the number of inputs
+        _affine_loss                     a loss and the map that makes its scores
+        _affine_parts, _product_parts    products that read the parts of a concatenation
+        _products                        sums of products without a bias (with one: affine_transform)
+        _attention_scores                the scores of additive attention
     """
     return Profile()
 

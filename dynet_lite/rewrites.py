@@ -58,9 +58,10 @@ def _flat(line: str) -> str:
 
 
 def explain_rewrites(graph: ComputationGraph | None = None) -> RewriteExplanation:
-    """What each pass makes of the nodes of a graph (default: the current one) that have not run; they are run by it.
+    """What each rewrite does to the pending nodes of a graph (default: the current one). Runs them.
 
-    Ask before a value is read: what has run is not rewritten again. What no expression refers to may go, as when a value is read.
+    Call it before you read a value, because nodes that have run are not rewritten again. Nodes that no expression refers to may
+    disappear, as when a value is read.
     """
     texts = (graph or _core.cg()).rewrites()
     steps, names = [], [name for name, _ in texts]

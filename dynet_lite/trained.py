@@ -20,11 +20,11 @@ def load_recipe(path: str | Path, *, source: str | Path | None = None, **setting
         for answer in tagger.pipe(open("large.txt"), batch=64): ... # a stream, read as it is needed
 
     path        the file
-    source      the program of a recipe of your own; ours are found by themselves, and so are classes that are imported
-    settings    settings that may change after training, such as beam=5: those that `predict --help` of the recipe lists
+    source      the program of your own recipe; not needed for included recipes or imported classes
+    settings    settings that may change after training, such as beam=5; the recipe's `predict --help` lists them
 
-    Threads may share what is returned. Raises DataError for a file that no recipe wrote, for a recipe that is not known
-    and for a setting that cannot be changed; ModelFileError for a damaged file.
+    Several threads may share the result. Raises DataError for a file that no recipe wrote, an unknown recipe, or a setting
+    that cannot be changed; ModelFileError for a damaged file.
     """
     from dynet_lite.harness import predictor
 

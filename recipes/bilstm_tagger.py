@@ -1,15 +1,15 @@
 #!/usr/bin/env python
 """A part-of-speech tagger: a BiLSTM over the words of a sentence, each seen as a whole and letter by letter.
 
-    python recipes/bilstm_tagger.py                               # the treebank that comes with the project
+    python recipes/bilstm_tagger.py                               # the included treebank
     python recipes/bilstm_tagger.py --train a.conllu --dev b.conllu --save tagger.model
     python recipes/bilstm_tagger.py --train a.txt --dev b.txt.gz  # also word_tag, word|tag, word<tab>tag; --form, --column
-    python recipes/bilstm_tagger.py --nltk treebank               # any tagged corpus of NLTK
-    python recipes/bilstm_tagger.py predict --load tagger.model - # tags the sentences you type; CoNLL-U also in a file
+    python recipes/bilstm_tagger.py --nltk treebank               # any tagged NLTK corpus
+    python recipes/bilstm_tagger.py predict --load tagger.model - # tags the sentences you type
     python recipes/bilstm_tagger.py --compare --batch 64          # automatic batching on and off
 
-The network is written for one sentence, with plain loops. Nothing runs until the loss of the whole minibatch
-is asked for; then dynet_lite finds the steps that are alike, in all sentences, and runs them together.
+The network is written for one sentence, with plain loops. Nothing runs until you ask for the loss of the whole minibatch.
+Then dynet_lite finds equal steps in all sentences and runs them together.
 
 Plank, Søgaard, Goldberg: Multilingual part-of-speech tagging with bidirectional long short-term memory models and
 auxiliary loss (2016).
@@ -59,7 +59,9 @@ class Settings(harness.StreamSettings):
     char_dim: int = option(50, "size of a character vector")
     char_hidden: int = option(50, "size of the character LSTM, each direction")
     char_reader: str = option(
-        "lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn")
+        "lstm",
+        "what reads the letters; cnn: 2 x char_hidden filters over three letters each each",
+        choices=("lstm", "cnn"),
     )
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
@@ -72,15 +74,15 @@ class Settings(harness.StreamSettings):
     )
     column: int = option(
         0,
-        "in files with columns, the number of the column with the tags (the word is column 0); 0: found by their content",
+        "in files with columns: the column with the tags (the word is column 0); 0: found by content",
     )
-    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
+    vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
 
     epochs: int = option(30)
     learning_rate: float = option(2e-3)
-    dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
+    dropout: float = option(0.3, "fraction of the inputs and outputs of the sentence LSTM to drop in training")
     lstm_dropout: float = option(
-        0.0, "share of its inputs and states to drop, the same ones at each word (variational)"
+        0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
     )
     word_dropout: float = option(
         0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"

@@ -2,11 +2,11 @@
 """Classes of texts with a deep averaging network: the mean of the word vectors, then some hidden layers.
 
     python recipes/dan_classifier.py                              # positive or negative: the treebank of the project
-    python recipes/dan_classifier.py --nltk sentence_polarity     # or another corpus of NLTK that has categories
+    python recipes/dan_classifier.py --nltk sentence_polarity     # or another NLTK corpus with categories
     python recipes/dan_classifier.py --train a.tsv --dev b.tsv --save dan.model     # lines CLASS<tab>TEXT
-    python recipes/dan_classifier.py predict --load dan.model -   # says of each line that you type what it is
+    python recipes/dan_classifier.py predict --load dan.model -   # classifies the lines you type
 
-The smallest network that reads texts: a good first try, and the one to beat. In training some words are left out.
+The smallest network that reads texts: a good first try, and the one to beat. Training leaves out some words at random.
 
 Iyyer, Manjunatha, Boyd-Graber, Daumé: Deep unordered composition rivals syntactic methods for text classification (2015).
 """

@@ -1,16 +1,15 @@
 #!/usr/bin/env python
 """Relations of dependency trees whose heads are known: a graph convolutional network over the tree.
 
-    python recipes/graph_relations.py                              # the treebank that comes with the project
-    python recipes/graph_relations.py --hops 0                     # without the graph: how much do the neighbours say?
+    python recipes/graph_relations.py                              # the included treebank
+    python recipes/graph_relations.py --hops 0                     # without the graph: what do neighbours contribute?
     python recipes/graph_relations.py --train a.conllu --dev b.conllu --save relations.model
-    python recipes/graph_relations.py predict --load relations.model heads.conllu    # CoNLL-U in, with other relations out
+    python recipes/graph_relations.py predict --load relations.model heads.conllu    # CoNLL-U in, CoNLL-U with new relations out
     python recipes/graph_relations.py --compare --batch 64         # automatic batching on and off
 
-Words are the nodes of a graph. An edge leads from each head to its dependents, one back, and one to each neighbour in
-the sentence; in a layer every word hears what is said along its edges. After n layers it knows all words that are n
-edges away. Each sentence is a graph
-of its own shape: dynet_lite runs together what is alike.
+Words are the nodes of a graph. Edges lead from each head to its dependents, back, and to the neighbours in the sentence.
+In each layer a word receives messages along its edges, so after n layers it knows of all words n edges away. Every sentence
+is a graph of its own shape, and dynet_lite runs their equal steps together.
 
 Marcheggiani, Titov: Encoding sentences with graph convolutional networks for semantic role labeling (2017).
 """
@@ -36,12 +35,12 @@ DOWN, UP, NEXT, BEFORE = range(4)  # kinds of edges
 @dataclass
 class Settings(harness.ParserSettings):
     hidden: int = option(100, "size of the vector of a word after each layer")
-    hops: int = option(2, "layers of the network over the graph: how many edges away a word has an effect; 0: none")
+    hops: int = option(2, "layers of the graph network: how many edges away a word has an effect; 0: none")
     neighbours: bool = option(True, "add edges between neighbouring words")
 
     epochs: int = option(15)
     learning_rate: float = option(2e-3)
-    dropout: float = option(0.3, "share of the inputs of each layer to drop in training")
+    dropout: float = option(0.3, "fraction of the inputs of each layer to drop in training")
 
 
 class Relations(harness.ParserRecipe[Settings]):

@@ -1,17 +1,17 @@
 #!/usr/bin/env python
 """Names in sentences (persons, places, organizations): filters over letters, a BiLSTM, a conditional random field.
 
-    python recipes/named_entities.py                                # sentences with names that come with the project
+    python recipes/named_entities.py                                # included sentences with names
     python recipes/named_entities.py --train eng.train --dev eng.testa --test eng.testb --save ner.model    # CoNLL-2003
-    python recipes/named_entities.py --nltk conll2002 --epochs 10   # a corpus of NLTK with names
+    python recipes/named_entities.py --nltk conll2002 --epochs 10   # an NLTK corpus with names
     python recipes/named_entities.py --train a.txt --vectors glove.6B.100d.txt
     python recipes/named_entities.py predict --load ner.model -     # marks the names in the sentences you type
     python recipes/named_entities.py predict --load ner.model --write bioes text.txt    # word<tab>label; or iob1, iob2
     python recipes/named_entities.py evaluate --load ner.model eng.testb    # F1, and that of each type
 
-Files have columns with the label last, in IOB1, IOB2 or BIOES, or sentences of word|label. Capitals say much about a name
-and little about what a word means: House and house have one vector, how a word is written has another. Data, model and
-answers are those of all recipes that mark spans: harness.SpanLabeller.
+Files have columns with the label last, in IOB1, IOB2 or BIOES, or sentences of word|label. Capitals say much about
+names and little about meaning: so House and house share one vector, and another says how the word is written. Data, model
+and answers come from harness.SpanLabeller, like those of all recipes that mark spans.
 
 Ma, Hovy: End-to-end sequence labeling via bi-directional LSTM-CNNs-CRF (2016); the labels BIOES: Ratinov, Roth: Design
 challenges and misconceptions in named entity recognition (2009).

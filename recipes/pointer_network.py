@@ -1,15 +1,14 @@
 #!/usr/bin/env python
 """Sequences of places in the input: a pointer network finds convex hulls, or sorts.
 
-    python recipes/pointer_network.py                              # convex hulls of points that are drawn at random
+    python recipes/pointer_network.py                              # convex hulls of random points
     python recipes/pointer_network.py --task sort                  # the order of numbers
-    python recipes/pointer_network.py --train a.txt --test b.txt   # x y x y ... output 1 4 2 1, as of the authors' data
+    python recipes/pointer_network.py --train a.txt --test b.txt   # x y x y ... output 1 4 2 1, the format of the authors' data
     python recipes/pointer_network.py predict --load hull.model -  # x y x y ... -> output 1 4 2 1
     python recipes/pointer_network.py --compare --batch 64         # automatic batching on and off
 
-What can be answered depends on the input: there are as many classes as it has points. So the answer of a step is the
-attention itself, a distribution over the points and the end. A program that is written for one input needs no padding
-and no masks for that.
+The possible answers depend on the input: there are as many classes as points. So the answer of a step is the attention
+itself, a distribution over the points and the end. Written for one input, this needs neither padding nor masks.
 
 Vinyals, Fortunato, Jaitly: Pointer networks (2015).
 """
@@ -37,12 +36,10 @@ from dynet_lite.text import minibatches, numbered_lines
 class Settings(harness.Settings):
     unused = ("nltk",)
 
-    task: str = option(
-        "hull", "of the data that are drawn: convex hulls of points or the order of numbers", choices=("hull", "sort")
-    )
-    least: int = option(4, "points of the smallest input that is drawn")
-    most: int = option(8, "points of the largest one")
-    examples: int = option(12000, "how many are drawn to train on; a tenth more for dev")
+    task: str = option("hull", "the data to draw: convex hulls of points, or numbers to sort", choices=("hull", "sort"))
+    least: int = option(4, "points of the smallest input")
+    most: int = option(8, "points of the largest input")
+    examples: int = option(12000, "number of training examples to draw; dev gets a tenth as many")
     hidden: int = option(64, "size of the LSTMs")
 
     epochs: int = option(15)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python
 """A recurrent neural network grammar: a parser that builds the tree of a sentence and reads it while it grows.
 
-    python recipes/rnng.py                                     # the treebank that comes with the project
+    python recipes/rnng.py                                     # the included treebank
     python recipes/rnng.py --train a.ptb --dev b.ptb           # trees in brackets, one or more lines each
     python recipes/rnng.py --nltk treebank                     # trees of the Penn Treebank from NLTK
-    python recipes/rnng.py predict --load rnng.model -         # parses sentences of words and blanks; --beam 5
+    python recipes/rnng.py predict --load rnng.model -         # parses the sentences you type; --beam 5
     python recipes/rnng.py --compare --batch 64                # automatic batching on and off
 
-The parser opens phrases, takes words and closes phrases. A phrase that is closed becomes one vector, made of its parts; what
-is computed next depends on what was decided before. So no two sentences have the same network, and when parsing it is not
-known beforehand. The program follows one sentence; dynet_lite runs together whatever is alike in all of them.
+The parser opens phrases, takes words and closes phrases. A closed phrase becomes one vector, made of its parts, and every
+decision changes what is computed next. So no two sentences have the same network, and in parsing it is not known beforehand. The
+program follows one sentence; dynet_lite runs equal steps of all sentences together.
 
 Dyer, Kuncoro, Ballesteros, Smith: Recurrent neural network grammars (2016), the discriminative model. Here a BiLSTM reads
 the words first, and taking a word also gives it its tag.
@@ -59,16 +59,16 @@ class Settings(harness.Settings):
     features: tuple[str, ...] = option(
         (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
     )
-    beam: int = option(1, "parses of a sentence that the search keeps at a time")
+    beam: int = option(1, "parses that beam search keeps")
 
     epochs: int = option(40)
     patience: int = option(0)
     batch: int = option(8)
     learning_rate: float = option(2e-3)
     schedule: str = option("linear")
-    dropout: float = option(0.4, "share of the words' vectors and of the summary of a state to drop in training")
+    dropout: float = option(0.4, "fraction of the words' vectors and of the summary of a state to drop in training")
     lstm_dropout: float = option(
-        0.0, "share of the inputs and states of the LSTM over words to drop, the same ones at each word (variational)"
+        0.0, "fraction of the inputs and states of the word LSTM to drop, the same at every word (variational dropout)"
     )
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python
 """A language model: an LSTM reads a sentence word by word and says how likely each word is to be the next.
 
-    python recipes/rnnlm.py                                    # the treebank that comes with the project
+    python recipes/rnnlm.py                                    # the included treebank
     python recipes/rnnlm.py --train a.txt --dev b.txt          # a sentence a line; also CoNLL-U, trees, tagged text
-    python recipes/rnnlm.py --nltk treebank --hidden 200       # any corpus of NLTK
+    python recipes/rnnlm.py --nltk treebank --hidden 200       # any NLTK corpus
     python recipes/rnnlm.py --tie --word-dim 200 --hidden 200 --weight-drop 0.2 --average 0.998     # for small corpora
-    python recipes/rnnlm.py --context 3                        # a sentence after the three before it, as in running text
-    python recipes/rnnlm.py predict --load words.model -       # goes on with the sentences that you begin
+    python recipes/rnnlm.py --context 3                        # reads the three sentences before each one, as in running text
+    python recipes/rnnlm.py predict --load words.model -       # continues the sentences you type
     python recipes/rnnlm.py --compare --batch 64               # automatic batching on and off
 
-Sentences keep their own length: no text is cut into blocks and nothing is filled up. dynet_lite runs the n-th steps of all
-sentences of a minibatch together, and the scores of all their words.
+Sentences keep their own length: no text is cut into blocks, and nothing is padded. dynet_lite runs the n-th steps of all
+sentences of a minibatch together, and then the scores of all their words.
 
 Mikolov and others: Recurrent neural network based language model (2010); Sundermeyer, Schlüter, Ney: LSTM neural networks
 for language modeling (2012). --tie: Press, Wolf: Using the output embedding to improve language models (2017); --lstm-dropout:
@@ -72,16 +72,14 @@ class Settings(harness.StreamSettings):
     epochs: int = option(30)
     learning_rate: float = option(3e-3)
     schedule: str = option("halve")
-    dropout: float = option(0.4, "share of the inputs and outputs of the LSTM to drop in training")
+    dropout: float = option(0.4, "fraction of the inputs and outputs of the LSTM to drop in training")
     lstm_dropout: float = option(
-        0.0, "share of its inputs and states to drop, the same ones at each word (variational)"
+        0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
     )
-    weight_drop: float = option(
-        0.0, "share of the weights from state to state to drop, the same ones in all of a minibatch"
-    )
+    weight_drop: float = option(0.0, "fraction of the state-to-state weights to drop, the same in a whole minibatch")
 
-    temperature: float = option(0.8, "predict: below 1 likely words come more often, 0 takes the likeliest")
-    length: int = option(30, "predict: most words of a sentence")
+    temperature: float = option(0.8, "predict: below 1 favours likely words; 0 always takes the likeliest")
+    length: int = option(30, "predict: words of a sentence at most")
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------

@@ -1,18 +1,17 @@
 #!/usr/bin/env python
 """A dependency parser that reads from left to right and decides at each step: shift the next word, or join two words.
 
-    python recipes/stack_lstm_parser.py                                # the treebank that comes with the project
+    python recipes/stack_lstm_parser.py                                # the included treebank
     python recipes/stack_lstm_parser.py --system arc-hybrid --oracle dynamic
     python recipes/stack_lstm_parser.py --encoder 1 --beam 4           # a BiLSTM reads first; a wider search
     python recipes/stack_lstm_parser.py --train a.conllu --dev b.conllu --save parser.model
     python recipes/stack_lstm_parser.py --nltk dependency_treebank
-    python recipes/stack_lstm_parser.py predict --load parser.model tagged.conllu    # heads and relations anew
+    python recipes/stack_lstm_parser.py predict --load parser.model tagged.conllu    # finds heads and relations anew
     python recipes/stack_lstm_parser.py --compare --batch 64           # automatic batching on and off
 
-Stack LSTMs sum up the stack, the buffer and the moves so far; when two words are joined, a new vector stands for both. What
-happens next depends on what the network says, and yet the sentences of a minibatch are parsed together, step by step. Words
-come with their gold tags. Crossing arcs of training trees are lifted until none is left; the trees to score against stay as
-they are. Attachment scores count all tokens, with punctuation, and whole relations (nsubj:pass is not nsubj).
+Stack LSTMs summarise the stack, the buffer and the actions so far. When two words are joined, a new vector stands for both. The
+next step depends on what the network decides, and still the sentences of a minibatch are parsed together, step by step. Words
+come with their gold tags. Crossing arcs in training trees are lifted until none is left; evaluation uses the original trees. Attachment scores count all tokens, punctuation included, and full relations (nsubj:pass is not nsubj).
 
 Dyer, Ballesteros, Ling, Matthews, Smith: Transition-based dependency parsing with stack long short-term memory (2015).
 Ballesteros, Goldberg, Dyer, Smith: Training with exploration improves a greedy stack LSTM parser (2016).
@@ -39,16 +38,16 @@ from dynet_lite.text import DataError, Sentence, minibatches, projective_heads
 
 @dataclass
 class Settings(harness.ParserSettings):
-    system: str = option("arc-standard", "the system of moves", choices=("arc-standard", "arc-hybrid"))
+    system: str = option("arc-standard", "the transition system", choices=("arc-standard", "arc-hybrid"))
     oracle: str = option(
         "static", "dynamic (arc-hybrid only): also learn what to do after a mistake", choices=("static", "dynamic")
     )
     explore: float = option(
-        0.1, "dynamic: share of the steps in training that follow the model and not the right answer"
+        0.1, "dynamic: fraction of training steps that follow the model instead of the right answer"
     )
 
     item_dim: int = option(100, "size of the vector of a word, or of joined words, on the stack and in the buffer")
-    action_dim: int = option(30, "size of the vector of a move with its relation")
+    action_dim: int = option(30, "size of the vector of an action with its relation")
     hidden: int = option(150, "size of the LSTMs and of the layer that decides")
     layers: int = option(1, "layers of the LSTMs")
     encoder: int = option(0, "layers of a BiLSTM that reads the sentence before it is parsed; 0: words are read alone")
@@ -56,7 +55,7 @@ class Settings(harness.ParserSettings):
 
     epochs: int = option(15)
     learning_rate: float = option(3e-3)
-    dropout: float = option(0.3, "share of the word vectors and of the last layer to drop in training")
+    dropout: float = option(0.3, "fraction of the word vectors and of the last layer to drop in training")
 
 
 class Parse:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python
-"""Classes of texts with a convolutional network: filters look at each run of 3, 4 and 5 words, the strongest answer counts.
+"""Classes of texts with a convolutional network: filters look at every 3, 4 and 5 consecutive words, and the strongest answer counts.
 
     python recipes/text_cnn.py                                    # positive or negative: the treebank of the project
-    python recipes/text_cnn.py --nltk sentence_polarity           # or another corpus of NLTK that has categories
+    python recipes/text_cnn.py --nltk sentence_polarity           # or another NLTK corpus with categories
     python recipes/text_cnn.py --train a.tsv --dev b.tsv --save cnn.model     # lines CLASS<tab>TEXT
     python recipes/text_cnn.py --train a.tsv --vectors glove.6B.100d.txt --subwords 2000
     python recipes/text_cnn.py predict --load cnn.model reviews.txt
 
-Written for one text, with a loop over its runs of words. All runs of all texts of a minibatch are one batch, however long
-the texts are.
+The program loops over the words of one text. Whatever their lengths, all positions of all texts of a minibatch become one
+batch.
 
 Kim: Convolutional neural networks for sentence classification (2014).
 """

@@ -1,15 +1,15 @@
 #!/usr/bin/env python
 """A language model of letters: a small transformer reads a block of text and says how likely each letter is the next.
 
-    python recipes/transformer_lm.py                               # the treebank that comes with the project
+    python recipes/transformer_lm.py                               # the included treebank
     python recipes/transformer_lm.py --train a.txt --dev b.txt     # text; also CoNLL-U, trees, tagged text
-    python recipes/transformer_lm.py --nltk treebank --layers 4    # any corpus of NLTK
-    python recipes/transformer_lm.py --block 128 --context 64      # scores: no letter has less than 64 letters before it
-    python recipes/transformer_lm.py predict --load letters.model - # goes on with what you type
+    python recipes/transformer_lm.py --nltk treebank --layers 4    # any NLTK corpus
+    python recipes/transformer_lm.py --block 128 --context 64      # scores letters with at least 64 letters before them
+    python recipes/transformer_lm.py predict --load letters.model - # continues what you type
     python recipes/transformer_lm.py --compare --batch 64          # automatic batching on and off
 
-All blocks have one size, so this network is the same for every example. Automatic batching is of less use here than
-anywhere else in these recipes, and does no harm: nothing in the program says "batch".
+All blocks have one size, so the network is the same for every example. Automatic batching gains less here than in any
+other recipe, but costs nothing: nothing in the program says "batch".
 
 Vaswani and others: Attention is all you need (2017); Al-Rfou and others: Character-level language modeling with deeper
 self-attention (2019). --ngrams: Mikolov and others: Recurrent neural network based language model (2010).
@@ -39,13 +39,13 @@ MOST = 1_000_000  # letters to count n-grams of, for a baseline
 
 @dataclass
 class Settings(harness.Settings):
-    block: int = option(64, "letters that are read together")
+    block: int = option(64, "letters that a filter reads together")
     context: int = option(
         0, "scores: letters of the text before it that each piece of a block begins with, fewer than block"
     )
     dim: int = option(64, "size of a letter's vector in every layer")
     layers: int = option(2, "layers of the transformer")
-    heads: int = option(4, "heads of its attention")
+    heads: int = option(4, "attention heads")
     ngrams: float = option(
         0.0, "scores: share of a model of 6-grams in the probability of a letter, in files of a million letters at most"
     )
@@ -57,10 +57,10 @@ class Settings(harness.Settings):
     learning_rate: float = option(2e-3)
     schedule: str = option("cosine")
     warmup: int = option(50)
-    dropout: float = option(0.2, "share of the output of each layer to drop in training")
+    dropout: float = option(0.2, "fraction of the output of each layer to drop in training")
 
-    temperature: float = option(0.7, "predict: below 1 likely letters come more often, 0 takes the likeliest")
-    length: int = option(100, "predict: most letters to write")
+    temperature: float = option(0.7, "predict: below 1 favours likely letters; 0 always takes the likeliest")
+    length: int = option(100, "predict: letters to write at most")
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------

@@ -1,19 +1,19 @@
 #!/usr/bin/env python
 """The sentiment of a sentence and of each of its phrases: an LSTM that runs up the tree of the sentence.
 
-    python recipes/treelstm_sentiment.py                               # the treebank that comes with the project
+    python recipes/treelstm_sentiment.py                               # the included treebank
     python recipes/treelstm_sentiment.py --cell childsum               # children without order
-    python recipes/treelstm_sentiment.py --classes binary              # negative or positive: neutral phrases do not count
+    python recipes/treelstm_sentiment.py --classes binary              # negative or positive, without neutral phrases
     python recipes/treelstm_sentiment.py --train a.txt --dev b.txt     # trees in brackets: Stanford sentiment, Penn Treebank
     python recipes/treelstm_sentiment.py --nltk treebank               # learns the labels of phrases
     python recipes/treelstm_sentiment.py predict --load tree.model -   # labels the trees you type: (0 (0 bad) (0 film))
     python recipes/treelstm_sentiment.py --compare --batch 64          # automatic batching on and off
 
-Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs together what is
-alike: all the leaves of a minibatch, then the nodes above them, and so on.
+Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs equal steps
+together: all leaves of a minibatch, then the nodes above them, and so on.
 
-With the classes 0 to 4 the score has both tasks of the Stanford sentiment treebank, the five classes and two, at the roots
-and at all nodes. Of five classes 0 and 1 together, or 3 and 4, are the answer to two; --classes binary trains for them.
+With classes 0 to 4 the score covers both tasks of the Stanford sentiment treebank, five classes and two, at the roots and at
+all nodes. For two classes, 0 and 1 count as negative, 3 and 4 as positive; --classes binary trains for them directly.
 
 Socher and others: Recursive deep models for semantic compositionality over a sentiment treebank (2013); Tai, Socher, Manning:
 Improved semantic representations from tree-structured long short-term memory networks (2015).
@@ -57,15 +57,15 @@ class Settings(harness.Settings):
         "all", "all: the labels of the files; binary: 0 to 4 as negative and positive", choices=("all", "binary")
     )
     cell: str = option("nary", "how a node combines its children", choices=("nary", "childsum"))
-    most: int = option(2, "nary: the most children of a node; the rest get a node of their own")
+    most: int = option(2, "nary: most children of a node; more are put under a node of their own")
     word_dim: int = option(100, "size of a word vector")
     hidden: int = option(150, "size of the state of a node")
-    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
+    vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
 
     epochs: int = option(40)
     patience: int = option(20)
     learning_rate: float = option(5e-3)
-    dropout: float = option(0.5, "share of the word vectors and of the states of nodes to drop in training")
+    dropout: float = option(0.5, "fraction of the word vectors and of the states of nodes to drop in training")
     word_dropout: float = option(
         0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )

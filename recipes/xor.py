@@ -3,7 +3,7 @@
 
     python recipes/xor.py
 
-The whole of it, without the harness that the other recipes stand on: parameters, a graph, a loss, a trainer.
+A complete program without the harness of the other recipes: parameters, a graph, a loss, a trainer.
 """
 
 from collections.abc import Sequence

@@ -35,21 +35,23 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m dynet_lite compare", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s SCRIPT [options] [-- options of the recipe]",
     )  # fmt: skip
-    parser.add_argument("script", metavar="SCRIPT", help="the recipe: a file, or one of ours by its name")
+    parser.add_argument("script", metavar="SCRIPT", help="the recipe: a file, or the name of an included one")
     parser.add_argument("--batch-sizes", type=_numbers(1), default="1,8,64,256", metavar="N,N,...",
                         help="examples per minibatch (default: 1,8,64,256)")  # fmt: skip
     parser.add_argument("--strategies", type=_strategies, default="off,greedy,agenda", metavar="NAME,...",
                         help="off, greedy, agenda, depth (default: off,greedy,agenda)")  # fmt: skip
-    parser.add_argument("--threads", type=_numbers(1), default="1", metavar="N,N,...", help="(default: 1)")
-    parser.add_argument("--sentences", type=int, default=0, metavar="N",
-                        help="so many training examples (default: two of the largest minibatches)")  # fmt: skip
     parser.add_argument(
-        "--rounds", type=int, default=3, metavar="N", help="timings of each way; the best counts (default: 3)"
+        "--threads", type=_numbers(1), default="1", metavar="N,N,...", help="numbers of threads (default: 1)"
+    )
+    parser.add_argument("--sentences", type=int, default=0, metavar="N",
+                        help="training examples to use (default: two of the largest minibatches)")  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="timings per setting; the best counts (default: 3)"
     )
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall",
                         help="cpu: of this program alone, for one thread on a busy machine (default: wall)")  # fmt: skip
     parser.add_argument(
-        "--out", default="runs", metavar="FOLDER", help="where the page and the rest go (default: runs)"
+        "--out", default="runs", metavar="FOLDER", help="folder for the page and the data (default: runs)"
     )
     return parser
 

@@ -121,7 +121,7 @@ def compare(
     """
     ways = list(ways)
     if clock == "cpu" and any(w.threads > 1 for w in ways):
-        raise DataError("the clock 'cpu' sees one thread: expected --threads 1")
+        raise DataError("the clock 'cpu' measures one thread: expected --threads 1")
     quiet: dict[str, Any] = {name: 0.0 for name in settings.noise if getattr(settings, name, 0)}
     settings = replace(settings, **quiet)
     examples = _some(data.train, sentences or 2 * max((w.batch for w in ways), default=1))

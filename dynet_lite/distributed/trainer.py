@@ -25,8 +25,8 @@ class Trainer:
     """A trainer of dynet_lite for all ranks: Trainer(dy.AdamTrainer(model)).
 
     Made on every rank at the same point of the program. Checks that the ranks have the same parameters and the same kind
-    of trainer with the same settings (NotAlike if not), gives all of them the weights of rank 0, and random numbers of
-    their own to the dropout of each. Everything that is not told here goes to the trainer inside: learning_rate,
+    of trainer with the same settings (NotAlike if not), gives all of them the weights of rank 0, and each its own random
+    numbers for dropout. Everything else is passed on to the trainer inside: learning_rate,
     set_clip_threshold(), state_dict(), ...
 
     The loss of a rank must be its part of the sum: divide by the number of examples of the whole mini-batch.
@@ -81,12 +81,11 @@ class Trainer:
     # ---- the update ------------------------------------------------------------------------------------------------
 
     def backward(self, loss: _core.Expression) -> None:
-        """loss.backward(), while which gradients that are complete are sent already.
+        """Like loss.backward(), but gradients are sent as soon as they are complete.
 
         It must be the last backward pass before update(); passes before it are loss.backward(). RuntimeError if another
         follows. In the first step, and after parameters were frozen or set free, nothing is sent before update(). Other
-        Python threads must leave
-        the model alone meanwhile: the pass holds its gradients and waits for Python when one is complete.
+        Python threads must not touch the model meanwhile.
         """
         if self._sent is not None:
             raise RuntimeError(

@@ -42,7 +42,7 @@ class RankFailed(RuntimeError):
 
 
 class NotAlike(ValueError):
-    """The ranks are not alike: another model, setting, version or step. Raised by all of them."""
+    """The ranks differ in model, setting, version or step. Raised on all of them."""
 
 
 def launched() -> bool:
@@ -71,7 +71,7 @@ class Alone:
         return function()
 
     def gather(self, value: T) -> list[T]:
-        """The values of all ranks, on each of them. They must be picklable."""
+        """A list of the values of all ranks, given to each of them. They must be picklable."""
         return [value]
 
     def device(self, count: int) -> int:
@@ -97,7 +97,7 @@ class Alone:
         """Wait until all ranks are here."""
 
     def close(self) -> None:
-        """Part from the others; called at the end of the program."""
+        """Leave the others; called at the end of the program."""
 
     def fail(self, text: str, status: int = 1) -> None:
         """End all ranks with this message; nothing when alone."""

@@ -29,7 +29,7 @@ IDLE = 0.02  # seconds without a new line on standard input after which those th
 def saved_parser(command: str, about: str) -> argparse.ArgumentParser:
     """The parser of a command that uses a saved model."""
     parser = Parser(prog=f"{Path(sys.argv[0]).name} {command}", description=about, allow_abbrev=False)
-    parser.add_argument("--load", required=True, metavar="FILE", help="the model that --save wrote")
+    parser.add_argument("--load", required=True, metavar="FILE", help="the model, a file written by --save")
     return parser
 
 
@@ -37,20 +37,20 @@ def features_option(parser: argparse.ArgumentParser, settings: type[Settings]) -
     """--features, if the recipe has it; here once for each input."""
     if hasattr(settings, "features"):
         parser.add_argument("--features", action="append", default=[], metavar="FILE",
-                            help="numbers of the words (.npz, .safetensors); as often as there are inputs")  # fmt: skip
+                            help="numbers of the words (.npz, .safetensors); one file per input")  # fmt: skip
 
 
 def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`predict --load FILE INPUT...`: what the model says of each line (or block of lines) of the files."""
     parser = saved_parser("predict", "What a saved model says of each line of the files.")
-    parser.add_argument("--output", metavar="FILE", default="", help="write there and not to standard output")
-    parser.add_argument("--json", action="store_true", help="answer with a line of JSON each")
-    parser.add_argument("--scores", action="store_true", help="with --json: also how sure the model is")
+    parser.add_argument("--output", metavar="FILE", default="", help="write to this file instead of standard output")
+    parser.add_argument("--json", action="store_true", help="answer in JSON, one line each")
+    parser.add_argument("--scores", action="store_true", help="with --json: add probabilities")
     parser.add_argument("--group", type=int, default=64, metavar="N",
-                        help="lines that are answered together, at most (default: 64); of standard input, those that have come")  # fmt: skip
+                        help="most lines to answer together (default: 64); from standard input, those that have arrived")  # fmt: skip
     if not kind.blocks:
         parser.add_argument(
-            "--tokenize", action="store_true", help="the lines are plain text: set words and marks apart (nltk)"
+            "--tokenize", action="store_true", help="the lines are plain text: separate words from punctuation (nltk)"
         )
     add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
     features_option(parser, settings)

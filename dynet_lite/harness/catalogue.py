@@ -24,7 +24,7 @@ def _home(name: str) -> Path:
         if folder.is_dir():
             return folder
     raise DataError(
-        f"this build of dynet_lite came without its folder {name}/: install it from a wheel or a full checkout"
+        f"the folder {name}/ is missing from this build of dynet_lite: install it from a wheel or a full checkout"
     )
 
 

@@ -38,15 +38,15 @@ class ClassifierSettings(Settings):
     """Settings of all classifiers. Files have two columns, class and text, or sentiment trees in brackets."""
 
     word_dim: int = option(100, "size of a word vector")
-    min_count: int = option(1, "words that were seen less often are unknown words")
-    subwords: int = option(0, "cut words into pieces: so many joins of byte-pair encoding; 0: whole words")
-    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
-    dropout: float = option(0.5, "share of the network's last layer to drop in training")
-    evidence: int = option(0, "add naive Bayes' evidence of runs of up to so many words to the scores; 0: none")
+    min_count: int = option(1, "words seen less often than this are unknown")
+    subwords: int = option(0, "split words into pieces with this many merges of byte-pair encoding; 0: whole words")
+    vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
+    dropout: float = option(0.5, "fraction of the network's last layer to drop in training")
+    evidence: int = option(0, "add naive Bayes evidence from runs of up to this many words to the scores; 0: none")
     evidence_letters: tuple[int, ...] = option(
         (), "with --evidence: also of the first so many letters of longer words, such as 4 6"
     )
-    word_dropout: float = option(0.0, "share of the words to replace by the unknown word in training")
+    word_dropout: float = option(0.0, "fraction of the words to replace by the unknown word in training")
 
 
 S = TypeVar("S", bound=ClassifierSettings)

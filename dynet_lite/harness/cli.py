@@ -166,7 +166,7 @@ def export(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequenc
 
     parser = saved_parser("export", "The networks of a saved model as ONNX files: docs/onnx.md.")
     parser.add_argument(
-        "--to", required=True, metavar="FILE", help="the file to write; further networks are written beside it"
+        "--to", required=True, metavar="FILE", help="the file to write; additional networks are written beside it"
     )
     given = vars(parser.parse_args(argv))
     recipe = load_recipe(kind, settings, given["load"])

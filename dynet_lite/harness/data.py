@@ -78,7 +78,7 @@ def corpus(
     beside = Beside(read, getattr(s, "features", ()))
     if s.nltk:
         if nltk is None:
-            raise DataError("this recipe reads no corpora of NLTK")
+            raise DataError("this recipe cannot read NLTK corpora")
         name, licence = f"NLTK {s.nltk}", "terms of use: see the corpus's README in nltk_data"
         found = nltk(s.nltk)
         parts = [list(part) for part in found] if isinstance(found, tuple) else [list(found), [], []]

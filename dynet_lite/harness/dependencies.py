@@ -42,7 +42,7 @@ class ParserSettings(Settings):
     tag_dim: int = option(30, "size of the vector of a tag")
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
-    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
+    vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
     features: tuple[str, ...] = option(
         (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
     )

@@ -76,7 +76,7 @@ def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
     if source is not None:
         found = getattr(load_program(program(str(source))), name, None)
         if not (isinstance(found, type) and issubclass(found, Recipe)):
-            raise DataError(f"{source}: expected a recipe with the class {name}, which the model is of")
+            raise DataError(f"{source}: expected a recipe with the class {name}, which this model belongs to")
         return found
     for kind in reversed(_subclasses(Recipe)):
         if kind.__name__ == name:
@@ -85,6 +85,6 @@ def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
         if _defines(path, name):
             return getattr(load_program(path), name)  # type: ignore[no-any-return]
     raise DataError(
-        f"the model is of a recipe {name!r}, which is not one of ours: name its program, "
+        f"this model belongs to the recipe {name!r}, which is not part of the package: name its program, "
         f'dy.load_recipe("...", source="my_recipe.py"), or import its class first'
     )

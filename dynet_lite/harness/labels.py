@@ -26,7 +26,7 @@ def check_training(recipe: Recipe[Any, Any], train: Sequence[Any]) -> None:
     if unknown:
         raise DataError(
             f"--load: expected training data with the {_plural(recipe.label_name)} of the model ({_shown(known)}), got also "
-            f"{_shown(unknown)}; a model for these begins without --load"
+            f"{_shown(unknown)}; to learn these, train without --load"
         )
 
 

@@ -386,7 +386,9 @@ def check_same(given: dict[str, Any], saved: dict[str, Any], path: str) -> None:
         if name in saved and name not in MAY_CHANGE:
             old = tuple(saved[name]) if isinstance(saved[name], list) else saved[name]
             if value != old:
-                raise DataError(f"{path}: the run was made with {name} = {old!r}; it cannot be resumed with {value!r}")
+                raise DataError(
+                    f"{path}: this run was started with {name} = {old!r}; it cannot be resumed with {value!r}"
+                )
 
 
 def train(recipe: Recipe[Any, Any], data: Data[Any], report: Report | None = None) -> int:

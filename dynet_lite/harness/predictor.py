@@ -47,7 +47,7 @@ class Predictor:
         """The answers to some texts, in their order; to a single string, its answer alone.
 
         texts    strings as `predict` of the command line reads them, or lists of words, cut already
-        scores   also how sure the model is: probabilities, as far as the recipe knows any
+        scores   add probabilities, if the recipe has any
         features of each text, or of the single one, an array (words, numbers), where the model was trained with such
 
         An answer is a dict that json.dumps can write: "words" and "tags" of a tagger, "label" of a classifier, and so on.
@@ -61,7 +61,7 @@ class Predictor:
     ) -> Iterator[Answer]:
         """The answers to a stream of texts, one by one and in order; `batch` of them are answered together.
 
-        Reads no further than the batch that is being answered, so that the stream may be endless.
+        Reads no further than the batch that is being answered, so the stream may be endless.
         """
         if batch < 1:
             raise ValueError(f"[pipe] expected a batch of at least 1; got {batch}")

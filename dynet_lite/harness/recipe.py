@@ -56,7 +56,7 @@ class Score:
 
 
 class Recipe(Generic[S, E]):
-    """A task with its model, for examples of type E.
+    """A task and its model, for examples of type E.
 
     A subclass has load_data, build (if it has vocabularies), __init__ (calls super().__init__(s, parts), then adds
     parameters to self.model), loss, evaluate and predict. self.training says whether dropout and the like are wanted:

@@ -34,7 +34,7 @@ class Report:
     def __init__(self, s: Settings, resumed: bool = False) -> None:
         for path in (s.save, s.plot):
             if path and not os.path.isdir(os.path.dirname(path) or "."):
-                raise DataError(f"{path}: expected a name in a folder that is there")
+                raise DataError(f"{path}: expected a file name in an existing folder")
         self._log = open(s.log, "ab" if resumed else "wb") if s.log else None
         self._board = (
             needed("tensorboardX", "tensorboard", "--tensorboard").SummaryWriter(s.tensorboard)

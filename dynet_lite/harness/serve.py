@@ -249,16 +249,20 @@ def application(predictor: Predictor, limits: Limits = Limits()) -> Any:
 
 def main(argv: Sequence[str]) -> int:
     """`serve MODEL [options]`; the exit status."""
-    parser = Parser(prog="python -m dynet_lite serve", description="Answers over HTTP with a saved model.")
-    parser.add_argument("model", metavar="MODEL", help="the file that --save wrote")
-    parser.add_argument("--source", metavar="FILE", help="the program of a recipe of your own")
-    parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")
-    parser.add_argument("--port", type=int, default=8000, help="(default: 8000)")
-    parser.add_argument("--batch", type=int, default=64, metavar="N", help="texts answered together (default: 64)")
+    parser = Parser(prog="python -m dynet_lite serve", description="Answer requests over HTTP with a saved model.")
+    parser.add_argument("model", metavar="MODEL", help="the model, a file written by --save")
+    parser.add_argument("--source", metavar="FILE", help="the program of your own recipe")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address (default: 127.0.0.1, reachable from this machine only)"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="port (default: 8000)")
+    parser.add_argument(
+        "--batch", type=int, default=64, metavar="N", help="most texts to answer together (default: 64)"
+    )
     parser.add_argument("--wait", type=float, default=0.0, metavar="MS",
-                        help="milliseconds that a request waits for others (default: 0, those that come while a batch is "
-                        "answered are the next batch)")  # fmt: skip
-    parser.add_argument("--queue", type=int, default=1024, metavar="N", help="texts that may wait (default: 1024)")
+                        help="milliseconds that a request waits for others (default: 0; requests that arrive while a "
+                        "batch is answered form the next one)")  # fmt: skip
+    parser.add_argument("--queue", type=int, default=1024, metavar="N", help="most texts that may wait (default: 1024)")
     o = parser.parse_args(argv)
     for name in ("batch", "queue"):
         if getattr(o, name) < 1:

@@ -44,36 +44,34 @@ class Settings:
     unused: ClassVar[tuple[str, ...]] = ()
     noise: ClassVar[tuple[str, ...]] = ("dropout",)  # these are 0 in comparisons: the engine draws by batch
 
-    train: tuple[str, ...] = option((), "files to train on (default: data that comes with the project)")
-    dev: tuple[str, ...] = option(
-        (), "files to choose the best epoch on (default: the last tenth of the training data)"
-    )
-    test: tuple[str, ...] = option((), "files to measure the best model on, when training is over")
-    nltk: str = option("", "train on this corpus of NLTK")
+    train: tuple[str, ...] = option((), "files to train on (default: included data)")
+    dev: tuple[str, ...] = option((), "files that choose the best epoch (default: the last tenth of the training data)")
+    test: tuple[str, ...] = option((), "files to test the best model on, after training")
+    nltk: str = option("", "train on this NLTK corpus")
 
     epochs: int = option(20, "passes over the training data")
-    patience: int = option(4, "stop when the dev score has not improved for this many epochs; 0: never")
+    patience: int = option(4, "stop after this many epochs without a better dev score; 0: never")
     batch: int = option(16, "examples per update")
-    learning_rate: float = option(1e-3, "step size of the trainer, at its highest")
-    schedule: str = option("constant", "how the step size changes", choices=SCHEDULES)
-    warmup: int = option(0, "updates in which the step size rises from 0")
+    learning_rate: float = option(1e-3, "learning rate, at its highest")
+    schedule: str = option("constant", "how the learning rate changes", choices=SCHEDULES)
+    warmup: int = option(0, "updates over which the learning rate rises from 0")
     average: float = option(
-        0.0, "measure and keep a moving average of the weights with this decay, such as 0.999; 0: none"
+        0.0, "evaluate and save a moving average of the weights with this decay, such as 0.999; 0: none"
     )
-    seed: int = option(1, "where random numbers begin")
+    seed: int = option(1, "seed of the random numbers")
     autobatch: bool = option(True, "automatic batching")
-    strategy: str = option("greedy", "how batches are found", choices=("greedy", "agenda", "depth", "none"))
+    strategy: str = option("greedy", "how batches are chosen", choices=("greedy", "agenda", "depth", "none"))
     threads: int = option(1, "threads that share the examples of a minibatch")
 
     compare: bool = option(False, "train with automatic batching on and off, and print how much faster it is")
-    smoke: bool = option(False, "a tiny run, to see whether everything works")
-    save_every: int = option(0, "with --save: write FILE.state every N updates; 0: after each epoch only")
+    smoke: bool = option(False, "a tiny run that shows whether everything works")
+    save_every: int = option(0, "with --save: also write FILE.state every N updates; 0: only after each epoch")
     save: str = option("", "write the best model to this file; FILE.state is for --resume")
-    load: str = option("", "begin with the weights, vocabularies and settings of this saved model")
-    resume: str = option("", "go on with the training that --save FILE began, as if it had never stopped")
-    log: str = option("", "write a line of JSON per update and epoch to this file")
+    load: str = option("", "start from the weights, vocabularies and settings of this saved model")
+    resume: str = option("", "continue the training that --save FILE started, as if it had never stopped")
+    log: str = option("", "write one line of JSON per update and per epoch to this file")
     tensorboard: str = option("", "write curves for TensorBoard to this folder")
-    plot: str = option("", "draw the learning curve in this file (.png, .svg, .pdf)")
+    plot: str = option("", "draw the learning curve into this file (.png, .svg, .pdf)")
     config: str = option("", "read settings from this TOML file")
 
 
@@ -83,10 +81,10 @@ class StreamSettings(Settings):
 
     stream: str = option(
         "auto",
-        "read the files of --train bit by bit, window by window; auto: if they have more than 256 MB",
+        "read the training files piece by piece instead of whole; auto: if they are larger than 256 MB",
         choices=("auto", "on", "off"),
     )
-    window: int = option(200, "with --stream: minibatches that are in memory, shuffled and sorted by length together")
+    window: int = option(200, "with --stream: how many minibatches are in memory and shuffled together")
 
 
 # What to do with a run, and not what it computes: not saved with a model.
@@ -188,7 +186,7 @@ def parse_settings(
     about = about or ""
     parser = Parser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        epilog="In the place of options, `predict` and `evaluate` use a saved model: see `predict --help`, `evaluate --help`.",
+        epilog="To use a saved model, write `predict` or `evaluate` in place of the options: see `predict --help` and `evaluate --help`.",
     )  # fmt: skip
     add_options(parser, cls)
     if files:
@@ -197,9 +195,9 @@ def parse_settings(
     named = {k: tuple(v) if isinstance(v, list) else v for k, v in vars(parser.parse_args(argv)).items()}
     given = {**(read_config(cls, str(named["config"])) if named.get("config") else {}), **named}
     if given.get("nltk") and (given.get("train") or given.get("dev")):
-        parser.error("--nltk and --train/--dev exclude each other")
+        parser.error("give either --nltk or --train/--dev, not both")
     if given.get("resume") and given.get("load"):
-        parser.error("--resume and --load exclude each other")
+        parser.error("give either --resume or --load, not both")
     defaults = {**((files or {}) if given.get("train") else {}), **((smoke or {}) if given.get("smoke") else {})}
     return from_dict(cls, {**defaults, **given}, "settings"), given
 

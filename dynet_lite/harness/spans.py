@@ -52,14 +52,16 @@ class SpanSettings(Settings):
     char_dim: int = option(50, "size of a character vector")
     char_hidden: int = option(50, "size of the character LSTM, each direction; 0: do not read letters")
     char_reader: str = option(
-        "lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn")
+        "lstm",
+        "what reads the letters; cnn: 2 x char_hidden filters over three letters each each",
+        choices=("lstm", "cnn"),
     )
     case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
     fold: bool = option(False, "give house and House the same word vector")
     tag_dim: int = option(0, "size of a vector for the tag in column 1 of the files; 0: tags are not read")
     hidden: int = option(128, "size of the sentence LSTM, each direction")
     layers: int = option(1, "layers of the sentence LSTM")
-    vectors: str = option("", "begin with the word vectors of this file (word2vec, text or binary; GloVe)")
+    vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
     features: tuple[str, ...] = option(
         (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
     )
@@ -68,7 +70,7 @@ class SpanSettings(Settings):
         "format of the files; auto: recognised by their content",
         choices=[x for x in FORMS if x not in ("text", "conllu")],
     )
-    scheme: str = option("iob2", "how the model marks spans; files are read in any way", choices=("iob2", "bioes"))
+    scheme: str = option("iob2", "how the model marks spans; files may use any scheme", choices=("iob2", "bioes"))
     types: bool = option(False, "also print the F1 of each type of span")
     column: int = option(-1, "column of the labels in --train, --dev and --test; -1 is the last")
     write: str = option(
@@ -76,9 +78,9 @@ class SpanSettings(Settings):
     )
 
     learning_rate: float = option(2e-3)
-    dropout: float = option(0.3, "share of the inputs and outputs of the sentence LSTM to drop in training")
+    dropout: float = option(0.3, "fraction of the inputs and outputs of the sentence LSTM to drop in training")
     lstm_dropout: float = option(
-        0.0, "share of its inputs and states to drop, the same ones at each word (variational)"
+        0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
     )
     word_dropout: float = option(
         0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"

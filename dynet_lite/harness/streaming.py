@@ -42,7 +42,7 @@ def streamed(s: Settings, sources: Sources | None) -> bool:
 def stream_of(s: Settings, sources: Sources) -> Stream[Any]:
     """The training examples. sources(path): what a file holds, and what is taken of an example; all files must hold the same."""
     if not s.dev:
-        raise DataError("--stream needs a file of --dev: the end of a stream is not set aside")
+        raise DataError("--stream needs --dev FILE: a stream cannot set aside its end")
     found = [sources(path) for path in s.train]
     source, take = found[0]
     for path, (other, _) in zip(s.train, found, strict=True):

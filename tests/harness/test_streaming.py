@@ -95,7 +95,7 @@ def test_large_files_are_streamed_by_themselves(
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (["--train", "a.txt"], "--stream needs a file of --dev"),
+        (["--train", "a.txt"], "--stream needs --dev FILE"),
         ([], "--stream on needs files"),
         (["--train", "a.txt", "tagged", "--dev", "dev.txt"], "tagged: expected the same kind of file as a.txt"),
     ],
