@@ -230,8 +230,8 @@ cdef class Expression:
 
         ``full=True`` also keeps gradients of inputs. Raises ValueError unless the expression holds one number.
 
-        Nodes that ran before an update have gradients at the weights that they read, whatever the weights are now; those of
-        the last 8 updates of this thread are kept for it, of small weights more. RuntimeError when older ones are needed.
+        Nodes that ran before an update get gradients at the weights that they read. Weights of the last 8 updates of this
+        thread are kept for that, of small weights more; RuntimeError if older ones are needed.
         """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
@@ -240,8 +240,8 @@ cdef class Expression:
     def gradient(self):
         """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue().
 
-        RuntimeError when there was none. That of a weight is gone, RuntimeError, once an update or another backward() has
-        changed what the weight has accumulated, grad_as_array().
+        RuntimeError if there was none, and for a weight once an update or another backward() has changed its accumulated
+        gradient, grad_as_array().
         """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()

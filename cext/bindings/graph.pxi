@@ -372,9 +372,9 @@ cdef class ComputationGraph:
     def expression(self, i):
         """Node number i as an expression.
 
-        ValueError when there is no value: the sums inside a cell are not kept once the cell has run; an elementwise op,
-        or the scores of a loss, that no expression refers to any more run inside their reader; what nothing reads and no
-        expression refers to does not run for the value of another node.
+        ValueError when there is no value: the sums inside a cell are not kept once the cell has run; an elementwise
+        op, or the scores of a loss, may run inside its reader if no expression refers to it; and a node that nothing reads or
+        refers to does not run at all.
         """
         e = self.kept_expression(i)
         if e is None:

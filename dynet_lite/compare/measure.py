@@ -125,7 +125,9 @@ def compare(
     quiet: dict[str, Any] = {name: 0.0 for name in settings.noise if getattr(settings, name, 0)}
     settings = replace(settings, **quiet)
     examples = _some(data.train, sentences or 2 * max((w.batch for w in ways), default=1))
-    notes = [f"{len(examples)} {kind.unit} of the training data, the same weights and minibatches for all ways"]
+    notes = [
+        f"{len(examples)} {kind.unit} of the training data; all settings start from the same weights and see the same minibatches"
+    ]
     if quiet:
         notes.append(f"{' and '.join(quiet)} is off")
     for batch in sorted({w.batch for w in ways if w.batch > len(examples)}):
@@ -143,9 +145,9 @@ def compare(
                 found.append(_run(kind, settings, parts, examples, way, CLOCKS[clock])[1])
                 spent += np.array([time.perf_counter() - wall, time.thread_time() - cpu])
     if all(w.threads == 1 for w in ways) and spent[0] > BUSY * spent[1]:
-        busy = f"the machine was busy: {spent[0] / spent[1]:.1f} seconds passed for each that this program ran"
-        notes.append(busy + ("" if clock == "cpu" else "; --clock cpu leaves the others out"))
-    notes.append({"wall": "times are wall times", "cpu": "times are of the processor"}[clock])
+        busy = f"the machine was busy: this program ran 1 of every {spent[0] / spent[1]:.1f} seconds"
+        notes.append(busy + ("" if clock == "cpu" else "; --clock cpu counts its own time only"))
+    notes.append({"wall": "times are wall times", "cpu": "times are processor times"}[clock])
     for way, found in times.items():
         say(f"batch {way.batch}, {way.name}: counting")
         out.measurements.append(_count(kind, settings, parts, examples, way, found))

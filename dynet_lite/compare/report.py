@@ -51,8 +51,8 @@ def table(c: Comparison) -> str:
 
 def _meaning(c: Comparison) -> str:
     return (
-        "fewest: no schedule has fewer batches. values, gradients: memory of a minibatch at most. loss differs: relative to "
-        "batching off, in the first minibatch; at most: in the worst of all, after updates"
+        "fewest: the fewest batches of any schedule. values, gradients: largest memory of a minibatch. loss differs: relative "
+        "difference from batching off, in the first minibatch; at most: in any minibatch, also after updates"
     )
 
 
@@ -125,10 +125,10 @@ def page(c: Comparison) -> str:
 <div class="side"><figure style="margin:0"><h2>Speed</h2>{chart.lines(speed, "examples per minibatch", c.unit + " per second")}</figure>
 <figure style="margin:0"><h2>Batches</h2>{chart.lines(batches, "examples per minibatch", "batches per example")}</figure></div>
 <h2>All figures</h2><div class="wide">{_html_table(c)}</div>
-<p class="quiet">{escape(". ".join([*c.notes, _meaning(c)]))}.</p>
+<p class="quiet">{escape(" ".join(f"{note[0].upper()}{note[1:]}." for note in [*c.notes, _meaning(c)]))}</p>
 <h2>Where the time goes</h2>
-<p class="quiet">Milliseconds per 100 {escape(c.unit)} of training. python: building the graph, reading data. rewrite: making
-fewer nodes of it. plan: finding the batches.</p>
+<p class="quiet">Milliseconds per 100 {escape(c.unit)} of training. python: building the graph and reading data. rewrite:
+simplifying it. plan: choosing the batches.</p>
 <div class="wide">{chart.bars(phases, PHASES, "ms")}</div>
 <h2><label for="way">Ops of</label> <select id="way"></select></h2>
 <div class="wide"><table><thead><tr>{"".join(f"<th{_left(k)}>{name}</th>" for k, name in enumerate(OP_COLUMNS))}</tr></thead>

@@ -1,4 +1,4 @@
-"""Dict: DyNet's two-way table of words and ids (of C++ only there), and lines of text as lists of ids.
+"""Dict: the two-way table of words and ids that DyNet has in C++, and lines of text as lists of ids.
 
 dynet_lite.text.Vocab is the richer one, with counts and files. Does not know the engine.
 """

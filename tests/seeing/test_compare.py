@@ -126,7 +126,7 @@ def test_processor_time(script: Path) -> None:
     kind, settings = find_recipe(load_program(script))
     s = settings()
     c = compare(kind, s, kind.load_data(s), [Way(4, "greedy", 1)], rounds=1, clock="cpu")
-    assert c.measurements[0].seconds > 0 and "times are of the processor" in c.notes
+    assert c.measurements[0].seconds > 0 and "times are processor times" in c.notes
     with pytest.raises(DataError, match="one thread"):
         compare(kind, s, kind.load_data(s), [Way(4, "greedy", 2)], clock="cpu")
 

@@ -28,6 +28,9 @@ MOVED = {
     "benchmarks/HISTORY.md": "engine/history.md",
     "data/treebank/README.md": "treebank.md",
 }
+# Pages with long lines of code or wide tables have no table of contents beside them.
+WIDE = ("README.md", "benchmarks/README.md")
+FULL_WIDTH = "---\nhide: [toc]\n---\n\n"
 CSS = ".md-grid { max-width: 80rem; }\n.md-typeset pre > code { font-size: 0.7rem; }\n"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -82,7 +85,8 @@ def on_files(files: Files, config: Any) -> Files:
     add("assets/wide.css", CSS)
     for source, target in MOVED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        add(target, f"# Licence\n\n```text\n{text}\n```\n" if source == "LICENSE" else relinked(text, source, target))
+        page = f"# Licence\n\n```text\n{text}\n```\n" if source == "LICENSE" else relinked(text, source, target)
+        add(target, FULL_WIDTH + page if source in WIDE else page)
     for script in sorted((ROOT / "docs" / "tutorials").glob("*.[pi]*")):
         page = tutorials.of_notebook(script) if script.suffix == ".ipynb" else tutorials.render(script)
         add(
