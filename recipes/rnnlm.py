@@ -59,12 +59,10 @@ class Settings(harness.StreamSettings):
     word_dim: int = option(128, "size of a word vector")
     hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
-    tie: bool = option(
-        False, "one table for the vectors of words that are read and of words to come; word_dim is hidden then"
-    )
-    context: int = option(0, "sentences that stand before a sentence in the text and are read before it")
+    tie: bool = option(False, "share one table between input and output words; word_dim then equals hidden")
+    context: int = option(0, "how many preceding sentences to read before each sentence")
     ngrams: float = option(
-        0.0, "scores: share of a model of trigrams in the probability of a word, in files of a million words at most"
+        0.0, "scores: weight of a trigram model in the probability of a word, for files of up to a million words"
     )
     min_count: int = option(2, "words seen less often than this are unknown")
     form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)

@@ -39,15 +39,13 @@ MOST = 1_000_000  # letters to count n-grams of, for a baseline
 
 @dataclass
 class Settings(harness.Settings):
-    block: int = option(64, "letters that a filter reads together")
-    context: int = option(
-        0, "scores: letters of the text before it that each piece of a block begins with, fewer than block"
-    )
+    block: int = option(64, "letters that the network reads at once")
+    context: int = option(0, "scores: preceding letters that each block starts with; fewer than block")
     dim: int = option(64, "size of a letter's vector in every layer")
     layers: int = option(2, "layers of the transformer")
     heads: int = option(4, "attention heads")
     ngrams: float = option(
-        0.0, "scores: share of a model of 6-grams in the probability of a letter, in files of a million letters at most"
+        0.0, "scores: weight of a 6-gram model in the probability of a letter, for files of up to a million letters"
     )
     form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)
 

@@ -44,7 +44,7 @@ class ClassifierSettings(Settings):
     dropout: float = option(0.5, "fraction of the network's last layer to drop in training")
     evidence: int = option(0, "add naive Bayes evidence from runs of up to this many words to the scores; 0: none")
     evidence_letters: tuple[int, ...] = option(
-        (), "with --evidence: also of the first so many letters of longer words, such as 4 6"
+        (), "with --evidence: also from the first letters of longer words, such as 4 6"
     )
     word_dropout: float = option(0.0, "fraction of the words to replace by the unknown word in training")
 
