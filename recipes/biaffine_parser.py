@@ -8,7 +8,8 @@
     python recipes/biaffine_parser.py --compare --batch 64           # automatic batching on and off
 
 A BiLSTM reads the words and their gold tags. The scores of a sentence are a matrix of its own size, and its maximum
-spanning tree is the parse. Attachment scores count all tokens, punctuation included, and full relations (nsubj:pass is not nsubj).
+spanning tree is the parse. Attachment scores count all tokens, punctuation included, and full
+relations (nsubj:pass is not nsubj).
 
 Dozat, Manning: Deep biaffine attention for neural dependency parsing (2017).
 """

@@ -11,7 +11,8 @@
 
 Stack LSTMs summarise the stack, the buffer and the actions so far. When two words are joined, a new vector stands for both. The
 next step depends on what the network decides, and still the sentences of a minibatch are parsed together, step by step. Words
-come with their gold tags. Crossing arcs in training trees are lifted until none is left; evaluation uses the original trees. Attachment scores count all tokens, punctuation included, and full relations (nsubj:pass is not nsubj).
+come with their gold tags. Crossing arcs in training trees are lifted until none is left; evaluation uses the original trees.
+Attachment scores count all tokens, punctuation included, and full relations (nsubj:pass is not nsubj).
 
 Dyer, Ballesteros, Ling, Matthews, Smith: Transition-based dependency parsing with stack long short-term memory (2015).
 Ballesteros, Goldberg, Dyer, Smith: Training with exploration improves a greedy stack LSTM parser (2016).

@@ -23,7 +23,7 @@ KINDS = {"C++": (".cc", ".h"), "Cython": (".pyx", ".pxi", ".pxd"), "Python": (".
 
 # file: (its lines, why it is one file)
 LONG_FILES: dict[str, tuple[int, str]] = {
-    "cext/bindings/params.pxi": (660, "two classes with one interface, parameters and tables"),
+    "cext/bindings/params.pxi": (670, "two classes with one interface, parameters and tables"),
     "cext/bindings/templates.pxi": (710, "recording and cells refer to one another"),
 }
 # file::function: (its lines, why it is one function)
@@ -34,6 +34,7 @@ LONG_FUNCTIONS: dict[str, tuple[int, str]] = {
     ),
     "cext/schedule/agenda.cc::run_agenda": (95, "an algorithm with its state"),
     "cext/schedule/greedy.cc::recurrent": (135, "an algorithm with its state"),
+    "cext/kernels/isa_body.h::all_kernels": (75, "a table: one line a kernel"),
     "benchmarks/graph_building.py::prepare": (80, "a table of programs"),
 }
 

@@ -1,8 +1,8 @@
 """Writes the Python functions of the ops from the signatures and docs in the op entries, and the table of settings.
 
 `generate(ops_dir, out_dir)` reads every entry under cext/ops, the elementwise formulas and cext/exec/options.h, and writes
-ops.pxi and settings_table.pxi (what _core.pyx includes). `entries(cext)` is also used to write the stub and the op reference. Internal ops get a function
-too; the package does not export it. The types of parameters are told in cext/op/op.h.
+ops.pxi and settings_table.pxi (what _core.pyx includes). `entries(cext)` is also used to write the stub and the op
+reference. Internal ops get a function too; the package does not export it. The types of parameters are told in cext/op/op.h.
 """
 
 from __future__ import annotations
