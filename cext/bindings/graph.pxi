@@ -373,8 +373,8 @@ cdef class ComputationGraph:
         """Node number i as an expression.
 
         ValueError when there is no value: the sums inside a cell are not kept once the cell has run; an elementwise
-        op, or the scores of a loss, may run inside its reader if no expression refers to it; and a node that nothing reads or
-        refers to does not run at all.
+        op, or the scores of a loss, may run inside its reader if no expression refers to it; and a node that nothing
+        reads or refers to does not run at all.
         """
         e = self.kept_expression(i)
         if e is None:
