@@ -42,6 +42,11 @@ class ParserSettings(Settings):
     tag_dim: int = option(30, "size of the vector of a tag")
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
+    char_reader: str = option(
+        "lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn")
+    )
+    case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
+    fold: bool = option(False, "give house and House the same word vector")
     vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
     features: tuple[str, ...] = option(
         (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
@@ -78,7 +83,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     @classmethod
     def build(cls, s: S, train: Sequence[Sentence]) -> dict[str, Any]:
         known = read_vectors(s.vectors) if s.vectors else None
-        words = WordReader.build((sentence.forms for sentence in train), known, features=feature_size(train))
+        words = WordReader.build((sentence.forms for sentence in train), known, s.fold, feature_size(train))
         tags = Vocab.from_words(tag for sentence in train for tag in sentence.upos)
         relations = Vocab.from_words((r for sentence in train for r in sentence.deprels), unk=None)
         return {"tags": tags.to_json(), "relations": relations.to_json(), **words}
@@ -88,7 +93,7 @@ class ParserRecipe(Recipe[S, Sentence]):
         self.tags, self.relations = Vocab.from_json(parts["tags"]), Vocab.from_json(parts["relations"])
         self.reader = WordReader(
             self.model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden, hide=s.word_dropout,
-            rng=self.random,
+            rng=self.random, char_reader=s.char_reader, case_dim=s.case_dim,
         )  # fmt: skip
         shape = len(self.tags), s.tag_dim
         self.tag_vectors = self.model.add_lookup_parameters(shape, init="uniform", scale=0.1, name="tags")
