@@ -3,6 +3,8 @@
 All of them are subclasses of the built-in exception that DyNet programs already catch.
 """
 
+from typing import Any
+
 __all__ = [
     "CellError",
     "DataError",
@@ -74,3 +76,22 @@ class ModelFileError(ValueError, RuntimeError):
 
 class MissingFileError(FileNotFoundError, RuntimeError):
     """A file of parameters does not exist."""
+
+
+def wrong_size(error: Exception, who: str, *given: tuple[str, Any, int]) -> Exception:
+    """The error in the words of the part of a model that was called, if what it was given has a wrong size; else as it is.
+
+    who: its name. given: what it is called there, the expression or expressions, and how many rows are right.
+    """
+    for what, items, rows in given:
+        listed = list(items) if isinstance(items, (list, tuple)) else [items]
+        for i, item in enumerate(listed):
+            try:
+                shape = tuple(item.shape)
+            except (AttributeError, ValueError):  # no expression, or one of a graph that is gone
+                continue
+            if shape[:1] != (rows,):
+                number = f" (number {i} of {len(listed)})" if len(listed) > 1 else ""
+                got = ",".join(map(str, shape))
+                return ValueError(f"[{who}] {what} of {rows} rows is needed; got {{{got}}}{number}")
+    return error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
+from types import NoneType
 from typing import Any, ClassVar
 
 from dynet_lite import _core, config
@@ -15,6 +16,7 @@ from dynet_lite._core import Expression, Parameters, TreeNode
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part, add_weight, folder
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
+from dynet_lite.errors import wrong_size
 
 
 class _NumberedTree(Part):
@@ -98,7 +100,15 @@ class _CellTreeBuilder(_NumberedTree):
         stack = self._stacks.get(update)
         if stack is None or not stack.alive():
             stack = self._new_stack(update)
-        return stack.node(x, children)  # type: ignore[no-any-return]
+        try:
+            return stack.node(x, children)  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise wrong_size(error, self.whoami(), ("an input", x, self.input_dim)) from None
+        except TypeError:
+            if wrong := [child for child in children if not isinstance(child, (TreeNode, NoneType))]:
+                what = f"children are what node() gave; got {type(wrong[0]).__name__}"
+                raise TypeError(f"[{self.whoami()}] {what}") from None
+            raise
 
     def add_input(self, id: int, children: SequenceOf[int], x: Any = None) -> Expression:
         """Node number id of the tree begun by set_num_elements(): its h, {hidden_dim}. Children are numbers."""
@@ -211,7 +221,14 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
     def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
         """The output {hidden_dim} of a node with input x and children of these outputs."""
         (builder,) = self._builders
-        return builder.initial_state(update=update).transduce([x, *children])[-1]
+        try:
+            return builder.initial_state(update=update).transduce([x, *children])[-1]
+        except ValueError as error:
+            raise self._wrong_size(error, x, children) from None
+
+    def _wrong_size(self, error: ValueError, x: Any, children: SequenceOf[Any]) -> Exception:
+        rows = self._builders[0].input_dim
+        return wrong_size(error, self.whoami(), ("an input", x, rows), ("a child", list(children), rows))
 
     def add_input(self, id: int, children: SequenceOf[int], x: Any) -> Expression:
         """Node number id of the tree begun by set_num_elements(): its output. Children are numbers."""
@@ -240,6 +257,9 @@ class BidirectionalTreeLSTMBuilder(UnidirectionalTreeLSTMBuilder):
 
     def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
         forward, backward = self._builders
-        ahead = forward.initial_state(update=update).transduce([x, *children])[-1]
-        back = backward.initial_state(update=update).transduce([x, *children[::-1]])[-1]
+        try:
+            ahead = forward.initial_state(update=update).transduce([x, *children])[-1]
+            back = backward.initial_state(update=update).transduce([x, *children[::-1]])[-1]
+        except ValueError as error:
+            raise self._wrong_size(error, x, children) from None
         return _core.concatenate([ahead, back])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
+from dynet_lite.errors import wrong_size
 
 __all__ = ["DotAttention", "MLPAttention", "Memory", "MultiHeadAttention", "causal_mask"]
 
@@ -48,10 +49,16 @@ def _columns(memory: Any) -> Any:
 class _Attention:
     """A query {query_dim} and a memory of n columns {memory_dim}: weights {n} and their mean of the columns."""
 
+    query_dim: int
+    memory_dim: int
+
     def remember(self, memory: Any | Iterable[Any]) -> Memory:
         """The memory, prepared for any number of queries: a matrix {d,n} or a list of n vectors {d}."""
         columns = _columns(memory)
-        return Memory(columns, self._keys(columns))
+        try:
+            return Memory(columns, self._keys(columns))
+        except ValueError as error:
+            raise wrong_size(error, type(self).__name__, ("a memory", columns, self.memory_dim)) from None
 
     def weights(self, query: Any, memory: Memory) -> Any:
         """How much of each column the query gets: {n}, positive, with sum 1."""
@@ -59,7 +66,10 @@ class _Attention:
 
     def logits(self, query: Any, memory: Memory) -> Any:
         """The scores of the columns before the softmax: {n}. What a pointer network or an added mask needs."""
-        scores = self._scores(query, memory.keys)
+        try:
+            scores = self._scores(query, memory.keys)
+        except ValueError as error:
+            raise wrong_size(error, type(self).__name__, ("a query", query, self.query_dim)) from None
         return dy.reshape(scores, (len(memory),), scores.batch_size)
 
     def __call__(self, query: Any, memory: Memory) -> Any:
@@ -86,6 +96,7 @@ class MLPAttention(_Attention):
         *,
         name: str = "mlp-attention",
     ) -> None:
+        self.query_dim, self.memory_dim = query_dim, memory_dim
         collection = model.add_subcollection(name)
         self.W = collection.add_parameters((hidden_dim, memory_dim), name="W")
         self.U = collection.add_parameters((hidden_dim, query_dim), name="U")
@@ -125,6 +136,7 @@ class DotAttention(_Attention):
         self, query_dim: int, memory_dim: int, model: dy.ParameterCollection | None = None, projected: bool = True, *,
         name: str = "dot-attention",
     ) -> None:  # fmt: skip
+        self.query_dim, self.memory_dim = query_dim, memory_dim
         self.W: Any = None
         if projected:
             if model is None:
@@ -183,7 +195,11 @@ class MultiHeadAttention:
     def logits(self, queries: Any, memory: Any, mask: Any = None) -> Any:
         """The scaled products of query i with the memory columns, in column i, before the softmax; mask is added. Shape
         as weights()."""
-        q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
+        try:
+            q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
+        except ValueError as error:
+            given = ("a matrix of queries", queries, self.dim), ("a memory", memory, self.dim)
+            raise wrong_size(error, type(self).__name__, *given) from None
         scores = dy.transpose(k) * (q * math.sqrt(self.heads / self.dim))
         return scores if mask is None else scores + mask
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dynet_lite as dy
+from dynet_lite.errors import wrong_size
 
 __all__ = ["Biaffine"]
 
@@ -19,7 +20,7 @@ class Biaffine:
     def __init__(
         self, model: Any, head_dim: int, dependent_dim: int, labels: int = 1, *, name: str = "biaffine"
     ) -> None:
-        self.head_dim, self.labels = head_dim, labels
+        self.head_dim, self.dependent_dim, self.labels = head_dim, dependent_dim, labels
         self._collection = model = model.add_subcollection(name)
         # U and u as one affine map of d, with the rows of label l at l, l + labels, ...
         self.U = model.add_parameters((labels * head_dim, dependent_dim), init="glorot", name="U")
@@ -32,17 +33,28 @@ class Biaffine:
         """heads {head_dim, m}, dependents {dependent_dim, n} -> the scores {m, n} of all pairs. Needs labels=1."""
         if self.labels != 1:
             raise ValueError(f"[Biaffine] all_pairs() needs one label, there are {self.labels}")
-        return dy.transpose(heads) * dy.affine_transform([self.u, self.U, dependents])
+        try:
+            return dy.transpose(heads) * dy.affine_transform([self.u, self.U, dependents])
+        except ValueError as error:
+            raise self._wrong_size(error, heads, dependents) from None
 
     def pairs(self, heads: dy.Expression, dependents: dy.Expression) -> dy.Expression:
         """heads {head_dim, n}, dependents {dependent_dim, n} -> the scores {labels} X n of each column with its own."""
-        n = heads.dim()[0][1]
-        by_label = dy.affine_transform([self.u, self.U, dependents])
-        by_label = dy.reshape(by_label, (self.labels, self.head_dim), n)
-        scores = by_label * dy.reshape(heads, (self.head_dim,), n)
+        shape = heads.shape
+        n = shape[1] if len(shape) > 1 else 1
+        try:
+            by_label = dy.affine_transform([self.u, self.U, dependents])
+            by_label = dy.reshape(by_label, (self.labels, self.head_dim), n)
+            scores = by_label * dy.reshape(heads, (self.head_dim,), n)
+        except ValueError as error:
+            raise self._wrong_size(error, heads, dependents) from None
         if self.labels == 1:
             return scores
         return scores + dy.reshape(dy.affine_transform([self.b, self.W, dependents]), (self.labels,), n)
+
+    def _wrong_size(self, error: ValueError, heads: Any, dependents: Any) -> Exception:
+        given = ("a matrix of heads", heads, self.head_dim), ("a matrix of dependents", dependents, self.dependent_dim)
+        return wrong_size(error, "Biaffine", *given)
 
     def symbolic(self, heads: Any, dependents: Any) -> Any:
         """The scores of all pairs of two sequences of unknown length, [dependents, heads] or [dependents, heads, labels]: for

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
+from dynet_lite.errors import wrong_size
 
 __all__ = ["LinearChainCRF", "iob_pairs", "viterbi"]
 
@@ -37,14 +38,25 @@ class LinearChainCRF:
 
     def log_partition(self, emissions: Sequence[dy.Expression]) -> dy.Expression:
         """log of the sum of exp(score) over all labellings, a scalar: the forward algorithm, in logarithms."""
-        alpha = self.start + emissions[0]  # log of the sum over all labellings that end in each label, {labels}
-        for emission in emissions[1:]:
-            ways = self.transitions + dy.reshape(alpha, (1, self.labels))  # {to, from}
-            alpha = dy.logsumexp_dim(ways, d=1) + emission
+        if not emissions:
+            raise ValueError("[LinearChainCRF] at least one word is needed")
+        try:
+            alpha = self.start + emissions[0]  # log of the sum over all labellings that end in each label, {labels}
+            for emission in emissions[1:]:
+                ways = self.transitions + dy.reshape(alpha, (1, self.labels))  # {to, from}
+                alpha = dy.logsumexp_dim(ways, d=1) + emission
+        except ValueError as error:
+            raise wrong_size(error, "LinearChainCRF", ("emissions", list(emissions), self.labels)) from None
         return dy.logsumexp_dim(alpha + self.end, d=0)
 
     def score(self, emissions: Sequence[dy.Expression], labels: Sequence[int]) -> dy.Expression:
         """The score of a labelling, a scalar."""
+        if len(labels) != len(emissions):
+            raise ValueError(
+                f"[LinearChainCRF] a label for each word is needed; got {len(labels)} for {len(emissions)}"
+            )
+        if wrong := [label for label in labels if not 0 <= label < self.labels]:
+            raise IndexError(f"[LinearChainCRF] label {wrong[0]}: there are {self.labels}")
         pairs = np.zeros((self.labels, self.labels))  # how often each pair of labels comes
         np.add.at(pairs, (np.array(labels[1:], dtype=int), np.array(labels[:-1], dtype=int)), 1)
         single = [dy.pick(emission, label) for emission, label in zip(emissions, labels, strict=True)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dynet_lite as dy
+from dynet_lite.errors import wrong_size
 
 __all__ = ["Edge", "GraphConvolution"]
 
@@ -44,7 +45,10 @@ class GraphConvolution:
                 raise IndexError(
                     f"[GraphConvolution] edge {(u, v, kind)}: there are {len(nodes)} nodes and {len(self.said)} kinds"
                 )
-        own = [dy.affine_transform([self.b, self.W, h]) for h in nodes]
+        try:
+            own = [dy.affine_transform([self.b, self.W, h]) for h in nodes]
+        except ValueError as error:
+            raise wrong_size(error, "GraphConvolution", ("a node", list(nodes), self.W.shape[1])) from None
         if not edges:
             return [dy.rectify(x) for x in own]
         messages = {(u, kind): self.message(nodes[u], kind) for u, _, kind in edges}  # one for all who hear it

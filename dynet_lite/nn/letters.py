@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dynet_lite as dy
+from dynet_lite.errors import wrong_size
 
 __all__ = ["LetterCNN", "LetterLSTM"]
 
@@ -24,8 +25,11 @@ class LetterLSTM:
 
     def __call__(self, letters: Sequence[dy.Expression]) -> dy.Expression:
         """{width} from the vectors {dim} of the letters, of which there is at least one."""
-        there = self.forward.initial_state().transduce(letters)[-1]
-        back = self.backward.initial_state().transduce(letters[::-1])[-1]
+        try:
+            there = self.forward.initial_state().transduce(letters)[-1]
+            back = self.backward.initial_state().transduce(letters[::-1])[-1]
+        except ValueError as error:
+            raise wrong_size(error, "LetterLSTM", ("a letter", list(letters), self.forward.input_dim)) from None
         return dy.concatenate([there, back])
 
     def symbolic(self, letters: Any) -> Any:
@@ -58,7 +62,10 @@ class LetterCNN:
         found = []
         for i in range(len(letters)):
             pairs = zip(self.filters, row[i : i + len(self.filters)], strict=True)
-            found.append(dy.affine_transform([self.bias, *(item for pair in pairs for item in pair)]))
+            try:
+                found.append(dy.affine_transform([self.bias, *(item for pair in pairs for item in pair)]))
+            except ValueError as error:
+                raise wrong_size(error, "LetterCNN", ("a letter", list(letters), self.dim)) from None
         return dy.rectify(dy.emax(found))
 
     def symbolic(self, letters: Any) -> Any:

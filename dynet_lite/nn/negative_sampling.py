@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
+from dynet_lite.errors import wrong_size
 
 __all__ = ["NegativeSampling"]
 
@@ -62,6 +63,8 @@ class NegativeSampling:
         near = [words] if isinstance(words, (int, np.integer)) else list(words)
         if not near:
             raise ValueError("[NegativeSampling] at least one word is needed")
+        if wrong := [word for word in near if not 0 <= word < len(self._ends)]:
+            raise IndexError(f"[NegativeSampling] word {wrong[0]}: there are {len(self._ends)}")
         losses = [self._one(x, word, self.draw(self.samples) if negative is None else list(negative)) for word in near]
         return losses[0] if len(losses) == 1 else dy.esum(losses)
 
@@ -69,6 +72,10 @@ class NegativeSampling:
         """The loss of one word: its scores are a mini-batch, of one size whatever was drawn."""
         counts = np.array([1.0, *(float(other != word) for other in far)])
         signs = np.array([1.0, *[-1.0] * len(far)])
-        scores = dy.dot_product(self.table.batch([word, *far]), x)
+        rows = self.table.batch([word, *far])
+        try:
+            scores = dy.dot_product(rows, x)
+        except ValueError as error:
+            raise wrong_size(error, "NegativeSampling", ("a vector", x, rows.shape[0])) from None
         told = dy.log_sigmoid(dy.cmult(scores, dy.inputTensor(signs[None], batched=True)))
         return -dy.sum_batches(dy.cmult(told, dy.inputTensor(counts[None], batched=True)))

@@ -37,6 +37,8 @@ class LayerNorm:
     def __call__(self, x: Any) -> Any:
         """As x."""
         shape = x.dim()[0]
+        if shape[0] != self.dim:
+            raise ValueError(f"[LayerNorm] {self.dim} rows are needed; got {{{','.join(map(str, shape))}}}")
         if len(shape) == 1:
             return dy.layer_norm(x, self.gain, self.bias)
         columns = dy.layer_norm(dy.reshape(x, (self.dim,), shape[1]), self.gain, self.bias)
