@@ -150,7 +150,10 @@ void Executor::rewrite(bool whole) {
 void Executor::keep_ops(Vec<NodeId>& nodes) {
   u32 left = 0;
   for (NodeId i : nodes) {
-    if (g_.is_op(i)) nodes[left++] = i;
+    if (g_.is_op(i)) {
+      nodes[left++] = i;
+      continue;
+    }
     for (u32 o = 0; g_.node(i).is(kMerged) && o < g_.signature(i).visible; ++o) aliases_.push_back(i + o);
   }
   nodes.resize(left);

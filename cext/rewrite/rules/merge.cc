@@ -164,13 +164,14 @@ void MergeAlike::choose_projections(Rewriter& r) {
   }
 }
 
-// Most nodes read something without a number and get none. Inner nodes get theirs when their reader may get one.
+// Most nodes read something without a number, a state as a rule, which comes last, and get none. Inner nodes get theirs
+// when their reader may get one.
 void MergeAlike::number(const Graph& g, NodeId i) {
   const u32 s = g.node(i).sig, nargs = g.nargs(i);
   const NodeId* args = g.operands(i);
   bool inner = false;
   u64 hash = s;
-  for (u32 j = 0; j < nargs; ++j) {
+  for (u32 j = nargs; j-- > 0;) {
     if (g.arg_shared(s, j)) continue;
     const NodeId v = value(args[j]);
     if (v != kNoNode) {
