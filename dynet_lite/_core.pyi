@@ -487,20 +487,14 @@ __all__ = [
     "vanilla_lstm_h",
 ]
 
+def _affine(xs: Iterable[_Operand], weights: Iterable[_Operand], columns: Iterable[int], bias: bool) -> Expression:
+    """b + W1 * x1 + W2 * x2 + ..., or without b: xs [x1, x2, ...], weights [b, W1, W2, ...]; of each matrix the columns from columns[i] on take part. xi {ki}, b {m}, Wi {m,k}, columns[i] + ki <= k -> {m}."""
+
 def _affine_loss(x: _Operand, weights: Iterable[_Operand], v: int | Iterable[int]) -> Expression:
     """pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], W {n,k}, b {n}."""
 
-def _affine_parts(b: _Operand, es: Iterable[_Operand], columns: Iterable[int]) -> Expression:
-    """b + W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: b {m}, es [W1, x1, W2, x2, ...], Wi {m,k}, xi {ki}, columns[i] + ki <= k -> {m}."""
-
-def _affines1(x: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
-    """Affine maps of one vector, one behind the other: [b1, W1, b2, W2, ...], or without the b's -> {m1 + m2 + ...}."""
-
-def _affines2(x1: _Operand, x2: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
-    """Affine maps of two vectors, one behind the other: [b1, V1, W1, b2, V2, W2, ...], or without the b's -> {m1 + m2 + ...}."""
-
-def _affines3(x1: _Operand, x2: _Operand, x3: _Operand, weights: Iterable[_Operand], bias: bool) -> Expression:
-    """Affine maps of three vectors, one behind the other: [b1, U1, V1, W1, ...], or without the b's -> {m1 + m2 + ...}."""
+def _affines(xs: Iterable[_Operand], weights: Iterable[_Operand], columns: Iterable[int], bias: bool) -> Expression:
+    """Affine maps of the same vectors, one behind the other: xs [x1, x2, ...], weights [b1, V1, W1, ..., b2, V2, W2, ...], or without the b's -> {m1 + m2 + ...}. Columns as in _affine."""
 
 def _argmax(x: _Operand, straight_through: bool, d: int) -> Expression:
     """1 at the largest element along dim d, 0 elsewhere; the shape stays. The gradient is 0, or that of x."""
@@ -563,12 +557,6 @@ def _pick_batch_elems(x: _Operand, vs: int | Iterable[int], n: int) -> Expressio
 
 def _pick_range(x: _Operand, start: int, n: int, d: int) -> Expression:
     """Elements start..start+n-1 along dim d."""
-
-def _product_parts(es: Iterable[_Operand], columns: Iterable[int]) -> Expression:
-    """W1 * x1 + W2 * x2 + ..., where of each matrix the columns from columns[i] on take part: es [W1, x1, W2, x2, ...], Wi {m,k}, xi {ki}, columns[i] + ki <= k -> {m}."""
-
-def _products(es: Iterable[_Operand]) -> Expression:
-    """W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}."""
 
 def _rnn_step(proj: _Operand, h_prev: _Operand, wh: _Operand) -> Expression:
     """A step of a simple RNN: tanh(proj + wh h_prev); proj {h}, h_prev {h}, wh {h,h} -> {h}."""

@@ -30,9 +30,8 @@ CAUSES = {
     "threads": "they were dealt to different threads",
     "strategy": "the strategy did not find a better order",
 }
-READABLE = {  # in the table; what they are is shown kind by kind
-    "_fused": "(formulas)", "_fused_with_constants": "(formulas)", **{f"_affines{k}": "(affine maps)" for k in (1, 2, 3)},
-}  # fmt: skip
+# In the table; what they are is shown kind by kind.
+READABLE = {"_fused": "(formulas)", "_fused_with_constants": "(formulas)", "_affines": "(affine maps)"}
 MOST_PAIRS = 300  # kinds of one op that are compared with each other
 SHOWN = 6  # values of a part, batches of a kind: what the text lists
 

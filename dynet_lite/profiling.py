@@ -208,14 +208,8 @@ def profile() -> Profile:
     backward, bytes. Per phase (rewrite, plan, forward, backward, update, the rest in Python): seconds. Each batch leaves an
     event in memory, so measure some training steps and not a whole training.
 
-    Ops that run as one have rows of their own; explain_batches() shows their formulas:
-
-        _fused, _fused_with_constants    chains of elementwise ops
-        _affines1 to _affines3           affine maps of the same inputs, by the number of inputs
-        _affine_loss                     a loss and the map that makes its scores
-        _affine_parts, _product_parts    products that read the parts of a concatenation
-        _products                        sums of products without a bias (with one: affine_transform)
-        _attention_scores                the scores of additive attention
+    What the engine makes of several nodes has a row of its own, whose name begins with an underscore, as _fused:
+    explain_rewrites() says what was made into what, and explain_batches() shows the formulas.
     """
     return Profile()
 

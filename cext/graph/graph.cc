@@ -338,6 +338,7 @@ inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, in
   const ArgSpec* specs = def.args.data();
   const int n_specs = static_cast<int>(def.args.size());
   for (int j = 0, at_spec = 0; j < nargs; ++j) {
+    if (def.two_lists) at_spec = j >= key[0].i;
     const ArgSpec& spec = specs[at_spec];
     if (++at_spec == n_specs) at_spec = def.fixed_args;  // those of a list come round again
     const NodeId a = args[j];

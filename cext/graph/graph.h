@@ -142,7 +142,7 @@ class Graph {
   // Should the members' arguments lie one behind the other (Access)?
   bool arg_near(u32 s, u32 j) const {
     if (sigs_[s].items > 1) return false;
-    const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j)).access;
+    const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j), key(s)).access;
     return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
   }
   // Leaves that are the same if their signature and first member word are, in their order: look-ups of one row,

@@ -188,6 +188,8 @@ struct OpDef {
   const char* signature = nullptr;
   const char* doc = nullptr;  // first line what it does; then shapes, errors, source of the formula
   std::vector<ArgSpec> args;
+  // There are two specs, both lists: the first key word says how many arguments are the first one's.
+  bool two_lists = false;
   ShapeOut (*shape)(const ShapeIn&) = nullptr;
 
   // y from x. Outputs are uninitialised memory.
@@ -237,7 +239,8 @@ struct OpDef {
   bool has_member_attrs = false;
   int fixed_args = 0;  // specs before those marked list
 
-  const ArgSpec& arg_spec(int j) const {
+  const ArgSpec& arg_spec(int j, const Word* key) const {
+    if (two_lists) return args[j >= key[0].i];
     if (j < fixed_args) return args[j];
     return args[fixed_args + (j - fixed_args) % (static_cast<int>(args.size()) - fixed_args)];
   }

@@ -1,4 +1,4 @@
-// Products with a matrix: matmul (the operator *), affine_transform, and sums of products.
+// Products with a matrix: matmul (the operator *) and affine_transform.
 //
 // A weight on the left is shared, so a whole batch is one GEMM; a left side that is computed per example is stacked and
 // the batch is a loop of small products. Columns of a matrix argument and elements of a manual mini-batch are further
@@ -192,37 +192,6 @@ const OpId affine_id = register_op([](OpDef& op) {
   };
   op.backward_shared = [](const Call& c, int wrt) {
     wrt > 0 ? Product(c, wrt, wrt + 1).backward_shared_w() : add_bias_gradient(c);
-  };
-  op.joinable = true;
-  op.shared = Shared::EitherWay;
-});
-
-// ---- sums of products without a bias -----------------------------------------------------------------------------
-
-ShapeOut products_shape(const ShapeIn& in) {
-  in.need(in.nargs > 0 && in.nargs % 2 == 0, "takes pairs of a matrix and a vector");
-  const Dim out = product_dim(in, 0, 1);
-  for (int j = 2; j < in.nargs; j += 2)
-    in.need(product_dim(in, j, j + 1).like(out), "all products must have the same shape");
-  return out;
-}
-
-const OpId products_id = register_op([](OpDef& op) {
-  op.signature = "_products(es: exprs)";
-  op.doc = "W1 * x1 + W2 * x2 + ... of the list [W1, x1, W2, x2, ...]: Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}.";
-  op.args = {each("w", Batch::Weight, Access::Near), each("x", Batch::Stack, Access::Near)};
-  op.shape = products_shape;
-  op.forward = [](const Call& c) {
-    for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).forward(Rows{}, j > 0);
-  };
-  op.backward = [](const Call& c) {
-    for (int j = 0; j < c.nargs; j += 2) Product(c, j, j + 1).backward(nullptr);
-  };
-  op.backward_shared = [](const Call& c, int wrt) { Product(c, wrt, wrt + 1).backward_shared_w(); };
-  op.text = [](int nargs, const Word*, bool) {
-    std::string text = "matmul";
-    for (int j = 2; j < nargs; j += 2) text += " + matmul";
-    return text;
   };
   op.joinable = true;
   op.shared = Shared::EitherWay;

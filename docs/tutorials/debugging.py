@@ -96,7 +96,7 @@ assert np.isclose(*losses)
 
 # %% 8. Why is it slow?
 # First: where does the time go? Then: why are the batches small? In the table _fused is what several elementwise ops run as,
-# and _affines1, _affines2, _affines3 are affine maps of the same inputs that run as one; the explanation shows their formulas.
+# and _affines are affine maps of the same inputs that run as one; the explanation shows their formulas.
 
 dy.renew_cg()
 with dy.profile() as profile:

@@ -31,7 +31,7 @@ def matmul(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     return product(w, xs[0], xs[1], node.dims)
 
 
-@row("affine_transform", "_products")
+@row("affine_transform")
 def affine_transform(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     first = len(xs) % 2
     terms = [product(w, a, b, node.dims) for a, b in zip(xs[first::2], xs[first + 1 :: 2], strict=True)]

@@ -224,7 +224,7 @@ def affines(inputs: int, bias: bool) -> tuple[Callable[..., Any], Callable[..., 
     step = inputs + bias
 
     def call(*es: Any) -> Any:
-        return getattr(_core, f"_affines{inputs}")(*es[:inputs], es[inputs:], bias)
+        return _core._affines(es[:inputs], es[inputs:], [0] * inputs, bias)
 
     def ref(*arrays: Array) -> Array:
         xs, weights = arrays[:inputs], arrays[inputs:]
@@ -243,7 +243,7 @@ def row_of_affines(columns: Sequence[int], rows: Sequence[int], bias: bool, bad:
     args = [A(n) for n in columns]
     for m in rows:
         args += [A(m)] * bias + [A(m, n) for n in columns]
-    ROWS.append(Row(f"_affines{len(columns)}", call, args, ref, bad=bad, wrong=wrong, batches=False, tol=8e-6, gtol=8e-5,
+    ROWS.append(Row("_affines", call, args, ref, bad=bad, wrong=wrong, batches=False, tol=8e-6, gtol=8e-5,
                     note="bias" if bias else ""))  # fmt: skip
 
 
@@ -252,75 +252,56 @@ def no_maps(inputs: int) -> Any:
 
 
 row_of_affines([4], [3, 5], False,
-               bad=[[(4,), (3, 4), (5, 3)], [(4,), (3, 5), (5, 4)], [(4, 2), (3, 4), (5, 4)], ["4x2", (3, 4), (5, 4)],
+               bad=[[(4,), (3, 4), (5, 3)], [(4,), (3, 3), (5, 4)], [(4, 2), (3, 4), (5, 4)], ["4x2", (3, 4), (5, 4)],
                     [(4,), "3,4x2", (5, 4)], [(4,), (3, 4, 2), (5, 4)]], wrong=[no_maps(1)])  # fmt: skip
 row_of_affines([4], [3, 5], True, bad=[[(4,), (4,), (3, 4), (5,), (5, 4)], [(4,), (3,), (3, 4), (5,)],
                                        [(4,), (3, 1, 2), (3, 4), (5,), (5, 4)], [(4,), "3x2", (3, 4), (5,), (5, 4)]])  # fmt: skip
 row_of_affines([4, 3], [3, 5, 1], False, bad=[[(4,), (3,), (2, 4), (3, 3)], [(4,), (3,), (2, 4), (2, 3), (2, 4)]],
                wrong=[no_maps(2)])  # fmt: skip
-row_of_affines([4, 3], [3], True, bad=[[(4,), (3,), (2,), (2, 4), (2, 4)], ["4x2", "3x2", (2,), (2, 4), (2, 3)]])
+row_of_affines([4, 3], [3], True, bad=[[(4,), (3,), (2,), (2, 4), (2, 2)], ["4x2", "3x3", (2,), (2, 4), (2, 3)]])
 row_of_affines([17, 19], [16, 16, 16, 16], True)
-row_of_affines([4, 3, 2], [3, 5], False, bad=[[(4,), (3,), (2,), (2, 4), (2, 3), (2, 3)]], wrong=[no_maps(3)])
+row_of_affines([4, 3, 2], [3, 5], False, bad=[[(4,), (3,), (2,), (2, 4), (2, 3), (2, 1)]], wrong=[no_maps(3)])
 row_of_affines([4, 3, 2], [3, 5, 2], True, bad=[[(4,), (3,), (2,), (2,), (2, 4), (2, 3), (3, 2)]])
 row_of_affines([1], [1, 1], True)
 
-# ---- sums of products ------------------------------------------------------------------------------------------------
-
-
-def row_of_products(columns: Sequence[int], rows: int, of: str = "", bad: Any = (), wrong: Any = ()) -> None:
-    """Products of matrices with so many columns; `of`: what the vectors are."""
-
-    def ref(*arrays: Array) -> Array:
-        return np.asarray(sum(w @ x for w, x in zip(arrays[::2], arrays[1::2], strict=True)))
-
-    args = []
-    for k in columns:
-        args += [A(rows, k), A(k, 3) if of == "matrices" else A(k)]
-    ROWS.append(Row("_products", lambda *es: _core._products(es), args, ref, bad=bad, wrong=wrong, batches=not of, tol=8e-6, gtol=8e-5,
-                    note=of))  # fmt: skip
-
-
-row_of_products([4, 3], 5, bad=[[(5, 4), (4,), (6, 3), (3,)], [(5, 4), (4,), (5, 3), (4,)], [(5, 4), (4,), (5, 3)]],
-                wrong=[(lambda: _core._products([]), ValueError)])  # fmt: skip
-row_of_products([17, 4, 33], 20)
-row_of_products([4, 3], 5, "matrices", bad=[[(5, 4), (4, 2), (5, 3), (3, 3)]])
-
-# ---- parts of matrices -----------------------------------------------------------------------------------------------
+# ---- one map: sums of products, and of parts of matrices -------------------------------------------------------------
 
 
 def row_of_parts(
     parts: Sequence[tuple[int, int, int]], rows: int, bias: bool, batch: int = 1, bad: Any = (), wrong: Any = ()
 ) -> None:
     """Products of matrices with so many rows; of each its columns, the first one that takes part, and how many do."""
-    columns = [first for _, first, _ in parts]
+    columns, n = [first for _, first, _ in parts], len(parts)
 
     def call(*es: Any) -> Any:
-        return _core._affine_parts(es[0], es[1:], columns) if bias else _core._product_parts(es, columns)
+        return _core._affine(es[:n], es[n:], columns, bias)
 
     def ref(*arrays: Array) -> Array:
-        pairs = arrays[bias:]
-        sums = sum(np.einsum("ij,je->ie", w[:, first : first + n, 0], x)
-                   for (_, first, n), w, x in zip(parts, pairs[::2], pairs[1::2], strict=True))  # fmt: skip
-        return np.asarray(sums + (arrays[0] if bias else 0.0))
+        xs, weights = arrays[:n], arrays[n + bias :]
+        sums = sum(np.einsum("ij,je->ie", w[:, first : first + k, 0], x)
+                   for (_, first, k), w, x in zip(parts, weights, xs, strict=True))  # fmt: skip
+        return np.asarray(sums + (arrays[n] if bias else 0.0))
 
-    args = [A(rows)] * bias
-    for width, _, n in parts:
-        args += [A(rows, width), A(n, batch=batch)]
-    name = "_affine_parts" if bias else "_product_parts"
-    ROWS.append(Row(name, call, args, ref, whole=True, bad=bad, wrong=wrong, batches=False, tol=8e-6, gtol=8e-5))
+    args = [A(k, batch=batch) for _, _, k in parts] + [A(rows)] * bias + [A(rows, width) for width, _, _ in parts]
+    ROWS.append(Row("_affine", call, args, ref, whole=True, bad=bad, wrong=wrong, batches=False, tol=8e-6, gtol=8e-5))
 
 
-def matrix_and_vector() -> list[Any]:
-    return [dy.inputTensor(np.ones((3, 5))), dy.inputVector(np.ones(2))]
+row_of_parts([(4, 0, 4), (3, 0, 3)], 5, False, bad=[[(4,), (3,), (5, 4), (6, 3)], [(4,), (4,), (5, 4), (5, 3)], [(4,), (3,), (5, 4)]],
+             wrong=[(lambda: _core._affine([], [], [], False), ValueError)])  # fmt: skip
+row_of_parts([(17, 0, 17), (4, 0, 4), (33, 0, 33)], 20, False)
 
 
-row_of_parts([(5, 0, 2), (5, 2, 3)], 3, False, bad=[[(3, 5), (2,), (4, 5), (3,)], [(3, 5), (2,), (3, 4), (3,)], [(3, 5), (2, 2), (3, 5), (3,)],
-                                                    ["3,5x2", (2,), (3, 5), (3,)], [(3, 5), "2x2", (3, 5), "3x3"]],
-             wrong=[(lambda: _core._product_parts([], []), ValueError),
-                    (lambda: _core._product_parts(matrix_and_vector(), [0, 1]), ValueError),
-                    (lambda: _core._product_parts(matrix_and_vector(), [4]), ValueError),
-                    (lambda: _core._product_parts(matrix_and_vector(), [-1]), ValueError)])  # fmt: skip
-row_of_parts([(5, 0, 2), (5, 2, 3)], 3, True, bad=[[(4,), (3, 5), (2,), (3, 5), (3,)], ["3x2", (3, 5), (2,), (3, 5), (3,)]],
-             wrong=[(lambda: _core._affine_parts(dy.inputVector(np.ones(3)), matrix_and_vector(), [4]), ValueError)])  # fmt: skip
+def wrong_parts(columns: Sequence[int], bias: bool = False) -> Any:
+    """A vector of 2 numbers and a matrix of 5 columns."""
+    w, x, b = dy.inputTensor(np.ones((3, 5))), dy.inputVector(np.ones(2)), dy.inputVector(np.ones(3))
+    return _core._affine([x], [b, w] if bias else [w], columns, bias)
+
+
+row_of_parts([(5, 0, 2), (5, 2, 3)], 3, False, bad=[[(2,), (3,), (3, 5), (4, 5)], [(2,), (3,), (3, 5), (3, 4)], [(2, 2), (3,), (3, 5), (3, 5)],
+                                                    [(2,), (3,), "3,5x2", (3, 5)], ["2x2", "3x3", (3, 5), (3, 5)]],
+             wrong=[(lambda: wrong_parts([]), ValueError), (lambda: wrong_parts([0, 1]), ValueError),
+                    (lambda: wrong_parts([4]), ValueError), (lambda: wrong_parts([-1]), ValueError)])  # fmt: skip
+row_of_parts([(5, 0, 2), (5, 2, 3)], 3, True, bad=[[(2,), (3,), (4,), (3, 5), (3, 5)], [(2,), (3,), "3x2", (3, 5), (3, 5)]],
+             wrong=[(lambda: wrong_parts([4], bias=True), ValueError)])  # fmt: skip
 row_of_parts([(40, 0, 16), (40, 16, 24), (7, 0, 7)], 33, True, batch=3)
 row_of_parts([(9, 4, 3)], 1, False, batch=2)

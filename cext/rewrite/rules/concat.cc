@@ -1,7 +1,7 @@
 // Folding: a product of a matrix and a concatenation becomes products of parts of the matrix, when nobody else can ever
 // ask for the concatenation.
 //
-// W * concatenate([word, tag]) reads word and tag where they lie (ops/affine_parts.cc): nothing is copied, and vectors
+// W * concatenate([word, tag]) reads word and tag where they lie (ops/affine.cc): nothing is copied, and vectors
 // of words that repeat are multiplied once. Only where something is looked up.
 #include "rewrite/affine.h"
 #include "rewrite/passes.h"
@@ -23,9 +23,9 @@ void keep(Vec<NodeId>& nodes, F f) {
 
 class FoldConcatenations final : public Pass {
  public:
-  void begin(const Rewriter& r, u32) override { reads_.assign(r.count(), 0); }
+  void begin(const Rewriter&, u32) override { reads_.clear(); }
   u32 run(Rewriter& r, const Lane& lane) override;
-  void release() override { release_all(products_, reads_, of_signature_); }
+  void release() override { release_all(products_, reads_, folded_, of_signature_, written_); }
 
  private:
   bool is_parts(const Rewriter& r, NodeId i) const;
@@ -34,9 +34,11 @@ class FoldConcatenations final : public Pass {
   bool folds(const Rewriter& r, NodeId x) const;
   void rewrite(Rewriter& r, NodeId product);
 
-  const OpId affine_parts_ = op_by_name("_affine_parts"), product_parts_ = op_by_name("_product_parts");
-  Vec<NodeId> products_;   // that read one
-  Vec<u8> reads_;          // by node: products that read it and can be rewritten
+  const OpId affine_ = op_by_name("_affine");
+  Vec<NodeId> products_;  // that read one
+  Vec<u8> reads_;         // by node: products that read it and can be rewritten
+  Vec<NodeId> folded_;    // concatenations that the product at hand takes apart
+  AffineWriter written_;
   Vec<u32> of_signature_;  // nodes of each in the lane, less those in products_
 };
 
@@ -72,7 +74,7 @@ void FoldConcatenations::find_products(Rewriter& r, const Lane& lane) {
   for (NodeId i : lane.of[Kind::kProduct]) {
     if (!g.is_op(i) || !r.kind(i).maps || g.nargs(i) > kMostArgs)
       continue;  // others have become parts of something else
-    if (any_vector(g, i, [&](NodeId x) { return is_parts(r, x); })) products_.push_back(i);
+    if (AffineMap(g, i).any_vector([&](NodeId x) { return is_parts(r, x); })) products_.push_back(i);
   }
 }
 
@@ -89,49 +91,47 @@ u32 FoldConcatenations::run(Rewriter& r, const Lane& lane) {
   find_products(r, lane);
   if (products_.empty()) return 0;
   keep_whole_signatures(g, lane);
+  if (reads_.empty()) reads_.assign(r.count(), 0);
   for (NodeId i : products_)
-    any_vector(g, i, [&](NodeId x) {
+    AffineMap(g, i).any_vector([&](NodeId x) {
       if (is_parts(r, x)) reads_[r.at(x)] += reads_[r.at(x)] < Node::kMany;
       return false;  // go on
     });
-  keep(products_, [&](NodeId i) { return any_vector(g, i, [&](NodeId x) { return folds(r, x); }); });
+  keep(products_, [&](NodeId i) { return AffineMap(g, i).any_vector([&](NodeId x) { return folds(r, x); }); });
   for (NodeId i : products_) rewrite(r, i);
   return static_cast<u32>(products_.size());
 }
 
 void FoldConcatenations::rewrite(Rewriter& r, NodeId i) {
   const Graph& g = r.graph();
-  const Signature& sig = g.signature(i);
-  const bool bias = has_bias(sig);
-  NodeId args[1 + 2 * kMostArgs * kMostParts], whole[kMostArgs];
-  Word key[1 + kMostArgs * kMostParts];
-  u32 n = 0, parts = 0, folded = 0;
-  auto add = [&](NodeId w, NodeId x, u32 column) {
-    args[n++] = w;
-    args[n++] = x;
-    key[++parts].u = column;
-  };
-  const NodeId* from = g.operands(i);
-  if (bias) args[n++] = from[0];
-  for (u32 j = bias; j < sig.nargs; j += 2) {
-    const NodeId x = from[j + 1];
-    // One that is fused was another product's before.
-    if (!g.node(x).is(kFused) && !folds(r, x)) {
-      add(from[j], x, 0);
+  const AffineMap map(g, i);
+  // One that is fused was another product's before.
+  const auto in_parts = [&](NodeId x) { return g.node(x).is(kFused) || folds(r, x); };
+  written_.begin();
+  for (u32 t = 0; t < map.terms(); ++t) {
+    const NodeId x = map.vector(t);
+    if (!in_parts(x)) {
+      written_.add_vector(x, 0);
       continue;
     }
     u32 column = 0;
     for (u32 p = 0; p < g.nargs(x); ++p) {
       const NodeId part = g.operands(x)[p];
-      add(from[j], part, column);
+      written_.add_vector(part, column);
       column += g.dim(part).rows();
     }
-    if (!g.node(x).is(kFused)) whole[folded++] = x;
   }
-  for (u32 k = 0; k < folded; ++k)
-    if (!g.node(whole[k]).is(kFused)) r.absorb(whole[k], i);  // a product may read it twice
-  key[0].u = parts;
-  r.replace(i, bias ? affine_parts_ : product_parts_, args, n, key, parts + 1);
+  if (map.has_bias()) written_.add_weight(map.bias());
+  for (u32 t = 0; t < map.terms(); ++t)
+    for (u32 k = in_parts(map.vector(t)) ? g.nargs(map.vector(t)) : 1; k > 0; --k) written_.add_weight(map.matrix(t));
+  folded_.clear();
+  map.any_vector([&](NodeId x) {
+    if (folds(r, x)) folded_.push_back(x);
+    return false;  // go on
+  });
+  for (NodeId x : folded_)
+    if (!g.node(x).is(kFused)) r.absorb(x, i);  // a product may read it twice
+  written_.write(r, i, affine_, map.has_bias());
 }
 
 }  // namespace

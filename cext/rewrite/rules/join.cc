@@ -2,35 +2,29 @@
 
 #include <algorithm>
 
-#include "rewrite/affine.h"
-
 namespace dnl {
 namespace {
 
-OpId op_joined(u32 inputs) {
-  static const OpId ids[] = {op_by_name("_affines1"), op_by_name("_affines2"), op_by_name("_affines3")};
-  return ids[inputs - 1];
+OpId joined_op() {
+  static const OpId id = op_by_name("_affines");
+  return id;
 }
-
-bool has_bias(const Graph& g, NodeId i) { return has_bias(g.signature(i)); }
-u32 inputs_of(const Graph& g, NodeId i) { return g.nargs(i) / 2; }
-NodeId input(const Graph& g, NodeId i, u32 x) { return g.operands(i)[has_bias(g, i) + 2 * x + 1]; }
-NodeId matrix(const Graph& g, NodeId i, u32 x) { return g.operands(i)[has_bias(g, i) + 2 * x]; }
 
 }  // namespace
 
 // Vectors times parameters; no mini-batches by hand. Parameters are leaves: they may stand behind the node that reads
 // them.
 bool can_be_joined(const Graph& g, NodeId i) {
-  const u32 s = g.node(i).sig, bias = has_bias(g, i), inputs = g.sig(s).nargs / 2;
+  const AffineMap map(g, i);
+  const u32 s = g.node(i).sig;
   const Dim& out = g.dim(i);
-  if (inputs < 1 || inputs > Joiner::kMaxInputs || out.nd != 1 || out.bd != 1) return false;
+  if (map.terms() < 1 || map.terms() > Joiner::kMaxInputs || out.nd != 1 || out.bd != 1) return false;
   auto weight = [&](u32 j) { return g.arg_shared(s, j) && g.node(g.shared_arg(s, j)).is(kLeaf); };
-  if (bias && (!weight(0) || g.dim(g.operands(i)[0]).rows() != out.rows())) return false;
-  for (u32 x = 0; x < inputs; ++x) {
-    const Dim& in = g.dim(input(g, i, x));
-    if (!weight(bias + 2 * x) || g.arg_shared(s, bias + 2 * x + 1) || !in.is_vector() || in.bd != 1) return false;
-    if (g.dim(matrix(g, i, x)).bd != 1) return false;
+  if (map.has_bias() && (!weight(map.bias_at()) || g.dim(map.bias()).rows() != out.rows())) return false;
+  for (u32 t = 0; t < map.terms(); ++t) {
+    const Dim &in = g.dim(map.vector(t)), &w = g.dim(map.matrix(t));
+    if (!weight(map.matrix_at(t)) || g.arg_shared(s, map.vector_at(t)) || !in.is_vector() || in.bd != 1) return false;
+    if (w.bd != 1 || w.cols() != in.rows()) return false;
   }
   return true;
 }
@@ -44,7 +38,7 @@ void Joiner::begin() {
 void Joiner::end_lane() { std::fill(recent_, recent_ + kRecent, kNoNode); }
 
 bool Joiner::fits(Rewriter& r, NodeId i) {
-  return r.kind(i).joins && r.graph().readers(input(r.graph(), i, 0)) > 1;  // else nobody shares it
+  return r.kind(i).joins && r.graph().readers(AffineMap(r.graph(), i).vector(0)) > 1;  // else nobody shares it
 }
 
 // Is there a map of the same matrices among them?
@@ -57,8 +51,9 @@ bool Joiner::has(const Graph& g, const Siblings& s, NodeId i) const {
 u32 Joiner::offer(const Graph& g, NodeId i) {
   const u32 number = static_cast<u32>(members_.size());
   members_.push_back({i, i, 0, kNoNode, false});
-  Siblings mine{number, number, 1, i, g.signature(i).op, inputs_of(g, i), {}};
-  for (u32 x = 0; x < mine.inputs; ++x) mine.input[x] = input(g, i, x);
+  const AffineMap map(g, i);
+  Siblings mine{number, number, 1, i, g.signature(i).op, map.terms(), {}};
+  for (u32 x = 0; x < mine.inputs; ++x) mine.input[x] = map.vector(x);
   u32& known = recent_[mine.input[mine.inputs - 1] % kRecent];
   if (known != kNoNode) {
     Siblings& s = siblings_[known];
@@ -91,10 +86,9 @@ u32 Joiner::join(Rewriter& r) {
 // The first of the maps becomes the node of all: whoever reads one of them stands behind it.
 void Joiner::rewrite(Rewriter& r, const Siblings& s) {
   const Graph& g = r.graph();
-  const u32 n = s.inputs;
-  const bool bias = has_bias(g, s.leader);
-  args_.clear();
-  for (u32 x = 0; x < n; ++x) args_.push_back(s.input[x]);
+  const bool bias = AffineMap(g, s.leader).has_bias();
+  written_.begin();
+  for (u32 x = 0; x < s.inputs; ++x) written_.add_vector(s.input[x], 0);
   u32 members[kMaxMaps], count = 0, offset = 0, depth = g.node(s.leader).depth;
   for (u32 k = s.first; k != kNoNode; k = members_[k].next) members[count++] = k;
   std::sort(members, members + count, [&](u32 k, u32 l) { return members_[k].node < members_[l].node; });
@@ -105,15 +99,14 @@ void Joiner::rewrite(Rewriter& r, const Siblings& s) {
     m.offset = offset;
     offset += g.dim(m.node).rows();
     depth = std::min(depth, g.node(m.node).depth);
-    if (bias) args_.push_back(g.operands(m.node)[0]);
-    for (u32 x = 0; x < n; ++x) args_.push_back(matrix(g, m.node, x));
+    const AffineMap map(g, m.node);
+    if (bias) written_.add_weight(map.bias());
+    for (u32 x = 0; x < s.inputs; ++x) written_.add_weight(map.matrix(x));
   }
   for (u32 k = 1; k < count; ++k) r.absorb(members_[members[k]].node, s.leader);
-  Word key;
-  key.i = bias;
   r.hide_value(s.leader);
   r.lift(s.leader, depth);  // a map that was a sum of several nodes is deeper than one that was a single node
-  r.replace(s.leader, op_joined(n), args_.data(), static_cast<u32>(args_.size()), &key, 1);
+  written_.write(r, s.leader, joined_op(), bias);
 }
 
 }  // namespace dnl

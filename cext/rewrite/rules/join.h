@@ -2,10 +2,10 @@
 //
 // Gates written by hand are an affine map each, all of the same input and state: W_i x + U_i h, W_f x + U_f h, ...
 // Those that are read by fused nodes alone, and once, become one node whose results lie one behind the other
-// (ops/affines.cc). The fused nodes read their parts of it. Who may include: rewrite/rules/fuse.cc. Includes:
-// rewrite/rewriter.h.
+// (ops/affine.cc). The fused nodes read their parts of it. Who may include: rewrite/rules/fuse.cc. Includes:
+// rewrite/affine.h.
 #pragma once
-#include "rewrite/rewriter.h"
+#include "rewrite/affine.h"
 
 namespace dnl {
 
@@ -26,7 +26,7 @@ class Joiner {
   u32 offer(const Graph& g, NodeId i);
   // Joins what can be joined. How many maps?
   u32 join(Rewriter& r);
-  void release() { release_all(members_, siblings_, args_); }
+  void release() { release_all(members_, siblings_, written_); }
   Part part(u32 number) const { return {members_[number].at, members_[number].offset}; }
   bool joined(u32 number) const { return members_[number].joined; }
 
@@ -52,7 +52,7 @@ class Joiner {
   Vec<Siblings> siblings_;
   static constexpr u32 kRecent = 256;
   u32 recent_[kRecent];  // siblings, by their last input
-  Vec<NodeId> args_;
+  AffineWriter written_;
   friend bool can_be_joined(const Graph& g, NodeId map);
 };
 

@@ -1,8 +1,8 @@
 // Folding: a sum of products and a bias becomes one affine map, when nobody else can ever ask for its terms.
 //
 // W * x + U * h + b, written with operators, is what affine_transform([b, W, x, U, h]) is: products add up where they
-// are made, and what flows back into them is one gradient, not a copy for each. Without a bias it is _products
-// (ops/matmul.cc). What else is added stays in the sum.
+// are made, and what flows back into them is one gradient, not a copy for each. Without a bias it is _affine
+// (ops/affine.cc). What else is added stays in the sum.
 #include <algorithm>
 
 #include "rewrite/affine.h"
@@ -18,7 +18,7 @@ constexpr u32 kShortRow = 128;
 
 struct Ops {
   OpId add = op_by_name("add"), sum = op_by_name("esum"), affine = op_by_name("affine_transform"),
-       products = op_by_name("_products");
+       map = op_by_name("_affine");
 };
 const Ops& ops() {
   static const Ops all;
@@ -27,14 +27,14 @@ const Ops& ops() {
 
 // Does it map nothing but rows of tables?
 bool of_rows(const Graph& g, NodeId map) {
-  return !any_vector(g, map, [&](NodeId x) { return g.signature(x).leaf != Leaf::Lookup; });
+  return !AffineMap(g, map).any_vector([&](NodeId x) { return g.signature(x).leaf != Leaf::Lookup; });
 }
 
 class FoldSums final : public Pass {
  public:
   void begin(const Rewriter& r, u32) override { size_.assign(r.count(), Size{0, 0, 0, false}); }
   u32 run(Rewriter& r, const Lane& lane) override;
-  void release() override { release_all(sums_, size_, read_often_, maps_, others_, inner_, args_); }
+  void release() override { release_all(sums_, size_, read_often_, maps_, others_, inner_, args_, map_); }
 
  private:
   // Of a sum: terms, with those of the sums under it; those that are maps, of long rows alone, or not; is it under
@@ -53,13 +53,15 @@ class FoldSums final : public Pass {
   void keep_maps(F f);
   NodeId take_bias(const Graph& g);
   bool fold(Rewriter& r, NodeId root);
-  void rewrite(Rewriter& r, NodeId root, bool bias);
+  void write_map(Rewriter& r, NodeId place, NodeId bias);
+  void rewrite(Rewriter& r, NodeId root, NodeId bias);
 
   Vec<NodeId> sums_;
   Vec<Size> size_;                     // by node
   Vec<u8> read_often_;                 // by signature: such a map is a term of some sum, and is read elsewhere, too
   Vec<NodeId> maps_, others_, inner_;  // terms of the sum at hand, and the sums under it
   Vec<NodeId> args_;
+  AffineWriter map_;
 };
 
 // Is a map, or a sum with one, among its terms?
@@ -144,8 +146,9 @@ void FoldSums::keep_maps(F f) {
 NodeId FoldSums::take_bias(const Graph& g) {
   NodeId bias = kNoNode;
   keep_maps([&](NodeId m) {
-    const bool has = has_bias(g.signature(m)), another = has && bias != kNoNode;
-    if (has && !another) bias = g.operands(m)[0];
+    const AffineMap map(g, m);
+    const bool another = map.has_bias() && bias != kNoNode;
+    if (map.has_bias() && !another) bias = map.bias();
     return !another;
   });
   if (bias != kNoNode || (maps_.size() == 1 && others_.size() > 1)) return bias;
@@ -172,24 +175,44 @@ bool FoldSums::fold(Rewriter& r, NodeId root) {
   const Size& size = size_[r.at(root)];
   if (size.maps && size.row_maps) keep_maps([&](NodeId m) { return !r.kind(m).long_rows || !of_rows(g, m); });
   const NodeId bias = take_bias(g);
-  if (maps_.empty() || (maps_.size() == 1 && (bias == kNoNode || has_bias(g.signature(maps_[0]))))) return false;
-  args_.clear();
-  if (bias != kNoNode) args_.push_back(bias);
-  for (NodeId m : maps_)
-    for (u32 j = has_bias(g.signature(m)); j < g.nargs(m); ++j) args_.push_back(g.operands(m)[j]);
-  if (args_.size() > kMostArgs) return false;
-  rewrite(r, root, bias != kNoNode);
+  if (maps_.empty() || (maps_.size() == 1 && (bias == kNoNode || AffineMap(g, maps_[0]).has_bias()))) return false;
+  u32 terms = 0;
+  for (NodeId m : maps_) terms += AffineMap(g, m).terms();
+  if (2 * terms + (bias != kNoNode) > kMostArgs) return false;
+  rewrite(r, root, bias);
   return true;
+}
+
+// The terms of all maps, one after the other.
+void FoldSums::write_map(Rewriter& r, NodeId place, NodeId bias) {
+  const Graph& g = r.graph();
+  const auto each_term = [&](auto f) {
+    for (NodeId m : maps_)
+      for (u32 t = 0; t < AffineMap(g, m).terms(); ++t) f(AffineMap(g, m), t);
+  };
+  if (bias == kNoNode) {
+    map_.begin();
+    each_term([&](const AffineMap& m, u32 t) { map_.add_vector(m.vector(t), 0); });
+    each_term([&](const AffineMap& m, u32 t) { map_.add_weight(m.matrix(t)); });
+    return map_.write(r, place, ops().map, false);
+  }
+  args_.clear();
+  args_.push_back(bias);
+  each_term([&](const AffineMap& m, u32 t) {
+    args_.push_back(m.matrix(t));
+    args_.push_back(m.vector(t));
+  });
+  r.replace(place, ops().affine, args_.data(), static_cast<u32>(args_.size()));
 }
 
 // All that maps read stands before the last of them, which becomes the map of all unless it is all that is left of the
 // sum.
-void FoldSums::rewrite(Rewriter& r, NodeId root, bool bias) {
+void FoldSums::rewrite(Rewriter& r, NodeId root, NodeId bias) {
   const NodeId place = others_.empty() ? root : *std::max_element(maps_.begin(), maps_.end());
   for (NodeId m : maps_)
     if (m != place) r.absorb(m, place);
   for (NodeId i : inner_) r.absorb(i, root);
-  r.replace(place, bias ? ops().affine : ops().products, args_.data(), static_cast<u32>(args_.size()));
+  write_map(r, place, bias);
   if (others_.empty()) return;
   args_.clear();
   args_.push_back(place);
@@ -228,7 +251,7 @@ bool is_sum(const Signature& sig) {
 }
 
 bool has_long_rows(const Graph& g, NodeId map) {
-  return any_vector(g, map, [&](NodeId x) { return g.dim(x).rows() > kShortRow; });
+  return AffineMap(g, map).any_vector([&](NodeId x) { return g.dim(x).rows() > kShortRow; });
 }
 
 std::unique_ptr<Pass> fold_sums() { return std::make_unique<FoldSums>(); }
