@@ -61,8 +61,8 @@ void Executor::note_runs() {
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
   release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, state_, reached_, reached_leaves_,
-              reached_aliases_, old_leaves_, reach_facts_, direct_, apart_, slots_, slot_list_, held_, private_, rows_,
-              first_row_, shared_, transposes_);
+              reached_aliases_, old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_,
+              held_, private_, rows_, first_row_, shared_, transposes_);
   runs_ = std::vector<std::unique_ptr<Run>>();
   for (auto& r : runners_) r->release();
 }

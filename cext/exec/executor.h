@@ -112,7 +112,10 @@ class Executor final : private Graph::Listener {
   void place_gradients(NodeId loss);
   void place_leaf_gradients();
   void place_weight_gradient(NodeId i);
-  float* zero_gradient(NodeId i);
+  void place_apart(NodeId i);
+  void clear_apart();
+  template <class F>
+  void each_row(NodeId i, F f) const;
   void list_gradients();
   void restore_spent(Rewound& numbers);
   void run_backward(NodeId loss, Rewound& numbers);
@@ -128,7 +131,7 @@ class Executor final : private Graph::Listener {
   void own_gradient(NodeId root, Vec<float*>& mine, u32 lane);
   void add_private_gradients();
   void collect_gradients();
-  void add_to_slots(NodeId i);
+  void add_to_slots();
   void touch_looked_up(NodeId loss);
 
   Graph& g_;
@@ -163,12 +166,13 @@ class Executor final : private Graph::Listener {
     NodeId node;
     u64 serial;
   };
-  Vec<Direct> direct_;       // weights whose gradient lies in the accumulator; its serial number after the pass
-  Vec<NodeId> apart_;        // weights and rows that have memory of their own, which is added to the accumulator
-  Vec<NodeId> slots_;        // rows whose gradient lies in the table's
-  Vec<float*> slot_list_;    // where rows of one look-up are added
-  Vec<NodeId> held_;         // rows that an expression refers to, in order, if
-  bool held_noted_ = false;  // note_held() has been called; else they are as they are
+  Vec<Direct> direct_;    // weights whose gradient lies in the accumulator; its serial number after the pass
+  Vec<NodeId> apart_;     // weights and rows that have memory of their own, which is added to the accumulator
+  Vec<NodeId> slots_;     // rows whose gradient lies in the table's
+  Vec<NodeId> to_slots_;  // what is added to rows' gradients at the end of a pass,
+  Vec<float*> slot_from_, slot_to_;  // row by row
+  Vec<NodeId> held_;                 // rows that an expression refers to, in order, if
+  bool held_noted_ = false;          // note_held() has been called; else they are as they are
   struct Private {
     float* from;
     float* to;

@@ -31,11 +31,23 @@ bool Executor::is_slot(NodeId i) const {
   return at >= first && at < first + grad.size();
 }
 
-float* Executor::zero_gradient(NodeId i) {
-  float* p = grads_.floats(g_.dim(i).size());
-  backend_->fill(g_.dim(i).size(), 0.f, p);
+// Memory of its own for the gradient of a leaf, which is added to the accumulator when the pass ends.
+void Executor::place_apart(NodeId i) {
+  runner(0).gradients.at[i] = grads_.floats(g_.dim(i).size());
   state_[i] = Gradients::kAlways;
-  return p;
+  apart_.push_back(i);
+}
+
+// What lies side by side, as they do most often, is cleared in one piece.
+void Executor::clear_apart() {
+  constexpr std::size_t kLine = 16;  // floats of a line, at which memory of an arena begins
+  const Vec<float*>& at = runner(0).gradients.at;
+  auto size = [&](std::size_t k) { return (g_.dim(apart_[k]).size() + kLine - 1) / kLine * kLine; };
+  for (std::size_t k = 0, first; k < apart_.size();) {
+    std::size_t n = 0;
+    for (first = k; k < apart_.size() && at[apart_[k]] == at[apart_[first]] + n; ++k) n += size(k);
+    backend_->fill(n, 0.f, at[apart_[first]]);
+  }
 }
 
 void Executor::place_leaf_gradients() {
@@ -49,9 +61,7 @@ void Executor::place_leaf_gradients() {
   apart_.clear();
   slots_.clear();
   auto row_apart = [&](NodeId i) {
-    if (at[i]) return;
-    at[i] = zero_gradient(i);
-    apart_.push_back(i);
+    if (!at[i]) place_apart(i);
   };
   for (NodeId i : reached_aliases_)  // which may be asked for, too
     if (is_row(g_.node(i).root)) row_apart(g_.node(i).root);
@@ -76,20 +86,16 @@ void Executor::place_leaf_gradients() {
     else
       at[i] = grads_.floats(g_.dim(i).size());
   }
+  clear_apart();
 }
 
 // Whoever watches for complete gradients looks at the accumulators while the pass runs.
 void Executor::place_weight_gradient(NodeId i) {
   Parameter& p = *g_.parameter(i);
-  float*& at = runner(0).gradients.at[i];
   const bool alone = !p.touched;
-  if (!completion_.watch && (!alone || keep_weights_flag())) {  // DyNet programs may ask at any time
-    at = zero_gradient(i);
-    apart_.push_back(i);
-    return;
-  }
+  if (!completion_.watch && (!alone || keep_weights_flag())) return place_apart(i);  // DyNet programs may ask any time
   p.touched = true;
-  at = p.grad.write(*backend_);
+  runner(0).gradients.at[i] = p.grad.write(*backend_);
   state_[i] = Gradients::kAlways;
   p.grad_changed();
   direct_.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
@@ -99,9 +105,10 @@ void Executor::place_weight_gradient(NodeId i) {
 // slots of their rows.
 void Executor::collect_gradients() {
   Vec<float*>& at = runner(0).gradients.at;
+  to_slots_.clear();
   for (NodeId i : apart_) {
     if (is_row(i)) {
-      add_to_slots(i);
+      to_slots_.push_back(i);
       continue;
     }
     Parameter& p = *g_.parameter(i);
@@ -112,21 +119,44 @@ void Executor::collect_gradients() {
   for (NodeId i : reached_leaves_) {
     if (!at[i] || !state_[i] || !g_.node(i).is(kNeedsGrad)) continue;
     const Leaf leaf = g_.signature(i).leaf;
-    if (leaf == Leaf::Table || (leaf == Leaf::Lookup && g_.dim(i).bd > 1)) add_to_slots(i);
+    if (leaf == Leaf::Table || (leaf == Leaf::Lookup && g_.dim(i).bd > 1)) to_slots_.push_back(i);
   }
+  add_to_slots();
   for (NodeId i : slots_) at[i] = nullptr;  // their arrays may have grown
 }
 
-void Executor::add_to_slots(NodeId i) {
-  LookupTable& t = *g_.table(g_.signature(i).table);
+// f(row of the node's gradient, row of the table) for each row of a look-up, or of a whole table.
+template <class F>
+void Executor::each_row(NodeId i, F f) const {
   const bool whole = g_.signature(i).leaf == Leaf::Table;
-  const u32 n = whole ? t.rows : g_.dim(i).bd;
-  for (u32 k = 0; k < n; ++k) t.slot(whole ? k : g_.lookup_ids(i)[k]);
-  slot_list_.clear();
-  float* gradients = t.gradients(*backend_);  // which do not grow any more
-  for (u32 k = 0; k < n; ++k) slot_list_.push_back(gradients + t.slot(whole ? k : g_.lookup_ids(i)[k]) * t.row_size);
-  const Rows from{runner(0).gradients.at[i], static_cast<std::ptrdiff_t>(t.row_size), nullptr};
-  backend_->add_rows(n, t.row_size, from, Rows{nullptr, 0, slot_list_.data()});
+  const u32 n = whole ? g_.table(g_.signature(i).table)->rows : g_.dim(i).bd;
+  for (u32 k = 0; k < n; ++k) f(k, whole ? k : g_.lookup_ids(i)[k]);
+}
+
+// One call for each table.
+void Executor::add_to_slots() {
+  for (NodeId i : to_slots_) {
+    LookupTable& t = *g_.table(g_.signature(i).table);
+    each_row(i, [&](u32, u32 row) { t.slot(row); });
+  }
+  for (u32 index = 0; index < g_.tables() && !to_slots_.empty(); ++index) {
+    LookupTable& t = *g_.table(index);
+    u32 same = 0;  // one table may have entered the graph several times
+    while (g_.table(same) != &t) ++same;
+    if (same < index) continue;
+    float* gradients = t.gradients(*backend_);
+    slot_from_.clear();
+    slot_to_.clear();
+    for (NodeId i : to_slots_) {
+      if (g_.table(g_.signature(i).table) != &t) continue;
+      each_row(i, [&](u32 k, u32 row) {
+        slot_from_.push_back(runner(0).gradients.at[i] + k * t.row_size);
+        slot_to_.push_back(gradients + t.slot(row) * t.row_size);
+      });
+    }
+    const Rows from{nullptr, 0, slot_from_.data()}, to{nullptr, 0, slot_to_.data()};
+    if (!slot_from_.empty()) backend_->add_rows(slot_from_.size(), t.row_size, from, to);
+  }
 }
 
 // As in DyNet, whose nodes up to the loss all run backward.

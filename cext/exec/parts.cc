@@ -10,7 +10,7 @@ namespace dnl {
 namespace {
 
 // Rows of each of n operands from a member on, in memory of the part.
-const Rows* all_from(Arena& arena, const Rows* rows, int n, idx first) {
+const Rows* all_from(Arena& arena, const Rows* rows, int n, std::ptrdiff_t first) {
   if (!rows) return nullptr;
   Rows* to = arena.array<Rows>(static_cast<std::size_t>(n) + 1);
   for (int i = 0; i < n; ++i) to[i] = rows[i].from(first);
@@ -56,8 +56,9 @@ bool CallParts::by_item(const Call& c) {
     if (!rows) return nullptr;
     Rows* to = item_rows_.array<Rows>(n);
     for (std::size_t i = 0; i < n; ++i)
-      to[i] = (shared && shared[i]) || !rows[i].wanted() ? rows[i]
-                                                         : Rows{rows[i][0], static_cast<idx>(dim[i].size()), nullptr};
+      to[i] = (shared && shared[i]) || !rows[i].wanted()
+                  ? rows[i]
+                  : Rows{rows[i][0], static_cast<std::ptrdiff_t>(dim[i].size()), nullptr};
     return to;
   };
   items_ = c;
@@ -134,11 +135,11 @@ void CallParts::run(Backend& backend, const Call& c, bool private_shared, F f) {
   const std::thread::id caller = std::this_thread::get_id();
   run_lanes(count, count, [&](int k) {
     Part& p = *parts_[static_cast<std::size_t>(k)];
-    const ProductCounts before = product_counts();
+    const ProductCounts before = backend.product_counts();
     for (int j = 0; j < c.nargs && private_shared && k; ++j)
       if (c.shared[j] && c.dx[j].wanted()) backend.fill(c.arg_size(j), 0.f, p.call.dx[j].base);
     f(p.call);
-    if (std::this_thread::get_id() != caller) p.counts += product_counts() - before;  // who counts its own
+    if (std::this_thread::get_id() != caller) p.counts += backend.product_counts() - before;  // who counts its own
   });
   if (private_shared) add_private(backend, c);
 }

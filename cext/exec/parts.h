@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "exec/options.h"
-#include "kernels/gemm.h"
 #include "op/backend.h"
 
 namespace dnl {

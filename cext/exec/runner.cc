@@ -3,7 +3,6 @@
 
 #include "exec/frame.h"
 #include "exec/timer.h"
-#include "kernels/gemm.h"
 
 namespace dnl {
 
@@ -17,20 +16,25 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, Trans
 
 void Runner::release() {
   release_all(gradients.at, plan_scratch, scratch_.arena, scratch_.floats, type_members_, fresh_roots_, fresh_begin_,
-              later_, parts_);
+              later_, checked_, parts_);
 }
 
 void Runner::forward(Run& run) {
-  const ProductCounts before = product_counts();
+  const ProductCounts before = backend_->product_counts();
   list_operands(run);
-  for (u32 k = 0; k < run.plan.groups.size(); ++k) {
-    {
-      TraceScope trace(Phase::ForwardBatch, &g_);
-      describe(trace, run, run.plan.groups[k]);
-      run_group(run, k);
+  const u32 groups = static_cast<u32>(run.plan.groups.size());
+  u32 checked = 0;
+  for (u32 k = 0; k < groups; ++k) {
+    const Group& group = run.plan.groups[k];
+    if (options_.check_validity && run.plan.types[group.type].over) {  // it writes over values of before
+      check_finite(run, checked, k);
+      checked = k;
     }
-    if (options_.check_validity) check_finite(run, run.plan.groups[k]);
+    TraceScope trace(Phase::ForwardBatch, &g_);
+    describe(trace, run, group);
+    run_group(run, k);
   }
+  if (options_.check_validity) check_finite(run, checked, groups);
   run.spent = 0;
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
@@ -83,7 +87,7 @@ void Runner::list_operands(Run& run) const {
 
 // What products did since then, in this thread and for it.
 void Runner::count_products(const ProductCounts& before) {
-  ProductCounts since = product_counts() - before;
+  ProductCounts since = backend_->product_counts() - before;
   since += parts_.take_counts();
   stats.floats_gathered += since.gathered;
   stats.floats_scattered += since.scattered;
@@ -238,13 +242,22 @@ void Runner::lay_output_over(CallFrame& f, const Run& run) {
   f.dy[last] = Rows{nullptr, 0, address};
 }
 
-void Runner::check_finite(const Run& run, const Group& group) {
-  const PlanType& type = run.plan.types[group.type];
-  const std::size_t size = g_.dim_by_id(g_.sig(type.sig).dim[0]).size();
-  const float* p = run.value_base + type.value[0] + group.slot * size;
-  if (backend_->all_finite(size * group.count, p)) return;
-  for (u32 m = 0; m < group.count; ++m)
-    if (!backend_->all_finite(size, p + m * size)) throw NotFiniteError(run.plan.order[group.begin + m], g_);
+// One question for all values of some groups, for a device answers late; and one more to find the node.
+void Runner::check_finite(const Run& run, u32 from, u32 to) {
+  auto values = [&](const Group& group, u32 first, u32 count) {
+    const PlanType& type = run.plan.types[group.type];
+    const std::size_t size = g_.dim_by_id(g_.sig(type.sig).dim[0]).size();
+    return Numbers{run.value_base + type.value[0] + (group.slot + first) * size, size * count};
+  };
+  checked_.clear();
+  for (u32 k = from; k < to; ++k) checked_.push_back(values(run.plan.groups[k], 0, run.plan.groups[k].count));
+  const std::size_t bad = backend_->first_not_finite(checked_.size(), checked_.data());
+  if (bad == checked_.size()) return;
+  const Group& group = run.plan.groups[from + bad];
+  checked_.clear();
+  for (u32 m = 0; m < group.count; ++m) checked_.push_back(values(group, m, 1));
+  const std::size_t member = backend_->first_not_finite(checked_.size(), checked_.data());
+  throw NotFiniteError(run.plan.order[group.begin + member], g_);
 }
 
 }  // namespace dnl

@@ -84,8 +84,6 @@ struct Gradients {
   float* operator[](NodeId i) const { return i < at.size() ? at[i] : nullptr; }
 };
 
-struct ProductCounts;
-
 class Runner {
  public:
   Runner(Graph& graph, Backend* backend, const ExecOptions& options, Transposes& transposes);
@@ -143,7 +141,7 @@ class Runner {
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
   void list_operands(Run& run) const;
   void run_group(Run& run, u32 group, bool restore = false);
-  void check_finite(const Run& run, const Group& group);
+  void check_finite(const Run& run, u32 from, u32 to);
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
   void list_outside(Run& run, Operands::Arg& arg, u32 count) const;
@@ -202,6 +200,7 @@ class Runner {
     Rows from, to;
   };
   Vec<Later> later_;  // what is added to gradients after the current call
+  Vec<Numbers> checked_;
   u32 serial_ = 0;
 };
 

@@ -8,12 +8,11 @@
 #include "exec/frame.h"
 #include "exec/runner.h"
 #include "exec/timer.h"
-#include "kernels/gemm.h"
 
 namespace dnl {
 
 void Runner::backward(Run& run, bool shared_later, Completion& completion, u32 number) {
-  const ProductCounts before = product_counts();
+  const ProductCounts before = backend_->product_counts();
   run.spent_types.assign(run.plan.types.size(), 0);
   find_alone(run);
   find_assigned_in_parts(run);
@@ -247,7 +246,7 @@ u32 Runner::together(u32 sig, u32 j) const {
 }
 
 void Runner::backward_shared(const Run& run, u32 type, u32 arg, const Gradients& of_lane, const Gradients& common) {
-  const ProductCounts before = product_counts();
+  const ProductCounts before = backend_->product_counts();
   back_shared(run, type, {arg, of_lane, common});
   count_products(before);
 }

@@ -80,10 +80,8 @@ class Store {
     std::swap(newest_, o.newest_);
   }
   void wrote(const Backend& b) {
-    if (b.host_memory)
-      newest_ = kHost;
-    else if (b.computes())
-      newest_ = kDevice;
+    const Newest now = b.host_memory ? kHost : b.computes() ? kDevice : newest_;
+    if (newest_ != now) newest_ = now;
   }
   float* place(Backend& b);
   void move_to(Backend& b);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/product_counts.h"
 #include "base/rows.h"
 
 namespace dnl {
@@ -40,21 +41,7 @@ BackRows unite_rows(idx m, idx k, const BackRows& r);
 // So many rows that sums of some of them need little memory.
 idx rows_at_once(idx m, idx k);
 
-// Of this thread so far: floats copied because a BLAS wants one distance between columns, operands and results; rows of
-// operands or results that were the same memory as another one of the product, so that they were not multiplied.
-struct ProductCounts {
-  std::uint64_t gathered = 0, scattered = 0, repeated = 0;
-
-  ProductCounts& operator+=(const ProductCounts& o) {
-    gathered += o.gathered;
-    scattered += o.scattered;
-    repeated += o.repeated;
-    return *this;
-  }
-  ProductCounts operator-(const ProductCounts& o) const {
-    return {gathered - o.gathered, scattered - o.scattered, repeated - o.repeated};
-  }
-};
+// Of this thread so far.
 ProductCounts product_counts();
 
 // The distance between columns, of so many rows, of a copy that products read as their left matrix: multiples of large

@@ -8,6 +8,7 @@
 // op/update.h, base/arena.h.
 #pragma once
 #include "base/arena.h"
+#include "base/product_counts.h"
 #include "op/op.h"
 #include "op/update.h"
 
@@ -39,6 +40,8 @@ class Backend {
   // False: no numbers are produced (the null backend); values read as zeros.
   virtual bool computes() const { return true; }
   virtual BackendCounts counts() const { return {}; }
+  // Of the calls of this thread so far.
+  virtual ProductCounts product_counts() const { return {}; }
   virtual MemorySource memory() const { return {}; }
 
   virtual void forward(const Call&) = 0;
@@ -55,7 +58,8 @@ class Backend {
   virtual void scale_rows(std::size_t k, std::size_t n, const float* factor, Rows rows) = 0;
   // Rows change places, one pair after another: a row of `b` may occur several times.
   virtual void swap_rows(std::size_t k, std::size_t n, Rows a, Rows b) = 0;
-  virtual bool all_finite(std::size_t n, const float* x) = 0;
+  // The first of k arrays that has NaN or infinity; k if none has.
+  virtual std::size_t first_not_finite(std::size_t k, const Numbers* arrays) = 0;
   // How many are not zero.
   virtual std::size_t count_nonzero(std::size_t n, const float* x) = 0;
   // Of all numbers of k arrays, each summed up in double and added in order. NaN or infinite when one of them is.

@@ -62,6 +62,7 @@ class Apart final : public Backend {
   Apart() : Backend(false) {}
   const char* name() const override { return "apart"; }
   MemorySource memory() const override { return {apart_alloc, apart_free}; }
+  ProductCounts product_counts() const override { return host_backend().product_counts(); }
   BackendCounts counts() const override {
     return {calls_, row_calls_, updates_, uploads_, uploaded_, downloads_, downloaded_};
   }
@@ -88,14 +89,14 @@ class Apart final : public Backend {
     Room& r = room();
     cpu(row_calls_).swap_rows(k, n, r.rows(a, k), r.rows(b, k));
   }
-  bool all_finite(std::size_t n, const float* x) override { return cpu(downloads_).all_finite(n, behind(x)); }
+  std::size_t first_not_finite(std::size_t k, const Numbers* arrays) override {
+    return cpu(downloads_).first_not_finite(k, numbers(k, arrays));
+  }
   std::size_t count_nonzero(std::size_t n, const float* x) override {
     return cpu(downloads_).count_nonzero(n, behind(x));
   }
   double sum_squares(std::size_t k, const Numbers* arrays) override {
-    Numbers* at = room().list<Numbers>(k);
-    for (std::size_t i = 0; i < k; ++i) at[i] = {arrays[i].n ? behind(arrays[i].at) : nullptr, arrays[i].n};
-    return cpu(downloads_).sum_squares(k, at);
+    return cpu(downloads_).sum_squares(k, numbers(k, arrays));
   }
   void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) override {
     UpdateTensor* to = room().list<UpdateTensor>(k);
@@ -120,6 +121,11 @@ class Apart final : public Backend {
 
  private:
   using Count = std::atomic<u64>;
+  static const Numbers* numbers(std::size_t k, const Numbers* arrays) {
+    Numbers* at = room().list<Numbers>(k);
+    for (std::size_t i = 0; i < k; ++i) at[i] = {arrays[i].n ? behind(arrays[i].at) : nullptr, arrays[i].n};
+    return at;
+  }
   static Backend& cpu(Count& count) {
     ++count;
     return host_backend();

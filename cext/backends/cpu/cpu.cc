@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/update.h"
+#include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/backend.h"
 
@@ -21,7 +22,12 @@ class Cpu final : public Backend {
   }
   void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) override { kernels().copy_rows(k, n, from, to); }
   void add_rows(std::size_t k, std::size_t n, Rows from, Rows to) override { kernels().add_rows(k, n, from, to); }
-  bool all_finite(std::size_t n, const float* x) override { return kernels().all_finite(n, x); }
+  ProductCounts product_counts() const override { return dnl::product_counts(); }
+  std::size_t first_not_finite(std::size_t k, const Numbers* arrays) override {
+    std::size_t i = 0;
+    while (i < k && kernels().all_finite(static_cast<idx>(arrays[i].n), arrays[i].at)) ++i;
+    return i;
+  }
   std::size_t count_nonzero(std::size_t n, const float* x) override {
     return n - static_cast<std::size_t>(std::count(x, x + n, 0.f));
   }
