@@ -23,7 +23,6 @@ KINDS = {"C++": (".cc", ".h"), "Cython": (".pyx", ".pxi", ".pxd"), "Python": (".
 
 # file: (its lines, why it is one file)
 LONG_FILES: dict[str, tuple[int, str]] = {
-    "cext/bindings/params.pxi": (670, "two classes with one interface, parameters and tables"),
     "cext/bindings/templates.pxi": (710, "recording and cells refer to one another"),
 }
 # file::function: (its lines, why it is one function)

@@ -75,7 +75,7 @@ print(dy.plan_text(), end="")
 # %% 7. Using it
 
 dy.renew_cg()
-words = ["night", "gatto"]
+words = ["night", "cavallo"]  # neither was in the data
 answers = [dy.softmax(scores(word)) for word in words]
 dy.forward(answers)  # all together; value() would have done them one by one
 for word, answer in zip(words, answers, strict=True):
