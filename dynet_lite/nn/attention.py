@@ -1,11 +1,11 @@
-"""Attention: a query looks at the columns of a memory and gets their weighted mean. Over public operations only.
+"""Attention: a query gets the weighted mean of the columns of a memory. Uses public operations only.
 
     attention = MLPAttention(query_dim, memory_dim, hidden_dim, model)
     memory = attention.remember(encodings)     # once per sentence
     context = attention(state, memory)         # once per step
 
-Written for one sentence, as everything here. Memories of one length run together, so minibatches of sentences of similar
-length are the fast ones (`minibatches(..., key=len)`).
+Written for one sentence, like everything here. Memories of equal length run together, so minibatches of sentences of
+similar length are fastest (`minibatches(..., key=len)`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["DotAttention", "MLPAttention", "Memory", "MultiHeadAttention", "caus
 
 @dataclass(slots=True)
 class Memory:
-    """What can be looked at: the columns {d,n}, and what the queries are compared with, {a,n}."""
+    """A prepared memory: its columns {d,n}, and what queries are compared with, {a,n}."""
 
     columns: Any
     keys: Any
@@ -154,15 +154,15 @@ class DotAttention(_Attention):
 
 
 def causal_mask(n: int) -> Any:
-    """What is added to scores {n,n} so that query i (column) sees memory columns 0..i only: 0 or minus infinity."""
+    """A mask to add to scores {n,n}, 0 or minus infinity: query i (column) then sees memory columns 0..i only."""
     return dy.inputTensor(np.tril(np.full((n, n), -np.inf, dtype=np.float32), -1))
 
 
 class MultiHeadAttention:
     """Scaled dot products in several heads (Vaswani et al. 2017), over sequences that are matrices, a column per position.
 
-    ``MultiHeadAttention(dim, heads, model)``; dim is a multiple of heads. Inside, the heads are a mini-batch and not a loop;
-    so the sequences are none, they come one by one.
+    ``MultiHeadAttention(dim, heads, model)``; dim is a multiple of heads. Inside, the heads are a mini-batch, so
+    sequences cannot be one: they come one by one.
     """
 
     def __init__(

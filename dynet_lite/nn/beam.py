@@ -1,7 +1,7 @@
 """Beam search over states of any kind, many searches in lock-step, and the drawing of an action at random.
 
-The engine is not known here. `advance` may make nodes without running them and `scores` ask for the values of all states at
-once: then one step of all hypotheses of all searches runs in few batches.
+Does not know the engine. If `advance` only makes nodes, and `scores` asks for the values of all states at once, one step
+of all hypotheses of all searches runs in few batches.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def beam_search(
     scores   takes states and gives for each a vector with the scores of its actions, log probabilities or any others;
              -inf means that the action is not allowed
     advance  the state after an action; states must not change
-    is_final whether a state is finished: it is advanced no further
-    limit    most actions of a hypothesis, one number for all or one per start. Where nothing is finished by then, the
-             unfinished ones are returned, so that there always is an answer unless no action is allowed
-    length_penalty  0 compares sums of scores, 1 their means; between, the length to this power divides
+    is_final whether a state is finished, and so is not advanced further
+    limit    most actions of a hypothesis: one number for all, or one per start. If nothing is finished by then, unfinished
+             ones are returned, so there is always an answer unless no action is allowed
+    length_penalty  0 compares sums of scores, 1 their means; in general, sums are divided by length to this power
 
     With length_penalty 0 a search stops when no unfinished hypothesis is better than the best finished one; this is right
     where scores are at most 0, as those of probabilities are. A width that no step exceeds makes the search exhaustive.

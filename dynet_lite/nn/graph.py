@@ -1,4 +1,4 @@
-"""Networks over graphs: what the neighbours of each node say, added up. Over public operations only."""
+"""Networks over graphs: messages from the neighbours of each node, added up. Uses public operations only."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Edge = tuple[int, int, int]  # the node that speaks, the one that hears, the kin
 
 
 class GraphConvolution:
-    """One layer: what each node says of itself, and what it hears along the edges of several kinds.
+    """One layer: each node combines its own vector with messages along edges of several kinds.
 
         h'_v = rectify(W h_v + b + sum over edges (u, v, k) of g_uk (W_k h_u + b_k)),    g_uk = logistic(w_k h_u + c_k)
 
-    The gates g let a node keep quiet where it has nothing to say. Marcheggiani and Titov: Encoding sentences with graph
+    The gates g let a node send little where its message is not useful. Marcheggiani and Titov: Encoding sentences with graph
     convolutional networks for semantic role labeling (2017); without gates, with weights of relations: Schlichtkrull and others:
     Modeling relational data with graph convolutional networks (2018). Written for one graph; graphs of all shapes of a
     minibatch run together.
@@ -65,7 +65,7 @@ class GraphConvolution:
         return own.map(lambda x, y: dy.rectify(x + y), onnx.heard(messages, sources, targets, kinds))
 
     def message(self, h: Any, kind: int) -> Any:
-        """What a node says along its edges of a kind, {out}."""
+        """The message of a node along its edges of one kind, {out}."""
         b, W = self.said[kind]
         said = dy.affine_transform([b, W, h])
         if not self.gates:

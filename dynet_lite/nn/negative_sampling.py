@@ -14,7 +14,7 @@ __all__ = ["NegativeSampling"]
 
 
 class NegativeSampling:
-    """Tells a word that occurs with a vector from words that are drawn at random (Mikolov and others: Distributed
+    """Distinguishes words that occur with a vector from randomly drawn ones (Mikolov and others: Distributed
     representations of words and phrases and their compositionality, 2013).
 
     ``NegativeSampling(model, dim, counts, samples=5, power=0.75, seed=1)``: counts are those of the words in the training text

@@ -1,4 +1,4 @@
-"""A stack whose contents an LSTM sums up (Dyer, Ballesteros, Ling, Matthews, Smith 2015)."""
+"""A stack whose contents an LSTM summarises (Dyer, Ballesteros, Ling, Matthews, Smith 2015)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ class StackLSTM:
     """A list of vectors that grows and shrinks at its end, with the state of a recurrent network after each of them.
 
     ``StackLSTM(state)`` is empty; `state` is what stands for the empty stack: a state of a recurrent builder that has an
-    output, such as ``builder.initial_state().add_input(start)``. Nothing is computed when an item is taken off: the state
-    below is still there. Where all pushes are known beforehand, as in training on gold actions, one call for all of them is
-    cheaper: ``state.transduce(items, after=...)``.
+    output, such as ``builder.initial_state().add_input(start)``. Popping computes nothing: the state below is still
+    there. If all pushes are known beforehand, as in training on gold actions, one call for all of them is cheaper: ``state.transduce(items, after=...)``.
     """
 
     __slots__ = ("_items", "_states")
@@ -50,7 +49,7 @@ class StackLSTM:
         return new
 
     def output(self) -> Expression:
-        """What the network says of the whole stack."""
+        """The output of the network for the whole stack."""
         output: Expression = self._states[-1].output()
         return output
 

@@ -1,4 +1,4 @@
-"""Vectors of words: a row of a table for the word, what is read from its letters, and how it is written."""
+"""Word vectors: a table row for the word, a vector read from its letters, and one for how it is written."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class WordReader:
         return {**kept, **({"folded": True} if fold else {}), **({"features": features} if features else {})}
 
     def use(self, known: WordVectors) -> int:
-        """Begins with pretrained vectors; how many words have one."""
+        """Start from pretrained vectors; returns how many words have one."""
         table = self.table.as_array().astype("float32")
         found = known.fill(table, self.words)
         self.table.init_from_array(table)

@@ -1,5 +1,5 @@
-"""What models have to be better than: the most frequent label of a word, the usual place of a head, trees that branch to the
-right, word for word. Does not know the engine."""
+"""Baselines that models should beat: the most frequent label of a word, the usual place of a head, right-branching trees,
+word-for-word translation. Does not know the engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["MostFrequent", "RightBranching", "UsualHead", "WordForWord"]
 
 
 class MostFrequent:
-    """The most frequent label of each word; of a word that was never seen that of all words that were seen once.
+    """The most frequent label of each word. Unknown words get the most frequent label of words seen once.
 
         guess = MostFrequent(zip(sentence.forms, sentence.upos) for sentence in train)
         guess(["The", "dog"])
 
-    pairs: for each sequence its pairs of word and label. Of labels that are equally frequent the first in the text is taken.
-    With the same word for everything it is the most frequent label of all. ValueError without any pair.
+    pairs: for each sequence its pairs of word and label. Among equally frequent labels the first in the text wins. If
+    all words are the same, this is the most frequent label of all. ValueError without any pair.
     """
 
     def __init__(self, pairs: Iterable[Iterable[tuple[Hashable, str]]]) -> None:
@@ -41,7 +41,8 @@ class MostFrequent:
 
 
 class UsualHead:
-    """For each word the head where heads of its tag mostly stand, such as the next word but one, and its most frequent relation.
+    """For each word, the position where heads of its tag mostly are, such as the next word but one, and the most frequent
+    relation.
 
     What it gives need not be a tree. A head beyond the ends of the sentence becomes the first or the last word, or the other
     neighbour where that is the word itself; of a sentence of one word it is the root.
