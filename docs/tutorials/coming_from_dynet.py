@@ -6,8 +6,8 @@ docs/coming_from_dynet.md has the whole list of what is the same and what is not
 """
 
 # %% 1. A program for DyNet
-# It runs unchanged. Here `import dynet` is made to give dynet_lite first; for a script of yours `python -m dynet_lite run
-# script.py --dynet-seed 1` does it, and in new code you write `import dynet_lite as dy`.
+# It runs unchanged. Here, install_as_dynet() makes `import dynet` import dynet_lite. To run a script of yours, use `python -m
+# dynet_lite run script.py --dynet-seed 1`. In new code, write `import dynet_lite as dy`.
 import tempfile
 from pathlib import Path
 
@@ -37,8 +37,8 @@ for _ in range(200):
 print("xor, loss", round(loss.value(), 3))
 
 # %% 2. Its files
-# Models in DyNet's text format are read and written, by position as in DyNet. For models of your own take checkpoints:
-# they have names, the state of the trainer and the random numbers.
+# Models in DyNet's text format are read and written, by position as in DyNet. For new models use checkpoints: they have names, the
+# trainer's state and the random generators.
 
 with tempfile.TemporaryDirectory() as folder:
     path = str(Path(folder) / "xor.model")
@@ -46,7 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
     print("the file begins", open(path).readline().strip())
     m.populate(path)
 
-# %% 3. What you need not write any more
+# %% 3. What you no longer need to write
 
 dy.renew_cg()
 x = dy.inputVector([0.5, -1.0])
@@ -56,7 +56,7 @@ print(h.shape, h[2:5].shape, h.npvalue().dtype)  # shapes without dim(); slices
 # Batching is on unless you switch it off (--dynet-autobatch 0, dy.configure(autobatch=False)). Memory grows by itself:
 # --dynet-mem is a hint.
 
-# %% 4. What stops you now, instead of crashing or going on with wrong numbers
+# %% 4. Errors in place of crashes and wrong numbers
 
 for what, wrong in {
     "a shape": lambda: pW * h,
@@ -73,7 +73,7 @@ try:
 except dynet_lite.StaleExpressionError as error:
     print(f"an old expression: {error}")
 
-# %% 5. What you can ask now
+# %% 5. New questions you can ask
 
 dy.renew_cg()
 loss = dynet_lite.esum([dynet_lite.squared_norm(pW * dy.inputVector([i, 1.0])) for i in range(5)])

@@ -46,8 +46,8 @@ model = Model(24)
 optimizer = dy.AdamTrainer(model.parameters, 0.005)
 
 # %% 3. The loop
-# zero_grad() is not there: update() uses the gradients up. detach() and no_grad() are not needed: no gradient is computed
-# before backward(). The mean over the batch is yours to take.
+# There is no zero_grad(): update() clears the gradients. detach() and no_grad() are not needed: no gradient is computed before
+# backward(). You average over the batch yourself.
 
 for epoch in range(1, 6):
     random.shuffle(train)
@@ -62,7 +62,7 @@ for epoch in range(1, 6):
     print(f"epoch {epoch}  loss {total / len(train):.4f}")
 
 # %% 4. The batch axis is made for you
-# Fifty lists of 2 to 12 numbers: each step of the LSTM runs once for all lists that are as long. Nothing was padded.
+# Fifty lists of 2 to 12 numbers: each step of the LSTM runs once for all lists that are long enough. Nothing was padded.
 
 counts = dy.stats()
 print(

@@ -7,8 +7,8 @@ finds the line.
 """
 
 # %% 1. Wrong shapes
-# They are found when the node is made, not when it runs. The message says what was expected and what came, and the graph is
-# as it was before.
+# They are errors where the node is made, not where it runs. The message says what was expected and what it got. The graph stays
+# as it was.
 import numpy as np
 
 import dynet_lite as dy
@@ -34,22 +34,22 @@ shows("an index that is not there", IndexError, lambda: E[10])
 shows("vectors of different lengths", ValueError, lambda: x + E[1])
 print("shapes are known before anything runs:", (W * E[1]).shape)
 
-# %% 2. Broadcasting is by the first dims
-# Unlike in NumPy: {3} goes with each column of {3,4}. What does not fit is an error; what fits by chance is not, so print
-# shapes when in doubt.
+# %% 2. Broadcasting aligns the first dims
+# Unlike in NumPy, {3} is added to each column of {3,4}. Shapes that do not fit are an error. Shapes that fit by chance are not,
+# so print them when in doubt.
 
 print("{3,4} + {3} is", (dy.inputTensor(np.ones((3, 4))) + x).shape)
 
 # %% 3. Expressions of an old graph
-# renew_cg() ends a graph. What is left of it is refused, and never read as something else. Keep numbers, not expressions.
+# renew_cg() ends a graph. Its expressions are refused from then on, and never mistaken for others. Keep numbers, not expressions.
 
 old = dy.tanh(x)
 dy.renew_cg()
 shows("an expression of the last graph", dy.StaleExpressionError, lambda: dy.tanh(old))
 
 # %% 4. What is the value here? Immediate mode
-# Usually nothing runs before a value is asked for, and a debugger shows expressions without numbers. With immediate_compute
-# each node runs when it is made (slowly: there are no batches), and repr() shows it.
+# Usually nothing runs before you ask for a value, and a debugger shows expressions without numbers. With immediate_compute each
+# node runs when it is made (slowly, without batches), and repr() shows its value.
 
 dy.renew_cg(immediate_compute=True)
 h = dy.tanh(W * E[3])
@@ -63,18 +63,18 @@ p = dy.inputVector([0.5, 0.0, 0.5])
 entropy = -dy.dot_product(p, dy.log(p))  # log(0) is here, but nothing has run yet
 shows("NaN or infinity", dy.NotFiniteError, entropy.value)
 
-# Without the mode: all nodes of the current graph with such values or gradients, on stderr or in a file.
+# Without that mode, list all nodes of the current graph with such values or gradients, on stderr or in a file.
 dy.renew_cg()
 p = dy.inputVector([0.5, 0.0, 0.5])
 entropy = -dy.dot_product(p, dy.log(p))
 entropy.forward()
 dy.dump_cg(nan_check_only=True, show_gradients=False)
-# In a graph that has run, ops that ran inside another one (writing_a_cell.py, section 4) have no value to show. A graph that
-# is dumped before it runs keeps them all, as with check_validity=True or dy.configure(fuse=False).
-# The way out here: dy.log(p + 1e-9), or a loss on scores (dy.pickneglogsoftmax) that never makes probabilities.
+# After a run, ops that ran inside another one (writing_a_cell.py, section 4) have no value to show. To keep them all, dump the
+# graph before it runs, or use check_validity=True or dy.configure(fuse=False).
+# The remedy here: dy.log(p + 1e-9), or a loss on scores (dy.pickneglogsoftmax), which needs no probabilities.
 
 # %% 6. Is the gradient right?
-# A trainer refuses to update with NaN. A gradient that is finite and wrong is usually a part that was cut off.
+# A trainer refuses to update with NaN. If a gradient is finite but wrong, usually a part of it was cut off.
 
 
 def cut_off() -> dy.Expression:
@@ -85,7 +85,7 @@ dy.gradcheck(lambda: dy.squared_norm(W * E[1]), W)
 shows("a gradient that misses a part", dy.GradientError, lambda: dy.gradcheck(cut_off, W))
 
 # %% 7. Is it the batching?
-# Never so far: tests compare batched and unbatched for every op. But see for yourself.
+# Unlikely: tests compare batched and unbatched runs for every op. But see for yourself.
 
 losses = []
 for autobatching in (True, False):
@@ -95,8 +95,8 @@ print("on and off:", losses)
 assert np.isclose(*losses)
 
 # %% 8. Why is it slow?
-# First: where does the time go? Then: why are the batches small? In the table _fused is what several elementwise ops run as,
-# and _affines are affine maps of the same inputs that run as one; the explanation shows their formulas.
+# First: where does the time go? Then: why are batches small? In the table, _fused stands for elementwise ops that run as one, and
+# _affines for affine maps of the same inputs that run as one; the explanation shows their formulas.
 
 dy.renew_cg()
 with dy.profile() as profile:

@@ -22,7 +22,7 @@ words = Vocab.from_words(word for tree in trees for word in tree.words())
 print(len(trees), "trees, the first one:", trees[0])
 
 # %% 2. A recursive network
-# A leaf is a word vector. A phrase is a layer over its two parts. That is all: recursion over the tree, once per tree.
+# A leaf is a word vector, a phrase is a layer over its two parts. The network is this recursion, called once per tree.
 
 SIZE = 32
 dy.reset_random_seed(1)
@@ -62,7 +62,7 @@ for epoch in range(1, 5):
     print(f"epoch {epoch}  loss per phrase {total / nodes:.4f}")
 
 # %% 4. What ran together
-# Two trees of different forms. Phrases of the same height run together, whichever tree they are in; all losses are one batch.
+# Two trees of different shapes. Phrases of equal height run together, whichever tree they are in. All losses are one batch.
 
 dy.renew_cg()
 two = list(parse_trees(["(3 (2 a) (3 (3 very) (3 (3 good) (2 film))))", "(1 (1 (1 bad) (1 acting)) (2 .))"]))
@@ -72,14 +72,14 @@ loss = dy.esum([x for losses in both for x in losses])
 explanation = dy.explain_batches()
 print(explanation)
 
-# %% 5. And why two nodes did not
+# %% 5. Why two nodes did not
 
 print("the losses of the two roots:", explanation.why(both[0][-1], both[1][-1]))
 print("the vectors of the two roots:", explanation.why(roots[0], roots[1]))
 
 # %% 6. A picture
-# One page, without anything else: each batch has its colour. Point at nodes, click batches, follow the order of execution.
-# Instead of the folder for a moment take a place of your own and open the file in a browser.
+# A single page with one colour per batch. Point at nodes, click batches, follow the order of execution. In your own program,
+# save the file where you like and open it in a browser.
 
 with tempfile.TemporaryDirectory() as folder:
     viz.save(Path(folder) / "trees.html", loss, names=lambda table, row: words.word(row))

@@ -7,9 +7,8 @@ step; the engine batches them over the sentences all the same. The example is th
 """
 
 # %% 1. The cell
-# It has parameters, made in a collection, and a function from the last state and the input to the new state. Things that need
-# no state are done for all positions first: what does not depend on the step before runs as one batch, however long the
-# sentence is.
+# It has parameters, made in a collection, and a function from the last state and the input to the new state. Whatever needs no
+# state comes first, for all positions: it runs as one batch, however long the sentence is.
 import numpy as np
 
 import dynet_lite as dy
@@ -55,16 +54,16 @@ def loss(words: list[int]) -> dy.Expression:
 SENTENCES = [[1, 2, 3, 4], [5, 6, 7], [8, 9, 10, 11, 12, 13]]
 
 # %% 2. Is its gradient right?
-# gradcheck compares it with differences of the value, for each parameter, and raises an error that names the worst one.
-# Gradients of ops are right already; this finds parts that were cut off by mistake, with dy.nobackprop for example. Numbers
-# are 32-bit: check a loss near 1 and not a sum of hundreds.
+# gradcheck compares it with differences of the value, for each parameter, and raises an error that names the worst one. The
+# gradients of ops are right already; gradcheck finds parts that you cut off by mistake, for example with dy.nobackprop. Numbers
+# are 32-bit, so check a loss near 1 and not a sum of hundreds.
 
 off_by = dy.gradcheck(lambda: loss(SENTENCES[0]) * 0.1, *model.parameters_list())
 print(f"the gradient is right, to {off_by:.1e}")
 
 # %% 3. Does it batch?
-# Three sentences of 3, 2 and 5 steps: 5 batches for each node of a step, for steps depend on each other. The products with x
-# and the losses are one batch each.
+# Three sentences of 3, 2 and 5 steps: each node of a step takes 5 batches, because steps depend on each other. The products
+# with x and the losses are one batch each.
 
 dy.renew_cg()
 total = dy.esum([loss(s) for s in SENTENCES])
@@ -73,11 +72,11 @@ counts = dy.stats()
 assert counts["batches"] == counts["lower_bound"]
 
 # %% 4. What runs as one
-# There is no line for tanh in that explanation. An elementwise op that one other elementwise op reads, and nobody else, runs
-# inside that one, in one pass over memory. Instead of a name such nodes show a formula: logistic(add(x0, x1)) is the gate f,
-# x0 and x1 are its inputs, c0, c1, ... are numbers such as the 2 of 2 * x. And from_x_f and from_x_g, affine maps of the same x
-# that only such nodes read, ran as one node, "affine_transform x 2". You need not do anything for it. The numbers are those of
-# single ops; only the sums inside joined products may be rounded differently.
+# That explanation has no line for tanh. If only one other elementwise op reads an elementwise op, it runs inside that one, in one
+# pass over memory. Such nodes show a formula instead of a name: logistic(add(x0, x1)) is the gate f, x0 and x1 are its inputs, and
+# c0, c1, ... are numbers such as the 2 in 2 * x. Also, from_x_f and from_x_g are affine maps of the same x, and ran as one
+# node, "affine_transform x 2". All this is automatic. The numbers are those of single ops; only sums inside joined products may
+# be rounded differently.
 
 dy.renew_cg()
 x = dy.inputVector(np.linspace(-1, 1, 12))
@@ -88,15 +87,15 @@ for node in dy.cg().nodes():
 assert dy.cg().nodes()[-1][1] == "exp(tanh(scale(x0, c0))) {12}"
 
 # An op stays apart when
-# - somebody may still ask for its value: a variable, a list or an object holds the expression when the graph runs,
-# - another op reads it, too, or it ran already, for a value() in between,
+# - a variable, a list or an object still holds its expression when the graph runs,
+# - a second op reads it, or it has already run because of an earlier value(),
 # - it has fewer than 8 numbers, or its arguments have another shape,
 # - the graph checks each value: dy.renew_cg(check_validity=True).
-# Affine maps (W * x, or dy.affine_transform) are joined when matrices and biases are parameters and x is one and the same
-# expression: look a word up once per step, not once per gate.
+# Affine maps (W * x, or dy.affine_transform) are joined if matrices and biases are parameters and x is the same expression: look
+# a word up once per step, not once per gate.
 #
-# What ran inside another node has no value of its own: dy.cg().expression(2) is an error, dy.dump_cg() says so. Both give
-# the value when they come before the run. To see every node for itself, switch it off:
+# What ran inside another node has no value of its own: dy.cg().expression(2) is an error, and dy.dump_cg() says so. Before the
+# run, both give the value. To see every node separately, switch it off:
 
 with dy.configure(fuse=False):
     dy.renew_cg()
@@ -104,7 +103,7 @@ with dy.configure(fuse=False):
     print(dy.plan_text())
 
 # %% 5. The same numbers as for one sentence alone
-# Batching never changes what is computed, only the order of a sum now and then.
+# Batching never changes what is computed, only sometimes the order of a sum.
 
 together = [e.value() for e in [loss(s) for s in SENTENCES]]
 dy.renew_cg(autobatching=False)
@@ -113,11 +112,11 @@ assert np.allclose(together, alone, rtol=1e-5)
 print("together", np.round(together, 4), "alone", np.round(alone, 4))
 
 # %% 6. What makes batches small
-# - A value() inside the loop: what was built before it runs alone. Build all sentences first, ask once.
-# - A weight per something (a matrix per relation, say): nodes with different weights are different kinds. One product with
-#   the matrices below each other, and then a slice of it, is one kind.
-# - Sums of different lengths: dy.esum of 5 and dy.esum of 6 are different kinds. That is harmless at the end of a sentence;
-#   inside a recurrence rather add pairs.
+# - A value() inside the loop: everything built before it runs alone. Build all sentences first, then ask once.
+# - Many weights, such as a matrix per relation: nodes with different weights are different kinds. Stack the matrices, make one
+#   product and take a slice of it: that is one kind.
+# - Sums of different lengths: dy.esum of 5 and dy.esum of 6 are different kinds. This is harmless at the end of a sentence;
+#   inside a recurrence, add pairs instead.
 # explain_batches() says which of these it is:
 
 dy.renew_cg()
@@ -131,9 +130,9 @@ rows = [dy.pick_range(below_each_other * h, 12 * k, 12 * (k + 1)) for k in range
 assert np.allclose(rows[2].npvalue(), products[2].npvalue(), atol=1e-5)
 
 # %% 7. When this is not fast enough
-# Count first: with dy.profile() around some training steps, phases() says how much is Python building the graph. Fewer nodes
-# per step help there: dy.affine_transform([b, W, x, U, h]) is one node for two products and two sums. A step of
-# the recurrence that is one node needs an op in C++; CONTRIBUTING.md says what to write.
+# Measure first: with dy.profile() around some training steps, phases() says how much time Python takes to build the graph. If it
+# is much, use fewer nodes per step, such as dy.affine_transform([b, W, x, U, h]) for two products and two sums, or make the step a
+# cell (dy.cell). To make a step a single node, write an op in C++; CONTRIBUTING.md says how.
 
 
 def fused(xs: list[dy.Expression]) -> list[dy.Expression]:
