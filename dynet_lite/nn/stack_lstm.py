@@ -13,9 +13,10 @@ __all__ = ["StackLSTM"]
 class StackLSTM:
     """A list of vectors that grows and shrinks at its end, with the state of a recurrent network after each of them.
 
-    ``StackLSTM(state)`` is empty; `state` is what stands for the empty stack: a state of a recurrent builder that has an
-    output, such as ``builder.initial_state().add_input(start)``. Popping computes nothing: the state below is still
-    there. If all pushes are known beforehand, as in training on gold actions, one call for all of them is cheaper: ``state.transduce(items, after=...)``.
+    ``StackLSTM(state)`` is empty; `state` is what stands for the empty stack: a state of a recurrent builder that has
+    an output, such as ``builder.initial_state().add_input(start)``. Popping computes nothing: the state below is
+    still there. If all pushes are known beforehand, as in training on gold actions, one call for all of them is
+    cheaper: ``state.transduce(items, after=...)``.
     """
 
     __slots__ = ("_items", "_states")
