@@ -50,8 +50,9 @@ class Processors {
 
 // What others know of a thread that has been at work.
 struct Place {
-  std::atomic<bool> taken{false}, at_work{false};
-  clockid_t clock = 0;  // these two before it is at work for the first time
+  std::atomic<bool> taken{false};
+  std::atomic<bool> at_work{false};  // relaxed: nobody must rely on it for what the work has written
+  clockid_t clock = 0;               // these two before it is at work for the first time
   pid_t thread = 0;
   std::mutex mutex;  // of the rest, and of the end of its work
   int borrowed = -1;
@@ -107,7 +108,7 @@ thread_local MyPlace my_place;
 void lend(Place& p) {
   const std::lock_guard<std::mutex> lock(p.mutex);
   const int cpu = sched_getcpu();
-  if (p.borrowed >= 0 || !p.at_work.load() || !p.own.read(p.thread)) return;
+  if (p.borrowed >= 0 || !p.at_work.load(std::memory_order_relaxed) || !p.own.read(p.thread)) return;
   if (p.own.count() < 2 || !p.own.has(cpu) || !Processors::only(cpu).give(p.thread)) return;
   p.borrowed = cpu;
   lent.fetch_add(1, std::memory_order_relaxed);
@@ -126,14 +127,14 @@ AtWork::AtWork() : outermost_(false) {
   Place* const p = my_place.get();
   if (!p || p->at_work.load(std::memory_order_relaxed)) return;
   outermost_ = true;
-  p->at_work.store(true, std::memory_order_release);
+  p->at_work.store(true, std::memory_order_relaxed);
 }
 
 AtWork::~AtWork() {
   Place* const p = my_place.get();
   if (!p) return;
   const std::lock_guard<std::mutex> lock(p->mutex);
-  if (outermost_) p->at_work.store(false);
+  if (outermost_) p->at_work.store(false, std::memory_order_relaxed);
   if (p->borrowed >= 0) leave(*p);
 }
 
@@ -141,7 +142,7 @@ AtWork::~AtWork() {
 void Wait::look() {
   Place* const mine = my_place.get();
   Place* watched = static_cast<Place*>(watched_);
-  auto at_work = [&](Place& p) { return &p != mine && p.at_work.load(std::memory_order_acquire); };
+  auto at_work = [&](Place& p) { return &p != mine && p.at_work.load(std::memory_order_relaxed); };
   if (watched && !at_work(*watched)) watched = nullptr;
   for (int i = 0, n = used_places.load(std::memory_order_acquire); i < n && !watched; ++i)
     if (at_work(places[i])) watched = &places[i];
@@ -152,9 +153,10 @@ void Wait::look() {
   if (!still) return;
   lend(*watched);
   slept.fetch_add(1, std::memory_order_relaxed);
-  const bool working = mine && mine->at_work.exchange(false);  // nobody lends to one who waits
+  const bool working =
+      mine && mine->at_work.exchange(false, std::memory_order_relaxed);  // nobody lends to one who waits
   std::this_thread::sleep_for(std::chrono::microseconds(50));
-  if (working) mine->at_work.store(true);
+  if (working) mine->at_work.store(true, std::memory_order_relaxed);
 }
 
 int this_processor() { return sched_getcpu(); }
