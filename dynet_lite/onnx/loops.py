@@ -69,9 +69,9 @@ def _scan(w: Writer, get: Get, init: list[Any], steps: list[Steps], bodies: list
     """The Scan: its last states and its outputs. bodies: one for each step, and perhaps another one for the first step."""
     body, *first = bodies
     start, rows = [get(e).name for e in init], [(get(s.e).name, s.numbers) for s in steps]
-    outputs, backwards = len(body.results) - len(start), reverse != steps[0].backwards
+    results, backwards = [e.shape for e in body.results], reverse != steps[0].backwards
     if not first:
-        return w.scan(start, rows, lambda names: body.write(w, names), outputs, backwards)
+        return w.scan(start, rows, lambda names: body.write(w, names), results, backwards)
 
     def step(names: list[str]) -> list[str]:
         begun, *rest = names  # 0 at the first step, then 1
@@ -79,11 +79,11 @@ def _scan(w: Writer, get: Get, init: list[Any], steps: list[Steps], bodies: list
             w.op("Cast", begun, to=7),
             {0: lambda: first[0].write(w, rest[len(start) :])},
             lambda: body.write(w, rest),
-            len(body.results),
+            len(results),
         )
         return [w.op("Identity", w.number(1)), *found]
 
-    return w.scan([w.number(0), *start], rows, step, outputs, backwards)[1:]
+    return w.scan([w.number(0), *start], rows, step, [(), *results], backwards)[1:]
 
 
 class Body:

@@ -403,6 +403,12 @@ class Chosen:
         """table[ids]."""
         return lookup(table, self)
 
+    def __iter__(self) -> Iterator[Any]:
+        raise Unsupported(
+            f"[onnx] {self.name}: how many numbers there are is not known before the file runs: use table[{self.name}], "
+            "dy.map or dy.scan"
+        )
+
     @property
     def symbol(self) -> str:
         """The length."""

@@ -142,19 +142,20 @@ class Writer:
         states: Sequence[str],
         rows: Sequence[tuple[str, bool]],
         step: Callable[[list[str]], list[str]],
-        outputs: int,
+        results: Sequence[Dims],
         backwards: bool,
     ) -> list[str]:
-        """`step` for each of the rows, from states and a row to states and `outputs` more: the last states, and those of all.
+        """`step` for each of the rows, from states and a row to states and outputs: the last states, and the outputs of all.
 
-        rows: the names, and whether they are whole numbers.
+        rows: the names, and whether they are whole numbers. results: the dims of the states and the outputs of a step.
         """
+        outputs = len(results) - len(states)
         before = [self.fresh(name) for name in (*["before"] * len(states), *["row"] * len(rows))]
         kinds = self._helper.TensorProto
         given = [kinds.FLOAT] * len(states) + [kinds.INT64 if whole else kinds.FLOAT for _, whole in rows]
-        body = self._body(list(zip(before, given, strict=True)), lambda: step(before))
+        body = self._body(list(zip(before, given, strict=True)), lambda: step(before), dims=results)
         return self.op_n(
-            len(states) + outputs, "Scan", *states, *(name for name, _ in rows), body=body, num_scan_inputs=len(rows),
+            len(results), "Scan", *states, *(name for name, _ in rows), body=body, num_scan_inputs=len(rows),
             scan_input_directions=[int(backwards)] * len(rows), scan_output_directions=[int(backwards)] * outputs,
         )  # fmt: skip
 
@@ -172,8 +173,15 @@ class Writer:
         equal = self.op("Equal", which, self.scalar(number))
         return self.op_n(outputs, "If", equal, then_branch=then, else_branch=other)
 
-    def _body(self, given: Sequence[tuple[str, int]], write: Callable[[], list[str]], kinds: Sequence[int] = ()) -> Any:
-        """A graph of its own, with the nodes that `write` makes. kinds: of its first results; the others are floats."""
+    def _body(
+        self,
+        given: Sequence[tuple[str, int]],
+        write: Callable[[], list[str]],
+        kinds: Sequence[int] = (),
+        dims: Sequence[Dims] = (),
+    ) -> Any:
+        """A graph of its own, with the nodes that `write` makes. kinds: of its first results; the others are floats. dims:
+        of the results, where they are known."""
         outer, self.nodes = self.nodes, []
         try:
             results, inside = write(), self.nodes
@@ -181,15 +189,17 @@ class Writer:
             self.nodes = outer
         every = [*kinds, *[self._helper.TensorProto.FLOAT] * (len(results) - len(kinds))]
         scalars = self._helper.TensorProto.INT64, self._helper.TensorProto.BOOL
+        shapes: list[Dims | None] = list(dims) or [None] * len(results)
 
-        def info(name: str, kind: int) -> Any:
-            return self._helper.make_tensor_value_info(name, kind, [] if kind in scalars else None)
+        def info(name: str, kind: int, shape: Dims | None = None) -> Any:
+            known = [] if kind in scalars else None if shape is None else [*reversed(shape)]
+            return self._helper.make_tensor_value_info(name, kind, known)
 
         return self._helper.make_graph(
             inside,
             self.fresh("body"),
             [info(name, kind) for name, kind in given],
-            [info(name, kind) for name, kind in zip(results, every, strict=True)],
+            [info(*result) for result in zip(results, every, shapes, strict=True)],
         )
 
     def length(self, name: str) -> str:

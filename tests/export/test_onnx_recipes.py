@@ -109,7 +109,7 @@ def test_language_model(exported: Any, layers: int, options: tuple[str, ...]) ->
             close(one, scores[t])
 
 
-@pytest.mark.parametrize("options", [(), ("--char-hidden", "5")])
+@pytest.mark.parametrize("options", [(), ("--char-hidden", "5"), ("--char-hidden", "4", *CNN[:-2])])
 def test_biaffine_parser(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("biaffine_parser", *options)
     run = session(path)

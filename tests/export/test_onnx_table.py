@@ -74,7 +74,7 @@ WEIGHT, TABLE = MODEL.add_parameters((3, 4)), MODEL.add_lookup_parameters((5, 4)
 # dynet_lite.cells.
 NO_EXPRESSIONS = {
     f"dynet_lite.{name}"
-    for name in "cells checkpoint compat config embeddings explain gradcheck graph io old_names profiling rewrites summary trained words".split()
+    for name in "cells checkpoint compat config embeddings explain gradcheck graph io profiling rewrites summary trained words".split()
 }
 
 
@@ -86,7 +86,9 @@ def test_every_public_function_is_exported_or_refused() -> None:
             continue
         found += 1
         in_a_row = re.search(rf"\bdy\.{name}\b", samples) or f'"{name}"' in samples
-        assert in_a_row or f.__module__ in NO_EXPRESSIONS, f"{name}: neither a row of the op table nor one of MORE"
+        assert in_a_row or ".".join(f.__module__.split(".")[:2]) in NO_EXPRESSIONS, (
+            f"{name}: neither a row of the op table nor one of MORE"
+        )
     assert found > 150 and all(hasattr(dy, name) for name in MORE)
 
 
