@@ -37,7 +37,7 @@ void Rewriter::forget_uses(NodeId i) {
   for (const NodeId* end = args + g_.nargs(i); args != end; ++args) {
     Node* n = nodes + *args;
     if (n->is(kMerged)) n = nodes + n->root;
-    n->readers = static_cast<u8>(n->readers - (n->readers && n->readers != Node::kMany));
+    if (n->readers && n->readers != Node::kMany) --n->readers;
   }
 }
 
