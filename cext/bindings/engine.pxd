@@ -89,6 +89,7 @@ cdef extern from "graph/params.h" namespace "dnl":
         cbool touched
         void grad_changed()
         void keep_numbers() except +raise_python_error
+        void leave_numbers() except +raise_python_error
         Parameter(const Dim&) except +raise_python_error
         size_t size()
         void clear_grad()

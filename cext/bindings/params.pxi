@@ -32,11 +32,19 @@ class Shape(tuple):
 
 
 cdef int _outdate(GraphLink link, NodeId id, uint32_t stamp) except -1:
-    """If this node is there, its graph runs again at the next value."""
+    """If this node is there, its graph runs again at the next value, unless graphs keep the weights that they began with."""
+    if keeps_weights():
+        return 0
     cdef ComputationGraph g = link.get() if link is not None else None
     if g is not None and g.c.valid(id, stamp):
         g.invalidate()
     return 0
+
+
+cdef bint _was_read(GraphLink link, NodeId id, uint32_t stamp):
+    """Is this node there, and has it run?"""
+    cdef ComputationGraph g = link.get() if link is not None else None
+    return g is not None and g.c.valid(id, stamp) and g.x.done(id)
 
 
 cdef class Parameters(Expression):
@@ -117,7 +125,10 @@ cdef class Parameters(Expression):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         if flat.shape[0]:
-            deref(self.p).keep_numbers()
+            if keeps_weights() and _was_read(self.last, self.id, self.stamp):
+                deref(self.p).leave_numbers()
+            else:
+                deref(self.p).keep_numbers()
             memcpy(deref(self.p).value.host_to_write(), &flat[0], deref(self.p).size() * sizeof(float))
         self._changed()
 

@@ -83,6 +83,12 @@ struct Parameter {
   }
   // The host will overwrite the numbers.
   void keep_numbers();
+  // The same where a graph has read them and keeps the weights that it began with.
+  void leave_numbers() {
+    if (!must_turn()) return keep_numbers();
+    other.resize(size());
+    turn();
+  }
   void clear_grad() {
     const GradientLock lock(in_use);
     if (touched) grad.zero();

@@ -362,3 +362,40 @@ def test_updates_of_other_threads_do_not_count():
         t.join()
     assert not errors
     assert np.isfinite(W.as_array()).all()
+
+
+@pytest.fixture
+def keeps_weights() -> Iterator[None]:
+    with dy.configure(keep_weights=True):
+        yield
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_numbers_changed_by_hand_where_graphs_keep_their_weights(setting, keeps_weights, change):
+    """As in DyNet: what has run stays, and so does the weight in this graph; the next graph has the new numbers."""
+    m = dy.ParameterCollection()
+    W, E = m.add_parameters(D, init=0.5), m.add_lookup_parameters((3, D), init=0.25)
+    dy.renew_cg()
+    loss = dy.sum_elems(dy.square(dy.cmult(W, E[1])))
+    loss.value()
+    CHANGES[change](W, E)
+    w, e = W.as_array(), E.row_as_array(1)
+    loss.backward()
+    near(W.grad_as_array(), np.full(D, 2 * 0.5 * 0.25**2))
+    near(E.row_grad_as_array(1), np.full(D, 2 * 0.25 * 0.5**2))
+    near(loss.value(), D * 0.5**2 * 0.25**2)
+    near(dy.sum_elems(W * 2).value(), D * 0.5 * 2)
+    CHANGES[change](W, E)
+    near(dy.sum_elems(W * 3).value(), D * 0.5 * 3)
+    dy.renew_cg()
+    near(dy.sum_elems(W).value(), W.as_array().sum())
+    assert change == "clip_inplace" or not np.array_equal(w, W.as_array()) or not np.array_equal(e, E.row_as_array(1))
+
+
+def test_a_weight_that_has_not_run_yet_where_graphs_keep_their_weights(setting, keeps_weights):
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=0.5)
+    dy.renew_cg()
+    loss = dy.sum_elems(W * 2)
+    W.scale(3)
+    near(loss.value(), D * 1.5 * 2)
