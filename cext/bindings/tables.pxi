@@ -86,7 +86,7 @@ cdef class LookupParameters(Expression):
         cdef size_t k, n
         if g.trace is not None:
             return _look_traced(self, g, list(ids), True, update)
-        settle()   # rows are copied here
+        settle()   # where graphs keep weights, rows are copied here
         if type(ids) is list and 0 < len(<list> ids) <= 256:
             n = len(<list> ids)
             for k in range(n):  # ints in range, as most programs give them; everything else goes the long way
