@@ -195,13 +195,17 @@ def stats() -> dict[str, Any]:
     return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
 
 
-def plan_text(after: str | None = None) -> str:
+def plan_text(after: str | None = None, backward: bool = False) -> str:
     """The plans that the current graph has run since its renewal, one line per batch.
 
     after: show the graph instead, as it is after this pass (see explain_rewrites()), or as it was built ("made"): one line per
     node with its number, its op and its arguments. This runs what is pending. ValueError if there is no such pass, if it is
     off, or if nothing is pending.
+    backward: show how the last backward pass was run instead, one line per step; "Backward" in docs/engine/memory.md says how to
+    read it. Empty if there was none.
     """
+    if backward:
+        return cg().backward_text()
     if after is None:
         return cg().plan_text()
     texts = dict(cg().rewrites())

@@ -247,6 +247,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         void read_value(NodeId, float*) except +raise_python_error nogil
         GradientRead read_gradient(NodeId, float*) except +raise_python_error
         string dump_plans() except +raise_python_error
+        string dump_backward(uint32_t) except +raise_python_error
         void log_rewrites(cbool)
         const vector[RewriteLogEntry]& rewrite_log()
         uint32_t passes()

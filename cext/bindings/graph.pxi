@@ -355,6 +355,11 @@ cdef class ComputationGraph:
         self.run()
         return self.x.dump_plans().decode()
 
+    def backward_text(self, most=8):
+        """How the last backward pass was run, as text: a line per step, at most so many rows of each list."""
+        settle()
+        return self.x.dump_backward(most).decode()
+
     def nodes(self):
         """(number, op, dims, arguments) of every node, for drawing and tests.
 

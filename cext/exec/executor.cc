@@ -17,7 +17,9 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
       memory_(memory),
       values_(memory.values),
       grads_(memory.gradients),
-      pipeline_(graph) {
+      pipeline_(graph),
+      back_(graph, *backend),
+      facts_(back_.gradients) {
   runner(0);
   possible_ = passes_of(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
@@ -33,6 +35,7 @@ Runner& Executor::runner(u32 lane) {
 
 void Executor::truncated(u32 n) {
   graded_ = 0;
+  back_.begin({});
   rewritten_ = std::min(rewritten_, n);
   if (n == 0) {
     done_ = 0;
@@ -60,10 +63,9 @@ void Executor::note_runs() {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, state_, reached_, reached_leaves_,
-              reached_aliases_, old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_,
-              held_, private_, rows_, first_row_, shared_, transposes_);
-  runs_ = std::vector<std::unique_ptr<Run>>();
+  release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, back_, reached_aliases_, old_leaves_,
+              reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_, transposes_);
+  runs_ = Runs();
   for (auto& r : runners_) r->release();
 }
 
@@ -71,6 +73,7 @@ void Executor::invalidate() {
   done_ = 0;
   n_runs_ = 0;
   graded_ = 0;
+  back_.begin({});
   note_runs();
   values_.rewind();
   g_.refresh();
@@ -81,7 +84,7 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   Run& run = *runs_[n_runs_++];
   run.plan.clear();
   run.grad_base = nullptr;
-  run.spent = 0;
+  run.any_spent = false;
   run.stage = stage;
   run.lane = lane;
   run.first = done_;

@@ -14,9 +14,8 @@
 #include "exec/complete.h"
 #include "exec/rewound.h"
 #include "exec/runner.h"
-#include "exec/shared_stage.h"
 #include "rewrite/pipeline.h"
-#include "schedule/split.h"
+#include "schedule/back_planner.h"
 
 namespace dnl {
 
@@ -67,6 +66,8 @@ class Executor final : private Graph::Listener {
   void note_held();
 
   std::string dump_plans();
+  // Of the last backward pass; see dump_back_plan().
+  std::string dump_backward(u32 most) const { return dump_back_plan(g_, *backend_, back_.plan(), runs_, most); }
   // While on, forward() notes the graph after each pass; switching it on forgets what was noted.
   void log_rewrites(bool on);
   const std::vector<RewriteLog::Entry>& rewrite_log() const { return pipeline_.log().entries; }
@@ -118,18 +119,13 @@ class Executor final : private Graph::Listener {
   void each_row(NodeId i, F f) const;
   void list_gradients();
   void restore_spent(Rewound& numbers);
-  void run_backward(NodeId loss, Rewound& numbers);
-  void back_lanes(std::size_t from, std::size_t to);
-  void list_shared(std::size_t from, std::size_t to);
-  void give_private_gradients(std::size_t from, std::size_t to);
-  template <class F>
-  void each_common(const Run& run, F f);
+  void plan_backward(std::size_t to);
+  void run_backward(std::size_t to, Rewound& numbers);
+  void run_stage(const BackStage& stage);
+  void add_moves(u32 first, u32 count);
   bool is_row(NodeId i) const;
-  bool is_slot(NodeId i) const;
-  u32 row_number(NodeId i) const;
-  void find_rows_in_lanes(std::size_t from, std::size_t to);
-  void own_gradient(NodeId root, Vec<float*>& mine, u32 lane);
-  void add_private_gradients();
+  // May threads share a call, where there are no lanes?
+  bool shares_calls() const { return options.threads > 1 && backend_->host_memory; }
   void collect_gradients();
   void add_to_slots();
   void touch_looked_up(NodeId loss);
@@ -138,7 +134,7 @@ class Executor final : private Graph::Listener {
   Backend* backend_;
   Memory& memory_;
   Arena &values_, &grads_;  // of it
-  std::vector<std::unique_ptr<Run>> runs_;
+  Runs runs_;
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
@@ -154,14 +150,13 @@ class Executor final : private Graph::Listener {
   Stats totals_;  // what no runner counts: times, plans
 
   GradientLocks locks_;  // every parameter and table of the graph
-  Vec<u32> state_;       // see Gradients
-  Vec<u8> reached_;
-  Vec<u8> reach_facts_;                           // by node, while reach() looks for these
-  Vec<NodeId> reached_leaves_, reached_aliases_;  // the last node first
-  Vec<NodeId> old_leaves_;                        // see reach()
-  NodeId graded_from_ = 0, graded_to_ = 0;        // of all others that the last pass reached
-  std::size_t first_graded_run_ = 0;              // runs before were not reached
-  bool any_full_ = false;                         // some pass over this graph was full
+  BackPlanner back_;
+  Gradients& facts_;                  // of it
+  Vec<u8> reach_facts_;               // by node, while reach() looks for these
+  Vec<NodeId> reached_aliases_;       // the last first
+  Vec<NodeId> old_leaves_;            // see reach()
+  std::size_t first_graded_run_ = 0;  // runs before were not reached
+  bool any_full_ = false;             // some pass over this graph was full
   struct Direct {
     NodeId node;
     u64 serial;
@@ -173,21 +168,6 @@ class Executor final : private Graph::Listener {
   Vec<float*> slot_from_, slot_to_;  // row by row
   Vec<NodeId> held_;                 // rows that an expression refers to, in order, if
   bool held_noted_ = false;          // note_held() has been called; else they are as they are
-  struct Private {
-    float* from;
-    float* to;
-    std::size_t n;
-  };
-  Vec<Private> private_;
-  struct Row {
-    u32 lane;    // that reads it, or kSeveralLanes
-    float* own;  // private gradient in the lane that gets them at the moment
-    u32 owner;   // that lane
-  };
-  static constexpr u32 kSeveralLanes = 0xfffffffeu;
-  Vec<Row> rows_;  // by row_number(): those of table t from first_row_[t] on
-  Vec<u32> first_row_;
-  SharedStage shared_;
   Transposes transposes_;
   Completion completion_;
   NodeId graded_ = 0;  // nodes below have gradients

@@ -26,18 +26,7 @@ struct Runner::CallFrame {
   Rows y[kMaxOutputs], dy[kMaxOutputs];
   Call call;
 
-  // Backward: where gradients of arguments go.
-  Rows* dx = nullptr;
-  bool* acc = nullptr;
-  // Members whose gradient is first written now, was written before, by this call (again) or another, or is in parts.
-  struct Target {
-    u32 fresh = 0, old = 0, again = 0, in_parts = 0;
-    bool of_others = false;  // some argument lies in memory of another size: it is an alias
-    // So few are not fresh that these had better be added later than the others be cleared and added to.
-    bool few_old() const { return in_parts == 0 && 4 * old <= fresh; }
-  };
-  Target* target = nullptr;
-  bool partly = false;  // some gradient is written only in part
+  const Rows* dx = nullptr;  // backward: where gradients of arguments go
 };
 
 // A validity check found NaN or infinity; says at which node, so that the bindings can name the user's line.

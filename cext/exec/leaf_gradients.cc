@@ -23,25 +23,17 @@ bool Executor::is_row(NodeId i) const {
   return g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1 && g_.node(i).is(kNeedsGrad);
 }
 
-// Does the node's gradient go to the slot of one row of a table?
-bool Executor::is_slot(NodeId i) const {
-  if (!is_row(i)) return false;
-  Store& grad = g_.table(g_.signature(i).table)->grad;
-  const float *at = runner(0).gradients.at[i], *first = grad.at(*backend_);
-  return at >= first && at < first + grad.size();
-}
-
 // Memory of its own for the gradient of a leaf, which is added to the accumulator when the pass ends.
 void Executor::place_apart(NodeId i) {
-  runner(0).gradients.at[i] = grads_.floats(g_.dim(i).size());
-  state_[i] = Gradients::kAlways;
+  back_.at()[i] = grads_.floats(g_.dim(i).size());
+  facts_.written[i] = kWritten;
   apart_.push_back(i);
 }
 
 // What lies side by side, as they do most often, is cleared in one piece.
 void Executor::clear_apart() {
   constexpr std::size_t kLine = 16;  // floats of a line, at which memory of an arena begins
-  const Vec<float*>& at = runner(0).gradients.at;
+  const Vec<float*>& at = back_.at();
   auto size = [&](std::size_t k) { return (g_.dim(apart_[k]).size() + kLine - 1) / kLine * kLine; };
   for (std::size_t k = 0, first; k < apart_.size();) {
     std::size_t n = 0;
@@ -51,7 +43,7 @@ void Executor::clear_apart() {
 }
 
 void Executor::place_leaf_gradients() {
-  Vec<float*>& at = runner(0).gradients.at;
+  Vec<float*>& at = back_.at();
   const bool noted = std::exchange(held_noted_, false);
   auto is_held = [&](NodeId i) {
     if (!g_.node(i).is(kCounted)) return true;  // nobody knows
@@ -65,7 +57,7 @@ void Executor::place_leaf_gradients() {
   };
   for (NodeId i : reached_aliases_)  // which may be asked for, too
     if (is_row(g_.node(i).root)) row_apart(g_.node(i).root);
-  for (NodeId i : reached_leaves_) {
+  for (NodeId i : facts_.leaves) {
     if (!is_row(i) || at[i]) continue;
     if (is_held(i)) {
       row_apart(i);
@@ -77,9 +69,9 @@ void Executor::place_leaf_gradients() {
   for (NodeId i : slots_) {  // now that their arrays do not grow any more
     LookupTable& t = *g_.table(g_.signature(i).table);
     at[i] = t.gradients(*backend_) + t.slot(*g_.lookup_ids(i)) * t.row_size;
-    state_[i] = Gradients::kAlways;
+    facts_.written[i] = kWritten;
   }
-  for (NodeId i : reached_leaves_) {
+  for (NodeId i : facts_.leaves) {
     if (at[i]) continue;
     if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad))
       place_weight_gradient(i);
@@ -95,8 +87,8 @@ void Executor::place_weight_gradient(NodeId i) {
   const bool alone = !p.touched;
   if (!completion_.watch && (!alone || keep_weights_flag())) return place_apart(i);  // DyNet programs may ask any time
   p.touched = true;
-  runner(0).gradients.at[i] = p.grad.write(*backend_);
-  state_[i] = Gradients::kAlways;
+  back_.at()[i] = p.grad.write(*backend_);
+  facts_.written[i] = kWritten;
   p.grad_changed();
   direct_.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
 }
@@ -104,7 +96,7 @@ void Executor::place_weight_gradient(NodeId i) {
 // Gradients that have memory of their own go to the accumulators; those of several rows, and of whole tables, to the
 // slots of their rows.
 void Executor::collect_gradients() {
-  Vec<float*>& at = runner(0).gradients.at;
+  Vec<float*>& at = back_.at();
   to_slots_.clear();
   for (NodeId i : apart_) {
     if (is_row(i)) {
@@ -116,8 +108,8 @@ void Executor::collect_gradients() {
     p.grad_changed();
     backend_->add_rows(1, p.size(), Rows{at[i], 0, nullptr}, Rows{p.grad.write(*backend_), 0, nullptr});
   }
-  for (NodeId i : reached_leaves_) {
-    if (!at[i] || !state_[i] || !g_.node(i).is(kNeedsGrad)) continue;
+  for (NodeId i : facts_.leaves) {
+    if (!at[i] || !facts_.written[i] || !g_.node(i).is(kNeedsGrad)) continue;
     const Leaf leaf = g_.signature(i).leaf;
     if (leaf == Leaf::Table || (leaf == Leaf::Lookup && g_.dim(i).bd > 1)) to_slots_.push_back(i);
   }
@@ -150,7 +142,7 @@ void Executor::add_to_slots() {
     for (NodeId i : to_slots_) {
       if (g_.table(g_.signature(i).table) != &t) continue;
       each_row(i, [&](u32 k, u32 row) {
-        slot_from_.push_back(runner(0).gradients.at[i] + k * t.row_size);
+        slot_from_.push_back(back_.at()[i] + k * t.row_size);
         slot_to_.push_back(gradients + t.slot(row) * t.row_size);
       });
     }
@@ -172,8 +164,8 @@ GradientRead Executor::read_gradient(NodeId i, float* to) {
   if (i >= graded_) return GradientRead::None;
   const std::size_t n = g_.dim(i).size();
   const NodeId root = g_.node(i).root;
-  const float* at = runner(0).gradients[i];
-  if (!at && i == root && is_row(i) && reached_[i]) return GradientRead::Summed;
+  const float* at = i < back_.at().size() ? back_.at()[i] : nullptr;
+  if (!at && i == root && is_row(i) && facts_.reached[i]) return GradientRead::Summed;
   for (const Direct& d : direct_) {
     if (d.node != root || !at) continue;
     Parameter& p = *g_.parameter(root);
@@ -182,7 +174,7 @@ GradientRead Executor::read_gradient(NodeId i, float* to) {
     backend_->download(n, at, to);
     return GradientRead::Given;
   }
-  if (at && state_[root])
+  if (at && facts_.written[root])
     backend_->download(n, at, to);
   else
     std::memset(to, 0, n * sizeof(float));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/pool.h"
+#include "schedule/back_run.h"
 
 namespace dnl {
 namespace {
@@ -21,15 +22,10 @@ const Rows* all_from(Arena& arena, const Rows* rows, int n, std::ptrdiff_t first
 
 // In how many parts? Floats touched are the measure, as in schedule/split.cc, but without stacked arguments.
 int CallParts::worth(const Call& c, const ExecOptions& options, bool shared) {
-  if (options.threads < 2 || c.members < 2) return 1;
   std::size_t out = 0, weights = 0;
   for (int o = 0; o < c.n_outputs; ++o) out += c.out_size(o);
   for (int j = 0; j < c.nargs; ++j) weights += c.shared[j] ? c.arg_size(j) : 0;
-  const std::size_t members = static_cast<std::size_t>(c.members);
-  if (members * (out + weights / 4) < options.least_work) return 1;
-  // Clearing and adding a matrix must be little beside the products that make it.
-  if (shared && options.least_work && 4 * weights > members * out) return 1;
-  return std::min(options.threads, c.members);
+  return worth_sharing(static_cast<u32>(c.members), out, weights, options.threads, options.least_work, shared);
 }
 
 // Elements of a mini-batch by hand as members: items_. False: the op cannot, or some argument is one for all of them.

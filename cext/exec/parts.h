@@ -20,8 +20,6 @@ class CallParts {
   bool forward(Backend& backend, const Call& c, const ExecOptions& options);
   // apart: each member assigns gradients that nobody else of the call writes to.
   bool backward(Backend& backend, const Call& c, const ExecOptions& options, bool apart);
-  // In how many parts would it be run? shared: with the gradients of shared arguments.
-  static int worth(const Call& c, const ExecOptions& options, bool shared);
   // Of all shared arguments that want a gradient.
   bool backward_shared(Backend& backend, const Call& c, const ExecOptions& options);
   void release() {
@@ -41,6 +39,8 @@ class CallParts {
 
   template <class F>
   void run(Backend& backend, const Call& c, bool private_shared, F f);
+  // In how many parts would it be run? shared: with the gradients of shared arguments.
+  static int worth(const Call& c, const ExecOptions& options, bool shared);
   bool by_item(const Call& c);
   void choose_bounds(Backend& backend, const Call& c, int count, bool by_gradient);
   void cut(const Call& c, int part);

@@ -14,10 +14,7 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, Trans
       transposes_(transposes),
       scratch_(backend->memory()) {}
 
-void Runner::release() {
-  release_all(gradients.at, plan_scratch, scratch_.arena, scratch_.floats, type_members_, fresh_roots_, fresh_begin_,
-              later_, checked_, parts_);
-}
+void Runner::release() { release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, parts_); }
 
 void Runner::forward(Run& run) {
   const ProductCounts before = backend_->product_counts();
@@ -35,23 +32,12 @@ void Runner::forward(Run& run) {
     run_group(run, k);
   }
   if (options_.check_validity) check_finite(run, checked, groups);
-  run.spent = 0;
+  run.any_spent = false;
   stats.nodes += run.plan.exec.size();
   stats.batches += run.plan.groups.size();
   stats.lower_bound += run.plan.lower_bound;
   stats.plan_steps += run.plan.steps;
   count_products(before);
-}
-
-void Runner::restore(Run& run) {
-  for (u32 k = 0; k < run.plan.groups.size(); ++k) {
-    const u32 t = run.plan.groups[k].type;
-    const PlanType& type = run.plan.types[t];
-    const bool reads_spent = (run.spent & kSpentParts && g_.sig(type.sig).partial) ||
-                             (run.spent & kSpentSums && type.over) || (run.spent & kSpentOwn && spends_own(type));
-    if (run.spent_types[t] || reads_spent) run_group(run, k, reads_spent);
-  }
-  run.spent = 0;
 }
 
 // What an event says of a batch.
@@ -196,18 +182,13 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
   lay_output_over(f, run);
 }
 
-bool Runner::made_outside(const Run& run, NodeId i) const {
-  const NodeId maker = g_.node(i).producer;
-  return maker < run.first || g_.node(maker).is(kLeaf | kWeight);
-}
-
 // Notes which of them are made outside; most are seen not to be by the first look.
 void Runner::list_outside(Run& run, Operands::Arg& arg, u32 count) const {
   Operands& o = run.operands;
   arg.outside_begin = static_cast<u32>(o.outside.size());
   for (const NodeId* a = o.ids.data() + arg.first; count-- > 0; ++a) {
     if (*a >= run.first && !g_.node(*a).is(kLeaf | kWeight | kAlias)) continue;
-    if (made_outside(run, *a)) o.outside.push_back(*a);
+    if (made_outside(g_, run, *a)) o.outside.push_back(*a);
   }
   arg.outside_end = static_cast<u32>(o.outside.size());
 }

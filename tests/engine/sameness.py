@@ -4,8 +4,8 @@
     python tests/engine/sameness.py write after.json      # with the other
     python tests/engine/sameness.py compare before.json after.json
 
-Written is, for each program and number of threads: the plans as text, the nodes after rewriting, counters of the engine, and the
-bits of losses, values and gradients. The programs are seeded random ones of vectors, with and without affine maps, with mini-batches
+Written is, for each program and number of threads: the plans as text, those of the backward pass, too, the nodes after rewriting,
+counters of the engine, and the bits of losses, values and gradients, those of a second pass over the same loss, too. The programs are seeded random ones of vectors, with and without affine maps, with mini-batches
 and words, what the passes look for, and the models of the golden plans. Bits are those of one machine: compare there only.
 """
 
@@ -29,7 +29,8 @@ from fused_programs import Model, Random, engine  # noqa: E402
 import dynet_lite as dy  # noqa: E402
 from dynet_lite import _core, structure  # noqa: E402
 
-COUNTERS = ("nodes", "nodes_dead", "nodes_merged", "batches", "lower_bound")
+COUNTERS = ("nodes", "nodes_dead", "nodes_merged", "batches", "lower_bound", "floats_gathered", "floats_scattered", "rows_repeated",
+            "matrices_transposed")  # fmt: skip
 
 
 def bits(arrays: Any) -> str:
@@ -61,9 +62,12 @@ def observed(build: Callable[[], tuple[Any, list[Any], Callable[[], list[Any]]]]
         loss.value()
         out: dict[str, Any] = {"loss": bits([loss.npvalue()]), "values": bits([v.npvalue() for v in values])}
         loss.backward()
+        out["backward"] = _core.cg().backward_text(most=1 << 20)
         out["gradients"] = bits(gradients())
         out["plan"] = dy.plan_text()
         out["nodes"] = [f"{n.sort} {n.op} {n.arguments}" for n in structure.read().nodes]
+        loss.backward()
+        out["again"] = bits(gradients())
         stats = dy.stats()
         out["counters"] = {name: stats[name] for name in COUNTERS}
         return out
@@ -139,9 +143,9 @@ def programs(count: int) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def write(path: str, count: int) -> None:
     found = {}
-    dy.configure(verify=True)
+    dy.configure(verify=True, overlap=False)
     for name, build in programs(count):
-        for threads in (1, 2):
+        for threads in (1, 2, 3):
             found[f"{name}, {threads} threads"] = observed(build, threads=threads, merge=True)
     Path(path).write_text(json.dumps(found, indent=1))
     print(f"{len(found)} runs written to {path}")

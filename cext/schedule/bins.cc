@@ -1,22 +1,22 @@
-#include "exec/shared_stage.h"
+#include "schedule/bins.h"
 
 #include <algorithm>
 #include <functional>
 
 namespace dnl {
 
-void SharedStage::clear() {
+void Bins::clear() {
   works_.clear();
   targets_.clear();
 }
 
-u32 SharedStage::first_of_chain(u32 work) const {
+u32 Bins::first_of_chain(u32 work) const {
   while (works_[work].parent != work) work = works_[work].parent;
   return work;
 }
 
 // Which works add to the same memory; the cost of a chain is kept at its first work.
-void SharedStage::find_chains() {
+void Bins::find_chains() {
   for (u32 w = 0; w < works_.size(); ++w) {
     works_[w].cost = 0;
     works_[w].parent = w;
@@ -43,9 +43,12 @@ void SharedStage::find_chains() {
 
 // Chains that are too much for one thread fall apart into what is formed together: a work keeps one part, and further
 // works take the others. False: there are none.
-bool SharedStage::cut_large(u32 threads) {
+bool Bins::cut_large(u32 threads) {
   const std::size_t before = works_.size();
   bool any = false;
+  // What is dealt must not depend on where memory lies.
+  std::sort(targets_.begin(), targets_.end(),
+            [](const Target& a, const Target& b) { return a.work != b.work ? a.work < b.work : a.arg < b.arg; });
   for (Target& t : targets_) {
     if (works_[first_of_chain(t.work)].cost * threads * 2 <= total_) continue;
     any = true;
@@ -63,7 +66,7 @@ bool SharedStage::cut_large(u32 threads) {
   return any;
 }
 
-u32 SharedStage::deal(u32 threads, u32 most_bins) {
+u32 Bins::deal(u32 threads, u32 most_bins) {
   // Room for the most that can be: what is cut depends on how many nodes there are of each type.
   works_.reserve(works_.size() + targets_.size());
   chains_.reserve(works_.size() + targets_.size());

@@ -3,13 +3,13 @@
 // What a type of a run adds to its shared arguments is one work; where that is much, what it adds to those that are
 // best formed together (OpDef::together). Works that add to the same memory are a chain: they are done in the order of
 // lanes, so that the sum is always the same. Chains are dealt to bins of like cost, of which there are more than
-// threads. Pure: it notes and deals. Who may include: exec/. Includes: base/.
+// threads. Pure: it notes and deals. Who may include: schedule/. Includes: base/.
 #pragma once
 #include "base/vec.h"
 
 namespace dnl {
 
-class SharedStage {
+class Bins {
  public:
   static constexpr u32 kAllArgs = 0xffffffffu;
   struct Work {
