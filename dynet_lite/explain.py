@@ -344,12 +344,9 @@ def _text(e: BatchExplanation) -> str:
     state = "automatic batching is off" if e.strategy == "none" else f"strategy {e.strategy}"
     lines = [f"{e.nodes} nodes of {len(e.kinds)} kinds ran in {e.batches} batches{bound}; {state}"]
     if e.nodes_fused:
-        lines.append(f"{e.nodes_fused} more nodes run inside these: elementwise ops as one formula, affine maps of the same "
-                     "inputs as one node, a loss and the map of its scores as one node, lists of nodes in what reads them")  # fmt: skip
+        lines.append(f"{e.nodes_fused} more nodes run inside these: they are part of a formula or of a larger op")
     if e.nodes_merged:
-        lines.append(
-            f"{e.nodes_merged} more nodes compute what one of these does, and do not run: the same op of the same arguments"
-        )
+        lines.append(f"{e.nodes_merged} more nodes equal one of these (same op, same arguments) and do not run again")
     if e.nodes_dead:
         lines.append(f"{e.nodes_dead} more nodes do not run: nothing reads them and no expression refers to them")
     lines += ["", *_summary_lines(e.ops), ""]

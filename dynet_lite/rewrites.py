@@ -60,8 +60,8 @@ def _flat(line: str) -> str:
 def explain_rewrites(graph: ComputationGraph | None = None) -> RewriteExplanation:
     """What each rewrite does to the pending nodes of a graph (default: the current one). Runs them.
 
-    Call it before you read a value, because nodes that have run are not rewritten again. Nodes that no expression refers to may
-    disappear, as when a value is read.
+    Call it before you read a value, because nodes that have run are not rewritten again. As when a value is read, nodes
+    that no expression refers to may disappear.
     """
     texts = (graph or _core.cg()).rewrites()
     steps, names = [], [name for name, _ in texts]

@@ -320,11 +320,11 @@ class Training:
         if s.save:
             if self.best is None:  # not even one epoch: better than nothing
                 save_recipe(self.recipe, s.save)
-                say(f"the model as it is now is in {s.save}")
+                say(f"the current model is in {s.save}")
             if not self.interrupts.broken:
                 self._save_state()
             if Path(s.save + ".state").exists():
-                say(f"go on with --resume {s.save}" + ", from the last whole epoch" * self.interrupts.broken)
+                say(f"go on with --resume {s.save}" + ", from the last complete epoch" * self.interrupts.broken)
         if self.best is not None:
             say(
                 f"best dev {self.best['text']} after epoch {self.best['epoch']}" + f", saved to {s.save}" * bool(s.save)

@@ -29,8 +29,8 @@ def compare(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], da
     s = replace(s, **quiet)
     off = f"; {' and '.join(quiet)} is off" if quiet else ""
     clock = time.thread_time if s.threads == 1 else time.perf_counter  # what else runs on the machine counts less
-    seconds_of = "the processor" if s.threads == 1 else "the clock"
-    print(f"both runs start from the same weights and see the same minibatches, seconds are those of {seconds_of}{off}")
+    times = "processor" if s.threads == 1 else "wall"
+    print(f"both runs start from the same weights and see the same minibatches; times are {times} times{off}")
     runs: dict[bool, _Run] = {}
     try:
         _warm_up(kind, s, parts, data)
@@ -46,7 +46,7 @@ def compare(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], da
                     run.train(data, number, clock)
                 run.random = get_random(run.recipe)
     except KeyboardInterrupt:
-        print("stopped by the keyboard; what was measured until then:", flush=True)
+        print("stopped by the keyboard; results so far:", flush=True)
         _print_ratio(runs)
         return 130
     _print_ratio(runs)
@@ -97,7 +97,7 @@ class _Run:
 def _print_ratio(runs: dict[bool, _Run]) -> None:
     """How much faster batching is, and how far the losses of the minibatches that both runs have seen are apart."""
     if len(runs) < 2 or not all(run.losses for run in runs.values()):
-        print("too little to compare: not both runs have trained on a minibatch")
+        print("too little to compare: one run has not trained on any minibatch")
         return
     pairs = zip(runs[True].losses, runs[False].losses, strict=False)
     differences = [abs(a - b) / max(abs(b), 1e-30) for a, b in pairs]

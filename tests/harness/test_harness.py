@@ -338,7 +338,7 @@ def test_interrupted_twice_at_once(tmp_path, capsys, monkeypatch):
     assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", "--batch", 8) == 0
     monkeypatch.setattr(Parity, "interrupts", {7: 2})
     assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", "--batch", 8) == 130
-    assert "from the last whole epoch" in capsys.readouterr().out
+    assert "from the last complete epoch" in capsys.readouterr().out
     monkeypatch.setattr(Parity, "interrupts", {})
     assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log") == 0
     assert curve(tmp_path / "b.log") == curve(tmp_path / "a.log")

@@ -193,7 +193,7 @@ def test_explanations(lstm: HandLSTM) -> None:
     e = dy.explain_batches()
     text = str(e)
     assert not RAW.search(text)
-    assert f"\n{e.nodes_fused} more nodes run inside these: elementwise ops as one formula" in text
+    assert f"\n{e.nodes_fused} more nodes run inside these: they are part of a formula" in text
     assert re.search(r"^\[\d+\] affine_transform x 4 \{48\}: 3 batches of 2, 2, 1$", text, re.MULTILINE)
     data = json.loads(json.dumps(e.to_dict()))
     assert not RAW.search(json.dumps(data)) and data["nodes_fused"] == e.nodes_fused > 0
