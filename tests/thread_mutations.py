@@ -55,20 +55,14 @@ MUTATIONS = {
     "wait": Mutation(
         "gradients of shared arguments are formed before the lane is done",
         "cext/exec/backward.cc",
-        "if (lane_[lane].load(std::memory_order_acquire) && bin_[bin].load(std::memory_order_acquire) == lane) return true;",
-        "return true;",
-    ),
-    "private": Mutation(
-        "two lanes add to one gradient at the same time",
-        "cext/exec/backward.cc",
-        "if (mine[node.root] == at[node.root]) own_gradient(node.root, mine, run.lane);",
-        "",
+        "if (before != kNoNode && !progress.wait(before - stage.task)) return;",
+        "static_cast<void>(before);",
     ),
     "bins": Mutation(
-        "works that add to one weight are dealt to several bins",
-        "cext/exec/shared_stage.cc",
-        "works_[w].bin = works_[first_of_chain(w)].bin;",
-        "works_[w].bin = w % bins;",
+        "two lanes add to one weight at the same time: a bin waits for its lane, not for the lane before",
+        "cext/exec/backward.cc",
+        "if (before != kNoNode && !progress.wait(before - stage.task)) return;",
+        "if (before != kNoNode && before == task.after[0] && !progress.wait(before - stage.task)) return;",
     ),
     "transposes": Mutation(
         "a transpose is read without having been released",
