@@ -1,21 +1,20 @@
 #!/usr/bin/env python
-"""Small steps, one example an update: what a step costs besides its arithmetic, against DyNet and PyTorch.
+"""Small steps, one example an update: what a step costs besides its arithmetic, against DyNet.
 
     python benchmarks/small_steps.py
     python benchmarks/small_steps.py --tasks xor,kept --rounds 9 --steps 2000
 
-Each engine has a process of its own and they take turns (side_by_side.py). DyNet runs without autobatching, PyTorch eagerly; one
-that is not installed is left out. Rows of dynet_lite: the plain program, and the same function through dy.compile where the task
-is a function of data. Figures are the CPU time of one step without that of the clock: the median over rounds of their
-medians, and of their 99th percentiles, and how many times as fast as DyNet. The mean losses of the first round tell
-whether all do the same.
+Each engine has a process of its own and they take turns (side_by_side.py). DyNet runs without autobatching; where it is not
+installed it is left out. Rows of dynet_lite: the plain program, and the same function through dy.compile where the task is a
+function of data. Figures are the CPU time of one step without that of the clock: the median over rounds of their medians,
+and of their 99th percentiles, and how many times as fast as DyNet. The mean losses of the first round tell whether all do
+the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import statistics
 import sys
 import time
@@ -31,12 +30,9 @@ Steps = dict[str, Callable[[int], float]]
 
 def prepare(engine: ModuleType, which: Engine, setup: Question) -> Measure:
     """The worker's part: see side_by_side.serve()."""
-    tasks: dict[str, tuple[Steps, int]] = {}
-    for name in setup["tasks"]:
-        if which.module == "torch":
-            tasks[name] = {"plain": importlib.import_module("small_tasks_torch").TASKS[name]()}, TASKS[name].steps
-        else:
-            tasks[name] = TASKS[name](engine).ways(), TASKS[name].steps
+    tasks: dict[str, tuple[Steps, int]] = {
+        name: (TASKS[name](engine).ways(), TASKS[name].steps) for name in setup["tasks"]
+    }
 
     def measure(question: Question) -> dict[str, Any]:
         return {
@@ -96,7 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--tasks", default=",".join(TASKS), help=f"of {', '.join(TASKS)}")
-    parser.add_argument("--engines", default="dynet:0,dynet_lite:on,torch:one")
+    parser.add_argument("--engines", default="dynet:0,dynet_lite:on")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=0, help="of a round; default: each task's own number")
     args = parser.parse_args()

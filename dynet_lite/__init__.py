@@ -15,6 +15,7 @@ from dynet_lite import (
     cell_builder,
     cells,
     checkpoint,
+    compiled,
     config,
     distributed,
     embeddings,
@@ -46,6 +47,7 @@ from dynet_lite.compat import dynet_config, install_as_dynet, old_names, words
 from dynet_lite.compat import names as dynet_names  # noqa: F401  where it was once
 from dynet_lite.compat.old_names import *  # type: ignore[assignment]  # noqa: F403  a class stands in for a function
 from dynet_lite.compat.words import *  # noqa: F403
+from dynet_lite.compiled import *  # noqa: F403
 from dynet_lite.config import *  # noqa: F403
 from dynet_lite.embeddings import *  # noqa: F403
 from dynet_lite.errors import *  # noqa: F403
@@ -76,6 +78,7 @@ __all__ += _core.__all__
 __all__ += builders.__all__
 __all__ += cell_builder.__all__
 __all__ += cells.__all__
+__all__ += compiled.__all__
 __all__ += checkpoint.__all__
 __all__ += config.__all__
 __all__ += embeddings.__all__

@@ -1,7 +1,7 @@
 """Cells: functions over expressions that are recorded once, and structure that is given in one call.
 
-The compiled side records and repeats (cext/bindings/templates.pxi, bulk.pxi). Here is what users call, what a cell is taken to
-read besides its arguments, and the loops in Python for where nodes are made one by one.
+The compiled side records and repeats (cext/bindings/templates.pxi, recording.pxi, bulk.pxi). Here is what users call, what a
+cell is taken to read besides its arguments, and the loops in Python for where nodes are made one by one.
 """
 
 from __future__ import annotations
@@ -206,6 +206,9 @@ def _read_by(function: Any) -> list[tuple[Any, Any, Any]]:
     if _core.is_method(function):
         _see_object(function.ref(), _names(function.function), read, seen, 0)
         function = function.function
+    elif isinstance(function, types.MethodType):
+        _see_object(function.__self__, _names(function.__func__), read, seen, 0)
+        function = function.__func__
     _see_function(function, read, seen)
     return read
 

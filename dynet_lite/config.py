@@ -333,6 +333,7 @@ def configure(**options: Any) -> Change:
     overlap        with threads: backward and update of a step run while the next graph is built (default on)
     cells          recorded (default); inline: run a cell's function at each call; check: run it and compare with the
                    recording, CellError when they differ
+    compile        compiled functions are recorded once per structure (default on); off: they run at each call
     verify         check every rewritten graph and every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph used after an update keeps the weights it started with, as in DyNet (default: only in programs that

@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = [
     "CellError",
+    "CompileError",
     "DataError",
     "EmptyListError",
     "InputTypeError",
@@ -43,6 +44,13 @@ class CellError(TypeError, RuntimeError):
     """A cell does something that cannot be recorded: it asks for a number, or uses an expression that is not an argument.
 
     The message says what to write instead. See ``dynet_lite.cell``.
+    """
+
+
+class CompileError(CellError):
+    """A compiled function does what cannot be recorded and done again: asks for a number, or uses an expression from outside.
+
+    The message says what to write instead. See ``dynet_lite.compile``.
     """
 
 

@@ -185,14 +185,15 @@ def stats() -> dict[str, Any]:
 
     nodes (that ran; what runs inside another one is not counted), nodes_merged (others compute the same), nodes_dead (nothing
     reads them and no expression refers to them: they do not run), batches, lower_bound (fewest batches possible),
-    mean_batch_size, plans, plan_steps (what the planner compared); floats_gathered, floats_scattered (copied for a
-    matrix library), rows_repeated (of products, not
+    mean_batch_size, plans, plans_again (forward passes by a plan that was there), plan_steps (what the planner compared);
+    floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
     multiplied again: the same word twice), matrices_transposed (weights, each once in a backward pass; joined ones count as one);
     plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
-    engine, since the process began); ops (time by op, while profiling is on).
+    engine, since the process began), compiled_calls, compiled_recorded, compiled_dropped (of compiled functions,
+    likewise); ops (time by op, while profiling is on).
     """
     g = cg()
-    return {**g.stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
+    return {**g.stats(), **_core.compiled_stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
 
 
 def plan_text(after: str | None = None, backward: bool = False) -> str:

@@ -97,18 +97,21 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
         cleared, so that the next update works.
         """
-        self._sync()
-        self.swap_params_to_weights()
+        if self._seen != len(self.model._all):
+            self._sync()
+        if self._set_aside is not None:
+            self.swap_params_to_weights()
         decay = self.decay()
         self.updates += 1
         self._recent_updates += 1
         # A subclass with an update() of its own may ask what the update did.
         later = type(self).update is Trainer.update and not self._averaging
         self._updater.update(self, self.coefficients(), self._clip, decay, self._sparse, later)
-        self._average()
+        if self._averaging:
+            self._average()
 
     def _update_done(self, norm: float, clipped: bool, failed: bool, later: bool) -> None:
-        """What became of an update. norm: of the gradients, 0 without clipping; later: steps overlap, and it was put off."""
+        """What became of an update that was put off, was clipped or failed. norm: of the gradients, 0 without clipping; later: steps overlap, and it was put off."""
         self._recent_clips += clipped
         if not failed and math.isfinite(norm):
             return

@@ -10,11 +10,11 @@ import weakref
 import numpy as np
 
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cython.operator cimport dereference as deref
-from libc.math cimport isinf
+from libc.math cimport isfinite, isinf
 from libc.string cimport memcmp, memcpy
 from libcpp.memory cimport make_shared, shared_ptr
 from engine cimport *
@@ -41,7 +41,9 @@ include "ops.pxi"
 include "cells.pxi"
 include "states.pxi"
 include "templates.pxi"
+include "recording.pxi"
 include "bulk.pxi"
+include "compiled.pxi"
 include "inspect.pxi"
 
 # What the package offers of this module; the functions of ops come from their entries.

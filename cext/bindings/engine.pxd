@@ -191,6 +191,12 @@ cdef extern from "graph/body.h" namespace "dnl":
         uint32_t steps()
         cbool same(const Body&)
 
+cdef extern from "graph/feed.h" namespace "dnl":
+    cdef cppclass Feed:
+        void note(CGraph&, NodeId, uint32_t, uint32_t, cbool) except +raise_python_error
+        void rewritten(CGraph&)
+        void give(CGraph&, const int32_t*) except +raise_python_error
+
 cdef extern from "schedule/plan.h" namespace "dnl":
     cdef enum class Strategy(uint8_t):
         pass
@@ -219,7 +225,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint8_t stage
     cdef cppclass Stats:
         uint64_t nodes, dead, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated
-        uint64_t transposed, plans, plan_steps
+        uint64_t transposed, plans, plans_again, plan_steps
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members

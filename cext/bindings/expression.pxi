@@ -91,7 +91,7 @@ cdef class Expression:
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         if recalculate:
-            g.invalidate()
+            g.outdate()
         g.run_to(i)
         i = self.use()
         return self._copy_out(g, i, dtype)
@@ -141,10 +141,13 @@ cdef class Expression:
 
     def vec_value(self, recalculate=False):
         """All numbers as a flat list, column-major, batch elements one after another."""
+        return self._as_list(recalculate)
+
+    cdef list _as_list(self, bint recalculate):
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         if recalculate:
-            g.invalidate()
+            g.outdate()
         g.run_to(i)
         i = self.use()
         cdef size_t k, n = g.c.dim(i).size()
@@ -156,12 +159,15 @@ cdef class Expression:
 
     def scalar_value(self, recalculate=False):
         """The value as a float; the expression must hold one number."""
+        return self._number(recalculate)
+
+    cdef double _number(self, bint recalculate) except? -77:
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         if g.c.dim(i).size() != 1:
             raise ValueError(f"[scalar_value] needs one number; got {g.c.dim(i).text().decode()}")
         if recalculate:
-            g.invalidate()
+            g.outdate()
         g.run_to(i)
         cdef float v
         g.x.read_value(i, &v)
@@ -180,7 +186,7 @@ cdef class Expression:
         cdef ComputationGraph g = self.home()
         cdef const Dim* d = &g.c.dim(i)
         if d.nd <= 1:
-            return self.scalar_value(recalculate) if d.size() == 1 else self.vec_value(recalculate)
+            return self._number(recalculate) if d.size() == 1 else self._as_list(recalculate)
         return self.npvalue(recalculate)
 
     def set_index(self, i):
@@ -210,7 +216,7 @@ cdef class Expression:
                 w.i = old[k]
                 g.c.set_member_word(node, k + (op == OP__pick_batch), w)
             raise
-        g.invalidate()
+        g.outdate()
 
     def tensor_value(self, recalculate=False):
         """A Tensor handle: as_numpy(), argmax(), topk(), categorical_sample_log_prob()."""
@@ -222,7 +228,7 @@ cdef class Expression:
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         if recalculate:
-            g.invalidate()
+            g.outdate()
         g.run_to(i)
 
     def backward(self, full=False):

@@ -261,11 +261,16 @@ cdef class ComputationGraph:
         self.last_size = self.grown = 0
         self.c.revert()
 
-    def invalidate(self):
-        """Run everything again at the next value, with new random numbers."""
+    cdef int outdate(self) except -1:
+        """Everything runs again at the next value, with new random numbers."""
         self._not_busy()
         settle()
         self.x.invalidate()
+        return 0
+
+    def invalidate(self):
+        """Run everything again at the next value, with new random numbers."""
+        self.outdate()
 
     def forward(self, index=None):
         """Run every node that has not run; a node number, as in DyNet, must be one of the graph's."""
@@ -313,7 +318,7 @@ cdef class ComputationGraph:
         cdef Stats s = self.x.stats()
         return {"nodes": s.nodes, "nodes_dead": s.dead, "nodes_merged": s.merged, "batches": s.batches,
                 "lower_bound": s.lower_bound,
-                "plans": s.plans, "plan_steps": s.plan_steps,
+                "plans": s.plans, "plans_again": s.plans_again, "plan_steps": s.plan_steps,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
                 "rows_repeated": s.rows_repeated, "matrices_transposed": s.transposed,

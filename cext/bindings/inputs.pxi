@@ -7,15 +7,30 @@ cdef class InputExpression(Expression):
         """New numbers (as many as before, column-major when flat); what depends on them is computed again."""
         cdef NodeId i = self.use()
         cdef const Dim* d = &self.graph.c.dim(i)
+        cdef float* to = self.graph.c.input_data(i)
+        cdef size_t k
+        if type(values) is float and d.size() == 1:  # what small programs give, without NumPy
+            self._change(i)
+            to[0] = <float> <double> values
+            return
+        if type(values) is list and <size_t> len(<list> values) == d.size() and _plain_numbers(<list> values):
+            self._change(i)
+            for k in range(d.size()):
+                to[k] = <float> <double> (<list> values)[k]
+            return
         a = _numbers(values, "set")
         a = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
         if <size_t> a.size != d.size():
             raise ValueError(f"[set] {d.size()} numbers are needed; got {a.size}")
         cdef const float[::1] view = a
-        settle()
-        self.graph.c.keep(i)  # a constant no more
-        memcpy(self.graph.c.input_data(i), &view[0], d.size() * sizeof(float))
-        self.graph.invalidate()
+        self._change(i)
+        memcpy(to, &view[0], d.size() * sizeof(float))
+
+    cdef int _change(self, NodeId i) except -1:
+        """Its numbers will be others: all runs again, and it is a constant no more."""
+        self.graph.outdate()
+        self.graph.c.keep(i)
+        return 0
 
 
 cdef InputExpression _empty_input = InputExpression.__new__(InputExpression)
@@ -43,7 +58,7 @@ cdef Expression _filled(ComputationGraph g, const Dim& d, double v):
     return _input_expression(g, g.c.add_constant(d, <float> v))
 
 
-cdef bint _plain_numbers(list v):
+cdef bint _plain_numbers(list v) except -1:
     """Floats and small ints only: they can be read without NumPy, and without an error half way."""
     for one in v:
         if not (isinstance(one, float) or type(one) is int and -(1 << 60) < one < 1 << 60):
@@ -58,6 +73,8 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     ``batched=True`` the last axis is the batch; a 1-D array becomes {1} X n. At most 7 dims.
     """
     cdef Dim d
+    if type(arr) is InputExpression:
+        return _taken(arr, batched)
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
         arr = np.stack(arr, axis=-1)
         batched = True
@@ -77,11 +94,23 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     return _input(_current(), d, flat)
 
 
+cdef Expression _taken(InputExpression e, bint batched):
+    """An input that is one already, as the arrays of a compiled function are: itself, or its last dim as the mini-batch."""
+    if not batched:
+        return e
+    if e.batch_size != 1:
+        raise ValueError("[inputTensor] batched: this input has a mini-batch already")
+    *shape, batch = e.shape
+    return _reshaped(e, shape or [1], batch)
+
+
 def inputVector(v, device=""):
     """A vector {len(v)} from numbers."""
     cdef Dim d
     cdef InputExpression e
     cdef float* to
+    if type(v) is InputExpression and v.ndim == 1 and v.batch_size == 1:
+        return v
     if type(v) is list and v and _plain_numbers(v):
         _dim_from(len(v), 1, &d)
         e = _new_input(_current(), d)
@@ -113,6 +142,8 @@ def vecInput(dim, device=""):
 def scalarInput(s, device=""):
     """One number {1}."""
     cdef Dim d
+    if type(s) is InputExpression and len(s) == 1 and s.ndim == 1 and s.batch_size == 1:
+        return s
     cdef double v = float(s)
     _dim_from(1, 1, &d)
     return _filled(_current(), d, v)

@@ -37,7 +37,7 @@ cdef int _outdate(GraphLink link, NodeId id, uint32_t stamp) except -1:
         return 0
     cdef ComputationGraph g = link.get() if link is not None else None
     if g is not None and g.c.valid(id, stamp):
-        g.invalidate()
+        g.outdate()
     return 0
 
 

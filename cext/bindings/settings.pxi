@@ -2,12 +2,19 @@
 
 include "settings_table.pxi"   # generated from cext/exec/options.h: what there is
 
+cdef uint64_t _settings_changed = 0   # how often one of them was set
+
 cdef class Settings(SettingsTable):
     """What new and renewed graphs take over."""
     # Stands in for it: arrays of expressions hold objects instead of being refused, and rows that were looked up before a
     # loss are updated though it does not depend on them.
     cdef public bint is_dynet
     cdef public object start   # called once, before the first graph: reads variables and flags
+
+    def __setattr__(self, str name, value):
+        global _settings_changed
+        _settings_changed += 1
+        PyObject_GenericSetAttr(self, name, value)
 
 settings = Settings()
 cdef Settings _settings = settings

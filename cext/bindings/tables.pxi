@@ -400,7 +400,7 @@ cdef class LookupExpression(Expression):
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         settle()
         self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
-        self.graph.invalidate()
+        self.graph.outdate()
 
 
 cdef LookupExpression _empty_lookup = LookupExpression.__new__(LookupExpression)

@@ -1,4 +1,4 @@
-# What is noted while the function of a cell runs over stand-ins, in a graph of its own (templates.pxi).
+# What is noted while the function of a cell runs over stand-ins, in a graph of its own (recording.pxi).
 
 class _UsedAsNumber(BaseException):
     """An integer argument was computed with: the cell is recorded for its value. Not caught by what a cell may catch."""
@@ -11,6 +11,7 @@ class _UsedAsNumber(BaseException):
 cdef class Trace:
     """Notes for a Body: which weights came in, how rows were looked up, and where integers of the call went."""
     cdef str name        # of the cell, for messages
+    cdef bint compiled   # it is a compiled function (compiled.pxi)
     cdef bint done
     cdef list outside    # (weight, for single rows), in the order in which they entered the graph
     cdef dict nodes      # of these
@@ -19,8 +20,8 @@ cdef class Trace:
     cdef list fills      # (node, place among its member words, number of the integer)
     cdef size_t keys     # address of the buffer of key attributes: they are a part of signatures
 
-    def __cinit__(self, str name):
-        self.name = name
+    def __cinit__(self, str name, bint compiled):
+        self.name, self.compiled = name, compiled
         self.outside, self.nodes, self.lookups, self.pending, self.fills = [], {}, [], [], []
 
     cdef bint knows(self, weight, bint rows) except -1:
@@ -45,11 +46,21 @@ cdef class Trace:
         return 0
 
     cdef object no_value(self):
+        if self.compiled:
+            return _errors.CompileError(
+                f"[compile {self.name}] asks for a value, or runs, renews or changes the graph: a compiled function is "
+                "recorded once per structure and has no numbers then. "
+                "Return what is asked for and decide outside, compile the parts "
+                "before and after it, or leave it uncompiled")
         return _errors.CellError(
             f"[cell {self.name}] asks for a value, or runs, renews or changes the graph: a cell is recorded once and has no "
             "numbers. Decide outside of it and give the choice as an argument, or write a plain function")
 
     cdef object not_an_argument(self):
+        if self.compiled:
+            return _errors.CompileError(
+                f"[compile {self.name}] uses an expression that was made outside of it: make it inside, or give its numbers "
+                "as an array. Only parameters and tables are taken from outside")
         return _errors.CellError(
             f"[cell {self.name}] uses an expression that was made outside of it: give it as an argument. Only parameters "
             "and tables are taken from outside")
@@ -57,7 +68,7 @@ cdef class Trace:
 
 cdef object _refuses_numbers(IndexStandIn self):
     if self.trace.done:
-        return _errors.CellError(f"[cell {self.trace.name}] an integer argument was kept beyond the call; that is not "
+        return _errors.CellError(f"[{self.trace.name}] an integer argument was kept beyond the call; that is not "
                                  "possible")
     return _UsedAsNumber(self.argument)
 

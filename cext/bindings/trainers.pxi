@@ -63,8 +63,8 @@ cdef class Updater:
         """One update; its gradients are cleared.
 
         c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, 0 or less for none;
-        later: it may be put off with the backward pass, and run with that. Once it has run,
-        trainer._update_done(norm of the gradients, was it clipped?, did it fail?, was it put off?) is called.
+        later: it may be put off with the backward pass, and run with that. Once it has run, trainer._update_done(norm of the
+        gradients, was it clipped?, did it fail?, was it put off?) is called, if it was put off, clipped or failed.
         """
         global _job_trainer, _n_updates
         _n_updates += 1
@@ -83,7 +83,8 @@ cdef class Updater:
             failed = False
         finally:
             self.busy = False
-            trainer._update_done(outcome.norm, outcome.clipped, failed, False)
+            if failed or outcome.clipped or not isfinite(outcome.norm):
+                trainer._update_done(outcome.norm, outcome.clipped, failed, False)
 
     def clear_gradients(self):
         """Forget all accumulated gradients."""

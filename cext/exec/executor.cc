@@ -37,8 +37,10 @@ void Executor::truncated(u32 n) {
   graded_ = 0;
   back_.begin({});
   rewritten_ = std::min(rewritten_, n);
+  while (!leaf_parts_.empty() && leaf_parts_[leaf_parts_.size() - 1] >= n) leaf_parts_.resize(leaf_parts_.size() - 1);
   if (n == 0) {
-    done_ = 0;
+    done_ = planned_ = 0;
+    refresh_ = false;
     n_runs_ = 0;
     any_full_ = false;
     note_runs();
@@ -47,36 +49,35 @@ void Executor::truncated(u32 n) {
     for (auto& r : runners_) r->stats = Stats{};
     return;
   }
-  if (done_ <= n) return;
-  done_ = n;
+  if (planned_ <= n) return;
+  planned_ = n;
   // Everything is run before a checkpoint, but a graph that ran again since has runs that reach across the cut.
-  while (n_runs_ && runs_[n_runs_ - 1]->last > n) done_ = std::min(done_, runs_[--n_runs_]->first);
+  while (n_runs_ && runs_[n_runs_ - 1]->last > n) planned_ = std::min(planned_, runs_[--n_runs_]->first);
+  done_ = std::min(done_, planned_);
   note_runs();
 }
 
 // Tells updates whether nodes have run whose weights a backward pass may need.
 void Executor::note_runs() {
-  if (!n_runs_) return live_.none();
+  if (!n_runs_ || !done_) return live_.none();
   live_.set(owner_, runs_[0]->ran_at, runs_[n_runs_ - 1]->ran_at);
 }
 
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  release_all(completion_, pending_, aliases_, pipeline_, split_, locks_, back_, reached_aliases_, old_leaves_,
-              reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_, transposes_);
+  release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, back_, reached_aliases_,
+              old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_, transposes_);
   runs_ = Runs();
   for (auto& r : runners_) r->release();
 }
 
 void Executor::invalidate() {
   done_ = 0;
-  n_runs_ = 0;
   graded_ = 0;
   back_.begin({});
-  note_runs();
-  values_.rewind();
-  g_.refresh();
+  refresh_ = true;
+  live_.none();
 }
 
 Run& Executor::next_run(u8 stage, u32 lane) {
@@ -174,9 +175,13 @@ void Executor::each_list(F f) {
 void Executor::forward(bool whole) {
   const NodeId n = g_.size();
   if (done_ == n) return;
+  if (refresh_ || done_ < planned_) run_again();
+  if (done_ == n) return;
   Timer timer;
   const std::size_t from = n_runs_;
   rewrite(whole);
+  one_plan_ = done_ == 0;
+  let_go_ = g_.let_go_of();
   try {
     {
       TraceScope trace(Phase::Plan, &g_);
@@ -191,22 +196,53 @@ void Executor::forward(bool whole) {
     settle_rows();
     g_.fill_leaves(done_);
     place(from);
-    TraceScope trace(Phase::Forward, &g_);
-    trace.event.floats = values_.used() / sizeof(float);
-    for (std::size_t a = from, b; a < n_runs_; a = b) {
-      b = a + 1;
-      while (b < n_runs_ && same_stage(a, b)) ++b;
-      in_lanes(a, b, [this](Run& run) { runner(run.lane).forward(run); });
-    }
+    run_stages(from);
   } catch (...) {
     n_runs_ = from;  // nothing of this counts; the next forward() tries again
     throw;
   }
-  done_ = n;
+  done_ = planned_ = n;
   owner_ = this_thread();
   note_runs();
   totals_.forward_time += timer.lap();
   ++totals_.plans;
+}
+
+// What has been forgotten, where it lay. Unless it ran in pieces, or may be rewritten further since expressions have
+// gone: then it is planned anew, in one piece.
+void Executor::run_again() {
+  Timer timer;
+  if (job_pending()) finish_job();
+  if (refresh_) g_.refresh();
+  refresh_ = false;
+  if (done_ == planned_) return;
+  if (!one_plan_ || let_go_ != g_.let_go_of() || memory_.user != this) {
+    planned_ = 0;
+    n_runs_ = 0;
+    if (memory_.user == this) values_.rewind();
+    return;
+  }
+  for (std::size_t r = 0; r < n_runs_; ++r) runs_[r]->ran_at = now();
+  settle_rows();
+  g_.fill_leaves(0);
+  place_parameters();
+  for (NodeId i : leaf_parts_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
+  run_stages(0);
+  done_ = planned_;
+  owner_ = this_thread();
+  note_runs();
+  totals_.forward_time += timer.lap();
+  ++totals_.plans_again;
+}
+
+void Executor::run_stages(std::size_t from) {
+  TraceScope trace(Phase::Forward, &g_);
+  trace.event.floats = values_.used() / sizeof(float);
+  for (std::size_t a = from, b; a < n_runs_; a = b) {
+    b = a + 1;
+    while (b < n_runs_ && same_stage(a, b)) ++b;
+    in_lanes(a, b, [this](Run& run) { runner(run.lane).forward(run); });
+  }
 }
 
 // Lanes of one forward() stand together and may run at the same time; every other run is a stage of its own.
@@ -258,10 +294,17 @@ void Executor::place(std::size_t from) {
     run.value_base = values_.floats(run.plan.floats ? run.plan.floats : 1);
   }
   in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
-  // A parameter that no run has read yet may have been updated since it became a node.
+  place_parameters();
+  for (NodeId i : aliases_) {
+    g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
+    if (g_.node(g_.node(i).root).is(kLeaf)) leaf_parts_.push_back(i);
+  }
+}
+
+// A parameter that no run has read yet may have been updated since it became a node.
+void Executor::place_parameters() {
   for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k)
     g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.at(*backend_));
-  for (NodeId i : aliases_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
 }
 
 void Executor::place_run(Run& run) {

@@ -51,7 +51,8 @@ class Executor final : private Graph::Listener {
   ~Executor();
 
   void forward(bool whole = true);
-  // Forgets all values, so that the next forward() runs everything again with new random numbers.
+  // Forgets all values, so that the next forward() runs everything again, with new random numbers and the rows of now;
+  // by the plan that is there, if it is of the whole graph.
   void invalidate();
   // Gradients of `loss` (one number) with respect to everything it depends on. Adds into parameters.
   // full: also gradients of inputs and other constants.
@@ -101,8 +102,11 @@ class Executor final : private Graph::Listener {
   void each_list(F f);
   void make_runs();
   void plan_runs(std::size_t from);
+  void run_again();
+  void run_stages(std::size_t from);
   void settle_rows();
   void place(std::size_t from);
+  void place_parameters();
   void place_run(Run& run);
   bool same_stage(std::size_t a, std::size_t b) const;
   template <class F>
@@ -138,7 +142,12 @@ class Executor final : private Graph::Listener {
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
-  Owner owner_ = nullptr;  // the thread that ran the nodes last
+  NodeId planned_ = 0;      // the runs are of all nodes below: more than are done when values have been forgotten
+  bool one_plan_ = false;   // one forward() has made all of these runs,
+  u64 let_go_ = 0;          // when so many nodes had been let go
+  bool refresh_ = false;    // before anything runs: Graph::refresh()
+  Vec<NodeId> leaf_parts_;  // aliases of leaves, whose addresses may change
+  Owner owner_ = nullptr;   // the thread that ran the nodes last
   LiveRuns live_;
   Vec<NodeId> pending_, aliases_;  // what is to be run now, and aliases among the new nodes
   bool has_lanes_ = false;         // what is pending is in split_

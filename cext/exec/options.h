@@ -24,6 +24,7 @@ struct GraphSettings {
   bool overlap = true;             // of steps, with threads: see overlap.pxi
   const char* backend = "cpu";     // of new graphs
   const char* cells = "recorded";  // recorded, inline or check: see templates.pxi
+  bool compile = true;             // else compiled functions run at each call: see compiled.pxi
 };
 
 // What one graph is run with: the settings, and what its renewal says.
@@ -42,7 +43,8 @@ struct Stats {
   u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;
   u64 transposed = 0;  // matrices, for backward passes (op/transposes.h)
   u64 plans = 0;
-  u64 plan_steps = 0;  // Plan::steps
+  u64 plans_again = 0;  // forward passes by plans that were there
+  u64 plan_steps = 0;   // Plan::steps
   double plan_time = 0, forward_time = 0, backward_time = 0;
 };
 

@@ -308,11 +308,15 @@ void Graph::set_member_word(NodeId i, u32 at, Word w) {
     words_[nodes_[i].member + at].u = old;
     throw;
   }
-  // Another place in the argument: the aliases of this node move with it.
-  if (!nodes_[i].is(kAlias) || !op.alias_offset) return;
+  if (nodes_[i].is(kAlias) && op.alias_offset) move_alias(i, op.alias_offset(in, member(i)));
+}
+
+// The aliases of this node move with it.
+void Graph::move_alias(NodeId i, std::size_t to) {
   const Node& a = nodes_[operands(i)[0]];
-  const u32 offset = static_cast<u32>(op.alias_offset(in, member(i))) + (a.is(kAlias) ? a.offset : 0);
+  const u32 offset = static_cast<u32>(to) + (a.is(kAlias) ? a.offset : 0);
   const u32 moved = offset - nodes_[i].offset;
+  if (!moved) return;
   Vec<u8> moves;
   moves.resize(size());
   for (NodeId j = i; j < size(); ++j) {

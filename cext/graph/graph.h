@@ -171,10 +171,13 @@ class Graph {
     return true;
   }
   void let_go(NodeId i, u32 stamp) {
-    if (valid(i, stamp) && nodes_[i].handles != Node::kMany) --nodes_[i].handles;
+    if (valid(i, stamp) && nodes_[i].handles != Node::kMany) let_go_of_ += --nodes_[i].handles == 0;
   }
+  // How often the last expression that referred to a node has gone.
+  u64 let_go_of() const { return let_go_of_; }
   // As if an expression referred to it for good.
   void keep(NodeId i) { nodes_[i].handles = Node::kMany; }
+  void unkeep(NodeId i) { nodes_[i].handles = 0; }
   u32 readers(NodeId i) const { return nodes_[i].readers; }
   // What an alias is an alias of.
   NodeId aliased(NodeId i) const { return nodes_[i].is(kMerged) ? nodes_[i].root : operands(i)[0]; }
@@ -199,6 +202,10 @@ class Graph {
   // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
   void set_member_word(NodeId i, u32 at, Word w);
+  // The same for who checks by itself (graph/feed.h): the words, and where the value of an alias begins in its
+  // argument.
+  Word* words_of(NodeId i) { return words_.data() + nodes_[i].member; }
+  void move_alias(NodeId i, std::size_t to);
   // The caller promises that only the next node reads i (kInner).
   void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
   // Somebody is about to read i, too.
@@ -326,6 +333,7 @@ class Graph {
   Vec<float*> from_, to_;                // rows to be gathered
   RecentUse use_{std::size_t(1) << 16};  // nodes, operands and words: all arrays grow with these
   u32 generation_ = 0;
+  u64 let_go_of_ = 0;
   Listener* listener_ = nullptr;
 };
 

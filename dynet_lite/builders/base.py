@@ -45,8 +45,15 @@ def rate(value: Any, what: str = "set_dropout") -> float:
     p = float(value)
     if not 0 <= p < 1:
         raise ValueError(f"[{what}] a rate must be in [0, 1); got {value}")
-    _core.structure_changed()  # cells that use a builder are recorded anew
     return p
+
+
+def rates(before: tuple[float, float], d: Any, d_r: Any) -> tuple[float, float]:
+    """The two rates of a builder. When they are others, what uses the builder and was recorded is recorded anew."""
+    now = rate(d), rate(d_r)
+    if now != before:
+        _core.structure_changed()
+    return now
 
 
 def batch_of(x: Any) -> int:
@@ -304,7 +311,7 @@ class FusedBuilder(RNNBuilder):
 
     def set_dropouts(self, d: float, d_r: float) -> None:
         """Dropout of the layers' inputs at rate d and of their previous h's at rate d_r, one mask each per sequence."""
-        self._rates = (rate(d), rate(d_r))
+        self._rates = rates(self._rates, d, d_r)
 
     def set_dropout_masks(self, batch_size: int = 1) -> None:
         """New masks for the sequence that initial_state() started last, for inputs of this batch size.

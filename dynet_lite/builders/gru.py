@@ -7,7 +7,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, rate
+from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, rates
 from dynet_lite.builders.part import add_weight
 
 
@@ -43,7 +43,7 @@ class GRUBuilder(FusedBuilder):
 
     def set_dropout(self, f: float) -> None:
         """Plain dropout at this rate, on the inputs of the layers and on the output, for states started from now on."""
-        self._rates = (rate(f), 0.0)
+        self._rates = rates(self._rates, f, 0.0)
 
     def set_dropouts(self, d: float, d_r: float) -> None:
         raise AttributeError("GRUBuilder has no variational dropout; use set_dropout(p)")

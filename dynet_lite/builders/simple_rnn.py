@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, rate
+from dynet_lite.builders.base import FusedBuilder, Layer, rates
 from dynet_lite.builders.part import add_weight
 
 
@@ -33,4 +33,4 @@ class SimpleRNNBuilder(FusedBuilder):
 
     def set_dropouts(self, d: float, d_h: float) -> None:  # the name that DyNet gives it here
         """Dropout of the layers' inputs at rate d and of their previous h's at rate d_h, one mask each per sequence."""
-        self._rates = (rate(d), rate(d_h))
+        self._rates = rates(self._rates, d, d_h)

@@ -79,6 +79,7 @@ class VanillaLSTMBuilder(FusedBuilder):
         p = rate(p, "set_weight_dropout")
         if p != self._weight_rate:
             self._weight_rate = p
+            _core.structure_changed()
             self._forget_graph()
 
     def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:

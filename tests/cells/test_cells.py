@@ -337,8 +337,8 @@ def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception]
         "outside": (lambda x: x + outside, dy.CellError, "give it as an argument"),
         "counter": (lambda x: x * next(counter), dy.CellError, "same nodes twice"),
         "random": (lambda x: x * np.random.rand(), dy.CellError, "same nodes twice"),
-        "result": (lambda x: {"h": x}, dy.CellError, "a cell gives an expression"),
-        "state": (lambda x: lstm.initial_state().add_input(x), dy.CellError, "a cell gives an expression"),
+        "result": (lambda x: {"h": x}, dy.CellError, "it must give an expression"),
+        "state": (lambda x: lstm.initial_state().add_input(x), dy.CellError, "it must give an expression"),
         "shape": (lambda x: dy.inputVector([1, 2, 3]) + x, ValueError, "add"),
         "own": (lambda x: 1 // 0, ZeroDivisionError, "zero"),
     }
@@ -375,7 +375,7 @@ def test_errors_are_raised_at_the_line(w: Weights, name: str) -> None:
     for _ in range(2):
         with pytest.raises(kind, match=message) as info:
             cell(x)
-        if message not in ("same nodes twice", "a cell gives an expression"):
+        if message not in ("same nodes twice", "it must give an expression"):
             assert any(entry.frame.code.raw is function.__code__ for entry in info.traceback), (
                 "the line is in the traceback"
             )

@@ -1,0 +1,449 @@
+# Recording the function of a cell, or of a compiled function, and cells: a call finds what is recorded (templates.pxi)
+# and adds it to the graph.
+
+cdef Expression _look_traced(LookupParameters table, ComputationGraph g, list ids, bint batched, bint update):
+    """A look-up in a cell that is recorded: its rows may be the cell's arguments."""
+    cdef Vec[uint32_t] rows
+    cdef Py_ssize_t k
+    for one in ids:
+        if type(one) is IndexStandIn:
+            rows.push_back(0)
+            continue
+        row = _as_int(one, "[lookup] a row number")
+        row += deref(table.t).rows if row < 0 and not batched else 0
+        if not 0 <= row < deref(table.t).rows:
+            raise _errors.OutOfRangeError(f"[lookup] row {one} of {table._name}, a table with {deref(table.t).rows} rows")
+        rows.push_back(row)
+    if rows.empty():
+        raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty one")
+    cdef NodeId id = g.c.add_lookup(table.rows_node(g), rows.data(), <uint32_t> rows.size(), batched, update)
+    g.trace.looked_up(id, batched, update)
+    for k in range(len(ids)):
+        if type(ids[k]) is IndexStandIn:
+            (<IndexStandIn> ids[k]).is_row(id, k)
+    return _lookup_expression(g, id)
+
+
+@cython.final
+cdef class _Recorder:
+    """Runs the function of a cell once, over stand-ins for the arguments of a call."""
+    cdef ComputationGraph graph, scratch   # no graph: a compiled function
+    cdef Trace trace
+    cdef uint32_t n_ints, n_arrays
+    cdef Cell cell
+    cdef Template template
+
+    cdef object stand_in(self, object v, object argument, bint plain):
+        cdef IndexStandIn index
+        cdef object kind = type(v)
+        if self.graph is None and isinstance(v, (_array_type, _floating_type, Parameters)):
+            return self.stand_in_of_data(v, argument, plain)
+        if kind is int or isinstance(v, np.integer):
+            if plain:
+                return v
+            index = IndexStandIn.__new__(IndexStandIn)
+            index.trace, index.number, index.argument = self.trace, self.n_ints, argument
+            self.n_ints += 1
+            return index
+        if isinstance(v, Expression) and kind is not LookupParameters:
+            return _expression(self.scratch, self.scratch.c.add_input(self.graph.c.dim(_arg(self.graph, v))))
+        if kind is State:
+            return _state_of((<State> v).names, tuple([self.stand_in(one, argument, plain) for one in (<State> v).values]))
+        if kind is list:
+            return [self.stand_in(one, argument, plain) for one in v]
+        if isinstance(v, tuple):
+            parts = [self.stand_in(one, argument, plain) for one in v]
+            return tuple(parts) if kind is tuple else kind(*parts)
+        if isinstance(v, np.ndarray):
+            return [self.stand_in(one, argument, plain) for one in v.tolist()]
+        return v
+
+    cdef object stand_in_of_data(self, object v, object argument, bint plain):
+        if isinstance(v, Parameters):
+            return v
+        if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim:
+            return self.stand_in(v.tolist(), argument, plain)
+        return _input_of(self.scratch, v)
+
+    cdef object part(self, Template t, object v):
+        """A part of what the function gave, as a Template has it."""
+        if isinstance(v, Expression) and type(v) is not LookupParameters:
+            t.out.push_back(_arg(self.scratch, v))
+            return <object> (<int> t.out.size() - 1)
+        if type(v) is State:
+            return _state_of((<State> v).names, tuple([self.part(t, one) for one in (<State> v).values]))
+        if type(v) is list:
+            return [self.part(t, one) for one in v]
+        if isinstance(v, tuple):
+            parts = [self.part(t, one) for one in v]
+            return tuple(parts) if type(v) is tuple else type(v)(*parts)
+        if type(v) is IndexStandIn:
+            raise _refuses_numbers(v)
+        if v is None or type(v) in (bool, int, float, str):
+            return _Constant(v)
+        what = "compile" if self.trace.compiled else "cell"
+        raise (_errors.CompileError if self.trace.compiled else _errors.CellError)(
+            f"[{what} {self.cell.__name__}] gives {_shown(v)}; it must give an expression, a tuple or list of them, or "
+            "dy.state(h=..., c=...)")
+
+    cdef Template run(self, tuple args, dict kwargs):
+        cdef Template t = Template.__new__(Template)
+        cdef uint64_t seed = _seed_now()
+        self.scratch = ComputationGraph()
+        _set_seed_now(seed)   # as if it had not been made
+        self.trace = self.scratch.trace = Trace(self.cell.__name__, self.graph is None)
+        self.template = t
+        self.trace.keys = <size_t> &self.scratch.keys
+        given = [self.stand_in(v, k, k in self.cell.plain) for k, v in enumerate(args)]
+        named = {k: self.stand_in(v, k, k in self.cell.plain) for k, v in kwargs.items()}
+        cdef uint32_t n_args = self.scratch.c.size()
+        self.n_arrays = n_args
+        try:
+            with self.scratch:
+                result = self.cell.function(*given, **named)
+                t.result = self.part(t, result)
+        finally:
+            self.trace.done = True
+        self.describe(t)
+        for node, batched, update in self.trace.lookups:
+            t.body.lookup(node, batched, update)
+        for node, at, number in self.trace.fills:
+            t.body.fill(node, at, number)
+        t.outside = []
+        for weight, rows, node in self.trace.outside:
+            t.outside.append((weakref.ref(weight), rows))
+            t.body.outside(node)
+        t.body.finish(deref(self.scratch.c), n_args)
+        t.entered.resize(len(t.outside))
+        t.copies = t.body.copies_rows()
+        return t
+
+    cdef int describe(self, Template t) except -1:
+        t.carried = -1
+        parts = (<State> t.result).values if type(t.result) is State else t.result
+        if type(t.result) is int:
+            t.flat = 1
+        elif type(parts) is tuple and parts and all([type(one) is int for one in parts]):
+            t.flat = 3 if type(t.result) is State else 2
+        return 0
+
+
+cdef Template _record_once(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    return _recorded(cell, g, args, kwargs).template
+
+cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    cdef _Recorder r = _Recorder.__new__(_Recorder)
+    r.graph, r.cell = g, cell
+    try:
+        r.run(args, kwargs)
+        return r
+    except _UsedAsNumber as used:
+        argument = used.argument
+    except Exception:   # perhaps because of what stands for an integer
+        if r.n_ints == 0:
+            raise
+        before = set(cell.plain)
+        cell.plain |= {*range(len(args)), *kwargs} - cell.indices
+        if cell.plain == before:
+            raise
+        cell.forget()
+        try:
+            return _recorded(cell, g, args, kwargs)
+        except BaseException:
+            cell.plain = before
+            raise
+    if argument in cell.indices:
+        raise _errors.CellError(
+            f"[cell {cell.__name__}] {cell.argument_name(argument)} is declared as dy.Index, which may choose a row, a "
+            "label or a place, but is computed with here; declare it as int, and the cell is recorded for each value")
+    cell.plain.add(argument)
+    cell.forget()
+    return _recorded(cell, g, args, kwargs)
+
+cdef bint _alike_templates(Template a, Template b) except -1:
+    cdef size_t k
+    if not a.body.same(b.body) or a.out.size() != b.out.size() or len(a.outside) != len(b.outside):
+        return False
+    for k in range(a.out.size()):
+        if a.out[k] != b.out[k]:
+            return False
+    for (w, rows), (v, lines) in zip(a.outside, b.outside):
+        if w() is not v() or rows != lines:
+            return False
+    return True
+
+cdef Template _record(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    """Twice, for the two must be the same. An integer that the function computes with is taken as it is from then on."""
+    return _recorded_twice(cell, g, args, kwargs).template
+
+cdef _Recorder _recorded_twice(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    cdef _Recorder r = _recorded(cell, g, args, kwargs)
+    if not _alike_templates(r.template, _record_once(cell, g, args, kwargs)):
+        raise (_errors.CompileError if r.trace.compiled else _errors.CellError)(
+            f"[{'compile' if r.trace.compiled else 'cell'} {cell.__name__}] does not make the same nodes twice for the same "
+            "arguments: it reads what changes, such as a counter or numpy.random. Give that as an argument")
+    return r
+
+
+# ---- cells -----------------------------------------------------------------------------------------------------------
+
+cdef class Cell:
+    """A function over expressions that is recorded once per signature. Made by ``@dy.cell``, which tells all about it.
+
+    ``function``: what it was made of; calling that makes the nodes one by one.
+    """
+    cdef readonly object function
+    cdef readonly str __name__
+    cdef readonly object __wrapped__
+    cdef object names          # of the positional arguments
+    cdef set indices           # numbers or names of arguments that are declared as Index,
+    cdef set plain             # and of those whose integers are a part of the signature
+    cdef object read_by        # function -> [(where, key, value)]: what the function reads besides its arguments
+    cdef list read
+    cdef uint64_t reading, call
+    cdef dict templates
+    cdef list recent
+    cdef Frame frame
+    cdef bint warned
+    cdef dict of_objects       # id -> (weak reference, Cell), for methods
+    cdef object __weakref__
+
+    def __init__(self, function, names, indices, read_by):
+        self.function = self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.names, self.indices, self.read_by = names, set(indices), read_by
+        self.plain = set()
+        self.frame = Frame()
+        self.of_objects = {}
+        self.forget()
+
+    cdef int forget(self) except -1:
+        self.templates, self.recent, self.read = {}, [], None
+        return 0
+
+    def signatures(self):
+        """How many signatures are recorded."""
+        return len(self.templates)
+
+    cdef str argument_name(self, where):
+        if type(where) is str:
+            return repr(where)
+        return repr(self.names[where]) if where < len(self.names) else f"argument {where + 1}"
+
+    def __get__(self, owner, kind):
+        """A cell that is a method: it is recorded for each object."""
+        if owner is None:
+            return self
+        cdef Cell own = None
+        key = id(owner)
+        found = self.of_objects.get(key)
+        if found is not None and found[0]() is owner:
+            own = found[1]
+        else:
+            objects = self.of_objects
+            try:
+                ref = weakref.ref(owner, lambda _: objects.pop(key, None))
+            except TypeError:
+                raise TypeError(f"[cell {self.__name__}] objects of {type(owner).__name__} cannot be referred to weakly; "
+                                "add '__weakref__' to its __slots__") from None
+            own = Cell(_MethodOf(self.function, ref), self.names[1:], _one_less(self.indices), self.read_by)
+            objects[key] = ref, own
+        return _BoundCell(own, owner)
+
+    def __call__(self, *args, **kwargs):
+        global _n_calls
+        cdef ComputationGraph g = _current()
+        cdef Template t
+        if _by_hand(g):
+            return self._by_hand(g, args, kwargs)
+        _n_calls += 1
+        t = self.template(g, args, kwargs)
+        t.add(g, self.frame)
+        return t.answer(g)
+
+    cdef object _by_hand(self, ComputationGraph g, tuple args, dict kwargs):
+        """The nodes one by one; in checks after a comparison with what is recorded."""
+        global _n_calls
+        if g.trace is None and not g.for_file and _settings.cells == "check":
+            _n_calls += 1
+            if not _alike_templates(self.template(g, args, kwargs), _record(self, g, args, kwargs)):
+                raise _errors.CellError(
+                    f"[cell {self.__name__}] makes other nodes now than when it was recorded for these arguments: it reads "
+                    "what has changed since. Give that as an argument")
+        return self.function(*args, **kwargs)
+
+    cdef int fill(self, ComputationGraph g, tuple args, dict kwargs) except -1:
+        cdef Frame f = self.frame
+        cdef Py_ssize_t k
+        f.clear()
+        if not self.plain:
+            for v in args:
+                f.push(g, v, False)
+        else:
+            for k in range(len(args)):
+                f.push(g, args[k], k in self.plain)
+        for name, v in kwargs.items():
+            f.push_object(name)
+            f.push(g, v, name in self.plain)
+        return 0
+
+    cdef Template template(self, ComputationGraph g, tuple args, dict kwargs):
+        """The recording for these arguments; they are in the frame, and weights in the graph."""
+        cdef Template t
+        self.fill(g, args, kwargs)
+        t = self.find(g)
+        if t is None:
+            new = _record(self, g, args, kwargs)
+            self.fill(g, args, kwargs)   # what was recorded may have used the frame, and taken integers another way
+            t = self.note(new)
+            t.enter(g)
+        return t
+
+    cdef int check_read(self) except -1:
+        """Recordings go when what the function reads besides its arguments has changed."""
+        if self.call == _n_calls:
+            return 0
+        self.call = _n_calls
+        if self.reading != _reading:
+            self.reading = _reading
+            self.forget()
+        if self.read is None:
+            self.read = self.read_by(self.function)
+            return 0
+        for where, key, value in self.read:
+            if (where.get(key, _missing) if type(where) is dict else _content(where, key)) is not value:
+                self.forget()
+                self.read = self.read_by(self.function)
+                return 0
+        return 0
+
+    cdef Template find(self, ComputationGraph g):
+        """The recording that fits the frame; None when there is none."""
+        cdef Template t
+        cdef Py_ssize_t k
+        self.check_read()
+        for k in range(len(self.recent)):
+            t = <Template> (<list> self.recent)[k]
+            if t.fits(self.frame):
+                return t if t.enter(g) else self.drop()
+        if len(self.templates) <= RECENT_TEMPLATES:
+            return None
+        t = self.templates.get(self.key())
+        if t is None or not t.fits(self.frame):
+            return None
+        self.recent.insert(0, t)
+        self.recent.pop()
+        return t if t.enter(g) else self.drop()
+
+    cdef Template drop(self):
+        self.forget()
+        return None
+
+    cdef object key(self):
+        cdef Frame f = self.frame
+        return (<char*> f.shape.data())[:f.shape.size() * sizeof(uint32_t)], tuple([_hashable(v) for v in f.objects])
+
+    cdef Template note(self, Template t):
+        """Keeps a recording for what is in the frame."""
+        cdef Frame f = self.frame
+        if len(self.templates) >= MOST_TEMPLATES:
+            if not self.warned:
+                self.warned = True
+                import warnings
+                warnings.warn(
+                    f"[cell {self.__name__}] has been recorded for {MOST_TEMPLATES} signatures, each takes time and memory: "
+                    "an argument has many values. Integers that only choose rows, labels or places are no part of it",
+                    stacklevel=2)
+            self.forget()
+            self.check_read()
+        t.shape.resize(f.shape.size())
+        if f.shape.size():
+            memcpy(t.shape.data(), f.shape.data(), f.shape.size() * sizeof(uint32_t))
+        t.objects = [_kept(v) for v in f.objects]
+        self.templates[self.key()] = t
+        self.recent.insert(0, t)
+        del self.recent[RECENT_TEMPLATES:]
+        return t
+
+    def __reduce__(self):
+        raise TypeError(f"[cell {self.__name__}] a cell is code and is not copied or pickled; keep its parameters")
+
+    def __repr__(self):
+        return f"<cell {self.__name__}, {len(self.templates)} signatures>"
+
+
+MISSING = object()   # what is read of a variable that has no value
+cdef object _missing = MISSING
+
+cdef object _content(object where, object key):
+    """What a closure's variable, an attribute or an item is."""
+    try:
+        return where.cell_contents if key is None else where[key]
+    except (ValueError, LookupError):
+        return _missing
+
+cdef set _one_less(set numbers):
+    return {n - 1 if type(n) is int else n for n in numbers}
+
+cdef bint _by_hand(ComputationGraph g) except -1:
+    """Are nodes made one by one: while a cell is recorded, where each is run or checked, and on request?"""
+    return g.trace is not None or g.immediate or g.checked or g.for_file or _settings.cells != "recorded"
+
+
+@cython.final
+cdef class _MethodOf:
+    """A function with its first argument, which it does not keep in memory."""
+    cdef readonly object function, ref
+
+    def __cinit__(self, function, ref):
+        self.function, self.ref = function, ref
+
+    @property
+    def __name__(self):
+        return self.function.__name__
+
+    def __call__(self, *args, **kwargs):
+        return self.function(self.ref(), *args, **kwargs)
+
+
+@cython.final
+cdef class _BoundCell:
+    """A cell of an object: ``model.step``."""
+    cdef readonly Cell cell
+    cdef object owner   # keeps it
+
+    def __cinit__(self, Cell cell, owner):
+        self.cell, self.owner = cell, owner
+
+    def __call__(self, *args, **kwargs):
+        return self.cell(*args, **kwargs)
+
+    def signatures(self):
+        """How many signatures are recorded for this object."""
+        return self.cell.signatures()
+
+    @property
+    def __name__(self):
+        return self.cell.__name__
+
+    def __repr__(self):
+        return f"<cell {self.cell.__name__} of {self.owner!r}>"
+
+
+cdef Cell _cell_of(object c):
+    """None for what is no cell."""
+    if type(c) is Cell:
+        return <Cell> c
+    return (<_BoundCell> c).cell if type(c) is _BoundCell else None
+
+def is_cell(c):
+    """Is it a cell, perhaps of an object?"""
+    return _cell_of(c) is not None
+
+def is_method(function):
+    """Is it the function of a cell together with its object? Then it has .function and .ref."""
+    return type(function) is _MethodOf
+
+def cells_by_hand():
+    """Are the nodes of cells made one by one in the current graph?"""
+    return _by_hand(_current())

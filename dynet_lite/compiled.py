@@ -1,0 +1,79 @@
+"""Compiled functions: functions over data whose graphs and plans are kept, one for each structure of the arguments.
+
+The compiled side records and runs (cext/bindings/compiled.pxi). Here is what users call.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dynet_lite import _core
+from dynet_lite.cells import _declares_index, _read_by
+
+__all__ = ["compile"]
+
+
+def compile(
+    function: Any = None, *args: Any, trainer: Any = None, backward: bool = False, structures: int = 128, **kwargs: Any
+) -> Any:
+    """A function over data, recorded once per structure of its arguments and then run without Python, rewriting and planning.
+
+        def loss(words, tags):
+            states = rnn.initial_state().transduce([E[w] for w in words])
+            return dy.esum([dy.pickneglogsoftmax(W * h, tag) for h, tag in zip(states, tags)])
+
+        step = dy.compile(loss, trainer=trainer)
+        for words, tags in sentences:
+            total += step(words, tags)
+
+    It gives numbers where the function gives expressions: a float for one number, else an array of float32,
+    shaped as npvalue(), made up as the result is (tuples, lists, ``dy.state``).
+
+    *Data* may differ from call to call: integers that choose a row, a label or a place, alone, in lists, tuples and arrays,
+    and arrays of floats, which the function gets as expressions (``inputTensor`` and ``inputVector`` hand them on). All else
+    is *structure*: lengths, the make-up of tuples (trees), shapes of arrays, and strings, floats, ``None`` and objects, which
+    may decide what is done. Integers that the function computes with are structure, too. Each structure is recorded when it
+    is first seen, at most ``structures`` are kept, and what was not called for longest goes; ``dy.stats()`` counts.
+
+    ``trainer``: each call is a training step: the value, the gradients of the first expression that the function gives, which
+    must be one number, and ``trainer.update()``. ``backward=True``: gradients alone are added up, and an update is the
+    caller's.
+
+    Values, gradients and random numbers are those of the function called in a graph of its own, up to the order of sums;
+    dropout draws anew at each call. What is recorded is only used while settings, frozen weights, and variables and attributes
+    that the function names are what they were. ``dy.configure(compile=False)`` runs the function at each call.
+
+    CompileError, at its line, when the function asks for a value or uses an expression from outside; IndexError for an integer
+    out of range. May be used as a decorator, of methods too. Text and syntax trees go to Python's ``compile``.
+    """
+    if isinstance(function, (str, bytes, bytearray, memoryview, ast.AST)):
+        return builtins.compile(function, *args, **kwargs)  # type: ignore[arg-type]
+    if args or kwargs:
+        raise TypeError(f"[compile] a function, trainer, backward and structures are taken; got {[*args, *kwargs]}")
+    if function is None:
+        return lambda f: compile(f, trainer=trainer, backward=backward, structures=structures)
+    if isinstance(function, _core.Compiled):
+        raise TypeError(f"[compile] {function.__name__} is compiled already")
+    if trainer is not None and not callable(getattr(trainer, "update", None)):
+        raise TypeError(f"[compile] trainer: a trainer is needed; got {type(trainer).__name__}")
+    if int(structures) < 1:
+        raise ValueError(f"[compile] structures: 1 or more; got {structures}")
+    names, indices = _arguments(function)
+    return _core.Compiled(function, names, indices, _read_by, trainer, backward or trainer is not None, int(structures))
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[list[str], set[int | str]]:
+    """Names of the positional arguments, and those that are declared to be dy.Index."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise TypeError(f"[compile] a Python function is needed; got {type(function).__name__}") from None
+    indices: set[int | str] = set()
+    for k, p in enumerate(parameters):
+        if _declares_index(p.annotation):
+            indices |= {k, p.name}
+    return [p.name for p in parameters], indices
