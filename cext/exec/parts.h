@@ -35,6 +35,7 @@ class CallParts {
     Call call;
     ProductCounts counts;
     float* alloc(std::size_t n) override { return arena.floats(n); }
+    void* list(std::size_t n) override { return arena.alloc_bytes(n); }
   };
 
   template <class F>

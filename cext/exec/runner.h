@@ -45,6 +45,7 @@ class Runner {
    public:
     explicit ScratchArena(MemorySource source) : floats(source) {}
     float* alloc(std::size_t n) override { return floats.floats(n); }
+    void* list(std::size_t n) override { return arena.alloc_bytes(n); }
     void rewind() {
       arena.rewind();
       floats.rewind();

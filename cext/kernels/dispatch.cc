@@ -6,12 +6,23 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "kernels/gemm.h"
 #include "kernels/isa_tables.h"
 #include "kernels/kernels.h"
 #include "kernels/processor.h"
 
 namespace dnl {
 namespace {
+
+// Read at each call of a kernel: where the C library gives libraries that are loaded late a place for such variables,
+// without a call.
+#if defined(__GLIBC__)
+#define DNL_QUICK_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define DNL_QUICK_TLS
+#endif
+DNL_QUICK_TLS thread_local const Kernels* t_kernels = nullptr;
+DNL_QUICK_TLS thread_local const Products* t_products = nullptr;
 
 const Kernels* choose() {
   const char* wish = std::getenv("DYNET_LITE_ISA");
@@ -31,9 +42,21 @@ const Kernels* kernels_for(const char* isa) {
   return nullptr;
 }
 
-const Kernels& kernels() {
+const Kernels& host_kernels() {
   static const Kernels* const chosen = choose();
   return *chosen;
+}
+
+const Kernels& kernels() { return t_kernels ? *t_kernels : host_kernels(); }
+const Products* other_products() { return t_products; }
+
+UseKernels::UseKernels(const Kernels& kernels, const Products& products) {
+  t_kernels = &kernels;
+  t_products = &products;
+}
+UseKernels::~UseKernels() {
+  t_kernels = nullptr;
+  t_products = nullptr;
 }
 
 }  // namespace dnl

@@ -269,6 +269,8 @@ ProductCounts product_counts() { return room().count; }
 
 void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b,
           idx ldb, float beta, float* c, idx ldc) {
+  if (const Products* p = other_products())
+    return p->gemm(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   if (m <= 0 || n <= 0) return;
   if (k <= 0 || alpha == 0) return scale_columns(m, n, beta, c, ldc);
   const Rows add{};
@@ -284,6 +286,7 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
 idx rows_at_once(idx m, idx k) { return std::max<idx>(1024, (idx(1) << 21) / std::max(m, k)); }
 
 BackRows unite_rows(idx m, idx k, const BackRows& r) {
+  if (other_products()) return r;
   Room& own = room();
   const Repeats& same = own.same;
   if (!worth_looking(m, k) || !own.same.find(r.x, r.n) || (r.dx.wanted() && !share(same, r.dx))) return r;
@@ -295,6 +298,7 @@ BackRows unite_rows(idx m, idx k, const BackRows& r) {
 }
 
 void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c) {
+  if (const Products* p = other_products()) return p->gemm_rows(trans_a, m, n, k, a, lda, b, add, acc, c);
   if (m <= 0 || n <= 0) return;
   if (k <= 0) {
     if (add.wanted()) return (acc ? kernels().add_rows : kernels().copy_rows)(n, m, add, c);
@@ -311,6 +315,7 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 }
 
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
+  if (const Products* p = other_products()) return p->gemm_outer(m, n, k, y, x, c, ldc);
   if (m <= 0 || n <= 0) return;
   const idx most = rows_at_once(m, n);
   for (idx r = 0; r < k; r += most) {

@@ -27,6 +27,26 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 // caller needs soon; it may be fetched meanwhile.
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next = NextOuter{});
 
+// Another arithmetic's products, with the contracts of the functions above.
+struct Products {
+  void (*gemm)(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b,
+               idx ldb, float beta, float* c, idx ldc);
+  void (*gemm_rows)(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c);
+  void (*gemm_outer)(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc);
+};
+
+// While one of these lives, ops of its thread that compute with kernels() and products() use a backend's own.
+struct Kernels;
+class UseKernels {
+ public:
+  UseKernels(const Kernels& kernels, const Products& products);
+  ~UseKernels();
+  UseKernels(const UseKernels&) = delete;
+  UseKernels& operator=(const UseKernels&) = delete;
+};
+// Those of this thread; null: the functions above compute themselves.
+const Products* other_products();
+
 // What flows back through products of one matrix: row i of dy, m floats, into row i of x, whose gradient is row i of
 // dx, if that is wanted. n rows.
 struct BackRows {

@@ -169,7 +169,13 @@ struct Kernels {
                      const NextOuter& next);
 };
 
+// The table of this thread: the processor's, unless a backend has put its own in its place (UseKernels).
 const Kernels& kernels();
+inline void copy(idx n, const float* x, float* y) {
+  kernels().copy_rows(1, n, Rows{const_cast<float*>(x), 0, nullptr}, Rows{y, 0, nullptr});
+}
+// The best that the processor runs.
+const Kernels& host_kernels();
 // For tests: the table of one instruction set, or null when the processor or the build lacks it.
 const Kernels* kernels_for(const char* isa);
 

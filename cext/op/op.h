@@ -108,14 +108,16 @@ struct ShapeOut {
   }
 };
 
-// Scratch memory of one call; what alloc returns is uninitialised and lives until the call returns.
+// Scratch memory of one call: uninitialised, there until the call returns.
 class Scratch {
  public:
+  // For kernels: in the backend's memory.
   virtual float* alloc(std::size_t floats) = 0;
-  // The same for n of something else.
+  // For the op itself: in the host's.
+  virtual void* list(std::size_t bytes) = 0;
   template <class T>
   T* array(std::size_t n) {
-    return reinterpret_cast<T*>(alloc((n * sizeof(T) + sizeof(float) - 1) / sizeof(float)));
+    return static_cast<T*>(list(n * sizeof(T)));
   }
 
  protected:
@@ -219,6 +221,12 @@ struct OpDef {
   int (*together)(int nargs, const Word* key, int wrt) = nullptr;
   // Forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so.
   bool unites_rows = false;
+
+  // ---- traits: where it runs
+  // Numbers are read and written by kernels and products alone (kernels/kernels.h, gemm.h): the op runs wherever these
+  // do. Else other backends than the CPU's have it run on the host.
+  bool in_kernels = false;
+  bool keeps_addresses = false;  // in an output, for backward: only where memory is the host's
 
   // ---- traits: threads
   bool joins = false;    // sums examples up at the end of a program (esum of losses); see schedule/split.h

@@ -215,6 +215,7 @@ void set_affine(OpDef& op) {
   op.forward = forward;
   op.backward = backward;
   op.backward_shared = backward_shared;
+  op.in_kernels = true;
 }
 
 const OpId affine_id = register_op([](OpDef& op) {

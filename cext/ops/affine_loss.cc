@@ -431,6 +431,7 @@ const OpId affine_loss_id = register_op([](OpDef& op) {
     return nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
   };
   op.unites_rows = true;
+  op.keeps_addresses = true;
 });
 
 }  // namespace

@@ -60,6 +60,7 @@ const OpId attention_scores_id = register_op([](OpDef& op) {
   op.backward = backward;
   op.backward_shared = backward_shared;
   op.text = [](int, const Word*, bool) -> std::string { return "matmul(tanh(add))"; };
+  op.in_kernels = true;
 });
 
 }  // namespace

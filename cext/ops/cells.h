@@ -16,17 +16,19 @@
 namespace dnl {
 namespace cells {
 
-inline const UnaryKernel& unary_kernel(const char* name) {
+// Formulas have the same numbers in every table.
+inline std::ptrdiff_t unary_kernel(const char* name) {
   const Kernels& k = kernels();
-  return *std::find_if(k.unary, k.unary + k.n_unary, [&](const UnaryKernel& u) { return !std::strcmp(u.name, name); });
+  auto of_name = [&](const UnaryKernel& u) { return !std::strcmp(u.name, name); };
+  return std::find_if(k.unary, k.unary + k.n_unary, of_name) - k.unary;
 }
 inline const UnaryKernel& logistic() {
-  static const UnaryKernel& k = unary_kernel("logistic");
-  return k;
+  static const std::ptrdiff_t number = unary_kernel("logistic");
+  return kernels().unary[number];
 }
 inline const UnaryKernel& tanh() {
-  static const UnaryKernel& k = unary_kernel("tanh");
-  return k;
+  static const std::ptrdiff_t number = unary_kernel("tanh");
+  return kernels().unary[number];
 }
 
 // The batched call of a cell whose state has `h` floats a column.

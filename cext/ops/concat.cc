@@ -52,7 +52,7 @@ void concat_forward(const Call& c) {
       for (u32 e = 0; e < batch; ++e) {
         const float* x = c.x[j][m] + (c.arg_dim[j]->bd == 1 ? 0 : e * one);
         float* y = c.y[0][m] + e * b.row * b.outer + at;
-        for (idx o = 0; o < b.outer; ++o) std::memcpy(y + o * b.row, x + o * n, n * sizeof(float));
+        for (idx o = 0; o < b.outer; ++o) copy(n, x + o * n, y + o * b.row);
       }
     at += n;
   }
@@ -93,6 +93,7 @@ const OpId concatenate_id = register_op([](OpDef& op) {
   op.forward = concat_forward;
   op.backward = concat_backward;
   op.concatenates = true;
+  op.in_kernels = true;
 });
 
 const OpId to_batch_id = register_op([](OpDef& op) {
@@ -127,6 +128,7 @@ const OpId to_batch_id = register_op([](OpDef& op) {
     }
   };
   op.batches = true;
+  op.in_kernels = true;
 });
 
 }  // namespace

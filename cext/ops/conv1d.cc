@@ -75,6 +75,7 @@ const OpId filter1d_id = register_op([](OpDef& op) {
     Narrow(c).add_backward_f();
   };
   op.backward_shared = [](const Call& c, int) { Narrow(c).add_backward_f(); };
+  op.in_kernels = true;
 });
 
 // ---- circular convolution and correlation -------------------------------------------------------

@@ -15,19 +15,20 @@ const float* attributes(const Call& c, int m) {
   return c.member ? reinterpret_cast<const float*>(c.member[m]) : nullptr;
 }
 
-// The kernel of a formula, found by name once.
+// The kernel of a formula. Its number, the same in every table, is found by name once.
+template <class Kernel>
+idx number_of(const Kernel* all, int n, const char* name) {
+  return std::find_if(all, all + n, [&](const Kernel& k) { return !std::strcmp(k.name, name); }) - all;
+}
 template <class S>
 const UnaryKernel& unary_kernel() {
-  static const UnaryKernel& k = *std::find_if(kernels().unary, kernels().unary + kernels().n_unary,
-                                              [](const UnaryKernel& u) { return !std::strcmp(u.name, S::info.name); });
-  return k;
+  static const idx number = number_of(kernels().unary, kernels().n_unary, S::info.name);
+  return kernels().unary[number];
 }
 template <class S>
 const BinaryKernel& binary_kernel() {
-  static const BinaryKernel& k =
-      *std::find_if(kernels().binary, kernels().binary + kernels().n_binary,
-                    [](const BinaryKernel& b) { return !std::strcmp(b.name, S::info.name); });
-  return k;
+  static const idx number = number_of(kernels().binary, kernels().n_binary, S::info.name);
+  return kernels().binary[number];
 }
 
 // ---- one argument ------------------------------------------------------------------------------------------------
@@ -186,6 +187,7 @@ OpId register_unary() {
     op.forward = unary_forward<S>;
     op.backward = unary_backward<S>;
     op.joins = joins(S::info.name);
+    op.in_kernels = true;
     op.formula = Formula::Unary;
     op.formula_id = next_unary++;
     op.reads_value_only = S::info.reads == kReadsY;
@@ -202,6 +204,7 @@ OpId register_binary() {
     op.forward = binary_forward<S>;
     op.backward = binary_backward<S>;
     op.joins = joins(S::info.name);
+    op.in_kernels = true;
     op.formula = Formula::Binary;
     op.formula_id = next_binary++;
   });

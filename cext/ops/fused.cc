@@ -171,8 +171,7 @@ void from_rows(const Rows& r, const Tile& t, idx size, idx part, float* to) {
                         Rows{to, size, nullptr});
     return;
   }
-  for (int m = 0; m < t.rows; ++m)
-    std::memcpy(to + m * size, r.ptr[t.member + m] + part, static_cast<std::size_t>(size) * sizeof(float));
+  for (int m = 0; m < t.rows; ++m) copy(size, r.ptr[t.member + m] + part, to + m * size);
 }
 void to_rows(const float* from, const Tile& t, idx size, idx part, bool acc, const Rows& r) {
   for (int m = 0; m < t.rows; ++m) {
@@ -180,7 +179,7 @@ void to_rows(const float* from, const Tile& t, idx size, idx part, bool acc, con
     if (acc)
       kernels().add(size, from + m * size, to);
     else
-      std::memcpy(to, from + m * size, static_cast<std::size_t>(size) * sizeof(float));
+      copy(size, from + m * size, to);
   }
 }
 
@@ -365,6 +364,7 @@ const OpId fused_id = register_op([](OpDef& op) {
   op.forward = fused_forward;
   op.backward = fused_backward;
   op.text = fused_text;
+  op.in_kernels = true;
 });
 
 const OpId fused_with_constants_id = register_op([](OpDef& op) {
@@ -376,6 +376,7 @@ const OpId fused_with_constants_id = register_op([](OpDef& op) {
   op.backward = fused_backward;
   op.text = fused_text;
   op.check = check_constants;
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -40,6 +40,7 @@ const OpId start_id = register_op([](OpDef& op) {
     da.done();
   };
   op.over = Over::Arg0;
+  op.in_kernels = true;
 });
 
 // ---- further steps -----------------------------------------------------------------------------------------------
@@ -87,6 +88,7 @@ const OpId step_id = register_op([](OpDef& op) {
   op.keep = Keep::Arg0;
   op.over = Over::Arg0;
   op.by_item = true;
+  op.in_kernels = true;
 });
 
 // ---- DyNet's loose parts -----------------------------------------------------------------------------------------

@@ -128,6 +128,7 @@ const OpId matmul_id = register_op([](OpDef& op) {
   op.backward_shared = [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); };
   op.joinable = true;
   op.shared = Shared::EitherWay;
+  op.in_kernels = true;
 });
 
 // ---- affine_transform ------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ void add_bias_gradient(const Call& c) {
   for (int i = 0; i < c.members; ++i)
     for (idx at = 0; at < out; at += b) {
       if (at == 0 && !c.acc[0])
-        std::memcpy(db[i], dy[i], b * sizeof(float));
+        copy(static_cast<idx>(b), dy[i], db[i]);
       else
         kernels().add(b, dy[i] + at, db[i]);
     }
@@ -195,6 +196,7 @@ const OpId affine_id = register_op([](OpDef& op) {
   };
   op.joinable = true;
   op.shared = Shared::EitherWay;
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -12,14 +12,14 @@ namespace {
 
 u64 seed_at(const Word* w) { return w[0].u | static_cast<u64>(w[1].u) << 32; }
 
-// The kernels of the product, element by element.
+// The kernels of the product, element by element. Its number is the same in every table.
 const BinaryKernel& product() {
-  static const BinaryKernel& k = []() -> const BinaryKernel& {
+  static const int number = [] {
     for (int i = 0; i < kernels().n_binary; ++i)
-      if (!std::strcmp(kernels().binary[i].name, "cmult")) return kernels().binary[i];
+      if (!std::strcmp(kernels().binary[i].name, "cmult")) return i;
     fail(ErrorKind::Internal, "[dropout] no kernel named cmult");
   }();
-  return k;
+  return kernels().binary[number];
 }
 
 // Member words of all kinds of dropout: p, seed.
@@ -94,6 +94,7 @@ const OpId dropout_id = register_op([](OpDef& op) {
   op.forward = mask_forward;
   op.backward = mask_backward;
   op.check = check_p;
+  op.in_kernels = true;
 });
 
 const OpId dropout_dim_id = register_op([](OpDef& op) {
@@ -113,6 +114,7 @@ const OpId dropout_dim_id = register_op([](OpDef& op) {
   op.forward = mask_forward;
   op.backward = mask_backward;
   op.check = check_p;
+  op.in_kernels = true;
 });
 
 const OpId dropout_batch_id = register_op([](OpDef& op) {
@@ -148,6 +150,7 @@ const OpId block_dropout_id = register_op([](OpDef& op) {
   op.forward = mask_forward;
   op.backward = mask_backward;
   op.check = check_p_of_block;
+  op.in_kernels = true;
 });
 
 // Member words: deviation, seed.
@@ -175,6 +178,7 @@ const OpId noise_id = register_op([](OpDef& op) {
     const float s = member[0].f;
     if (!(s >= 0 && std::isfinite(s))) in.bad("stddev must be a number >= 0, is " + std::to_string(s));
   };
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -26,7 +26,7 @@ const float* full(const Call& c, int j, int m, idx e, idx n, float* room) {
   const float* p = c.x[j][m] + element(c, j, e);
   const idx k = static_cast<idx>(c.arg_dim[j]->batch_size());
   if (k == n) return p;
-  for (idx at = 0; at < n; at += k) std::memcpy(room + at, p, k * sizeof(float));
+  for (idx at = 0; at < n; at += k) copy(k, p, room + at);
   return room;
 }
 

@@ -23,7 +23,7 @@ void check_list(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
   for (u32 k = 0; k < wanted; ++k) check_index(in, member[1 + k].i, n);
 }
 
-void copy(idx n, const float* from, float* to) {
+void copy_few(idx n, const float* from, float* to) {
   if (n == 1)
     *to = *from;
   else
@@ -54,7 +54,7 @@ void pick_forward(const Call& c) {
   const Axis a(*c.arg_dim[0], c.key[0].u);
   for (int m = 0; m < c.members; ++m) {
     const float* x = c.x[0][m] + wrapped(c.member[m][0].i, a.n) * a.inner;
-    for (idx o = 0; o < a.outer; ++o) copy(a.inner, x + o * a.n * a.inner, c.y[0][m] + o * a.inner);
+    for (idx o = 0; o < a.outer; ++o) copy_few(a.inner, x + o * a.n * a.inner, c.y[0][m] + o * a.inner);
   }
 }
 
@@ -113,7 +113,7 @@ const OpId pick_batch_id = register_op([](OpDef& op) {
   op.forward = [](const Call& c) {
     const Axis a(*c.arg_dim[0], c.key[0].u);
     for (int m = 0; m < c.members; ++m)
-      each_picked(c, a, m, [&](idx x, idx y) { copy(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
+      each_picked(c, a, m, [&](idx x, idx y) { copy_few(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
   };
   op.backward = [](const Call& c) {
     if (!c.dx[0].wanted()) return;
@@ -149,7 +149,7 @@ const OpId select_id = register_op([](OpDef& op) {
   op.forward = [](const Call& c) {
     const Axis a(*c.arg_dim[0], c.key[0].u);
     for (int m = 0; m < c.members; ++m)
-      each_selected(c, a, m, [&](idx x, idx y) { copy(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
+      each_selected(c, a, m, [&](idx x, idx y) { copy_few(a.inner, c.x[0][m] + x, c.y[0][m] + y); });
   };
   op.backward = [](const Call& c) {
     if (!c.dx[0].wanted()) return;
@@ -178,6 +178,7 @@ const OpId pick_batch_elem_id = register_op([](OpDef& op) {
   op.alias_offset = [](const ShapeIn& in, const Word* member) {
     return static_cast<std::size_t>(wrapped(member[0].i, in[0].bd)) * in[0].batch_size();
   };
+  op.in_kernels = true;
 });
 
 const OpId pick_batch_elems_id = register_op([](OpDef& op) {
@@ -194,7 +195,7 @@ const OpId pick_batch_elems_id = register_op([](OpDef& op) {
     const idx one = static_cast<idx>(c.arg_dim[0]->batch_size()), b = c.arg_dim[0]->bd;
     for (int m = 0; m < c.members; ++m)
       for (idx k = 0; k < c.key[0].i; ++k)
-        copy(one, c.x[0][m] + wrapped(c.member[m][1 + k].i, b) * one, c.y[0][m] + k * one);
+        copy_few(one, c.x[0][m] + wrapped(c.member[m][1 + k].i, b) * one, c.y[0][m] + k * one);
   };
   op.backward = [](const Call& c) {
     if (!c.dx[0].wanted()) return;

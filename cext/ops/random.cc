@@ -69,6 +69,7 @@ const OpId normal_id = register_op([](OpDef& op) {
   op.check = [](const ShapeIn& in, const Word* w) {
     need(in, std::isfinite(w[0].f) && w[1].f >= 0 && std::isfinite(w[1].f), "needs finite mean and stddev >= 0", w);
   };
+  op.in_kernels = true;
 });
 
 const OpId uniform_id = register_op([](OpDef& op) {
@@ -82,6 +83,7 @@ const OpId uniform_id = register_op([](OpDef& op) {
   op.check = [](const ShapeIn& in, const Word* w) {
     need(in, std::isfinite(w[0].f) && std::isfinite(w[1].f) && w[0].f <= w[1].f, "needs left <= right", w);
   };
+  op.in_kernels = true;
 });
 
 const OpId bernoulli_id = register_op([](OpDef& op) {
@@ -95,6 +97,7 @@ const OpId bernoulli_id = register_op([](OpDef& op) {
   op.check = [](const ShapeIn& in, const Word* w) {
     need(in, w[0].f >= 0 && w[0].f <= 1, "needs 0 <= p <= 1 and a scale", w);
   };
+  op.in_kernels = true;
 });
 
 const OpId gumbel_id = register_op([](OpDef& op) {

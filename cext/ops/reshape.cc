@@ -48,6 +48,7 @@ const OpId reshape_id = register_op([](OpDef& op) {
       "item and batch_size is 1, the batch is kept. ValueError otherwise.";
   op.args = {{"x"}};
   op.shape = reshape_shape;
+  op.in_kernels = true;
 });
 
 const OpId nobackprop_id = register_op([](OpDef& op) {
@@ -60,6 +61,7 @@ const OpId nobackprop_id = register_op([](OpDef& op) {
     return out;
   };
   op.no_grad = true;
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -49,6 +49,7 @@ const OpId step_id = register_op([](OpDef& op) {
   };
   op.keep = Keep::Arg0;
   op.by_item = true;
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -83,6 +83,7 @@ const OpId softmax_id = register_op([](OpDef& op) {
   op.shape = same_shape;
   op.forward = [](const Call& c) { lines_forward(c, kernels().softmax); };
   op.backward = [](const Call& c) { lines_backward(c, kernels().softmax_bwd); };
+  op.in_kernels = true;
 });
 
 const OpId log_softmax_id = register_op([](OpDef& op) {
@@ -94,6 +95,7 @@ const OpId log_softmax_id = register_op([](OpDef& op) {
   op.shape = same_shape;
   op.forward = [](const Call& c) { lines_forward(c, kernels().log_softmax); };
   op.backward = [](const Call& c) { lines_backward(c, kernels().log_softmax_bwd); };
+  op.in_kernels = true;
 });
 
 // ---- over some entries only ----------------------------------------------------------------------------------

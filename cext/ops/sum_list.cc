@@ -44,6 +44,7 @@ const OpId esum_id = register_op([](OpDef& op) {
   op.backward = [](const Call& c) { backward(c, 1.f); };
   op.joins = true;
   op.formula = Formula::Sum;
+  op.in_kernels = true;
 });
 
 const OpId average_id = register_op([](OpDef& op) {
@@ -54,6 +55,7 @@ const OpId average_id = register_op([](OpDef& op) {
   op.forward = [](const Call& c) { forward(c, 1.f / c.nargs); };
   op.backward = [](const Call& c) { backward(c, 1.f / c.nargs); };
   op.joins = true;
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -95,6 +95,7 @@ const OpId leaf_id = register_op([](OpDef& op) {
     kernels().tree_lstm_fwd(s.k, s.h, 0, s.y(kSums), nullptr, nullptr, 0.f, s.y(kC), s.y(kH));
   };
   op.backward = [](const Call& c) { back_gates(Cell(c), 0, 0, 0); };
+  op.in_kernels = true;
 });
 
 // ---- n-ary: each child has matrices of its own ----------------------------------------------------------------------
@@ -152,6 +153,7 @@ const OpId nary_id = register_op([](OpDef& op) {
     const idx rows = (3 + nary_children(c.nargs)) * s.h;
     gemm_outer(rows, s.h, s.k, s.dy(kSums), s.x(wrt - 2), s.weight_gradient(wrt), c.arg_dim[wrt]->rows());
   };
+  op.in_kernels = true;
 });
 
 // ---- child-sum: any number of children, all alike -----------------------------------------------
@@ -210,6 +212,7 @@ const OpId child_sum_id = register_op([](OpDef& op) {
     for (int l = 0; l < n; ++l)
       gemm_outer(s.h, s.h, s.k, s.from(da, (3 + l) * s.h), s.x(kFirstChild + 2 * l), s.weight_gradient(wrt), s.h);
   };
+  op.in_kernels = true;
 });
 
 }  // namespace

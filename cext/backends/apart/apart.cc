@@ -19,20 +19,17 @@ class Room final : public Scratch {
     floats_.rewind();
   }
   float* alloc(std::size_t n) override { return floats_.floats(n); }
-  template <class T>
-  T* list(std::size_t n) {
-    return lists_.array<T>(n);
-  }
+  void* list(std::size_t n) override { return lists_.alloc_bytes(n); }
   Rows rows(Rows r, std::size_t k) {
     if (!r.wanted()) return r;
     if (r.regular()) return Rows{behind(r.base), r.stride, nullptr};
-    float** at = list<float*>(k);
+    float** at = array<float*>(k);
     for (std::size_t m = 0; m < k; ++m) at[m] = behind(r.ptr[m]);
     return Rows{nullptr, 0, at};
   }
   const Rows* all_rows(const Rows* rows_of, int n, int members) {
     if (!rows_of) return nullptr;
-    Rows* to = list<Rows>(static_cast<std::size_t>(n) + 1);
+    Rows* to = array<Rows>(static_cast<std::size_t>(n) + 1);
     for (int j = 0; j < n; ++j) to[j] = rows(rows_of[j], static_cast<std::size_t>(members));
     return to;
   }
@@ -99,7 +96,7 @@ class Apart final : public Backend {
     return cpu(downloads_).sum_squares(k, numbers(k, arrays));
   }
   void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) override {
-    UpdateTensor* to = room().list<UpdateTensor>(k);
+    UpdateTensor* to = room().array<UpdateTensor>(k);
     for (std::size_t i = 0; i < k; ++i) {
       UpdateTensor& t = to[i] = all[i];
       t.w = behind(t.w);
@@ -122,7 +119,7 @@ class Apart final : public Backend {
  private:
   using Count = std::atomic<u64>;
   static const Numbers* numbers(std::size_t k, const Numbers* arrays) {
-    Numbers* at = room().list<Numbers>(k);
+    Numbers* at = room().array<Numbers>(k);
     for (std::size_t i = 0; i < k; ++i) at[i] = {arrays[i].n ? behind(arrays[i].at) : nullptr, arrays[i].n};
     return at;
   }
