@@ -59,7 +59,7 @@ cdef extern from "op/op.h" namespace "dnl":
 
 cdef extern from "op/backend.h" namespace "dnl":
     cdef cppclass BackendCounts:
-        uint64_t calls, row_calls, updates, uploads, uploaded, downloads, downloaded
+        uint64_t calls, row_calls, updates, uploads, uploaded, downloads, downloaded, launches, waits, on_host
     cdef cppclass Backend:
         BackendCounts counts()
         const char* name()

@@ -93,7 +93,8 @@ def backend_counts():
     cdef BackendCounts c = _backend().counts()
     return {"calls": c.calls, "row_calls": c.row_calls, "updates": c.updates,
             "uploads": c.uploads, "bytes_uploaded": c.uploaded,
-            "downloads": c.downloads, "bytes_downloaded": c.downloaded}
+            "downloads": c.downloads, "bytes_downloaded": c.downloaded,
+            "launches": c.launches, "waits": c.waits, "on_host": c.on_host}
 
 def heap_calls():
     """Heap calls made by the engine's own containers since the process began."""

@@ -27,6 +27,8 @@ struct BackendCounts {
   u64 updates = 0;
   u64 uploads = 0, uploaded = 0;      // how many, and bytes
   u64 downloads = 0, downloaded = 0;  // sums and checks that the host waits for are counted with the first
+  u64 launches = 0, waits = 0;        // of a device: kernels, and how often the host waited for it
+  u64 on_host = 0;                    // of the calls: those that ran on the host, for want of code for the device
 };
 
 class Backend {

@@ -1,0 +1,117 @@
+#include "backends/cuda/device.h"
+
+namespace dnl::cuda {
+namespace {
+
+constexpr const char* kNames[] = {
+#define DNL_DEVICE_KERNEL(name, Record, threads, waits) #name,
+#include "backends/cuda/kernels/list.h"
+#undef DNL_DEVICE_KERNEL
+};
+constexpr int kThreads[] = {
+#define DNL_DEVICE_KERNEL(name, Record, threads, waits) threads,
+#include "backends/cuda/kernels/list.h"
+#undef DNL_DEVICE_KERNEL
+};
+
+const Driver* need_driver() {
+  std::string why;
+  const Driver* d = find_driver(&why);
+  if (!d) fail(ErrorKind::Runtime, "[cuda] " + why);
+  return d;
+}
+
+}  // namespace
+
+int threads_of(Kernel kernel) { return kThreads[static_cast<int>(kernel)]; }
+
+Device::Device(int ordinal, const void* image) : driver_(need_driver()) {
+  const Driver& d = *driver_;
+  check(d, d.init(0), "starting the driver");
+  int count = 0, device = 0;
+  check(d, d.device_count(&count), "counting cards");
+  if (ordinal < 0 || ordinal >= count)
+    fail(ErrorKind::Runtime, "[cuda] there is no card " + std::to_string(ordinal) + ": the driver knows " +
+                                 std::to_string(count) + " (numbered from 0)");
+  check(d, d.device_get(&device, ordinal), "opening the card");
+  char name[256] = {};
+  check(d, d.device_name(name, sizeof name - 1, device), "asking for the card's name");
+  name_ = name;
+  check(d, d.context_retain(&context_, device), "opening the card");
+  enter();
+  constexpr unsigned kNonBlocking = 1;
+  check(d, d.stream_create(&stream_, kNonBlocking), "making a stream");
+  check(d, d.module_load(&module_, image), "loading the kernels");
+  for (int k = 0; k < kKernels; ++k) check(d, d.module_function(&function_[k], module_, kNames[k]), "finding a kernel");
+}
+
+DeviceAddress Device::alloc(std::size_t bytes) {
+  enter();
+  DeviceAddress at = 0;
+  check(*driver_, driver_->memory_alloc(&at, bytes ? bytes : 1), "taking memory on the card");
+  return at;
+}
+void Device::free(DeviceAddress at) noexcept {
+  if (!at) return;
+  driver_->context_set_current(context_);
+  driver_->stream_synchronize(stream_);
+  driver_->memory_free(at);
+}
+void* Device::alloc_host(std::size_t bytes) {
+  enter();
+  void* p = nullptr;
+  check(*driver_, driver_->host_alloc(&p, bytes, 0), "taking memory that the card reads");
+  return p;
+}
+void Device::free_host(void* p) noexcept {
+  if (p) driver_->host_free(p);
+}
+
+void Device::upload(DeviceAddress to, const void* from, std::size_t bytes) {
+  if (!bytes) return;
+  enter();
+  check(*driver_, driver_->copy_to_device(to, from, bytes, stream_), "copying to the card");
+  ++counters.uploads;
+  counters.bytes_up += bytes;
+}
+void Device::download(void* to, DeviceAddress from, std::size_t bytes) {
+  if (!bytes) return;
+  enter();
+  check(*driver_, driver_->copy_to_host(to, from, bytes, stream_), "copying from the card");
+  ++counters.downloads;
+  counters.bytes_down += bytes;
+  wait();
+}
+void Device::launch(Kernel kernel, DeviceAddress records, u32 count, u32 blocks) {
+  enter();
+  void* arguments[] = {&records};
+  const unsigned threads = static_cast<unsigned>(threads_of(kernel));
+  check(*driver_,
+        driver_->launch(function_[static_cast<int>(kernel)], blocks, count, 1, threads, 1, 1, 0, stream_, arguments,
+                        nullptr),
+        kNames[static_cast<int>(kernel)]);
+  ++counters.launches;
+  counters.records += count;
+}
+void Device::wait() {
+  enter();
+  check(*driver_, driver_->stream_synchronize(stream_), "waiting for the card");
+  ++counters.waits;
+}
+Handle Device::make_mark() {
+  enter();
+  Handle event = nullptr;
+  constexpr unsigned kNoTimes = 2;
+  check(*driver_, driver_->event_create(&event, kNoTimes), "making an event");
+  return event;
+}
+void Device::mark(Handle event) {
+  enter();
+  check(*driver_, driver_->event_record(event, stream_), "marking the stream");
+}
+void Device::wait_for(Handle event) {
+  enter();
+  check(*driver_, driver_->event_synchronize(event), "waiting for the card");
+}
+
+}  // namespace dnl::cuda

@@ -1,0 +1,10 @@
+// All device kernels: one translation unit, for the device's compiler and for the host's.
+// Who may include: what compiles them. Includes: the kernels.
+#pragma once
+#include "cells.h"
+#include "elementwise.h"
+#include "products.h"
+#include "random.h"
+#include "reductions.h"
+#include "rows.h"
+#include "updates.h"

@@ -1,0 +1,23 @@
+// How kernels follow the addresses of records. Who may include: backends/cuda/kernels. Includes: dialect.h, records.h.
+#pragma once
+#include "dialect.h"
+#include "records.h"
+
+namespace dnl::device {
+
+inline float* floats(u64 at) { return reinterpret_cast<float*>(at); }
+inline bool wanted(const Rows& r) { return r.base || r.list; }
+inline float* row(const Rows& r, i64 m) {
+  return floats(r.list ? reinterpret_cast<const u64*>(r.list)[m] : r.base) + (r.list ? 0 : m * r.stride);
+}
+
+// The pieces of 0 .. n-1 that this thread does, of all blocks together.
+struct Stride {
+  i64 first, step;
+};
+inline Stride stride(int threads) {
+  return {static_cast<i64>(DNL_BLOCK) * threads + DNL_THREAD, static_cast<i64>(DNL_BLOCKS) * threads};
+}
+inline void put(float* at, float v, bool add) { *at = add ? *at + v : v; }
+
+}  // namespace dnl::device

@@ -1,0 +1,14 @@
+// Ops without device code run on the host: what a call reads comes from the card, what it writes goes back.
+//
+// Right for every op, and slow: the card is waited for. Rows may repeat and lie over one another in any way; each piece
+// of the card's memory has one image on the host. Who may include: backends/cuda. Includes: recorder.h, op/op.h.
+#pragma once
+#include "backends/cuda/recorder.h"
+#include "op/op.h"
+
+namespace dnl::cuda {
+
+enum class Part { Forward, Backward, BackwardShared };
+void run_on_host(Recorder& recorder, const Call& call, Part part, int wrt);
+
+}  // namespace dnl::cuda
