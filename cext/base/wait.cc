@@ -52,8 +52,10 @@ class Processors {
 struct Place {
   std::atomic<bool> taken{false};
   std::atomic<bool> at_work{false};  // relaxed: nobody must rely on it for what the work has written
-  clockid_t clock = 0;               // these two before it is at work for the first time
-  pid_t thread = 0;
+  // These two before it is at work for the first time. Who looks may see them change: another thread has the place by
+  // now.
+  std::atomic<clockid_t> clock{0};
+  std::atomic<pid_t> thread{0};
   std::mutex mutex;  // of the rest, and of the end of its work
   int borrowed = -1;
   Processors own;  // those that it may use, while another has lent it one
@@ -91,7 +93,9 @@ class MyPlace {
     forks_ = forks.load(std::memory_order_relaxed);
     for (int i = 0; i < kPlaces && !watched; ++i) {
       if (places[i].taken.exchange(true)) continue;
-      if (pthread_getcpuclockid(pthread_self(), &places[i].clock)) return places[i].taken.store(false);
+      clockid_t clock;
+      if (pthread_getcpuclockid(pthread_self(), &clock)) return places[i].taken.store(false);
+      places[i].clock = clock;
       places[i].thread = static_cast<pid_t>(syscall(SYS_gettid));
       place_ = &places[i];
       for (int n = used_places.load(); n <= i && !used_places.compare_exchange_weak(n, i + 1);) {}
