@@ -236,7 +236,7 @@ cdef class Compiled(Cell):
     cdef bint trains
     cdef Py_ssize_t most
     cdef object lock
-    cdef readonly object drop_all   # called when a weight goes
+    cdef object drop_all            # called when a weight goes
     cdef _Program last
     cdef uint64_t n_dropped
 

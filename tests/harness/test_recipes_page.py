@@ -37,4 +37,9 @@ def test_every_option_of_the_page_is_there():
         "--column",
         "--to",
     }
+    root = PAGE.parents[1]
+    for recipe in [*root.glob("recipes/*.py"), *root.glob("dynet_lite/**/*.py")]:  # the fields of their own settings
+        names |= {
+            "--" + name.replace("_", "-") for name in re.findall(r"^    (\w+): ", recipe.read_text("utf-8"), re.M)
+        }
     assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", PAGE.read_text(encoding="utf-8"))) <= names
