@@ -3,15 +3,17 @@
 //
 // The card is opened when it is first used. One stream does everything in order, so the backend is used by one thread
 // at a time. Nothing waits for the card but what hands numbers to the host.
-#include <cstdlib>
-#include <fstream>
+#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <sstream>
+#include <numeric>
 
+#include "backends/cuda/cards.h"
 #include "backends/cuda/on_host.h"
+#include "backends/cuda/ops.h"
 #include "backends/cuda/table.h"
 #include "backends/cuda/update.h"
+#include "op/alike.h"
 #include "op/backend.h"
 
 namespace dnl::cuda {
@@ -37,37 +39,26 @@ struct Card {
 
   u64 calls = 0, row_calls = 0, updates = 0, on_host = 0;
 
-  Card(int ordinal, const void* image) : device(ordinal, image), recorder(device) {}
+  explicit Card(const Choice& choice) : device(choice.number, choice.image.c_str(), choice.cublas), recorder(device) {}
   BackendCounts counts() const {
     const Counters& c = device.counters;
-    return {calls, row_calls, updates, c.uploads, c.bytes_up, c.downloads, c.bytes_down, c.launches, c.waits, on_host};
+    return {calls,        row_calls,  updates, c.uploads,  c.bytes_up, c.downloads,
+            c.bytes_down, c.launches, c.waits, c.products, on_host};
   }
 };
 
 std::recursive_mutex g_lock;
 std::unique_ptr<Card> g_card;
 
-// The kernels for this card: DYNET_LITE_CUDA_IMAGE names a file that tools/device_image.py has made. A stand-in for the
-// driver (DYNET_LITE_LIBCUDA) has its own.
-std::string read_image() {
-  const char* name = std::getenv("DYNET_LITE_CUDA_IMAGE");
-  if (!name || !*name) {
-    if (std::getenv("DYNET_LITE_LIBCUDA")) return "";
-    fail(ErrorKind::Runtime,
-         "[cuda] there are no kernels for a card: DYNET_LITE_CUDA_IMAGE must name a file of tools/device_image.py");
-  }
-  std::ifstream file(name, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  if (!file) fail(ErrorKind::Runtime, std::string("[cuda] the kernels in ") + name + " cannot be read");
-  return bytes.str();
-}
-
 Card& card() {
   if (!g_card) {
-    std::string why;
-    if (!find_driver(&why)) fail(ErrorKind::Runtime, "[cuda] " + why);
-    g_card = std::make_unique<Card>(0, read_image().data());
+    const Choice choice = take_choice();
+    try {
+      g_card = std::make_unique<Card>(choice);
+    } catch (...) {
+      gave_up_choice();
+      throw;
+    }
     use(&g_card->recorder);
   }
   return *g_card;
@@ -80,27 +71,10 @@ void* alloc(std::size_t bytes) {
 void give_back(void* p) {
   const std::lock_guard<std::recursive_mutex> lock(g_lock);
   try {
-    card().recorder.flush();  // what was recorded may still use it
+    Recorder& r = card().recorder;
+    r.owes() ? r.download(nullptr, 0, 0) : r.flush();  // what was recorded may still use it
   } catch (const Error&) { card().recorder.forget(); }
   card().device.free(static_cast<DeviceAddress>(reinterpret_cast<std::uintptr_t>(p)));
-}
-
-// One number of each array: all in one launch, and the card is waited for once.
-Vec<double> reduce_all(Recorder& rec, device::Reduction what, std::size_t k, const Numbers* arrays) {
-  Vec<double> out;
-  out.assign(k, 0.0);
-  if (k == 0) return out;
-  const u64 to = rec.stage(out.data(), k * sizeof(double));
-  for (std::size_t i = 0; i < k; ++i) {
-    device::Reduce r{};
-    r.to = rec.writes_bytes(to + i * sizeof(double), sizeof(double));
-    r.n = static_cast<std::ptrdiff_t>(arrays[i].n);
-    r.x = rec.reads(arrays[i].at, r.n);
-    r.what = what;
-    rec.add(Kernel::reduce, r, 1);
-  }
-  rec.download(out.data(), to, k * sizeof(double));
-  return out;
 }
 
 // While one lives, this thread has the card.
@@ -120,7 +94,7 @@ class Cuda final : public Backend {
  public:
   Cuda() : Backend(false) {}
   const char* name() const override { return "cuda"; }
-  bool supports(OpId op) const override { return !op_def(op).keeps_addresses; }
+  bool supports(OpId op) const override { return !op_def(op).keeps_addresses || device_op(op_def(op)); }
   MemorySource memory() const override { return {alloc, give_back}; }
 
   BackendCounts counts() const override {
@@ -135,10 +109,7 @@ class Cuda final : public Backend {
   void fill_rows(std::size_t k, std::size_t n, float v, Rows to) override {
     Turn turn;
     ++turn.its_card().row_calls;
-    const idx rows = static_cast<idx>(k), floats = static_cast<idx>(n);
-    if (rows * floats == 0) return;
-    device::Fill r{turn.recorder().writes(to, rows, floats), rows, floats, v};
-    turn.recorder().add(Kernel::fill, r, rows * floats);
+    cuda::fill_rows(static_cast<idx>(k), static_cast<idx>(n), v, to);
   }
   void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) override {
     Turn turn;
@@ -170,35 +141,37 @@ class Cuda final : public Backend {
   }
   std::size_t first_not_finite(std::size_t k, const Numbers* arrays) override {
     Turn turn;
-    const Vec<double> not_finite = reduce_all(turn.recorder(), device::kFinite, k, arrays);
-    for (std::size_t i = 0; i < k; ++i)
-      if (not_finite[i] != 0) return i;
-    return k;
-  }
-  std::size_t count_nonzero(std::size_t n, const float* x) override {
-    Turn turn;
-    const Numbers one{x, n};
-    return static_cast<std::size_t>(reduce_all(turn.recorder(), device::kNonzero, 1, &one)[0]);
+    const Vec<double> not_finite = reduce(device::kFinite, k, arrays);
+    return static_cast<std::size_t>(
+        std::find_if(not_finite.begin(), not_finite.end(), [](double n) { return n != 0; }) - not_finite.begin());
   }
   double sum_squares(std::size_t k, const Numbers* arrays) override {
     Turn turn;
-    double sum = 0;
-    for (const double each : reduce_all(turn.recorder(), device::kSumSquares, k, arrays)) sum += each;
-    return sum;
+    const Vec<double> sums = reduce(device::kSumSquares, k, arrays);
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
+  }
+  bool clip_factor(std::size_t k, const Numbers* arrays, double most, float* to) override {
+    Turn turn;
+    cuda::clip_factor(k, arrays, most, to);
+    return true;
   }
   void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) override {
     Turn turn;
     ++turn.its_card().updates;
-    for (std::size_t i = 0; i < k; ++i) cuda::update(turn.recorder(), rule, setting, all[i]);
+    for (std::size_t i = 0; i < k; ++i) cuda::update(turn.recorder(), rule.id, setting, all[i]);
   }
   void download(std::size_t n, const float* from, float* to) override {
     Turn turn;
-    turn.recorder().download(to, static_cast<u64>(reinterpret_cast<std::uintptr_t>(from)), n * sizeof(float));
+    turn.recorder().download(to, address(from), n * sizeof(float));
+  }
+  void download_later(std::size_t n, const float* from, float* to) override {
+    Turn turn;
+    turn.recorder().download_later(to, address(from), n * sizeof(float));
   }
   void upload(std::size_t n, const float* from, float* to) override {
     Turn turn;
     const u64 staged = turn.recorder().stage(from, n * sizeof(float));
-    float* at = reinterpret_cast<float*>(static_cast<std::uintptr_t>(staged));
+    float* at = floats_at(staged);
     table().copy_rows(1, static_cast<idx>(n), Rows{at, 0, nullptr}, Rows{to, 0, nullptr});
   }
 
@@ -207,21 +180,28 @@ class Cuda final : public Backend {
     const std::lock_guard<std::recursive_mutex> lock(g_lock);
     Card& now = card();
     ++now.calls;
-    if (!call.op->in_kernels) {
+    const DeviceOp* own = device_op(*call.op);
+    if (!own && !call.op->in_kernels) {
       ++now.on_host;
-      return run_on_host(now.recorder, call, part, wrt);
+      return each_alike(call, [&](const Call& c) { run_on_host(now.recorder, c, part, wrt); });
     }
     const UseKernels kernels(table(), products());
     Call c = call;
     now.scratch.rewind();
     c.scratch = &now.scratch;
-    c.transposes = nullptr;  // a cache of the processor's
-    if (part == Part::Forward)
-      c.op->forward(c);
-    else if (part == Part::Backward)
-      c.op->backward(c);
+    if (!own)
+      run_part(c, part, wrt);
     else
-      c.op->backward_shared(c, wrt);
+      each_alike(c, [&](const Call& alike) { run_own(*own, alike, part, wrt); });
+    end_call();
+  }
+  static void run_own(const DeviceOp& own, const Call& c, Part part, int wrt) {
+    if (part == Part::Forward)
+      own.forward(c);
+    else if (part == Part::Backward)
+      own.backward(c);
+    else
+      own.backward_shared(c, wrt);
   }
 };
 

@@ -23,9 +23,15 @@ const Driver* need_driver() {
 
 }  // namespace
 
+Clock& device_clock() {
+  static Clock one;
+  return one;
+}
+
 int threads_of(Kernel kernel) { return kThreads[static_cast<int>(kernel)]; }
 
-Device::Device(int ordinal, const void* image) : driver_(need_driver()) {
+Device::Device(int ordinal, const void* image, const std::string& cublas)
+    : driver_(need_driver()), cublas_file_(cublas) {
   const Driver& d = *driver_;
   check(d, d.init(0), "starting the driver");
   int count = 0, device = 0;
@@ -74,13 +80,12 @@ void Device::upload(DeviceAddress to, const void* from, std::size_t bytes) {
   ++counters.uploads;
   counters.bytes_up += bytes;
 }
-void Device::download(void* to, DeviceAddress from, std::size_t bytes) {
+void Device::copy_to_host(void* to, DeviceAddress from, std::size_t bytes) {
   if (!bytes) return;
   enter();
   check(*driver_, driver_->copy_to_host(to, from, bytes, stream_), "copying from the card");
   ++counters.downloads;
   counters.bytes_down += bytes;
-  wait();
 }
 void Device::launch(Kernel kernel, DeviceAddress records, u32 count, u32 blocks) {
   enter();
@@ -93,10 +98,52 @@ void Device::launch(Kernel kernel, DeviceAddress records, u32 count, u32 blocks)
   ++counters.launches;
   counters.records += count;
 }
+bool Device::has_cublas() {
+  if (!asked_) {
+    enter();
+    cublas_ = Cublas::open(stream_, cublas_file_);
+    asked_ = true;
+  }
+  return cublas_ != nullptr;
+}
+void Device::product(const Gemm& g) {
+  enter();
+  cublas_->run(g);
+  ++counters.products;
+}
 void Device::wait() {
   enter();
   check(*driver_, driver_->stream_synchronize(stream_), "waiting for the card");
   ++counters.waits;
+  add_times();
+}
+void Device::begin_stretch() {
+  if (!device_clock().watched) return;
+  enter();
+  if (timed_ == stretches_.size()) {
+    Stretch made;
+    check(*driver_, driver_->event_create(&made.from, 0), "making an event");
+    check(*driver_, driver_->event_create(&made.to, 0), "making an event");
+    stretches_.push_back(made);
+  }
+  stretches_[timed_].ended = false;
+  mark(stretches_[timed_++].from);
+}
+void Device::end_stretch() {
+  if (timed_ == 0 || stretches_[timed_ - 1].ended) return;
+  mark(stretches_[timed_ - 1].to);
+  stretches_[timed_ - 1].ended = true;
+}
+void Device::add_times() {
+  double sum = 0;
+  for (std::size_t i = 0; i < timed_; ++i) {
+    float milliseconds = 0;
+    if (stretches_[i].ended && driver_->event_elapsed(&milliseconds, stretches_[i].from, stretches_[i].to) == 0)
+      sum += 1e-3 * static_cast<double>(milliseconds);
+  }
+  timed_ = 0;
+  Clock& clock = device_clock();
+  clock.seconds = clock.seconds + sum;
 }
 Handle Device::make_mark() {
   enter();

@@ -1,10 +1,13 @@
 // A card: its memory, its stream and its kernels. One a process, opened when it is first wanted.
 //
-// All work goes to one stream in order; nothing here waits but download() and free(). Not thread-safe: the backend has
+// All work goes to one stream in order; nothing here waits but wait() and free(). Not thread-safe: the backend has
 // a lock. Errors are thrown (driver.h). Who may include: backends/cuda. Includes: driver.h.
 #pragma once
+#include <atomic>
+#include <memory>
 #include <string>
 
+#include "backends/cuda/cublas.h"
 #include "backends/cuda/driver.h"
 #include "base/vec.h"
 
@@ -22,13 +25,23 @@ constexpr int kKernels = static_cast<int>(Kernel::count);
 // What was asked of the card since the process began.
 struct Counters {
   u64 launches = 0, records = 0, uploads = 0, bytes_up = 0, downloads = 0, bytes_down = 0, waits = 0;
+  u64 products = 0;  // that cuBLAS made
 };
+
+// How long the card was at work on what has been waited for, from the first launch of each flush to the end of its
+// last. Only while somebody watches: the marks cost a little.
+struct Clock {
+  std::atomic<bool> watched{false};
+  std::atomic<double> seconds{0};
+};
+Clock& device_clock();
 
 class Device {
  public:
   // Throws Error(Runtime) that says why there is no card, or why it cannot be used. `image`: kernels for it, as the
-  // driver loads them (a cubin, a fat binary or PTX).
-  Device(int ordinal, const void* image);
+  // driver loads them (a cubin, a fat binary or PTX). `cublas`: where that library may lie besides where the system
+  // looks.
+  Device(int ordinal, const void* image, const std::string& cublas = "");
 
   DeviceAddress alloc(std::size_t bytes);
   // Waits. A card that fails is not asked why: what has memory is going.
@@ -37,9 +50,16 @@ class Device {
   void free_host(void* p) noexcept;
   // The bytes at `from` must stay as they are until the stream has come by.
   void upload(DeviceAddress to, const void* from, std::size_t bytes);
-  void download(void* to, DeviceAddress from, std::size_t bytes);  // waits
+  // There after a wait.
+  void copy_to_host(void* to, DeviceAddress from, std::size_t bytes);
   // The kernel over an array of records; blocks for each.
   void launch(Kernel kernel, DeviceAddress records, u32 count, u32 blocks);
+  // Whether there is a cuBLAS: looked for at the first question.
+  bool has_cublas();
+  void product(const Gemm& g);
+  // Around what is to be timed.
+  void begin_stretch();
+  void end_stretch();
   void wait();
   // Marks a place in the stream, and waits until the stream has passed it.
   Handle make_mark();
@@ -56,7 +76,16 @@ class Device {
   const Driver* driver_;
   Handle context_ = nullptr, stream_ = nullptr, module_ = nullptr;
   Handle function_[kKernels] = {};
-  std::string name_;
+  struct Stretch {
+    Handle from = nullptr, to = nullptr;
+    bool ended = false;
+  };
+  Vec<Stretch> stretches_;  // events with times; those behind timed_ are free
+  std::size_t timed_ = 0;
+  void add_times();
+  std::string name_, cublas_file_;
+  bool asked_ = false;
+  std::unique_ptr<Cublas> cublas_;
 };
 
 // Threads of a block.

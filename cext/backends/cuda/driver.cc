@@ -2,26 +2,15 @@
 
 #include <cstdlib>
 
-#if defined(_WIN32)
-#define WIN32_LEAN_AND_MEAN
-#include <windows.h>
-#else
-#include <dlfcn.h>
-#endif
+#include "backends/cuda/library.h"
 
 namespace dnl::cuda {
 namespace {
 
 #if defined(_WIN32)
 constexpr const char* kName = "nvcuda.dll";
-void* open(const char* name) { return reinterpret_cast<void*>(LoadLibraryA(name)); }
-void* symbol(void* library, const char* name) {
-  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
-}
 #else
 constexpr const char* kName = "libcuda.so.1";
-void* open(const char* name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
-void* symbol(void* library, const char* name) { return dlsym(library, name); }
 #endif
 
 struct Found {
@@ -34,15 +23,15 @@ Found find() {
   Found f;
   const char* wish = std::getenv("DYNET_LITE_LIBCUDA");
   const std::string name = wish && *wish ? wish : kName;
-  void* library = open(name.c_str());
+  void* library = open_library(name.c_str());
   if (!library) {
     f.why = "there is no NVIDIA driver (" + name + " cannot be loaded)";
     return f;
   }
   Driver& d = f.driver;
   auto take = [&](auto& to, const char* from) {
-    to = reinterpret_cast<std::decay_t<decltype(to)>>(symbol(library, from));
-    if (!to && f.why.empty()) f.why = "the NVIDIA driver is too old: " + name + " has no " + from;
+    if (!take_symbol(library, from, &to) && f.why.empty())
+      f.why = "the NVIDIA driver is too old: " + name + " has no " + from;
   };
   take(d.init, "cuInit");
   take(d.driver_version, "cuDriverGetVersion");
@@ -65,6 +54,7 @@ Found find() {
   take(d.event_create, "cuEventCreate");
   take(d.event_record, "cuEventRecord");
   take(d.event_synchronize, "cuEventSynchronize");
+  take(d.event_elapsed, "cuEventElapsedTime");
   take(d.module_load, "cuModuleLoadData");
   take(d.module_function, "cuModuleGetFunction");
   take(d.launch, "cuLaunchKernel");

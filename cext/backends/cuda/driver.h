@@ -36,6 +36,7 @@ struct Driver {
   Result (*event_create)(Handle*, unsigned flags);
   Result (*event_record)(Handle, Handle stream);
   Result (*event_synchronize)(Handle);
+  Result (*event_elapsed)(float* milliseconds, Handle from, Handle to);
   Result (*module_load)(Handle*, const void* image);
   Result (*module_function)(Handle*, Handle module, const char* name);
   Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

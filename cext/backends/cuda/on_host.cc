@@ -55,7 +55,7 @@ class Image {
   void upload(Recorder& r) {
     if (numbers_.empty()) return;
     const u64 staged = r.stage(numbers_.data(), numbers_.size() * sizeof(float));
-    copy(r, reinterpret_cast<float*>(static_cast<std::uintptr_t>(staged)), true);
+    copy(r, floats_at(staged), true);
   }
   Rows rows(const Rows& r, std::size_t k, std::size_t n) {
     if (!r.wanted() || n == 0) return r;
@@ -66,7 +66,6 @@ class Image {
   }
 
  private:
-  static u64 address(const float* p) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(p)); }
   // Rows at one distance there may have other distances here.
   static float* const* same_distance(float** list, std::size_t k) {
     for (std::size_t m = 2; m < k; ++m)
@@ -83,7 +82,7 @@ class Image {
     device::CopySegments record{};
     record.segments = r.stage(pieces_.data(), pieces_.size() * sizeof(device::Segment));
     for (const device::Segment& p : pieces_) {
-      const float* there = reinterpret_cast<const float*>(static_cast<std::uintptr_t>(p.at));
+      const float* there = floats_at(p.at);
       back ? r.writes(there, static_cast<std::ptrdiff_t>(p.n)) : r.reads(there, static_cast<std::ptrdiff_t>(p.n));
     }
     const std::ptrdiff_t all = static_cast<std::ptrdiff_t>(numbers_.size());
@@ -104,20 +103,18 @@ void run_on_host(Recorder& recorder, const Call& call, Part part, int wrt) {
   const std::size_t k = static_cast<std::size_t>(call.members);
   Image image;
   // Arguments, outputs and their gradients; hidden gradients carry what backward leaves for backward_shared.
+  Vec<Rows> x, y, dy, dx;
   auto each = [&](auto f) {
-    for (int j = 0; j < call.nargs; ++j) f(call.x[j], call.shared[j] ? std::size_t(1) : k, call.arg_size(j), 'x', j);
-    for (int o = 0; o < call.n_outputs; ++o) f(call.y[o], k, call.out_size(o), 'y', o);
+    for (int j = 0; j < call.nargs; ++j) f(call.x[j], call.shared[j] ? std::size_t(1) : k, call.arg_size(j), &x);
+    for (int o = 0; o < call.n_outputs; ++o) f(call.y[o], k, call.out_size(o), &y);
     if (part == Part::Forward) return;
-    for (int o = 0; o < call.n_outputs; ++o) f(call.dy[o], k, call.out_size(o), 'e', o);
-    for (int j = 0; j < call.nargs; ++j) f(call.dx[j], call.shared[j] ? std::size_t(1) : k, call.arg_size(j), 'd', j);
+    for (int o = 0; o < call.n_outputs; ++o) f(call.dy[o], k, call.out_size(o), &dy);
+    for (int j = 0; j < call.nargs; ++j) f(call.dx[j], call.shared[j] ? std::size_t(1) : k, call.arg_size(j), &dx);
   };
-  each([&](const Rows& r, std::size_t rows, std::size_t n, char, int) { image.add(r, rows, n); });
+  each([&](const Rows& r, std::size_t rows, std::size_t n, Vec<Rows>*) { image.add(r, rows, n); });
   image.settle();
   image.download(recorder);
-  Vec<Rows> x, y, dy, dx;
-  each([&](const Rows& r, std::size_t rows, std::size_t n, char what, int) {
-    (what == 'x' ? x : what == 'y' ? y : what == 'e' ? dy : dx).push_back(image.rows(r, rows, n));
-  });
+  each([&](const Rows& r, std::size_t rows, std::size_t n, Vec<Rows>* to) { to->push_back(image.rows(r, rows, n)); });
   HostScratch scratch;
   Call c = call;
   c.x = x.data();
@@ -126,12 +123,7 @@ void run_on_host(Recorder& recorder, const Call& call, Part part, int wrt) {
   c.dx = dx.data();
   c.scratch = &scratch;
   c.transposes = nullptr;
-  if (part == Part::Forward)
-    c.op->forward(c);
-  else if (part == Part::Backward)
-    c.op->backward(c);
-  else
-    c.op->backward_shared(c, wrt);
+  run_part(c, part, wrt);
   image.upload(recorder);
 }
 

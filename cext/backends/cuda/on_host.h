@@ -9,6 +9,15 @@
 namespace dnl::cuda {
 
 enum class Part { Forward, Backward, BackwardShared };
+// The op's own code.
+inline void run_part(const Call& c, Part part, int wrt) {
+  if (part == Part::Forward)
+    c.op->forward(c);
+  else if (part == Part::Backward)
+    c.op->backward(c);
+  else
+    c.op->backward_shared(c, wrt);
+}
 void run_on_host(Recorder& recorder, const Call& call, Part part, int wrt);
 
 }  // namespace dnl::cuda

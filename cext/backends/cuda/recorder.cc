@@ -6,18 +6,62 @@
 namespace dnl::cuda {
 namespace {
 
-constexpr std::size_t kFirstStage = std::size_t(1) << 20, kFirstTemporary = std::size_t(1) << 22;
-constexpr u32 kNone = 0xffffffffu, kMostRecords = 65535, kMostBlocks = 1024;
-constexpr std::size_t kLookBack = 12;  // waves
+constexpr std::size_t kFirstStage = std::size_t(1) << 22, kFirstTemporary = std::size_t(1) << 22;
+constexpr u32 kMostRecords = 65535, kMostBlocks = 1024;
+constexpr std::size_t kMostSpans = 64;  // of one list of rows; more are taken for one
 
 std::size_t aligned(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
-u64 address(const float* p) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(p)); }
 
 }  // namespace
 
 Recorder::Recorder(Device& device) : device_(device) {}
 
 Recorder::~Recorder() = default;  // the card's memory goes with the process
+
+// ---- what waits for what ------------------------------------------------------------------------------------------
+
+u32 Traffic::earliest(const Span& span, bool written) const {
+  u32 found = 0;
+  auto p = pieces_.upper_bound(span.begin);
+  if (p != pieces_.begin()) --p;
+  for (; p != pieces_.end() && p->first < span.end; ++p) {
+    if (p->second.end <= span.begin) continue;
+    found = std::max(found, p->second.after_writing);
+    if (written) found = std::max(found, p->second.after_reading);
+  }
+  return found;
+}
+
+void Traffic::cut(u64 at) {
+  auto p = pieces_.upper_bound(at);
+  if (p == pieces_.begin()) return;
+  --p;
+  if (p->first == at || p->second.end <= at) return;
+  Piece rest = p->second;
+  p->second.end = at;
+  pieces_.emplace(at, rest);
+}
+
+void Traffic::note(const Span& span, bool written, u32 wave) {
+  if (span.begin >= span.end) return;
+  cut(span.begin);
+  cut(span.end);
+  auto p = pieces_.lower_bound(span.begin);
+  if (written) {
+    while (p != pieces_.end() && p->first < span.end) p = pieces_.erase(p);
+    pieces_.emplace_hint(p, span.begin, Piece{span.end, wave + 1, 0});
+    return;
+  }
+  for (u64 at = span.begin; at < span.end;) {
+    if (p == pieces_.end() || p->first > at) {
+      const u64 end = p == pieces_.end() ? span.end : std::min(span.end, p->first);
+      p = pieces_.emplace_hint(p, at, Piece{end, 0, 0});
+    }
+    p->second.after_reading = std::max(p->second.after_reading, wave + 1);
+    at = p->second.end;
+    ++p;
+  }
+}
 
 // ---- what a record touches ---------------------------------------------------------------------------------------
 
@@ -28,18 +72,29 @@ u64 Recorder::touch(const float* p, std::ptrdiff_t n, bool written) {
   return at;
 }
 
+// Rows that lie one behind the other are one span; where there are too many, so are all.
+void Recorder::touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool written) {
+  const std::size_t before = touched_.size();
+  for (std::ptrdiff_t m = 0; m < k; ++m) {
+    const u64 at = address(rows[m]);
+    if (touched_.size() > before && touched_.back().span.end == at)
+      touched_.back().span.end = at + length;
+    else
+      touched_.push_back({{at, at + length}, written});
+  }
+  if (touched_.size() - before <= kMostSpans) return;
+  Span all;
+  for (std::size_t i = before; i < touched_.size(); ++i) all.join(touched_[i].span);
+  touched_.resize(before);
+  touched_.push_back({all, written});
+}
+
 device::Rows Recorder::touch(const Rows& rows, std::ptrdiff_t k, std::ptrdiff_t n, bool written) {
   if (!rows.wanted()) return {};
-  const u64 length = static_cast<u64>(n) * sizeof(float);
-  if (!rows.ptr) {
-    const u64 first = address(rows.base), last = address(rows.base + (k > 0 ? k - 1 : 0) * rows.stride);
-    touched_.push_back({{std::min(first, last), std::max(first, last) + length}, written});
-    return {first, rows.stride, 0};
-  }
+  touch_list(rows, rows.regular() && rows.stride == 0 ? std::min<std::ptrdiff_t>(k, 1) : k,
+             static_cast<u64>(n) * sizeof(float), written);
   static_assert(sizeof(float*) == sizeof(u64), "addresses have 64 bits");
-  Span span;
-  for (std::ptrdiff_t m = 0; m < k; ++m) span.join({address(rows.ptr[m]), address(rows.ptr[m]) + length});
-  touched_.push_back({span, written});
+  if (!rows.ptr) return {address(rows.base), rows.stride, 0};
   return {0, 0, stage(rows.ptr, static_cast<std::size_t>(k) * sizeof(u64))};
 }
 
@@ -95,52 +150,36 @@ float* Recorder::temporary(std::size_t floats) {
   }
   const DeviceAddress at = temporary_ + temporary_used_;
   temporary_used_ += bytes;
-  return reinterpret_cast<float*>(static_cast<std::uintptr_t>(at));
+  return floats_at(at);
 }
 
 // ---- waves ---------------------------------------------------------------------------------------------------------
 
-bool Recorder::depends_on(const Wave& wave) const {
-  bool near = false;
-  for (const Touch& t : touched_) near = near || t.span.meets(wave.written) || (t.written && t.span.meets(wave.read));
-  if (!near) return false;
-  for (u32 l = wave.first_touch; l != kNone; l = links_[l].next)
-    for (const Touch& t : touched_)
-      if ((t.written || links_[l].touch.written) && t.span.meets(links_[l].touch.span)) return true;
-  return false;
+u32 Recorder::find_wave(Kernel kernel, std::size_t size) {
+  u32 first = 0;
+  for (const Touch& t : touched_) first = std::max(first, traffic_.earliest(t.span, t.written));
+  Vec<u32>& mine = waves_of_[static_cast<int>(kernel)];
+  for (const u32* w = std::lower_bound(mine.begin(), mine.end(), first); w != mine.end(); ++w)
+    if (waves_[*w].records < kMostRecords) return *w;
+  mine.push_back(static_cast<u32>(waves_.size()));
+  waves_.push_back({kernel, 0, 1, static_cast<u32>(size), 0});
+  return mine.back();
 }
 
-void Recorder::join(Wave& wave) {
-  for (const Touch& t : touched_) {
-    (t.written ? wave.written : wave.read).join(t.span);
-    links_.push_back({t, wave.first_touch});
-    wave.first_touch = static_cast<u32>(links_.size() - 1);
-  }
-}
-
-u32 Recorder::find_wave(Kernel kernel) {
-  u32 found = kNone;
-  for (std::size_t i = waves_.size(), end = i > kLookBack ? i - kLookBack : 0; i-- > end;) {
-    const Wave& w = waves_[i];
-    if (depends_on(w)) break;
-    if (w.kernel == kernel && w.records < kMostRecords) found = static_cast<u32>(i);
-  }
-  return found;
+u32 Recorder::join_wave(Kernel kernel, std::size_t size) {
+  const u32 at = find_wave(kernel, size);
+  ++waves_[at].records;
+  for (const Touch& t : touched_) traffic_.note(t.span, t.written, at);
+  touched_.clear();
+  return at;
 }
 
 void Recorder::append(Kernel kernel, const void* record, std::size_t size, std::ptrdiff_t threads) {
-  u32 at = find_wave(kernel);
-  if (at == kNone) {
-    at = static_cast<u32>(waves_.size());
-    waves_.push_back({kernel, 0, 1, static_cast<u32>(size), kNone, 0, {}, {}});
-  }
+  const u32 at = join_wave(kernel, size);
   Wave& wave = waves_[at];
   const std::ptrdiff_t each = threads_of(kernel);
   const std::ptrdiff_t blocks = std::min<std::ptrdiff_t>((threads + each - 1) / each, kMostBlocks);
   wave.blocks = std::max(wave.blocks, static_cast<u32>(std::max<std::ptrdiff_t>(blocks, 1)));
-  ++wave.records;
-  join(wave);
-  touched_.clear();
   const std::size_t from = records_.size();
   records_.resize(from + size);
   std::memcpy(records_.data() + from, record, size);
@@ -150,9 +189,16 @@ void Recorder::append(Kernel kernel, const void* record, std::size_t size, std::
   device_.wait();
 }
 
+void Recorder::add(const Gemm& product) {
+  products_.push_back({join_wave(Kernel::count, 0), product});
+  if (!eager) return;
+  flush();
+  device_.wait();
+}
+
 // Records go behind the lists, wave by wave; then all of it is copied, and the waves are launched.
 void Recorder::flush() {
-  if (entries_.empty() && staged_ == 0) return;
+  if (waves_.empty() && staged_ == 0) return;
   if (staged_ && staged_ + records_.size() > stages_[stage_].size) send(staged_);  // no room behind the lists
   if (staged_ == 0) begin_stage(records_.size());
   Stage& s = stages_[stage_];
@@ -167,21 +213,46 @@ void Recorder::flush() {
     w.at += e.size;
   }
   send(at);
-  for (const Wave& w : waves_)
-    device_.launch(w.kernel, s.device + w.at - static_cast<std::size_t>(w.records) * w.size, w.records, w.blocks);
-  forget();
+  device_.begin_stretch();
+  launch_all(s.device);
+  device_.end_stretch();
+  begin_again();
 }
 
-void Recorder::forget() {
+void Recorder::launch_all(DeviceAddress records) {
+  std::stable_sort(products_.begin(), products_.end(),
+                   [](const Product& a, const Product& b) { return a.wave < b.wave; });
+  const Product* next = products_.begin();
+  for (u32 i = 0; i < waves_.size(); ++i) {
+    const Wave& w = waves_[i];
+    if (w.kernel == Kernel::count)
+      for (u32 k = 0; k < w.records; ++k) device_.product((next++)->gemm);
+    else
+      device_.launch(w.kernel, records + w.at - static_cast<std::size_t>(w.records) * w.size, w.records, w.blocks);
+  }
+}
+
+// Not what the record that is being made touches: a flush may come in between.
+void Recorder::begin_again() {
   records_.clear();
   entries_.clear();
+  products_.clear();
   waves_.clear();
-  links_.clear();
+  for (Vec<u32>& w : waves_of_) w.clear();
+  traffic_.clear();
+}
+void Recorder::forget() {
+  begin_again();
+  late_.clear();
+  touched_.clear();
 }
 
 void Recorder::download(void* to, u64 from, std::size_t bytes) {
   flush();
-  device_.download(to, from, bytes);
+  for (const Late& l : late_) device_.copy_to_host(l.to, l.from, l.bytes);
+  late_.clear();
+  device_.copy_to_host(to, from, bytes);
+  device_.wait();
 }
 
 }  // namespace dnl::cuda

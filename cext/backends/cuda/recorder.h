@@ -6,7 +6,9 @@
 // same program makes the same waves. flush() copies records and lists to the card at once and launches the waves.
 // Who may include: backends/cuda. Includes: device.h, kernels/records.h, base/.
 #pragma once
+#include <map>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cuda/device.h"
 #include "base/rows.h"
@@ -32,6 +34,29 @@ struct Span {
   }
 };
 
+// Addresses are numbers on the card's side, pointers that nobody follows on the engine's.
+inline u64 address(const float* p) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(p)); }
+inline float* floats_at(u64 address) { return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address)); }
+
+// Which waves have read and written a piece of memory last.
+class Traffic {
+ public:
+  // The first wave that may read, or write, it now.
+  u32 earliest(const Span& span, bool written) const;
+  void note(const Span& span, bool written, u32 wave);
+  void clear() { pieces_.clear(); }
+
+ private:
+  struct Piece {
+    u64 end;
+    u32 after_writing, after_reading;  // the wave behind the last that did; 0: none did
+  };
+  using Pieces = std::map<u64, Piece>;  // by where they begin; they do not overlap
+  void cut(u64 at);
+
+  Pieces pieces_;
+};
+
 class Recorder {
  public:
   explicit Recorder(Device& device);
@@ -52,12 +77,29 @@ class Recorder {
   // A copy on the card, there when the next records run.
   u64 stage(const void* p, std::size_t bytes);
 
+  // What the record that is being made touches so far, for later.
+  struct Touch {
+    Span span;
+    bool written;
+  };
+  using Touched = Vec<Touch>;
+  void take_touched(Touched* to) {
+    to->clear();
+    std::swap(*to, touched_);
+  }
+  void touch_again(const Touched& touched) {
+    for (const Touch& t : touched) touched_.push_back(t);
+  }
+
   // Ends a record: `threads` says how many threads could work on it.
   template <class Record>
   void add(Kernel kernel, const Record& record, std::ptrdiff_t threads) {
     static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) % 8 == 0, "records are plain");
     append(kernel, &record, sizeof record, threads);
   }
+  // A product by cuBLAS instead, in its place among the waves.
+  bool has_cublas() { return device_.has_cublas(); }
+  void add(const Gemm& product);
   // Memory for numbers that are read before the next round() of this much.
   float* temporary(std::size_t floats);
 
@@ -66,25 +108,23 @@ class Recorder {
   void forget();
   // Flushes, waits, and copies.
   void download(void* to, u64 from, std::size_t bytes);
+  // Copies when the next download does: what is there then.
+  void download_later(void* to, u64 from, std::size_t bytes) { late_.push_back({to, from, bytes}); }
+  bool owes() const { return late_.size() > 0; }
 
   bool eager = false;  // every record is launched and waited for at once: for tests
 
  private:
-  struct Touch {
-    Span span;
-    bool written;
-  };
   struct Wave {
     Kernel kernel;
-    u32 records, blocks, size, first_touch, at;
-    Span read, written;  // all of them
+    u32 records, blocks, size, at;
   };
   struct Entry {
     u32 wave, at, size;
   };
-  struct Link {
-    Touch touch;
-    u32 next;
+  struct Product {
+    u32 wave;
+    Gemm gemm;
   };
   // One upload's worth: a buffer that the card reads from, and its copy there.
   struct Stage {
@@ -95,13 +135,21 @@ class Recorder {
     bool used = false;
   };
 
+  struct Late {
+    void* to;
+    u64 from;
+    std::size_t bytes;
+  };
+
   u64 touch(const float* p, std::ptrdiff_t n, bool written);
   device::Rows touch(const Rows& rows, std::ptrdiff_t k, std::ptrdiff_t n, bool written);
   void append(Kernel kernel, const void* record, std::size_t size, std::ptrdiff_t threads);
-  u32 find_wave(Kernel kernel);
-  bool depends_on(const Wave& wave) const;
-  void join(Wave& wave);
+  u32 find_wave(Kernel kernel, std::size_t size);
+  u32 join_wave(Kernel kernel, std::size_t size);
+  void launch_all(DeviceAddress records);
+  void touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool written);
   void begin_stage(std::size_t bytes);
+  void begin_again();
   void send(std::size_t bytes);
 
   Device& device_;
@@ -111,9 +159,12 @@ class Recorder {
   std::size_t staged_ = 0;  // bytes
   Vec<char> records_;
   Vec<Entry> entries_;
+  Vec<Product> products_;
   Vec<Wave> waves_;
-  Vec<Link> links_;
-  Vec<Touch> touched_;  // by the record that is being made
+  Vec<u32> waves_of_[kKernels + 1];  // the last: of products by cuBLAS, whose waves have the kernel `count`
+  Traffic traffic_;
+  Vec<Late> late_;
+  Touched touched_;  // by the record that is being made
   DeviceAddress temporary_ = 0;
   std::size_t temporary_size_ = 0, temporary_used_ = 0;
 };

@@ -1,27 +1,21 @@
 #include "backends/cuda/table.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <utility>
 
+#include "backends/cuda/added.h"
+#include "backends/cuda/cell_parts.h"
+#include "backends/cuda/products.h"
+#include "backends/cuda/update.h"
 #include "kernels/formula_info.h"
 
 namespace dnl::cuda {
 namespace {
 
-Recorder* g_recorder = nullptr;
-Recorder& rec() { return *g_recorder; }
-
-device::Rows list_element(const Rows& rows, bool written, idx k, idx n) {
-  return written ? rec().writes(rows, k, n) : rec().reads(rows, k, n);
-}
+Recorder& rec() { return recorder(); }
 
 // ---- moving and adding ---------------------------------------------------------------------------------------------
 
-void fill_rows(idx k, idx n, float v, const Rows& y) {
-  if (k * n > 0) rec().add(Kernel::fill, device::Fill{rec().writes(y, k, n), k, n, v}, k * n);
-}
 void fill(idx n, float v, float* y) { fill_rows(1, n, v, Rows{y, 0, nullptr}); }
 
 void scale_to(idx n, float a, const float* x, float* y, bool acc) {
@@ -51,9 +45,7 @@ void scale_rows(idx k, idx n, Rows x, const float* a, float* y, idx step, float*
   const u64 factors = rec().reads(a, k);
   const Rows rows{y, step, nullptr};
   rec().writes(rows, k, n);
-  rec().add(Kernel::scale_rows,
-            device::ScaleRows{source, factors, static_cast<u64>(reinterpret_cast<std::uintptr_t>(y)), k, n, step},
-            k * n);
+  rec().add(Kernel::scale_rows, device::ScaleRows{source, factors, address(y), k, n, step}, k * n);
   if (sums) sum_rows(k, n, rows, sums, true);
 }
 void transpose_strided(idx k, idx n, const float* x, idx from_step, float* y, idx to_step, bool acc) {
@@ -62,24 +54,6 @@ void transpose_strided(idx k, idx n, const float* x, idx from_step, float* y, id
   rec().add(Kernel::transpose, device::Transpose{from, to, k, n, from_step, to_step, acc}, k * n);
 }
 void transpose(idx m, idx n, const float* x, float* y, bool acc) { transpose_strided(n, m, x, m, y, n, acc); }
-
-// Rows of one list that are written: whether all are apart, and the order of their addresses.
-struct Targets {
-  Vec<u32> order;
-  bool apart = true, equal_or_apart = true;
-
-  Targets(idx k, idx n, const Rows& rows) {
-    if (rows.regular() && (k <= 1 || std::abs(rows.stride) >= n)) return;
-    order.resize(static_cast<std::size_t>(k));
-    for (idx m = 0; m < k; ++m) order[static_cast<std::size_t>(m)] = static_cast<u32>(m);
-    std::stable_sort(order.begin(), order.end(), [&](u32 a, u32 b) { return rows[a] < rows[b]; });
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      const std::ptrdiff_t distance = rows[order[i]] - rows[order[i - 1]];
-      apart = apart && distance >= n;
-      equal_or_apart = equal_or_apart && (distance == 0 || distance >= n);
-    }
-  }
-};
 
 // Repeated rows: each target gets the sum of what goes there, in order.
 void gather_sums(idx k, idx n, const Rows& from, const Rows& to, const Targets& t) {
@@ -216,27 +190,29 @@ void fill_binary(std::integer_sequence<int, Ids...>) {
 
 // ---- whole lines ---------------------------------------------------------------------------------------------------
 
-double reduce(device::Reduction what, idx n, const float* x, const float* y) {
-  const double zero = 0;
+void add_reduction(device::Reduction what, idx n, const float* x, const float* y, u64 to) {
   device::Reduce r{};
-  r.to = rec().writes_bytes(rec().stage(&zero, sizeof zero), sizeof zero);
+  r.to = rec().writes_bytes(to, sizeof(double));
   r.x = rec().reads(x, n);
   r.y = rec().reads(y, n);
   r.n = n;
   r.what = what;
-  const u64 to = r.to;
   rec().add(Kernel::reduce, r, 1);
+}
+double reduce_one(device::Reduction what, idx n, const float* x, const float* y = nullptr) {
   double out = 0;
+  const u64 to = rec().stage(&out, sizeof out);
+  add_reduction(what, n, x, y, to);
   rec().download(&out, to, sizeof out);
   return out;
 }
-float sum(idx n, const float* x) { return static_cast<float>(reduce(device::kSum, n, x, nullptr)); }
-double sum_squares(idx n, const float* x) { return reduce(device::kSumSquares, n, x, nullptr); }
-float dot(idx n, const float* x, const float* y) { return static_cast<float>(reduce(device::kDot, n, x, y)); }
-float max(idx n, const float* x) { return static_cast<float>(reduce(device::kMax, n, x, nullptr)); }
-idx argmax(idx n, const float* x) { return static_cast<idx>(reduce(device::kArgmax, n, x, nullptr)); }
-bool all_finite(idx n, const float* x) { return reduce(device::kFinite, n, x, nullptr) == 0; }
-float logsumexp(idx n, const float* x) { return static_cast<float>(reduce(device::kLogSumExp, n, x, nullptr)); }
+float sum(idx n, const float* x) { return static_cast<float>(reduce_one(device::kSum, n, x)); }
+double sum_squares(idx n, const float* x) { return reduce_one(device::kSumSquares, n, x); }
+float dot(idx n, const float* x, const float* y) { return static_cast<float>(reduce_one(device::kDot, n, x, y)); }
+float max(idx n, const float* x) { return static_cast<float>(reduce_one(device::kMax, n, x)); }
+idx argmax(idx n, const float* x) { return static_cast<idx>(reduce_one(device::kArgmax, n, x)); }
+bool all_finite(idx n, const float* x) { return reduce_one(device::kFinite, n, x) == 0; }
+float logsumexp(idx n, const float* x) { return static_cast<float>(reduce_one(device::kLogSumExp, n, x)); }
 
 void exp_below(idx n, const float* x, float* y, float* largest, double* total) {
   double state[2] = {*largest, *total};
@@ -247,18 +223,33 @@ void exp_below(idx n, const float* x, float* y, float* largest, double* total) {
   *largest = static_cast<float>(state[0]);
   *total = state[1];
 }
+// n contiguous numbers as one line.
+device::Lines one_line(idx n) {
+  device::Lines r{};
+  r.members = r.lines = r.inner = 1;
+  r.n = n;
+  return r;
+}
+device::Rows one_row(u64 at) { return {at, 0, 0}; }
 void softmax_of(idx n, const float* x, float* y, bool logarithm) {
   if (n <= 0) return;
-  const u64 from = rec().reads(x, n);
-  device::Softmax r{from, rec().writes(y, n), n, logarithm};
+  device::Lines r = one_line(n);
+  r.x = one_row(rec().reads(x, n));
+  r.y = one_row(rec().writes(y, n));
+  r.what = logarithm;
   rec().add(Kernel::softmax, r, 1);
 }
 void softmax(idx n, const float* x, float* y) { softmax_of(n, x, y, false); }
 void log_softmax(idx n, const float* x, float* y) { softmax_of(n, x, y, true); }
 void softmax_back(idx n, const float* y, const float* dy, float* dx, bool logarithm, bool acc) {
   if (n <= 0) return;
-  const u64 value = rec().reads(y, n), in = rec().reads(dy, n);
-  rec().add(Kernel::softmax_back, device::SoftmaxBack{value, in, rec().writes(dx, n), n, logarithm, acc}, 1);
+  device::Lines r = one_line(n);
+  r.y = one_row(rec().reads(y, n));
+  r.dy = one_row(rec().reads(dy, n));
+  r.dx = one_row(rec().writes(dx, n));
+  r.what = logarithm;
+  r.acc = acc;
+  rec().add(Kernel::softmax_back, r, 1);
 }
 void softmax_bwd(idx n, const float* y, const float* dy, float* dx, bool acc) {
   softmax_back(n, y, dy, dx, false, acc);
@@ -273,19 +264,42 @@ void exp_shifted(idx n, const float* x, float lse, float d, float* dx, bool acc)
 }
 void layer_norm(idx n, const float* x, const float* g, const float* b, float* y, float* stats) {
   if (n <= 0) return;
-  device::LayerNorm r{rec().reads(x, n), rec().reads(g, n), rec().reads(b, n), 0, 0, n};
-  r.y = rec().writes(y, n);
-  r.stats = rec().writes(stats, 2);
+  device::LayerNorm r{};
+  r.x = one_row(rec().reads(x, n));
+  r.g = one_row(rec().reads(g, n));
+  r.b = one_row(rec().reads(b, n));
+  r.y = one_row(rec().writes(y, n));
+  r.stats = one_row(rec().writes(stats, 2));
+  r.members = r.batch = 1;
+  r.n = r.n_g = r.n_b = n;
   rec().add(Kernel::layer_norm, r, 1);
+}
+void layer_norm_weight(idx n, const float* x, const float* stats, const float* dy, float* to, bool gain) {
+  device::LayerNormWeight r{};
+  r.x = one_row(rec().reads(x, n));
+  r.stats = one_row(rec().reads(stats, 2));
+  r.dy = one_row(rec().reads(dy, n));
+  r.to = one_row(rec().writes(to, n));
+  r.members = r.batch = r.own = 1;
+  r.n = r.size = n;
+  r.gain = gain;
+  rec().add(Kernel::layer_norm_weight, r, n * 128);
 }
 void layer_norm_bwd(idx n, const float* x, const float* g, const float* stats, const float* dy, float* dx, bool acc,
                     float* dg, float* db) {
   if (n <= 0) return;
-  device::LayerNormBack r{
-      rec().reads(x, n), rec().reads(g, n), rec().reads(stats, 2), rec().reads(dy, n), 0, 0, 0, n, acc};
-  r.dx = rec().writes(dx, n);
-  r.dg = rec().writes(dg, n);
-  r.db = rec().writes(db, n);
+  if (dg) layer_norm_weight(n, x, stats, dy, dg, true);
+  if (db) layer_norm_weight(n, x, stats, dy, db, false);
+  if (!dx) return;
+  device::LayerNormBack r{};
+  r.x = one_row(rec().reads(x, n));
+  r.g = one_row(rec().reads(g, n));
+  r.stats = one_row(rec().reads(stats, 2));
+  r.dy = one_row(rec().reads(dy, n));
+  r.dx = one_row(rec().writes(dx, n));
+  r.members = r.batch = 1;
+  r.n = r.n_g = n;
+  r.acc = acc;
   rec().add(Kernel::layer_norm_back, r, 1);
 }
 void attention_scores(idx n, idx columns, const float* keys, const float* query, const float* v, float* scores) {
@@ -313,21 +327,10 @@ void attention_scores_bwd(idx n, idx columns, const float* keys, const float* qu
 
 // ---- recurrent cells -----------------------------------------------------------------------------------------------
 
-void lstm_fwd(idx k, idx h, float forget_bias, Rows gates, Rows c_prev, Rows c, Rows h_out) {
-  if (k * h <= 0) return;
-  device::Lstm r{};
-  r.gates = rec().writes(gates, k, 4 * h);
-  r.c_prev = rec().reads(c_prev, k, h);
-  r.c = rec().writes(c, k, h);
-  r.h_out = rec().writes(h_out, k, h);
-  r.k = k;
-  r.h = h;
-  r.forget_bias = forget_bias;
-  rec().add(Kernel::lstm, r, k * h);
-}
 void lstm_bwd(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a, Rows dc_prev,
               bool acc_c) {
   if (k * h <= 0) return;
+  const Added to(k, h, dc_prev, acc_c);
   device::LstmBack r{};
   r.gates = rec().reads(gates, k, 4 * h);
   r.c_prev = rec().reads(c_prev, k, h);
@@ -335,12 +338,13 @@ void lstm_bwd(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, R
   r.dh = rec().reads(dh, k, h);
   r.dc = rec().reads(dc, k, h);
   r.da = rec().writes(da, k, 4 * h);
-  r.dc_prev = rec().writes(dc_prev, k, h);
+  r.dc_prev = rec().writes(to.rows, k, h);
   r.k = k;
   r.h = h;
   r.acc_a = acc_a;
-  r.acc_c = acc_c;
+  r.acc_c = to.adds;
   rec().add(Kernel::lstm_back, r, k * h);
+  to.done();
 }
 void gru_zr_fwd(idx k, idx h, Rows zr, Rows h_prev, Rows rh) {
   if (k * h <= 0) return;
@@ -355,6 +359,7 @@ void gru_out_fwd(idx k, idx h, Rows zr, Rows h_prev, Rows cand, Rows h_out) {
 }
 void gru_out_bwd(idx k, idx h, Rows zr, Rows h_prev, Rows cand, Rows dh, Rows dcand, Rows dzr, Rows dh_prev, bool acc) {
   if (k * h <= 0) return;
+  const Added to(k, h, dh_prev, acc);
   device::GruOutBack r{};
   r.zr = rec().reads(zr, k, 2 * h);
   r.h_prev = rec().reads(h_prev, k, h);
@@ -362,27 +367,31 @@ void gru_out_bwd(idx k, idx h, Rows zr, Rows h_prev, Rows cand, Rows dh, Rows dc
   r.dh = rec().reads(dh, k, h);
   r.dcand = rec().writes(dcand, k, h);
   r.dzr = rec().writes(dzr, k, 2 * h);
-  r.dh_prev = rec().writes(dh_prev, k, h);
+  r.dh_prev = rec().writes(to.rows, k, h);
   r.k = k;
   r.h = h;
-  r.acc = acc;
+  r.acc = to.adds;
   rec().add(Kernel::gru_out_back, r, k * h);
+  to.done();
 }
 void gru_zr_bwd(idx k, idx h, Rows zr, Rows h_prev, Rows drh, Rows dzr, Rows dh_prev) {
   if (k * h <= 0) return;
+  const Added to(k, h, dh_prev, true);
+  if (to.rows.wanted() && !to.adds) fill_rows(k, h, 0.0f, to.rows);  // the kernel adds
   device::GruZrBack r{};
   r.zr = rec().reads(zr, k, 2 * h);
   r.h_prev = rec().reads(h_prev, k, h);
   r.drh = rec().reads(drh, k, h);
   r.dzr = rec().writes(dzr, k, 2 * h);
-  r.dh_prev = rec().writes(dh_prev, k, h);
+  r.dh_prev = rec().writes(to.rows, k, h);
   r.k = k;
   r.h = h;
   rec().add(Kernel::gru_zr_back, r, k * h);
+  to.done();
 }
 u64 stage_lists(const Rows* rows, int count, bool written, idx k, idx h) {
   Vec<device::Rows> all;
-  for (int i = 0; i < count; ++i) all.push_back(list_element(rows[i], written, k, h));
+  for (int i = 0; i < count; ++i) all.push_back(written ? rec().writes(rows[i], k, h) : rec().reads(rows[i], k, h));
   return count ? rec().stage(all.data(), all.size() * sizeof(device::Rows)) : 0;
 }
 void tree_lstm_fwd(idx k, idx h, int n_children, Rows iog, const Rows* f, const Rows* c_child, float forget_bias,
@@ -412,14 +421,26 @@ void tree_lstm_bwd(idx k, idx h, int n_children, Rows iog, const Rows* f, const 
   r.f = stage_lists(f, n_children, false, k, h);
   r.c_child = stage_lists(c_child, n_children, false, k, h);
   r.df = stage_lists(df, n_children, true, k, h);
-  r.dc_child = stage_lists(dc_child, n_children, true, k, h);
+  // A child of several parents, or twice of one, has one gradient.
+  Vec<float*> all;
+  for (int i = 0; i < n_children; ++i)
+    for (idx m = 0; m < k && dc_child[i].wanted(); ++m) all.push_back(dc_child[i][m]);
+  const bool aside = !Targets(static_cast<idx>(all.size()), h, Rows{nullptr, 0, all.data()}).apart;
+  Vec<Added> to;
+  Vec<Rows> rows;
   Vec<std::int32_t> acc;
-  for (int i = 0; i < n_children; ++i) acc.push_back(acc_child[i]);
+  for (int i = 0; i < n_children; ++i) {
+    to.push_back(Added(k, h, dc_child[i], acc_child[i], aside));
+    rows.push_back(to.back().rows);
+    acc.push_back(to.back().adds);
+  }
+  r.dc_child = stage_lists(rows.data(), n_children, true, k, h);
   r.acc_child = n_children ? rec().stage(acc.data(), acc.size() * sizeof(std::int32_t)) : 0;
   r.k = k;
   r.h = h;
   r.n_children = n_children;
   rec().add(Kernel::tree_lstm_back, r, k * h);
+  for (const Added& each : to) each.done();
 }
 
 // ---- random numbers, updates ---------------------------------------------------------------------------------------
@@ -437,102 +458,12 @@ void random_mask(idx n, std::uint64_t seed, float keep, float value, float* y) {
   random_numbers(n, seed, device::kMask, keep, value, y);
 }
 
-template <device::Rule Which>
-void update(const UpdateArgs& u) {
-  if (u.n <= 0) return;
-  device::Update r{};
-  r.w = rec().writes(u.w, u.n);
-  r.g = rec().writes(u.g, u.n);
-  r.s0 = rec().writes(u.s0, u.n);
-  r.s1 = rec().writes(u.s1, u.n);
-  r.s2 = rec().writes(u.s2, u.n);
-  r.rows = 1;
-  r.n = u.n;
-  r.rule = Which;
-  r.gscale = u.gscale;
-  r.wdecay = u.wdecay;
-  std::copy(u.c, u.c + 6, r.c);
-  rec().add(Kernel::update, r, u.n);
-}
-void update_eg(const UpdateArgs& u) {
-  update<device::kEgBegin>(u);
-  softmax(u.n, u.w, u.w);
-  if (u.wdecay != 0) scale(u.n, 1.0f - u.wdecay, u.w);
-}
-
-// ---- products ------------------------------------------------------------------------------------------------------
-
-struct Left {
-  const float* a;
-  idx row, column;  // distances
-  idx floats;       // that the matrix spans
-};
-Left left(bool transposed, const float* a, idx lda, idx m, idx k) {
-  const idx last = transposed ? (m - 1) * lda + k : (k - 1) * lda + m;
-  return transposed ? Left{a, lda, 1, last} : Left{a, 1, lda, last};
-}
-
-void product(const Left& a, const Rows& b, idx b_step, const Rows& add_to, const Rows& c, idx m, idx n, idx k,
-             float alpha, float beta) {
-  device::Product r{};
-  r.a = k > 0 ? rec().reads(a.a, a.floats) : 0;
-  r.a_row = a.row;
-  r.a_col = a.column;
-  r.b = k > 0 ? rec().reads(b, n, (k - 1) * b_step + 1) : device::Rows{};
-  r.b_step = b_step;
-  r.add = rec().reads(add_to, n, m);
-  r.c = rec().writes(c, n, m);
-  r.m = m;
-  r.n = n;
-  r.k = k;
-  r.alpha = alpha;
-  r.beta = beta;
-  constexpr idx kTile = 64, kThreads = 256;
-  rec().add(Kernel::product, r, (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile) * kThreads);
-}
-// Where rows of c repeat, which only sums do: the products lie elsewhere first.
-void product_rows(const Left& a, const Rows& b, const Rows& add_to, const Rows& c, idx m, idx n, idx k, float alpha,
-                  float beta) {
-  if (m <= 0 || n <= 0) return;
-  if (beta == 0 || Targets(n, m, c).apart) return product(a, b, 1, add_to, c, m, n, k, alpha, beta);
-  const Rows between{rec().temporary(static_cast<std::size_t>(m * n)), m, nullptr};
-  product(a, b, 1, add_to, between, m, n, k, alpha, 0.0f);
-  add_rows(n, m, between, c);
-}
-void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add_to, float beta, Rows c) {
-  product_rows(left(false, a, lda, m, k), b, add_to, c, m, n, k, alpha, beta);
-}
-void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add_to, float beta, Rows c) {
-  product_rows(left(true, a, lda, m, k), b, add_to, c, m, n, k, alpha, beta);
-}
-void gemm_outer(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc, const NextOuter&) {
-  if (m <= 0 || n <= 0) return;
-  device::Outer r{};
-  r.a = rec().reads(a, k, m);
-  r.b = rec().reads(b, k, n);
-  r.c = rec().writes(c, (n - 1) * ldc + m);
-  r.ldc = ldc;
-  r.m = m;
-  r.n = n;
-  r.k = k;
-  r.alpha = alpha;
-  r.beta = beta;
-  constexpr idx kTile = 64, kThreads = 256;
-  rec().add(Kernel::outer, r, (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile) * kThreads);
-}
-
-void any_gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b,
-              idx ldb, float beta, float* c, idx ldc) {
-  if (m <= 0 || n <= 0) return;
-  float* from = const_cast<float*>(b);
-  const Rows columns = trans_b ? Rows{from, 1, nullptr} : Rows{from, ldb, nullptr};
-  product(left(trans_a, a, lda, m, k), columns, trans_b ? ldb : 1, Rows{}, Rows{c, ldc, nullptr}, m, n, k, alpha, beta);
-}
-void any_gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add_to, bool acc, Rows c) {
-  product_rows(left(trans_a, a, lda, m, k), b, add_to, c, m, n, k, 1.0f, acc ? 1.0f : 0.0f);
-}
-void any_gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
-  if (k > 0) gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, NextOuter{});
+template <Rule Which>
+void update_numbers(const UpdateArgs& u) {
+  UpdateTensor t{1, static_cast<std::size_t>(u.n), u.w, u.g, {u.s0, u.s1, u.s2}};
+  UpdateSetting setting{{}, u.gscale, nullptr, u.wdecay};
+  std::copy(u.c, u.c + 6, setting.c);
+  update(rec(), Which, setting, t);
 }
 
 Kernels make_table() {
@@ -555,29 +486,56 @@ Kernels make_table() {
   DNL_SAME(gru_zr_fwd) DNL_SAME(gru_out_fwd) DNL_SAME(gru_out_bwd) DNL_SAME(gru_zr_bwd) DNL_SAME(tree_lstm_fwd)
   DNL_SAME(tree_lstm_bwd) DNL_SAME(random_uniform) DNL_SAME(random_normal) DNL_SAME(random_mask) DNL_SAME(gemm_cols)
   DNL_SAME(gemm_dots) DNL_SAME(gemm_outer)
+  DNL_SAME(lstm_gates) DNL_SAME(lstm_gates_bwd) DNL_SAME(lstm_cell) DNL_SAME(lstm_cell_bwd)
+  DNL_SAME(lstm_output) DNL_SAME(lstm_output_bwd) DNL_SAME(gru_start) DNL_SAME(gru_start_bwd)
+  DNL_SAME(coupled_cell) DNL_SAME(coupled_output) DNL_SAME(coupled_output_bwd) DNL_SAME(coupled_cell_bwd)
   // clang-format on
 #undef DNL_SAME
-                                      t.sgd = update<device::kSgd>;
-  t.momentum = update<device::kMomentum>;
-  t.adagrad = update<device::kAdagrad>;
-  t.adadelta = update<device::kAdadelta>;
-  t.rmsprop = update<device::kRmsprop>;
-  t.adam = update<device::kAdam>;
-  t.amsgrad = update<device::kAmsgrad>;
-  t.eg = update_eg;
+                                                      t.sgd = update_numbers<Rule::Sgd>;
+  t.momentum = update_numbers<Rule::Momentum>;
+  t.adagrad = update_numbers<Rule::Adagrad>;
+  t.adadelta = update_numbers<Rule::Adadelta>;
+  t.rmsprop = update_numbers<Rule::RmsProp>;
+  t.adam = update_numbers<Rule::Adam>;
+  t.amsgrad = update_numbers<Rule::Amsgrad>;
+  t.eg = update_numbers<Rule::Eg>;
   return t;
 }
 
 }  // namespace
 
-void use(Recorder* recorder) { g_recorder = recorder; }
+bool rows_apart(idx k, idx n, const Rows& rows) { return Targets(k, n, rows).apart; }
+
+void fill_rows(idx k, idx n, float v, const Rows& y) {
+  if (k * n > 0) rec().add(Kernel::fill, device::Fill{rec().writes(y, k, n), k, n, v}, k * n);
+}
+// Where the card puts them, one double an array.
+u64 reductions(device::Reduction what, std::size_t k, const Numbers* arrays) {
+  Vec<double> zeros;
+  zeros.assign(k, 0.0);
+  const u64 to = rec().stage(zeros.data(), k * sizeof(double));
+  for (std::size_t i = 0; i < k; ++i)
+    add_reduction(what, static_cast<idx>(arrays[i].n), arrays[i].at, nullptr, to + i * sizeof(double));
+  return to;
+}
+Vec<double> reduce(device::Reduction what, std::size_t k, const Numbers* arrays) {
+  Vec<double> out;
+  out.assign(k, 0.0);
+  if (k > 0) rec().download(out.data(), reductions(what, k, arrays), k * sizeof(double));
+  return out;
+}
+void clip_factor(std::size_t k, const Numbers* arrays, double most, float* to) {
+  device::Clip r{};
+  r.sums = k > 0 ? reductions(device::kSumSquares, k, arrays) : 0;
+  if (k > 0) rec().writes_bytes(r.sums, k * sizeof(double));
+  r.to = rec().writes(to, 2);
+  r.k = static_cast<idx>(k);
+  r.most = most;
+  rec().add(Kernel::clip, r, 1);
+}
 
 const Kernels& table() {
   static const Kernels made = make_table();
-  return made;
-}
-const Products& products() {
-  static const Products made = {any_gemm, any_gemm_rows, any_gemm_outer};
   return made;
 }
 

@@ -3,11 +3,12 @@
 //
 // Functions that give a number back wait for the card. Addresses are the card's, but where a function takes a few
 // numbers from the host (attributes, states of exp_below) they are read at once.
-// Who may include: backends/cuda, tests. Includes: recorder.h, kernels/.
+// Who may include: backends/cuda, tests. Includes: recorder.h, kernels/, op/backend.h.
 #pragma once
 #include "backends/cuda/recorder.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
+#include "op/backend.h"
 
 namespace dnl::cuda {
 
@@ -16,7 +17,16 @@ void use(Recorder* recorder);
 const Kernels& table();
 const Products& products();
 
-// For the backend: rows of `to` may repeat.
-void add_rows(Recorder& r, std::ptrdiff_t k, std::ptrdiff_t n, const Rows& from, const Rows& to);
+// A call is over: what waited for its next part is recorded.
+void end_call();
+// What ops and the backend record besides.
+Recorder& recorder();
+// Of k rows of n numbers no two meet.
+bool rows_apart(idx k, idx n, const Rows& rows);
+void fill_rows(idx k, idx n, float v, const Rows& y);
+// One number of each array, all in one launch; waits for the card.
+Vec<double> reduce(device::Reduction what, std::size_t k, const Numbers* arrays);
+// Of all of them the factor that brings their norm down to `most`, and the norm; does not wait.
+void clip_factor(std::size_t k, const Numbers* arrays, double most, float* to);
 
 }  // namespace dnl::cuda

@@ -44,7 +44,7 @@ class RowsOf {
 
 }  // namespace
 
-void update(Recorder& rec, const UpdateRule& rule, const UpdateSetting& setting, const UpdateTensor& t) {
+void update(Recorder& rec, Rule rule, const UpdateSetting& setting, const UpdateTensor& t) {
   const std::ptrdiff_t rows = static_cast<std::ptrdiff_t>(t.rows), n = static_cast<std::ptrdiff_t>(t.n);
   if (rows * n == 0) return;
   const Kernels& k = table();
@@ -68,12 +68,13 @@ void update(Recorder& rec, const UpdateRule& rule, const UpdateSetting& setting,
   r.s2 = rec.writes(t.s[2], place.floats());
   r.rows = rows;
   r.n = n;
-  r.rule = rule_of(rule.id);
+  r.rule = rule_of(rule);
   r.gscale = setting.gscale;
+  r.factor = rec.reads(setting.factor, 1);
   r.wdecay = setting.wdecay;
   std::copy(setting.c, setting.c + 6, r.c);
   rec.add(Kernel::update, r, rows * n);
-  if (rule.id != Rule::Eg) return;
+  if (rule != Rule::Eg) return;
   // The weights of a tensor, or of each row, are a distribution.
   const Rows weights = place.of(t.w);
   const bool one = !t.row && !t.slot;

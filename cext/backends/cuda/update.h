@@ -6,6 +6,6 @@
 
 namespace dnl::cuda {
 
-void update(Recorder& r, const UpdateRule& rule, const UpdateSetting& setting, const UpdateTensor& tensor);
+void update(Recorder& r, Rule rule, const UpdateSetting& setting, const UpdateTensor& tensor);
 
 }  // namespace dnl::cuda

@@ -3,8 +3,13 @@
 #pragma once
 #include "cells.h"
 #include "elementwise.h"
+#include "images.h"
+#include "lines.h"
+#include "lists.h"
+#include "matrices.h"
 #include "products.h"
 #include "random.h"
 #include "reductions.h"
 #include "rows.h"
 #include "updates.h"
+#include "walks.h"

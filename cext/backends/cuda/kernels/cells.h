@@ -14,18 +14,19 @@ inline void each_unit(i64 k, i64 h, F f) {
 }
 inline float or_zero(const Rows& r, i64 m, i64 j) { return wanted(r) ? row(r, m)[j] : 0.0f; }
 
+inline void lstm_unit(const Lstm& r, i64 m, i64 j) {
+  float *i = row(r.gates, m) + j, *f = i + r.h, *o = f + r.h, *g = o + r.h;
+  *i = vgate(*i);
+  *f = vgate(*f + r.forget_bias);
+  *o = vgate(*o);
+  *g = vtanh(*g);
+  const float c = *f * or_zero(r.c_prev, m, j) + *i * *g;
+  row(r.c, m)[j] = c;
+  row(r.h_out, m)[j] = *o * vtanh(c);
+}
 DNL_KERNEL(lstm, Lstm) {
   const Lstm& r = records[DNL_RECORD];
-  each_unit(r.k, r.h, [&](i64 m, i64 j) {
-    float *i = row(r.gates, m) + j, *f = i + r.h, *o = f + r.h, *g = o + r.h;
-    *i = vgate(*i);
-    *f = vgate(*f + r.forget_bias);
-    *o = vgate(*o);
-    *g = vtanh(*g);
-    const float c = *f * or_zero(r.c_prev, m, j) + *i * *g;
-    row(r.c, m)[j] = c;
-    row(r.h_out, m)[j] = *o * vtanh(c);
-  });
+  each_unit(r.k, r.h, [&](i64 m, i64 j) { lstm_unit(r, m, j); });
 }
 
 DNL_KERNEL(lstm_back, LstmBack) {
@@ -79,6 +80,93 @@ DNL_KERNEL(gru_zr_back, GruZrBack) {
     const float reset = row(r.zr, m)[r.h + j], d = row(r.drh, m)[j];
     row(r.dzr, m)[r.h + j] = d * row(r.h_prev, m)[j] * reset * (1.0f - reset);
     if (wanted(r.dh_prev)) put(row(r.dh_prev, m) + j, reset * d, true);
+  });
+}
+
+// ---- parts of cells ------------------------------------------------------------------------------------------------
+
+inline void lstm_part(const CellPart& r, i64 m, i64 j) {
+  const i64 h = r.h;
+  const float* gate = row(r.a, m) + j;
+  float *y = wanted(r.y) ? row(r.y, m) + j : nullptr, *z = wanted(r.z) ? row(r.z, m) + j : nullptr;
+  if (r.what == kLstmGates) {
+    const float i = vgate(gate[0]), f = vgate(gate[h] + r.forget_bias), o = vgate(gate[2 * h]);
+    y[0] = i;
+    y[h] = f;
+    y[2 * h] = o;
+    y[3 * h] = vtanh(gate[3 * h]);
+  } else if (r.what == kLstmGatesBack) {
+    const float* d = row(r.b, m) + j;
+    for (i64 q = 0; q < 3 * h; q += h) put(y + q, d[q] * gate[q] * (1.0f - gate[q]), r.acc_y);
+    put(y + 3 * h, d[3 * h] * (1.0f - gate[3 * h] * gate[3 * h]), r.acc_y);
+  } else if (r.what == kLstmCell) {
+    y[0] = gate[h] * row(r.b, m)[j] + gate[0] * gate[3 * h];
+  } else if (r.what == kLstmOutput) {
+    y[0] = gate[2 * h] * vtanh(row(r.b, m)[j]);
+  } else {
+    const bool cell = r.what == kLstmCellBack;
+    const float before = row(r.b, m)[j], s = row(r.c, m)[j], t = cell ? 0.0f : vtanh(before);
+    const float dz = cell ? s * gate[h] : s * gate[2 * h] * (1.0f - t * t);
+    if (y) {
+      put(y, cell ? s * gate[3 * h] : 0.0f, r.acc_y);
+      put(y + h, cell ? s * before : 0.0f, r.acc_y);
+      put(y + 2 * h, cell ? 0.0f : s * t, r.acc_y);
+      put(y + 3 * h, cell ? s * gate[0] : 0.0f, r.acc_y);
+    }
+    if (z) put(z, dz, r.acc_z);
+  }
+}
+
+inline void gru_start_part(const CellPart& r, i64 m, i64 j) {
+  const float* x = row(r.a, m) + j;
+  float* y = row(r.y, m) + j;
+  if (r.what == kGruStart) {
+    const float z = vgate(x[0]), a = vtanh(x[2 * r.h]);
+    y[0] = z;
+    y[r.h] = a;
+    row(r.z, m)[j] = z * a;
+    return;
+  }
+  const float z = x[0], a = x[r.h], d = row(r.b, m)[j];
+  put(y, d * a * z * (1.0f - z), r.acc_y);
+  put(y + r.h, 0.0f, r.acc_y);
+  put(y + 2 * r.h, d * z * (1.0f - a * a), r.acc_y);
+}
+
+inline void coupled_part(const CellPart& r, i64 m, i64 j) {
+  const i64 h = r.h;
+  float* y = row(r.y, m) + j;
+  if (r.what == kCoupledCell) {
+    const float i = vgate(y[0]), g = vtanh(y[2 * h]);
+    y[0] = i;
+    y[2 * h] = g;
+    row(r.z, m)[j] = (1.0f - i) * or_zero(r.b, m, j) + i * g;
+  } else if (r.what == kCoupledOutput) {
+    const float o = vgate(y[h]);
+    y[h] = o;
+    row(r.z, m)[j] = o * vtanh(row(r.b, m)[j]);
+  } else if (r.what == kCoupledOutputBack) {
+    const float o = row(r.a, m)[h + j], t = vtanh(row(r.b, m)[j]), d = row(r.c, m)[j];
+    row(r.z, m)[j] = d * o * (1.0f - t * t) + row(r.d, m)[j];
+    y[h] = d * t * o * (1.0f - o);
+  } else {
+    const float i = row(r.a, m)[j], g = row(r.a, m)[2 * h + j], s = row(r.c, m)[j];
+    const float before = or_zero(r.b, m, j);
+    y[0] = s * (g - before) * i * (1.0f - i);
+    y[2 * h] = s * i * (1.0f - g * g);
+    if (wanted(r.z)) put(row(r.z, m) + j, s * (1.0f - i), r.acc_z);
+  }
+}
+
+DNL_KERNEL(cell_part, CellPart) {
+  const CellPart& r = records[DNL_RECORD];
+  each_unit(r.k, r.h, [&](i64 m, i64 j) {
+    if (r.what <= kLstmOutputBack)
+      lstm_part(r, m, j);
+    else if (r.what <= kGruStartBack)
+      gru_start_part(r, m, j);
+    else
+      coupled_part(r, m, j);
   });
 }
 

@@ -18,6 +18,7 @@ using i64 = long long;
 #define DNL_KERNEL(name, Record) extern "C" __global__ void name(const Record* records)
 #define DNL_SHARED __shared__
 #define DNL_BARRIER() __syncthreads()
+#define DNL_UNROLL_BY_8 _Pragma("unroll 8")  // the loop behind it: more at once would take too many registers
 #define DNL_THREAD static_cast<int>(threadIdx.x)
 #define DNL_BLOCK static_cast<int>(blockIdx.x)
 #define DNL_BLOCKS static_cast<int>(gridDim.x)
@@ -39,8 +40,9 @@ using u64 = std::uint64_t;
 using i64 = std::int64_t;
 
 #define DNL_KERNEL(name, Record) void name(const Record* records)
-#define DNL_SHARED static
+#define DNL_SHARED DNL_FIBERS_SHARED
 #define DNL_BARRIER() fibers::barrier()
+#define DNL_UNROLL_BY_8
 #define DNL_THREAD fibers::thread
 #define DNL_BLOCK fibers::block
 #define DNL_BLOCKS fibers::blocks

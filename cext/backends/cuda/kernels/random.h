@@ -58,6 +58,9 @@ DNL_KERNEL(random_numbers, RandomNumbers) {
     } else if (r.what == kUniform) {
       v = fmaf(random.unit(i), r.b - r.a, r.a);
       if (r.a < r.b) v = vmin(v, nextafterf(r.b, r.a));
+    } else if (r.what == kGumbel) {
+      const double u = random.unit(i) + 1.4901161193847656e-8;  // inside (0, 1)
+      v = static_cast<float>(r.a - r.b * log(-log(u < 1 ? u : 1 - 1.4901161193847656e-8)));
     } else {
       v = random.unit(i) < r.a ? r.b : 0.0f;
     }

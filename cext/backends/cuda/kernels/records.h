@@ -53,6 +53,58 @@ struct Transpose {
   i32 acc;
 };
 
+// A walk over two tensors: `outs` axes of the numbers of y, then those that are summed. Number i of y, of n, is scale
+// times the sum of `sums` numbers of x. Where a walk begins may be listed by member, as i64.
+struct Axis {
+  i64 n, x, y;
+};
+constexpr int kMostAxes = 8;
+struct Walk {
+  Rows x, y;
+  u64 at_x, at_y;
+  i64 members, n, sums;
+  i32 outs, axes;
+  Axis axis[kMostAxes];
+  float scale;
+  i32 acc;
+};
+// Standard deviations, to walk.y, and means.
+struct Deviation {
+  Walk walk;
+  Rows mean;
+};
+struct DeviationBack {
+  Rows x, y, mean, dy, dx;
+  i64 members, n;
+  i32 axes, acc;
+  Axis axis[kMostAxes];
+  float scale;
+  i32 unused;
+};
+
+// A list of arguments, number by number: `args` and `gradients` are Rows of each, `step` how far its elements of a
+// mini-batch are apart, 0 for one that repeats. Of member m the first counts[m] take part, if there is such a list, and
+// a sum is multiplied by factors[m], if there is that one. n numbers an element.
+enum ListKind : i32 { kListSum, kListMax, kListLogSumExp };
+struct List {
+  Rows y, dy;
+  u64 args, gradients, step, acc;  // acc: of i32
+  u64 counts, factors;             // of i32 and float
+  i64 members, batch, n;
+  i32 nargs, what;
+  float scale;
+  i32 unused;
+};
+
+// Columns of `inner` numbers that go to segments: of `outer` times n columns, the ones of segment s are
+// order[begin[s]] .. order[begin[s + 1] - 1], by member. Means are sums divided by how many there are.
+struct Segments {
+  Rows x, y, dy, dx;
+  u64 begin, order;  // of u32; segments + 1 and n a member
+  i64 members, outer, inner, n, segments;
+  i32 mean, acc;
+};
+
 struct Unary {
   u64 x, y;
   i64 n;
@@ -103,6 +155,11 @@ struct Lstm {
   i64 k, h;
   float forget_bias;
 };
+// A product whose result is what the gates are made of.
+struct LstmStep {
+  Product product;
+  Lstm cell;
+};
 struct LstmBack {
   Rows gates, c_prev, c, dh, dc, da, dc_prev;
   i64 k, h;
@@ -124,6 +181,28 @@ struct GruOutBack {
 struct GruZrBack {
   Rows zr, h_prev, drh, dzr, dh_prev;
   i64 k, h;
+};
+// One of the parts of cells in kernels/kernels.h, which say what is read and written, in the order of their arguments:
+// a to d are read, y and z written, gates that are changed in place among them.
+enum CellPartKind : i32 {
+  kLstmGates,
+  kLstmGatesBack,
+  kLstmCell,
+  kLstmCellBack,
+  kLstmOutput,
+  kLstmOutputBack,
+  kGruStart,
+  kGruStartBack,
+  kCoupledCell,
+  kCoupledOutput,
+  kCoupledOutputBack,
+  kCoupledCellBack
+};
+struct CellPart {
+  Rows a, b, c, d, y, z;
+  i64 k, h;
+  i32 what, acc_y, acc_z;
+  float forget_bias;
 };
 // Lists of n_children Rows each.
 struct TreeLstm {
@@ -147,15 +226,13 @@ struct Reduce {
   i64 n;
   i32 what;
 };
-struct Softmax {
-  u64 x, y;
-  i64 n;
-  i32 logarithm;
-};
-struct SoftmaxBack {
-  u64 y, dy, dx;
-  i64 n;
-  i32 logarithm, acc;
+// Members of `lines` lines of n numbers, which lie `inner` apart: line l begins at l / inner * n * inner + l % inner.
+// What a line comes to, or the place of it, is number l of a member. What each field holds is told at the kernels.
+struct Lines {
+  Rows x, y, z, dy, dx;
+  u64 words, numbers;  // of i32 and float, by member
+  i64 members, lines, n, inner;
+  i32 what, acc;
 };
 struct ExpShifted {
   u64 x, dx;
@@ -168,14 +245,22 @@ struct ExpBelow {
   u64 x, y, state;
   i64 n;
 };
+// Normalisation of n numbers of each of `batch` elements of a member; gain and bias are blocks of n_g and n_b numbers
+// that repeat. An operand that has one element for all of them repeats it: its distance between elements is 0.
 struct LayerNorm {
-  u64 x, g, b, y, stats;
-  i64 n;
+  Rows x, g, b, y, stats;
+  i64 members, batch, n, n_g, n_b, step_x, step_g, step_b;
 };
 struct LayerNormBack {
-  u64 x, g, stats, dy, dx, dg, db;  // the last three may be 0
-  i64 n;
+  Rows x, g, stats, dy, dx;
+  i64 members, batch, n, n_g, step_x, step_g;
   i32 acc;
+};
+// What is added to the gradient of gain, or of bias: `own` blocks of `size` numbers, for each member or for all.
+struct LayerNormWeight {
+  Rows x, stats, dy, to;
+  i64 members, batch, n, size, own, step_x;
+  i32 gain, for_all;
 };
 struct AttentionScores {
   u64 keys, query, v, scores;
@@ -187,7 +272,29 @@ struct AttentionScoresBack {
   i32 acc;
 };
 
-enum Distribution : i32 { kUniform, kNormal, kMask };
+// An image {rows, cols, channels} and filters {k_rows, k_cols, channels, filters}, or a window of that size; elements
+// of a mini-batch are that far apart, 0 where one repeats.
+struct Image {
+  Rows x, f, bias, y, z, dy, dx;
+  i64 members, batch, step_x, step_f, step_bias;
+  i64 rows, cols, channels, filters, k_rows, k_cols, stride_rows, stride_cols, pad_rows, pad_cols, out_rows, out_cols;
+  i32 acc, for_all;
+};
+// TwoVectors convolution, or correlation, of vectors of n numbers.
+struct TwoVectors {
+  Rows u, v, y, dy, du, dv;
+  i64 members, batch, n, step_u, step_v;
+  i32 correlation, acc_u, acc_v, unused;
+};
+// Square matrices, n x n, `batch` a member; work: (n + 1) * n doubles and n i32 for each.
+struct Matrices {
+  Rows x, y, dy, dx;
+  u64 work;
+  i64 members, batch, n, work_bytes;
+  i32 acc, unused;
+};
+
+enum Distribution : i32 { kUniform, kNormal, kMask, kGumbel };
 struct RandomNumbers {
   u64 y, seed;
   i64 n;
@@ -200,9 +307,17 @@ struct RandomNumbers {
 enum Rule : i32 { kSgd, kMomentum, kAdagrad, kAdadelta, kRmsprop, kAdam, kAmsgrad, kEgBegin };
 struct Update {
   u64 w, g, s0, s1, s2, row, slot;
+  u64 factor;  // 0, or of a number that gradients are multiplied by; NaN: they are cleared, and nothing else happens
   i64 rows, n;
   i32 rule;
   float gscale, wdecay, c[6];
+};
+
+// What brings the norm down to `most`, NaN where that is not finite, and the norm, from k sums of squares.
+struct Clip {
+  u64 sums, to;  // of doubles; two floats
+  i64 k;
+  double most;
 };
 
 // Segments of memory that lie anywhere, side by side in `packed`: to there, or back.

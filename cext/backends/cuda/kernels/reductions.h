@@ -1,6 +1,6 @@
-// Kernels that look at a whole line of numbers: sums, softmax and its family, layer norm, attention scores.
+// What a block finds out about many numbers: sums, the largest; and kernels that use it on one line.
 //
-// One block does a record. Partial sums are doubles, added in the order of the threads.
+// Partial sums are doubles, added in the order of the threads.
 // Who may include: kernels/all.h. Includes: memory.h, functions.h.
 #pragma once
 #include "functions.h"
@@ -18,6 +18,7 @@ inline double block_sum(i64 n, F f) {
   part[DNL_THREAD] = sum;
   DNL_BARRIER();
   sum = 0;
+  DNL_UNROLL_BY_8
   for (int t = 0; t < 128; ++t) sum += part[t];
   return sum;
 }
@@ -27,7 +28,7 @@ struct Largest {
   i64 at;
 };
 // Of n numbers, NaN if any is; the first of equals. Known to all threads.
-inline Largest block_max(i64 n, const float* x) {
+inline Largest block_max(i64 n, const float* x, i64 step = 1) {
   DNL_SHARED Largest part[128];
   Largest best = {-DNL_INFINITY, n};
   auto better = [](const Largest& a, const Largest& b) {
@@ -36,7 +37,7 @@ inline Largest block_max(i64 n, const float* x) {
     return a.value > b.value || (a.value == b.value && a.at < b.at);
   };
   for (i64 i = DNL_THREAD; i < n; i += 128) {
-    const Largest next = {x[i], i};
+    const Largest next = {x[i * step], i};
     if (better(next, best)) best = next;
   }
   DNL_BARRIER();
@@ -47,8 +48,13 @@ inline Largest block_max(i64 n, const float* x) {
   return best;
 }
 inline bool usual(float m) { return m > -DNL_INFINITY && m < DNL_INFINITY; }
-inline double count_inf(i64 n, const float* x) {
-  return block_sum(n, [&](i64 i) { return x[i] == DNL_INFINITY ? 1.0 : 0.0; });
+inline double count_inf(i64 n, const float* x, i64 step = 1) {
+  return block_sum(n, [&](i64 i) { return x[i * step] == DNL_INFINITY ? 1.0 : 0.0; });
+}
+inline float block_log_sum_exp(i64 n, const float* x, i64 step = 1) {
+  const float m = block_max(n, x, step).value;
+  if (!usual(m)) return m;
+  return static_cast<float>(m + log(block_sum(n, [&](i64 i) { return static_cast<double>(vexp(x[i * step] - m)); })));
 }
 
 DNL_KERNEL(reduce, Reduce) {
@@ -64,47 +70,9 @@ DNL_KERNEL(reduce, Reduce) {
     case kArgmax: out = static_cast<double>(block_max(r.n, x).at); break;
     case kFinite: out = block_sum(r.n, [&](i64 i) { return x[i] - x[i] == 0.0f ? 0.0 : 1.0; }); break;
     case kNonzero: out = block_sum(r.n, [&](i64 i) { return x[i] == 0.0f ? 0.0 : 1.0; }); break;
-    case kLogSumExp: {
-      const float m = block_max(r.n, x).value;
-      out = usual(m) ? m + log(block_sum(r.n, [&](i64 i) { return static_cast<double>(vexp(x[i] - m)); })) : m;
-      break;
-    }
+    case kLogSumExp: out = block_log_sum_exp(r.n, x); break;
   }
   if (DNL_THREAD == 0) *reinterpret_cast<double*>(r.to) = out;
-}
-
-DNL_KERNEL(softmax, Softmax) {
-  const Softmax& r = records[DNL_RECORD];
-  if (DNL_BLOCK > 0) return;
-  const float* x = floats(r.x);
-  float* y = floats(r.y);
-  const float m = block_max(r.n, x).value;
-  const bool fine = usual(m);
-  const double infinite = fine ? 0 : count_inf(r.n, x);
-  const double sum = fine ? block_sum(r.n, [&](i64 i) { return static_cast<double>(vexp(x[i] - m)); }) : infinite;
-  const float scale = static_cast<float>(1.0 / sum), log_sum = static_cast<float>(log(sum));
-  DNL_BARRIER();  // y may be x
-  for (i64 i = DNL_THREAD; i < r.n; i += 128) {
-    const float v = x[i];
-    if (fine)
-      y[i] = r.logarithm ? (v - m) - log_sum : vexp(v - m) * scale;
-    else if (m != m)
-      y[i] = m;
-    else if (r.logarithm)
-      y[i] = v == DNL_INFINITY ? -log_sum : -DNL_INFINITY;
-    else
-      y[i] = v == DNL_INFINITY ? scale : 0.0f;
-  }
-}
-
-DNL_KERNEL(softmax_back, SoftmaxBack) {
-  const SoftmaxBack& r = records[DNL_RECORD];
-  if (DNL_BLOCK > 0) return;
-  const float *y = floats(r.y), *dy = floats(r.dy);
-  const float sum = static_cast<float>(block_sum(
-      r.n, [&](i64 i) { return r.logarithm ? static_cast<double>(dy[i]) : static_cast<double>(y[i]) * dy[i]; }));
-  for (i64 i = DNL_THREAD; i < r.n; i += 128)
-    put(floats(r.dx) + i, r.logarithm ? dy[i] - vexp(y[i]) * sum : y[i] * (dy[i] - sum), r.acc);
 }
 
 DNL_KERNEL(exp_shifted, ExpShifted) {
@@ -142,47 +110,6 @@ DNL_KERNEL(exp_below, ExpBelow) {
   if (DNL_THREAD != 0) return;
   state[0] = largest;
   state[1] = sum;
-}
-
-DNL_KERNEL(layer_norm, LayerNorm) {
-  const LayerNorm& r = records[DNL_RECORD];
-  if (DNL_BLOCK > 0 || r.n == 0) return;
-  const float* x = floats(r.x);
-  const double n = static_cast<double>(r.n);
-  // The second look makes the mean of equal numbers exactly that number.
-  const float first = static_cast<float>(block_sum(r.n, [&](i64 i) { return static_cast<double>(x[i]); }) / n);
-  const double rest = block_sum(r.n, [&](i64 i) { return static_cast<double>(x[i] - first); }) / n;
-  const float mean = static_cast<float>(first + rest);
-  const double var = block_sum(r.n,
-                               [&](i64 i) {
-                                 const double d = static_cast<double>(x[i]) - mean;
-                                 return d * d;
-                               }) /
-                     n;
-  const float rstd = var > 0 ? static_cast<float>(1.0 / sqrt(var)) : var == 0 ? 0.0f : DNL_NAN;
-  DNL_BARRIER();
-  for (i64 i = DNL_THREAD; i < r.n; i += 128) floats(r.y)[i] = floats(r.g)[i] * ((x[i] - mean) * rstd) + floats(r.b)[i];
-  if (DNL_THREAD != 0) return;
-  floats(r.stats)[0] = mean;
-  floats(r.stats)[1] = rstd;
-}
-
-DNL_KERNEL(layer_norm_back, LayerNormBack) {
-  const LayerNormBack& r = records[DNL_RECORD];
-  if (DNL_BLOCK > 0 || r.n == 0) return;
-  const float *x = floats(r.x), *g = floats(r.g), *dy = floats(r.dy);
-  const float mean = floats(r.stats)[0], rstd = floats(r.stats)[1];
-  const double n = static_cast<double>(r.n);
-  auto normal = [&](i64 i) { return (x[i] - mean) * rstd; };
-  const float m1 = static_cast<float>(block_sum(r.n, [&](i64 i) { return static_cast<double>(dy[i]) * g[i]; }) / n);
-  const float m2 =
-      static_cast<float>(block_sum(r.n, [&](i64 i) { return static_cast<double>(dy[i]) * g[i] * normal(i); }) / n);
-  for (i64 i = DNL_THREAD; i < r.n; i += 128) {
-    const float z = normal(i), d = dy[i];
-    if (r.db) floats(r.db)[i] += d;
-    if (r.dg) floats(r.dg)[i] += d * z;
-    if (r.dx) put(floats(r.dx) + i, rstd * (d * g[i] - m1 - z * m2), r.acc);
-  }
 }
 
 // A block takes columns in turns.

@@ -41,14 +41,25 @@ DNL_KERNEL(update, Update) {
   const u32* row = reinterpret_cast<const u32*>(r.row);
   const i32* slot = reinterpret_cast<const i32*>(r.slot);
   const float keep = r.rule == kEgBegin ? 1.0f : 1.0f - r.wdecay;
+  const float factor = r.factor ? *floats(r.factor) : 1.0f, gscale = r.gscale * factor;
   const Stride s = stride(128);
   for (i64 i = s.first; i < r.rows * r.n; i += s.step) {
     const i64 m = i / r.n, j = i % r.n, at = (row ? row[m] : m) * r.n + j;
     float* g = slot ? (slot[m] < 0 ? nullptr : floats(r.g) + slot[m] * r.n + j) : floats(r.g) + i;
     float* w = floats(r.w) + at;
-    *w = updated(r, at, *w, g ? r.gscale * *g : 0.0f) * keep;
+    if (factor == factor) *w = updated(r, at, *w, g ? gscale * *g : 0.0f) * keep;
     if (g) *g = 0.0f;
   }
+}
+
+DNL_KERNEL(clip, Clip) {
+  const Clip& r = records[DNL_RECORD];
+  if (DNL_BLOCK > 0 || DNL_THREAD > 0) return;
+  double squares = 0;
+  for (i64 i = 0; i < r.k; ++i) squares += reinterpret_cast<const double*>(r.sums)[i];
+  const double norm = sqrt(squares);
+  floats(r.to)[0] = !(norm - norm == 0) ? DNL_NAN : norm > r.most ? static_cast<float>(r.most / norm) : 1.0f;
+  floats(r.to)[1] = static_cast<float>(norm);
 }
 
 }  // namespace dnl::device
