@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sysconfig
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from cxx import compiler
+
+from dynet_lite import _core
+
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
+PACKAGE = Path(_core.__file__).parents[1]
+Run = Callable[..., subprocess.CompletedProcess[str]]  # of conftest.py: on_card
+Mistake = Callable[[str, str, str], Path]  # of conftest.py: mistake
 FLAGS = ["-std=c++17", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{CEXT}", f"-I{HERE}"]
 
 
-def compiler() -> str | None:
-    names = [os.environ.get("CXX"), (sysconfig.get_config_var("CXX") or "").split(" ")[0], "g++", "clang++"]
-    return next((found for name in names if name and (found := shutil.which(name))), None)
+# tests/sanitize.sh: the engine has them, and so do the kernels.
+SANITIZERS = ["-fsanitize=address,undefined"] if os.environ.get("DYNET_LITE_TEST_SANITIZE") else []
+
+ALL = os.environ.get("DYNET_LITE_TEST_ALL", "0") not in ("", "0")  # not a part of it: tests/device.sh --all
 
 
 def run(command: list[str]) -> None:
@@ -24,10 +31,26 @@ def run(command: list[str]) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
 
 
-def stand_in(folder: Path) -> Path:
-    """The driver's stand-in, with the kernels inside (DYNET_LITE_LIBCUDA)."""
+def stand_in(folder: Path, cext: Path = CEXT) -> Path:
+    """The driver's stand-in, with the kernels inside (DYNET_LITE_LIBCUDA), and that of cuBLAS (DYNET_LITE_LIBCUBLAS).
+
+    cext: another copy of the source, with a mistake in it for instance.
+    """
     out = folder / "libcuda.so.1"
-    run([compiler() or "c++", *FLAGS, "-O2", "-shared", str(HERE / "standin.cc"), "-o", str(out)])
+    sources = [str(HERE / name) for name in ("standin.cc", "standin_cublas.cc")]
+    run(
+        [
+            compiler() or "c++",
+            f"-I{cext}",
+            *FLAGS,
+            *SANITIZERS,
+            "-O1" if SANITIZERS else "-O2",
+            "-shared",
+            *sources,
+            "-o",
+            str(out),
+        ]
+    )
     return out
 
 
@@ -36,7 +59,10 @@ def table_check(folder: Path, openblas: str) -> Path:
     sources = [HERE / "table_check.cc"]
     sources += sorted((HERE.parent / "kernels").glob("check_*.cc"))
     sources += sorted((CEXT / "kernels").glob("*.cc"))  # without flags of instruction sets: the baseline's alone
-    sources += [CEXT / "backends" / "cuda" / f"{name}.cc" for name in ("driver", "device", "recorder", "table")]
+    sources += [
+        CEXT / "backends" / "cuda" / f"{name}.cc"
+        for name in ("driver", "device", "cublas", "products", "recorder", "table", "cell_parts", "update")
+    ]
     (folder / ".libs").symlink_to(openblas)  # where blas.cc looks
 
     def compiled(source: Path) -> str:

@@ -1,19 +1,58 @@
 // The threads of a block on one thread of the host: each has a stack of its own, and a barrier goes on to the next.
 //
 // A barrier that some threads of a block reach and others do not is an error that ends the program, and so is a stack
-// that overflows. Who may include: dialect.h on the host, standin.cc. Includes: standard library only.
+// that overflows. What a block shares is NaN when it begins; with the address sanitizer it is not, but has an edge. Who
+// may include: dialect.h on the host, standin.cc. Includes: standard library only.
 #pragma once
+#include <link.h>
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#define DNL_FIBERS_SHARED static
+#else
+#define DNL_FIBERS_SHARED static thread_local  // which makes one piece of all of it; this library has no others
+#endif
+
 namespace fibers {
+
+#if !defined(__SANITIZE_ADDRESS__)
+// The piece of memory with what blocks share.
+struct Shared {
+  char* at = nullptr;
+  std::size_t bytes = 0;
+};
+inline int find_shared(dl_phdr_info* library, std::size_t, void* to) {
+  static const int here = 0;
+  bool ours = false;
+  std::size_t bytes = 0;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const auto& part = library->dlpi_phdr[i];
+    const auto begin = library->dlpi_addr + part.p_vaddr;
+    const auto at = reinterpret_cast<std::uintptr_t>(&here);
+    ours = ours || (part.p_type == PT_LOAD && begin <= at && at < begin + part.p_memsz);
+    if (part.p_type == PT_TLS) bytes = part.p_memsz;
+  }
+  if (ours) *static_cast<Shared*>(to) = {static_cast<char*>(library->dlpi_tls_data), bytes};
+  return ours;
+}
+inline void forget_shared() {
+  Shared all;
+  dl_iterate_phdr(find_shared, &all);
+  if (all.at) std::memset(all.at, 0xff, all.bytes);
+}
+#else
+inline void forget_shared() {}
+#endif
 
 inline int thread, block, blocks, record;  // what the kernel asks for
 
@@ -96,6 +135,7 @@ inline char* stacks() {
 
 // One block of a kernel whose threads wait for one another.
 inline void run_block(int threads) {
+  forget_shared();
   for (int t = 0; t < threads; ++t) {
     done[t] = false;
     prepare(of_thread[t], stacks() + (2 * t + 2) * kStack, run_thread);

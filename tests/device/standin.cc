@@ -4,15 +4,20 @@
 //   - its memory cannot be read or written by the host, but while the stream runs; it is full of NaN at first;
 //   - the stream runs as late as it may, so a buffer that is written again too early gives wrong numbers;
 //   - memory ends where it was asked to end: behind it lies a page that is never there.
-// DYNET_LITE_STANDIN is a list of faults: "cards=0", "memory=BYTES", "launches=N" (the launch after these fails),
-// "image" (kernels cannot be loaded), and "open" (the host may read the card's memory). Built by tests/device/build.py.
-// Includes: the kernels.
+// DYNET_LITE_STANDIN is a list of faults: "cards=0", "version=11080", "capability=86", "memory=BYTES", "launches=N"
+// (the launch after these fails), "image" (kernels cannot be loaded), and "open" (the host may read the card's memory).
+// Built by tests/device/build.py. Includes: the kernels.
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,11 +115,28 @@ template <class F>
 void queue(F f) {
   g_tasks.push_back({f, ++g_number});
 }
+// DYNET_LITE_STANDIN_LAUNCHES names a file that gets the name of each kernel when it is first launched.
+void note(const Kernel& k) {
+  static const char* const file = std::getenv("DYNET_LITE_STANDIN_LAUNCHES");
+  static std::set<const Kernel*> seen;
+  if (!file || !seen.insert(&k).second) return;
+  if (std::FILE* f = std::fopen(file, "a")) {
+    std::fprintf(f, "%s\n", k.name);
+    std::fclose(f);
+  }
+}
+struct Event {
+  unsigned long long number = 0;  // of the last task before it
+  std::chrono::steady_clock::time_point passed;
+};
 char* bytes_at(unsigned long long at) { return reinterpret_cast<char*>(at); }
 
 }  // namespace
 
 extern "C" {
+
+// For standin_cublas.cc.
+void dnl_standin_queue(const std::function<void()>& task) { queue(task); }
 
 int cuInit(unsigned) { return kOk; }
 int cuDriverGetVersion(int* version) {
@@ -134,7 +156,8 @@ int cuDeviceGetName(char* name, int length, int) {
   return kOk;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : 0;  // compute capability 9.0
+  const long long capability = fault("capability", 90);
+  *value = static_cast<int>(attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 0);
   return kOk;
 }
 int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
@@ -163,6 +186,9 @@ int cuMemAlloc_v2(unsigned long long* to, std::size_t bytes) {
   const unsigned long long at = reinterpret_cast<unsigned long long>(pages + mapped - kPage - room);
   mprotect(pages, mapped - kPage, PROT_READ | PROT_WRITE);
   std::memset(bytes_at(at), 0xff, room);
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(bytes_at(at + bytes), room - bytes);
+#endif
   mprotect(pages, mapped - kPage, PROT_NONE);
   g_blocks[at] = {pages, mapped, bytes};
   g_used += static_cast<long long>(bytes);
@@ -173,6 +199,9 @@ int cuMemFree_v2(unsigned long long at) {
   const auto b = g_blocks.find(at);
   if (b == g_blocks.end()) return kInvalid;
   run_until(g_number);
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(b->second.pages, b->second.mapped);
+#endif
   munmap(b->second.pages, b->second.mapped);
   g_used -= static_cast<long long>(b->second.bytes);
   g_blocks.erase(b);
@@ -207,21 +236,32 @@ int cuStreamSynchronize(void*) {
   return g_error;
 }
 int cuEventCreate(void** event, unsigned) {
-  *event = new unsigned long long(0);
+  *event = new Event;
   return kOk;
 }
 int cuEventRecord(void* event, void*) {
-  *static_cast<unsigned long long*>(event) = g_number;
+  Event* const e = static_cast<Event*>(event);
+  queue([e] { e->passed = std::chrono::steady_clock::now(); });
+  e->number = g_number;
   return g_error;
 }
 int cuEventSynchronize(void* event) {
-  run_until(*static_cast<unsigned long long*>(event));
+  run_until(static_cast<Event*>(event)->number);
   return g_error;
 }
-int cuModuleLoadData(void** module, const void*) {
+int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
+  const auto between = static_cast<Event*>(to)->passed - static_cast<Event*>(from)->passed;
+  *milliseconds = std::chrono::duration<float, std::milli>(between).count();
+  return g_error;
+}
+// No image at all, a cubin or PTX: the kernels are here anyway.
+int cuModuleLoadData(void** module, const void* image) {
   static int one;
   *module = &one;
-  return fault("image", 0) ? kInvalidImage : kOk;
+  const char* text = static_cast<const char*>(image);
+  constexpr char kElf[] = {0x7f, 'E', 'L', 'F'};
+  const bool fits = !*text || std::memcmp(text, kElf, sizeof kElf) == 0 || std::strstr(text, ".target");
+  return fault("image", 0) || !fits ? kInvalidImage : kOk;
 }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   for (const Kernel& k : kKernels)
@@ -239,6 +279,7 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   if (block_x != static_cast<unsigned>(k.threads)) return kInvalid;
   static long long launches = 0;
   if (++launches > fault("launches", 1ll << 62)) return g_error = kLaunchFailed;
+  note(k);
   const void* records = *static_cast<void**>(arguments[0]);
   queue(
       [=] { fibers::launch(k.run, records, static_cast<int>(grid_x), static_cast<int>(grid_y), k.threads, k.waits); });

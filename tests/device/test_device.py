@@ -14,28 +14,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_cases import UNUSED
+from opencl import kernels
 
-from dynet_lite import _core
+import build
+from build import PACKAGE, Mistake, Run
 
 HERE = Path(__file__).resolve().parent
-PACKAGE = Path(_core.__file__).parents[1]
-
-sys.path.insert(0, str(HERE))
-import build  # noqa: E402
-
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or build.compiler() is None or not build.CEXT.is_dir(),
-    reason="needs Linux, a C++ compiler and the source tree",
-)
 
 
-@pytest.fixture(scope="session")
-def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build.stand_in(tmp_path_factory.mktemp("standin"))
-
-
-def run(program: str, libcuda: Path | str, folder: Path, faults: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    program: str, libcuda: Path | str, folder: Path, faults: str = "", backend: str = "cpu"
+) -> subprocess.CompletedProcess[str]:
     place = {**os.environ, "PYTHONPATH": str(PACKAGE), "DYNET_LITE_LIBCUDA": str(libcuda), "DYNET_LITE_STANDIN": faults}
+    place["DYNET_LITE_BACKEND"] = backend
     command = [sys.executable, "-X", "faulthandler", "-c", program]
     return subprocess.run(command, capture_output=True, text=True, env=place, cwd=folder, timeout=600)
 
@@ -55,10 +47,60 @@ def test_the_checks_of_the_kernels(libcuda: Path, tmp_path: Path) -> None:
     assert " 0 failures" in done.stdout
 
 
+ON_DEVICE = f"runpy.run_path({str(HERE / 'on_device.py')!r}, run_name='__main__')"
+
+
 def test_the_numbers_are_those_of_the_cpu(libcuda: Path, tmp_path: Path) -> None:
     """The op table, random programs and training loops; and twice the same to the last bit."""
-    program = f"import runpy; runpy.run_path({str(HERE / 'on_device.py')!r}, run_name='__main__')"
-    assert "the same" in said(run(program, libcuda, tmp_path))
+    few = "sys.argv.append('--few'); " if build.SANITIZERS and not build.ALL else ""
+    assert "the same" in said(run(f"import runpy, sys; {few}{ON_DEVICE}", libcuda, tmp_path))
+
+
+def test_there_is_a_case_for_every_kernel(on_card: Run, tmp_path: Path) -> None:
+    """That oclgrind looks at each of them (test_opencl.py)."""
+    launched = tmp_path / "launched"
+    done = on_card(str(HERE / "kernel_cases.py"), DYNET_LITE_STANDIN_LAUNCHES=str(launched))
+    said(done)
+    assert set(kernels()) - set(launched.read_text().split()) == UNUSED
+
+
+MISTAKES = {
+    "what lies outside of the matrix is not set to 0": (
+        "products.h",
+        "a[l][i] = i0 + i < r.m && l0 + l < r.k ? floats(r.a)[(i0 + i) * r.a_row + (l0 + l) * r.a_col] : 0.0f;",
+        "if (i0 + i < r.m && l0 + l < r.k) a[l][i] = floats(r.a)[(i0 + i) * r.a_row + (l0 + l) * r.a_col];",
+    ),
+    "a sum leaves a number out": (
+        "rows.h",
+        "for (int l = 1; l < 8; ++l) sum += part",
+        "for (int l = 1; l < 7; ++l) sum += part",
+    ),
+    "what is there is overwritten": ("rows.h", "row(r.from, m)[j], r.add);", "row(r.from, m)[j], false);"),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_mistake_in_a_kernel_is_seen(what: str, mistake: Mistake, tmp_path: Path) -> None:
+    wrong = build.stand_in(tmp_path, mistake(*MISTAKES[what]))
+    done = run(f"import runpy, sys; sys.argv.append('--few'); {ON_DEVICE}", wrong, tmp_path)
+    seen = "Not equal" in done.stderr or "is bad: nan" in done.stderr  # another number, or one that nobody wrote
+    assert done.returncode == 1 and seen, done.stdout + done.stderr[-2000:]
+
+
+def test_threads_that_do_not_wait_together_end_the_program(mistake: Mistake, tmp_path: Path) -> None:
+    wrong = build.stand_in(tmp_path, mistake("rows.h", "part[lane][column] = sum;\n    DNL", "if (lane) DNL"))
+    done = run(f"import runpy, sys; sys.argv.append('--few'); {ON_DEVICE}", wrong, tmp_path)
+    assert done.returncode not in (0, 1) and "threads of a block wait for" in done.stderr, done.stderr[-2000:]
+
+
+@pytest.mark.skipif(not build.SANITIZERS, reason="for tests/sanitize.sh")
+def test_the_address_sanitizer_sees_what_lies_outside(
+    mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UBSAN_OPTIONS", "halt_on_error=0")  # which sees it, too, and first
+    wrong = build.stand_in(tmp_path, mistake("rows.h", "float part[8][16];", "float part[7][16];"))
+    done = run(f"import runpy, sys; sys.argv.append('--few'); {ON_DEVICE}", wrong, tmp_path)
+    assert "AddressSanitizer: global-buffer-overflow" in done.stderr and "sum_rows" in done.stderr, done.stderr[-3000:]
 
 
 STEP = """
@@ -96,16 +138,103 @@ def test_what_a_step_costs(libcuda: Path, tmp_path: Path) -> None:
     """Both directions of all sentences in few launches; only the loss is waited for."""
     program = STEP + "dy.configure(backend='cuda'); s = Steps(); s.step(); s.step(); print(s.step()[1])"
     counts: dict[str, Any] = eval(said(run(program, libcuda, tmp_path)))
-    assert counts["launches"] <= 150  # 38 calls of ops, most of several kernels, and what lies between them
-    assert counts["on_host"] == 2  # sum_elems, forward and backward
-    assert counts["downloads"] == 3  # its arguments and its gradient's, and the loss
+    assert counts["launches"] <= 58  # for 38 calls of ops, most of several kernels, and what lies between them
+    assert counts["on_host"] == 0
+    assert counts["waits"] == counts["downloads"] == counts["uploads"] == 1  # the wait is for the loss
     assert counts["updates"] == 1
+
+
+TAGGER = """
+import numpy as np
+import dynet_lite as dy
+from dynet_lite import _core
+
+dy.configure(random_seed=7, backend="cuda")
+pc = dy.ParameterCollection()
+words = pc.add_lookup_parameters((500, 16))
+lstm = dy.BiRNNBuilder(1, 16, 16, pc, dy.VanillaLSTMBuilder)
+w, b = pc.add_parameters((9, 16)), pc.add_parameters(9)
+trainer = dy.AdamTrainer(pc)
+rng = np.random.default_rng(1)
+lengths = np.concatenate([[38], rng.integers(3, 38, size=63)])
+sentences = [[int(i) for i in rng.integers(500, size=n)] for n in lengths]
+for step in range(3):
+    before = _core.backend_counts()
+    dy.renew_cg()
+    losses = []
+    for sentence in sentences:
+        for word, h in zip(sentence, lstm.transduce([words[i] for i in sentence])):
+            losses.append(dy.pickneglogsoftmax(dy.affine_transform([b, w, h]), word % 9))
+    loss = dy.esum(losses)
+    loss.backward()
+    trainer.update()
+    loss.value()
+print({name: n - before[name] for name, n in _core.backend_counts().items()})
+"""
+
+
+def test_what_a_tagger_costs(libcuda: Path, tmp_path: Path) -> None:
+    """64 sentences of up to 38 words, clipping included; what is waited for is the loss."""
+    counts: dict[str, Any] = eval(said(run(TAGGER, libcuda, tmp_path)))
+    assert counts["launches"] <= 160
+    assert counts["waits"] == 1
+    assert counts["on_host"] == 0
+
+
+SHARED_STATES = """
+import numpy as np
+import dynet_lite as dy
+
+def gradients(backend):
+    with dy.configure(backend=backend, random_seed=3):
+        pc = dy.ParameterCollection()
+        words = pc.add_lookup_parameters((9, 6))
+        builders = [dy.VanillaLSTMBuilder(1, 6, 5, pc), dy.GRUBuilder(1, 6, 5, pc)]
+        dy.renew_cg()
+        losses = []
+        for builder in builders:
+            first = [builder.initial_state().add_input(words[i]) for i in range(3)]
+            losses += [dy.sum_elems(dy.square(first[k % 3].add_input(words[k]).output())) for k in range(7)]
+        loss = dy.esum(losses)
+        loss.backward()
+        return [loss.npvalue(), words.grad_as_array(), *(p.grad_as_array() for p in pc.parameters_list())]
+
+cpu, card, again = gradients("cpu"), gradients("cuda"), gradients("cuda")
+assert all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(cpu, card))
+assert all(np.array_equal(a, b) for a, b in zip(card, again))
+print("the same", len(cpu))
+"""
+
+
+def test_gradients_of_a_state_that_several_steps_read(libcuda: Path, tmp_path: Path) -> None:
+    """They have one place, which threads of one launch must not all add to."""
+    assert "the same" in said(run(SHARED_STATES, libcuda, tmp_path))
+
+
+RECIPES = sorted(path.stem for path in (HERE.parents[1] / "recipes").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_leave_nothing_to_the_host(name: str, libcuda: Path, tmp_path: Path) -> None:
+    program = f"""
+import runpy, sys
+from dynet_lite import _core
+sys.argv = ["{name}", "--smoke"]
+try:
+    runpy.run_path({str(HERE.parents[1] / "recipes" / f"{name}.py")!r}, run_name="__main__")
+except SystemExit as end:
+    assert not end.code, end.code
+_core.settings.backend = "cuda"
+counts = _core.backend_counts()
+print("calls", counts["calls"] > 0, "on the host", counts["on_host"])
+"""
+    assert "calls True on the host 0" in said(run(program, libcuda, tmp_path, backend="cuda"))
 
 
 @pytest.mark.parametrize(
     ("faults", "error"),
     [
-        ("cards=0", "RuntimeError: [cuda] there is no card 0: the driver knows 0"),
+        ("cards=0", "DeviceError: [cuda] the NVIDIA driver finds no card"),
         ("image", "RuntimeError: [cuda] loading the kernels: CUDA_ERROR_INVALID_IMAGE (200)"),
         ("memory=3000000", "OutOfMemoryError: [cuda] taking memory"),
         ("launches=3", "RuntimeError: [cuda] "),
@@ -115,11 +244,11 @@ def test_a_card_that_fails_is_an_error(faults: str, error: str, libcuda: Path, t
     program = (
         STEP
         + """
-with dy.configure(backend="cuda"):
-    try:
+try:
+    with dy.configure(device="cuda"):
         Steps().step()
-    except (RuntimeError, MemoryError) as e:
-        print(f"{type(e).__name__}: {e}")
+except (RuntimeError, MemoryError) as e:
+    print(f"{type(e).__name__}: {e}")
 dy.renew_cg()
 print("goes on:", dy.tanh(dy.inputTensor([0.0])).value())
 """
@@ -129,7 +258,7 @@ print("goes on:", dy.tanh(dy.inputTensor([0.0])).value())
 
 
 def test_no_driver_is_an_error(tmp_path: Path) -> None:
-    program = STEP + "dy.configure(backend='cuda')\ntry: Steps().step()\nexcept RuntimeError as e: print(e)"
+    program = STEP + "try: dy.configure(device='cuda')\nexcept dy.DeviceError as e: print(e)"
     text = said(run(program, tmp_path / "none.so", tmp_path))
     assert text.startswith("[cuda] there is no NVIDIA driver (") and "none.so cannot be loaded" in text
 

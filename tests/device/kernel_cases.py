@@ -1,0 +1,73 @@
+"""Run as a program: small work for every kernel of the card, the numbers beside those of the CPU.
+
+For machines that run kernels slowly and look at each access (oclgrind); the op table has many more sizes. Arguments: names
+of cases, or a part of all of them such as 1/2.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "engine"), str(Path(__file__).parents[1] / "ops")]
+
+import apart_memory  # noqa: E402
+
+import dynet_lite as dy  # noqa: E402
+
+# Of the op table the first row of each of these, or all of them.
+OPS = ("_lstm_start _lstm_step _lstm_gates _gru_step _tree_lstm_leaf conv2d maxpooling2d circ_conv esum inverse logdet add "
+       "_affines dropout dropout_batch _std_dims l2_norm dot_product sum_elems max_dim cumsum logsumexp_dim _argmax "
+       "kmax_pooling logsumexp _segment_sum _segment_max softmax _log_softmax_restricted sparsemax sparsemax_loss "
+       "constrained_softmax hinge layer_norm _attention_scores").split()  # fmt: skip
+EVERY_ROW = ("add", "sum_elems")
+# Ops of the card's do without; ops that run on the CPU alone use them there. tests/kernels checks them on the stand-in.
+UNUSED = {"exp_below", "exp_shifted", "scale_rows", "transpose"}
+
+
+def long_sum() -> Iterator[Any]:
+    """More terms than one thread adds."""
+    xs = [dy.inputTensor([0.1 * i, 1.0]) for i in range(70)]
+    loss = dy.sum_elems(dy.square(dy.esum(xs)))
+    yield loss.npvalue()
+    loss.backward(full=True)
+    yield xs[3].gradient()
+
+
+def cases() -> dict[str, Any]:
+    """By name: a function that gives arrays."""
+    every = apart_memory.rows()
+    rows = {op: [row for row in every if row.op == op] for op in OPS}
+
+    def row(op: str) -> Any:
+        apart_memory.rows = lambda: rows[op] if op in EVERY_ROW else rows[op][:1]
+        return apart_memory.op_table()
+
+    found = {op: lambda op=op: row(op) for op in OPS}
+    found["long sum"] = long_sum
+    found["training"] = lambda: apart_memory.training(3)
+    return found
+
+
+def on(backend: str, case: Any) -> list[Any]:
+    with dy.configure(backend=backend, random_seed=1):
+        dy.renew_cg()
+        return list(case())
+
+
+if __name__ == "__main__":
+    every = cases()
+    wanted = sys.argv[1:] or list(every)
+    if "/" in wanted[0]:
+        part, parts = map(int, wanted[0].split("/"))
+        wanted = list(every)[part - 1 :: parts]
+    for name in wanted:
+        case = every[name]
+        print(name, end=" ", flush=True)
+        print(name, file=sys.stderr, flush=True)  # in front of what is said of it
+        apart_memory.same(on("cpu", case), on("cuda", case), exact=False)
+        print("the same", flush=True)
+    os._exit(0)  # OpenCL's libraries end in their own time

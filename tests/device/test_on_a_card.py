@@ -1,0 +1,39 @@
+"""The one command for whoever has a card runs to its end: on the stand-in, with tiny sizes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from build import Run
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+def test_all_parts_run_and_leave_a_log(on_card: Run, tmp_path: Path) -> None:
+    words = [str(BENCHMARKS / "on_a_card.py"), "--smoke", "--tasks", "tagger,treelstm", "--out", "logs"]
+    done = on_card(*words)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    log = next((tmp_path / "logs").glob("*.log")).read_text()
+    assert "against the processor, and twice on the card: the same" in log
+    assert "all parts ran" in log and "FAILED" not in log
+    assert "time on the card / estimate (at most)" in log and "'on_host': 0" in log
+    lines = [json.loads(line) for line in next((tmp_path / "logs").glob("*.jsonl")).read_text().splitlines()]
+    cases = [line for line in lines if "case" in line]
+    assert [line["setup"]["task"] for line in cases] == ["tagger", "tagger", "treelstm", "treelstm"]
+    for line in cases:
+        assert {"dynet_lite:on@cuda", "dynet_lite:on+idiomatic@cuda"} <= set(line["answers"])
+        timed = line["answers"]["dynet_lite:on@cuda"][1]
+        assert 0 < timed["device_seconds"] < timed["wall"]
+
+
+def test_without_a_card_it_says_so(on_card: Run, tmp_path: Path) -> None:
+    done = on_card(str(BENCHMARKS / "on_a_card.py"), "--smoke", faults="cards=0")
+    assert done.returncode == 1 and "the NVIDIA driver finds no card" in done.stdout
+    assert "no card can be used: nothing was measured" in next(tmp_path.glob("*.log")).read_text()
+
+
+def test_a_part_that_fails_is_named_and_the_next_goes_on(on_card: Run, tmp_path: Path) -> None:
+    done = on_card(str(BENCHMARKS / "on_a_card.py"), "--smoke", "--tasks", "tagger", faults="memory=2000000")
+    assert done.returncode == 1 and "FAILED: Are its numbers right?; " in done.stdout
+    assert "## tagger, 1024 units" in done.stdout and "taking memory" in done.stdout
