@@ -60,7 +60,7 @@ std::string dump_call(const Graph& g, const Run& run, const BackLane& lane, cons
   const PlanType& type = run.plan.types[stacked ? run.plan.groups[step.of].type : step.of];
   const Group& group = run.plan.groups[stacked ? step.of : type.first_group];
   std::string text = (stacked ? "stacked " : "shared ") + std::to_string(step.of) + "\t" +
-                     g.describe(run.plan.order[group.begin]) + " x " + std::to_string(step.count);
+                     describe_group(g, run.plan, group, step.count);
   if (step.first) text += " from " + std::to_string(step.first);
   text += std::string(step.kept ? ", kept" : "") + (step.apart ? ", apart" : "") + "\t";
   for (u32 j = 0; j < g.sig(type.sig).call_nargs; ++j)

@@ -168,10 +168,11 @@ void BackPlanner::deal_shared() {
       last = t;
       const PlanType& type = runs_[lane].run().plan.types[t];
       if (a < at_[0].size() && at_[0][a])
-        bins_.adds_to(together(g_, type.sig, j), at_[0][g_.node(a).root], shared_work(g_, type, j));
+        bins_.adds_to(formed_with(g_, type.sig, j), at_[0][g_.node(a).root], shared_work(g_, type, j));
     });
   }
-  const u32 threads = static_cast<u32>(options_.threads), bins = bins_.deal(threads, std::min(2 * threads, kMaxBins));
+  const u32 threads = static_cast<u32>(options_.team.threads),
+            bins = bins_.deal(threads, std::min(2 * threads, kMaxBins));
   for (u32 lane = 0; lane < stage.runs; ++lane)
     for (u32 bin = 0; bin < bins; ++bin) {
       const u32 first = static_cast<u32>(plan_.lanes[lane]->steps.size()),

@@ -4,14 +4,6 @@
 
 namespace dnl {
 
-int worth_sharing(u32 members, std::size_t outputs, std::size_t weights, int threads, u64 least_work, bool shared) {
-  if (threads < 2 || members < 2) return 1;
-  if (members * (outputs + weights / 4) < least_work) return 1;
-  // Clearing and adding a matrix must be little beside the products that make it.
-  if (shared && least_work && 4 * weights > members * outputs) return 1;
-  return std::min(threads, static_cast<int>(members));
-}
-
 void BackRun::begin(Gradients& gradients, Run& run, Vec<float*>& at, BackLane& lane, const BackOptions& options,
                     bool in_lanes) {
   g_ = &gradients.g;
@@ -28,7 +20,7 @@ void BackRun::begin(Gradients& gradients, Run& run, Vec<float*>& at, BackLane& l
 
 void BackRun::plan() {
   run_->spent.assign(run_->plan.types.size(), 0);
-  find_alone();
+  find_sole_gradients();
   find_in_parts();
   find_spent_sums();
   find_spent_outputs();
@@ -75,16 +67,16 @@ bool BackRun::each_member(const Group& group, F f) const {
 
 // Types that keep the gradient of argument 0 (Keep::Arg0) or have an output over it (Over::Arg0), and whose members are
 // each the one consumer of an argument that has a fresh gradient of its own.
-void BackRun::find_alone() {
+void BackRun::find_sole_gradients() {
   const Plan& plan = run_->plan;
-  alone_.assign(plan.types.size(), 0);
+  sole_gradient_.assign(plan.types.size(), 0);
   for (u32 index = 0; index < plan.groups.size(); ++index) {
     const Group& group = plan.groups[index];
     const PlanType& type = plan.types[group.type];
     if ((op_of(group.type).keep != Keep::Arg0 && !type.over) || g_->arg_shared(type.sig, 0)) continue;
-    if (index != type.first_group && !alone_[group.type]) continue;
+    if (index != type.first_group && !sole_gradient_[group.type]) continue;
     const NodeId* args = run_->operands.ids.data() + run_->operands.arg(index, 0).first;
-    alone_[group.type] = each_member(group, [&](NodeId, u32 k) {
+    sole_gradient_[group.type] = each_member(group, [&](NodeId, u32 k) {
       const NodeId a = args[k];
       return at(a) && (gradients_->reached[a] & (kReader - 1)) == kReached && !gradients_->written[a];
     });
@@ -141,7 +133,7 @@ void BackRun::find_spent_sums() {
   bool all = true;
   for (const Group& group : plan.groups) {
     if (!plan.types[group.type].over) continue;
-    all &= alone_[group.type] != 0;
+    all &= sole_gradient_[group.type] != 0;
     wanted += group.count;
   }
   if (!wanted || !all) return;
@@ -162,8 +154,10 @@ void BackRun::find_spent_sums() {
   }
   for (const Group& group : plan.groups) {
     if (!all || !(spent[group.type] & kSpentOutput) || op_of(group.type).in_parts) continue;
-    for (u32 k = 0; k < group.count; ++k)
-      if (float*& at = (*at_)[plan.order[group.begin + k]]; at) at = g_->value(plan.order[group.begin + k]);
+    each_member(group, [&](NodeId i, u32) {  // of the run, nodes may stand behind the loss
+      if (at(i)) (*at_)[i] = g_->value(i);
+      return true;
+    });
   }
 }
 
@@ -265,6 +259,12 @@ void BackRun::zero_unwritten(const Planned& c) {
     if (next(); m == c.count) continue;
     const u8 spent = run_->spent[c.type];
     const bool over = (o == 0 && spent & kSpentOutput) || (o + 1 == c.sig.total && spent & kSpentLast);
+    if (o == 0 && type.uneven) {
+      const std::ptrdiff_t shift = run_->grad_base - run_->value_base;
+      for (; m < c.count; ++m, next())
+        zero_.push_back(zeros(g_->value(members[m]) + shift, g_->dim(members[m]).size()));
+      continue;
+    }
     const std::size_t size = c.sig.items * item_size(c.sig, o);
     float* to = (over ? run_->value_base : run_->grad_base) + type.value[o] + (group.slot + c.first) * size;
     for (list_.clear(); m < c.count; ++m, next()) list_.push_back(to + m * size);
@@ -323,7 +323,7 @@ void BackRun::find_target(Planned& c, u32 j) {
     const NodeId a = operands[m];
     float* p = at(a);
     if (!p) {
-      if (!nowhere) nowhere = spare(arg_size(c, j));
+      if (!nowhere) nowhere = spare(most_size(c, j));
       address[m] = nowhere;
       continue;
     }
@@ -350,6 +350,7 @@ void BackRun::find_target(Planned& c, u32 j) {
 // All members assign; those whose gradients are not fresh, to memory of their own.
 void BackRun::add_later(const Planned& c, u32 j) {
   const NodeId* operands = operands_of(c, j);
+  if (ragged(c)) return add_ragged_later(c, j);
   const std::size_t size = arg_size(c, j);
   float** address = address_.data() + j * c.members();
   const Found& t = found_[j];
@@ -371,6 +372,25 @@ void BackRun::add_later(const Planned& c, u32 j) {
   if (count) add_.push_back({count, size, from, rows(list_.data(), count)});
 }
 
+// The same where members differ in size.
+void BackRun::add_ragged_later(const Planned& c, u32 j) {
+  const NodeId* operands = operands_of(c, j);
+  float** address = address_.data() + j * c.members();
+  const Found& t = found_[j];
+  u32 fresh = t.first_fresh;
+  for (u32 m = 0, n = c.members(); m < n; ++m) {
+    if (!at(operands[m])) continue;
+    if (fresh < t.end_fresh && fresh_[fresh] == gradients_->root(operands[m])) {
+      ++fresh;
+      continue;
+    }
+    const std::size_t size = g_->dim(operands[m]).size();
+    float* own = spare(size);
+    add_.push_back({1, size, Rows{own, 0, nullptr}, Rows{address[m], 0, nullptr}});
+    address[m] = own;
+  }
+}
+
 // Decides between adding and assigning, and clears what is added to. several: gradients may be written by more than one
 // member.
 bool BackRun::settle(const Planned& c, u32 j, bool several) {
@@ -382,7 +402,7 @@ bool BackRun::settle(const Planned& c, u32 j, bool several) {
   list_.clear();
   for (u32 r = t.first_fresh; r < t.end_fresh; ++r) {
     float* to = (*at_)[fresh_[r]];
-    if (const std::size_t n = t.of_others ? g_->dim(fresh_[r]).size() : size; n != size)
+    if (const std::size_t n = t.of_others || ragged(c) ? g_->dim(fresh_[r]).size() : size; n != size)
       zero_.push_back(zeros(to, n));
     else
       list_.push_back(to);
@@ -410,17 +430,30 @@ Rows BackRun::rows(float* const* address, u32 count) {
   return Rows{nullptr, 0, list};
 }
 
+// Of the largest member.
+std::size_t BackRun::most_size(const Planned& c, u32 j) const {
+  std::size_t most = arg_size(c, j);
+  for (u32 m = 0; ragged(c) && m < c.members(); ++m) most = std::max(most, g_->dim(operands_of(c, j)[m]).size());
+  return most;
+}
+
+// What spare() may be asked for where each member has a piece of its own.
+std::size_t BackRun::ragged_spare(const Planned& c, u32 j) const {
+  std::size_t all = most_size(c, j) + kLine;
+  for (u32 m = 0; m < c.members(); ++m) all += g_->dim(operands_of(c, j)[m]).size() + kLine;
+  return all;
+}
+
 // Memory of the call that is being planned. There is room for the gradients of all arguments of any call of the run,
 // which it does not take unless it writes there.
 float* BackRun::spare(std::size_t n) {
-  constexpr std::size_t kLine = 16;
   if (!most_spare_) {
     for (u32 k = 0; k < run_->plan.groups.size(); ++k) {
       const u32 t = run_->plan.groups[k].type, count = run_->plan.groups[k].count;
       const Planned c{k, t, 0, count, g_->sig(run_->plan.types[t].sig), op_of(t), false, false};
       std::size_t all = 0;
       for (u32 j = 0; j < c.sig.call_nargs; ++j)
-        if (!shared(c, j)) all += (c.members() + 1) * arg_size(c, j) + 2 * kLine;
+        if (!shared(c, j)) all += ragged(c) ? ragged_spare(c, j) : (c.members() + 1) * arg_size(c, j) + 2 * kLine;
       most_spare_ = std::max(most_spare_, all);
     }
     if (lane_->spares < most_spare_) {
@@ -439,20 +472,20 @@ bool BackRun::shares_members(const Planned& c) const {
   for (u32 o = 0; o < c.sig.total; ++o) outputs += item_size(c.sig, o);
   for (u32 j = 0; j < c.sig.call_nargs; ++j)
     if (shared(c, j)) weights += g_->dim(g_->shared_arg(run_->plan.types[c.type].sig, j)).size();
-  return worth_sharing(c.members(), outputs, weights, options_.threads, options_.least_work, false) > 1;
+  return options_.team.parts(c.members(), outputs, weights, false) > 1;
 }
 
 // ---- shared arguments --------------------------------------------------------------------------------------------
 
-u32 together(const Graph& g, u32 sig, u32 j) {
+u32 formed_with(const Graph& g, u32 sig, u32 j) {
   const Signature& s = g.sig(sig);
-  const auto first = op_def(s.op).together;
+  const auto first = op_def(s.op).formed_with;
   return first ? static_cast<u32>(first(static_cast<int>(s.nargs), g.key(sig), static_cast<int>(j))) : j;
 }
 
 u64 shared_work(const Graph& g, const PlanType& type, u32 j) {
-  const Dim& out = g.dim_by_id(g.sig(type.sig).dim[0]);
-  return type.count * (out.size() / std::max(out.rows(), 1u)) * g.dim(g.shared_arg(type.sig, j)).size();
+  const u64 rows = std::max(g.dim_by_id(g.sig(type.sig).dim[0]).rows(), 1u);
+  return slab_floats(g, type, 0) / rows * g.dim(g.shared_arg(type.sig, j)).size();
 }
 
 // What may be formed either way had better be formed with the stacked gradients: what flows back is at hand then, and
@@ -467,7 +500,7 @@ void BackRun::choose_shared() {
   for (u32 t = 0; t < plan.types.size(); ++t) {
     const Shared when = op_of(t).shared;
     bool with = when != Shared::AtEnd && plan.groups[plan.types[t].first_group].count == plan.types[t].count;
-    if (with && when == Shared::EitherWay && options_.threads > 1)
+    if (with && when == Shared::EitherWay && options_.team.threads > 1)
       with = in_lanes_ && shares_small(plan.types[t]) && all_shared_work(t) * kLittle <= all;
     with_stacked_[t] = with;
   }
@@ -505,7 +538,7 @@ bool BackRun::forms_at_end(u32 type) const {
 bool BackRun::add_shared(u32 sig, u32 arg, const Vec<float*>& common, Target* to) {
   bool wanted = false;
   for (u32 j = 0; j < g_->sig(sig).call_nargs; ++j) {
-    if (!g_->arg_shared(sig, j) || (arg != kAllArgs && arg != together(*g_, sig, j))) continue;
+    if (!g_->arg_shared(sig, j) || (arg != kAllArgs && arg != formed_with(*g_, sig, j))) continue;
     const NodeId a = g_->shared_arg(sig, j);
     if (a >= common.size() || !common[a]) continue;
     to[j].rows = Rows{common[a], 0, nullptr};

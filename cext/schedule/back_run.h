@@ -4,28 +4,26 @@
 // Groups are visited in reverse, so that what is known of a gradient (Written) is what will hold when its call runs.
 // Who may include: schedule/, exec/. Includes: schedule/.
 #pragma once
+#include "op/intra_op.h"
 #include "schedule/back_plan.h"
 
 namespace dnl {
 
 struct BackOptions {
-  int threads = 1;
-  u64 least_work = 0;
+  Team team;
   bool shares_calls = false;  // threads may share a call, where there are no lanes
   bool watched = false;       // somebody is told of complete gradients
 };
 
-// In how many parts had threads better run a call? Floats of all outputs, and of all shared arguments, of one member.
-// shared: with the gradients of shared arguments.
-int worth_sharing(u32 members, std::size_t outputs, std::size_t weights, int threads, u64 least_work, bool shared);
-// Which of the shared arguments is the first of those formed together with j?
-u32 together(const Graph& g, u32 sig, u32 j);
+// Which of the shared arguments is the first of those formed in one go with j?
+u32 formed_with(const Graph& g, u32 sig, u32 j);
 // Multiply-adds that the gradient of shared argument j of a type takes, roughly.
 u64 shared_work(const Graph& g, const PlanType& type, u32 j);
 
 class BackRun {
  public:
   static constexpr u32 kAllArgs = 0xffffffffu;
+  static constexpr std::size_t kLine = 16;  // spare memory is given out in lines
   // Consecutive members of a type whose shared gradients are formed later, by whoever has time.
   struct Later {
     u32 type, first, count;
@@ -42,7 +40,9 @@ class BackRun {
   // Does the type leave shared gradients to the end? Not if the run itself made one of the arguments.
   bool forms_at_end(u32 type) const;
   const Run& run() const { return *run_; }
-  void release() { release_all(alone_, with_stacked_, later_, members_, address_, fresh_, list_, zero_, add_, found_); }
+  void release() {
+    release_all(sole_gradient_, with_stacked_, later_, members_, address_, fresh_, list_, zero_, add_, found_);
+  }
 
  private:
   // Members of a call whose gradient of one argument is first written now, was written before, by this call (again) or
@@ -72,7 +72,7 @@ class BackRun {
   bool each_member(const Group& group, F f) const;
   template <class F>
   bool each_joined(F f) const;
-  void find_alone();
+  void find_sole_gradients();
   void find_in_parts();
   bool all_overwritten(const Group& group) const;
   void find_spent_sums();
@@ -91,10 +91,13 @@ class BackRun {
   bool find_targets(Planned& c, Target* to);
   void find_target(Planned& c, u32 j);
   void add_later(const Planned& c, u32 j);
+  void add_ragged_later(const Planned& c, u32 j);
   bool settle(const Planned& c, u32 j, bool several);
   void zero_list(std::size_t size);
   Rows rows(float* const* address, u32 count);
   float* spare(std::size_t n);
+  std::size_t most_size(const Planned& c, u32 j) const;
+  std::size_t ragged_spare(const Planned& c, u32 j) const;
   bool shares_members(const Planned& c) const;
 
   void choose_shared();
@@ -107,8 +110,9 @@ class BackRun {
 
   float* at(NodeId i) const { return i < at_->size() ? (*at_)[i] : nullptr; }
   const OpDef& op_of(u32 type) const { return op_def(g_->sig(run_->plan.types[type].sig).op); }
-  bool kept(u32 type) const { return alone_[type] && op_of(type).keep == Keep::Arg0; }
+  bool kept(u32 type) const { return sole_gradient_[type] && op_of(type).keep == Keep::Arg0; }
   bool shared(const Planned& c, u32 j) const { return g_->arg_shared(run_->plan.types[c.type].sig, j); }
+  bool ragged(const Planned& c) const { return run_->plan.types[c.type].ragged; }
   const NodeId* operands_of(const Planned& c, u32 j) const {
     return run_->operands.ids.data() + run_->operands.arg(c.group, j).first + c.first * c.sig.items;
   }
@@ -124,7 +128,7 @@ class BackRun {
   BackLane* lane_ = nullptr;
   BackOptions options_;
   bool in_lanes_ = false;
-  Vec<u8> alone_, with_stacked_;  // by type: see find_alone(), choose_shared()
+  Vec<u8> sole_gradient_, with_stacked_;  // by type: see find_sole_gradients(), choose_shared()
   Vec<Later> later_;
   // Of the call that is being planned:
   Vec<NodeId> members_;

@@ -79,22 +79,36 @@ class Verifier {
     check(step.count > 0 && slot + step.count <= type.count, "a step has members that there are not");
     check(step.targets + sig.call_nargs <= lane.targets.size(), "a step has targets that there are not");
     for (u32 o = 0; o < sig.visible && stacked; ++o) {
-      const std::size_t size = g_.dim_by_id(sig.dim[o]).size();
+      if (o == 0 && type.uneven) {
+        read_uneven(run, run.plan.order.data() + run.plan.groups[step.of].begin + step.first, step.count);
+        continue;
+      }
+      const std::size_t size = g_.out_size(type.sig, o);
       const float* from = (o == 0 && run.spent[t] & kSpentOutput ? run.value_base : run.grad_base) + type.value[o];
       check(written_.all(from + slot * size, from + (slot + step.count) * size), "a gradient is read that nobody made");
     }
-    for (u32 j = 0; j < sig.call_nargs; ++j) target(lane, lane.targets[step.targets + j], type, j, step);
+    for (u32 j = 0; j < sig.call_nargs; ++j) target(run, lane, lane.targets[step.targets + j], type, j, step);
   }
 
-  void target(const BackLane& lane, const Target& to, const PlanType& type, u32 j, const BackStep& step) {
+  void read_uneven(const Run& run, const NodeId* members, u32 count) const {
+    for (u32 m = 0; m < count; ++m) {
+      const float* from = g_.value(members[m]) + (run.grad_base - run.value_base);
+      check(written_.all(from, from + g_.dim(members[m]).size()), "a gradient is read that nobody made");
+    }
+  }
+
+  void target(const Run& run, const BackLane& lane, const Target& to, const PlanType& type, u32 j,
+              const BackStep& step) {
     const bool shared = g_.arg_shared(type.sig, j);
     if (!to.rows.wanted() || (step.kind == StepKind::Shared && !shared)) return;  // which is only read
     const std::size_t size =
         (shared ? g_.dim(g_.shared_arg(type.sig, j)) : g_.dim_by_id(g_.stacked_dim(type.sig, j))).size();
     const bool part = g_.sig(type.sig).partial && size > g_.dim_by_id(g_.sig(type.sig).dim[0]).size();
     const u32 rows = shared ? 1 : step.count * g_.sig(type.sig).items;
+    const NodeId* operands =
+        type.ragged && !shared ? run.operands.ids.data() + run.operands.arg(step.of, j).first + step.first : nullptr;
     for (u32 m = 0; m < rows; ++m) {
-      const float *from = to.rows[m], *end = from + size;
+      const float *from = to.rows[m], *end = from + (operands ? g_.dim(operands[m]).size() : size);
       if (from >= lane.spare && from < lane.spare + lane.spares) continue;
       if (in_slab(from)) {
         check(!to.add || written_.all(from, end), "a call adds to what nobody has made");

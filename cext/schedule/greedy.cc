@@ -1,4 +1,4 @@
-// The default strategy.
+// greedy, the default strategy, and auto.
 //
 // Types (signatures) form a graph of their own: an edge where a node of one type is an argument of a node of another.
 // Its strongly connected components are run in topological order. A component of one type that never feeds itself
@@ -6,36 +6,19 @@
 // component with recurrence the sufficient-condition rule decides: run the type with the highest share of ready nodes
 // among the frontier of that type alone (nodes with no unexecuted ancestor of their own type); 1 means that waiting
 // cannot make the batch larger. Ties go to the lower mean depth. The rule is the reward of ED-Batch (Chen, Gibbons,
-// Mowry, 2023) used without learning. A component of more than kMaxTypes types, or too large, falls back to the agenda.
+// Mowry, 2023) used without learning. Where that takes more batches than the lower bound, auto tries three other rules
+// and takes what has the fewest (schedule/frontier.h); what it plans depends on the graph alone. A component of more
+// than kMaxTypes types, or too large, falls back to the agenda.
 //
 // The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
 #include <algorithm>
 
-#include "base/bits.h"
 #include "schedule/plan.h"
 
 namespace dnl {
 namespace {
 
-constexpr u32 kMaxTypes = 1024;
 constexpr u64 kMostDepths = u64(1) << 23;  // nodes times types of a component: a number is kept for each
-
-// Types that have ready nodes, in ascending order.
-class ReadyTypes {
- public:
-  explicit ReadyTypes(u32 types) : words_((types + 63) / 64) {}
-  void add(u32 t) { bits_[t / 64] |= u64(1) << t % 64; }
-  void remove(u32 t) { bits_[t / 64] &= ~(u64(1) << t % 64); }
-  template <class F>
-  void each(F f) const {
-    for (u32 w = 0; w < words_; ++w)
-      for (u64 bits = bits_[w]; bits; bits &= bits - 1) f(w * 64 + lowest_bit(bits));
-  }
-
- private:
-  u32 words_;
-  u64 bits_[kMaxTypes / 64] = {0};
-};
 
 struct Greedy {
   StrategyInput in;
@@ -200,11 +183,17 @@ struct Greedy {
     }
     for (u32 k = 0; k < m; ++k) lane[types[k]] = kNoNode;
   }
+
+  template <class T>
+  void several(const u32* members, u32 count, const u32* types, u32 m, bool look_ahead, Vec<T>& typed) {
+    const u32 first = static_cast<u32>(out.groups.size()), below = out.lower_bound;
+    recurrent(members, count, types, m, typed);
+    const u32 bound = out.lower_bound - below, groups = static_cast<u32>(out.groups.size()) - first;
+    if (look_ahead && groups > bound) s.frontier.improve(s, members, count, types, m, bound, first, typed, out);
+  }
 };
 
-}  // namespace
-
-void schedule_greedy(StrategyInput in, Plan& out) {
+void run_components(StrategyInput in, Plan& out, bool look_ahead) {
   PlanScratch& s = in.scratch;
   TypeGraph& graph = s.type_graph;
   graph.build(in);
@@ -224,9 +213,9 @@ void schedule_greedy(StrategyInput in, Plan& out) {
       run.chain(members, count, types[0]);
     } else if (m <= kMaxTypes && u64(count) * m <= kMostDepths) {
       if (deep(in, graph, c))
-        run.recurrent(members, count, types, m, s.deep_typed_depth);
+        run.several(members, count, types, m, look_ahead, s.deep_typed_depth);
       else
-        run.recurrent(members, count, types, m, s.typed_depth);
+        run.several(members, count, types, m, look_ahead, s.typed_depth);
     } else {
       s.part.assign(n, 0);
       for (u32 k = 0; k < count; ++k) s.part[members[k]] = 1;
@@ -235,5 +224,10 @@ void schedule_greedy(StrategyInput in, Plan& out) {
     }
   }
 }
+
+}  // namespace
+
+void schedule_greedy(StrategyInput in, Plan& out) { run_components(in, out, false); }
+void schedule_auto(StrategyInput in, Plan& out) { run_components(in, out, true); }
 
 }  // namespace dnl

@@ -84,6 +84,17 @@ void grant_over(const Graph& g, Plan& plan, const PlanScratch& s) {
   }
 }
 
+// Members of several sizes follow one another, too.
+void place_uneven(const Graph& g, Plan& plan, PlanScratch& s) {
+  Vec<u64>& filled = s.keys;
+  filled.assign(plan.types.size(), 0);
+  for (Group& group : plan.groups) {
+    if (!plan.types[group.type].uneven) continue;
+    group.at = filled[group.type];
+    for (u32 m = group.begin; m < group.begin + group.count; ++m) filled[group.type] += g.dim(plan.order[m]).size();
+  }
+}
+
 }  // namespace
 
 void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
@@ -98,6 +109,7 @@ void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
   for (u32 i = static_cast<u32>(plan.types.size()); i-- > 0;) plan.types[i].first_group = kNoNode;
   Vec<u32>& filled = s.a;
   filled.assign(plan.types.size(), 0);
+  bool any_uneven = false;
   for (u32 i = 0; i < plan.groups.size(); ++i) {
     Group& group = plan.groups[i];
     group.slot = filled[group.type];
@@ -105,13 +117,14 @@ void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
     PlanType& type = plan.types[group.type];
     if (type.first_group != kNoNode) continue;
     type.first_group = i;
+    any_uneven |= type.uneven;
     const Signature& sig = g.sig(type.sig);
     for (u32 o = 0; o < type.slabs(sig); ++o) {
       type.value[o] = plan.floats;
-      const u64 floats = static_cast<u64>(g.dim_by_id(sig.dim[o]).size()) * type.count;
-      plan.floats += (floats + 15) & ~u64(15);
+      plan.floats += (slab_floats(g, type, o) + 15) & ~u64(15);
     }
   }
+  if (any_uneven) place_uneven(g, plan, s);
 }
 
 }  // namespace dnl

@@ -4,7 +4,7 @@
 namespace dnl {
 namespace {
 
-constexpr const char* kNames[] = {"none", "depth", "agenda", "greedy"};
+constexpr const char* kNames[] = {"none", "depth", "agenda", "greedy", "auto"};
 
 // Local indices, types and dependencies of plan.exec.
 void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node) {
@@ -16,12 +16,19 @@ void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node)
     const NodeId id = plan.exec[i];
     s.local[id] = i;
     const u32 sig = g.node(id).sig;
-    u32& t = s.type_of_sig[sig];
+    const u32 family = g.sig(sig).family;
+    u32& t = s.type_of_sig[family];
     if (t == kNoNode || one_type_per_node) {
       t = static_cast<u32>(plan.types.size());
-      plan.types.push_back({sig, 0, 0, false, {0, 0, 0, 0}});
+      plan.types.push_back({sig, 0, 0, false, {0, 0, 0, 0}, false, false, 0});
     }
-    ++plan.types[t].count;
+    PlanType& type = plan.types[t];
+    ++type.count;
+    if (family != sig) {
+      type.ragged |= sig != type.sig;
+      type.uneven |= g.sig(sig).dim[0] != g.sig(type.sig).dim[0];
+      type.floats += g.out_size(sig, 0);
+    }
     s.type_of[i] = t;
   }
   s.dep_begin.resize(n + 1);
@@ -42,9 +49,9 @@ void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node)
 }  // namespace
 
 Strategy strategy_by_name(const std::string& name) {
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     if (name == kNames[i]) return static_cast<Strategy>(i);
-  fail_value("[autobatch] strategies are none, depth, agenda, greedy; got '" + name + "'");
+  fail_value("[autobatch] strategies are none, depth, agenda, greedy, auto; got '" + name + "'");
 }
 
 const char* strategy_name(Strategy s) { return kNames[static_cast<int>(s)]; }
@@ -69,6 +76,7 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
       plan.lower_bound = lower_bound(in, plan.steps);
       break;
     case Strategy::Greedy: schedule_greedy(in, plan); break;
+    case Strategy::Auto: schedule_auto(in, plan); break;
   }
   lay_out(g, plan, scratch);
   for (NodeId id : plan.exec) scratch.local[id] = kNoNode;

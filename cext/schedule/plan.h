@@ -8,11 +8,12 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "schedule/frontier.h"
 #include "schedule/type_graph.h"
 
 namespace dnl {
 
-enum class Strategy : u8 { None, Depth, Agenda, Greedy };
+enum class Strategy : u8 { None, Depth, Agenda, Greedy, Auto };
 // Throws Error(Value) naming the choices.
 Strategy strategy_by_name(const std::string& name);
 const char* strategy_name(Strategy s);
@@ -21,7 +22,8 @@ struct Group {
   u32 type;
   u32 begin;  // first member in order[]
   u32 count;
-  u32 slot;  // slab slot of the first member; members follow one another
+  u32 slot;    // slab slot of the first member; members follow one another
+  u64 at = 0;  // where members are uneven: floats of those before
 };
 
 struct PlanType {
@@ -30,6 +32,10 @@ struct PlanType {
   u32 first_group;         // index of the group that runs first
   bool over;               // the last output has no slab: it lies where argument 0 lies (Over::Arg0)
   u64 value[kMaxOutputs];  // slab offset per output, floats
+  // Of members that differ in lengths (Signature::family), whose signature is that of one of them:
+  bool ragged = false;  // there are several signatures
+  bool uneven = false;  // output 0 has several sizes
+  u64 floats = 0;       // of output 0 in all members
   u32 slabs(const Signature& sig) const { return sig.total - (over ? 1u : 0u); }
 };
 
@@ -54,9 +60,15 @@ struct Plan {
   }
 };
 
+// Floats of output o of all members of a type.
+inline u64 slab_floats(const Graph& g, const PlanType& type, u32 o) {
+  return o == 0 && type.uneven ? type.floats : g.out_size(type.sig, o) * type.count;
+}
+
 // Working memory of planning, reused.
 struct PlanScratch {
   TypeGraph type_graph;
+  Frontier frontier;
   Vec<u32> local;            // node -> index in exec, or kNoNode, which all are between plans
   Vec<u32> type_of;          // by local index
   Vec<u32> type_of_sig;      // signature -> type of this plan, or kNoNode
@@ -72,8 +84,8 @@ struct PlanScratch {
   Vec<u8> marks;
 
   void release() {
-    release_all(type_graph, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, a, b, c, d, e, f,
-                keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
+    release_all(type_graph, frontier, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, a, b, c,
+                d, e, f, keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
   }
   // Room for the nodes of the graph in `local`.
   void make_local(u32 nodes) {
@@ -88,6 +100,8 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
 // Throws Error(Internal) unless: each node of exec is in one group, arguments come first, members are alike, slabs do
 // not overlap.
 void verify_plan(const Graph& g, const Plan& plan, PlanScratch& scratch);
+// "affine_transform {200} x 64"; of members that differ in a length "softmax {2..9} x 5".
+std::string describe_group(const Graph& g, const Plan& plan, const Group& group, u32 count);
 // One line per group: "3  affine_transform {200} x 64  <- ...".
 std::string dump_plan(const Graph& g, const Plan& plan);
 
@@ -101,6 +115,7 @@ void schedule_none(StrategyInput in, Plan& out);
 void schedule_depth(StrategyInput in, Plan& out);
 void schedule_agenda(StrategyInput in, Plan& out);
 void schedule_greedy(StrategyInput in, Plan& out);
+void schedule_auto(StrategyInput in, Plan& out);
 
 // The agenda restricted to the nodes with part[local] == id (all when part is empty); appends groups.
 void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out);

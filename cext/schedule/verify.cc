@@ -31,7 +31,9 @@ void verify_plan(const Graph& g, const Plan& plan, PlanScratch& s) {
     for (u32 m = group.begin; m < at; ++m) {
       const NodeId i = plan.order[m];
       check(s.marks[i] == 1, "a node is not in exec or runs twice");
-      check(g.node(i).sig == type.sig, "members of a group must have one signature");
+      check(g.signature(i).family == g.sig(type.sig).family,
+            "members of a group must have one signature or be of one family");
+      check(g.node(i).sig == type.sig || type.ragged, "members of a type that is not ragged have one signature");
       check(!type.over || s.marks[g.operands(i)[0]] == 2, "an output lies over an argument of another plan");
       for (u32 j = 0; j < g.nargs(i); ++j)
         check(s.marks[g.node(g.operands(i)[j]).producer] != 1, "an argument runs after its consumer, or with it");
@@ -52,7 +54,7 @@ void verify_plan(const Graph& g, const Plan& plan, PlanScratch& s) {
     const Signature& sig = g.sig(plan.types[t].sig);
     for (u32 o = 0; o < plan.types[t].slabs(sig); ++o) {
       const u64 begin = plan.types[t].value[o];
-      const u64 end = begin + static_cast<u64>(g.dim_by_id(sig.dim[o]).size()) * plan.types[t].count;
+      const u64 end = begin + slab_floats(g, plan.types[t], o);
       check(end <= plan.floats, "a slab reaches beyond the plan's memory");
       const u64* next = std::upper_bound(s.keys.begin(), s.keys.end(), begin);
       check(next == s.keys.end() || end <= *next, "slabs overlap");
