@@ -1,4 +1,5 @@
-// Dim: the shape of a value, column-major, up to seven dims, and beside them the size of the manual mini-batch.
+// Dim: the shape of a value, column-major, up to seven dims, and beside them the size of the manual mini-batch and the
+// type of its numbers.
 //
 // As in DyNet a missing trailing dim counts as 1 for indexing, but {3} and {3,1} are different shapes.
 // Includes: standard library only.
@@ -13,10 +14,15 @@ namespace dnl {
 
 constexpr int kMaxDims = 7;
 
+// What one number is. Part of a shape's identity: signatures name shapes, so values of unlike types never run in one
+// batch or lie in one slab. What another type takes beside a line here is told in docs/engine/graph.md.
+enum class DType : u8 { F32 };
+
 struct Dim {
   u32 d[kMaxDims] = {0, 0, 0, 0, 0, 0, 0};
   u32 bd = 1;  // mini-batch elements
   u32 nd = 0;  // number of dims
+  DType type = DType::F32;
 
   Dim() = default;
   Dim(std::initializer_list<u32> dims, u32 batch = 1) : bd(batch) {
@@ -40,7 +46,7 @@ struct Dim {
       if ((*this)[i] != o[i]) return false;
     return true;
   }
-  bool operator==(const Dim& o) const { return bd == o.bd && same_shape(o); }
+  bool operator==(const Dim& o) const { return bd == o.bd && type == o.type && same_shape(o); }
   bool operator!=(const Dim& o) const { return !(*this == o); }
   bool is_vector() const { return nd <= 1 || (nd == 2 && d[1] == 1); }
 

@@ -66,7 +66,8 @@ constexpr int kPlaces = 64;
 Place places[kPlaces];
 std::atomic<int> used_places{0};
 std::atomic<int> forks{0};  // of this process from its first ancestor
-std::atomic<std::uint64_t> slept{0}, lent{0};
+std::atomic<std::uint64_t> lent{0};
+thread_local std::int64_t waited = 0;  // nanoseconds that it ran and waited
 
 // A child has one thread: nobody else is at work, and its own place has the clock of a thread of the parent.
 void after_fork() {
@@ -144,6 +145,9 @@ AtWork::~AtWork() {
 
 // One of those at work is watched, until it is done.
 void Wait::look() {
+  const std::int64_t ran = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  if (ran_) waited += ran - ran_;
+  ran_ = ran;
   Place* const mine = my_place.get();
   Place* watched = static_cast<Place*>(watched_);
   auto at_work = [&](Place& p) { return &p != mine && p.at_work.load(std::memory_order_relaxed); };
@@ -156,7 +160,6 @@ void Wait::look() {
   clock_ = clock;
   if (!still) return;
   lend(*watched);
-  slept.fetch_add(1, std::memory_order_relaxed);
   const bool working =
       mine && mine->at_work.exchange(false, std::memory_order_relaxed);  // nobody lends to one who waits
   std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -190,7 +193,9 @@ double LostTime::share() const {
   return ran < wall ? double(wall - ran) / double(wall) : 0;
 }
 
-WaitCounts wait_counts() { return {slept.load(std::memory_order_relaxed), lent.load(std::memory_order_relaxed)}; }
+std::int64_t time_worked() { return read_clock(CLOCK_THREAD_CPUTIME_ID) - waited; }
+
+std::uint64_t times_lent() { return lent.load(std::memory_order_relaxed); }
 
 #else
 
@@ -202,7 +207,8 @@ int processors_allowed() { return 0; }
 void leave_processor(int) {}
 void LostTime::begin() {}
 double LostTime::share() const { return 0; }
-WaitCounts wait_counts() { return {}; }
+std::int64_t time_worked() { return -1; }
+std::uint64_t times_lent() { return 0; }
 
 #endif
 

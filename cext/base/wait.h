@@ -41,6 +41,7 @@ class Wait {
   std::uint32_t turns_ = 0;
   void* watched_ = nullptr;  // a thread at work, and its clock at the last look
   std::int64_t clock_ = 0;
+  std::int64_t ran_ = 0;  // the clock of this thread at the last look
 };
 
 // Where this thread runs, and how many processors it may use. -1 and 0 where that cannot be told.
@@ -48,6 +49,10 @@ int this_processor();
 int processors_allowed();
 // A thread that was woken may find itself where the one that woke it runs: it goes to another processor if it may.
 void leave_processor(int cpu);
+
+// Nanoseconds that this thread has run without waiting. Waiting of less than some 10 microseconds counts, too. -1 where
+// that cannot be told.
+std::int64_t time_worked();
 
 // The share of the time since begin() in which this thread did not run. 0 where that cannot be told.
 class LostTime {
@@ -59,10 +64,7 @@ class LostTime {
   std::int64_t wall_ = 0, clock_ = 0;
 };
 
-// In the process so far: how often a thread that waited slept since another stood still, and lent it its processor.
-struct WaitCounts {
-  std::uint64_t slept = 0, lent = 0;
-};
-WaitCounts wait_counts();
+// How often a thread of the process lent its processor.
+std::uint64_t times_lent();
 
 }  // namespace dnl

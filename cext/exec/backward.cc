@@ -42,9 +42,9 @@ void Executor::backward(NodeId loss, bool full) {
     while (to && runs_[to - 1]->first > loss) --to;
     plan_backward(to);
     if (options.verify) verify_back_plan(g_, back_.plan(), runs_, back_.at()[root], g_.dim(root).size());
-    transposes_.begin();
+    cache_->begin();
     run_backward(to, numbers);
-    totals_.transposed += transposes_.count();
+    totals_.transposed += cache_->count();
     collect_gradients();
   }
   if (options.touches_looked_up) touch_looked_up(loss);
@@ -69,7 +69,7 @@ void Executor::list_gradients() {
 
 // Stages from the last to the first.
 void Executor::plan_backward(std::size_t to) {
-  back_.begin({options.threads, options.least_work, shares_calls(), completion_.watch != nullptr});
+  back_.begin({{options.threads, options.least_work, run_lanes}, shares_calls(), completion_.watch != nullptr});
   while (to > first_graded_run_) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
@@ -88,8 +88,8 @@ void Executor::run_backward(std::size_t to, Rewound& numbers) {
   }
   for (const BackStage& stage : back_.plan().stages) {
     if (numbers.to(runs_[stage.run]->ran_at)) {
-      totals_.transposed += transposes_.count();
-      transposes_.begin();
+      totals_.transposed += cache_->count();
+      cache_->begin();
     }
     run_stage(stage);
     if (completion_.watch) completion_.passed(stage.run, 0);
@@ -121,7 +121,7 @@ void Executor::run_stage(const BackStage& stage) {
   const BackPlan& plan = back_.plan();
   for (u32 m = 0; m < stage.zeros; ++m) runner(0).move(plan.moves[stage.zero + m]);
   for (u32 t = stage.task; t < stage.task + stage.tasks; ++t)
-    runner(plan.tasks[t].runner).alone = stage.tasks == 1 && shares_calls();
+    runner(plan.tasks[t].runner).shares_calls = stage.tasks == 1 && shares_calls();
   Progress progress;
   run_lanes(static_cast<int>(stage.tasks), options.threads, [&](int number) {
     const BackTask& task = plan.tasks[stage.task + static_cast<u32>(number)];

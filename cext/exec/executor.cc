@@ -19,7 +19,8 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
       grads_(memory.gradients),
       pipeline_(graph),
       back_(graph, *backend),
-      facts_(back_.gradients) {
+      facts_(back_.gradients),
+      cache_(backend->pass_cache()) {
   runner(0);
   possible_ = passes_of(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
@@ -29,7 +30,7 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
 Executor::~Executor() { g_.set_listener(nullptr); }
 
 Runner& Executor::runner(u32 lane) {
-  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options, transposes_));
+  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options, *cache_));
   return *runners_[lane];
 }
 
@@ -67,7 +68,8 @@ void Executor::note_runs() {
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
   release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, back_, reached_aliases_,
-              old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_, transposes_);
+              old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_);
+  cache_->release();
   runs_ = Runs();
   for (auto& r : runners_) r->release();
 }
@@ -120,7 +122,7 @@ void Executor::collect_pending(bool whole) {
       aliases_.push_back(i);
     }
   }
-  if (pipeline_.drop_dead()) keep_ops(pending_);
+  if (pipeline_.drop_dead()) only_ops(pending_);
   totals_.dead += pipeline_.changes(PassId::Dead);
   has_lanes_ =
       options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
@@ -129,7 +131,7 @@ void Executor::collect_pending(bool whole) {
   const bool any = pipeline_.run(pending_);
   totals_.merged += pipeline_.changes(PassId::Merge);
   rewritten_ = n;
-  if (any) each_list([this](Vec<NodeId>& nodes) { keep_ops(nodes); });
+  if (any) each_list([this](Vec<NodeId>& nodes) { only_ops(nodes); });
 }
 
 PassSet Executor::passes() const {
@@ -151,7 +153,7 @@ void Executor::rewrite(bool whole) {
 }
 
 // Those that still run; what was merged is an alias now, and had none (Graph::keep).
-void Executor::keep_ops(Vec<NodeId>& nodes) {
+void Executor::only_ops(Vec<NodeId>& nodes) {
   u32 left = 0;
   for (NodeId i : nodes) {
     if (g_.is_op(i)) {
@@ -191,6 +193,7 @@ void Executor::forward(bool whole) {
     totals_.plan_time += timer.lap();
     if (job_pending())
       finish_job();  // of the mini-batch before: its memory is used, and its parameters are read, from here on
+    begin_pass(options.threads);
     memory_.begin(this);
     for (std::size_t r = from; r < n_runs_; ++r) runs_[r]->ran_at = now();
     settle_rows();
@@ -213,6 +216,7 @@ void Executor::forward(bool whole) {
 void Executor::run_again() {
   Timer timer;
   if (job_pending()) finish_job();
+  begin_pass(options.threads);
   if (refresh_) g_.refresh();
   refresh_ = false;
   if (done_ == planned_) return;
@@ -312,12 +316,26 @@ void Executor::place_run(Run& run) {
   for (const Group& group : plan.groups) {
     const PlanType& type = plan.types[group.type];
     const Signature& sig = g_.sig(type.sig);
+    if (type.uneven) {
+      place_uneven(run, group);
+      continue;
+    }
     for (u32 o = 0; o < sig.visible; ++o) {
       const std::size_t size = g_.dim_by_id(sig.dim[o]).size();
       float* p = run.value_base + type.value[o] + group.slot * size;
       for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
     }
     for (u32 m = 0; type.over && m < group.count; ++m) g_.mark_overwritten(g_.operands(plan.order[group.begin + m])[0]);
+  }
+}
+
+// Values of several sizes, one behind another in the order of the type's groups.
+void Executor::place_uneven(const Run& run, const Group& group) {
+  float* p = run.value_base + run.plan.types[group.type].value[0] + group.at;
+  for (u32 m = 0; m < group.count; ++m) {
+    const NodeId i = run.plan.order[group.begin + m];
+    g_.place(i, p);
+    p += g_.dim(i).size();
   }
 }
 

@@ -97,7 +97,7 @@ class Executor final : private Graph::Listener {
   void check_ops() const;
   void rewrite(bool whole);
   void collect_pending(bool whole);
-  void keep_ops(Vec<NodeId>& nodes);
+  void only_ops(Vec<NodeId>& nodes);
   template <class F>
   void each_list(F f);
   void make_runs();
@@ -108,6 +108,7 @@ class Executor final : private Graph::Listener {
   void place(std::size_t from);
   void place_parameters();
   void place_run(Run& run);
+  void place_uneven(const Run& run, const Group& group);
   bool same_stage(std::size_t a, std::size_t b) const;
   template <class F>
   void in_lanes(std::size_t from, std::size_t to, F f);
@@ -129,7 +130,7 @@ class Executor final : private Graph::Listener {
   void add_moves(u32 first, u32 count);
   bool is_row(NodeId i) const;
   // May threads share a call, where there are no lanes?
-  bool shares_calls() const { return options.threads > 1 && backend_->host_memory; }
+  bool shares_calls() const { return options.threads > 1 && runners_[0]->can_share(); }
   void collect_gradients();
   void add_to_slots();
   void touch_looked_up(NodeId loss);
@@ -177,7 +178,7 @@ class Executor final : private Graph::Listener {
   Vec<float*> slot_from_, slot_to_;  // row by row
   Vec<NodeId> held_;                 // rows that an expression refers to, in order, if
   bool held_noted_ = false;          // note_held() has been called; else they are as they are
-  Transposes transposes_;
+  std::unique_ptr<PassCache> cache_;
   Completion completion_;
   NodeId graded_ = 0;  // nodes below have gradients
 };

@@ -41,7 +41,7 @@ struct Stats {
   u64 batches = 0;  // groups run
   u64 lower_bound = 0;
   u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;
-  u64 transposed = 0;  // matrices, for backward passes (op/transposes.h)
+  u64 transposed = 0;  // matrices, for backward passes (kernels/transposes.h)
   u64 plans = 0;
   u64 plans_again = 0;  // forward passes by plans that were there
   u64 plan_steps = 0;   // Plan::steps

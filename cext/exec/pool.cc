@@ -1,5 +1,6 @@
 #include "exec/pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #endif
 
 #include "base/wait.h"
+#include "exec/trial.h"
 
 namespace dnl {
 namespace {
@@ -26,6 +28,26 @@ int process_id() {
   return static_cast<int>(getpid());
 #endif
 }
+
+std::atomic<std::int64_t> workers_worked{0};  // nanoseconds
+thread_local int worked_depth = -1;           // of a worker: scopes of Worked
+
+// A worker works within a scope; in a scope of another thread nothing is counted.
+class Worked {
+ public:
+  Worked() {
+    if (worked_depth >= 0 && worked_depth++ == 0) from_ = time_worked();
+  }
+  ~Worked() {
+    if (worked_depth > 0 && --worked_depth == 0)
+      workers_worked.fetch_add(time_worked() - from_, std::memory_order_relaxed);
+  }
+  Worked(const Worked&) = delete;
+  Worked& operator=(const Worked&) = delete;
+
+ private:
+  std::int64_t from_ = 0;
+};
 
 // Lanes of one call, handed out by a counter. The call's number is in the same word, so that nobody takes a lane of the
 // next call with the function of the last.
@@ -39,6 +61,7 @@ class Lanes {
       const int lane = static_cast<int>(s & 0xffff);
       try {
         const AtWork here;
+        const Worked counted;
         meet(lane);
         (*lane_)(lane);
       } catch (...) {
@@ -108,7 +131,7 @@ class Pool {
   // The same for the task, whose helpers are admitted.
   void more_lanes(int n, const std::function<void(int)>& lane) {
     lanes_.begin(n, lane);
-    if (!alone()) wake();
+    wake();
     lanes_.finish(n);
   }
   void start(int threads, std::function<void()> task) {
@@ -127,12 +150,6 @@ class Pool {
  private:
   enum { kNone, kPosted, kBegun, kDone };
 
-  // There is one processor for all: to hand lanes over would only cost time. It is looked at now and then.
-  bool alone() {
-    constexpr unsigned kEvery = 16;
-    if (asked_++ % kEvery == 0) alone_ = processors_allowed() == 1;
-    return alone_;
-  }
   // Workers 1 to n take part from now on. They live as long as the process: the pool is never destroyed.
   void admit(int n) {
     admitted_.store(n, std::memory_order_relaxed);
@@ -156,6 +173,7 @@ class Pool {
         task_state_.compare_exchange_strong(posted, kBegun, std::memory_order_acq_rel)) {
       {
         const AtWork here;
+        const Worked counted;
         task_();
       }
       task_state_.store(kDone, std::memory_order_release);
@@ -164,6 +182,7 @@ class Pool {
     return lanes_.take();
   }
   void work(int index) {
+    worked_depth = 0;
     LostTime lost;
     lost.begin();
     int calm = kPeriods;  // periods of work since one in which time was lost
@@ -200,8 +219,6 @@ class Pool {
   std::condition_variable wake_;
   std::atomic<unsigned> calls_{0};
   std::atomic<int> admitted_{0}, waker_{-1};  // how many workers take part; where the thread ran that called them
-  unsigned asked_ = 0;                        // of who begins lanes
-  bool alone_ = false;
   Lanes lanes_;
   std::function<void()> task_;
   std::atomic<int> task_state_{kNone};
@@ -220,10 +237,60 @@ bool take_pool() {
 
 void give_pool() { in_use.store(false, std::memory_order_release); }
 
+// How many threads work at once, whatever they are asked for.
+class AtOnce {
+ public:
+  int of(int threads) const { return std::min(threads, most_.load(std::memory_order_relaxed)); }
+  void pass(int threads) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (threads < 2 || std::this_thread::get_id() != thread_) trial_.interrupt();
+    thread_ = std::this_thread::get_id();
+    if (threads < 2) return;
+    if (const std::int64_t worked = time_worked(); worked >= 0)
+      trial_.begin_pass(now(), worked + workers_worked.load(std::memory_order_relaxed));
+    const int most = forced_ ? forced_ : trial_.several() ? processors() : 1;
+    most_.store(most, std::memory_order_relaxed);
+    ++(most > 1 ? counts_.several : counts_.one);
+  }
+  void force(int threads) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    forced_ = threads;
+  }
+  PassCounts counts() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  static std::int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  // More threads than processors only wait for one another.
+  static int processors() {
+    const int allowed = processors_allowed();
+    return allowed ? allowed : kAll;
+  }
+
+  static constexpr int kAll = 1 << 16;
+  std::mutex mutex_;
+  std::atomic<int> most_{kAll};
+  Trial trial_;
+  std::thread::id thread_;
+  int forced_ = 0;
+  PassCounts counts_;
+};
+AtOnce at_once;
+
 }  // namespace
+
+void begin_pass(int threads) { at_once.pass(threads); }
+void force_threads(int threads) { at_once.force(threads); }
+PassCounts pass_counts() { return at_once.counts(); }
 
 void run_lanes(int n, int threads, const std::function<void(int)>& lane) {
   if (in_task && n > 1) return pool->more_lanes(n, lane);
+  threads = at_once.of(threads);
   if (n == 1 || threads < 2 || !take_pool()) {
     for (int i = 0; i < n; ++i) lane(i);
     return;
@@ -235,6 +302,7 @@ void run_lanes(int n, int threads, const std::function<void(int)>& lane) {
 }
 
 bool start_task(int threads, std::function<void()> task) {
+  threads = at_once.of(threads);
   if (threads < 2 || !take_pool()) return false;
   try {
     pool->start(threads, [task] {

@@ -2,19 +2,26 @@
 #include "exec/runner.h"
 
 #include "exec/frame.h"
+#include "exec/pool.h"
 #include "exec/timer.h"
 
 namespace dnl {
 
-Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, Transposes& transposes)
+Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassCache& cache)
     : profile(op_count()),
       g_(graph),
       backend_(backend),
       options_(options),
-      transposes_(transposes),
-      scratch_(backend->memory()) {}
+      cache_(cache),
+      scratch_(backend->memory()),
+      intra_op_(backend->intra_op()) {}
 
-void Runner::release() { release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, parts_); }
+void Runner::release() {
+  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_);
+  if (intra_op_) intra_op_->release();
+}
+
+Team Runner::team() const { return {options_.threads, options_.least_work, run_lanes}; }
 
 void Runner::forward(Run& run) {
   const ProductCounts before = backend_->product_counts();
@@ -45,7 +52,10 @@ void Runner::describe(TraceScope& trace, const Run& run, const Group& group) con
   if (!trace.on()) return;
   const PlanType& type = run.plan.types[group.type];
   const Signature& sig = g_.sig(type.sig);
-  for (u32 o = 0; o < type.slabs(sig); ++o) trace.event.floats += g_.dim_by_id(sig.dim[o]).size() * group.count;
+  for (u32 o = 0; o < type.slabs(sig); ++o)
+    if (o > 0 || !type.uneven) trace.event.floats += g_.out_size(type.sig, o) * group.count;
+  for (u32 m = 0; m < group.count && type.uneven; ++m)
+    trace.event.floats += g_.dim(run.plan.order[group.begin + m]).size();
   trace.event.op = sig.op;
   trace.event.members = group.count;
   trace.event.lane = run.lane;
@@ -74,7 +84,7 @@ void Runner::list_operands(Run& run) const {
 // What products did since then, in this thread and for it.
 void Runner::count_products(const ProductCounts& before) {
   ProductCounts since = backend_->product_counts() - before;
-  since += parts_.take_counts();
+  if (shares_calls) since += intra_op_->take_counts();
   stats.floats_gathered += since.gathered;
   stats.floats_scattered += since.scattered;
   stats.rows_repeated += since.repeated;
@@ -89,7 +99,7 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
   find_arguments(f, run, index, members);
   f.call.restore = restore;
   Timer timer(options_.profile);
-  if (!alone || !parts_.forward(*backend_, f.call, options_)) backend_->forward(f.call);
+  if (!shares_calls || !intra_op_->forward(f.call, team())) backend_->forward(f.call);
   if (!options_.profile) return;
   OpProfile& p = profile[g_.sig(f.sig).op];
   p.forward += timer.lap();
@@ -124,6 +134,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
     f.y[o] = Rows{run.value_base + at, size, nullptr};
     f.dy[o] = run.grad_base ? Rows{run.grad_base + at, size, nullptr} : Rows{};
   }
+  if (type.ragged) make_ragged(f, run, type, members, count);
   const Word** member = nullptr;
   if (f.op->has_member_attrs) {
     member = a.array<const Word*>(count * f.items);
@@ -149,6 +160,35 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.dy = f.dy;
   c.dx = nullptr;
   c.acc = nullptr;
+}
+
+// Members of several signatures: whose dims are whose, and where their values lie. They may happen to be alike.
+void Runner::make_ragged(CallFrame& f, const Run& run, const PlanType& type, const NodeId* members, u32 count) {
+  Arena& a = scratch_.arena;
+  const u32 first = g_.node(members[0]).sig;
+  bool alike = true;
+  for (u32 m = 1; m < count; ++m) alike &= g_.node(members[m]).sig == first;
+  auto dim = [&](NodeId i, u32 j) { return &g_.dim_by_id(g_.arg_dim(g_.node(i).sig, i, j)); };
+  for (u32 j = 0; j < f.nargs; ++j) f.arg_dim[j] = dim(members[0], j);
+  f.out_dim[0] = g_.dim(members[0]);
+  if (!alike) {
+    const Dim** at = a.array<const Dim*>(count * (f.nargs + 1));
+    f.call.dims = at;
+    for (u32 m = 0; m < count; ++m) {
+      for (u32 j = 0; j < f.nargs; ++j) *at++ = dim(members[m], j);
+      *at++ = &g_.dim(members[m]);
+    }
+  }
+  if (!type.uneven) return;
+  float** value = a.array<float*>(count);
+  float** grad = a.array<float*>(count);
+  const std::ptrdiff_t shift = run.grad_base - run.value_base;
+  for (u32 m = 0; m < count; ++m) {
+    value[m] = g_.value(members[m]);
+    grad[m] = value[m] + (run.grad_base ? shift : 0);
+  }
+  f.y[0] = rows_from(value, count);
+  f.dy[0] = run.grad_base ? rows_from(grad, count) : Rows{};
 }
 
 // Where the arguments of a group lie; noted for backward.
@@ -193,7 +233,7 @@ void Runner::list_outside(Run& run, Operands::Arg& arg, u32 count) const {
   arg.outside_end = static_cast<u32>(o.outside.size());
 }
 
-// Argument j of the items of bundles, which is so manyth among the stacked ones.
+// Argument j of the items of bundles; it is number `stacked` among those that are stacked.
 void Runner::list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const {
   u32 each = 0;  // arguments of an item
   for (u32 i = 0; i < f.nargs; ++i) each += !f.shared[i];
@@ -221,24 +261,6 @@ void Runner::lay_output_over(CallFrame& f, const Run& run) {
   float** address = scratch_.arena.array<float*>(k);
   for (std::size_t m = 0; m < k; ++m) address[m] = f.x[0].ptr[m] + shift;
   f.dy[last] = Rows{nullptr, 0, address};
-}
-
-// One question for all values of some groups, for a device answers late; and one more to find the node.
-void Runner::check_finite(const Run& run, u32 from, u32 to) {
-  auto values = [&](const Group& group, u32 first, u32 count) {
-    const PlanType& type = run.plan.types[group.type];
-    const std::size_t size = g_.dim_by_id(g_.sig(type.sig).dim[0]).size();
-    return Numbers{run.value_base + type.value[0] + (group.slot + first) * size, size * count};
-  };
-  checked_.clear();
-  for (u32 k = from; k < to; ++k) checked_.push_back(values(run.plan.groups[k], 0, run.plan.groups[k].count));
-  const std::size_t bad = backend_->first_not_finite(checked_.size(), checked_.data());
-  if (bad == checked_.size()) return;
-  const Group& group = run.plan.groups[from + bad];
-  checked_.clear();
-  for (u32 m = 0; m < group.count; ++m) checked_.push_back(values(group, m, 1));
-  const std::size_t member = backend_->first_not_finite(checked_.size(), checked_.data());
-  throw NotFiniteError(run.plan.order[group.begin + member], g_);
 }
 
 }  // namespace dnl

@@ -6,21 +6,20 @@
 // Who may include: exec/ only. Includes: schedule/, graph/, op/.
 #pragma once
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "exec/complete.h"
 #include "exec/options.h"
-#include "exec/parts.h"
 #include "exec/trace.h"
 #include "op/backend.h"
-#include "op/transposes.h"
 #include "schedule/back_plan.h"
 
 namespace dnl {
 
 class Runner {
  public:
-  Runner(Graph& graph, Backend* backend, const ExecOptions& options, Transposes& transposes);
+  Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassCache& cache);
 
   void forward(Run& run);
   // Gives back the memory that it works in.
@@ -34,13 +33,18 @@ class Runner {
   // Clears or adds.
   void move(const Move& m);
 
-  bool alone = false;  // no other runner works at the same time: threads may share calls
+  // Could threads share its calls?
+  bool can_share() const { return intra_op_ != nullptr; }
+  bool shares_calls = false;  // they do: no other runner works at the same time
   Stats stats;
   std::vector<OpProfile> profile;
   PlanScratch plan_scratch;
 
  private:
   struct CallFrame;
+  struct Extremes {
+    bool nan = false, infinity = false;
+  };
   class ScratchArena final : public Scratch {
    public:
     explicit ScratchArena(MemorySource source) : floats(source) {}
@@ -58,7 +62,11 @@ class Runner {
   void list_operands(Run& run) const;
   void run_group(Run& run, u32 group, bool restore = false);
   void check_finite(const Run& run, u32 from, u32 to);
+  bool at_fault(NodeId i) const;
+  bool brings_infinity(NodeId i) const;
+  Extremes extremes(NodeId i) const;  // of its value
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  void make_ragged(CallFrame& f, const Run& run, const PlanType& type, const NodeId* members, u32 count);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
   void list_outside(Run& run, Operands::Arg& arg, u32 count) const;
   void list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const;
@@ -71,14 +79,16 @@ class Runner {
   void arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from);
   // One row for all members.
   Rows shared_argument(u32 sig, u32 j) const { return Rows{g_.value(g_.shared_arg(sig, j)), 0, nullptr}; }
+  // Who would share a call.
+  Team team() const;
   void count_products(const ProductCounts& before);
 
   Graph& g_;
   Backend* backend_;
   const ExecOptions& options_;
-  Transposes& transposes_;
+  PassCache& cache_;
   ScratchArena scratch_;
-  CallParts parts_;
+  std::unique_ptr<IntraOp> intra_op_;
   Vec<Numbers> checked_;
 };
 

@@ -40,7 +40,7 @@ void Runner::back_stacked(const Run& run, const BackLane& plan, const BackStep& 
   arguments_again(f, run, step.of, step.first * f.items);
   begin_backward(f, run, group.type, plan, step);
   Timer timer(options_.profile);
-  if (!alone || !parts_.backward(*backend_, f.call, options_, step.apart)) backend_->backward(f.call);
+  if (!shares_calls || !intra_op_->backward(f.call, team(), step.apart)) backend_->backward(f.call);
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
 }
 
@@ -56,7 +56,7 @@ void Runner::back_shared(const Run& run, const BackLane& plan, const BackStep& s
   arguments_of_type(f, run, step.of, step.first * f.items);
   begin_backward(f, run, step.of, plan, step);
   Timer timer(options_.profile);
-  const bool done = alone && parts_.backward_shared(*backend_, f.call, options_);
+  const bool done = shares_calls && intra_op_->backward_shared(f.call, team());
   for (u32 j = 0; j < f.nargs && !done; ++j)
     if (f.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
@@ -125,7 +125,7 @@ void Runner::begin_backward(CallFrame& f, const Run& run, u32 type, const BackLa
   f.call.dx = f.dx = dx;
   f.call.acc = acc;
   f.call.kept = step.kept;
-  f.call.transposes = &transposes_;
+  f.call.transposes = cache_.transposes;
 }
 
 void Runner::restore(Run& run) {

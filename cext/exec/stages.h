@@ -11,7 +11,7 @@ template <class F>
 void Executor::in_lanes(std::size_t from, std::size_t to, F f) {
   u32 lanes = 1;
   for (std::size_t r = from; r < to; ++r) lanes = runs_[r]->lane + 1 > lanes ? runs_[r]->lane + 1 : lanes;
-  for (u32 l = 0; l < lanes; ++l) runners_[l]->alone = lanes == 1 && shares_calls();
+  for (u32 l = 0; l < lanes; ++l) runners_[l]->shares_calls = lanes == 1 && shares_calls();
   if (lanes == 1) {
     for (std::size_t r = from; r < to; ++r) f(*runs_[r]);
     return;

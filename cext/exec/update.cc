@@ -9,6 +9,8 @@
 namespace dnl {
 namespace {
 
+constexpr float kComing = -1;
+
 Store& made(Store& state, std::size_t n) {
   if (state.size() != n) state.assign_zeros(n);
   return state;
@@ -24,6 +26,9 @@ void point_at_state(UpdateTensor& t, int states, float* state, std::size_t total
 Updater::Updater(const std::string& rule) : rule_(&update_rule(rule)) {}
 
 Updater::~Updater() {
+  try {
+    late();  // nothing must come any more
+  } catch (...) {}
   auto release = [](auto& member) {
     const GradientLock lock(member.in_use);
     member.before.release_dead();
@@ -38,14 +43,15 @@ void Updater::add_table(const std::shared_ptr<LookupTable>& t) { tables_.push_ba
 Store& Updater::parameter_state(std::size_t i) { return made(dense_[i].state, rule_->states * dense_[i].p->size()); }
 Store& Updater::table_state(std::size_t i) { return made(tables_[i].state, rule_->states * tables_[i].t->size()); }
 
-double Updater::gradient_norm() {
+void Updater::list_gradients() {
   gradients_.clear();
   for (const Dense& d : dense_)
     if (d.p->updated && d.p->touched) gradients_.push_back({d.p->grad.read(*backend_), d.p->grad.size()});
   for (const Table& t : tables_)
     if (t.t->updated) gradients_.push_back({t.t->gradients(*backend_), t.t->grad.size()});
-  return std::sqrt(backend_->sum_squares(gradients_.size(), gradients_.data()));
 }
+
+double Updater::gradient_norm() { return std::sqrt(backend_->sum_squares(gradients_.size(), gradients_.data())); }
 
 void Updater::clear_gradients() {
   for (Dense& d : dense_) d.p->clear_grad();
@@ -57,28 +63,55 @@ void Updater::restart() {
   for (Table& t : tables_) t.state.zero();
 }
 
-UpdateOutcome Updater::update(UpdateStep s, double clip) {
+// The factor is reckoned where the gradients are. What it was is told afterwards, when it costs no wait.
+bool Updater::clips_without_wait(double clip) {
+  if (rule_->whole) return false;
+  made(clip_, 2);
+  if (!backend_->clip_factor(gradients_.size(), gradients_.data(), clip, clip_.overwrite(*backend_))) return false;
+  clipper_ = backend_;
+  late_[0] = kComing;
+  backend_->download_later(2, clip_.read(*backend_), late_);
+  return true;
+}
+
+UpdateOutcome Updater::late() {
+  UpdateOutcome out;
+  if (!clipper_) return out;
+  if (late_[0] == kComing) clipper_->download(2, clip_.read(*clipper_), late_);
+  clipper_ = nullptr;
+  out.norm = static_cast<double>(late_[1]);
+  out.clipped = late_[0] < 1;
+  return out;
+}
+
+UpdateOutcome Updater::update(const UpdateStep& s, double clip) {
+  late();
   locks_.clear();
   for (const Dense& d : dense_) locks_.add(d.p->in_use);
   for (const Table& t : tables_) locks_.add(t.t->in_use);
   const std::lock_guard<GradientLocks> lock(locks_);
   backend_ = s.backend;
   UpdateOutcome out;
-  if (clip > 0) {
+  float gscale = 1;
+  const float* factor = nullptr;
+  if (clip > 0) list_gradients();
+  if (clip > 0 && clips_without_wait(clip)) {
+    factor = clip_.read(*backend_);
+  } else if (clip > 0) {
     out.norm = gradient_norm();
     if (!std::isfinite(out.norm)) {
       clear_gradients();
       return out;
     }
     out.clipped = out.norm > clip;
-    if (out.clipped) s.gscale = static_cast<float>(clip / out.norm);
+    if (out.clipped) gscale = static_cast<float>(clip / out.norm);
   }
-  step(s);
+  step(s, gscale, factor);
   return out;
 }
 
 // The work lies in one long line, member behind member, of which each thread does an equal stretch.
-void Updater::step(const UpdateStep& s) {
+void Updater::step(const UpdateStep& s, float gscale, const float* factor) {
   constexpr u64 kLeastWork = 1 << 17;  // numbers; with fewer, waking a thread takes longer
   const TraceScope trace(Phase::Update, nullptr);
   needed_ = s.keeps ? LiveRuns::of(s.owner) : Needed{};
@@ -105,7 +138,8 @@ void Updater::step(const UpdateStep& s) {
   begin_.push_back(tensors_.size());
   UpdateSetting setting;
   std::memcpy(setting.c, s.c, sizeof s.c);
-  setting.gscale = s.gscale;
+  setting.gscale = gscale;
+  setting.factor = factor;
   setting.wdecay = static_cast<float>(s.decay);
   run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
     const std::size_t from = begin_[static_cast<std::size_t>(l)], to = begin_[static_cast<std::size_t>(l) + 1];

@@ -21,17 +21,17 @@ namespace dnl {
 struct UpdateStep {
   Backend* backend;
   float c[6];
-  float gscale = 1;  // gradients are multiplied by it: clipping
-  double decay;      // weights are multiplied by (1 - decay) afterwards
-  bool sparse;       // tables: only rows with a gradient
-  int threads;       // at most so many work at it
+  double decay;  // weights are multiplied by (1 - decay) afterwards
+  bool sparse;   // tables: only rows with a gradient
+  int threads;   // at most so many work at it
   Owner owner =
       nullptr;  // the thread of Python whose update it is: its nodes that have run keep the numbers that they read,
   bool keeps = true;  // unless nobody can ask for them any more
 };
 
+// Of an update with clipping.
 struct UpdateOutcome {
-  double norm = 0;  // where clipping was on
+  double norm = 0;  // of the gradients; 0: without clipping, or nobody knows yet (Updater::late)
   bool clipped = false;
 };
 
@@ -46,7 +46,10 @@ class Updater {
 
   // clip: greatest norm of the gradients, 0 or less for none. With a norm that is NaN or infinite the gradients are
   // cleared and nothing else is done.
-  UpdateOutcome update(UpdateStep s, double clip);
+  UpdateOutcome update(const UpdateStep& s, double clip);
+  // Of the last update, once, if the host did not wait for the norm then (Backend::clip_factor).
+  UpdateOutcome late();
+  bool is_late() const { return clipper_ != nullptr; }
   void clear_gradients();
   // Zeroes the state.
   void restart();
@@ -77,7 +80,9 @@ class Updater {
   };
   // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
   double gradient_norm();
-  void step(const UpdateStep& s);
+  void list_gradients();
+  bool clips_without_wait(double clip);
+  void step(const UpdateStep& s, float gscale, const float* factor);
   // Before and after the work on a member, in one thread.
   u32 prepare_parameter(Dense& d, const UpdateStep& s);
   u32 prepare_table(Table& table, const UpdateStep& s);
@@ -103,6 +108,9 @@ class Updater {
   Needed needed_;  // by nodes that have run
   Moment moment_ = 0;
   Backend* backend_ = nullptr;
+  Backend* clipper_ = nullptr;  // that knows what became of the last update
+  Store clip_;                  // its factor and norm,
+  float late_[2];               // and here, once they have come: kComing before
 };
 
 }  // namespace dnl

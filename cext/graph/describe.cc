@@ -6,7 +6,8 @@ namespace dnl {
 std::string Graph::op_text(NodeId i, bool whole) const {
   const Signature& s = signature(i);
   const OpDef& def = op_def(s.op);
-  return def.text ? def.text(static_cast<int>(s.call_nargs), key(nodes_[i].sig), whole) : def.name;
+  if (def.text) return def.text(static_cast<int>(s.call_nargs), key(nodes_[i].sig), whole);
+  return def.name.substr(def.name[0] == '_');
 }
 
 std::string Graph::describe(NodeId i) const {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/rng.h"
-
 namespace dnl {
 namespace {
 
@@ -25,7 +23,8 @@ inline bool same_words(const u32* a, const u32* b, u32 n) {
 
 constexpr u32 kLeafHeader = 0xffff0000u;  // headers of leaf keys; no op has this id
 constexpr u32 kBundleHeader = 0x8000u;    // added to headers of bundles
-static_assert(kMaxOps <= kBundleHeader, "op ids leave room for it");
+constexpr u32 kFamilyHeader = 0x4000u;    // and of families
+static_assert(kMaxOps <= kFamilyHeader, "op ids leave room for them");
 
 std::atomic<u32> g_generation{1};
 
@@ -167,6 +166,7 @@ u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
   buckets_[b] = {tag, s + 1};
   Signature sig{};
   sig.items = 1;
+  sig.family = s;
   sig.key = static_cast<u32>(keys_.size());
   std::memcpy(keys_.extend(n), key, n * sizeof(u32));
   key_len_.push_back(n);
@@ -282,52 +282,6 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   return id;
 }
 
-void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
-  const Signature& s = signature(i);
-  LookupTable& t = *tables_[s.table];
-  if (n != dim(i).bd) fail_value("[lookup] set: as many row ids as before are needed");
-  for (u32 k = 0; k < n; ++k)
-    if (ids[k] >= t.rows)
-      fail_index("[lookup] row " + std::to_string(ids[k]) + " of a table with " + std::to_string(t.rows) + " rows");
-  std::memcpy(words_.data() + nodes_[i].member, ids, n * sizeof(u32));
-  find_rows(i);
-}
-
-void Graph::set_member_word(NodeId i, u32 at, Word w) {
-  const u32 old = words_[nodes_[i].member + at].u;
-  words_[nodes_[i].member + at] = w;
-  const Signature& s = signature(i);
-  const OpDef& op = op_def(s.op);
-  if (!op.check) return;
-  Vec<const Dim*> dims;
-  for (u32 j = 0; j < s.nargs; ++j) dims.push_back(&dim(operands(i)[j]));
-  const ShapeIn in{op, static_cast<int>(s.nargs), dims.data(), key(nodes_[i].sig), static_cast<int>(s.nkey)};
-  try {
-    op.check(in, member(i));
-  } catch (...) {
-    words_[nodes_[i].member + at].u = old;
-    throw;
-  }
-  if (nodes_[i].is(kAlias) && op.alias_offset) move_alias(i, op.alias_offset(in, member(i)));
-}
-
-// The aliases of this node move with it.
-void Graph::move_alias(NodeId i, std::size_t to) {
-  const Node& a = nodes_[operands(i)[0]];
-  const u32 offset = static_cast<u32>(to) + (a.is(kAlias) ? a.offset : 0);
-  const u32 moved = offset - nodes_[i].offset;
-  if (!moved) return;
-  Vec<u8> moves;
-  moves.resize(size());
-  for (NodeId j = i; j < size(); ++j) {
-    Node& n = nodes_[j];
-    moves[j] = j == i || (n.is(kAlias) && operands(j)[0] >= i && moves[operands(j)[0]]);
-    if (!moves[j]) continue;
-    n.offset += moved;
-    if (float* base = nodes_[n.root].value) n.value = base + n.offset;
-  }
-}
-
 // ---- op nodes --------------------------------------------------------------------------------------------------
 
 inline u32 Graph::find_or_make(const OpDef& def, OpId op, const NodeId* args, int nargs, const Word* key, int nkey) {
@@ -389,6 +343,7 @@ u32 Graph::find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int na
       key_len_.pop_back();
       throw;
     }
+    if (op_def(op).ragged && !sigs_[s].alias) find_family(s, args);
   }
   return s;
 }
@@ -422,6 +377,35 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
   g.counted = !g.alias;
   g.plain = !g.alias && g.visible == 1 && !g.has_seed && !def.check;
+}
+
+// The family is a signature of its own that no node has: its key is that of `s` without the lengths that may differ.
+void Graph::find_family(u32 s, const NodeId* args) {
+  constexpr u32 kMostArgs = 8, kMostWords = 24;
+  const Signature sig = sigs_[s];
+  const u32 n = 1 + sig.nargs + sig.nkey;
+  if (sig.nargs > kMostArgs || n > kMostWords) return;
+  Dim dims[kMostArgs];
+  const Dim* each[kMostArgs];
+  bool shared[kMostArgs];
+  for (u32 j = 0; j < sig.nargs; ++j) {
+    dims[j] = dims_[nodes_[args[j]].dim];
+    each[j] = &dims_[nodes_[args[j]].dim];
+    shared[j] = arg_shared(s, j);
+  }
+  const OpDef& def = op_def(sig.op);
+  if (!def.ragged(ShapeIn{def, static_cast<int>(sig.nargs), each, key(s), static_cast<int>(sig.nkey)}, shared, dims))
+    return;
+  DNL_INTERNAL(sig.visible == 1 && !sig.partial && def.over == Over::Nothing && def.keep == Keep::Nothing,
+               "an op whose members differ in lengths has one value and takes no part in tricks with memory");
+  u32 k[kMostWords];
+  std::memcpy(k, keys_.data() + sig.key, n * sizeof(u32));
+  k[0] |= kFamilyHeader;
+  for (u32 j = 0; j < sig.nargs; ++j)
+    if (!shared[j]) k[1 + j] = intern_dim(dims[j]) << 1;
+  bool fresh;
+  const u32 family = intern(k, n, hash_words(k, n), &fresh);
+  sigs_[s].family = family;
 }
 
 NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember) {
@@ -537,6 +521,7 @@ void Graph::bundle(NodeId i, const NodeId* args, u32 nargs) {
     const u32 at = sigs_[s].key;
     sigs_[s] = whole;
     sigs_[s].key = at;
+    sigs_[s].family = s;
     sigs_[s].nargs = nargs;
     sigs_[s].items = dim(i).bd;
   }
@@ -567,29 +552,6 @@ u32 Graph::count_member_words(NodeId i) const {
       n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
   }
   return n;
-}
-
-void Graph::refresh() {
-  for (auto& p : params_)  // the next forward takes the addresses anew; nobody reads the other buffer
-    if (p->holders == 1) p->turned = false;
-  for (NodeId i = 0; i < size(); ++i) {
-    const Signature& s = signature(i);
-    if (s.leaf == Leaf::Lookup) find_rows(i);
-    if (s.leaf != Leaf::None || !s.has_seed || nodes_[i].is(kOutput)) continue;
-    // Seed words stand where the member attributes before them end; members before a seed have one word each.
-    u32 at = nodes_[i].member;
-    for (const AttrSpec& a : op_def(s.op).attrs) {
-      if (!a.member) continue;
-      if (a.kind == AttrKind::Seed) {
-        const u64 seed = splitmix64(seed_state);
-        words_[at].u = static_cast<u32>(seed);
-        words_[at + 1].u = static_cast<u32>(seed >> 32);
-        at += 2;
-      } else {
-        at += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + words_[at].u;
-      }
-    }
-  }
 }
 
 }  // namespace dnl

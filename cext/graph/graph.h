@@ -80,7 +80,8 @@ struct alignas(64) Signature {  // a line of the cache
   u32 key;         // first word in key_words(): header, one word per argument, key attributes
   u32 nkey;        // key attribute words
   u32 dim[kMaxOutputs];
-  u32 table;  // lookups: index of the table in this graph
+  u32 table;   // lookups: index of the table in this graph
+  u32 family;  // the same for all signatures whose nodes may run together though lengths differ (OpDef::ragged)
 };
 
 class Graph {
@@ -125,6 +126,8 @@ class Graph {
   u32 signatures() const { return static_cast<u32>(sigs_.size()); }
   const Dim& dim(NodeId i) const { return dims_[nodes_[i].dim]; }
   const Dim& dim_by_id(u32 d) const { return dims_[d]; }
+  // Floats of an output of a signature.
+  std::size_t out_size(u32 s, u32 o) const { return dims_[sigs_[s].dim[o]].size(); }
   const NodeId* operands(NodeId i) const { return operands_.data() + nodes_[i].args; }
   u32 nargs(NodeId i) const { return sigs_[nodes_[i].sig].nargs; }
   const Word* member(NodeId i) const { return words_.data() + nodes_[i].member; }
@@ -143,7 +146,7 @@ class Graph {
   bool arg_near(u32 s, u32 j) const {
     if (sigs_[s].items > 1) return false;
     const Access access = op_def(sigs_[s].op).arg_spec(static_cast<int>(j), key(s)).access;
-    return access == Access::Together || (access == Access::Near && sigs_[s].any_shared);
+    return access == Access::AlwaysNear || (access == Access::Near && sigs_[s].any_shared);
   }
   // Leaves that are the same if their signature and first member word are, in their order: look-ups of one row,
   // constants.
@@ -279,6 +282,7 @@ class Graph {
   u32 find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   void make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nkey);
+  void find_family(u32 s, const NodeId* args);
   void take_arguments(NodeId i, const NodeId* args, u32 nargs);
   void truncate(const Mark& m);
   void forget_reads(NodeId from);

@@ -11,10 +11,14 @@
 #include <dlfcn.h>
 #define DNL_HAS_DLOPEN 1
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 
 #include "base/check.h"
 #include "kernels/processor.h"
@@ -115,25 +119,59 @@ bool load_mkl(Blas& blas) {
 }
 
 #ifndef DNL_SYSTEM_BLAS
-// One thread while OpenBLAS loads, which else starts as many as there are processors. What the user set comes back.
-class OneThread {
+// A variable of the environment while OpenBLAS loads, which reads it once. What the user set comes back.
+class Variable {
  public:
-  OneThread() {
-    if (const char* old = std::getenv(kName)) {
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) {
       had_ = true;
       old_ = old;
     }
-    setenv(kName, "1", 1);
+    setenv(name, value, 1);
   }
-  ~OneThread() { had_ ? setenv(kName, old_.c_str(), 1) : unsetenv(kName); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  ~Variable() { had_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
 
  private:
-  static constexpr const char* kName = "OPENBLAS_NUM_THREADS";
+  const char* name_;
   std::string old_;
   bool had_ = false;
 };
+
+// The kernels for matrix units of ARM (SME) are empty in the wheels of OpenBLAS 0.3.33 and 0.3.34: those for a core
+// without them are taken, unless the user names one.
+const char* core_to_ask_for() {
+  if (const char* wished = std::getenv("OPENBLAS_CORETYPE")) return wished;
+#if defined(__aarch64__) && defined(__linux__)
+  if (getauxval(AT_HWCAP2) >> 23 & 1) return "NEOVERSEN1";  // HWCAP2_SME
+#endif
+  return nullptr;
+}
+
+// Does a library multiply? Products of 16 x 16 in all four ways, whole numbers, so that any order of addition gives the
+// same.
+bool multiplies(SgemmFn sgemm) {
+  constexpr int kSize = 16, kNo = 111, kYes = 112, kColumns = 102;
+  float a[kSize * kSize], b[kSize * kSize], c[kSize * kSize];
+  for (const int of_a : {kNo, kYes})
+    for (const int of_b : {kNo, kYes}) {
+      for (int i = 0; i < kSize * kSize; ++i) {
+        a[i] = static_cast<float>(i % 7 - 3);
+        b[i] = static_cast<float>(i % 5 - 1);
+        c[i] = 1;
+      }
+      sgemm(kColumns, of_a, of_b, kSize, kSize, kSize, 1.f, a, kSize, b, kSize, 1.f, c, kSize);
+      for (int j = 0; j < kSize; ++j)
+        for (int i = 0; i < kSize; ++i) {
+          float sum = 1;
+          for (int l = 0; l < kSize; ++l)
+            sum += a[of_a == kNo ? i + kSize * l : l + kSize * i] * b[of_b == kNo ? l + kSize * j : j + kSize * l];
+          if (c[i + kSize * j] != sum) return false;
+        }
+    }
+  return true;
+}
 
 #ifdef __APPLE__
 constexpr const char* kOpenBlas = "libscipy_openblas.dylib";
@@ -142,7 +180,9 @@ constexpr const char* kOpenBlas = "libscipy_openblas.so";
 #endif
 
 void load_openblas(Blas& blas) {
-  const OneThread held;
+  const Variable one_thread("OPENBLAS_NUM_THREADS", "1");
+  std::optional<Variable> core;
+  if (const char* name = core_to_ask_for()) core.emplace("OPENBLAS_CORETYPE", name);
   const std::string folder = own_folder();
   void* lib = nullptr;
   // The last: wherever the loader looks, the module's own rpath among others.
@@ -155,6 +195,11 @@ void load_openblas(Blas& blas) {
   if (const auto set_threads = symbol<SetThreads>(lib, "scipy_openblas_set_num_threads")) set_threads(1);
   blas.description = openblas_text(symbol<GetText>(lib, "scipy_openblas_get_config"),
                                    symbol<GetText>(lib, "scipy_openblas_get_corename"));
+  if (!multiplies(blas.sgemm))
+    fail(ErrorKind::Runtime,
+         "[gemm] " + blas.description +
+             " multiplies wrongly on this processor; set OPENBLAS_CORETYPE to another core, such as "
+             "ARMV8 on ARM or HASWELL on x86-64, and please report it");
 }
 #endif
 #else

@@ -150,7 +150,8 @@ struct Sqrt {
 DNL_UNARY(Sqrt)
 
 struct Rsqrt {
-  static constexpr FormulaInfo info = {"rsqrt", "One over the square root."};
+  static constexpr FormulaInfo info = {"rsqrt",
+                                       "One over the square root, 1 / sqrt(x): infinite at 0, NaN for negative x."};
   template <class T>
   static T fwd(T x, const float*) {
     return T(1.0f) / vsqrt(x);
@@ -163,7 +164,7 @@ struct Rsqrt {
 DNL_UNARY(Rsqrt)
 
 struct Reciprocal {
-  static constexpr FormulaInfo info = {"reciprocal", "One over x."};
+  static constexpr FormulaInfo info = {"reciprocal", "One over x, infinite at 0."};
   template <class T>
   static T fwd(T x, const float*) {
     return T(1.0f) / x;
@@ -176,7 +177,7 @@ struct Reciprocal {
 DNL_UNARY(Reciprocal)
 
 struct Abs {
-  static constexpr FormulaInfo info = {"abs", "Absolute value; the gradient at 0 is 0."};
+  static constexpr FormulaInfo info = {"abs", "Absolute value. The gradient at 0 is 0."};
   template <class T>
   static T fwd(T x, const float*) {
     return vabs(x);
@@ -203,7 +204,7 @@ struct Exp {
 DNL_UNARY(Exp)
 
 struct Expm1 {
-  static constexpr FormulaInfo info = {"expm1", "e ** x - 1, exact also for small x."};
+  static constexpr FormulaInfo info = {"expm1", "e ** x - 1, accurate for small x, too."};
   template <class T>
   static T fwd(T x, const float*) {
     return vexpm1(x);
@@ -229,7 +230,7 @@ struct Log {
 DNL_UNARY(Log)
 
 struct Log1p {
-  static constexpr FormulaInfo info = {"log1p", "log(1 + x), exact also for small x."};
+  static constexpr FormulaInfo info = {"log1p", "log(1 + x), accurate for small x, too."};
   template <class T>
   static T fwd(T x, const float*) {
     return vlog1p(x);
@@ -268,7 +269,7 @@ struct LogSigmoid {
 DNL_UNARY(LogSigmoid)
 
 struct Softplus {
-  static constexpr FormulaInfo info = {"softplus", "log(1 + e ** x), a smooth rectifier."};
+  static constexpr FormulaInfo info = {"softplus", "Softplus, log(1 + e ** x): a smooth rectifier."};
   template <class T>
   static T fwd(T x, const float*) {
     return vsoftplus(x);
@@ -295,7 +296,7 @@ struct Tanh {
 DNL_UNARY(Tanh)
 
 struct Rectify {
-  static constexpr FormulaInfo info = {"rectify", "Rectifier, max(0, x); the gradient at 0 is 0."};
+  static constexpr FormulaInfo info = {"rectify", "Rectifier, max(0, x). The gradient at 0 is 0."};
   template <class T>
   static T fwd(T x, const float*) {
     return vmax(T(0.0f), x);
@@ -309,7 +310,10 @@ DNL_UNARY(Rectify)
 
 struct Elu {
   static constexpr FormulaInfo info = {
-      "elu", "x where x > 0, else alpha (e ** x - 1) (Clevert et al., 2016).", {{"alpha", 1.0f}}};
+      "elu",
+      "Exponential linear unit: x where x > 0, else alpha (e ** x - 1) (Clevert, Unterthiner, Hochreiter, "
+      "2016).",
+      {{"alpha", 1.0f}}};
   template <class T>
   static T fwd(T x, const float* a) {
     return select(x > T(0.0f), x, T(a[0]) * vexpm1(x));
@@ -322,7 +326,8 @@ struct Elu {
 DNL_UNARY(Elu)
 
 struct Selu {
-  static constexpr FormulaInfo info = {"selu", "Scaled elu with the constants of Klambauer et al., 2017."};
+  static constexpr FormulaInfo info = {
+      "selu", "Scaled exponential linear unit: 1.0507 times elu(x, alpha=1.6733) (Klambauer et al., 2017)."};
   static constexpr double kScale = 1.0507009873554804934193349852946, kAlpha = 1.6732632423543772848170429916717;
   template <class T>
   static T fwd(T x, const float*) {
@@ -337,7 +342,7 @@ DNL_UNARY(Selu)
 
 struct Silu {
   static constexpr FormulaInfo info = {
-      "silu", "x times the logistic sigmoid of beta x (Ramachandran et al., 2017).", {{"beta", 1.0f}}};
+      "silu", "Swish: x times the logistic sigmoid of beta x (Ramachandran, Zoph, Le, 2017).", {{"beta", 1.0f}}};
   template <class T>
   static T fwd(T x, const float* a) {
     const T s = vsigmoid(T(a[0]) * x);
@@ -353,8 +358,8 @@ struct Silu {
 DNL_UNARY(Silu)
 
 struct Gelu {
-  static constexpr FormulaInfo info = {"gelu",
-                                       "x times the normal distribution function at x (Hendrycks, Gimpel, 2016)."};
+  static constexpr FormulaInfo info = {
+      "gelu", "Gaussian error linear unit: x times the normal distribution function at x (Hendrycks, Gimpel, 2016)."};
   template <class T>
   static T cdf(T x) {
     return T(0.5f) + T(0.5f) * verf(x * T(0.70710678118654752));
@@ -373,7 +378,7 @@ struct Gelu {
 DNL_UNARY(Gelu)
 
 struct Softsign {
-  static constexpr FormulaInfo info = {"softsign", "x / (1 + |x|)."};
+  static constexpr FormulaInfo info = {"softsign", "Softsign, x / (1 + |x|)."};
   template <class T>
   static T fwd(T x, const float*) {
     return select(vabs(x) > T(1e30f), vcopysign(T(1.0f), x), x / (T(1.0f) + vabs(x)));
@@ -391,7 +396,8 @@ DNL_UNARY(Softsign)
 
 // ---- special functions and rounding -------------------------------------------------------------------------------
 struct Erf {
-  static constexpr FormulaInfo info = {"erf", "Error function."};
+  static constexpr FormulaInfo info = {
+      "erf", "Error function: the integral of e ** (-t * t) from 0 to x, times 2 / sqrt(pi)."};
   template <class T>
   static T fwd(T x, const float*) {
     return verf(x);
@@ -464,7 +470,8 @@ DNL_UNARY(Floor)
 
 // ---- gradient only ------------------------------------------------------------------------------------------------
 struct FlipGradient {
-  static constexpr FormulaInfo info = {"flip_gradient", "x; the gradient changes its sign (Ganin, Lempitsky, 2015)."};
+  static constexpr FormulaInfo info = {
+      "flip_gradient", "x itself; the gradient that flows back changes its sign (Ganin, Lempitsky, 2015)."};
   template <class T>
   static T fwd(T x, const float*) {
     return x;
@@ -477,7 +484,8 @@ struct FlipGradient {
 DNL_UNARY(FlipGradient)
 
 struct ScaleGradient {
-  static constexpr FormulaInfo info = {"scale_gradient", "x; the gradient is multiplied by lambd.", {{"lambd", 1.0f}}};
+  static constexpr FormulaInfo info = {
+      "scale_gradient", "x itself; the gradient that flows back is multiplied by lambd.", {{"lambd", 1.0f}}};
   template <class T>
   static T fwd(T x, const float*) {
     return x;

@@ -37,7 +37,8 @@ struct Sub {
 DNL_BINARY(Sub)
 
 struct Cmult {
-  static constexpr FormulaInfo info = {"cmult", "Product, element by element.", {}, false, kReadsX | kReadsV};
+  static constexpr FormulaInfo info = {
+      "cmult", "Product of x and y, element by element.", {}, false, kReadsX | kReadsV};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u * v;
@@ -54,7 +55,7 @@ struct Cmult {
 DNL_BINARY(Cmult)
 
 struct Cdiv {
-  static constexpr FormulaInfo info = {"cdiv", "Quotient, element by element."};
+  static constexpr FormulaInfo info = {"cdiv", "x divided by y, element by element."};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u / v;
@@ -71,7 +72,8 @@ struct Cdiv {
 DNL_BINARY(Cdiv)
 
 struct Bmin {
-  static constexpr FormulaInfo info = {"bmin", "The smaller of the two; a tie gives its gradient to the first."};
+  static constexpr FormulaInfo info = {
+      "bmin", "The smaller of x and y, element by element. Where they are equal, x gets the gradient."};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return select(u <= v, u, select(u == u, v, u));
@@ -88,7 +90,8 @@ struct Bmin {
 DNL_BINARY(Bmin)
 
 struct Bmax {
-  static constexpr FormulaInfo info = {"bmax", "The larger of the two; a tie gives its gradient to the first."};
+  static constexpr FormulaInfo info = {
+      "bmax", "The larger of x and y, element by element. Where they are equal, x gets the gradient."};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return select(u >= v, u, select(u == u, v, u));
@@ -105,7 +108,8 @@ struct Bmax {
 DNL_BINARY(Bmax)
 
 struct Pow {
-  static constexpr FormulaInfo info = {"pow", "u ** v; the exponent has a gradient only where u > 0."};
+  static constexpr FormulaInfo info = {"pow",
+                                       "x to the power of y, element by element. y has a gradient only where x > 0."};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return vpow(u, v);

@@ -68,10 +68,33 @@ DNL_INL void fetch_to_write(float* p, idx n) {
 #include "kernels/body_attention.h"
 #include "kernels/body_cells.h"
 #include "kernels/body_tree_gru.h"
+#include "kernels/body_cell_parts.h"
 #include "kernels/body_random_update.h"
 #include "kernels/body_gemm.h"
 
 // By name: a table that is filled by place could have two kernels of one type swapped.
+static constexpr void add_cells(Kernels& k) {
+  k.lstm_fwd = lstm_fwd;
+  k.lstm_bwd = lstm_bwd;
+  k.gru_zr_fwd = gru_zr_fwd;
+  k.gru_out_fwd = gru_out_fwd;
+  k.gru_out_bwd = gru_out_bwd;
+  k.gru_zr_bwd = gru_zr_bwd;
+  k.tree_lstm_fwd = tree_lstm_fwd;
+  k.tree_lstm_bwd = tree_lstm_bwd;
+  k.lstm_gates = lstm_gates;
+  k.lstm_gates_bwd = lstm_gates_bwd;
+  k.lstm_cell = lstm_cell;
+  k.lstm_cell_bwd = lstm_cell_bwd;
+  k.lstm_output = lstm_output;
+  k.lstm_output_bwd = lstm_output_bwd;
+  k.gru_start = gru_start;
+  k.gru_start_bwd = gru_start_bwd;
+  k.coupled_cell = coupled_cell;
+  k.coupled_output = coupled_output;
+  k.coupled_output_bwd = coupled_output_bwd;
+  k.coupled_cell_bwd = coupled_cell_bwd;
+}
 static constexpr Kernels all_kernels() {
   Kernels k{};
   k.isa = DNL_ISA_NAME;
@@ -111,15 +134,7 @@ static constexpr Kernels all_kernels() {
   // attention
   k.attention_scores = attention_scores;
   k.attention_scores_bwd = attention_scores_bwd;
-  // cells
-  k.lstm_fwd = lstm_fwd;
-  k.lstm_bwd = lstm_bwd;
-  k.gru_zr_fwd = gru_zr_fwd;
-  k.gru_out_fwd = gru_out_fwd;
-  k.gru_out_bwd = gru_out_bwd;
-  k.gru_zr_bwd = gru_zr_bwd;
-  k.tree_lstm_fwd = tree_lstm_fwd;
-  k.tree_lstm_bwd = tree_lstm_bwd;
+  add_cells(k);
   // random numbers
   k.random_uniform = random_uniform;
   k.random_normal = random_normal;

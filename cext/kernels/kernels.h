@@ -122,8 +122,6 @@ struct Kernels {
   // as above.
   void (*lstm_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a, Rows dc_prev,
                    bool acc_c);
-  // Coupled LSTM gate pass (forget = 1 - input): gates rows hold i, o, g already pre-activated without peepholes on c;
-  // c = (1 - i) * c_prev + i * g. Done by ops with elementwise kernels; no fused form here.
   // GRU (DyNet): z = sigmoid(az), r = sigmoid(ar) from the first two thirds of a__r3h; the op forms r * h_prev, the
   // candidate's pre-activation, then h = (1 - z) * h_prev + z * tanh(ac).
   void (*gru_zr_fwd)(idx k, idx h, Rows zr /* 2h, in place */, Rows h_prev, Rows rh /* r*h_prev */);
@@ -140,6 +138,32 @@ struct Kernels {
                         Rows c, Rows h_out);
   void (*tree_lstm_bwd)(idx k, idx h, int n_children, Rows iog, const Rows* f, const Rows* c_child, Rows c, Rows dh,
                         Rows dc, Rows diog, const Rows* df, const Rows* dc_child, const bool* acc_child);
+
+  // ---- parts of cells, k rows, for cells that are put together of several ops or have products in between --------
+  // The gates of an LSTM from their sums x, blocks i, f, o, g of h numbers a row: y, which may be x.
+  void (*lstm_gates)(idx k, idx h, float forget_bias, Rows x, Rows y);
+  void (*lstm_gates_bwd)(idx k, idx h, Rows y, Rows dy, Rows dx, bool acc);
+  // c = f * c_prev + i * g of such gates. Gradients that are not wanted are not computed; that of the gates has zeros,
+  // or nothing added, where they take no part.
+  void (*lstm_cell)(idx k, idx h, Rows gates, Rows c_prev, Rows c);
+  void (*lstm_cell_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows dc, Rows dgates, bool acc_g, Rows dc_prev,
+                        bool acc_c);
+  // y = o * tanh(c), likewise.
+  void (*lstm_output)(idx k, idx h, Rows gates, Rows c, Rows y);
+  void (*lstm_output_bwd)(idx k, idx h, Rows gates, Rows c, Rows dy, Rows dgates, bool acc_g, Rows dc, bool acc_c);
+  // A GRU from zero state: za, 2h a row, gets sigmoid of block z and tanh of block h of proj, blocks z, r, h; y = z *
+  // a.
+  void (*gru_start)(idx k, idx h, Rows proj, Rows za, Rows y);
+  void (*gru_start_bwd)(idx k, idx h, Rows za, Rows dy, Rows dproj, bool acc);
+  // A coupled LSTM, gates in blocks i, o, g, in place. i and g, and c = (1 - i) * c_prev + i * g; c_prev may be "not
+  // wanted": zero state.
+  void (*coupled_cell)(idx k, idx h, Rows gates, Rows c_prev, Rows c);
+  // Then o, and y = o * tanh(c).
+  void (*coupled_output)(idx k, idx h, Rows gates, Rows c, Rows y);
+  // Block o of da, the gradient of the sums, and what flows into c; da may be the memory of the gates.
+  void (*coupled_output_bwd)(idx k, idx h, Rows gates, Rows c, Rows dy, Rows dc, Rows da, Rows total);
+  // Then blocks i and g of da, and dc_prev as acc says (not when not wanted).
+  void (*coupled_cell_bwd)(idx k, idx h, Rows gates, Rows c_prev, Rows total, Rows da, Rows dc_prev, bool acc);
 
   // ---- random numbers: counter based, so that a value depends on (seed, i) alone, not on batching or threads ---
   void (*random_uniform)(idx n, std::uint64_t seed, float lo, float hi, float* y);  // [lo, hi)

@@ -40,7 +40,7 @@ void parse_parameter(const std::string& text, OpDef& def) {
   }
   if (type == "float")
     a.kind = AttrKind::Float;
-  else if (type == "ints" || type == "index")
+  else if (type == "ints" || type == "dims" || type == "index")
     a.kind = AttrKind::Ints;
   else if (type == "floats")
     a.kind = AttrKind::Floats;
@@ -92,10 +92,9 @@ OpId op_by_name(const std::string& name) {
 }
 
 void ShapeIn::bad(const std::string& what) const {
-  std::string s = "[" + op.name.substr(op.name[0] == '_') + "] " + what + "; got ";
-  for (int i = 0; i < nargs && i < 16; ++i) s += (i ? ", " : "") + arg[i]->text();
+  std::string s = "[" + op.name.substr(op.name[0] == '_') + "] " + what;
+  for (int i = 0; i < nargs && i < 16; ++i) s += (i ? ", " : "; got ") + arg[i]->text();
   if (nargs > 16) s += ", ... (" + std::to_string(nargs) + " arguments)";
-  if (nargs == 0) s += "no argument";
   fail_value(s);
 }
 

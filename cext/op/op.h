@@ -29,7 +29,7 @@ enum class Batch : u8 {
 enum class Access : u8 {
   Rows,  // wherever they are
   Near,  // the members' rows had better lie one behind the other: a product with a shared matrix reads them as columns
-  Together,  // the same whether anything is shared or not: rows of several members are read as one
+  AlwaysNear,  // the same whether anything is shared or not: rows of several members are read as one
 };
 
 struct ArgSpec {
@@ -49,7 +49,7 @@ inline ArgSpec each(const char* name, Batch batch = Batch::Stack, Access access 
 //   expr, exprs           an argument; a list of arguments (anything iterable)
 //   int, float, bool      one word
 //   ints, floats          a list
-//   index                 an int or a list of ints; stored as a list
+//   index, dims           an int or a list of ints; stored as a list
 //   seed                  two words from the graph's generator; not visible in Python; always per member
 // and a type ending in * is a member attribute: `v: index*`.
 enum class AttrKind : u8 { Int, Float, Ints, Floats, Seed };
@@ -143,6 +143,10 @@ struct Call {
   bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
                       // forward and must not be read in backward
 
+  // Members differ in shape (OpDef::ragged): the dims of argument j of member m at m * (nargs + 1) + j, behind these
+  // those of output 0. Null: members are alike. Of what differs arg_dim and out_dim have those of some member.
+  const Dim* const* dims = nullptr;
+
   bool restore = false;  // forward once more, of what lies over arguments or parts of them alone (over, op/fused.h):
                          // outputs that have memory of their own hold their values and must not be written
 
@@ -151,12 +155,15 @@ struct Call {
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
-  Transposes* transposes = nullptr;  // of the pass: op/transposes.h
+  Transposes* transposes = nullptr;  // of the pass, where the backend keeps some: kernels/transposes.h
   bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
                       // by backward_shared. The same for all calls of a signature in one pass
 
   std::size_t arg_size(int j) const { return arg_dim[j]->size(); }
   std::size_t out_size(int o = 0) const { return out_dim[o].size(); }
+  // Of one member, whether they are alike or not.
+  const Dim& arg(int j, int m) const { return dims ? *dims[m * (nargs + 1) + j] : *arg_dim[j]; }
+  const Dim& out(int m) const { return dims ? *dims[m * (nargs + 1) + nargs] : out_dim[0]; }
   // Where batch element e begins in a row of argument j; an argument without a batch is repeated.
   std::ptrdiff_t item(int j, std::ptrdiff_t e) const {
     return arg_dim[j]->bd == 1 ? 0 : e * static_cast<std::ptrdiff_t>(arg_dim[j]->batch_size());
@@ -207,18 +214,25 @@ struct OpDef {
   void (*check)(const ShapeIn&, const Word* member) = nullptr;
   // Where the value begins inside argument 0, in floats, for signatures whose shape rule said alias.
   std::size_t (*alias_offset)(const ShapeIn&, const Word* member) = nullptr;
+  // Members of one call may differ in some lengths, such as the number of words of a source: sets these dims of stacked
+  // arguments to 0, which leaves what must be equal, and returns true. False: there are none in this signature. Outputs
+  // but the first must not depend on them. Kernels then ask Call::arg() and out(), and output 0 may be listed.
+  bool (*ragged)(const ShapeIn&, const bool* shared, Dim* arg) = nullptr;
   // For people, what an internal op does in terms of the public ones: "matmul(tanh(add))". Null: its name.
   // `whole`: however long it is.
   std::string (*text)(int nargs, const Word* key, bool whole) = nullptr;
+  // What a table calls all of them, for ops that have a text(). Null: its name, without the underscore of an internal
+  // one.
+  const char* family = nullptr;
 
   // ---- traits: gradients and memory
   bool no_grad = false;  // the value is a constant for differentiation
   Keep keep = Keep::Nothing;
   Over over = Over::Nothing;
   Shared shared = Shared::AtEnd;
-  // The first of the shared arguments whose gradients are formed best together with that of `wrt`; null: each by
+  // The first of the shared arguments whose gradients are formed best in one go with that of `wrt`; null: each by
   // itself.
-  int (*together)(int nargs, const Word* key, int wrt) = nullptr;
+  int (*formed_with)(int nargs, const Word* key, int wrt) = nullptr;
   // Forms the gradient of rows that are one in memory once, if their gradients are one, too: they stay so.
   bool unites_rows = false;
 
@@ -231,7 +245,10 @@ struct OpDef {
   // ---- traits: threads
   bool joins = false;    // sums examples up at the end of a program (esum of losses); see schedule/split.h
   bool batches = false;  // makes a mini-batch of examples; likewise
-  bool by_item = false;  // elements of a mini-batch by hand are computed as members are (exec/parts.h)
+  bool by_item = false;  // elements of a mini-batch by hand are computed as members are (op/intra_op.h)
+
+  // ---- traits: what is asked of values
+  bool leaves_out = false;  // an infinity is no mistake: it stands for what was left out (check_validity)
 
   // ---- traits: what passes over the graph look for (rewrite/rules/)
   Formula formula = Formula::None;

@@ -24,8 +24,10 @@ const UpdateRule& update_rule(const std::string& name);
 
 struct UpdateSetting {
   float c[6];
-  float gscale = 1;  // gradients are multiplied by it first: clipping
-  float wdecay = 0;  // weights are multiplied by (1 - wdecay) afterwards
+  float gscale = 1;               // gradients are multiplied by it first: clipping
+  const float* factor = nullptr;  // likewise, a number in the backend's memory; where it is NaN gradients are cleared
+                                  // and nothing else changes. Not for rules that look at the `whole`
+  float wdecay = 0;               // weights are multiplied by (1 - wdecay) afterwards
 };
 
 // Numbers that one rule updates. Addresses are the backend's, lists the host's. One of three:

@@ -184,7 +184,7 @@ void backward_shared(const Call& c, int wrt) {
 }
 
 // Matrices of one vector are formed as one.
-int together(int nargs, const Word* key, int wrt) {
+int formed_with(int nargs, const Word* key, int wrt) {
   const Maps maps(Layout{nargs, key});
   const int t = maps.term_of(wrt);
   return t < 0 ? wrt : maps.matrix(0, t);
@@ -226,6 +226,7 @@ const OpId affine_id = register_op([](OpDef& op) {
       "from columns[i] on take part. xi {ki}, b {m}, Wi {m,k}, columns[i] + ki <= k -> {m}.";
   set_affine(op);
   op.text = text_of_one;
+  op.family = "(affine maps)";
   op.shared = Shared::EitherWay;
   op.joinable = true;
 });
@@ -237,7 +238,8 @@ const OpId affines_id = register_op([](OpDef& op) {
       "...], or without the b's -> {m1 + m2 + ...}. Columns as in _affine.";
   set_affine(op);
   op.text = text_of_several;
-  op.together = together;
+  op.family = "(affine maps)";
+  op.formed_with = formed_with;
   op.in_parts = true;
 });
 

@@ -427,6 +427,7 @@ const OpId affine_loss_id = register_op([](OpDef& op) {
   op.backward_shared = backward_shared;
   op.check = check;
   op.shared = Shared::WithStacked;
+  op.family = "pickneglogsoftmax(scores)";
   op.text = [](int nargs, const Word*, bool) -> std::string {
     return nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
   };

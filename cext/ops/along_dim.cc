@@ -73,7 +73,10 @@ void best_backward(const Call& c) {
 
 const OpId max_dim_id = register_op([](OpDef& op) {
   op.signature = "max_dim(x: expr, d: int = 0)";
-  op.doc = "Largest element along dim d, which is removed. The first of equal ones gets the gradient.";
+  op.doc =
+      "Largest element along dim d, which is removed.\n\n"
+      "{m,n} -> {n} with d=0, {m} with d=1; {n} -> {1}. Of equal elements the first gets the gradient. "
+      "ValueError if x has no dim d.";
   op.args = {{"x"}};
   op.shape = best_shape;
   op.forward = best_forward<true>;
@@ -82,7 +85,10 @@ const OpId max_dim_id = register_op([](OpDef& op) {
 
 const OpId min_dim_id = register_op([](OpDef& op) {
   op.signature = "min_dim(x: expr, d: int = 0)";
-  op.doc = "Smallest element along dim d, which is removed. The first of equal ones gets the gradient.";
+  op.doc =
+      "Smallest element along dim d, which is removed.\n\n"
+      "{m,n} -> {n} with d=0, {m} with d=1; {n} -> {1}. Of equal elements the first gets the gradient. "
+      "ValueError if x has no dim d.";
   op.args = {{"x"}};
   op.shape = best_shape;
   op.forward = best_forward<false>;
@@ -139,7 +145,9 @@ void running_sums(const Axis& a, const float* from, float* to, bool backward, bo
 
 const OpId cumsum_id = register_op([](OpDef& op) {
   op.signature = "cumsum(x: expr, d: int = 0)";
-  op.doc = "Running sums along dim d; the shape stays.";
+  op.doc =
+      "Running sums along dim d.\n\n"
+      "Any shape; the result has the same shape. ValueError if x has no dim d.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     in.dim_at(0);
@@ -201,7 +209,9 @@ void kmax_backward(const Call& c) {
 const OpId kmax_pooling_id = register_op([](OpDef& op) {
   op.signature = "kmax_pooling(x: expr, k: int, d: int = 1)";
   op.doc =
-      "The k largest elements along dim d, in their original order (Kalchbrenner et al., 2014): {m,n}, d=1 -> {m,k}.";
+      "The k largest elements along dim d, in their original order (Kalchbrenner, Grefenstette, Blunsom, 2014).\n\n"
+      "{m,n} -> {m,k} with d=1, {k,n} with d=0. Of equal elements the first are taken. ValueError if x has no "
+      "dim d, or unless k is between 1 and its size.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     const u32 d = in.dim_at(1);

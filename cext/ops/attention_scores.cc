@@ -25,21 +25,22 @@ ShapeOut shape(const ShapeIn& in) {
 }
 
 void forward(const Call& c) {
-  const idx rows = c.arg_dim[kKeys]->rows(), columns = c.arg_dim[kKeys]->cols();
+  const idx rows = c.arg_dim[kKeys]->rows();
   for (int m = 0; m < c.members; ++m)
-    kernels().attention_scores(rows, columns, c.x[kKeys][m], c.x[kQuery][m], c.x[kV][m], c.y[kScores][m]);
+    kernels().attention_scores(rows, c.arg(kKeys, m).cols(), c.x[kKeys][m], c.x[kQuery][m], c.x[kV][m],
+                               c.y[kScores][m]);
 }
 
 void backward(const Call& c) {
-  const idx rows = c.arg_dim[kKeys]->rows(), columns = c.arg_dim[kKeys]->cols();
+  const idx rows = c.arg_dim[kKeys]->rows();
   for (int m = 0; m < c.members; ++m) {
     float* const dkeys = c.dx[kKeys].wanted() ? c.dx[kKeys][m] : nullptr;
     float* const dquery = c.dx[kQuery].wanted() ? c.dx[kQuery][m] : nullptr;
     float* const dv = c.dy[kGradientOfV][m];
     kernels().fill(rows, 0.f, dv);
     if (dquery && !c.acc[kQuery]) kernels().fill(rows, 0.f, dquery);
-    kernels().attention_scores_bwd(rows, columns, c.x[kKeys][m], c.x[kQuery][m], c.x[kV][m], c.dy[kScores][m], dkeys,
-                                   c.acc[kKeys], dquery, dv);
+    kernels().attention_scores_bwd(rows, c.arg(kKeys, m).cols(), c.x[kKeys][m], c.x[kQuery][m], c.x[kV][m],
+                                   c.dy[kScores][m], dkeys, c.acc[kKeys], dquery, dv);
     if (c.shared[kV] || !c.dx[kV].wanted()) continue;
     if (!c.acc[kV]) kernels().fill(rows, 0.f, c.dx[kV][m]);
     kernels().add(rows, dv, c.dx[kV][m]);
@@ -59,6 +60,11 @@ const OpId attention_scores_id = register_op([](OpDef& op) {
   op.forward = forward;
   op.backward = backward;
   op.backward_shared = backward_shared;
+  op.ragged = [](const ShapeIn& in, const bool*, Dim* arg) {
+    if (in[kKeys].nd == 2) arg[kKeys].d[1] = 0;
+    return in[kKeys].nd == 2;
+  };
+  op.family = "matmul(tanh(add))";
   op.text = [](int, const Word*, bool) -> std::string { return "matmul(tanh(add))"; };
   op.in_kernels = true;
 });

@@ -1,4 +1,4 @@
-// What the recurrent cells share: their operands seen as columns, and the two squashing functions.
+// What the recurrent cells share: their operands seen as columns, and tanh.
 //
 // A cell works on columns: members of the batch times matrix columns times elements of a manual mini-batch. An operand
 // without a mini-batch beside operands with one is repeated over the elements, and its gradient is summed over them.
@@ -21,10 +21,6 @@ inline std::ptrdiff_t unary_kernel(const char* name) {
   const Kernels& k = kernels();
   auto of_name = [&](const UnaryKernel& u) { return !std::strcmp(u.name, name); };
   return std::find_if(k.unary, k.unary + k.n_unary, of_name) - k.unary;
-}
-inline const UnaryKernel& logistic() {
-  static const std::ptrdiff_t number = unary_kernel("logistic");
-  return kernels().unary[number];
 }
 inline const UnaryKernel& tanh() {
   static const std::ptrdiff_t number = unary_kernel("tanh");

@@ -86,8 +86,9 @@ void concat_backward(const Call& c) {
 const OpId concatenate_id = register_op([](OpDef& op) {
   op.signature = "concatenate(xs: exprs, d: int = 0)";
   op.doc =
-      "Joins expressions along dim d (0: one above the other).\n\n"
-      "All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}.";
+      "Joins expressions along dim d; with d=0 one above the other.\n\n"
+      "{3}, {2} -> {5}; with d=1 {3,1}, {3,4} -> {3,5}. All other dims must be equal, and batch sizes equal or "
+      "1. ValueError otherwise, or for an empty list.";
   op.args = {each("xs")};
   op.shape = concat_shape;
   op.forward = concat_forward;
@@ -98,7 +99,9 @@ const OpId concatenate_id = register_op([](OpDef& op) {
 
 const OpId to_batch_id = register_op([](OpDef& op) {
   op.signature = "concatenate_to_batch(xs: exprs)";
-  op.doc = "Joins expressions of one shape as elements of a mini-batch; batch sizes add up.";
+  op.doc =
+      "Joins expressions of one shape into one mini-batch.\n\n"
+      "{..} X b1, {..} X b2, ... -> {..} X (b1 + b2 + ...). ValueError for different shapes or an empty list.";
   op.args = {each("xs")};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     Dim y = in[0];

@@ -87,10 +87,10 @@ void backward(const Call& c) {
 const OpId constrained_softmax_id = register_op([](OpDef& op) {
   op.signature = "constrained_softmax(x: expr, y: expr)";
   op.doc =
-      "The distribution closest to softmax(x) (in relative entropy) with entry i at most y[i].\n\n"
-      "x, y {n} -> {n}; batch sizes equal or 1. Bounds are not negative and sum to 1 or more; with less the result is "
-      "y. "
-      "Martins, Kreutzer, 2017.";
+      "Softmax with upper bounds: the distribution closest to softmax(x) in relative entropy, with no entry "
+      "above that of y (Martins, Kreutzer, 2017).\n\n"
+      "x {n}, y {n} -> {n}. Batch sizes must be equal or 1. The bounds y must not be negative. If their sum is "
+      "below 1, the result is y. ValueError for other shapes.";
   op.args = {{"x"}, {"y"}};
   op.shape = shape;
   op.forward = forward;

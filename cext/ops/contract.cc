@@ -73,15 +73,15 @@ struct Contract {
 
 float* vectors(const Contract& t) {
   float* v = t.columns_of(t.inner);
-  t.each([&](int m, idx e, idx k) {
-    std::memcpy(v + k * t.inner, t.c.x[1][m] + t.c.item(1, e), t.inner * sizeof(float));
-  });
+  t.each([&](int m, idx e, idx k) { copy(t.inner, t.c.x[1][m] + t.c.item(1, e), v + k * t.inner); });
   return v;
 }
 
 const OpId contract3d_1d_id = register_op([](OpDef& op) {
   op.signature = "contract3d_1d(x: expr, y: expr)";
-  op.doc = "x {m,n,k} times y {k} -> {m,n}: sums x[i,j,l] y[l] over l. Batch sizes must be equal or 1.";
+  op.doc =
+      "Product of a tensor and a vector: the sum over l of x[i,j,l] y[l].\n\n"
+      "x {m,n,k}, y {k} -> {m,n}. Batch sizes must be equal or 1. ValueError for other shapes.";
   op.args = {{"x", Batch::Weight}, {"y"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows(), "needs a tensor {m,n,k} and a vector {k}");
@@ -106,6 +106,7 @@ const OpId contract3d_1d_id = register_op([](OpDef& op) {
     const Contract t(c);
     t.add_backward_x(vectors(t));
   };
+  op.in_kernels = true;
 });
 
 // ---- two vectors --------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ float* outer_products(const Contract& t) {
   float* v = t.columns_of(t.inner);
   t.each([&](int m, idx e, idx k) {
     const float *y = t.c.x[1][m] + t.c.item(1, e), *z = t.c.x[2][m] + t.c.item(2, e);
-    for (idx l = 0; l < ny; ++l) kernels().scale_to(nz, y[l], z, v + k * t.inner + l * nz, false);
+    gemm(false, true, nz, ny, 1, 1.f, z, nz, y, ny, 0.f, v + k * t.inner, nz);
   });
   return v;
 }
@@ -124,7 +125,8 @@ float* outer_products(const Contract& t) {
 const OpId contract3d_1d_1d_id = register_op([](OpDef& op) {
   op.signature = "contract3d_1d_1d(x: expr, y: expr, z: expr)";
   op.doc =
-      "x {m,n,k} times y {k} and z {n} -> {m}: sums x[i,j,l] z[j] y[l] over j and l. Batch sizes must be equal or 1.";
+      "Product of a tensor and two vectors: the sum over j and l of x[i,j,l] y[l] z[j].\n\n"
+      "x {m,n,k}, y {k}, z {n} -> {m}. Batch sizes must be equal or 1. ValueError for other shapes.";
   op.args = {{"x", Batch::Weight}, {"y"}, {"z"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     in.need(in[0].nd <= 3 && in[1].is_vector() && in[0][2] == in[1].rows() && in[2].is_vector() &&
@@ -158,6 +160,7 @@ const OpId contract3d_1d_1d_id = register_op([](OpDef& op) {
     const Contract t(c);
     t.add_backward_x(outer_products(t));
   };
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -57,8 +57,9 @@ struct Narrow {
 const OpId filter1d_id = register_op([](OpDef& op) {
   op.signature = "filter1d_narrow(x: expr, y: expr)";
   op.doc =
-      "Filters y {r,w} or {r,w,k} moved over the columns of x {r,n}, where they fit: -> {1,n-w+1} or {k,n-w+1}.\n\n"
-      "Batch sizes must be equal or 1.";
+      "Moves filters over the columns of a matrix, wherever they fit, and sums the products.\n\n"
+      "x {r,n}, y {r,w} -> {1,n-w+1}; with k filters, y {r,w,k} -> {k,n-w+1}. Batch sizes must be equal or 1. "
+      "ValueError for other shapes, or if w > n.";
   op.args = {{"x"}, {"y", Batch::Weight}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     const Dim &x = in[0], &f = in[1];
@@ -128,7 +129,9 @@ void circular_backward(const Call& c) {
 
 const OpId circ_conv_id = register_op([](OpDef& op) {
   op.signature = "circ_conv(u: expr, v: expr)";
-  op.doc = "Circular convolution of two vectors: y[k] = sum_j u[j] v[(k - j) mod n]. Batch sizes must be equal or 1.";
+  op.doc =
+      "Circular convolution of two vectors: y[k] is the sum over j of u[j] v[(k - j) mod n].\n\n"
+      "u {n}, v {n} -> {n}. Batch sizes must be equal or 1. ValueError for other shapes.";
   op.args = {{"u"}, {"v"}};
   op.shape = circular_shape;
   op.forward = circular_forward<false>;
@@ -137,7 +140,9 @@ const OpId circ_conv_id = register_op([](OpDef& op) {
 
 const OpId circ_corr_id = register_op([](OpDef& op) {
   op.signature = "circ_corr(u: expr, v: expr)";
-  op.doc = "Circular correlation of two vectors: y[k] = sum_j u[j] v[(k + j) mod n]. Batch sizes must be equal or 1.";
+  op.doc =
+      "Circular correlation of two vectors: y[k] is the sum over j of u[j] v[(k + j) mod n].\n\n"
+      "u {n}, v {n} -> {n}. Batch sizes must be equal or 1. ValueError for other shapes.";
   op.args = {{"u"}, {"v"}};
   op.shape = circular_shape;
   op.forward = circular_forward<true>;

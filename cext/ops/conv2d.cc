@@ -128,9 +128,11 @@ void shared_gradient(const Call& c, int wrt) { wrt == 1 ? Conv(c).add_backward_f
 const OpId conv2d_id = register_op([](OpDef& op) {
   op.signature = "conv2d(x: expr, f: expr, stride: ints, is_valid: bool = True)";
   op.doc =
-      "Convolution of an image x {H,W,C} with filters f {h,w,C,Co} -> {H',W',Co}.\n\n"
-      "stride is (rows, columns). is_valid: no padding, H' = floor((H - h) / stride) + 1; else zeros around the image, "
-      "H' = ceil(H / stride). Batch sizes must be equal or 1.";
+      "Two-dimensional convolution of an image with filters.\n\n"
+      "x {H,W,C}, f {h,w,C,Co} -> {H',W',Co}. stride is (rows, columns). With is_valid there is no padding, and "
+      "H' = floor((H - h) / stride) + 1. Without it, zeros surround the image, and H' = ceil(H / stride). W' "
+      "likewise. Batch sizes must be equal or 1. ValueError for other shapes, for a stride below 1, and for a "
+      "filter larger than an image without padding.";
   op.args = {{"x"}, {"f", Batch::Weight}};
   op.shape = shape;
   op.forward = [](const Call& c) { Conv(c).forward(); };
@@ -140,7 +142,9 @@ const OpId conv2d_id = register_op([](OpDef& op) {
 
 const OpId conv2d_bias_id = register_op([](OpDef& op) {
   op.signature = "conv2d_bias(x: expr, f: expr, b: expr, stride: ints, is_valid: bool = True)";
-  op.doc = "conv2d(x, f, stride, is_valid) plus a bias b {Co}, one number for each filter.";
+  op.doc =
+      "conv2d() plus a bias for each filter.\n\n"
+      "x {H,W,C}, f {h,w,C,Co}, b {Co} -> {H',W',Co}. Everything else is as for conv2d().";
   op.args = {{"x"}, {"f", Batch::Weight}, {"b", Batch::Weight}};
   op.shape = shape;
   op.forward = [](const Call& c) { Conv(c).forward(); };

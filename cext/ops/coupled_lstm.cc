@@ -38,22 +38,9 @@ void forward(const Call& call, const Args& a) {
     gemm_rows(false, 3 * h, k, h, s.weight(a.u), 3 * h, s.x(a.h_prev), Rows{}, true, gates);
   }
   if (a.ci >= 0) gemm_rows(false, h, k, h, s.weight(a.ci), h, c_prev, Rows{}, true, gates);
-  for (idx r = 0; r < k; ++r) {
-    float *i = gates[r], *g = i + 2 * h, *y = c[r];
-    cells::logistic().fwd(h, i, i, nullptr);
-    cells::tanh().fwd(h, g, g, nullptr);
-    for (idx e = 0; e < h; ++e) y[e] = i[e] * g[e];
-    if (!c_prev.wanted()) continue;
-    const float* p = c_prev[r];
-    for (idx e = 0; e < h; ++e) y[e] += (1.f - i[e]) * p[e];
-  }
+  kernels().coupled_cell(k, h, gates, c_prev, c);
   if (a.co >= 0) gemm_rows(false, h, k, h, s.weight(a.co), h, c, Rows{}, true, s.from(gates, h));
-  for (idx r = 0; r < k; ++r) {
-    float *o = gates[r] + h, *y = out[r];
-    cells::logistic().fwd(h, o, o, nullptr);
-    cells::tanh().fwd(h, c[r], y, nullptr);
-    for (idx e = 0; e < h; ++e) y[e] *= o[e];
-  }
+  kernels().coupled_output(k, h, gates, c, out);
 }
 
 // Gradients of the sums, in blocks i, o, g, into da, which may lie where the gates lie; of c_prev, without the
@@ -61,30 +48,10 @@ void forward(const Call& call, const Args& a) {
 void gate_gradients(const Cell& s, const Args& a, const Rows& da, const Rows& c_prev, Gradient* dc_prev) {
   const idx h = s.h, k = s.k;
   const Rows gates = s.y(kGates), c = s.y(kC), dh = s.dy(kH), dc = s.dy(kC), total = s.scratch_rows(h);
-  float* t = s.c.scratch->alloc(static_cast<std::size_t>(h));
-  for (idx r = 0; r < k; ++r) {
-    const float *o = gates[r] + h, *dy = dh[r];
-    float *d_o = da[r] + h, *d = total[r];
-    cells::tanh().fwd(h, c[r], t, nullptr);
-    for (idx e = 0; e < h; ++e) {
-      d[e] = dc[r][e] + dy[e] * o[e] * (1.f - t[e] * t[e]);
-      d_o[e] = dy[e] * t[e] * o[e] * (1.f - o[e]);
-    }
-  }
+  kernels().coupled_output_bwd(k, h, gates, c, dh, dc, da, total);
   if (a.co >= 0) times_transposed(s.c, a.co, k, s.from(da, h), Rows{}, true, total);
-  for (idx r = 0; r < k; ++r) {
-    const float *i = gates[r], *g = i + 2 * h, *d = total[r], *p = c_prev.wanted() ? c_prev[r] : nullptr;
-    float *di = da[r], *dg = di + 2 * h;
-    if (dc_prev && dc_prev->wanted()) {
-      float* to = dc_prev->rows[r];
-      for (idx e = 0; e < h; ++e) to[e] = (dc_prev->acc ? to[e] : 0.f) + d[e] * (1.f - i[e]);
-    }
-    for (idx e = 0; e < h; ++e) {
-      const float in = i[e], cell = g[e];
-      di[e] = d[e] * (cell - (p ? p[e] : 0.f)) * in * (1.f - in);
-      dg[e] = d[e] * in * (1.f - cell * cell);
-    }
-  }
+  const bool wanted = dc_prev && dc_prev->wanted();
+  kernels().coupled_cell_bwd(k, h, gates, c_prev, total, da, wanted ? dc_prev->rows : Rows{}, wanted && dc_prev->acc);
 }
 
 void backward(const Call& call, const Args& a) {
@@ -148,6 +115,7 @@ const OpId step_id = register_op([](OpDef& op) {
   op.keep = Keep::Arg0;
   op.over = Over::Arg0;
   op.by_item = true;
+  op.in_kernels = true;
 });
 
 const OpId start_id = register_op([](OpDef& op) {
@@ -168,6 +136,7 @@ const OpId start_id = register_op([](OpDef& op) {
   op.keep = Keep::Arg0;
   op.over = Over::Arg0;
   op.by_item = true;
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -30,7 +30,10 @@ void dot_backward(const Call& c) {
 
 const OpId dot_product_id = register_op([](OpDef& op) {
   op.signature = "dot_product(x: expr, y: expr)";
-  op.doc = "Sum of the products of the elements of x and y: any equal shapes -> {1}. Batch sizes must be equal or 1.";
+  op.doc =
+      "Sum of the products of the elements of x and y.\n\n"
+      "x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different "
+      "shapes.";
   op.args = {{"x"}, {"y"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     in.need(in[0].like(in[1]), "the shapes must be equal");
@@ -61,7 +64,9 @@ void norm_backward(const Call& c) {
 
 const OpId l2_norm_id = register_op([](OpDef& op) {
   op.signature = "l2_norm(x: expr)";
-  op.doc = "Square root of the sum of the squares of all elements, per batch element: -> {1}. The gradient at 0 is 0.";
+  op.doc =
+      "Euclidean norm: the square root of the sum of the squares of all elements.\n\n"
+      "Any shape -> {1}, for each batch element. The gradient at 0 is 0.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return Dim({1}, in[0].bd); };
   op.forward = norm_forward;

@@ -359,22 +359,24 @@ const OpId fused_id = register_op([](OpDef& op) {
   op.signature = "_fused(es: exprs, program: ints, parts: ints)";
   op.doc =
       "Several elementwise formulas in one pass: {..} X b each -> {..} X b. The program is told in cext/op/fused.h.";
-  op.args = {each("es", Batch::Stack, Access::Together)};
+  op.args = {each("es", Batch::Stack, Access::AlwaysNear)};
   op.shape = fused_shape;
   op.forward = fused_forward;
   op.backward = fused_backward;
   op.text = fused_text;
+  op.family = "(formulas)";
   op.in_kernels = true;
 });
 
 const OpId fused_with_constants_id = register_op([](OpDef& op) {
   op.signature = "_fused_with_constants(es: exprs, program: ints, parts: ints, constants: floats*)";
   op.doc = "Several elementwise formulas in one pass, with the constants of all of them: {..} X b each -> {..} X b.";
-  op.args = {each("es", Batch::Stack, Access::Together)};
+  op.args = {each("es", Batch::Stack, Access::AlwaysNear)};
   op.shape = fused_shape;
   op.forward = fused_forward;
   op.backward = fused_backward;
   op.text = fused_text;
+  op.family = "(formulas)";
   op.check = check_constants;
   op.in_kernels = true;
 });

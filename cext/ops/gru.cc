@@ -88,32 +88,16 @@ const OpId start_id = register_op([](OpDef& op) {
   };
   op.forward = [](const Call& c) {
     const Cell s(c);
-    const idx h = s.h;
-    const Rows proj = s.x(0), za = s.y(1), y = s.y(0);  // za: z, then a
-    for (idx r = 0; r < s.k; ++r) {
-      cells::logistic().fwd(h, proj[r], za[r], nullptr);
-      cells::tanh().fwd(h, proj[r] + 2 * h, za[r] + h, nullptr);
-      for (idx i = 0; i < h; ++i) y[r][i] = za[r][i] * za[r][h + i];
-    }
+    kernels().gru_start(s.k, s.h, s.x(0), s.y(1), s.y(0));
   };
   op.backward = [](const Call& c) {
     const Cell s(c);
-    const idx h = s.h;
-    const Rows za = s.y(1), dh = s.dy(0);
     Gradient d(s, 0);
     if (!d.wanted()) return;
-    float* t = c.scratch->alloc(static_cast<std::size_t>(h));
-    for (idx r = 0; r < s.k; ++r) {
-      const float *z = za[r], *a = za[r] + h, *dy = dh[r];
-      float* to = d.rows[r];
-      for (idx i = 0; i < h; ++i) t[i] = dy[i] * a[i];
-      cells::logistic().bwd(h, z, z, t, to, nullptr, d.acc);
-      if (!d.acc) std::fill(to + h, to + 2 * h, 0.f);
-      for (idx i = 0; i < h; ++i) t[i] = dy[i] * z[i];
-      cells::tanh().bwd(h, a, a, t, to + 2 * h, nullptr, d.acc);
-    }
+    kernels().gru_start_bwd(s.k, s.h, s.y(1), s.dy(0), d.rows, d.acc);
     d.done();
   };
+  op.in_kernels = true;
 });
 
 }  // namespace

@@ -68,7 +68,9 @@ void each(const Call& c, F f) {
 
 const OpId inverse_id = register_op([](OpDef& op) {
   op.signature = "inverse(x: expr)";
-  op.doc = "Inverse of a matrix {n,n}; infinite or NaN when there is none.";
+  op.doc =
+      "Inverse of a matrix.\n\n"
+      "x {n,n} -> {n,n}. A matrix that has no inverse gives infinities or NaN. ValueError for other shapes.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     need_square(in);
@@ -95,7 +97,9 @@ const OpId inverse_id = register_op([](OpDef& op) {
 
 const OpId logdet_id = register_op([](OpDef& op) {
   op.signature = "logdet(x: expr)";
-  op.doc = "Logarithm of the absolute value of the determinant of a matrix {n,n} -> {1}; -inf when it is 0.";
+  op.doc =
+      "Logarithm of the absolute value of a matrix's determinant.\n\n"
+      "x {n,n} -> {1}; -inf if the determinant is 0. ValueError for other shapes.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     need_square(in);

@@ -49,9 +49,9 @@ void backward(const Call& c) {
 const OpId emax_id = register_op([](OpDef& op) {
   op.signature = "emax(xs: exprs)";
   op.doc =
-      "The largest of a list of expressions of one shape, element by element; the first of equal ones gets the "
-      "gradient.\n\n"
-      "Batch sizes must be equal or 1.";
+      "The largest of a list of expressions of one shape, element by element.\n\n"
+      "The result has this shape. Of equal elements the first gets the gradient. Batch sizes must be equal or "
+      "1. ValueError for different shapes or an empty list.";
   op.args = {each("xs")};
   op.shape = shape;
   op.forward = forward;

@@ -94,8 +94,10 @@ void list_backward(const Call& c) {
 const OpId logsumexp_id = register_op([](OpDef& op) {
   op.signature = "logsumexp(xs: exprs)";
   op.doc =
-      "log(exp(e1) + exp(e2) + ...) of a list of expressions of one shape, element by element, without overflow.\n\n"
-      "Batch sizes must be equal or 1.";
+      "log(exp(e1) + exp(e2) + ...) of a list of expressions of one shape, element by element, without "
+      "overflow.\n\n"
+      "The result has this shape. Batch sizes must be equal or 1. ValueError for different shapes or an empty "
+      "list.";
   op.args = {each("xs")};
   op.shape = list_shape;
   op.forward = list_forward;
@@ -137,7 +139,9 @@ void dim_backward(const Call& c) {
 
 const OpId logsumexp_dim_id = register_op([](OpDef& op) {
   op.signature = "logsumexp_dim(x: expr, d: int = 0)";
-  op.doc = "log of the sum of exponentials along dim d, which is removed; without overflow.";
+  op.doc =
+      "Logarithm of the sum of exponentials along dim d, which is removed; without overflow.\n\n"
+      "{m,n} -> {n} with d=0, {m} with d=1; {n} -> {1}. ValueError if x has no dim d.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     Dim y = in[0];

@@ -70,8 +70,9 @@ void backward(const Call& c, u32 d) {
 const OpId hinge_id = register_op([](OpDef& op) {
   op.signature = "hinge(x: expr, v: index*, m: float* = 1.0)";
   op.doc =
-      "Hinge loss: the sum over all j but v of max(0, m - x[v] + x[j]).\n\n"
-      "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.";
+      "Hinge loss of the label v: the sum over all other j of max(0, m - x[v] + x[j]) (Weston, Watkins, 1999).\n\n"
+      "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. ValueError for other shapes, "
+      "IndexError if a label is not in 0..n-1.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     in.need(in[0].is_vector(), "needs a vector");
@@ -85,10 +86,10 @@ const OpId hinge_id = register_op([](OpDef& op) {
 const OpId hinge_dim_id = register_op([](OpDef& op) {
   op.signature = "hinge_dim(x: expr, v: index*, d: int = 0, m: float* = 1.0)";
   op.doc =
-      "Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.\n\n"
-      "x {r,c}, d=0: c labels in 0..r-1 -> {c}; d=1: r labels in 0..c-1 -> {r}. With a batch of b there are b times as "
-      "many "
-      "labels, batch elements one after another. IndexError when a label is out of range.";
+      "hinge() of each column (d=0) or row (d=1) of a matrix, with a label for each.\n\n"
+      "x {r,c}: with d=0 v has c labels in 0..r-1, and the result is {c}; with d=1 v has r labels in 0..c-1, "
+      "and the result is {r}. A mini-batch of b takes b times as many labels, one batch element after another. "
+      "ValueError for other shapes, IndexError if a label is out of range.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     in.need(in[0].nd <= 2, "needs a matrix (at most two dims)");

@@ -103,29 +103,17 @@ const OpId gates_id = register_op([](OpDef& op) {
     return in[0];
   };
   op.forward = [](const Call& c) {
-    const idx n = c.out_dim[0].rows(), h = n / 4, columns = static_cast<idx>(c.out_size()) / n;
-    const float bias = c.key[0].f;
-    for (int m = 0; m < c.members; ++m)
-      for (idx i = 0; i < columns; ++i) {
-        const float* x = c.x[0][m] + i * n;
-        float* y = c.y[0][m] + i * n;
-        std::memcpy(y, x, n * sizeof(float));
-        for (idx r = h; r < 2 * h; ++r) y[r] += bias;
-        cells::logistic().fwd(3 * h, y, y, nullptr);
-        cells::tanh().fwd(h, y + 3 * h, y + 3 * h, nullptr);
-      }
+    const Cell s(c);
+    kernels().lstm_gates(s.k, s.h / 4, c.key[0].f, s.x(0), s.y(0));
   };
   op.backward = [](const Call& c) {
-    if (!c.dx[0].wanted()) return;
-    const idx n = c.out_dim[0].rows(), h = n / 4, columns = static_cast<idx>(c.out_size()) / n;
-    for (int m = 0; m < c.members; ++m)
-      for (idx i = 0; i < columns; ++i) {
-        const float *y = c.y[0][m] + i * n, *dy = c.dy[0][m] + i * n;
-        float* dx = c.dx[0][m] + i * n;
-        cells::logistic().bwd(3 * h, y, y, dy, dx, nullptr, c.acc[0]);
-        cells::tanh().bwd(h, y + 3 * h, y + 3 * h, dy + 3 * h, dx + 3 * h, nullptr, c.acc[0]);
-      }
+    const Cell s(c);
+    Gradient dx(s, 0);
+    if (!dx.wanted()) return;
+    kernels().lstm_gates_bwd(s.k, s.h / 4, s.y(0), s.dy(0), dx.rows, dx.acc);
+    dx.done();
   };
+  op.in_kernels = true;
 });
 
 ShapeOut part_shape(const ShapeIn& in) {
@@ -138,81 +126,42 @@ const OpId c_id = register_op([](OpDef& op) {
   op.signature = "vanilla_lstm_c(c_tm1: expr, gates_t: expr)";
   op.doc =
       "The cell of an LSTM: gates_i * gates_g + gates_f * c_tm1.\n\n"
-      "c_tm1 {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}.";
+      "c_tm1 {h}, gates_t {4h} from vanilla_lstm_gates() -> {h}. ValueError for other shapes.";
   op.args = {{"c_tm1"}, {"gates_t"}};
   op.shape = part_shape;
-  op.forward = [](const Call& call) {
-    const Cell s(call);
-    const Rows prev = s.x(0), gates = s.x(1), c = s.y(0);
-    for (idx r = 0; r < s.k; ++r) {
-      const float *g = gates[r], *p = prev[r];
-      float* y = c[r];
-      for (idx i = 0; i < s.h; ++i) y[i] = g[i] * g[3 * s.h + i] + g[s.h + i] * p[i];
-    }
+  op.forward = [](const Call& c) {
+    const Cell s(c);
+    kernels().lstm_cell(s.k, s.h, s.x(1), s.x(0), s.y(0));
   };
-  op.backward = [](const Call& call) {
-    const Cell s(call);
-    const idx h = s.h;
-    const Rows prev = s.x(0), gates = s.x(1), dc = s.dy(0);
+  op.backward = [](const Call& c) {
+    const Cell s(c);
     Gradient dprev(s, 0), dgates(s, 1);
-    for (idx r = 0; r < s.k && dprev.wanted(); ++r) {
-      float* d = dprev.rows[r];
-      for (idx i = 0; i < h; ++i) d[i] = (dprev.acc ? d[i] : 0.f) + dc[r][i] * gates[r][h + i];
-    }
-    for (idx r = 0; r < s.k && dgates.wanted(); ++r) {
-      const float *g = gates[r], *p = prev[r], *dy = dc[r];
-      float* d = dgates.rows[r];
-      if (!dgates.acc) std::fill(d, d + 4 * h, 0.f);
-      for (idx i = 0; i < h; ++i) {
-        d[i] += dy[i] * g[3 * h + i];
-        d[h + i] += dy[i] * p[i];
-        d[3 * h + i] += dy[i] * g[i];
-      }
-    }
+    kernels().lstm_cell_bwd(s.k, s.h, s.x(1), s.x(0), s.dy(0), dgates.rows, dgates.acc, dprev.rows, dprev.acc);
     dprev.done();
     dgates.done();
   };
+  op.in_kernels = true;
 });
 
 const OpId h_id = register_op([](OpDef& op) {
   op.signature = "vanilla_lstm_h(c_t: expr, gates_t: expr)";
   op.doc =
       "The output of an LSTM: gates_o * tanh(c_t).\n\n"
-      "c_t {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}.";
+      "c_t {h}, gates_t {4h} from vanilla_lstm_gates() -> {h}. ValueError for other shapes.";
   op.args = {{"c_t"}, {"gates_t"}};
   op.shape = part_shape;
-  op.forward = [](const Call& call) {
-    const Cell s(call);
-    const Rows c = s.x(0), gates = s.x(1), y = s.y(0);
-    for (idx r = 0; r < s.k; ++r) {
-      const float* o = gates[r] + 2 * s.h;
-      float* out = y[r];
-      cells::tanh().fwd(s.h, c[r], out, nullptr);
-      for (idx i = 0; i < s.h; ++i) out[i] *= o[i];
-    }
+  op.forward = [](const Call& c) {
+    const Cell s(c);
+    kernels().lstm_output(s.k, s.h, s.x(1), s.x(0), s.y(0));
   };
-  op.backward = [](const Call& call) {
-    const Cell s(call);
-    const idx h = s.h;
-    const Rows c = s.x(0), gates = s.x(1), dh = s.dy(0);
-    Gradient dc(s, 0), dgates(s, 1);
-    float* t = call.scratch->alloc(static_cast<std::size_t>(h));
-    for (idx r = 0; r < s.k; ++r) {
-      const float *o = gates[r] + 2 * h, *dy = dh[r];
-      cells::tanh().fwd(h, c[r], t, nullptr);
-      if (dc.wanted()) {
-        float* d = dc.rows[r];
-        for (idx i = 0; i < h; ++i) d[i] = (dc.acc ? d[i] : 0.f) + dy[i] * o[i] * (1.f - t[i] * t[i]);
-      }
-      if (dgates.wanted()) {
-        float* d = dgates.rows[r];
-        if (!dgates.acc) std::fill(d, d + 4 * h, 0.f);
-        for (idx i = 0; i < h; ++i) d[2 * h + i] += dy[i] * t[i];
-      }
-    }
-    dc.done();
+  op.backward = [](const Call& c) {
+    const Cell s(c);
+    Gradient dcell(s, 0), dgates(s, 1);
+    kernels().lstm_output_bwd(s.k, s.h, s.x(1), s.x(0), s.dy(0), dgates.rows, dgates.acc, dcell.rows, dcell.acc);
+    dcell.done();
     dgates.done();
   };
+  op.in_kernels = true;
 });
 
 }  // namespace

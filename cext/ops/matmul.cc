@@ -14,13 +14,18 @@ namespace dnl {
 namespace {
 
 // One product of an affine map or a matmul: y (+)= W x, for all members.
-// `per` columns a member (matrix columns times batch elements).
+// `per` columns a member (matrix columns times batch elements), where members are alike; `all` of all members.
 struct Product {
   const Call& c;
   int jw, jx;
-  idx m, k, per;
+  idx m, k, per, all;
   Product(const Call& call, int w, int x)
-      : c(call), jw(w), jx(x), m(call.arg_dim[w]->rows()), k(call.arg_dim[w]->cols()), per(call.out_size() / m) {}
+      : c(call), jw(w), jx(x), m(call.arg_dim[w]->rows()), k(call.arg_dim[w]->cols()), per(call.out_size() / m) {
+    all = c.members * per;
+    if (!c.dims) return;
+    all = 0;
+    for (int i = 0; i < c.members; ++i) all += columns_of_member(i);
+  }
 
   bool shared() const { return c.shared[jw] && c.arg_dim[jw]->bd == 1 && x_per() == per; }
   idx x_per() const { return static_cast<idx>(c.arg_size(jx)) / k; }
@@ -28,13 +33,10 @@ struct Product {
   // `add`, a row for each column, is added to it; acc: to what is there.
   void forward(const Rows& add, bool acc) const {
     const Rows y = columns(c.y[0], m);
-    const idx n = c.members * per;
-    if (shared()) return gemm_rows(false, m, n, k, c.x[jw].base, m, columns(c.x[jx], k), add, acc, y);
-    if (add.wanted()) (acc ? kernels().add_rows : kernels().copy_rows)(n, m, add, y);
+    if (shared()) return gemm_rows(false, m, all, k, c.x[jw].base, m, columns(c.x[jx], k), add, acc, y);
+    if (add.wanted()) (acc ? kernels().add_rows : kernels().copy_rows)(all, m, add, y);
     const float beta = acc || add.wanted() ? 1.f : 0.f;
-    each([&](float* w, float* x, float* out, float*, float*, idx cols) {
-      gemm(false, false, m, cols, k, 1.f, w, m, x, k, beta, out, m);
-    });
+    each([&](const One& p) { gemm(false, false, p.m, p.cols, p.k, 1.f, p.w, p.m, p.x, p.k, beta, p.y, p.m); });
   }
   // Gradients of x, of W if it is stacked or wanted here, and of a bias that takes part.
   void backward(float* db) const {
@@ -46,60 +48,84 @@ struct Product {
   // dx (+)= W^T dy
   void backward_x() const {
     if (!c.dx[jx].wanted()) return;
-    if (shared())
-      return times_transposed(c, jw, c.members * per, columns(c.dy[0], m), Rows{}, c.acc[jx], columns(c.dx[jx], k));
+    if (shared()) return times_transposed(c, jw, all, columns(c.dy[0], m), Rows{}, c.acc[jx], columns(c.dx[jx], k));
     zero_unless_added(jx);
-    each([&](float* w, float*, float* dy, float* dx, float*,
-             idx cols) { gemm(true, false, k, cols, m, 1.f, w, m, dy, m, 1.f, dx, k); },
-         c.dy[0]);
+    each([&](const One& p) { gemm(true, false, p.k, p.cols, p.m, 1.f, p.w, p.m, p.y, p.m, 1.f, p.dx, p.k); }, c.dy[0]);
   }
   // Both at once, where the left side is shared and its gradient is wanted here.
   void backward_both(float* db) const {
     const Rows dx = c.dx[jx].wanted() ? columns(c.dx[jx], k) : Rows{};
-    add_both_gradients(c, jw, 0, k, c.acc[jx], {c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dx}, db);
+    add_both_gradients(c, jw, 0, k, c.acc[jx], {all, columns(c.dy[0], m), columns(c.x[jx], k), dx}, db);
   }
   // dW (+)= dy x^T, for a left side that is not shared
   void backward_w() const {
     if (c.shared[jw] || !c.dx[jw].wanted()) return;
     zero_unless_added(jw);
-    each([&](float*, float* x, float* dy, float*, float* dw,
-             idx cols) { gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw, m); },
-         c.dy[0]);
+    add_w();
   }
   // The same for a shared one: one product over all members.
   void backward_shared_w() const {
     if (!c.dx[jw].wanted()) return;
-    float* dw = c.dx[jw].base;
-    if (shared()) return gemm_outer(m, k, c.members * per, columns(c.dy[0], m), columns(c.x[jx], k), dw, m);
-    each([&](float*, float* x, float* dy, float*, float* dw_one,
-             idx cols) { gemm(false, true, m, k, cols, 1.f, dy, m, x, k, 1.f, dw_one, m); },
-         c.dy[0]);
+    if (shared()) return gemm_outer(m, k, all, columns(c.dy[0], m), columns(c.x[jx], k), c.dx[jw].base, m);
+    add_w();
   }
 
  private:
   // Members that hold all their columns, n floats each.
-  Rows columns(const Rows& r, idx n) const { return columns_of(c, r, n, per, per); }
+  Rows columns(const Rows& r, idx n) const { return c.dims ? ragged_columns(r, n) : columns_of(c, r, n, per, per); }
+  // The same where members have more or fewer. As a rule each member's begin where the last one's end.
+  Rows ragged_columns(const Rows& r, idx n) const {
+    float** p = c.scratch->array<float*>(static_cast<std::size_t>(all));
+    idx at = 0;
+    bool packed = true;
+    for (int i = 0; i < c.members; ++i)
+      for (idx col = 0, cols = columns_of_member(i); col < cols; ++col, ++at) {
+        p[at] = r[i] + col * n;
+        packed &= at == 0 || p[at] == p[at - 1] + n;
+      }
+    return packed ? Rows{p[0], n, nullptr} : Rows{nullptr, 0, p};
+  }
+  idx columns_of_member(int i) const { return static_cast<idx>(c.out(i).size()) / c.out(i).rows(); }
   void zero_unless_added(int j) const {
     if (c.acc[j]) return;
-    for (int i = 0; i < c.members; ++i) kernels().fill(c.arg_size(j), 0.f, c.dx[j][i]);
+    for (int i = 0; i < c.members; ++i) kernels().fill(static_cast<idx>(c.arg(j, i).size()), 0.f, c.dx[j][i]);
   }
-  // Member by member and batch element by batch element; f(w, x, y or dy, dx, dw, columns).
+  void add_w() const {
+    each([&](const One& p) { gemm(false, true, p.m, p.k, p.cols, 1.f, p.y, p.m, p.x, p.k, 1.f, p.dw, p.m); }, c.dy[0]);
+  }
+  // The product of one element of one member; y may be its gradient.
+  struct One {
+    idx m, k, cols;
+    float *w, *x, *y, *dx, *dw;
+  };
+  // Member by member and batch element by batch element.
   template <class F>
   void each(F f) const {
     each(f, c.y[0]);
   }
   template <class F>
   void each(F f, const Rows& y) const {
-    const idx bw = c.arg_dim[jw]->bd, bx = c.arg_dim[jx]->bd, b = c.out_dim[0].bd, cols = per / b;
+    const idx bw = c.arg_dim[jw]->bd, bx = c.arg_dim[jx]->bd, b = c.out_dim[0].bd;
     const Rows none{};
     const Rows& dw = c.dx ? c.dx[jw] : none;
     const Rows& dx = c.dx ? c.dx[jx] : none;
-    for (int i = 0; i < c.members; ++i)
-      for (idx e = 0; e < b; ++e) {
-        const idx w_at = bw == 1 ? 0 : e * m * k, x_at = bx == 1 ? 0 : e * k * cols;
-        f(c.x[jw][i] + w_at, c.x[jx][i] + x_at, y[i] + e * m * cols, dx.wanted() ? dx[i] + x_at : nullptr,
-          dw.wanted() ? dw[i] + w_at : nullptr, cols);
+    One p{m, k, per / b, nullptr, nullptr, nullptr, nullptr, nullptr};
+    for (int i = 0; i < c.members; ++i) {
+      if (c.dims) {
+        p.m = c.arg(jw, i).rows();
+        p.k = c.arg(jw, i).cols();
+        p.cols = columns_of_member(i) / b;
       }
+      for (idx e = 0; e < b; ++e) {
+        const idx w_at = bw == 1 ? 0 : e * p.m * p.k, x_at = bx == 1 ? 0 : e * p.k * p.cols;
+        p.w = c.x[jw][i] + w_at;
+        p.x = c.x[jx][i] + x_at;
+        p.y = y[i] + e * p.m * p.cols;
+        p.dx = dx.wanted() ? dx[i] + x_at : nullptr;
+        p.dw = dw.wanted() ? dw[i] + w_at : nullptr;
+        f(p);
+      }
+    }
   }
 };
 
@@ -114,13 +140,25 @@ Dim product_dim(const ShapeIn& in, int jw, int jx) {
   return out;
 }
 
+// A weight by matrices of any number of columns: keys of sources. Or a matrix of each member's own by vectors, or by as
+// many columns, of each member's own: weighted sums of columns, and scores of rows.
+bool sizes_that_may_differ(const ShapeIn& in, const bool* shared, Dim* arg) {
+  if (shared[0]) {
+    arg[1].d[1] = 0;
+    return in[1].nd == 2 && !shared[1];
+  }
+  if (shared[1] || in[0].nd != 2) return false;
+  arg[0].d[0] = arg[0].d[1] = arg[1].d[0] = 0;
+  return true;
+}
+
 // ---- matmul --------------------------------------------------------------------------------------------------
 
 const OpId matmul_id = register_op([](OpDef& op) {
   op.signature = "matmul(x: expr, y: expr)";
   op.doc =
-      "Matrix product of x and y, what the operators * and @ call.\n\n"
-      "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1.";
+      "Matrix product of x and y; the operators * and @ call it.\n\n"
+      "{m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1. ValueError for other shapes.";
   op.args = {{"x", Batch::Weight, Access::Near}, {"y", Batch::Stack, Access::Near}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return product_dim(in, 0, 1); };
   op.forward = [](const Call& c) { Product(c, 0, 1).forward(Rows{}, false); };
@@ -128,6 +166,7 @@ const OpId matmul_id = register_op([](OpDef& op) {
   op.backward_shared = [](const Call& c, int) { Product(c, 0, 1).backward_shared_w(); };
   op.joinable = true;
   op.shared = Shared::EitherWay;
+  op.ragged = sizes_that_may_differ;
   op.in_kernels = true;
 });
 
@@ -177,10 +216,10 @@ void add_bias_gradient(const Call& c) {
 const OpId affine_id = register_op([](OpDef& op) {
   op.signature = "affine_transform(exprs: exprs)";
   op.doc =
-      "b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].\n\n"
-      "b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one "
-      "column is added to every "
-      "column and every batch element.";
+      "b + W1 * x1 + W2 * x2 + ..., given as the list [b, W1, x1, W2, x2, ...].\n\n"
+      "Wi {m,ki} times xi {ki} gives {m}, and times xi {ki,n} gives {m,n}. b has the shape of the products or "
+      "is one column {m}, which is added to every column. Batch sizes must be equal or 1. ValueError for other "
+      "shapes, or a list of even length.";
   op.args = {{"b", Batch::Weight}, each("w", Batch::Weight, Access::Near), each("x", Batch::Stack, Access::Near)};
   op.shape = affine_shape;
   op.forward = affine_forward;

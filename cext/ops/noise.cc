@@ -87,8 +87,9 @@ void mask_backward(const Call& c) {
 const OpId dropout_id = register_op([](OpDef& op) {
   op.signature = "dropout(x: expr, p: float*, seed: seed)";
   op.doc =
-      "Each number becomes 0 with probability p, and is divided by 1 - p otherwise.\n\n"
-      "Same shape. 0 <= p < 1, else ValueError. A new mask at each evaluation.";
+      "Sets each number to 0 with probability p, and divides the others by 1 - p (Srivastava et al., 2014).\n\n"
+      "Any shape; the result has the same shape. The mask is drawn anew at each evaluation. ValueError unless 0 "
+      "<= p < 1.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(in[0]); };
   op.forward = mask_forward;
@@ -100,8 +101,9 @@ const OpId dropout_id = register_op([](OpDef& op) {
 const OpId dropout_dim_id = register_op([](OpDef& op) {
   op.signature = "dropout_dim(x: expr, d: int, p: float*, seed: seed)";
   op.doc =
-      "Dropout of whole lines along dim d: their numbers are dropped or kept together.\n\n"
-      "{r,c}: d=0 drops columns, d=1 drops rows. Any shape; same shape. 0 <= p < 1, else ValueError.";
+      "Dropout of whole lines along dim d: the numbers of a line are dropped or kept together.\n\n"
+      "Any shape; the result has the same shape. Of a matrix, d=0 drops columns and d=1 drops rows. The mask is "
+      "drawn anew at each evaluation. ValueError unless 0 <= p < 1, or if x has no dim d.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     const i32 d = in.key[0].i;
@@ -119,7 +121,10 @@ const OpId dropout_dim_id = register_op([](OpDef& op) {
 
 const OpId dropout_batch_id = register_op([](OpDef& op) {
   op.signature = "dropout_batch(x: expr, p: float*, seed: seed)";
-  op.doc = "Dropout of whole batch elements.\n\nSame shape. 0 <= p < 1, else ValueError.";
+  op.doc =
+      "Dropout of whole batch elements: the numbers of one are dropped or kept together.\n\n"
+      "Any shape; the result has the same shape. The mask is drawn anew at each evaluation. ValueError unless 0 "
+      "<= p < 1.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1}, in[0].bd)); };
   op.forward = [](const Call& c) {
@@ -142,9 +147,9 @@ const OpId dropout_batch_id = register_op([](OpDef& op) {
 const OpId block_dropout_id = register_op([](OpDef& op) {
   op.signature = "block_dropout(x: expr, p: float*, seed: seed)";
   op.doc =
-      "Dropout of the value as a whole, all batch elements together.\n\nSame shape. 0 <= p <= 1, else ValueError; p = "
-      "1: "
-      "zeros.";
+      "Dropout of everything at once: all numbers of all batch elements are dropped or kept together.\n\n"
+      "Any shape; the result has the same shape. Drawn anew at each evaluation; p = 1 gives zeros. ValueError "
+      "unless 0 <= p <= 1.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return ShapeOut(in[0]).hidden(Dim({1})); };
   op.forward = mask_forward;
@@ -157,8 +162,9 @@ const OpId block_dropout_id = register_op([](OpDef& op) {
 const OpId noise_id = register_op([](OpDef& op) {
   op.signature = "noise(x: expr, stddev: float*, seed: seed)";
   op.doc =
-      "x plus Gaussian noise of mean 0 and standard deviation stddev, drawn anew at each evaluation.\n\n"
-      "Same shape. ValueError when stddev is negative or not finite.";
+      "x plus Gaussian noise of mean 0 and standard deviation stddev.\n\n"
+      "Any shape; the result has the same shape. The noise is drawn anew at each evaluation. ValueError if "
+      "stddev is negative or not finite.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
   op.forward = [](const Call& c) {

@@ -77,10 +77,11 @@ void backward(const Call& c) {
 const OpId layer_norm_id = register_op([](OpDef& op) {
   op.signature = "layer_norm(x: expr, g: expr, b: expr)";
   op.doc =
-      "Layer normalisation: g (x - mean) / deviation + b over all numbers of each batch element.\n\n"
-      "x any shape; g and b {like x}, one column {rows of x} or one number {1}, repeated. The deviation is the "
-      "population's "
-      "(divided by n); where it is 0 the result is b. Batch sizes equal or 1. Ba, Kiros, Hinton, 2016.";
+      "Layer normalisation: g (x - mean) / deviation + b (Ba, Kiros, Hinton, 2016).\n\n"
+      "Mean and population standard deviation are those of all numbers of a batch element. x may have any "
+      "shape; the result has the same shape. g and b have the shape of x, or are one column or one number, "
+      "which is repeated. Where the deviation is 0, the result is b. Batch sizes must be equal or 1. ValueError "
+      "for other shapes.";
   op.args = {{"x"}, {"g", Batch::Weight}, {"b", Batch::Weight}};
   op.shape = shape;
   op.forward = forward;

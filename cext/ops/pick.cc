@@ -166,7 +166,9 @@ const OpId select_id = register_op([](OpDef& op) {
 
 const OpId pick_batch_elem_id = register_op([](OpDef& op) {
   op.signature = "pick_batch_elem(x: expr, v: int*)";
-  op.doc = "Batch element v of x: {..} X b -> {..}; no copy. IndexError when v is not in -b..b-1.";
+  op.doc =
+      "Batch element v of x: {..} X b -> {..}. It shares the memory of x.\n\n"
+      "A negative v counts from the end. IndexError if v is not in -b..b-1.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     ShapeOut out(in[0]);

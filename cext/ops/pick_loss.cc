@@ -44,8 +44,9 @@ void backward(const Call& c) {
 const OpId pickneglogsoftmax_id = register_op([](OpDef& op) {
   op.signature = "pickneglogsoftmax(x: expr, v: index*)";
   op.doc =
-      "Negative log of the softmax of x at v: logsumexp(x) - x[v].\n\n"
-      "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1.";
+      "Cross entropy of softmax(x) and the label v: logsumexp(x) - x[v].\n\n"
+      "x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. ValueError for other shapes, "
+      "IndexError if a label is not in 0..n-1.";
   op.args = {{"x"}};
   op.shape = shape;
   op.forward = forward;

@@ -78,11 +78,11 @@ void backward(const Call& c) {
 const OpId maxpooling2d_id = register_op([](OpDef& op) {
   op.signature = "maxpooling2d(x: expr, ksize: ints, stride: ints, is_valid: bool = True)";
   op.doc =
-      "Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> "
-      "{H',W'}.\n\n"
-      "stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those "
-      "that "
-      "reach over the edge, H' = ceil(H / stride).";
+      "The largest number in each window of an image, channel by channel.\n\n"
+      "{H,W,C} -> {H',W',C}; {H,W} -> {H',W'}. ksize, the size of a window, and stride are (rows, columns). "
+      "With is_valid all windows lie inside the image, and H' = floor((H - k) / stride) + 1. Without it, "
+      "windows may reach over the edge, and H' = ceil(H / stride). W' likewise. ValueError for other shapes, "
+      "sizes and strides below 1, and windows larger than the image with is_valid.";
   op.args = {{"x"}};
   op.shape = shape;
   op.forward = forward;

@@ -42,7 +42,7 @@ void forward(const Call& c) {
 }
 
 void need(const ShapeIn& in, bool ok, const char* what, const Word* w) {
-  if (!ok) in.bad(std::string(what) + ", is " + std::to_string(w[0].f) + ", " + std::to_string(w[1].f));
+  if (!ok) in.bad(std::string(what) + "; got " + std::to_string(w[0].f) + ", " + std::to_string(w[1].f));
 }
 
 void normal(idx n, u64 seed, float a, float b, float* y) { kernels().random_normal(n, seed, a, b, y); }
@@ -59,10 +59,10 @@ void gumbel(idx n, u64 seed, float mu, float beta, float* y) {
 }
 
 const OpId normal_id = register_op([](OpDef& op) {
-  op.signature = "random_normal(dim: ints, mean: float* = 0.0, stddev: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.signature = "random_normal(dim: dims, mean: float* = 0.0, stddev: float* = 1.0, batch_size: int = 1, seed: seed)";
   op.doc =
-      "Normally distributed numbers of shape dim, drawn anew at each evaluation.\n\n"
-      "ValueError when stddev is negative or not finite.";
+      "Normally distributed numbers of shape dim.\n\n"
+      "They are drawn anew at each evaluation. ValueError if stddev is negative, or mean or stddev not finite.";
   op.args = {};
   op.shape = shape;
   op.forward = forward<normal>;
@@ -73,10 +73,10 @@ const OpId normal_id = register_op([](OpDef& op) {
 });
 
 const OpId uniform_id = register_op([](OpDef& op) {
-  op.signature = "random_uniform(dim: ints, left: float*, right: float*, batch_size: int = 1, seed: seed)";
+  op.signature = "random_uniform(dim: dims, left: float*, right: float*, batch_size: int = 1, seed: seed)";
   op.doc =
-      "Numbers uniform in [left, right) of shape dim, drawn anew at each evaluation.\n\n"
-      "ValueError unless left <= right, both finite.";
+      "Numbers from the uniform distribution over [left, right), of shape dim.\n\n"
+      "They are drawn anew at each evaluation. ValueError unless left <= right and both are finite.";
   op.args = {};
   op.shape = shape;
   op.forward = forward<uniform>;
@@ -87,10 +87,10 @@ const OpId uniform_id = register_op([](OpDef& op) {
 });
 
 const OpId bernoulli_id = register_op([](OpDef& op) {
-  op.signature = "random_bernoulli(dim: ints, p: float*, scale: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.signature = "random_bernoulli(dim: dims, p: float*, scale: float* = 1.0, batch_size: int = 1, seed: seed)";
   op.doc =
-      "Numbers that are `scale` with probability p and 0 otherwise, of shape dim, drawn anew at each evaluation.\n\n"
-      "ValueError unless 0 <= p <= 1.";
+      "Numbers of shape dim, each of which is `scale` with probability p and 0 otherwise.\n\n"
+      "They are drawn anew at each evaluation. ValueError unless 0 <= p <= 1.";
   op.args = {};
   op.shape = shape;
   op.forward = forward<mask>;
@@ -101,11 +101,11 @@ const OpId bernoulli_id = register_op([](OpDef& op) {
 });
 
 const OpId gumbel_id = register_op([](OpDef& op) {
-  op.signature = "random_gumbel(dim: ints, mu: float* = 0.0, beta: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.signature = "random_gumbel(dim: dims, mu: float* = 0.0, beta: float* = 1.0, batch_size: int = 1, seed: seed)";
   op.doc =
-      "Gumbel distributed numbers of shape dim, drawn anew at each evaluation: mu - beta log(-log(u)), u uniform.\n\n"
-      "ValueError when beta is negative or not finite. log-probabilities plus these have their largest entry at a "
-      "sample.";
+      "Numbers of shape dim from the Gumbel distribution: mu - beta log(-log(u)), with u uniform in (0, 1).\n\n"
+      "They are drawn anew at each evaluation. Added to log-probabilities, they make the largest entry a "
+      "sample. ValueError if beta is negative, or mu or beta not finite.";
   op.args = {};
   op.shape = shape;
   op.forward = forward<gumbel>;

@@ -11,30 +11,13 @@
 namespace dnl {
 namespace {
 
-// What is summed: a bit per dim, bit kMaxDims is the mini-batch.
-constexpr u32 kAllDims = (1u << kMaxDims) - 1, kBatch = 1u << kMaxDims;
-
 Dim reduced_dim(const Dim& x, u32 over) {
   Dim y;
   for (u32 i = 0; i < x.nd; ++i)
-    if (!(over >> i & 1u)) y.push(x.d[i]);
+    if (!is_reduced(over, i)) y.push(x.d[i]);
   if (y.nd == 0) y.push(1);
-  y.bd = over & kBatch ? 1 : x.bd;
+  y.bd = over & kBatchBit ? 1 : x.bd;
   return y;
-}
-
-// x in its own order; y stands still along what is summed.
-Walk walk_of(const Dim& x, u32 over) {
-  Walk w;
-  idx sx = 1, sy = 1;
-  for (u32 i = 0; i <= x.nd; ++i) {
-    const idx k = i < x.nd ? x.d[i] : x.bd;
-    const bool sum = (over >> (i < x.nd ? i : kMaxDims) & 1u) != 0;
-    w.push(k, sx, sum ? 0 : sy);
-    sx *= k;
-    if (!sum) sy *= k;
-  }
-  return w;
 }
 
 // Sums in float, each of few numbers.
@@ -64,7 +47,7 @@ void long_sums(const Walk& w, const float* x, double* y, idx out, F f) {
 }
 
 void sum_forward(const Call& c, u32 over, float scale) {
-  const Walk w = walk_of(*c.arg_dim[0], over);
+  const Walk w = reduced_walk(*c.arg_dim[0], over);
   const idx out = c.out_size();
   const bool is_long = c.arg_size(0) > 512 * c.out_size() && !(w.one_run() && out == 1);
   double* total = is_long ? c.scratch->array<double>(out) : nullptr;
@@ -90,7 +73,7 @@ void add_constant(idx n, float v, float* y, bool acc) {
 
 void sum_backward(const Call& c, u32 over, float scale) {
   if (!c.dx[0].wanted()) return;
-  const Walk w = walk_of(*c.arg_dim[0], over);
+  const Walk w = reduced_walk(*c.arg_dim[0], over);
   const idx n = w.n();
   const bool acc = c.acc[0];
   for (int m = 0; m < c.members; ++m) {
@@ -115,7 +98,7 @@ ShapeOut fixed_shape(const ShapeIn& in) {
 
 const OpId sum_elems_id = register_op([](OpDef& op) {
   op.signature = "sum_elems(x: expr)";
-  op.doc = "Sum of all elements, per batch element: {..} X b -> {1} X b.";
+  op.doc = "Sum of all elements of each batch element: {..} X b -> {1} X b.";
   op.args = {{"x"}};
   op.shape = fixed_shape<kAllDims>;
   op.forward = [](const Call& c) { sum_forward(c, kAllDims, 1.f); };
@@ -124,7 +107,7 @@ const OpId sum_elems_id = register_op([](OpDef& op) {
 
 const OpId mean_elems_id = register_op([](OpDef& op) {
   op.signature = "mean_elems(x: expr)";
-  op.doc = "Mean of all elements, per batch element: {..} X b -> {1} X b.";
+  op.doc = "Mean of all elements of each batch element: {..} X b -> {1} X b.";
   op.args = {{"x"}};
   op.shape = fixed_shape<kAllDims>;
   op.forward = [](const Call& c) { sum_forward(c, kAllDims, 1.f / per_output(c)); };
@@ -135,25 +118,25 @@ const OpId sum_batches_id = register_op([](OpDef& op) {
   op.signature = "sum_batches(x: expr)";
   op.doc = "Sum over the mini-batch: {..} X b -> {..}.";
   op.args = {{"x"}};
-  op.shape = fixed_shape<kBatch>;
-  op.forward = [](const Call& c) { sum_forward(c, kBatch, 1.f); };
-  op.backward = [](const Call& c) { sum_backward(c, kBatch, 1.f); };
+  op.shape = fixed_shape<kBatchBit>;
+  op.forward = [](const Call& c) { sum_forward(c, kBatchBit, 1.f); };
+  op.backward = [](const Call& c) { sum_backward(c, kBatchBit, 1.f); };
 });
 
 const OpId mean_batches_id = register_op([](OpDef& op) {
   op.signature = "mean_batches(x: expr)";
   op.doc = "Mean over the mini-batch: {..} X b -> {..}.";
   op.args = {{"x"}};
-  op.shape = fixed_shape<kBatch>;
-  op.forward = [](const Call& c) { sum_forward(c, kBatch, 1.f / per_output(c)); };
-  op.backward = [](const Call& c) { sum_backward(c, kBatch, 1.f / per_output(c)); };
+  op.shape = fixed_shape<kBatchBit>;
+  op.forward = [](const Call& c) { sum_forward(c, kBatchBit, 1.f / per_output(c)); };
+  op.backward = [](const Call& c) { sum_backward(c, kBatchBit, 1.f / per_output(c)); };
 });
 
 // ---- some dims ----------------------------------------------------------------------------------
 
 // Key words: number of dims, the dims, with the batch or not.
 u32 over_key(const Word* key) {
-  u32 over = key[1 + key[0].i].i ? kBatch : 0;
+  u32 over = key[1 + key[0].i].i ? kBatchBit : 0;
   for (i32 i = 0; i < key[0].i; ++i) over |= 1u << key[1 + i].i;
   return over;
 }
@@ -197,7 +180,7 @@ const OpId mean_dims_id = register_op([](OpDef& op) {
 
 // The mean is kept from forward for backward.
 void std_forward(const Call& c) {
-  const Walk w = walk_of(*c.arg_dim[0], over_key(c.key));
+  const Walk w = reduced_walk(*c.arg_dim[0], over_key(c.key));
   const idx out = c.out_size();
   const double scale = 1.0 / per_output(c);
   double* total = c.scratch->array<double>(out);
@@ -216,7 +199,7 @@ void std_forward(const Call& c) {
 
 void std_backward(const Call& c) {
   if (!c.dx[0].wanted()) return;
-  const Walk w = walk_of(*c.arg_dim[0], over_key(c.key));
+  const Walk w = reduced_walk(*c.arg_dim[0], over_key(c.key));
   const idx out = c.out_size(), n = w.n(), step = w.sy();
   const float scale = 1.f / per_output(c);
   float* slope = c.scratch->alloc(out);

@@ -39,13 +39,13 @@ ShapeOut reshape_shape(const ShapeIn& in) {
 }
 
 const OpId reshape_id = register_op([](OpDef& op) {
-  op.signature = "reshape(x: expr, d: ints, batch_size: int = 1)";
+  op.signature = "reshape(x: expr, d: dims, batch_size: int = 1)";
   op.doc =
-      "The same numbers in another shape, column-major; no copy.\n\n"
-      "d is an int or a sequence of ints, one of them may be -1. When all numbers fit {d} X batch_size, that is the "
-      "result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit "
-      "item by "
-      "item and batch_size is 1, the batch is kept. ValueError otherwise.";
+      "The same numbers in another shape, column-major, without a copy.\n\n"
+      "d is an int or a sequence of ints; one of them may be -1, and is then worked out. The mini-batch may be "
+      "folded in ({3} X 4 with d=(3, 4) -> {3,4}) or out ({12} with d=3, batch_size=4 -> {3} X 4). If d fits "
+      "the numbers of one batch element and batch_size is 1, the mini-batch is kept. ValueError if the numbers "
+      "do not fit.";
   op.args = {{"x"}};
   op.shape = reshape_shape;
   op.in_kernels = true;
@@ -53,7 +53,9 @@ const OpId reshape_id = register_op([](OpDef& op) {
 
 const OpId nobackprop_id = register_op([](OpDef& op) {
   op.signature = "nobackprop(x: expr)";
-  op.doc = "x as a constant: no gradient flows back through this.";
+  op.doc =
+      "x as a constant: no gradient flows back through it.\n\n"
+      "Any shape; the result has the same shape.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     ShapeOut out(in[0]);

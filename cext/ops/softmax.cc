@@ -37,8 +37,21 @@ ShapeOut same_shape(const ShapeIn& in) {
 using LineForward = void (*)(idx n, const float* x, float* y);
 using LineBackward = void (*)(idx n, const float* y, const float* dy, float* dx, bool acc);
 
+// One line each, as long as it is: the weights of sources of different lengths.
+bool line_of_any_length(const ShapeIn& in, const bool*, Dim* arg) {
+  const Dim& x = in[0];
+  const u32 d = in.key[0].u;
+  if (x.bd != 1 || x.size() != x[d]) return false;
+  arg[0].d[d] = 0;
+  return true;
+}
+
 void lines_forward(const Call& c, LineForward f) {
   const Lines l(*c.arg_dim[0], dim_of(c));
+  if (c.dims) {
+    for (int m = 0; m < c.members; ++m) f(static_cast<idx>(c.out(m).size()), c.x[0][m], c.y[0][m]);
+    return;
+  }
   if (l.inner == 1) {
     for (int m = 0; m < c.members; ++m)
       for (idx o = 0; o < l.outer; ++o) f(l.n, c.x[0][m] + o * l.n, c.y[0][m] + o * l.n);
@@ -56,6 +69,11 @@ void lines_forward(const Call& c, LineForward f) {
 void lines_backward(const Call& c, LineBackward f) {
   if (!c.dx[0].wanted()) return;
   const Lines l(*c.arg_dim[0], dim_of(c));
+  if (c.dims) {
+    for (int m = 0; m < c.members; ++m)
+      f(static_cast<idx>(c.out(m).size()), c.y[0][m], c.dy[0][m], c.dx[0][m], c.acc[0]);
+    return;
+  }
   if (l.inner == 1) {
     for (int m = 0; m < c.members; ++m)
       for (idx o = 0; o < l.outer; ++o)
@@ -78,11 +96,13 @@ const OpId softmax_id = register_op([](OpDef& op) {
   op.signature = "softmax(x: expr, d: int = 0)";
   op.doc =
       "Softmax along dim d: exp(x) divided by its sum.\n\n"
-      "Any shape; the result has the same one. Entries of -inf give 0; a line of nothing but -inf gives zeros.";
+      "Any shape; the result has the same shape. Entries of -inf become 0; a line that has nothing else becomes "
+      "zeros. ValueError if x has no dim d.";
   op.args = {{"x"}};
   op.shape = same_shape;
   op.forward = [](const Call& c) { lines_forward(c, kernels().softmax); };
   op.backward = [](const Call& c) { lines_backward(c, kernels().softmax_bwd); };
+  op.ragged = line_of_any_length;
   op.in_kernels = true;
 });
 
@@ -90,11 +110,12 @@ const OpId log_softmax_id = register_op([](OpDef& op) {
   op.signature = "log_softmax(x: expr, d: int = 0)";
   op.doc =
       "Logarithm of the softmax along dim d: x - logsumexp(x).\n\n"
-      "Any shape; the result has the same one. Entries of -inf stay -inf.";
+      "Any shape; the result has the same shape. Entries of -inf stay -inf. ValueError if x has no dim d.";
   op.args = {{"x"}};
   op.shape = same_shape;
   op.forward = [](const Call& c) { lines_forward(c, kernels().log_softmax); };
   op.backward = [](const Call& c) { lines_backward(c, kernels().log_softmax_bwd); };
+  op.ragged = line_of_any_length;
   op.in_kernels = true;
 });
 
@@ -157,6 +178,7 @@ const OpId restricted_id = register_op([](OpDef& op) {
   op.forward = restricted_forward;
   op.backward = restricted_backward;
   op.check = check_restrict;
+  op.leaves_out = true;
 });
 
 }  // namespace

@@ -71,8 +71,9 @@ void sparsemax_backward(const Call& c) {
 const OpId sparsemax_id = register_op([](OpDef& op) {
   op.signature = "sparsemax(x: expr)";
   op.doc =
-      "Euclidean projection of x onto the probability simplex: like softmax, but many entries are exactly 0.\n\n"
-      "x {n} or {n,m} (column by column), batches; same shape. Martins, Astudillo, 2016.";
+      "Projection of x onto the probability simplex: a softmax many of whose entries are exactly 0 (Martins, "
+      "Astudillo, 2016).\n\n"
+      "Any shape, normalised along the first dim; the result has the same shape.";
   op.args = {{"x"}};
   op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
   op.forward = sparsemax_forward;
@@ -132,10 +133,10 @@ void loss_backward(const Call& c) {
 const OpId sparsemax_loss_id = register_op([](OpDef& op) {
   op.signature = "sparsemax_loss(x: expr, v: index*)";
   op.doc =
-      "The loss whose gradient is sparsemax(x) minus the target distribution, which is uniform over the labels v.\n\n"
-      "x {n} -> {1}; v a label or a list of distinct labels, the same for all batch elements. IndexError when a label "
-      "is "
-      "not in 0..n-1. Martins, Astudillo, 2016, section 3.";
+      "The loss that goes with sparsemax(): its gradient is sparsemax(x) minus a distribution that is uniform "
+      "over the labels v (Martins, Astudillo, 2016, section 3).\n\n"
+      "x {n} -> {1}. v is a label or a list of distinct labels, the same for all batch elements. ValueError for "
+      "other shapes, IndexError if a label is not in 0..n-1.";
   op.args = {{"x"}};
   op.shape = loss_shape;
   op.forward = loss_forward;

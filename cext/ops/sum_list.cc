@@ -37,7 +37,10 @@ void backward(const Call& c, float weight) {
 
 const OpId esum_id = register_op([](OpDef& op) {
   op.signature = "esum(xs: exprs)";
-  op.doc = "Sum of a list of expressions of one shape. Batch sizes must be equal or 1.";
+  op.doc =
+      "Sum of a list of expressions of one shape, element by element.\n\n"
+      "The result has this shape. Batch sizes must be equal or 1. ValueError for different shapes or an empty "
+      "list.";
   op.args = {each("xs")};
   op.shape = list_shape;
   op.forward = [](const Call& c) { forward(c, 1.f); };
@@ -49,7 +52,10 @@ const OpId esum_id = register_op([](OpDef& op) {
 
 const OpId average_id = register_op([](OpDef& op) {
   op.signature = "average(xs: exprs)";
-  op.doc = "Mean of a list of expressions of one shape. Batch sizes must be equal or 1.";
+  op.doc =
+      "Mean of a list of expressions of one shape, element by element.\n\n"
+      "The result has this shape. Batch sizes must be equal or 1. ValueError for different shapes or an empty "
+      "list.";
   op.args = {each("xs")};
   op.shape = list_shape;
   op.forward = [](const Call& c) { forward(c, 1.f / c.nargs); };

@@ -32,20 +32,7 @@ ShapeOut shape(const ShapeIn& in) {
 
 // x by the order of the result y.
 Walk walk_of(const Call& c) {
-  const Dim &x = *c.arg_dim[0], &y = c.out_dim[0];
-  idx stride[kMaxDims], at = 1;
-  for (u32 i = 0; i < kMaxDims; ++i) {
-    stride[i] = at;
-    at *= x[i];
-  }
-  Walk w;
-  idx sy = 1;
-  for (u32 i = 0; i < y.nd; ++i) {
-    w.push(y.d[i], stride[c.key[1 + i].i], sy);
-    sy *= y.d[i];
-  }
-  w.push(y.bd, at, sy);
-  return w;
+  return transposed_walk(*c.arg_dim[0], c.out_dim[0], [&](u32 i) { return c.key[1 + i].i; });
 }
 
 // Is it, but for dims of 1, the exchange of two groups of dims? Then rows and columns of x as a matrix.

@@ -3,8 +3,8 @@
 #pragma once
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
+#include "kernels/transposes.h"
 #include "op/op.h"
-#include "op/transposes.h"
 
 namespace dnl {
 

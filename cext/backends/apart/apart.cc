@@ -4,6 +4,8 @@
 // who hands an address of the host to a backend gets an error, and what has not been uploaded is NaN. It counts what
 // would cost a device time.
 #include <atomic>
+#include <cmath>
+#include <mutex>
 
 #include "backends/apart/memory.h"
 #include "op/backend.h"
@@ -60,6 +62,7 @@ class Apart final : public Backend {
   const char* name() const override { return "apart"; }
   MemorySource memory() const override { return {apart_alloc, apart_free}; }
   ProductCounts product_counts() const override { return host_backend().product_counts(); }
+  std::unique_ptr<PassCache> pass_cache() override { return host_backend().pass_cache(); }
   BackendCounts counts() const override {
     return {calls_, row_calls_, updates_, uploads_, uploaded_, downloads_, downloaded_};
   }
@@ -89,9 +92,6 @@ class Apart final : public Backend {
   std::size_t first_not_finite(std::size_t k, const Numbers* arrays) override {
     return cpu(downloads_).first_not_finite(k, numbers(k, arrays));
   }
-  std::size_t count_nonzero(std::size_t n, const float* x) override {
-    return cpu(downloads_).count_nonzero(n, behind(x));
-  }
   double sum_squares(std::size_t k, const Numbers* arrays) override {
     return cpu(downloads_).sum_squares(k, numbers(k, arrays));
   }
@@ -105,11 +105,26 @@ class Apart final : public Backend {
       t.from = behind(t.from);
       t.old = behind(t.old);
     }
-    cpu(updates_).update(rule, setting, k, to);
+    UpdateSetting s = setting;
+    s.factor = behind(s.factor);
+    cpu(updates_).update(rule, s, k, to);
+  }
+  bool clip_factor(std::size_t k, const Numbers* arrays, double most, float* to) override {
+    const double norm = std::sqrt(cpu(row_calls_).sum_squares(k, numbers(k, arrays)));
+    behind(to)[0] = !std::isfinite(norm) ? NAN : norm > most ? static_cast<float>(most / norm) : 1.f;
+    behind(to)[1] = static_cast<float>(norm);
+    return true;
   }
   void download(std::size_t n, const float* from, float* to) override {
-    downloaded_ += n * sizeof(float);
-    cpu(downloads_).download(n, behind(from), to);
+    const std::lock_guard<std::mutex> lock(late_lock_);
+    ++downloads_;
+    for (const Late& l : late_) copy(l.n, l.from, l.to);
+    late_.clear();
+    copy(n, from, to);
+  }
+  void download_later(std::size_t n, const float* from, float* to) override {
+    const std::lock_guard<std::mutex> lock(late_lock_);
+    late_.push_back({n, from, to});
   }
   void upload(std::size_t n, const float* from, float* to) override {
     uploaded_ += n * sizeof(float);
@@ -128,6 +143,18 @@ class Apart final : public Backend {
     return host_backend();
   }
 
+  struct Late {
+    std::size_t n;
+    const float* from;
+    float* to;
+  };
+  void copy(std::size_t n, const float* from, float* to) {
+    downloaded_ += n * sizeof(float);
+    host_backend().download(n, behind(from), to);
+  }
+
+  std::mutex late_lock_;
+  Vec<Late> late_;
   Count calls_{0}, row_calls_{0}, updates_{0}, uploads_{0}, uploaded_{0}, downloads_{0}, downloaded_{0};
 };
 

@@ -1,18 +1,33 @@
 // The CPU backend: runs the kernels of the op entries.
 #include <algorithm>
 
+#include "backends/cpu/intra_op.h"
 #include "backends/cpu/update.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
+#include "kernels/transposes.h"
 #include "op/backend.h"
 
 namespace dnl {
 namespace {
 
+class KeptTransposes final : public PassCache {
+ public:
+  KeptTransposes() { transposes = &all_; }
+  void begin() override { all_.begin(); }
+  void release() override { all_.release(); }
+  u64 count() const override { return all_.count(); }
+
+ private:
+  Transposes all_;
+};
+
 class Cpu final : public Backend {
  public:
   Cpu() : Backend(true) {}
   const char* name() const override { return "cpu"; }
+  std::unique_ptr<PassCache> pass_cache() override { return std::make_unique<KeptTransposes>(); }
+  std::unique_ptr<IntraOp> intra_op() override { return intra_op_of_cpu(); }
   void forward(const Call& c) override { c.op->forward(c); }
   void backward(const Call& c) override { c.op->backward(c); }
   void backward_shared(const Call& c, int wrt) override { c.op->backward_shared(c, wrt); }
@@ -27,9 +42,6 @@ class Cpu final : public Backend {
     std::size_t i = 0;
     while (i < k && kernels().all_finite(static_cast<idx>(arrays[i].n), arrays[i].at)) ++i;
     return i;
-  }
-  std::size_t count_nonzero(std::size_t n, const float* x) override {
-    return n - static_cast<std::size_t>(std::count(x, x + n, 0.f));
   }
   void scale_rows(std::size_t k, std::size_t n, const float* factor, Rows rows) override {
     for (std::size_t m = 0; m < k; ++m)

@@ -2,6 +2,7 @@
 #include "backends/cpu/update.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/fetch.h"
 #include "kernels/kernels.h"
@@ -31,7 +32,8 @@ class Update {
   Update(const UpdateRule& rule, const UpdateSetting& s, const UpdateTensor& t)
       : t_(t), rule_(rule), kernel_(kernel_of(rule.id)) {
     std::memcpy(args_.c, s.c, sizeof s.c);
-    args_.gscale = s.gscale;
+    args_.gscale = s.factor ? s.gscale * *s.factor : s.gscale;
+    nothing_ = std::isnan(args_.gscale);
     args_.wdecay = s.wdecay;
   }
   void numbers() {
@@ -70,6 +72,7 @@ class Update {
 
  private:
   void run(std::size_t at, std::size_t n, float* g) {
+    if (nothing_) return kernels().fill(static_cast<idx>(n), 0.f, g);
     args_.n = static_cast<idx>(n);
     args_.w = t_.w + at;
     args_.g = g;
@@ -105,6 +108,7 @@ class Update {
   const UpdateRule& rule_;
   Kernel kernel_;
   UpdateArgs args_{};
+  bool nothing_;     // but gradients are cleared
   Vec<float> more_;  // zeros for a rule that looks at whole rows, and these are large
 };
 

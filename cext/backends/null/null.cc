@@ -60,7 +60,6 @@ class Null final : public Backend {
   void update(const UpdateRule&, const UpdateSetting&, std::size_t, const UpdateTensor*) override {}
   void upload(std::size_t, const float*, float*) override {}
   std::size_t first_not_finite(std::size_t k, const Numbers*) override { return k; }
-  std::size_t count_nonzero(std::size_t, const float*) override { return 0; }
   void download(std::size_t n, const float*, float* to) override { std::memset(to, 0, n * sizeof(float)); }
 };
 

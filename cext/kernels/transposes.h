@@ -2,7 +2,7 @@
 // and read by all calls of all lanes.
 //
 // Threads wait for one another only while the transpose that they want is in work. No heap call once passes are alike.
-// Who may include: ops/, exec/. Includes: base/.
+// Calls find them at Call::transposes. Who may include: ops/, backends/. Includes: base/.
 #pragma once
 #include <atomic>
 #include <mutex>
