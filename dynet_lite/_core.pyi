@@ -213,11 +213,11 @@ class Updater:
     def update(
         self, trainer: Any, c: tuple[float, ...], clip: float, decay: float, sparse: bool, later: bool
     ) -> None: ...
+    def finish(self, trainer: Any) -> None: ...
     def clear_gradients(self) -> None: ...
     def restart(self) -> None: ...
     def get_state(self, i: int, table: bool) -> NDArray[np.float32]: ...
     def set_state(self, i: int, table: bool, values: ArrayLike) -> None: ...
-    def _state(self, i: int, table: bool) -> NDArray[np.float32]: ...
 
 class CellStack:
     def __init__(self, kind: str, layers: Any, forget_bias: float = 1.0) -> None: ...
@@ -228,6 +228,7 @@ class BuilderRun:
     update: bool
     stack: CellStack | None
     stamp: int
+    usual: bool
     def __init__(self, builder: Any, update: bool) -> None: ...
 
 class RNNState:
@@ -339,12 +340,16 @@ def _gradient_view(parameter: Parameters) -> Any: ...
 def _touched(parameter: Parameters, touched: bool | None = None) -> bool: ...
 def _gather_grads(parameters: list[Any], out: Any, touched: Any) -> None: ...
 def _scatter_grads(parameters: list[Any], values: Any, touched: Any) -> None: ...
-def _touched_rows(table: LookupParameters) -> tuple[Any, Any]: ...
-def _set_touched_rows(table: LookupParameters, ids: Any, values: Any) -> None: ...
+def _rows_size(tables: list[LookupParameters]) -> int: ...
+def _pack_rows(tables: list[LookupParameters], out: Any) -> None: ...
+def _set_rows(tables: list[LookupParameters], parts: list[Any]) -> None: ...
 def keep_weights(on: bool) -> None: ...
 def settle_steps() -> None: ...
 def steps_overlapped() -> int: ...
-def wait_counts() -> tuple[int, int]: ...
+def times_lent() -> int: ...
+def passes_by_threads() -> tuple[int, int]: ...
+def force_threads(threads: int) -> None: ...
+def try_threads(passes: Iterable[tuple[int, int] | None]) -> list[bool]: ...
 def _before_fork() -> None: ...
 def _end() -> None: ...
 def passes() -> list[tuple[str, str, str]]: ...
@@ -364,12 +369,18 @@ def graph_chain(g: ComputationGraph, plan: int, example: int) -> int: ...
 def graph_strategy(g: ComputationGraph) -> str: ...
 def expression_node(e: Expression) -> tuple[ComputationGraph, int]: ...
 def all_op_names() -> list[str]: ...
+def op_labels() -> dict[str, str]: ...
 def trace_clock() -> float: ...
 def trace_begin() -> None: ...
 def trace_end() -> None: ...
 def trace_read(start: int = 0) -> tuple[NDArray[np.uint8], int]: ...
 def trace_size() -> int: ...
 def describe() -> dict[str, Any]: ...
+def devices_of_backend(backend: str) -> tuple[str, list[tuple[int, str, int, tuple[int, int], str]]]: ...
+def choose_device(backend: str, number: int, image: bytes, products: bytes = b"") -> None: ...
+def device_in_use(backend: str) -> int: ...
+def device_busy(backend: str, watched: bool) -> float: ...
+def device_brings_code(backend: str) -> bool: ...
 def read_decimals(text: bytes, start: int, n: int) -> NDArray[np.float32] | None: ...
 def write_decimals(values: NDArray[np.float32]) -> bytearray: ...
 def _restore_parameter(name: str, values: NDArray[np.float32], updated: bool) -> Parameters: ...
@@ -381,9 +392,10 @@ def compiled_stats() -> dict[str, int]: ...
 def state_of(parts: dict[str, Any]) -> State: ...
 def state_names(s: State) -> tuple[str, ...]: ...
 def is_cell(c: object) -> bool: ...
+def told(function: Callable[..., Any], explain: Callable[..., Exception]) -> Callable[..., Any]: ...
 def is_method(function: object) -> bool: ...
 def cells_by_hand() -> bool: ...
-def map_cell(cell: Any, lists: list[list[Any]]) -> list[Any]: ...
+def map_cell(cell: Any, lists: tuple[Any, ...]) -> list[Any] | None: ...
 def scan_cell(cell: Any, init: Any, xs: list[Any], reverse: bool) -> tuple[list[Any], Any]: ...
 def recurse_cell(cell: Any, inputs: list[Any], children: list[Any]) -> list[Any]: ...
 def earlier(children: Any, i: int) -> tuple[int | None, ...]: ...
@@ -505,13 +517,16 @@ __all__ = [
 ]
 
 def _affine(xs: Iterable[_Operand], weights: Iterable[_Operand], columns: Iterable[int], bias: bool) -> Expression:
-    """b + W1 * x1 + W2 * x2 + ..., or without b: xs [x1, x2, ...], weights [b, W1, W2, ...]; of each matrix the columns from columns[i] on take part. xi {ki}, b {m}, Wi {m,k}, columns[i] + ki <= k -> {m}."""
+    """b + W1 * x1 + W2 * x2 + ..., or without b: xs [x1, x2, ...], weights [b, W1, W2, ...]; of each matrix the
+    columns from columns[i] on take part. xi {ki}, b {m}, Wi {m,k}, columns[i] + ki <= k -> {m}."""
 
 def _affine_loss(x: _Operand, weights: Iterable[_Operand], v: int | Iterable[int]) -> Expression:
-    """pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], W {n,k}, b {n}."""
+    """pickneglogsoftmax(affine_transform([b, W, x]), v), or without b that of W * x: x {k}, weights [W, b] or [W], W
+    {n,k}, b {n}."""
 
 def _affines(xs: Iterable[_Operand], weights: Iterable[_Operand], columns: Iterable[int], bias: bool) -> Expression:
-    """Affine maps of the same vectors, one behind the other: xs [x1, x2, ...], weights [b1, V1, W1, ..., b2, V2, W2, ...], or without the b's -> {m1 + m2 + ...}. Columns as in _affine."""
+    """Affine maps of the same vectors, one behind the other: xs [x1, x2, ...], weights [b1, V1, W1, ..., b2, V2, W2,
+    ...], or without the b's -> {m1 + m2 + ...}. Columns as in _affine."""
 
 def _argmax(x: _Operand, straight_through: bool, d: int) -> Expression:
     """1 at the largest element along dim d, 0 elsewhere; the shape stays. The gradient is 0, or that of x."""
@@ -520,13 +535,17 @@ def _attention_scores(v: _Operand, keys: _Operand, query: _Operand) -> Expressio
     """v tanh(keys + query), the query added to each column: v {1,h}, keys {h,n}, query {h} -> {1,n}."""
 
 def _child_sum_tree_lstm(iog: _Operand, f: _Operand, uiog: _Operand, uf: _Operand, children: Iterable[_Operand], forget_bias: float = 0.0) -> Expression:
-    """A node of a child-sum tree LSTM: iog {3h} in blocks i, o, g; f {h}; uiog {3h,h} acts on the sum of the children's h, uf {h,h} on each; per child h {h} and c {h} -> h {h}, and c {h} as second output. Tai, Socher, Manning 2015, equations 2 to 8."""
+    """A node of a child-sum tree LSTM: iog {3h} in blocks i, o, g; f {h}; uiog {3h,h} acts on the sum of the
+    children's h, uf {h,h} on each; per child h {h} and c {h} -> h {h}, and c {h} as second output. Tai, Socher,
+    Manning 2015, equations 2 to 8."""
 
 def _coupled_lstm_start(proj: _Operand, co: _Operand) -> Expression:
-    """First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; peephole co {h,h} or absent -> h {h}, and c {h} as second output."""
+    """First step of a coupled LSTM from zero state: proj {3h} in blocks i, o, g; peephole co {h,h} or absent -> h {h},
+    and c {h} as second output."""
 
 def _coupled_lstm_step(proj: _Operand, h_prev: _Operand, c_prev: _Operand, u: _Operand, ci: _Operand, co: _Operand) -> Expression:
-    """A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes ci, co {h,h} or absent -> h {h}, and c {h} as second output."""
+    """A step of a coupled LSTM: proj {3h} in blocks i, o, g; h_prev, c_prev {h}; u {3h,h}; peepholes ci, co {h,h} or
+    absent -> h {h}, and c {h} as second output."""
 
 def _fused(es: Iterable[_Operand], program: Iterable[int], parts: Iterable[int]) -> Expression:
     """Several elementwise formulas in one pass: {..} X b each -> {..} X b. The program is told in cext/op/fused.h."""
@@ -552,7 +571,8 @@ def _lstm_start(proj: _Operand, forget_bias: float = 1.0) -> Expression:
 def _lstm_step(proj: _Operand, h_prev: _Operand, c_prev: _Operand, wh: _Operand, forget_bias: float = 1.0) -> Expression:
     """A step of an LSTM: proj {4h}, h_prev {h}, c_prev {h}, wh {4h,h} -> h {h}, and c {h} as second output.
 
-    i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; h = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes."""
+    i, f, o = sigmoid, g = tanh of the blocks of proj + wh h_prev (f with forget_bias added); c = f c_prev + i g; h
+    = o tanh(c). Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000, without peepholes."""
 
 def _max_some(xs: Iterable[_Operand], n: int) -> Expression:
     """The largest of the first n of a list of expressions of one shape, element by element; the others are not read."""
@@ -561,7 +581,9 @@ def _mean_dims(x: _Operand, dims: Iterable[int], batch: bool, divisor: float) ->
     """Mean over dims (and the mini-batch); they disappear, none left gives {1}. A divisor above 0 replaces the count."""
 
 def _nary_tree_lstm(iog: _Operand, f: _Operand, children: Iterable[_Operand], forget_bias: float = 0.0) -> Expression:
-    """A node of an n-ary tree LSTM with n children: iog {3h} in blocks i, o, g; f {h}; per child h {h}, c {h} and u {(3+N)h,h}, N >= n, whose blocks act on i, o, g and the forget gate of each child -> h {h}, and c {h} as second output. Tai, Socher, Manning 2015, equations 9 to 14."""
+    """A node of an n-ary tree LSTM with n children: iog {3h} in blocks i, o, g; f {h}; per child h {h}, c {h} and u
+    {(3+N)h,h}, N >= n, whose blocks act on i, o, g and the forget gate of each child -> h {h}, and c {h} as second
+    output. Tai, Socher, Manning 2015, equations 9 to 14."""
 
 def _pick(x: _Operand, index: int, dim: int) -> Expression:
     """Element `index` along dim, which is removed; the same of every batch element."""
@@ -579,7 +601,8 @@ def _rnn_step(proj: _Operand, h_prev: _Operand, wh: _Operand) -> Expression:
     """A step of a simple RNN: tanh(proj + wh h_prev); proj {h}, h_prev {h}, wh {h,h} -> {h}."""
 
 def _segment_max(x: _Operand, ids: int | Iterable[int], n: int) -> Expression:
-    """The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be without."""
+    """The largest, number by number, of the elements along the last dim that have one id, 0 to n - 1; none may be
+    without."""
 
 def _segment_sum(x: _Operand, ids: int | Iterable[int], n: int, mean: bool) -> Expression:
     """Sums, or means, of the elements along the last dim that have one id, 0 to n - 1."""
@@ -588,7 +611,8 @@ def _select(x: _Operand, ids: int | Iterable[int], dim: int, n: int) -> Expressi
     """Elements ids[0], ids[1], ... along dim, in this order; an id may come several times. n is their number."""
 
 def _slice(x: _Operand, start: int | Iterable[int], step: Iterable[int], count: Iterable[int]) -> Expression:
-    """count[i] elements along dim i, from start[i] on in steps of step[i] (which may be negative); the position after the last dim is the mini-batch; dims that are not named stay whole."""
+    """count[i] elements along dim i, from start[i] on in steps of step[i] (which may be negative); the position after
+    the last dim is the mini-batch; dims that are not named stay whole."""
 
 def _std_dims(x: _Operand, dims: Iterable[int], batch: bool) -> Expression:
     """Population standard deviation over dims (and the mini-batch); the gradient is 0 where it is 0."""
@@ -602,395 +626,597 @@ def _sum_some(xs: Iterable[_Operand], n: int, factor: float) -> Expression:
 def _transpose(x: _Operand, dims: Iterable[int]) -> Expression:
     """The dims of x in another order: dim i of the result is dim dims[i] of x.
 
-    {2,3} -> {3,2}; a vector {n} -> {1,n}; dims=(2, 0, 1) takes {a,b,c} to {c,a,b}. ValueError unless dims is a permutation of all dims."""
+    {2,3} -> {3,2}; a vector {n} -> {1,n}; dims=(2, 0, 1) takes {a,b,c} to {c,a,b}. ValueError unless dims is a
+    permutation of all dims."""
 
 def _tree_lstm_leaf(iog: _Operand) -> Expression:
     """A leaf of a tree LSTM: iog {3h} in blocks i, o, g -> h {h}, and c {h} as second output."""
 
 def abs(x: _Operand) -> Expression:
-    """Absolute value; the gradient at 0 is 0."""
+    """Absolute value. The gradient at 0 is 0.
+
+    Any shape; the result has the same shape."""
 
 def _abs_difference(x: _Operand, y: _Operand) -> Expression:
-    """|u - v|; gradient 0 where they are equal"""
+    """|u - v|; gradient 0 where they are equal
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def acos(x: _Operand) -> Expression:
-    """Inverse cosine; NaN outside [-1, 1]."""
+    """Inverse cosine; NaN outside [-1, 1].
+
+    Any shape; the result has the same shape."""
 
 def acosh(x: _Operand) -> Expression:
-    """Inverse hyperbolic cosine; NaN below 1."""
+    """Inverse hyperbolic cosine; NaN below 1.
+
+    Any shape; the result has the same shape."""
 
 def _add(x: _Operand, y: _Operand) -> Expression:
-    """u + v"""
+    """u + v
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def _add_const(x: _Operand, c: float = 0.0) -> Expression:
-    """x + c"""
+    """x + c
+
+    Any shape; the result has the same shape."""
 
 def affine_transform(exprs: Iterable[_Operand]) -> Expression:
-    """b + W1 * x1 + W2 * x2 + ... of the list [b, W1, x1, W2, x2, ...].
+    """b + W1 * x1 + W2 * x2 + ..., given as the list [b, W1, x1, W2, x2, ...].
 
-    b {m} or like the products, Wi {m,ki}, xi {ki} or {ki,n} -> {m} or {m,n}, {m} when n is 1. A bias of one column is added to every column and every batch element."""
+    Wi {m,ki} times xi {ki} gives {m}, and times xi {ki,n} gives {m,n}. b has the shape of the products or is one
+    column {m}, which is added to every column. Batch sizes must be equal or 1. ValueError for other shapes, or a
+    list of even length."""
 
 def asin(x: _Operand) -> Expression:
-    """Inverse sine; NaN outside [-1, 1]."""
+    """Inverse sine; NaN outside [-1, 1].
+
+    Any shape; the result has the same shape."""
 
 def asinh(x: _Operand) -> Expression:
-    """Inverse hyperbolic sine."""
+    """Inverse hyperbolic sine.
+
+    Any shape; the result has the same shape."""
 
 def atan(x: _Operand) -> Expression:
-    """Inverse tangent."""
+    """Inverse tangent.
+
+    Any shape; the result has the same shape."""
 
 def atanh(x: _Operand) -> Expression:
-    """Inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    """Inverse hyperbolic tangent; NaN outside [-1, 1].
+
+    Any shape; the result has the same shape."""
 
 def average(xs: Iterable[_Operand]) -> Expression:
-    """Mean of a list of expressions of one shape. Batch sizes must be equal or 1."""
+    """Mean of a list of expressions of one shape, element by element.
+
+    The result has this shape. Batch sizes must be equal or 1. ValueError for different shapes or an empty list."""
 
 def _binary_log_loss_terms(x: _Operand, y: _Operand) -> Expression:
-    """-(v log u + (1 - v) log(1 - u)), u a probability, v the target"""
+    """-(v log u + (1 - v) log(1 - u)), u a probability, v the target
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def block_dropout(x: _Operand, p: float) -> Expression:
-    """Dropout of the value as a whole, all batch elements together.
+    """Dropout of everything at once: all numbers of all batch elements are dropped or kept together.
 
-    Same shape. 0 <= p <= 1, else ValueError; p = 1: zeros."""
+    Any shape; the result has the same shape. Drawn anew at each evaluation; p = 1 gives zeros. ValueError unless 0
+    <= p <= 1."""
 
 def bmax(x: _Operand, y: _Operand) -> Expression:
-    """The larger of the two; a tie gives its gradient to the first."""
+    """The larger of x and y, element by element. Where they are equal, x gets the gradient.
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def bmin(x: _Operand, y: _Operand) -> Expression:
-    """The smaller of the two; a tie gives its gradient to the first."""
+    """The smaller of x and y, element by element. Where they are equal, x gets the gradient.
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def cdiv(x: _Operand, y: _Operand) -> Expression:
-    """Quotient, element by element."""
+    """x divided by y, element by element.
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def ceil(x: _Operand, straight_through: float = 0.0) -> Expression:
-    """Whole number at or above x; gradient 0, or that of x when straight through."""
+    """Whole number at or above x; gradient 0, or that of x when straight through.
+
+    Any shape; the result has the same shape."""
 
 def circ_conv(u: _Operand, v: _Operand) -> Expression:
-    """Circular convolution of two vectors: y[k] = sum_j u[j] v[(k - j) mod n]. Batch sizes must be equal or 1."""
+    """Circular convolution of two vectors: y[k] is the sum over j of u[j] v[(k - j) mod n].
+
+    u {n}, v {n} -> {n}. Batch sizes must be equal or 1. ValueError for other shapes."""
 
 def circ_corr(u: _Operand, v: _Operand) -> Expression:
-    """Circular correlation of two vectors: y[k] = sum_j u[j] v[(k + j) mod n]. Batch sizes must be equal or 1."""
+    """Circular correlation of two vectors: y[k] is the sum over j of u[j] v[(k + j) mod n].
+
+    u {n}, v {n} -> {n}. Batch sizes must be equal or 1. ValueError for other shapes."""
 
 def cmult(x: _Operand, y: _Operand) -> Expression:
-    """Product, element by element."""
+    """Product of x and y, element by element.
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def concatenate(xs: Iterable[_Operand], d: int = 0) -> Expression:
-    """Joins expressions along dim d (0: one above the other).
+    """Joins expressions along dim d; with d=0 one above the other.
 
-    All other dims must be equal; batch sizes equal or 1. {3},{2} -> {5}; d=1: {3,1},{3,4} -> {3,5}."""
+    {3}, {2} -> {5}; with d=1 {3,1}, {3,4} -> {3,5}. All other dims must be equal, and batch sizes equal or 1.
+    ValueError otherwise, or for an empty list."""
 
 def concatenate_to_batch(xs: Iterable[_Operand]) -> Expression:
-    """Joins expressions of one shape as elements of a mini-batch; batch sizes add up."""
+    """Joins expressions of one shape into one mini-batch.
+
+    {..} X b1, {..} X b2, ... -> {..} X (b1 + b2 + ...). ValueError for different shapes or an empty list."""
 
 def _const_div(x: _Operand, c: float = 1.0) -> Expression:
-    """c / x"""
+    """c / x
+
+    Any shape; the result has the same shape."""
 
 def _const_minus(x: _Operand, c: float = 0.0) -> Expression:
-    """c - x"""
+    """c - x
+
+    Any shape; the result has the same shape."""
 
 def _const_pow(x: _Operand, c: float = 1.0) -> Expression:
-    """c ** x"""
+    """c ** x
+
+    Any shape; the result has the same shape."""
 
 def constrained_softmax(x: _Operand, y: _Operand) -> Expression:
-    """The distribution closest to softmax(x) (in relative entropy) with entry i at most y[i].
+    """Softmax with upper bounds: the distribution closest to softmax(x) in relative entropy, with no entry above that
+    of y (Martins, Kreutzer, 2017).
 
-    x, y {n} -> {n}; batch sizes equal or 1. Bounds are not negative and sum to 1 or more; with less the result is y. Martins, Kreutzer, 2017."""
+    x {n}, y {n} -> {n}. Batch sizes must be equal or 1. The bounds y must not be negative. If their sum is below 1,
+    the result is y. ValueError for other shapes."""
 
 def contract3d_1d(x: _Operand, y: _Operand) -> Expression:
-    """x {m,n,k} times y {k} -> {m,n}: sums x[i,j,l] y[l] over l. Batch sizes must be equal or 1."""
+    """Product of a tensor and a vector: the sum over l of x[i,j,l] y[l].
+
+    x {m,n,k}, y {k} -> {m,n}. Batch sizes must be equal or 1. ValueError for other shapes."""
 
 def contract3d_1d_1d(x: _Operand, y: _Operand, z: _Operand) -> Expression:
-    """x {m,n,k} times y {k} and z {n} -> {m}: sums x[i,j,l] z[j] y[l] over j and l. Batch sizes must be equal or 1."""
+    """Product of a tensor and two vectors: the sum over j and l of x[i,j,l] y[l] z[j].
+
+    x {m,n,k}, y {k}, z {n} -> {m}. Batch sizes must be equal or 1. ValueError for other shapes."""
 
 def conv2d(x: _Operand, f: _Operand, stride: Iterable[int], is_valid: bool = True) -> Expression:
-    """Convolution of an image x {H,W,C} with filters f {h,w,C,Co} -> {H',W',Co}.
+    """Two-dimensional convolution of an image with filters.
 
-    stride is (rows, columns). is_valid: no padding, H' = floor((H - h) / stride) + 1; else zeros around the image, H' = ceil(H / stride). Batch sizes must be equal or 1."""
+    x {H,W,C}, f {h,w,C,Co} -> {H',W',Co}. stride is (rows, columns). With is_valid there is no padding, and H' =
+    floor((H - h) / stride) + 1. Without it, zeros surround the image, and H' = ceil(H / stride). W' likewise. Batch
+    sizes must be equal or 1. ValueError for other shapes, for a stride below 1, and for a filter larger than an
+    image without padding."""
 
 def conv2d_bias(x: _Operand, f: _Operand, b: _Operand, stride: Iterable[int], is_valid: bool = True) -> Expression:
-    """conv2d(x, f, stride, is_valid) plus a bias b {Co}, one number for each filter."""
+    """conv2d() plus a bias for each filter.
+
+    x {H,W,C}, f {h,w,C,Co}, b {Co} -> {H',W',Co}. Everything else is as for conv2d()."""
 
 def cos(x: _Operand) -> Expression:
-    """Cosine of x in radians."""
+    """Cosine of x in radians.
+
+    Any shape; the result has the same shape."""
 
 def cosh(x: _Operand) -> Expression:
-    """Hyperbolic cosine."""
+    """Hyperbolic cosine.
+
+    Any shape; the result has the same shape."""
 
 def cube(x: _Operand) -> Expression:
-    """Cube, x * x * x."""
+    """Cube, x * x * x.
+
+    Any shape; the result has the same shape."""
 
 def cumsum(x: _Operand, d: int = 0) -> Expression:
-    """Running sums along dim d; the shape stays."""
+    """Running sums along dim d.
+
+    Any shape; the result has the same shape. ValueError if x has no dim d."""
 
 def dot_product(x: _Operand, y: _Operand) -> Expression:
-    """Sum of the products of the elements of x and y: any equal shapes -> {1}. Batch sizes must be equal or 1."""
+    """Sum of the products of the elements of x and y.
+
+    x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes."""
 
 def dropout(x: _Operand, p: float) -> Expression:
-    """Each number becomes 0 with probability p, and is divided by 1 - p otherwise.
+    """Sets each number to 0 with probability p, and divides the others by 1 - p (Srivastava et al., 2014).
 
-    Same shape. 0 <= p < 1, else ValueError. A new mask at each evaluation."""
+    Any shape; the result has the same shape. The mask is drawn anew at each evaluation. ValueError unless 0 <= p <
+    1."""
 
 def dropout_batch(x: _Operand, p: float) -> Expression:
-    """Dropout of whole batch elements.
+    """Dropout of whole batch elements: the numbers of one are dropped or kept together.
 
-    Same shape. 0 <= p < 1, else ValueError."""
+    Any shape; the result has the same shape. The mask is drawn anew at each evaluation. ValueError unless 0 <= p <
+    1."""
 
 def dropout_dim(x: _Operand, d: int, p: float) -> Expression:
-    """Dropout of whole lines along dim d: their numbers are dropped or kept together.
+    """Dropout of whole lines along dim d: the numbers of a line are dropped or kept together.
 
-    {r,c}: d=0 drops columns, d=1 drops rows. Any shape; same shape. 0 <= p < 1, else ValueError."""
+    Any shape; the result has the same shape. Of a matrix, d=0 drops columns and d=1 drops rows. The mask is drawn
+    anew at each evaluation. ValueError unless 0 <= p < 1, or if x has no dim d."""
 
 def elu(x: _Operand, alpha: float = 1.0) -> Expression:
-    """x where x > 0, else alpha (e ** x - 1) (Clevert et al., 2016)."""
+    """Exponential linear unit: x where x > 0, else alpha (e ** x - 1) (Clevert, Unterthiner, Hochreiter, 2016).
+
+    Any shape; the result has the same shape."""
 
 def emax(xs: Iterable[_Operand]) -> Expression:
-    """The largest of a list of expressions of one shape, element by element; the first of equal ones gets the gradient.
+    """The largest of a list of expressions of one shape, element by element.
 
-    Batch sizes must be equal or 1."""
+    The result has this shape. Of equal elements the first gets the gradient. Batch sizes must be equal or 1.
+    ValueError for different shapes or an empty list."""
 
 def erf(x: _Operand) -> Expression:
-    """Error function."""
+    """Error function: the integral of e ** (-t * t) from 0 to x, times 2 / sqrt(pi).
+
+    Any shape; the result has the same shape."""
 
 def esum(xs: Iterable[_Operand]) -> Expression:
-    """Sum of a list of expressions of one shape. Batch sizes must be equal or 1."""
+    """Sum of a list of expressions of one shape, element by element.
+
+    The result has this shape. Batch sizes must be equal or 1. ValueError for different shapes or an empty list."""
 
 def exp(x: _Operand) -> Expression:
-    """Exponential, e ** x."""
+    """Exponential, e ** x.
+
+    Any shape; the result has the same shape."""
 
 def expm1(x: _Operand) -> Expression:
-    """e ** x - 1, exact also for small x."""
+    """e ** x - 1, accurate for small x, too.
+
+    Any shape; the result has the same shape."""
 
 def filter1d_narrow(x: _Operand, y: _Operand) -> Expression:
-    """Filters y {r,w} or {r,w,k} moved over the columns of x {r,n}, where they fit: -> {1,n-w+1} or {k,n-w+1}.
+    """Moves filters over the columns of a matrix, wherever they fit, and sums the products.
 
-    Batch sizes must be equal or 1."""
+    x {r,n}, y {r,w} -> {1,n-w+1}; with k filters, y {r,w,k} -> {k,n-w+1}. Batch sizes must be equal or 1.
+    ValueError for other shapes, or if w > n."""
 
 def flip_gradient(x: _Operand) -> Expression:
-    """x; the gradient changes its sign (Ganin, Lempitsky, 2015)."""
+    """x itself; the gradient that flows back changes its sign (Ganin, Lempitsky, 2015).
+
+    Any shape; the result has the same shape."""
 
 def floor(x: _Operand, straight_through: float = 0.0) -> Expression:
-    """Whole number at or below x; gradient 0, or that of x when straight through."""
+    """Whole number at or below x; gradient 0, or that of x when straight through.
+
+    Any shape; the result has the same shape."""
 
 def gelu(x: _Operand) -> Expression:
-    """x times the normal distribution function at x (Hendrycks, Gimpel, 2016)."""
+    """Gaussian error linear unit: x times the normal distribution function at x (Hendrycks, Gimpel, 2016).
+
+    Any shape; the result has the same shape."""
 
 def hinge(x: _Operand, v: int | Iterable[int], m: float = 1.0) -> Expression:
-    """Hinge loss: the sum over all j but v of max(0, m - x[v] + x[j]).
+    """Hinge loss of the label v: the sum over all other j of max(0, m - x[v] + x[j]) (Weston, Watkins, 1999).
 
-    x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1."""
+    x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. ValueError for other shapes, IndexError if
+    a label is not in 0..n-1."""
 
 def hinge_dim(x: _Operand, v: int | Iterable[int], d: int = 0, m: float = 1.0) -> Expression:
-    """Hinge losses of the columns (d=0) or rows (d=1) of a matrix, one label each.
+    """hinge() of each column (d=0) or row (d=1) of a matrix, with a label for each.
 
-    x {r,c}, d=0: c labels in 0..r-1 -> {c}; d=1: r labels in 0..c-1 -> {r}. With a batch of b there are b times as many labels, batch elements one after another. IndexError when a label is out of range."""
+    x {r,c}: with d=0 v has c labels in 0..r-1, and the result is {c}; with d=1 v has r labels in 0..c-1, and the
+    result is {r}. A mini-batch of b takes b times as many labels, one batch element after another. ValueError for
+    other shapes, IndexError if a label is out of range."""
 
 def _huber(x: _Operand, y: _Operand, c: float = 1.345) -> Expression:
-    """d = u - v: d * d / 2 where |d| <= c, else c |d| - c * c / 2"""
+    """d = u - v: d * d / 2 where |d| <= c, else c |d| - c * c / 2
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def inverse(x: _Operand) -> Expression:
-    """Inverse of a matrix {n,n}; infinite or NaN when there is none."""
+    """Inverse of a matrix.
+
+    x {n,n} -> {n,n}. A matrix that has no inverse gives infinities or NaN. ValueError for other shapes."""
 
 def kmax_pooling(x: _Operand, k: int, d: int = 1) -> Expression:
-    """The k largest elements along dim d, in their original order (Kalchbrenner et al., 2014): {m,n}, d=1 -> {m,k}."""
+    """The k largest elements along dim d, in their original order (Kalchbrenner, Grefenstette, Blunsom, 2014).
+
+    {m,n} -> {m,k} with d=1, {k,n} with d=0. Of equal elements the first are taken. ValueError if x has no dim d, or
+    unless k is between 1 and its size."""
 
 def l2_norm(x: _Operand) -> Expression:
-    """Square root of the sum of the squares of all elements, per batch element: -> {1}. The gradient at 0 is 0."""
+    """Euclidean norm: the square root of the sum of the squares of all elements.
+
+    Any shape -> {1}, for each batch element. The gradient at 0 is 0."""
 
 def layer_norm(x: _Operand, g: _Operand, b: _Operand) -> Expression:
-    """Layer normalisation: g (x - mean) / deviation + b over all numbers of each batch element.
+    """Layer normalisation: g (x - mean) / deviation + b (Ba, Kiros, Hinton, 2016).
 
-    x any shape; g and b {like x}, one column {rows of x} or one number {1}, repeated. The deviation is the population's (divided by n); where it is 0 the result is b. Batch sizes equal or 1. Ba, Kiros, Hinton, 2016."""
+    Mean and population standard deviation are those of all numbers of a batch element. x may have any shape; the
+    result has the same shape. g and b have the shape of x, or are one column or one number, which is repeated.
+    Where the deviation is 0, the result is b. Batch sizes must be equal or 1. ValueError for other shapes."""
 
 def lgamma(x: _Operand) -> Expression:
-    """Logarithm of the absolute value of the Gamma function."""
+    """Logarithm of the absolute value of the Gamma function.
+
+    Any shape; the result has the same shape."""
 
 def log(x: _Operand) -> Expression:
-    """Natural logarithm; -inf at 0, NaN for negative x."""
+    """Natural logarithm; -inf at 0, NaN for negative x.
+
+    Any shape; the result has the same shape."""
 
 def log1p(x: _Operand) -> Expression:
-    """log(1 + x), exact also for small x."""
+    """log(1 + x), accurate for small x, too.
+
+    Any shape; the result has the same shape."""
 
 def log_sigmoid(x: _Operand) -> Expression:
-    """Logarithm of the logistic sigmoid, -log(1 + e ** -x)."""
+    """Logarithm of the logistic sigmoid, -log(1 + e ** -x).
+
+    Any shape; the result has the same shape."""
 
 def log_softmax(x: _Operand, d: int = 0) -> Expression:
     """Logarithm of the softmax along dim d: x - logsumexp(x).
 
-    Any shape; the result has the same one. Entries of -inf stay -inf."""
+    Any shape; the result has the same shape. Entries of -inf stay -inf. ValueError if x has no dim d."""
 
 def logdet(x: _Operand) -> Expression:
-    """Logarithm of the absolute value of the determinant of a matrix {n,n} -> {1}; -inf when it is 0."""
+    """Logarithm of the absolute value of a matrix's determinant.
+
+    x {n,n} -> {1}; -inf if the determinant is 0. ValueError for other shapes."""
 
 def logistic(x: _Operand) -> Expression:
-    """Logistic sigmoid, 1 / (1 + e ** -x)."""
+    """Logistic sigmoid, 1 / (1 + e ** -x).
+
+    Any shape; the result has the same shape."""
 
 def logsumexp(xs: Iterable[_Operand]) -> Expression:
     """log(exp(e1) + exp(e2) + ...) of a list of expressions of one shape, element by element, without overflow.
 
-    Batch sizes must be equal or 1."""
+    The result has this shape. Batch sizes must be equal or 1. ValueError for different shapes or an empty list."""
 
 def logsumexp_dim(x: _Operand, d: int = 0) -> Expression:
-    """log of the sum of exponentials along dim d, which is removed; without overflow."""
+    """Logarithm of the sum of exponentials along dim d, which is removed; without overflow.
+
+    {m,n} -> {n} with d=0, {m} with d=1; {n} -> {1}. ValueError if x has no dim d."""
 
 def matmul(x: _Operand, y: _Operand) -> Expression:
-    """Matrix product of x and y, what the operators * and @ call.
+    """Matrix product of x and y; the operators * and @ call it.
 
-    {m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1."""
+    {m,k} * {k} -> {m}; {m,k} * {k,n} -> {m,n}. Batch sizes must be equal or 1. ValueError for other shapes."""
 
 def max_dim(x: _Operand, d: int = 0) -> Expression:
-    """Largest element along dim d, which is removed. The first of equal ones gets the gradient."""
+    """Largest element along dim d, which is removed.
+
+    {m,n} -> {n} with d=0, {m} with d=1; {n} -> {1}. Of equal elements the first gets the gradient. ValueError if x
+    has no dim d."""
 
 def maxpooling2d(x: _Operand, ksize: Iterable[int], stride: Iterable[int], is_valid: bool = True) -> Expression:
-    """Largest number under a window of ksize (rows, columns), for each channel: {H,W,C} -> {H',W',C}; {H,W} -> {H',W'}.
+    """The largest number in each window of an image, channel by channel.
 
-    stride is (rows, columns). is_valid: only windows that fit, H' = floor((H - k) / stride) + 1; else also those that reach over the edge, H' = ceil(H / stride)."""
+    {H,W,C} -> {H',W',C}; {H,W} -> {H',W'}. ksize, the size of a window, and stride are (rows, columns). With
+    is_valid all windows lie inside the image, and H' = floor((H - k) / stride) + 1. Without it, windows may reach
+    over the edge, and H' = ceil(H / stride). W' likewise. ValueError for other shapes, sizes and strides below 1,
+    and windows larger than the image with is_valid."""
 
 def mean_batches(x: _Operand) -> Expression:
     """Mean over the mini-batch: {..} X b -> {..}."""
 
 def mean_elems(x: _Operand) -> Expression:
-    """Mean of all elements, per batch element: {..} X b -> {1} X b."""
+    """Mean of all elements of each batch element: {..} X b -> {1} X b."""
 
 def min_dim(x: _Operand, d: int = 0) -> Expression:
-    """Smallest element along dim d, which is removed. The first of equal ones gets the gradient."""
+    """Smallest element along dim d, which is removed.
+
+    {m,n} -> {n} with d=0, {m} with d=1; {n} -> {1}. Of equal elements the first gets the gradient. ValueError if x
+    has no dim d."""
 
 def _negate(x: _Operand) -> Expression:
-    """-x"""
+    """-x
+
+    Any shape; the result has the same shape."""
 
 def nobackprop(x: _Operand) -> Expression:
-    """x as a constant: no gradient flows back through this."""
+    """x as a constant: no gradient flows back through it.
+
+    Any shape; the result has the same shape."""
 
 def noise(x: _Operand, stddev: float) -> Expression:
-    """x plus Gaussian noise of mean 0 and standard deviation stddev, drawn anew at each evaluation.
+    """x plus Gaussian noise of mean 0 and standard deviation stddev.
 
-    Same shape. ValueError when stddev is negative or not finite."""
+    Any shape; the result has the same shape. The noise is drawn anew at each evaluation. ValueError if stddev is
+    negative or not finite."""
 
 def _pairwise_rank(x: _Operand, y: _Operand, m: float = 1.0) -> Expression:
-    """max(0, m - u + v)"""
+    """max(0, m - u + v)
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def pick_batch_elem(x: _Operand, v: int) -> Expression:
-    """Batch element v of x: {..} X b -> {..}; no copy. IndexError when v is not in -b..b-1."""
+    """Batch element v of x: {..} X b -> {..}. It shares the memory of x.
+
+    A negative v counts from the end. IndexError if v is not in -b..b-1."""
 
 def pickneglogsoftmax(x: _Operand, v: int | Iterable[int]) -> Expression:
-    """Negative log of the softmax of x at v: logsumexp(x) - x[v].
+    """Cross entropy of softmax(x) and the label v: logsumexp(x) - x[v].
 
-    x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. IndexError when a label is not in 0..n-1."""
+    x {n}, v a label -> {1}; x {n} X b, v a list of b labels -> {1} X b. ValueError for other shapes, IndexError if
+    a label is not in 0..n-1."""
 
 def _poisson(x: _Operand, y: _Operand) -> Expression:
-    """-log of the Poisson probability of v at rate e ** u: e ** u - v u + lgamma(v + 1)"""
+    """-log of the Poisson probability of v at rate e ** u: e ** u - v u + lgamma(v + 1)
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def pow(x: _Operand, y: _Operand) -> Expression:
-    """u ** v; the exponent has a gradient only where u > 0."""
+    """x to the power of y, element by element. y has a gradient only where x > 0.
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def _pow_const(x: _Operand, c: float = 1.0) -> Expression:
-    """x ** c"""
+    """x ** c
 
-def random_bernoulli(dim: Iterable[int], p: float, scale: float = 1.0, batch_size: int = 1) -> Expression:
-    """Numbers that are `scale` with probability p and 0 otherwise, of shape dim, drawn anew at each evaluation.
+    Any shape; the result has the same shape."""
 
-    ValueError unless 0 <= p <= 1."""
+def random_bernoulli(dim: int | Iterable[int], p: float, scale: float = 1.0, batch_size: int = 1) -> Expression:
+    """Numbers of shape dim, each of which is `scale` with probability p and 0 otherwise.
 
-def random_gumbel(dim: Iterable[int], mu: float = 0.0, beta: float = 1.0, batch_size: int = 1) -> Expression:
-    """Gumbel distributed numbers of shape dim, drawn anew at each evaluation: mu - beta log(-log(u)), u uniform.
+    They are drawn anew at each evaluation. ValueError unless 0 <= p <= 1."""
 
-    ValueError when beta is negative or not finite. log-probabilities plus these have their largest entry at a sample."""
+def random_gumbel(dim: int | Iterable[int], mu: float = 0.0, beta: float = 1.0, batch_size: int = 1) -> Expression:
+    """Numbers of shape dim from the Gumbel distribution: mu - beta log(-log(u)), with u uniform in (0, 1).
 
-def random_normal(dim: Iterable[int], mean: float = 0.0, stddev: float = 1.0, batch_size: int = 1) -> Expression:
-    """Normally distributed numbers of shape dim, drawn anew at each evaluation.
+    They are drawn anew at each evaluation. Added to log-probabilities, they make the largest entry a sample.
+    ValueError if beta is negative, or mu or beta not finite."""
 
-    ValueError when stddev is negative or not finite."""
+def random_normal(dim: int | Iterable[int], mean: float = 0.0, stddev: float = 1.0, batch_size: int = 1) -> Expression:
+    """Normally distributed numbers of shape dim.
 
-def random_uniform(dim: Iterable[int], left: float, right: float, batch_size: int = 1) -> Expression:
-    """Numbers uniform in [left, right) of shape dim, drawn anew at each evaluation.
+    They are drawn anew at each evaluation. ValueError if stddev is negative, or mean or stddev not finite."""
 
-    ValueError unless left <= right, both finite."""
+def random_uniform(dim: int | Iterable[int], left: float, right: float, batch_size: int = 1) -> Expression:
+    """Numbers from the uniform distribution over [left, right), of shape dim.
+
+    They are drawn anew at each evaluation. ValueError unless left <= right and both are finite."""
 
 def reciprocal(x: _Operand) -> Expression:
-    """One over x."""
+    """One over x, infinite at 0.
+
+    Any shape; the result has the same shape."""
 
 def rectify(x: _Operand) -> Expression:
-    """Rectifier, max(0, x); the gradient at 0 is 0."""
+    """Rectifier, max(0, x). The gradient at 0 is 0.
 
-def reshape(x: _Operand, d: Iterable[int], batch_size: int = 1) -> Expression:
-    """The same numbers in another shape, column-major; no copy.
+    Any shape; the result has the same shape."""
 
-    d is an int or a sequence of ints, one of them may be -1. When all numbers fit {d} X batch_size, that is the result, so a batch can be folded in ({3} X 4, (3, 4) -> {3,4}) or out ({12}, (3,), 4 -> {3} X 4). When they fit item by item and batch_size is 1, the batch is kept. ValueError otherwise."""
+def reshape(x: _Operand, d: int | Iterable[int], batch_size: int = 1) -> Expression:
+    """The same numbers in another shape, column-major, without a copy.
+
+    d is an int or a sequence of ints; one of them may be -1, and is then worked out. The mini-batch may be folded
+    in ({3} X 4 with d=(3, 4) -> {3,4}) or out ({12} with d=3, batch_size=4 -> {3} X 4). If d fits the numbers of
+    one batch element and batch_size is 1, the mini-batch is kept. ValueError if the numbers do not fit."""
 
 def round(x: _Operand, straight_through: float = 0.0) -> Expression:
-    """Nearest whole number, ties to even; gradient 0, or that of x when straight through."""
+    """Nearest whole number, ties to even; gradient 0, or that of x when straight through.
+
+    Any shape; the result has the same shape."""
 
 def rsqrt(x: _Operand) -> Expression:
-    """One over the square root."""
+    """One over the square root, 1 / sqrt(x): infinite at 0, NaN for negative x.
+
+    Any shape; the result has the same shape."""
 
 def _scale(x: _Operand, c: float = 1.0) -> Expression:
-    """c * x"""
+    """c * x
+
+    Any shape; the result has the same shape."""
 
 def scale_gradient(x: _Operand, lambd: float = 1.0) -> Expression:
-    """x; the gradient is multiplied by lambd."""
+    """x itself; the gradient that flows back is multiplied by lambd.
+
+    Any shape; the result has the same shape."""
 
 def selu(x: _Operand) -> Expression:
-    """Scaled elu with the constants of Klambauer et al., 2017."""
+    """Scaled exponential linear unit: 1.0507 times elu(x, alpha=1.6733) (Klambauer et al., 2017).
+
+    Any shape; the result has the same shape."""
 
 def silu(x: _Operand, beta: float = 1.0) -> Expression:
-    """x times the logistic sigmoid of beta x (Ramachandran et al., 2017)."""
+    """Swish: x times the logistic sigmoid of beta x (Ramachandran, Zoph, Le, 2017).
+
+    Any shape; the result has the same shape."""
 
 def sin(x: _Operand) -> Expression:
-    """Sine of x in radians."""
+    """Sine of x in radians.
+
+    Any shape; the result has the same shape."""
 
 def sinh(x: _Operand) -> Expression:
-    """Hyperbolic sine."""
+    """Hyperbolic sine.
+
+    Any shape; the result has the same shape."""
 
 def softmax(x: _Operand, d: int = 0) -> Expression:
     """Softmax along dim d: exp(x) divided by its sum.
 
-    Any shape; the result has the same one. Entries of -inf give 0; a line of nothing but -inf gives zeros."""
+    Any shape; the result has the same shape. Entries of -inf become 0; a line that has nothing else becomes zeros.
+    ValueError if x has no dim d."""
 
 def softplus(x: _Operand) -> Expression:
-    """log(1 + e ** x), a smooth rectifier."""
+    """Softplus, log(1 + e ** x): a smooth rectifier.
+
+    Any shape; the result has the same shape."""
 
 def softsign(x: _Operand) -> Expression:
-    """x / (1 + |x|)."""
+    """Softsign, x / (1 + |x|).
+
+    Any shape; the result has the same shape."""
 
 def sparsemax(x: _Operand) -> Expression:
-    """Euclidean projection of x onto the probability simplex: like softmax, but many entries are exactly 0.
+    """Projection of x onto the probability simplex: a softmax many of whose entries are exactly 0 (Martins, Astudillo,
+    2016).
 
-    x {n} or {n,m} (column by column), batches; same shape. Martins, Astudillo, 2016."""
+    Any shape, normalised along the first dim; the result has the same shape."""
 
 def sparsemax_loss(x: _Operand, v: int | Iterable[int]) -> Expression:
-    """The loss whose gradient is sparsemax(x) minus the target distribution, which is uniform over the labels v.
+    """The loss that goes with sparsemax(): its gradient is sparsemax(x) minus a distribution that is uniform over the
+    labels v (Martins, Astudillo, 2016, section 3).
 
-    x {n} -> {1}; v a label or a list of distinct labels, the same for all batch elements. IndexError when a label is not in 0..n-1. Martins, Astudillo, 2016, section 3."""
+    x {n} -> {1}. v is a label or a list of distinct labels, the same for all batch elements. ValueError for other
+    shapes, IndexError if a label is not in 0..n-1."""
 
 def sqrt(x: _Operand) -> Expression:
-    """Square root; NaN for negative x. The gradient at 0 is infinite."""
+    """Square root; NaN for negative x. The gradient at 0 is infinite.
+
+    Any shape; the result has the same shape."""
 
 def square(x: _Operand) -> Expression:
-    """Square, x * x."""
+    """Square, x * x.
+
+    Any shape; the result has the same shape."""
 
 def _squared_difference(x: _Operand, y: _Operand) -> Expression:
-    """(u - v) squared"""
+    """(u - v) squared
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def _sub(x: _Operand, y: _Operand) -> Expression:
-    """u - v"""
+    """u - v
+
+    Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
+    So is a batch size of 1. ValueError otherwise."""
 
 def sum_batches(x: _Operand) -> Expression:
     """Sum over the mini-batch: {..} X b -> {..}."""
 
 def sum_elems(x: _Operand) -> Expression:
-    """Sum of all elements, per batch element: {..} X b -> {1} X b."""
+    """Sum of all elements of each batch element: {..} X b -> {1} X b."""
 
 def tan(x: _Operand) -> Expression:
-    """Tangent of x in radians."""
+    """Tangent of x in radians.
+
+    Any shape; the result has the same shape."""
 
 def tanh(x: _Operand) -> Expression:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Any shape; the result has the same shape."""
 
 def vanilla_lstm_c(c_tm1: _Operand, gates_t: _Operand) -> Expression:
     """The cell of an LSTM: gates_i * gates_g + gates_f * c_tm1.
 
-    c_tm1 {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}."""
+    c_tm1 {h}, gates_t {4h} from vanilla_lstm_gates() -> {h}. ValueError for other shapes."""
 
 def vanilla_lstm_h(c_t: _Operand, gates_t: _Operand) -> Expression:
     """The output of an LSTM: gates_o * tanh(c_t).
 
-    c_t {h}, gates_t {4h} as vanilla_lstm_gates() gives them -> {h}."""
+    c_t {h}, gates_t {4h} from vanilla_lstm_gates() -> {h}. ValueError for other shapes."""

@@ -10,6 +10,7 @@ import weakref
 import numpy as np
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -19,11 +20,12 @@ from libc.string cimport memcmp, memcpy
 from libcpp.memory cimport make_shared, shared_ptr
 from engine cimport *
 
-from dynet_lite import errors as _errors
+from dynet_lite import errors as _errors, needs as _needs
 
 set_error_hook((ValueError, _errors.OutOfRangeError, _errors.StaleExpressionError, _errors.OutOfMemoryError,
                 _errors.NotFiniteError, RuntimeError, _errors.InternalError))
 
+include "user_line.pxi"
 include "settings.pxi"
 include "overlap.pxi"
 include "trace.pxi"

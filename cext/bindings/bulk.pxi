@@ -2,26 +2,79 @@
 # their arguments and has the same loops in Python.
 
 
-def map_cell(cell, list lists not None):
-    """[cell(*row) for row in zip(*lists)]; all of one length."""
+cdef enum:
+    KIND_INTEGER = 0xffffffff   # of an argument; otherwise an expression of these dims,
+    KIND_OTHER = 0xfffffffe     # or anything else
+
+cdef uint32_t _kind(ComputationGraph g, object v, bint plain) except? 0xfffffffe:
+    if type(v) is int:
+        return KIND_OTHER if plain else KIND_INTEGER
+    if isinstance(v, Expression) and type(v) is not LookupParameters:
+        return g.c.node(_arg(g, v)).dim
+    return KIND_OTHER
+
+cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -1:
+    """The node or the integer alone, when the argument is of this kind."""
+    cdef NodeId id
+    if kind == KIND_INTEGER:
+        if type(v) is not int:
+            return False
+        f.ints.push_back(_int32(v, "[cell] an integer argument"))
+        return True
+    if kind == KIND_OTHER or not isinstance(v, Expression) or type(v) is LookupParameters:
+        return False
+    id = _arg(g, v)
+    f.ids.push_back(id)
+    return g.c.node(id).dim == kind
+
+
+def map_cell(cell, tuple lists not None):
+    """[cell(*row) for row in zip(*lists)]. None where that is to be done in Python: see dynet_lite/cells.py."""
     global _n_calls
     cdef ComputationGraph g = _current()
     cdef Cell c = _cell_of(cell)
     cdef Frame f = c.frame
-    cdef Template t
-    cdef Py_ssize_t i, k, n = len(<list> lists[0]), width = len(lists)
-    cdef list out = [None] * n
+    cdef Template t = None
+    cdef Vec[uint32_t] kinds   # of the arguments of the row before; empty: not those of one signature
+    cdef Py_ssize_t i, k, n, width = len(lists)
+    cdef list out
+    cdef bint like_before
+    if width == 0 or _by_hand(g):
+        return None
+    for one in lists:
+        if type(one) is not list or len(<list> one) != len(<list> lists[0]):
+            return None
+    n = len(<list> lists[0])
+    out = [None] * n
     _n_calls += 1
     for i in range(n):
-        f.clear()
-        for k in range(width):
-            f.push(g, (<list> lists[k])[i], k in c.plain if c.plain else False)
-        t = c.find(g)
-        if t is None:
-            t = c.template(g, tuple([one[i] for one in lists]), {})
+        like_before = not kinds.empty()
+        if like_before:
+            f.ids.clear()
+            f.ints.clear()
+            for k in range(width):
+                if not _pushed(f, g, (<list> lists[k])[i], kinds[k]):
+                    like_before = False
+                    break
+        if not like_before:
+            t = _template_of_row(c, g, lists, i)
+            kinds.clear()
+            for k in range(width):
+                kinds.push_back(_kind(g, (<list> lists[k])[i], k in c.plain))
         t.add(g, f)
         out[i] = t.answer(g)
     return out
+
+cdef Template _template_of_row(Cell c, ComputationGraph g, tuple lists, Py_ssize_t i):
+    """The recording for row i, whose arguments are then in the frame."""
+    cdef Frame f = c.frame
+    cdef Py_ssize_t k
+    cdef Template t
+    f.clear()
+    for k in range(len(lists)):
+        f.push(g, (<list> lists[k])[i], k in c.plain)
+    t = c.find(g)
+    return c.template(g, tuple([one[i] for one in lists]), {}) if t is None else t
 
 
 cdef int _see_carried(Cell c, Template t, object init) except -1:
@@ -64,36 +117,48 @@ def scan_cell(cell, init, list xs not None, bint reverse):
     cdef ComputationGraph g = _current()
     cdef Cell c = _cell_of(cell)
     cdef Frame f = c.frame
-    cdef Template t = None
+    cdef Template t = None, before
     cdef Vec[NodeId] outputs
-    cdef Py_ssize_t i, k, n = len(xs)
+    cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
+    cdef Py_ssize_t i, k, m, n = len(xs)
     cdef list out = [None] * n
-    cdef bint plain = 1 in c.plain
     last = init
     _n_calls += 1
     for k in range(n):
         i = n - 1 - k if reverse else k
-        f.clear()
-        if t is None:
-            f.push(g, init, 0 in c.plain)
-        else:
-            t.hand_on(g, f, t.result[0] if t.paired else t.result, outputs.data())
-        f.push(g, xs[i], plain)
-        before, t = t, c.find(g)
-        if t is None:
-            state = init if before is None else (<Template> before).built(g, _state_part(before))
-            t = c.template(g, (state, xs[i]), {})
-            plain = 1 in c.plain
-        if t.carried < 0:
-            _see_carried(c, t, init)
+        if kind != KIND_OTHER:
+            f.ids.clear()
+            f.ints.clear()
+            for m in range(t.carried):
+                f.ids.push_back(outputs[m])
+        if kind == KIND_OTHER or not _pushed(f, g, xs[i], kind):
+            before, t = t, _template_of_step(c, g, t, init, xs[i], outputs)
+            if t.carried < 0:
+                _see_carried(c, t, init)
+            kind = _kind(g, xs[i], 1 in c.plain) if t is before else KIND_OTHER
         t.add(g, f)
         outputs.resize(t.out.size())
-        for m in range(t.out.size()):
+        for m in range(<Py_ssize_t> t.out.size()):
             outputs[m] = t.body.node(t.out[m])
         out[i] = t.built(g, t.result[1]) if t.paired else t.answer(g)
         if k == n - 1:
             last = t.built(g, t.result[0]) if t.paired else out[i]
     return out, last
+
+cdef Template _template_of_step(Cell c, ComputationGraph g, Template before, init, x, Vec[NodeId]& outputs):
+    """The recording for a step after the one of `before`, or the first one; its arguments are then in the frame."""
+    cdef Frame f = c.frame
+    cdef Template t
+    f.clear()
+    if before is None:
+        f.push(g, init, 0 in c.plain)
+    else:
+        before.hand_on(g, f, _state_part(before), outputs.data())
+    f.push(g, x, 1 in c.plain)
+    t = c.find(g)
+    if t is not None:
+        return t
+    return c.template(g, (init if before is None else before.built(g, _state_part(before)), x), {})
 
 cdef object _state_part(Template t):
     return t.result[0] if t.paired else t.result

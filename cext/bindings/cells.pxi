@@ -3,17 +3,26 @@
 cdef extern from *:
     """
     // The weights of one layer, as nodes of one graph; kNoNode: absent.
-    struct CellLayer { dnl::NodeId b, wx, mask_x, mask_h, u[3]; };
     #include "base/few.h"
+    #include "graph/same_op.h"
+    struct CellLayer {
+      dnl::NodeId b, wx, mask_x, mask_h, u[3];
+      dnl::SameOp projection, first, step;
+    };
     using CellLayers = dnl::Few<CellLayer, 4>;
     using CellWeights = dnl::Few<dnl::NodeId, 48>;
     """
-    cdef struct CellLayer:
+    cdef cppclass SameOp "dnl::SameOp":
+        NodeId add(CGraph&, OpId, const NodeId*, int, const Word*, int) except +raise_python_error
+    cdef cppclass CellLayer:
         NodeId b
         NodeId wx
         NodeId mask_x
         NodeId mask_h
         NodeId u[3]
+        SameOp projection
+        SameOp first
+        SameOp step
 
 cdef extern from *:
     cdef cppclass CellLayers:
@@ -88,6 +97,9 @@ cdef class CellStack:
 
     def alive(self):
         """False when the graph was renewed, or reverted to before the weights entered it."""
+        return self.is_alive()
+
+    cdef bint is_alive(self):
         return _current().c.valid(self.last, self.stamp)
 
     cdef ComputationGraph _graph(self):
@@ -104,10 +116,12 @@ cdef class CellStack:
             g.node_added(id)
         return id
 
-    cdef NodeId _one(self, ComputationGraph g, const CellLayer* l, NodeId x, NodeId h, NodeId c) except? 0xffffffff:
+    cdef NodeId _one(self, ComputationGraph g, CellLayer* l, NodeId x, NodeId h, NodeId c) except? 0xffffffff:
         """One step of one layer; the node of its h."""
         cdef NodeId a[6]
+        cdef NodeId id
         cdef int n = 1, k
+        cdef bint told = g.immediate or g.checked   # of each node
         if l.mask_x != NO_NODE:
             a[0] = x
             a[1] = l.mask_x
@@ -119,13 +133,18 @@ cdef class CellStack:
         a[0] = l.b
         a[1] = l.wx
         a[2] = x
-        a[0] = self._node(g, OP_affine_transform, a, 3, NULL, 0)
+        a[0] = l.projection.add(deref(g.c), OP_affine_transform, a, 3, NULL, 0)
+        if told:
+            g.node_added(a[0])
         g.c.mark_inner(a[0])
         if h == NO_NODE:
             for k in range(self.n_u - self.n_first, self.n_u):
                 a[n] = l.u[k]
                 n += 1
-            return self._node(g, self.first_op, a, n, &self.key, self.n_key)
+            id = l.first.add(deref(g.c), self.first_op, a, n, &self.key, self.n_key)
+            if told:
+                g.node_added(id)
+            return id
         a[n] = h
         n += 1
         if self.has_cell:
@@ -134,7 +153,10 @@ cdef class CellStack:
         for k in range(self.n_u):
             a[n] = l.u[k]
             n += 1
-        return self._node(g, self.step_op, a, n, &self.key, self.n_key)
+        id = l.step.add(deref(g.c), self.step_op, a, n, &self.key, self.n_key)
+        if told:
+            g.node_added(id)
+        return id
 
     cdef int _state(self, ComputationGraph g, tuple h, tuple c, Py_ssize_t layer, NodeId* h_node, NodeId* c_node) except -1:
         h_node[0] = c_node[0] = NO_NODE
@@ -172,7 +194,7 @@ cdef class CellStack:
         cdef NodeId h_node, c_node, h_first, c_first
         cdef Py_ssize_t layer, t, before, n = <Py_ssize_t> self.layers.size(), steps
         cdef list out = [], all_layers = []
-        cdef const CellLayer* l
+        cdef CellLayer* l
         cdef ComputationGraph g = self._graph()
         if not isinstance(xs, (list, tuple)):
             xs = list(xs)
@@ -213,7 +235,7 @@ cdef list _followed(after, Py_ssize_t n):
 
 @cython.final
 cdef class TreeNode:
-    """What a tree builder knows of one node of a tree."""
+    """A node of a tree, as a tree builder made it."""
     cdef tuple _h   # of each layer
 
     def __init__(self, tuple h not None):
@@ -224,11 +246,11 @@ cdef class TreeNode:
         return self._h[len(self._h) - 1]
 
     def h(self):
-        """h of each layer."""
+        """The h's, {hidden_dim}, one per layer."""
         return self._h
 
     def s(self):
-        """The cells of all layers, then their h's."""
+        """The cells of all layers, then their h's, {hidden_dim} each."""
         return (*[_second(h) for h in self._h], *self._h)
 
 

@@ -268,11 +268,14 @@ cdef class Compiled(Cell):
         cdef PyObject* now = current_graph()
         if now != NULL and (<ComputationGraph> now).trace is not None:
             raise (<ComputationGraph> now).trace.no_value()
-        with self.lock:
+        self.lock.acquire()
+        try:   # a `with` would leave a frame of its own in traces
             settle()
             if not _settings.compile or _settings.cells == "inline":
                 return self._run_inline(args, kwargs)
             return self._run(args, kwargs)
+        finally:
+            self.lock.release()
 
     cdef object _run(self, tuple args, dict kwargs):
         global _n_calls, _compiled_calls

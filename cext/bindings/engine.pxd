@@ -50,6 +50,7 @@ cdef extern from "op/op.h" namespace "dnl":
     cdef cppclass OpDef:
         const char* signature
         const char* doc
+        const char* family
         string name
         vector[AttrSpec] attrs
         cbool no_grad
@@ -59,13 +60,30 @@ cdef extern from "op/op.h" namespace "dnl":
 
 cdef extern from "op/backend.h" namespace "dnl":
     cdef cppclass BackendCounts:
-        uint64_t calls, row_calls, updates, uploads, uploaded, downloads, downloaded, launches, waits, on_host
+        uint64_t calls, row_calls, updates, uploads, uploaded, downloads, downloaded, launches, waits, products, on_host
     cdef cppclass Backend:
         BackendCounts counts()
         const char* name()
         cbool computes()
     Backend* backend_by_name(const string&) except +raise_python_error
     Backend& host_backend()
+
+cdef extern from "op/devices.h" namespace "dnl":
+    cdef cppclass DeviceInfo:
+        int number
+        string model
+        uint64_t memory
+        int major "major"
+        int minor "minor"
+        string problem
+    cdef cppclass Devices:
+        string problem() except +raise_python_error
+        vector[DeviceInfo] list() except +raise_python_error
+        void choose(int, const string&, const string&) except +raise_python_error
+        int in_use()
+        double busy(cbool)
+        cbool brings_code()
+    Devices* devices_of(const string&)
 
 cdef extern from "graph/store.h" namespace "dnl":
     cdef cppclass Store:
@@ -137,6 +155,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId producer
         NodeId root
         uint32_t depth
+        uint32_t dim
         uint16_t flags
     cdef cppclass Signature:
         OpId op
@@ -302,6 +321,8 @@ cdef extern from "exec/update.h" namespace "dnl":
         void add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         void add_table(const shared_ptr[LookupTable]&) except +raise_python_error
         UpdateOutcome update(const UpdateStep&, double) except +raise_python_error nogil
+        UpdateOutcome late() except +raise_python_error nogil
+        cbool is_late()
         void clear_gradients() nogil
         void restart() except +raise_python_error
         int states()

@@ -11,9 +11,9 @@ _new_array = np.empty
 cdef class Expression:
     """A value that will be computed: a node of a graph.
 
-    ``shape`` is known at once, the numbers when ``value()``, ``npvalue()``, ``forward()`` or ``backward()`` asks for them.
-    ``*`` and ``@`` are the matrix product; ``+ - /`` and ``cmult`` are elementwise and broadcast, dims aligned from the
-    first (column-major), unlike NumPy.
+    Its shape is known at once. Its numbers are computed when ``value()``, ``npvalue()``, ``forward()`` or
+    ``backward()`` asks for them. ``*`` and ``@`` are the matrix product; ``+``, ``-``, ``/`` and ``cmult`` work element
+    by element and broadcast. Unlike NumPy's, dims are aligned from the first.
     """
     cdef ComputationGraph graph   # None in weights, which outlive graphs
     cdef NodeId id
@@ -26,7 +26,9 @@ cdef class Expression:
     __array_priority__ = 1000
 
     def __init__(self, *args, **kwargs):
-        """An empty placeholder, as in DyNet: good for nothing until a real expression takes its place."""
+        """An empty placeholder, as in DyNet: of no use until a real expression takes its place. TypeError for any
+        argument.
+        """
         if args or kwargs or type(self) is not Expression:
             raise TypeError(f"[{type(self).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "
                             "parameters from a collection; only Expression(), an empty placeholder, is made by its class")
@@ -52,37 +54,39 @@ cdef class Expression:
 
     # ---- shape -------------------------------------------------------------------------------------------------
     def dim(self):
-        """((d1, d2, ...), batch size), known before anything is computed."""
+        """((d1, d2, ...), batch size). Known before anything is computed."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         return _dim_tuple(g.c.dim(i))
 
     @property
     def shape(self):
-        """(d1, d2, ...) without the batch."""
+        """The dims (d1, d2, ...), without the mini-batch."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         return _shape_of(g.c.dim(i))
 
     @property
     def batch_size(self):
+        """The number of batch elements; 1 if there is no mini-batch."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         return g.c.dim(i).bd
 
     @property
     def ndim(self):
+        """The number of dims, without the mini-batch."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         return g.c.dim(i).nd
 
     def __len__(self):
-        """Size of the first dim."""
+        """The size of the first dim."""
         return self.shape[0]
 
     @property
     def T(self):
-        """The transpose: {m,n} -> {n,m}; a vector {n} -> {1,n}; of more dims all in reverse order."""
+        """The transpose: {m,n} -> {n,m}; {n} -> {1,n}. With more than two dims, all of them in reverse order."""
         nd = self.ndim
         return _transpose(self, (1, 0) if nd <= 2 else tuple(range(nd - 1, -1, -1)))
 
@@ -116,18 +120,21 @@ cdef class Expression:
         return flat.reshape(_numpy_shape(deref(d)), order="F")
 
     def npvalue(self, recalculate=False):
-        """The value as a float64 array: dims as in dim(), the batch as last axis when it is not 1."""
+        """The value as a float64 array of shape (d1, d2, ...). A mini-batch of more than one is a last axis.
+
+        ``recalculate=True`` runs the graph again, with new random numbers.
+        """
         return self._array(recalculate, np.float64)
 
     def numpy(self):
-        """The value as a float32 array; shape as npvalue()."""
+        """The value as a float32 array, shaped like npvalue()."""
         return self._array(False, np.float32)
 
     def __array__(self, dtype=None, copy=None):
-        """Numbers for NumPy, only where it is told which: ``np.asarray(x, dtype=float)``.
+        """Numbers for NumPy, if it is told of which type: ``np.asarray(x, dtype=float)``.
 
-        Without a dtype TypeError, for numbers have no gradients, and ``np.array([E[0], E[1]])`` would lose them without a
-        word. Where dynet_lite stands in for DyNet, an object, as there.
+        Without a dtype a TypeError, because numbers have no gradients, and ``np.array([E[0], E[1]])`` would lose them
+        silently. Where dynet_lite stands in for DyNet the expression becomes an object, as there.
         """
         if dtype is not None and np.dtype(dtype) != object:
             return self._array(False, np.dtype(dtype))
@@ -140,7 +147,7 @@ cdef class Expression:
         return box
 
     def vec_value(self, recalculate=False):
-        """All numbers as a flat list, column-major, batch elements one after another."""
+        """All numbers as a flat list: column-major, one batch element after another."""
         return self._as_list(recalculate)
 
     cdef list _as_list(self, bint recalculate):
@@ -158,7 +165,7 @@ cdef class Expression:
         return [<double> few[k] for k in range(n)]
 
     def scalar_value(self, recalculate=False):
-        """The value as a float; the expression must hold one number."""
+        """The value as a float. ValueError unless the expression is one number."""
         return self._number(recalculate)
 
     cdef double _number(self, bint recalculate) except? -77:
@@ -174,14 +181,14 @@ cdef class Expression:
         return v
 
     def item(self):
-        """The value as a float; the expression must hold one number."""
+        """The value as a float. ValueError unless the expression is one number."""
         return self.scalar_value()
 
     def __float__(self):
         return self.scalar_value()
 
     def value(self, recalculate=False):
-        """One number: a float. A vector: a flat list. Two dims or more: an array, as npvalue()."""
+        """The value: of one number a float, of a vector a flat list, with two dims or more an array as from npvalue()."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         cdef const Dim* d = &g.c.dim(i)
@@ -190,9 +197,9 @@ cdef class Expression:
         return self.npvalue(recalculate)
 
     def set_index(self, i):
-        """Pick another element (pick(), e[number]) or others (pick_batch()) in the same node; the graph then runs again.
+        """Let an expression of pick() (also ``e[3]``) or pick_batch() pick another place. The graph then runs again.
 
-        IndexError when out of range, TypeError when this is no pick.
+        IndexError if i is out of range, TypeError if the expression was not made by these.
         """
         cdef NodeId node = self.use()
         cdef ComputationGraph g = self.home()
@@ -219,12 +226,12 @@ cdef class Expression:
         g.outdate()
 
     def tensor_value(self, recalculate=False):
-        """A Tensor handle: as_numpy(), argmax(), topk(), categorical_sample_log_prob()."""
+        """The value as a Tensor, with the methods as_numpy(), argmax(), topk() and categorical_sample_log_prob()."""
         from dynet_lite.tensor import Tensor
         return Tensor(self.npvalue(recalculate), self.dim())
 
     def forward(self, recalculate=False):
-        """Compute the value (and everything else that is pending)."""
+        """Compute the value, and everything else that is pending."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         if recalculate:
@@ -232,12 +239,13 @@ cdef class Expression:
         g.run_to(i)
 
     def backward(self, full=False):
-        """Gradients of this number with respect to everything it depends on; adds into those of parameters.
+        """Compute the gradients of this number, and add them to those of the parameters it depends on.
 
-        ``full=True`` also keeps gradients of inputs. Raises ValueError unless the expression holds one number.
+        ``full=True`` also keeps the gradients of inputs and constants, for gradient(). ValueError unless the expression
+        is one number.
 
-        Nodes that ran before an update get gradients at the weights that they read. Weights of the last 8 updates of this
-        thread are kept for that, of small weights more; RuntimeError if older ones are needed.
+        Nodes that ran before an update get gradients at the weights that they read: the weights before the last 8
+        updates of this thread are kept, and of small weights more. RuntimeError if older ones are needed.
         """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
@@ -246,8 +254,8 @@ cdef class Expression:
     def gradient(self):
         """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue().
 
-        RuntimeError if there was none, and for a weight once an update or another backward() has changed its accumulated
-        gradient, grad_as_array().
+        RuntimeError if there was no backward(), or if this is a weight whose accumulated gradient has changed since
+        then, by an update or another backward(). ``weight.grad_as_array()`` is the accumulated gradient.
         """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,14 @@ class Entry:
     internal: bool = False
 
 
+WIDTH = 112
+
+
+def wrapped(doc: str) -> str:
+    """With lines short enough for a terminal."""
+    return "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in doc.split("\n"))
+
+
 def joined(literals: str) -> str:
     """The value of adjacent C++ string literals."""
     return "".join(ast.literal_eval(m) for m in re.findall(r'"(?:[^"\\]|\\.)*"', literals))
@@ -53,6 +62,14 @@ def parse(signature: str, doc: str) -> Entry:
     return Entry(name, params, doc, name.startswith("_"))
 
 
+# What the docs of elementwise formulas have in common.
+SHAPES = {
+    "UNARY": "Any shape; the result has the same shape.",
+    "BINARY": "Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated. So is "
+    "a batch size of 1. ValueError otherwise.",
+}
+
+
 def formulas(text: str) -> list[Entry]:
     """Entries of the elementwise formulas: FormulaInfo{name, doc, {attributes}, internal}."""
     out = []
@@ -60,7 +77,7 @@ def formulas(text: str) -> list[Entry]:
         match = re.search(INFO % struct, text, re.DOTALL)
         if match is None:
             continue  # the macro is only talked about
-        name, doc, rest = joined(match[1]), joined(match[2]), match[3]
+        name, doc, rest = joined(match[1]), joined(match[2]) + "\n\n" + SHAPES[kind], match[3]
         params = [Param(p, "expr", False, None) for p in ("x", "y")[: 1 if kind == "UNARY" else 2]]
         params += [Param(a, "float", True, d) for a, d, _ in ATTR.findall(rest)]
         out.append(Entry(name, params, doc, "kInternal" in rest))
@@ -104,6 +121,7 @@ WRITE = {
     "float": ["_push_float({buf}, {name}, {where})"],
     "ints": ["_push_ints({buf}, {name}, {where})"],
     "floats": ["_push_floats({buf}, {name}, {where})"],
+    "dims": ["_push_ints({buf}, {name}, {where})"],
     "index": ["_push_index({buf}, {name}, {where})"],
     "seed": ["_push_seed(g_, {buf})"],
 }
@@ -120,7 +138,7 @@ def function(entry: Entry) -> str:
     head = ", ".join(p.name + (f"={p.default}" if p.default is not None else "") for p in shown)
     # Plain builtin functions: calls are faster than of Cython's own kind; the first line of the docstring is what
     # inspect.signature() reads.
-    doc = f"{function_name(entry)}({head})\n--\n\n{entry.doc}"
+    doc = f"{function_name(entry)}({head})\n--\n\n{wrapped(entry.doc)}"
     lines = [
         "@cython.binding(False)",
         "@cython.embedsignature(False)",
@@ -137,7 +155,7 @@ def function(entry: Entry) -> str:
     for p in args:
         if p.type == "exprs":
             lines.append(f"    {p.name} = _as_sequence({p.name}, '{entry.name}')")
-    lines += [f"    {p.name} = _listed({p.name})" for p in attrs if p.type in ("ints", "floats", "index")]
+    lines += [f"    {p.name} = _listed({p.name})" for p in attrs if p.type in ("ints", "dims", "floats", "index")]
     lines += [
         "    cdef uint32_t turn_ = g_.next_turn()",
         "    g_.args.clear()",
@@ -243,6 +261,7 @@ STUB_TYPES = {
     "float": "float",
     "ints": "Iterable[int]",
     "floats": "Iterable[float]",
+    "dims": "int | Iterable[int]",
     "index": "int | Iterable[int]",
 }
 
@@ -253,7 +272,7 @@ def stub_function(entry: Entry) -> str:
     head = ", ".join(
         f"{p.name}: {STUB_TYPES[p.type]}" + (f" = {p.default}" if p.default is not None else "") for p in shown
     )
-    doc = "\n".join(("    " + line.strip()).rstrip() for line in entry.doc.strip().splitlines()).strip()
+    doc = "\n".join(("    " + line.strip()).rstrip() for line in wrapped(entry.doc).strip().splitlines()).strip()
     doc = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'def {function_name(entry)}({head}) -> Expression:\n    """{doc}"""\n'
 

@@ -27,10 +27,10 @@ cdef uint64_t _n_updates = 0    # in this process
 @cython.final
 @cython.no_gc_clear
 cdef class ComputationGraph:
-    """A computation graph: nodes, and what is needed to run them.
+    """A graph: expressions, and what is needed to compute them.
 
-    One graph is current in each thread; expressions are added to it. ``renew_cg()`` empties it; ``with dy.graph():``
-    makes another one current for a block. Graphs of different threads do not touch.
+    Each thread has one current graph, to which new expressions are added. ``renew_cg()`` empties it. ``with
+    dy.graph():`` makes another graph current for a block. Graphs of different threads are independent.
     """
     cdef CGraph* c
     cdef Executor* x
@@ -110,7 +110,7 @@ cdef class ComputationGraph:
                         and not _settings.profile)
 
     def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
-        """Forget all nodes. See renew_cg()."""
+        """Remove all nodes; see renew_cg()."""
         self._not_busy()
         if job_pending():
             self._begin_job()
@@ -236,7 +236,7 @@ cdef class ComputationGraph:
 
     @property
     def seed_state(self):
-        """State of the generator that gives the graph's random nodes their seeds; for checkpoints."""
+        """State of the generator that gives the graph's random nodes their seeds; saved in checkpoints."""
         return self.c.seed_state
 
     @seed_state.setter
@@ -245,16 +245,16 @@ cdef class ComputationGraph:
         self.first_seed = 0
 
     def version(self):
-        """The stamp of the nodes made now; every renewal changes it."""
+        """A number that every renewal changes."""
         return self.c.generation()
 
     def checkpoint(self):
-        """Mark this point; revert() drops what is built after it. Marks nest."""
+        """Mark this point, so that revert() can come back to it. Marks nest."""
         self.run()
         self.c.checkpoint()
 
     def revert(self):
-        """Drop every node since the last mark; their expressions become stale."""
+        """Remove all nodes that were added since the last mark. Their expressions become stale."""
         self._not_busy()
         settle()
         self.turn += 1
@@ -269,25 +269,27 @@ cdef class ComputationGraph:
         return 0
 
     def invalidate(self):
-        """Run everything again at the next value, with new random numbers."""
+        """Let everything run again when the next value is asked for, with new random numbers."""
         self.outdate()
 
     def forward(self, index=None):
-        """Run every node that has not run; a node number, as in DyNet, must be one of the graph's."""
+        """Run every node that has not run yet. index: a node number, as in DyNet; IndexError unless the graph has that
+        node.
+        """
         if index is not None:
             self.expression(index)
         self.run()
 
     def inc_forward(self, index=None):
-        """The same as forward(): what has run is not run again."""
+        """The same as forward(), which never runs a node twice."""
         self.forward(index)
 
     def forward_scalar(self, index):
-        """scalar_value() of a node by its number."""
+        """scalar_value() of the node with this number."""
         return self.expression(index).scalar_value()
 
     def forward_vec(self, index):
-        """vec_value() of a node by its number."""
+        """vec_value() of the node with this number."""
         return self.expression(index).vec_value()
 
     def inc_forward_scalar(self, index):
@@ -299,11 +301,11 @@ cdef class ComputationGraph:
         return self.forward_vec(index)
 
     def backward(self, index, full=False):
-        """backward() of a node by its number."""
+        """backward() of the node with this number."""
         self.expression(index).backward(full)
 
     def print_graphviz(self):
-        """Write the current graph in the language of graphviz on stderr."""
+        """Write the current graph to stderr, in graphviz's language."""
         from dynet_lite import print_text_graphviz
         print_text_graphviz()
 
@@ -313,7 +315,7 @@ cdef class ComputationGraph:
         dump_cg(filename, show_values, show_gradients, nan_check_only)
 
     def stats(self):
-        """Counters since the last renewal; see dynet_lite.stats."""
+        """Counts since the last renewal; see dynet_lite.stats()."""
         settle()
         cdef Stats s = self.x.stats()
         return {"nodes": s.nodes, "nodes_dead": s.dead, "nodes_merged": s.merged, "batches": s.batches,
@@ -327,7 +329,8 @@ cdef class ComputationGraph:
                 "gradient_bytes": self.x.grad_bytes()}
 
     def op_profile(self):
-        """Per op that ran while profiling: calls, members, seconds forward and backward (since the graph was made)."""
+        """For each op that ran while profiling: calls, members, seconds forward and backward, since the graph was made.
+        """
         settle()
         out = {}
         cdef int i
@@ -340,7 +343,7 @@ cdef class ComputationGraph:
         return out
 
     def rewrites(self):
-        """Run what is pending; the graph as text as it was made and after each pass that ran: [(name, text)]."""
+        """Run what is pending, and return the graph as text before the rewrites and after each: [(name, text), ...]."""
         self.x.log_rewrites(True)
         try:
             self.run(False)
@@ -351,25 +354,25 @@ cdef class ComputationGraph:
                 for k in range(self.x.rewrite_log().size())]
 
     def passes(self):
-        """Names of the passes that run over this graph: neither switched off nor beyond its backend."""
+        """Names of the rewrites that this graph uses: all that are switched on and that its backend supports."""
         cdef uint32_t on = self.x.passes()
         return [name for p, (name, _, _) in enumerate(passes()) if on >> p & 1]
 
     def plan_text(self):
-        """The plans run since the renewal, as text: one line per batch."""
+        """The batches that have run since the last renewal, one per line."""
         self.run()
         return self.x.dump_plans().decode()
 
     def backward_text(self, most=8):
-        """How the last backward pass was run, as text: a line per step, at most so many rows of each list."""
+        """How the last backward pass ran, a line per step, with at most this many rows of each list."""
         settle()
         return self.x.dump_backward(most).decode()
 
     def nodes(self):
-        """(number, op, dims, arguments) of every node, for drawing and tests.
+        """(number, op, dims, arguments) of every node, for pictures and tests.
 
-        A node that runs inside another says so in its text, "tanh {50} inside 7", and has the arguments that it was made
-        with; what it runs inside shows the whole formula.
+        A node that runs inside another one is described as such, "tanh {50} inside 7", with its own arguments. The
+        other one shows the whole formula.
         """
         out = []
         cdef NodeId i
@@ -380,11 +383,10 @@ cdef class ComputationGraph:
         return out
 
     def expression(self, i):
-        """Node number i as an expression.
+        """The node with this number, as an expression.
 
-        ValueError when there is no value: the sums inside a cell are not kept once the cell has run; an elementwise
-        op, or the scores of a loss, may run inside its reader if no expression refers to it; and a node that nothing
-        reads or refers to does not run at all.
+        ValueError if its value is not kept. That is so for the inside of a cell, for elementwise ops and scores that
+        run inside another node, and for nodes that nobody uses. IndexError unless the graph has that node.
         """
         e = self.kept_expression(i)
         if e is None:
@@ -394,7 +396,7 @@ cdef class ComputationGraph:
         return e
 
     def kept_expression(self, number):
-        """Node of this number as an expression; None when its value is gone."""
+        """The node with this number, as an expression; None if its value is not kept."""
         if type(number) is not int:
             number = _as_int(number, "[graph] the number of a node")
         if not 0 <= number < self.c.size():
@@ -406,14 +408,15 @@ cdef class ComputationGraph:
         return _expression(self, i)
 
     def inputMatrixLiteral(self, v, d, batch_size=1, device=""):
-        """inputTensorTranspose(v, d, batch_size) in this graph, which must be the current one."""
+        """inputTensorTranspose(v, d, batch_size) in this graph. ValueError unless it is the current one."""
         self._need_current("inputMatrixLiteral")
         return inputTensorTranspose(v, d, batch_size, device)
 
     def inputSparseTensor(self, idxs, v, dim, batch_size=1, defval=0, device=""):
-        """A tensor of shape dim and a mini-batch with v[k] at place idxs[k] of the flat, column-major numbers.
+        """A tensor of shape dim in which place idxs[k] is v[k], and every other place defval.
 
-        Elsewhere defval. In this graph, which must be the current one; see sparse_inputTensor().
+        Places count through the flat, column-major numbers. ValueError unless this is the current graph, or if idxs and
+        v have different lengths or a place is out of range. See sparse_inputTensor() for row and column numbers.
         """
         cdef Dim d
         self._need_current("inputSparseTensor")

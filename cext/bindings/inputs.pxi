@@ -1,10 +1,13 @@
 # Inputs: numbers that enter a graph.
 
 cdef class InputExpression(Expression):
-    """An input whose numbers can be changed with set(); the graph then runs again."""
+    """An input, whose numbers can be replaced with set()."""
 
     def set(self, values):
-        """New numbers (as many as before, column-major when flat); what depends on them is computed again."""
+        """Replace the numbers, by as many as before. The graph then runs again.
+
+        values: an array of the same shape, or flat and column-major. ValueError for another number of values.
+        """
         cdef NodeId i = self.use()
         cdef const Dim* d = &self.graph.c.dim(i)
         cdef float* to = self.graph.c.input_data(i)
@@ -67,10 +70,11 @@ cdef bint _plain_numbers(list v) except -1:
 
 
 def inputTensor(arr, batched=False, device="", reusable_expr=False):
-    """Numbers from an array, or from a list of arrays that become batch elements.
+    """An input with the numbers of an array, or of a list of arrays of one shape, which becomes a mini-batch.
 
-    arr {d1, ..., dn}: any dtype; indices keep their meaning (element [i, j] of the array is element (i, j)). With
-    ``batched=True`` the last axis is the batch; a 1-D array becomes {1} X n. At most 7 dims.
+    arr of shape (d1, ..., dn) gives {d1, ..., dn}, and arr[i, j] is element (i, j). With ``batched=True`` the last axis
+    is the mini-batch; a 1-D array then gives {1} X n. ValueError for more than 7 dims or a size of 0, TypeError if arr
+    is not made of numbers.
     """
     cdef Dim d
     if type(arr) is InputExpression:
@@ -105,7 +109,7 @@ cdef Expression _taken(InputExpression e, bint batched):
 
 
 def inputVector(v, device=""):
-    """A vector {len(v)} from numbers."""
+    """A vector {n} from n numbers. ValueError if there are none."""
     cdef Dim d
     cdef InputExpression e
     cdef float* to
@@ -135,12 +139,12 @@ def inputVector(v, device=""):
 
 
 def vecInput(dim, device=""):
-    """Zeros {dim}, to be filled with set()."""
+    """A vector {dim} of zeros, which set() replaces."""
     return constant(_int32(dim, "[vecInput] dim"), 0.0)
 
 
 def scalarInput(s, device=""):
-    """One number {1}."""
+    """A single number {1}."""
     cdef Dim d
     if type(s) is InputExpression and len(s) == 1 and s.ndim == 1 and s.batch_size == 1:
         return s
@@ -150,24 +154,25 @@ def scalarInput(s, device=""):
 
 
 def constant(dim, val, batch_size=1):
-    """A tensor filled with one number."""
+    """A tensor of shape dim with the same number everywhere. ValueError for a dim or batch size below 1."""
     cdef Dim d
     _dim_from(dim, batch_size, &d)
     return _filled(_current(), d, float(val))
 
 
 def zeros(dim, batch_size=1):
-    """Zeros of shape dim."""
+    """Zeros of shape dim. ValueError for a dim or batch size below 1."""
     return constant(dim, 0.0, batch_size)
 
 
 def ones(dim, batch_size=1):
-    """Ones of shape dim."""
+    """Ones of shape dim. ValueError for a dim or batch size below 1."""
     return constant(dim, 1.0, batch_size)
 
 
 def one_hot(d, idx, device=""):
-    """1 at idx, 0 elsewhere: {d}; a list of n indices gives {d} X n. IndexError when out of range."""
+    """A vector {d} with 1 at idx and 0 elsewhere; a list of n indices gives {d} X n. IndexError if one is out of range.
+    """
     cdef Dim dim
     ids = [idx] if not hasattr(idx, "__iter__") else list(idx)
     d = _as_int(d, "[one_hot] the size")
@@ -182,9 +187,9 @@ def one_hot(d, idx, device=""):
 
 
 def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
-    """A tensor of `shape` filled with defval, and values[k] at (idxs[0][k], idxs[1][k], ...).
+    """A tensor of this shape in which place (idxs[0][k], idxs[1][k], ...) is values[k], and every other place defval.
 
-    With ``batched=True`` the last axis of shape is the batch.
+    With ``batched=True`` the last axis of shape is the mini-batch. IndexError if a place is out of range.
     """
     cdef Dim d
     _dim_from(shape, 1, &d)   # sizes are checked before memory is taken
@@ -194,7 +199,10 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
 
 
 def inputTensorTranspose(flat_list, dim, batch_size=1, device=""):
-    """Numbers given flat in column-major order, with a shape."""
+    """A tensor of shape dim from its flat, column-major numbers, one batch element after another.
+
+    ValueError unless there are as many numbers as the shape and the batch size ask for.
+    """
     cdef Dim d
     _dim_from(dim, batch_size, &d)
     a = np.ascontiguousarray(_numbers(flat_list, "inputTensorTranspose")).ravel()

@@ -28,6 +28,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         LookupTable* table(uint32_t)
     cdef cppclass LookedSignature "dnl::Signature":
         uint32_t table
+        uint32_t family
 
 cdef extern from "exec/trace.h" namespace "dnl":
     cdef cppclass TraceEvent:
@@ -124,7 +125,8 @@ def graph_nodes(ComputationGraph g not None):
             if sort != "output":
                 arguments = [c.operands(i)[j] for j in range(s.nargs)]
                 attributes = _for_people(_attributes(s.op, c.member(i), True))
-        out.append((sort, op, name, _dim_tuple(c.dim(i)), arguments, producer, n.sig, n.depth, attributes, short))
+        out.append((sort, op, name, _dim_tuple(c.dim(i)), arguments, producer, _family(g, i), n.depth, attributes,
+                    short))
     return out
 
 def graph_program(ComputationGraph g not None):
@@ -226,12 +228,16 @@ def graph_plans(ComputationGraph g not None):
         k += 1
     return out
 
+cdef uint32_t _family(ComputationGraph g, NodeId i):
+    """The same for nodes that may run together."""
+    return (<const LookedSignature*> &g.c.signature(i)).family
+
 def graph_chain(ComputationGraph g not None, size_t plan, NodeId example):
     """The most nodes on one path of a plan that have the signature of `example`: no schedule has fewer batches of it."""
     cdef const Run* run = g.x.run(plan)
     if run == NULL or example >= g.c.size():
         raise IndexError(f"[graph] there is no plan {plan} with node {example}")
-    cdef uint32_t sig = g.c.node(example).sig, j, best = 0, d
+    cdef uint32_t family = _family(g, example), j, best = 0, d
     cdef vector[uint32_t] longest
     cdef NodeId i
     cdef size_t k
@@ -241,13 +247,18 @@ def graph_chain(ComputationGraph g not None, size_t plan, NodeId example):
         d = 0
         for j in range(g.c.signature(i).nargs):
             d = max(d, longest[g.c.node(g.c.operands(i)[j]).producer])
-        longest[i] = d + (g.c.node(i).sig == sig)
+        longest[i] = d + (_family(g, i) == family)
         best = max(best, longest[i])
     return best
 
 def all_op_names():
     """Names of the ops by their number."""
     return [op_def(i).name.decode() for i in range(op_count())]
+
+def op_labels():
+    """What a table for people calls the nodes of an op, by the names of all_op_names()."""
+    return {op_def(i).name.decode(): op_def(i).family.decode() if op_def(i).family
+            else op_def(i).name.decode().removeprefix("_") for i in range(op_count())}
 
 def trace_clock():
     """Seconds of the clock that events are timed by."""

@@ -31,9 +31,19 @@ cdef extern from "exec/overlap.h" namespace "dnl":
     JobOutcome take_outcome()
 
 cdef extern from "base/wait.h" namespace "dnl":
-    cppclass WaitCounts:
-        uint64_t slept, lent
-    WaitCounts wait_counts_ "dnl::wait_counts" () nogil
+    uint64_t times_lent_ "dnl::times_lent" () nogil
+
+cdef extern from "exec/pool.h" namespace "dnl":
+    cdef cppclass PassCounts:
+        uint64_t several, one
+    PassCounts pass_counts() nogil
+    void force_threads_ "dnl::force_threads" (int) nogil
+
+cdef extern from "exec/trial.h" namespace "dnl":
+    cdef cppclass Trial:
+        void begin_pass(long long, long long)
+        void interrupt()
+        cbool several()
 
 cdef PyObject* _job_graph = NULL   # borrowed: the graph whose backward pass it is, until that goes
 cdef object _job_trainer = None    # a weak reference to the trainer whose update it is
@@ -76,7 +86,7 @@ cdef int _settle() except -1:
     if other and not g.busy:
         g.forget_other()
     if trainer is not None:
-        trainer._update_done(outcome.update.norm, outcome.update.clipped, outcome.failed(), True)
+        trainer._update_done(outcome.update.norm, outcome.update.clipped, outcome.failed(), "overlap")
     outcome.rethrow()
     return 0
 
@@ -143,10 +153,38 @@ def steps_overlapped():
     return _n_begun
 
 
-def wait_counts():
-    """How often threads that waited slept, since one at work had no processor, and how often they lent it theirs."""
-    cdef WaitCounts counts = wait_counts_()
-    return counts.slept, counts.lent
+def times_lent():
+    """How often a thread that waited lent its processor to one that had none."""
+    return times_lent_()
+
+
+def passes_by_threads():
+    """Forward passes that might have used several threads: how many did, and how many ran on one (exec/trial.h)."""
+    cdef PassCounts counts = pass_counts()
+    return counts.several, counts.one
+
+
+def force_threads(int threads):
+    """From the next pass on so many threads work at once, whatever is measured; 0: what is measured decides. For tests."""
+    force_threads_(threads)
+
+
+def try_threads(passes):
+    """Whether several threads are used after each pass, by a trial of its own. For tests.
+
+    passes: for each the nanoseconds and the work since some beginning, or None where the trial is interrupted.
+    """
+    cdef Trial trial
+    cdef long long time, work
+    used = []
+    for times in passes:
+        if times is None:
+            trial.interrupt()
+        else:
+            time, work = times
+            trial.begin_pass(time, work)
+        used.append(trial.several())
+    return used
 
 
 def settle_steps():

@@ -10,7 +10,12 @@ cdef float[::1] _floats(float* p, size_t n):
 
 cdef object _copied(Store& numbers):
     """A copy, flat, of what lies wherever it lies."""
-    return np.array(_floats(<float*> numbers.host(), numbers.size()), dtype=np.float32)
+    # Not NumPy's copying, which may let other threads go on meanwhile, and these may write the numbers.
+    out = np.empty(numbers.size(), dtype=np.float32)
+    cdef float[::1] to = out
+    if numbers.size():
+        memcpy(&to[0], numbers.host(), numbers.size() * sizeof(float))
+    return out
 
 
 cdef double _finite(object v, str where) except? -77:
@@ -22,7 +27,7 @@ cdef double _finite(object v, str where) except? -77:
 
 
 class Shape(tuple):
-    """Shape of a parameter: a tuple that may be called, too, for in DyNet ``shape()`` is a method."""
+    """The shape of a parameter: a tuple that may also be called, because ``shape()`` is a method in DyNet."""
 
     __slots__ = ()
 
@@ -48,9 +53,9 @@ cdef bint _was_read(GraphLink link, NodeId id, uint32_t stamp):
 
 
 cdef class Parameters(Expression):
-    """A weight. It is an expression too: it enters the current graph by itself where it is used.
+    """A weight, from ParameterCollection.add_parameters(). It can be used as an expression in any graph.
 
-    Arrays have the shape of ``shape``. Made by ParameterCollection.add_parameters().
+    Arrays that come from its methods, or are given to them, have its shape (d1, d2, ...).
     """
     cdef shared_ptr[Parameter] p
     cdef str _name
@@ -58,7 +63,7 @@ cdef class Parameters(Expression):
 
     @staticmethod
     def make(shape, name):
-        """A parameter of zeros; used by ParameterCollection."""
+        """A parameter of zeros. Users call ParameterCollection.add_parameters()."""
         cdef Parameters self = Parameters.__new__(Parameters)
         cdef Dim d
         _dim_from(shape, 1, &d, least=0)   # an empty weight or table may be made and saved, but not used
@@ -88,19 +93,19 @@ cdef class Parameters(Expression):
         return self.id
 
     def name(self):
-        """Full name in its collection, such as /encoder/_0."""
+        """The full name in its collection, such as /encoder/_0."""
         return self._name
 
     @property
     def shape(self):
-        """(d1, d2, ...); ``shape()`` is the same, as in DyNet."""
+        """The dims (d1, d2, ...). ``shape()`` gives the same, as in DyNet."""
         return Shape(_shape_of(deref(self.p).dim))
 
     def __len__(self):
         return self.shape[0]
 
     def as_array(self):
-        """A copy of the numbers, in float64 as in DyNet."""
+        """A copy of the numbers, as float64, like DyNet's."""
         return self._values().astype(np.float64)
 
     def _values(self):
@@ -109,7 +114,8 @@ cdef class Parameters(Expression):
         return _copied(deref(self.p).value).reshape(self.shape, order="F")
 
     def grad_as_array(self):
-        """A copy of the accumulated gradient, in float64."""
+        """A copy of the accumulated gradient, as float64: what all backward passes since the last update have added up.
+        """
         return self._grads().astype(np.float64)
 
     def _grads(self):
@@ -118,7 +124,7 @@ cdef class Parameters(Expression):
         return _copied(deref(self.p).grad).reshape(self.shape, order="F")
 
     def set_value(self, arr):
-        """Overwrite all numbers; the shape must be equal."""
+        """Replace all numbers. ValueError if the array has another shape."""
         settle()
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
@@ -133,7 +139,7 @@ cdef class Parameters(Expression):
         self._changed()
 
     def load_array(self, arr):
-        """DyNet 1's name of set_value(); warns once."""
+        """DyNet 1's name for set_value(); warns once."""
         from dynet_lite.compat import old_names
         old_names.warn_once("load_array", "set_value(array)", stacklevel=2)
         self.set_value(arr)
@@ -148,17 +154,17 @@ cdef class Parameters(Expression):
         self.set_value(np.zeros(self.shape, dtype=np.float32))
 
     def scale(self, s):
-        """Multiply all numbers by s."""
+        """Multiply all numbers by s. ValueError if s is not finite."""
         self.set_value(self._values() * np.float32(_finite(s, "[scale] the factor")))
 
     def clip_inplace(self, left, right):
-        """Limit all numbers to [left, right]. ValueError unless left <= right."""
+        """Move all numbers into the range [left, right]. ValueError unless left <= right."""
         if not left <= right:
             raise ValueError(f"[clip_inplace] two numbers with left <= right are needed; got {left}, {right}")
         self.set_value(np.clip(self._values(), left, right))
 
     def scale_gradient(self, s):
-        """Multiply the accumulated gradient by s."""
+        """Multiply the accumulated gradient by s. ValueError if s is not finite."""
         settle()
         cdef float[::1] g = _floats(deref(self.p).grad.host_to_write(), deref(self.p).size())
         np.multiply(g, np.float32(_finite(s, "[scale_gradient] the factor")), out=np.asarray(g))
@@ -170,7 +176,7 @@ cdef class Parameters(Expression):
         deref(self.p).clear_grad()
 
     def set_grad(self, arr):
-        """Overwrite the accumulated gradient (for tests and hand-made updates)."""
+        """Replace the accumulated gradient, for tests and updates by hand. ValueError if the array has another shape."""
         settle()
         a = _numbers(arr, "set_grad")
         if a.shape != self.shape:
@@ -182,11 +188,13 @@ cdef class Parameters(Expression):
         deref(self.p).grad_changed()
 
     def is_updated(self):
-        """False when frozen."""
+        """False if the parameter is frozen."""
         return deref(self.p).updated
 
     def set_updated(self, b):
-        """False freezes the parameter: trainers leave it, and graphs made from now on keep no gradient for it."""
+        """Freeze the parameter (False) or release it (True). Trainers leave a frozen one alone, and graphs made from
+        now on compute no gradient for it.
+        """
         global _n_frozen
         _n_frozen += 1
         settle()
@@ -194,35 +202,42 @@ cdef class Parameters(Expression):
         self.stamp = 0xffffffff   # entered again with the new setting
 
     def expr(self, update=False):
-        """The parameter as an expression of the current graph; a constant unless update=True (as in DyNet)."""
+        """The parameter in the current graph: a constant, or with update=True one that gets a gradient. As in DyNet."""
         return self if update else _op1(op_by_name(b"nobackprop"), self)
 
     def gradient(self):
-        """The gradient of the last backward() of the current graph; grad_as_array() is what all passes have added up.
+        """The gradient of the last backward() of the current graph. grad_as_array() is the sum over all passes.
 
-        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is
-        added up.
+        RuntimeError if the parameter is not in that graph, or if its accumulated gradient has changed since, by an
+        update or another backward().
         """
         if not _current().c.valid(self.id, self.stamp):
             raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
         return Expression.gradient(self)
 
     def save(self, fname, key="", append=False):
-        """Write the values as text in DyNet's format, under this name or ``key`` ('/...')."""
+        """Write the numbers to a text file in DyNet's format, under the full name or ``key`` (which begins with '/').
+
+        ValueError for a bad key, OSError if the file cannot be written.
+        """
         from dynet_lite import io
         io.save_parameter(self, fname, key, append)
 
     def populate(self, fname, key=""):
-        """Fill in the values of the file's entry ``key`` (a full name; this one's by default)."""
+        """Read the numbers from DyNet's text file: the entry named ``key``, or without a key that of this parameter's
+        full name.
+
+        FileNotFoundError if there is no such file, ValueError if it has no such entry or the entry has another shape.
+        """
         from dynet_lite import io
         io.populate_parameter(self, fname, key)
 
     def write_to_textfile(self, fname, key="", append=False):
-        """DyNet's other name of save()."""
+        """DyNet's other name for save()."""
         self.save(fname, key, append)
 
     def populate_from_textfile(self, fname, key=""):
-        """DyNet's other name of populate()."""
+        """DyNet's other name for populate()."""
         self.populate(fname, key)
 
     def __reduce__(self):

@@ -117,39 +117,105 @@ def _scatter_grads(list parameters not None, const float[::1] values, const floa
         i += 1
 
 
-def _touched_rows(LookupParameters table not None):
-    """Copies of the numbers of the rows with a gradient, uint32 (n,), and of their gradients, float32 (n, row size)."""
+_OTHER_ROWS = "[set_rows] rows of other tables, or cut off"
+
+
+def _rows_size(list tables not None):
+    """How many bytes _pack_rows() writes."""
+    cdef LookupParameters table
+    cdef size_t row, size = 0
     settle()
-    cdef Py_ssize_t n = deref(table.t).touched.size(), width = deref(table.t).row_size
-    ids = np.empty(n, dtype=np.uint32)
-    values = np.empty((n, width), dtype=np.float32)
-    cdef uint32_t[::1] to_ids = ids
-    cdef float[:, ::1] to = values
-    if n:
-        memcpy(&to_ids[0], deref(table.t).touched.data(), n * sizeof(uint32_t))
-        if width:
-            memcpy(&to[0, 0], deref(table.t).gradients(host_backend()), n * width * sizeof(float))
-    return ids, values
+    for table in tables:
+        row = sizeof(uint32_t) + deref(table.t).row_size * sizeof(float)
+        size += sizeof(uint32_t) + deref(table.t).touched.size() * row
+    return size
 
 
-def _set_touched_rows(LookupParameters table not None, const uint32_t[::1] ids, const float[:, ::1] values):
-    """Overwrite the gradient: the sum of `values` by row number, added in this order; other rows have none.
+def _pack_rows(list tables not None, uint8_t[::1] out):
+    """Write for each table how many rows have a gradient (uint32), their numbers (uint32) and their gradients (float32).
 
-    A row may occur several times. ValueError for rows that are not there, or another row size; then nothing has changed.
+    ValueError unless `out` has _rows_size(tables) bytes.
     """
-    cdef Py_ssize_t i, k, width = deref(table.t).row_size
+    cdef LookupParameters table
+    cdef uint8_t* to = &out[0] if out.shape[0] else NULL
+    cdef uint32_t n
+    cdef size_t floats, size = _rows_size(tables)
+    if <size_t> out.shape[0] != size:
+        raise ValueError(f"[pack_rows] {size} bytes are needed; got {out.shape[0]}")
+    for table in tables:
+        n = <uint32_t> deref(table.t).touched.size()
+        floats = n * <size_t> deref(table.t).row_size
+        memcpy(to, &n, sizeof(n))
+        to += sizeof(n)
+        if n:
+            memcpy(to, deref(table.t).touched.data(), n * sizeof(uint32_t))
+            to += n * sizeof(uint32_t)
+        if floats:
+            memcpy(to, deref(table.t).gradients(host_backend()), floats * sizeof(float))
+            to += floats * sizeof(float)
+
+
+cdef size_t _check_rows(LookupParameters table, const uint8_t[::1] part, size_t at) except 0:
+    # What was packed of this table begins here; where it ends.
+    cdef uint32_t n, i, row
+    cdef size_t size = part.shape[0], width = deref(table.t).row_size * sizeof(float)
+    if at + sizeof(n) > size:
+        raise ValueError(_OTHER_ROWS)
+    memcpy(&n, &part[at], sizeof(n))
+    at += sizeof(n)
+    if at + n * (sizeof(row) + width) > size:
+        raise ValueError(_OTHER_ROWS)
+    for i in range(n):
+        memcpy(&row, &part[at + i * sizeof(row)], sizeof(row))
+        if row >= deref(table.t).rows:
+            raise ValueError(f"[set_rows] row {row} of a table with {deref(table.t).rows} rows")
+    return at + n * (sizeof(row) + width)
+
+
+cdef size_t _add_rows(LookupParameters table, const uint8_t[::1] part, size_t at, Vec[uint32_t]& slots) except 0:
+    # Adds what was packed of this table, which begins here; where it ends.
+    cdef uint32_t n, i, row
+    cdef size_t k, width = deref(table.t).row_size
     cdef float* to
-    if values.shape[0] != ids.shape[0] or values.shape[1] != width:
-        raise ValueError(f"[set_touched_rows] ({ids.shape[0]}, {width}) numbers are needed; "
-                         f"got ({values.shape[0]}, {values.shape[1]})")
-    for i in range(ids.shape[0]):
-        if ids[i] >= deref(table.t).rows:
-            raise ValueError(f"[set_touched_rows] row {ids[i]} of a table with {deref(table.t).rows} rows")
+    cdef float* gradients
+    cdef const float* values
+    memcpy(&n, &part[at], sizeof(n))
+    at += sizeof(n)
+    if not n:
+        return at
+    slots.clear()
+    for i in range(n):
+        memcpy(&row, &part[at], sizeof(row))
+        slots.push_back(deref(table.t).slot(row))
+        at += sizeof(row)
+    if width:
+        values = <const float*> &part[at]   # all sizes are multiples of 4
+        gradients = deref(table.t).gradients(host_backend())
+        for i in range(n):
+            to = gradients + slots[i] * width
+            for k in range(width):
+                to[k] += values[i * width + k]
+    return at + n * width * sizeof(float)
+
+
+def _set_rows(list tables not None, list parts not None):
+    """Overwrite the gradients of tables: the sums of what was packed of them, added in the order of `parts` (uint8 arrays).
+
+    Rows that no part has have no gradient. ValueError for parts of other tables; then nothing has changed.
+    """
+    cdef LookupParameters table
+    cdef size_t at, p
+    cdef Vec[size_t] places
+    cdef Vec[uint32_t] slots
+    for part in parts:
+        at = 0
+        for table in tables:
+            at = _check_rows(table, part, at)
+        if at != <size_t> len(part):
+            raise ValueError(_OTHER_ROWS)
+        places.push_back(0)
     settle()
-    deref(table.t).clear_grad()
-    for i in range(ids.shape[0]):
-        deref(table.t).slot(ids[i])
-    for i in range(ids.shape[0]):
-        to = deref(table.t).gradients(host_backend()) + deref(table.t).slot(ids[i]) * width
-        for k in range(width):
-            to[k] += values[i, k]
+    for table in tables:
+        deref(table.t).clear_grad()
+        for p in range(places.size()):
+            places[p] = _add_rows(table, parts[p], places[p], slots)

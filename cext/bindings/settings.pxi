@@ -94,7 +94,41 @@ def backend_counts():
     return {"calls": c.calls, "row_calls": c.row_calls, "updates": c.updates,
             "uploads": c.uploads, "bytes_uploaded": c.uploaded,
             "downloads": c.downloads, "bytes_downloaded": c.downloaded,
-            "launches": c.launches, "waits": c.waits, "on_host": c.on_host}
+            "launches": c.launches, "waits": c.waits, "cublas": c.products, "on_host": c.on_host}
+
+cdef Devices* _devices_of(str backend) except NULL:
+    cdef Devices* devices = devices_of(backend.encode())
+    if devices is NULL:
+        raise ValueError(f"[device] the backend {backend!r} has no devices")
+    return devices
+
+def devices_of_backend(str backend):
+    """Why there are no devices ("" if there are), and what is known of each: number, model, bytes, capability, problem."""
+    cdef Devices* devices = _devices_of(backend)
+    cdef DeviceInfo d
+    found = []
+    for d in devices.list():
+        found.append((d.number, d.model.decode(errors="replace"), d.memory, (d.major, d.minor), d.problem.decode()))
+    return devices.problem().decode(), found
+
+def choose_device(str backend, int number, bytes image, bytes products = b""):
+    """The device that the backend opens when it is first used, its code, and where its library for products lies.
+
+    RuntimeError if it runs on another.
+    """
+    _devices_of(backend).choose(number, image, products)
+
+def device_in_use(str backend):
+    """The number of the device that the backend runs on; -1 before it runs on one."""
+    return _devices_of(backend).in_use()
+
+def device_busy(str backend, bint watched):
+    """Seconds that the device has been at work while it was watched, on what was waited for. Watched from now on?"""
+    return _devices_of(backend).busy(watched)
+
+def device_brings_code(str backend):
+    """Whether device code comes with the driver: that of a stand-in does."""
+    return _devices_of(backend).brings_code()
 
 def heap_calls():
     """Heap calls made by the engine's own containers since the process began."""

@@ -13,17 +13,29 @@ cdef class BuilderRun:
     cdef public CellStack stack
     cdef readonly uint32_t stamp
     cdef object __weakref__
+    usual = False   # without dropout the stack is the builder's, which its _stack() gives
 
     def __init__(self, builder, bint update):
         self.builder = builder
         self.update = update
         self.stamp = _current().c.generation()
 
+    cdef CellStack begun(self):
+        """The stack; None when it is not there yet and the first input decides which it is."""
+        if self.stack is None and self.usual and self.builder._rates == _no_rates:
+            stack = (<dict?> self.builder._stacks).get(self.update)
+            if stack is not None and (<CellStack?> stack).is_alive():
+                self.stack = stack
+        return self.stack
+
+
+cdef tuple _no_rates = (0.0, 0.0)
+
 
 @cython.freelist(4096)
 @cython.trashcan(True)  # states hang on one another in chains as long as the text
 cdef class RNNState:
-    """A state of a recurrent builder: made by ``initial_state()`` and by adding inputs to another state."""
+    """A state of a recurrent builder. ``builder.initial_state()`` makes the first, add_input() each further one."""
     cdef BuilderRun _run
     cdef tuple _h   # by layer; None before any input
     cdef tuple _c   # cells by layer; None where there are none, or where they are the second outputs of the h's
@@ -31,7 +43,7 @@ cdef class RNNState:
     cdef object _output
 
     def __init__(self, builder, int state_idx=-1, prev_state=None, out=None):
-        """RNNState(builder): what ``builder.initial_state()`` gives. Of the other arguments of DyNet only the defaults."""
+        """RNNState(builder) is ``builder.initial_state()``. DyNet's other arguments take their defaults only."""
         if state_idx != -1 or prev_state is not None or out is not None:
             raise ValueError("[RNNState] a state is made by its builder (initial_state) or by a state (add_input, set_s);"
                              " state_idx, prev_state and out cannot be given")
@@ -41,24 +53,24 @@ cdef class RNNState:
         self._run, self._h, self._c = start._run, start._h, start._c
 
     def add_input(self, x):
-        """The state after one more input {input_dim}."""
-        cdef CellStack stack = self._run.stack
+        """The state after the input x {input_dim}. ValueError if x has another shape."""
+        cdef CellStack stack = self._run.begun()
         try:
             if stack is not None:
                 return _state_after(self, stack.step(x, self._h, self._c), None)
             h, c = self._run.step(x, self._h, self._c)
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, [x]) from None
         return _state_after(self, h, c)
 
     def add_inputs(self, xs):
-        """The states after each of several inputs."""
+        """A list of the states after each of several inputs."""
         cdef list out = []
         cdef RNNState state = self
-        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
+        xs = self._listed(xs)
         try:
             states = self._run.states(xs, self._h, self._c)
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
         for h, c in states:
             state = _state_after(state, h, c)
@@ -66,39 +78,43 @@ cdef class RNNState:
         return out
 
     def transduce(self, xs, after=None):
-        """The outputs after each of several inputs; cheaper than add_inputs().
+        """A list of the outputs {hidden_dim} after each of several inputs. Faster than add_inputs().
 
-        after: for inputs that are no sequence but a tree, as those of a stack that grows and shrinks: ``after[i]`` is the
-        number of the input that input i follows, an earlier one, or -1 for this state. None: each follows the one before it.
+        after: for inputs that form a tree, such as those of a stack that grows and shrinks. Input i follows input
+        ``after[i]``, which must come earlier, or this state where ``after[i]`` is -1. Without it, each input follows
+        the one before it. ValueError for inputs of another shape.
         """
-        cdef CellStack stack = self._run.stack
+        cdef CellStack stack = self._run.begun()
         cdef list order = None
         if type(xs) is not list and hasattr(xs, "transduced"):  # of a length that is not known: dynet_lite/onnx
             return xs.transduced(self._run.builder, self.h(), self.s(), after)
-        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
+        xs = self._listed(xs)
         if after is not None:
             order = _followed(after, len(xs))
         try:
             if stack is not None:
                 return stack.run(xs, self._h, self._c, False, order)
             return self._run.shown(self._run.outputs(xs, self._h, self._c, order))
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
 
+    def _listed(self, xs):
+        """The inputs as a list or a tuple."""
+        if isinstance(xs, (list, tuple)):
+            return xs
+        try:
+            return list(xs)
+        except TypeError:
+            raise TypeError(f"[{self._run.builder.whoami()}] a list of inputs is needed; got {_shown(xs)}") from None
+
     def _explained(self, error, xs):
-        """The error in terms of the builder, when an input or the state has a wrong size; else as it is."""
+        """The error in terms of the builder: which input, or part of the state, is wrong."""
         builder = self._run.builder
-        for what, size, given in (("an input", builder.input_dim, xs), ("a state", builder.hidden_dim, self.s())):
-            for i, x in enumerate(given):
-                try:
-                    shape = tuple(x.shape)
-                except (AttributeError, ValueError):  # no expression, or a stale one
-                    continue
-                if shape not in ((size,), (size, 1)):
-                    where = f" (number {i} of {len(given)})" if len(given) > 1 else ""
-                    dims = ",".join([str(d) for d in shape])
-                    return ValueError(f"[{builder.whoami()}] {what} of shape {{{size}}} is needed; got {{{dims}}}{where}")
-        return error
+        for what, size, given in (("an input", builder.input_dim, xs), ("a state", builder.hidden_dim, self.h())):
+            wrong = _needs.wrong_vector(what, size, given)
+            if wrong is not None:
+                return wrong[0](f"[{builder.whoami()}] {wrong[1]}")
+        return _at_user(_needs.renamed(error, builder.whoami()))
 
     def output(self):
         """h of the last layer, {hidden_dim}; None before any input."""
@@ -108,11 +124,11 @@ cdef class RNNState:
         return self._output
 
     def h(self):
-        """h of each layer; empty before any input."""
+        """The h's, {hidden_dim}, one per layer; empty before any input."""
         return self._h if self._h is not None else ()
 
     def s(self):
-        """The whole state: h of each layer; for LSTMs the cells of all layers and then their h's."""
+        """The whole state, {hidden_dim} each: the h of each layer; for LSTMs the cells of all layers, then their h's."""
         if self._h is None:
             return ()
         return self._cells() + self._h if self._run.builder.has_cell else self._h
@@ -123,26 +139,30 @@ cdef class RNNState:
         return self._c if self._c is not None else ()
 
     def set_h(self, es):
-        """A state with other h's, one per layer; cells are kept (zero before any input)."""
+        """A state with these h's, one per layer. Cells stay as they are (zero before any input). ValueError for another
+        number or shape.
+        """
         builder = self._run.builder
-        h = _state_tensors(es, "set_h", (builder.layers,))
+        h = _state_tensors(builder, es, "set_h", (builder.layers,))
         c = None
         if builder.has_cell:
             c = builder._zero_state() if self._h is None else self._cells()
         return _state_after(self, h, c)
 
     def set_s(self, es):
-        """A state with other contents, in the order of s(); for LSTMs also cells alone, h's are then kept."""
+        """A state with these contents, in the order of s(). For LSTMs, cells alone may be given; h's then stay as they
+        are. ValueError for another number or shape.
+        """
         builder = self._run.builder
         n = builder.layers
         if not builder.has_cell:
             return self.set_h(es)
-        new = _state_tensors(es, "set_s", (n, 2 * n))
+        new = _state_tensors(builder, es, "set_s", (n, 2 * n))
         h = new[n:] or self._h or builder._zero_state()
         return _state_after(self, h, new[:n])
 
     def prev(self):
-        """The state before the last input; None at the start."""
+        """The state before the last input; None if there was no input."""
         return self._prev
 
     def b(self):
@@ -173,12 +193,16 @@ def _first_state(BuilderRun run not None, es):
     return state
 
 
-cdef tuple _state_tensors(es, str name, tuple counts):
-    """A tuple of expressions, as many as one of counts says; arrays become inputs."""
-    if es is None or isinstance(es, Expression):
-        raise TypeError(f"[{name}] takes a list of expressions; got {type(es).__name__}")
-    out = tuple([e if isinstance(e, Expression) else inputTensor(np.asarray(e)) for e in es])
-    if len(out) not in counts:
+cdef tuple _state_tensors(builder, es, str name, tuple counts):
+    """A tuple of expressions {hidden_dim}, as many as one of counts says; arrays become inputs."""
+    who = builder.whoami()
+    if es is None or isinstance(es, (Expression, str)) or not hasattr(es, "__iter__"):
+        raise TypeError(f"[{who}] {name}() takes a list of expressions of shape {{{builder.hidden_dim}}}; got {_shown(es)}")
+    es = tuple(es)
+    if len(es) not in counts:
         wanted = " or ".join([str(n) for n in counts])
-        raise ValueError(f"[{name}] {wanted} expressions are needed, got {len(out)}")
-    return out
+        raise ValueError(f"[{who}] {name}() takes {wanted} expressions for {builder.layers} layers; got {len(es)}")
+    wrong = _needs.wrong_vector("a state", builder.hidden_dim, es)
+    if wrong is not None:
+        raise wrong[0](f"[{who}] {name}(): {wrong[1]}")
+    return tuple([e if isinstance(e, Expression) else inputTensor(np.asarray(e)) for e in es])

@@ -1,10 +1,16 @@
 # Lookup tables: parameters of which expressions read rows. A part of params.pxi.
 
-cdef class LookupParameters(Expression):
-    """A table of rows, most often word vectors. ``p[i]`` is row i as an expression; gradients are sparse.
+cdef object _no_row(str where, object ids, str name, n):
+    """The error of row numbers some of which a table of n rows does not have."""
+    return _errors.OutOfRangeError(f"[{where}] row {ids[(ids < 0) | (ids >= n)][0]} of {name}, a table with {n} rows")
 
-    Arrays have the row number as first axis: (V, d1, ...). As an expression of its own (``p`` in an op) the whole table
-    has dims {d1, ..., V}.
+
+cdef class LookupParameters(Expression):
+    """A table of rows, such as word vectors, from ParameterCollection.add_lookup_parameters().
+
+    ``table[i]`` is row i, {d1, ...}, as an expression; a negative i counts from the end. Only rows that were used get a
+    gradient. Arrays that come from its methods, or are given to them, have the row number as their first axis: (V, d1,
+    ...). Used as an expression itself, the whole table has the dims {d1, ..., V}. IndexError if a row is out of range.
     """
     cdef shared_ptr[LookupTable] t
     cdef str _name
@@ -14,7 +20,7 @@ cdef class LookupParameters(Expression):
 
     @staticmethod
     def make(shape, name):
-        """A table of zeros, shape (V, d1, ...); used by ParameterCollection."""
+        """A table of zeros of shape (V, d1, ...). Users call ParameterCollection.add_lookup_parameters()."""
         cdef LookupParameters self = LookupParameters.__new__(LookupParameters)
         cdef Dim d
         shape = tuple(shape)
@@ -67,17 +73,18 @@ cdef class LookupParameters(Expression):
         return self.rows_id
 
     cdef Expression look(self, ComputationGraph g, object index, bint update):
-        cdef NodeId table
         cdef uint32_t row
+        cdef int overflow = 0
         if g.trace is not None:
             return _look_traced(self, g, [index], False, update)
-        cdef object i = index if type(index) is int else _as_int(index, "[lookup] a row number")
-        if i < 0:
+        cdef object number = index if type(index) is int else _as_int(index, "[lookup] a row number")
+        cdef long long i = PyLong_AsLongLongAndOverflow(number, &overflow)
+        if i < 0 and not overflow:
             i += deref(self.t).rows
-        if not 0 <= i < deref(self.t).rows:
+        if overflow or not 0 <= i < deref(self.t).rows:
             raise _errors.OutOfRangeError(f"[lookup] row {index} of {self._name}, a table with {deref(self.t).rows} rows")
-        row = i
-        table = self.rows_node(g)
+        row = <uint32_t> i
+        cdef NodeId table = self.rows_node(g)
         return _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
 
     cdef Expression look_batch(self, ComputationGraph g, object ids, bint update):
@@ -103,26 +110,46 @@ cdef class LookupParameters(Expression):
         if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
             raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty or another kind of list")
         if a.min() < 0 or a.max() >= deref(self.t).rows:
-            raise _errors.OutOfRangeError(f"[lookup_batch] rows {a.min()}..{a.max()} of {self._name}, a table with "
-                                          f"{deref(self.t).rows} rows")
+            raise _no_row("lookup_batch", a, self._name, deref(self.t).rows)
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         table = self.rows_node(g)
         return _lookup_expression(g, g.c.add_lookup(table, &rows[0], <uint32_t> rows.shape[0], True, update))
 
     def __getitem__(self, index):
+        if type(index) is int:   # nearly always; what else there is may be a word read from a file
+            return self.look(_current(), index, True)
         try:
             return self.look(_current(), index, True)
         except TypeError as error:
             return _row_of_a_file(self, index, error)
 
     def batch(self, i):
-        """Rows i[0], i[1], ... as batch elements: {d...} X n."""
+        """Rows i[0], i[1], ... as one mini-batch: {d1, ...} X len(i). IndexError if one is out of range."""
         return self.look_batch(_current(), i, True)
 
     def rows(self, ids, update=True):
-        """A list of row expressions, one call for a whole sentence."""
+        """A list of expressions, rows ids[0], ids[1], ..., in one call. IndexError if one is out of range."""
         cdef ComputationGraph g = _current()
-        return [self.look(g, i, update) for i in ids]
+        cdef NodeId table
+        cdef uint32_t row, n_rows = deref(self.t).rows
+        cdef Py_ssize_t k, n
+        cdef long long i
+        cdef int overflow = 0
+        cdef list out
+        if type(ids) is not list or g.trace is not None:
+            return [self.look(g, i, update) for i in ids]
+        n = len(<list> ids)
+        out = [None] * n
+        table = self.rows_node(g) if n else 0
+        for k in range(n):
+            one = (<list> ids)[k]
+            i = PyLong_AsLongLongAndOverflow(one, &overflow) if type(one) is int else -1
+            if 0 <= i < n_rows:
+                row = <uint32_t> i
+                out[k] = _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
+            else:
+                out[k] = self.look(g, one, update)
+        return out
 
     def __len__(self):
         return deref(self.t).rows
@@ -131,12 +158,12 @@ cdef class LookupParameters(Expression):
         raise TypeError("[lookup] a table is not iterated; index it: table[i]")
 
     def name(self):
-        """Full name in its collection."""
+        """The full name in its collection."""
         return self._name
 
     @property
     def shape(self):
-        """(V, d1, ...); ``shape()`` is the same, as in DyNet."""
+        """(V, d1, ...), V being the number of rows. ``shape()`` gives the same, as in DyNet."""
         return Shape((deref(self.t).rows,) + _shape_of(deref(self.t).row_dim))
 
     cdef object _view(self, bint write=False):
@@ -166,7 +193,7 @@ cdef class LookupParameters(Expression):
         return a.transpose((0,) + tuple(range(a.ndim - 1, 0, -1))).reshape(n, deref(self.t).row_size)
 
     def as_array(self):
-        """A copy of the table, (V, d1, ...), in float64 as in DyNet."""
+        """A copy of the table, (V, d1, ...), as float64, like DyNet's."""
         return self._values().astype(np.float64)
 
     def _values(self):
@@ -208,23 +235,25 @@ cdef class LookupParameters(Expression):
     def _row_ids(self, ids):
         a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids), dtype=np.int64).reshape(-1)
         if a.size and (a.min() < 0 or a.max() >= len(self)):
-            raise _errors.OutOfRangeError(f"[lookup] rows {a.min()}..{a.max()} of {self._name}, a table with "
-                                          f"{len(self)} rows")
+            raise _no_row("lookup", a, self._name, len(self))
         return a
 
     def rows_as_array(self, rows):
-        """Rows rows[0], rows[1], ... as an array (n, d1, ...)."""
+        """A copy of rows rows[0], rows[1], ...: (n, d1, ...). IndexError if one is out of range."""
         a = self._row_ids(rows)
         settle()
         deref(self.t).settle_all(host_backend())
         return np.array(self._rows_array(self._view()[a]), dtype=np.float64)
 
     def row_as_array(self, row):
-        """Row number `row` as an array (d1, ...)."""
+        """A copy of one row: (d1, ...). IndexError if it is out of range."""
         return self.rows_as_array([row])[0]
 
     def init_from_array(self, arr):
-        """Overwrite the table; shape (V, d1, ...). With fewer rows than the table has, the first rows."""
+        """Replace the table, or the first rows if the array has fewer than the table.
+
+        arr (V, d1, ...). ValueError if its rows have another shape.
+        """
         rows = min(np.shape(arr)[0], len(self)) if np.ndim(arr) and np.shape(arr)[0] else len(self)
         flat = self._flat_rows(arr, rows)
         settle()
@@ -234,7 +263,7 @@ cdef class LookupParameters(Expression):
         self._changed()
 
     def init_row(self, i, row):
-        """Overwrite row i."""
+        """Replace row i by an array (d1, ...). ValueError for another shape, IndexError if i is out of range."""
         i = int(self._row_ids([i])[0])
         a = _numbers(row, "init_row")
         if <size_t> a.size == deref(self.t).row_size:
@@ -254,16 +283,17 @@ cdef class LookupParameters(Expression):
     def _grad_view(self):
         """Row ids and gradients (n, row size) of the rows touched since the last update."""
         settle()
-        cdef Py_ssize_t n = deref(self.t).touched.size()
+        cdef Py_ssize_t n = deref(self.t).touched.size(), width = deref(self.t).row_size
         if n == 0:
-            return np.zeros(0, dtype=np.int64), np.zeros((0, deref(self.t).row_size), dtype=np.float32)
+            return np.zeros(0, dtype=np.int64), np.zeros((0, width), dtype=np.float32)
         cdef uint32_t[::1] ids = <uint32_t[:n]> deref(self.t).touched.data()
-        cdef Py_ssize_t width = deref(self.t).row_size
+        if width == 0:
+            return np.asarray(ids).astype(np.int64), np.zeros((n, 0), dtype=np.float32)
         cdef float[:, ::1] grad = <float[:n, :width]> deref(self.t).gradients(host_backend())
         return np.asarray(ids).astype(np.int64), np.asarray(grad)
 
     def grad_as_array(self):
-        """The accumulated gradient as a dense array (V, d1, ...), in float64."""
+        """The accumulated gradient as a dense array (V, d1, ...), as float64."""
         return self._grads().astype(np.float64)
 
     def _grads(self):
@@ -274,25 +304,26 @@ cdef class LookupParameters(Expression):
         return np.array(self._rows_array(full))
 
     def rows_grad_as_array(self, rows):
-        """The gradients of rows rows[0], rows[1], ..., (n, d1, ...)."""
+        """The accumulated gradients of rows rows[0], rows[1], ...: (n, d1, ...). IndexError if one is out of range."""
         return self.grad_as_array()[self._row_ids(rows)]
 
     def row_grad_as_array(self, row):
-        """The gradient of row number `row`."""
+        """The accumulated gradient of one row: (d1, ...). IndexError if it is out of range."""
         return self.rows_grad_as_array([row])[0]
 
     def gradient(self):
-        """The gradient of the last backward() of the current graph; grad_as_array() is what all passes have added up.
+        """The gradient of the last backward() of the current graph, (V, d1, ...). grad_as_array() is the sum over all
+        passes.
 
-        RuntimeError when no pass of this graph could reach it, or once an update or another pass has changed what is
-        added up.
+        RuntimeError if the table is not in that graph, or if its accumulated gradient has changed since, by an update
+        or another backward().
         """
         if not _current().c.valid(self.id, self.stamp):
             raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
         return Expression.gradient(self)
 
     def set_rows_grad(self, ids, arr):
-        """Overwrite the accumulated gradient by these rows (n, d1, ...) alone; all others are untouched."""
+        """Replace the accumulated gradient: these rows get arr (n, d1, ...), all others none."""
         rows = self._row_ids(ids)
         if len(set(rows.tolist())) != len(rows):
             raise ValueError(f"[set_rows_grad] {self._name}: a row occurs twice")
@@ -313,7 +344,7 @@ cdef class LookupParameters(Expression):
         self._changed()
 
     def scale(self, s):
-        """Multiply all numbers by s."""
+        """Multiply all numbers by s. ValueError if s is not finite."""
         factor = np.float32(_finite(s, "[scale] the factor"))
         settle()
         deref(self.t).settle_all(host_backend())
@@ -322,7 +353,7 @@ cdef class LookupParameters(Expression):
         self._changed()
 
     def scale_gradient(self, s):
-        """Multiply the accumulated gradient by s."""
+        """Multiply the accumulated gradient by s. ValueError if s is not finite."""
         factor = np.float32(_finite(s, "[scale_gradient] the factor"))
         ids, grad = self._grad_view()
         grad *= factor
@@ -333,11 +364,11 @@ cdef class LookupParameters(Expression):
         deref(self.t).clear_grad()
 
     def is_updated(self):
-        """False when frozen."""
+        """False if the table is frozen."""
         return deref(self.t).updated
 
     def set_updated(self, b):
-        """False freezes the table."""
+        """Freeze the table (False) or release it (True)."""
         global _n_frozen
         _n_frozen += 1
         settle()
@@ -345,25 +376,32 @@ cdef class LookupParameters(Expression):
         self.stamp = self.rows_stamp = 0xffffffff
 
     def expr(self, update=False):
-        """The whole table {d1, ..., V} as an expression; a constant unless update=True."""
+        """The whole table {d1, ..., V} in the current graph: a constant, or with update=True one that gets a gradient."""
         return self if update else _op1(op_by_name(b"nobackprop"), self)
 
     def save(self, fname, key="", append=False):
-        """Write the values as text in DyNet's format, under this name or ``key`` ('/...')."""
+        """Write the numbers to a text file in DyNet's format, under the full name or ``key`` (which begins with '/').
+
+        ValueError for a bad key, OSError if the file cannot be written.
+        """
         from dynet_lite import io
         io.save_parameter(self, fname, key, append)
 
     def populate(self, fname, key=""):
-        """Fill in the values of the file's entry ``key`` (a full name; this one's by default)."""
+        """Read the numbers from DyNet's text file: the entry named ``key``, or without a key that of this parameter's
+        full name.
+
+        FileNotFoundError if there is no such file, ValueError if it has no such entry or the entry has another shape.
+        """
         from dynet_lite import io
         io.populate_parameter(self, fname, key)
 
     def write_to_textfile(self, fname, key="", append=False):
-        """DyNet's other name of save()."""
+        """DyNet's other name for save()."""
         self.save(fname, key, append)
 
     def populate_from_textfile(self, fname, key=""):
-        """DyNet's other name of populate()."""
+        """DyNet's other name for populate()."""
         self.populate(fname, key)
 
     def __reduce__(self):
@@ -386,9 +424,13 @@ def _restore_table(name, values, updated):
 
 
 cdef class LookupExpression(Expression):
-    """A row (or a batch of rows) of a table; set() looks up other rows in the same node."""
+    """A row of a table, or a mini-batch of rows."""
 
     def set(self, index):
+        """Look up another row (or, for a mini-batch, as many others) in the same node. The graph then runs again.
+
+        IndexError if a row is out of range, ValueError if there are more or fewer than before.
+        """
         cdef NodeId i = self.use()
         a = np.atleast_1d(np.asarray(index))
         if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
@@ -396,7 +438,7 @@ cdef class LookupExpression(Expression):
         if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
             raise TypeError(f"[set] a row number or a list of them is needed; got {_shown(index)}")
         if a.min() < 0 or a.max() > 0xffffffff:
-            raise _errors.OutOfRangeError(f"[set] rows {a.min()}..{a.max()} are out of range")
+            raise _errors.OutOfRangeError(f"[set] row {a[(a < 0) | (a > 0xffffffff)][0]} is out of range")
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         settle()
         self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
@@ -411,7 +453,9 @@ cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
 
 
 def lookup(LookupParameters p not None, index=0, update=True):
-    """Row `index` of a table: {d...}. update=False: this use gives the table no gradient."""
+    """Row `index` of a table: {d1, ...}. With update=False this use gives the table no gradient. The same as
+    ``p[index]``.
+    """
     try:
         return p.look(_current(), index, update)
     except TypeError as error:
@@ -419,5 +463,5 @@ def lookup(LookupParameters p not None, index=0, update=True):
 
 
 def lookup_batch(LookupParameters p not None, indices, update=True):
-    """Rows `indices` of a table as batch elements: {d...} X n."""
+    """Rows `indices` of a table as one mini-batch: {d1, ...} X n. The same as ``p.batch(indices)``."""
     return p.look_batch(_current(), indices, update)

@@ -64,7 +64,7 @@ cdef class Updater:
 
         c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, 0 or less for none;
         later: it may be put off with the backward pass, and run with that. Once it has run, trainer._update_done(norm of the
-        gradients, was it clipped?, did it fail?, was it put off?) is called, if it was put off, clipped or failed.
+        gradients, was it clipped?, did it fail?, why so late) is called, if it was put off, clipped or failed.
         """
         global _job_trainer, _n_updates
         _n_updates += 1
@@ -84,7 +84,20 @@ cdef class Updater:
         finally:
             self.busy = False
             if failed or outcome.clipped or not isfinite(outcome.norm):
-                trainer._update_done(outcome.norm, outcome.clipped, failed, False)
+                trainer._update_done(outcome.norm, outcome.clipped, failed, "")
+
+    def finish(self, trainer):
+        """What became of the last update, where the backend did not wait to see it: trainer._update_done() is called."""
+        cdef UpdateOutcome outcome
+        if not self.u.is_late() or job_needs(self.u):
+            return
+        self._enter()
+        try:
+            outcome = self.u.late()
+        finally:
+            self.busy = False
+        if outcome.clipped or not isfinite(outcome.norm):
+            trainer._update_done(outcome.norm, outcome.clipped, False, "backend")
 
     def clear_gradients(self):
         """Forget all accumulated gradients."""
@@ -96,23 +109,26 @@ cdef class Updater:
         settle()
         self.u.restart()
 
-    def _state(self, Py_ssize_t i, bint table):
-        cdef Store* v
+    cdef Store* _state(self, Py_ssize_t i, bint table) except NULL:
         if not 0 <= i < len(self.tables if table else self.parameters):
             raise IndexError(f"[trainer] member {i}")
         settle()
-        v = &self.u.table_state(i) if table else &self.u.parameter_state(i)
-        return np.zeros((self.u.states(), 0), dtype=np.float32) if v.empty() else \
-            np.asarray(_floats(v.host_to_write(), v.size())).reshape(self.u.states(), -1)
+        return &self.u.table_state(i) if table else &self.u.parameter_state(i)
 
     def get_state(self, Py_ssize_t i, bint table):
         """A copy of the state of member i, float32 (states of the rule, size of the member)."""
-        return np.array(self._state(i, table))
+        cdef Store* v = self._state(i, table)
+        if v.empty():
+            return np.zeros((self.u.states(), 0), dtype=np.float32)
+        return _copied(deref(v)).reshape(self.u.states(), -1)
 
     def set_state(self, Py_ssize_t i, bint table, values):
         """Overwrite the state of member i; the shape must be equal."""
-        to = self._state(i, table)
-        a = np.asarray(values, dtype=np.float32)
-        if a.shape != to.shape:
-            raise ValueError(f"[trainer] state of shape {to.shape} is needed; got {a.shape}")
-        to[...] = a
+        cdef Store* v = self._state(i, table)
+        a = np.ascontiguousarray(values, dtype=np.float32)
+        shape = (self.u.states(), 0 if v.empty() else v.size() // self.u.states())
+        if a.shape != shape:
+            raise ValueError(f"[trainer] state of shape {shape} is needed; got {a.shape}")
+        cdef float[::1] flat = a.reshape(-1)
+        if not v.empty():
+            memcpy(v.host_to_write(), &flat[0], v.size() * sizeof(float))
