@@ -5,12 +5,15 @@
     OPENBLAS_NUM_THREADS=1 mpiexec -n 4 python benchmarks/two_ranks.py --jsonl ranks.jsonl
     python benchmarks/ranks_model.py ranks.jsonl      # what that means for up to 1,024 ranks
 
-A chunk is some minibatches (64 sentences; seq2seq 32): graphs are built in Python, run, and the weights updated by
-Adam. The ranks share each minibatch by length. While one rank works alone the others sleep. Speed-ups are medians over
+A chunk is some mini-batches (64 sentences; seq2seq 32): graphs are built in Python, run, and the weights updated by
+Adam. The ranks share each mini-batch by length. While one rank works alone the others sleep. Speed-ups are medians over
 neighbouring chunks, since the speed of a shared machine changes while one looks; quartiles tell how much it did, and
 the load of the machine is printed. "Without waiting" is the
 CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the others: the
-speed-up that is left where nobody else uses the cores and messages take no time. Latency and bandwidth of sums over the
+speed-up that is left where nobody else uses the cores and messages take no time. "Apart": all ranks train at the same
+time, each alone with whole minibatches, and nothing is sent; what they do together over what one does is what the
+machine gives at most. "Share alone": one rank trains on its share of each minibatch while the others sleep; what a
+step gains is what smaller batches leave. Latency and bandwidth of sums over the
 ranks are measured, too.
 """
 
@@ -34,11 +37,12 @@ WARM = 2  # steps before the clock runs
 
 
 class Loop:
-    """A model of a task that trains on this rank alone, or together with the others."""
+    """A model of a task that trains on this rank alone, or together with the others. sharer: a world whose share of a
+    minibatch is all that is trained on, alone."""
 
-    def __init__(self, dy: ModuleType, task: ModuleType, world: Any, seed: int) -> None:
+    def __init__(self, dy: ModuleType, task: ModuleType, world: Any, seed: int, sharer: Any = None) -> None:
         sizes = task.SIZES["base"]
-        self.dy, self.world, self.task = dy, world, task
+        self.dy, self.world, self.task, self.sharer = dy, world, task, sharer or world
         self.batch = sizes.get("batch", 64)
         self.data = task.data(np.random.RandomState(seed), MINIBATCHES * self.batch, sizes)
         self.program = task.Program(dy, sizes, initial_weights(task.shapes(sizes), seed))
@@ -55,8 +59,8 @@ class Loop:
             self.done += 1
             batch = self.data[at : at + self.batch]
             self.dy.renew_cg()
-            if self.world:
-                batch = self.world.share(batch, self.task.length)
+            if self.sharer:
+                batch = self.sharer.share(batch, self.task.length)
             if batch:
                 loss = self.program.batch_loss(batch)
                 loss.value()
@@ -104,6 +108,7 @@ def timed(
 
 def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: int, seed: int) -> dict[str, Any]:
     alone, together = Loop(dy, task, None, seed), Loop(dy, task, world, seed)
+    share = Loop(dy, task, None, seed, world)
     first, waiting = world.rank == 0, count_waiting(world)
     if not steps:
         one = timed(world, alone, MINIBATCHES, first, waiting)[0]
@@ -112,6 +117,8 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
         "one": lambda: timed(world, alone, steps, first, waiting),
         "ranks": lambda: timed(world, together, steps, True, waiting),
         "threads": lambda: timed(world, alone, steps, first, waiting),
+        "apart": lambda: timed(world, alone, steps, True, waiting),
+        "share": lambda: timed(world, share, steps, first, waiting),
     }
     found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in kinds}
     for _ in range(chunks):
@@ -124,6 +131,9 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
         ratios = [a / b for a, b in zip(walls["one"], walls[name], strict=True)]
         ratios += [a / b for a, b in zip(walls["one"][1:], walls[name], strict=False)]
         out["x " + name], out["quartiles " + name] = median(ratios), [float(q) for q in np.percentile(ratios, [25, 75])]
+    several = world.sum([x[0] for x in found["apart"]]) / world.size  # mean of the ranks
+    out["x apart"] = median([world.size * a / b for a, b in zip(walls["one"], several, strict=True)])
+    out["x share"] = median([a / b for a, b in zip(walls["one"], walls["share"], strict=True)])
     both = [a / b for a, b in zip(walls["threads"], walls["ranks"], strict=True)]
     out["ranks to threads"] = median(both)
     work = world.sum([row[3] for row in found["ranks"]]) / world.size
@@ -182,14 +192,14 @@ def main() -> None:
         load = os.getloadavg()[0]
         low, high = m["quartiles ranks"]
         times = [f"{m[k]:.2f}" for k in ("one", "ranks", "threads")]
-        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x threads']:.2f}",
+        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x apart']:.2f}", f"{m['x share']:.2f}", f"{m['x threads']:.2f}",
                      f"{m['ranks to threads']:.2f}", f"{m['without waiting']:.2f}", f"{m['messages']:.0f}", f"{m['bytes'] / 1e6:.2f}", f"{load:.1f}"])  # fmt: skip
         if world.rank == 0:
             print(" ".join(rows[-1]), flush=True)
             if args.jsonl:
                 add_line(args.jsonl, {"task": name, **m, **net, "machine": machine()})
     n = world.size
-    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "2 threads, speed-up",
+    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "apart", "share alone", "2 threads, speed-up",
             "ranks to threads", "without waiting", "messages", "MB sent", "load"]  # fmt: skip
     if world.rank == 0:
         print(

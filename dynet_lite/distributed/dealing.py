@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, TypeVar
 
 __all__ = ["deal", "default_cost"]
@@ -16,24 +18,24 @@ def default_cost(example: Any) -> float:
 
 
 def deal(examples: Sequence[E], hands: int, cost: Callable[[E], float] | None = None) -> list[list[E]]:
-    """The examples in `hands` parts of about the same cost.
+    """Divides the examples into `hands` parts of about equal cost.
 
-    The dearest first, each to the part that has cost least so far (Graham: Bounds on multiprocessing timing anomalies,
-    1969); ties go to the earlier example and to the earlier part. Inside a part the order is that of `examples`. With
-    fewer examples than hands some parts are empty. ValueError for a cost that is not a number >= 0.
+    The most expensive examples are dealt first, each to the part that has cost least so far (Graham: Bounds on
+    multiprocessing timing anomalies, 1969). Ties go to the earlier example and the earlier part. Within a part,
+    examples keep their order. Parts may be empty. ValueError for a cost that is not a number >= 0.
     """
     if hands < 1:
         raise ValueError(f"[deal] at least one part is needed; got {hands}")
     if hands == 1:
         return [list(examples)]
-    costs = [float((cost or default_cost)(x)) for x in examples]
-    for c in costs:
-        if not 0 <= c < float("inf"):
-            raise ValueError(f"[deal] a cost must be a number >= 0; got {c}")
+    costs = list(map(float, map(cost or default_cost, examples)))
+    if not all(map(isfinite, costs)) or (costs and min(costs) < 0):
+        wrong = next(c for c in costs if not 0 <= c < float("inf"))
+        raise ValueError(f"[deal] a cost must be a number >= 0; got {wrong}")
     parts: list[list[int]] = [[] for _ in range(hands)]
-    sums = [0.0] * hands
-    for i in sorted(range(len(costs)), key=lambda i: (-costs[i], i)):
-        k = min(range(hands), key=lambda k: (sums[k], len(parts[k]), k))
+    heap = [(0.0, 0, k) for k in range(hands)]  # what a part has cost, how many it has, which one it is
+    for i in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):  # keeps the order of equal ones
+        cost_so_far, n, k = heap[0]
         parts[k].append(i)
-        sums[k] += costs[i]
+        heapq.heapreplace(heap, (cost_so_far + costs[i], n + 1, k))
     return [[examples[i] for i in sorted(part)] for part in parts]

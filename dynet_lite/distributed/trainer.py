@@ -6,7 +6,6 @@ moving averages are the same everywhere without another message. Tables send the
 
 from __future__ import annotations
 
-import math
 import zlib
 from typing import Any
 
@@ -22,15 +21,16 @@ __all__ = ["Trainer"]
 
 
 class Trainer:
-    """A trainer of dynet_lite for all ranks: Trainer(dy.AdamTrainer(model)).
+    """Wraps a trainer of dynet_lite for all ranks: Trainer(dy.AdamTrainer(model)).
 
-    Made on every rank at the same point of the program. Checks that the ranks have the same parameters and the same kind
-    of trainer with the same settings (NotAlike if not), gives all of them the weights of rank 0, and each its own random
-    numbers for dropout. Everything else is passed on to the trainer inside: learning_rate,
-    set_clip_threshold(), state_dict(), ...
+    Make it on every rank at the same point of the program. It raises NotAlike unless the ranks have equal parameters,
+    trainers and settings. It gives all ranks the weights of rank 0, and each rank its own random numbers for dropout.
+    Everything else is passed on to the trainer inside: learning_rate, set_clip_threshold(), state_dict(), ...
 
-    The loss of a rank must be its part of the sum: divide by the number of examples of the whole mini-batch.
-    world: default the one of init(). bucket: gradients are sent in messages of about so many bytes, the largest one by one.
+    The loss of a rank is its part of the sum: divide by the number of examples in the whole mini-batch.
+
+    world: by default that of init()
+    bucket: gradients are sent in messages of about this many bytes; a larger gradient is sent alone
     """
 
     _own = frozenset(("trainer", "world", "_layout", "_digest", "_agreed", "_buckets", "_sent", "_shared", "_least"))
@@ -64,7 +64,7 @@ class Trainer:
         _core.set_seed_state((_core.get_seed_state() + 0x9E3779B97F4A7C15 * world.rank) % 2**64)
 
     def share_weights(self) -> None:
-        """Give all ranks the weights of rank 0."""
+        """Gives all ranks the weights of rank 0."""
         world = self.world
         members = self.trainer.model._all
         values = world.first(lambda: [p._values() for p in members])
@@ -74,18 +74,18 @@ class Trainer:
         self._shared = len(members)
 
     def check_weights(self) -> None:
-        """NotAlike, on every rank, unless all have the same weights, bit for bit."""
+        """Raises NotAlike on every rank unless all have the same weights, bit for bit."""
         sums = [(p.name(), zlib.crc32(p._values().tobytes())) for p in self.trainer.model._all]
         self.world.agree(weights=sums)
 
     # ---- the update ------------------------------------------------------------------------------------------------
 
     def backward(self, loss: _core.Expression) -> None:
-        """Like loss.backward(), but gradients are sent as soon as they are complete.
+        """Like loss.backward(), but sends each gradient as soon as it is complete.
 
-        It must be the last backward pass before update(); passes before it are loss.backward(). RuntimeError if another
-        follows. In the first step, and after parameters were frozen or set free, nothing is sent before update(). Other
-        Python threads must not touch the model meanwhile.
+        It must be the last backward pass before update(); earlier passes are loss.backward(). RuntimeError if another
+        pass follows. In the first step, and after parameters were frozen or unfrozen, nothing is sent before
+        update(). Meanwhile, other Python threads must not touch the model.
         """
         if self._sent is not None:
             raise RuntimeError(
@@ -98,22 +98,27 @@ class Trainer:
         if self._digest != self._agreed or not weights:
             loss.backward()
             return
-        self._buckets.begin(weights)
-        _core._backward_watched(loss, weights, self._buckets.complete)
+        if len(self._buckets) > 1:
+            self._buckets.begin(weights)
+            _core._backward_watched(loss, weights, self._buckets.complete)
+        else:  # which update() sends
+            loss.backward()
         self._sent = self._digest, _core._backward_calls()
 
     def update(self) -> None:
-        """Add up the gradients of all ranks, then one update, the same on each. Errors as those of the trainer inside.
+        """Adds up the gradients of all ranks, then makes the same update on each. Errors are those of the trainer
+        inside.
 
-        Every rank calls it as often as the others, whether it had examples or not.
+        Every rank must call it equally often, with or without examples.
         """
         self.add_up()
         self.trainer.update()
 
     def add_up(self, *numbers: float) -> Any:
-        """Only the sum: afterwards every rank has the same gradients. Gives up to four numbers of every rank: (size, n).
+        """Only adds up: afterwards every rank has the same gradients. Takes up to four numbers, and returns those of all
+        ranks: (size, n).
 
-        RankFailed if another rank has failed, NotAlike if the models came to differ.
+        RankFailed if another rank has failed, NotAlike if the models have come to differ.
         """
         world = self.world
         if not isinstance(world, World):
@@ -126,16 +131,15 @@ class Trainer:
         known = self._digest == self._agreed
         if known:  # else the others may have other buckets, which the heads tell
             self._buckets.flush()
-        rows = [_core._touched_rows(t) for t in tables]
-        mine = _packed(rows)
-        heads = world.head("update", mine.size, *numbers, digest=self._digest)
+        size = _core._rows_size(tables)
+        heads = world.head("update", size, *numbers, digest=self._digest)
         if not known:
             self._buckets.flush()
-        gather = world.start_gather(mine, [int(n) for n in heads[:, 0]]) if tables else None
+        sizes = [int(n) for n in heads[:, 0]]
+        gather = world.start_gather(lambda place: _core._pack_rows(tables, place), sizes) if tables else None
         self._buckets.finish()
         if gather is not None:
-            for table, (ids, values) in zip(tables, _joined(gather(), tables), strict=True):
-                _core._set_touched_rows(table, ids, values)
+            _core._set_rows(tables, gather())
         self._sent, self._agreed = None, self._digest
         return heads[:, 1:]
 
@@ -172,27 +176,3 @@ class Trainer:
 
     def __repr__(self) -> str:
         return f"<distributed {self.trainer!r} on {self.world!r}>"
-
-
-def _packed(rows: list[tuple[Any, Any]]) -> Any:
-    """Of all tables: how many rows, their numbers, their gradients; as bytes."""
-    if not rows:
-        return np.zeros(0, np.uint8)
-    counts = np.array([len(ids) for ids, _ in rows], np.uint32)
-    parts = [counts, *(x for ids, values in rows for x in (ids, values.ravel()))]
-    return np.concatenate([x.view(np.uint8) for x in parts])
-
-
-def _joined(parts: list[Any], tables: list[Any]) -> list[tuple[Any, Any]]:
-    """The reverse for all ranks: for each table the numbers and gradients of rows, in the order of the ranks."""
-    widths = [math.prod(t.shape()[1:]) for t in tables]
-    ids: list[list[Any]] = [[] for _ in tables]
-    values: list[list[Any]] = [[] for _ in tables]
-    for part in parts:
-        at = 4 * len(tables)
-        for k, n in enumerate(part[:at].view(np.uint32)):
-            ids[k].append(part[at : at + 4 * n].view(np.uint32))
-            at += 4 * int(n)
-            values[k].append(part[at : at + 4 * int(n) * widths[k]].view(np.float32).reshape(int(n), widths[k]))
-            at += 4 * int(n) * widths[k]
-    return [(np.concatenate(i), np.concatenate(v)) for i, v in zip(ids, values, strict=True)]

@@ -38,15 +38,15 @@ PATIENCE = 3.0  # seconds that a rank which has failed waits for the others to h
 
 
 class RankFailed(RuntimeError):
-    """Another rank has failed; that one tells why, and all end."""
+    """Another rank has failed. That rank says why, and all end."""
 
 
 class NotAlike(ValueError):
-    """The ranks differ in model, setting, version or step. Raised on all of them."""
+    """The ranks differ in model, settings, version or step. Raised on all of them."""
 
 
 def launched() -> bool:
-    """Was this process started by mpiexec (or srun with an MPI), together with others?"""
+    """Whether mpiexec (or srun with an MPI) started this process together with others."""
     for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name]) > 1
@@ -54,7 +54,7 @@ def launched() -> bool:
 
 
 class Alone:
-    """The world of one process: every rank 0 of 1. Also the base of World, with the same meaning for many."""
+    """The world of a single process, rank 0 of 1. Also the base class of World, whose methods have the same meaning."""
 
     rank, size = 0, 1
     local_rank, local_size = 0, 1  # among the ranks of this machine
@@ -63,51 +63,55 @@ class Alone:
     messages = bytes_sent = 0
 
     def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None) -> list[E]:
-        """This rank's part of a mini-batch, which must be the same in all ranks; may be empty. See deal()."""
+        """This rank's part of a mini-batch, which may be empty. The mini-batch must be the same on all ranks. See
+        deal().
+        """
         return deal(batch, self.size, cost)[self.rank]
 
     def first(self, function: Callable[[], T]) -> T:
-        """What the function gives on rank 0, on all ranks; the others do not call it. It must be picklable."""
+        """Calls the function on rank 0 alone, and returns its result on all ranks. The result must be picklable."""
         return function()
 
     def gather(self, value: T) -> list[T]:
-        """A list of the values of all ranks, given to each of them. They must be picklable."""
+        """A list of the values of all ranks, on every rank. They must be picklable."""
         return [value]
 
     def device(self, count: int) -> int:
-        """Which of the `count` accelerators of its machine this rank takes: by local_rank, in turns where there are
-        fewer than ranks. ValueError if there is none."""
+        """The number of the accelerator that this rank takes, when its machine has `count` of them.
+
+        They are given out by local_rank, in turns if there are fewer than ranks. ValueError if there are none.
+        """
         if count < 1:
             raise ValueError(f"[distributed] device() needs one accelerator at least; got {count}")
         return self.local_rank % count
 
     def threads(self) -> int:
-        """How many threads a rank may have, so that the ranks of a machine together have as many as it gives them cores."""
+        """How many threads a rank may use, so that the ranks of a machine together use the cores they were given."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, cores // self.local_size) if self._share_cores else cores
 
     def agree(self, **values: Any) -> None:
-        """NotAlike, on every rank, unless repr() of each value is the same on all ranks."""
+        """Raises NotAlike on every rank unless repr() of each value is the same on all of them."""
 
     def sum(self, values: Any) -> Array:
-        """The sum over the ranks, float64 of the same shape, in the order of the ranks."""
+        """The sum over the ranks, added in their order: float64 of the same shape."""
         return np.array(values, dtype=np.float64)
 
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
+        """Waits until all ranks are here."""
 
     def close(self) -> None:
-        """Leave the others; called at the end of the program."""
+        """Leaves the other ranks. Called at the end of the program."""
 
     def fail(self, text: str, status: int = 1) -> None:
-        """End all ranks with this message; nothing when alone."""
+        """Ends all ranks with this message. Does nothing in a world of one."""
 
     def __repr__(self) -> str:
         return f"<rank {self.rank} of {self.size}>"
 
 
 class World(Alone):
-    """The processes that mpiexec started. Made by init()."""
+    """The processes that mpiexec has started. Made by init()."""
 
     def __init__(self, timeout: float | None = None) -> None:
         from mpi4py import MPI
@@ -121,6 +125,7 @@ class World(Alone):
         self.messages = self.bytes_sent = 0
         self._serial = 0
         self._head, self._all_heads = np.zeros(HEAD), np.zeros((self.size, HEAD))
+        self._gathered = np.empty(0, np.uint8)
         self._open = True
         self._sign = Sign()
         people = comm.allgather((self.host, os.getpid(), self._sign.number))
@@ -213,28 +218,32 @@ class World(Alone):
         self._count(values.nbytes)
         return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
 
-    def gather_bytes(self, mine: Array, sizes: Sequence[int]) -> list[Array]:
-        """The bytes (uint8) of each rank; sizes: how many each one has."""
-        return self.start_gather(mine, sizes)()
+    def start_gather(self, fill: Callable[[Array], Any], sizes: Sequence[int]) -> Callable[[], list[Array]]:
+        """Begin to gather bytes: fill(array) writes those of this rank, uint8; sizes: how many each rank has.
 
-    def start_gather(self, mine: Array, sizes: Sequence[int]) -> Callable[[], list[Array]]:
-        """Begin it; the result waits for the bytes and gives them."""
-        self._count(mine.nbytes)
+        What is returned waits for the bytes of all and gives them, good until the next gathering.
+        """
         ends = np.cumsum(sizes)
-        every = np.empty(int(ends[-1]), np.uint8)
-        starts = ends - sizes
-        request = self._data.Iallgatherv(mine, [every, list(sizes), starts.tolist(), self._mpi.BYTE])
+        if ends[-1] > self._gathered.size:
+            self._gathered = np.empty(int(ends[-1]) * 5 // 4, np.uint8)
+        every, starts = self._gathered, ends - sizes
+        parts = [every[a:b] for a, b in zip(starts, ends, strict=True)]
+        fill(parts[self.rank])
+        self._count(sizes[self.rank])
+        place = [every, list(sizes), starts.tolist(), self._mpi.BYTE]
+        request = self._data.Iallgatherv(self._mpi.IN_PLACE, place)
 
         def finish() -> list[Array]:
             self.wait(request)
-            return [every[a:b] for a, b in zip(starts, ends, strict=True)]
+            return parts
 
         return finish
 
     def _objects(self, kind: str, mine: Any) -> list[Any]:
         data = np.frombuffer(pickle.dumps(mine), np.uint8)
         sizes = [int(n) for (n,) in self.head(kind, data.size)]
-        return [pickle.loads(part.tobytes()) for part in self.gather_bytes(data, sizes)]
+        parts = self.start_gather(lambda place: np.copyto(place, data), sizes)()
+        return [pickle.loads(part.tobytes()) for part in parts]
 
     def first(self, function: Callable[[], T]) -> T:
         return self._objects("first", function() if self.rank == 0 else None)[0]  # type: ignore[no-any-return]
@@ -373,11 +382,14 @@ _world: Alone | None = None
 
 
 def init(timeout: float | None = None) -> Alone:
-    """The world that this process is in; the same one on every call.
+    """The world of this process. Every call returns the same one. If mpiexec did not start the program, it is a world of
+    one.
 
-    Not started by mpiexec: Alone, and nothing else happens. timeout: seconds that ranks wait for each other before the
-    run counts as hanging (default: the environment's DYNET_LITE_TIMEOUT, else half an hour). RuntimeError when
-    mpiexec started several processes and mpi4py is missing: they would all do the same work and write the same files.
+    timeout: how many seconds ranks wait for one another before the run counts as hanging (default:
+        DYNET_LITE_TIMEOUT, or half an hour)
+
+    RuntimeError if mpiexec started several processes and mpi4py is missing; otherwise all would do the same work and
+    write the same files.
     """
     global _world
     if _world is None:
@@ -398,5 +410,5 @@ def init(timeout: float | None = None) -> Alone:
 
 
 def current() -> Alone:
-    """The world of init(), or of one process where that was not called."""
+    """The world of init(); a world of one process if it was not called."""
     return _world or Alone()

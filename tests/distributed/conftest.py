@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,16 @@ def mpiexec() -> str:
     return found
 
 
+def written(folder: Path, program: str) -> Path:
+    """The program in a file, whole at any time: threads run the same one at once, and a rank that reads half of it ends early,
+    while the others wait for it."""
+    path = folder / f"program_{zlib.crc32(program.encode()):x}.py"
+    own = path.with_suffix(f".{threading.get_ident()}")
+    own.write_text(program)
+    os.replace(own, path)
+    return path
+
+
 @pytest.fixture
 def ranks(tmp_path: Path) -> Run:
     """ranks(n, program or path, *arguments, ok=True, VARIABLE="of the environment"): runs it on n processes, or without MPI."""
@@ -37,9 +48,7 @@ def ranks(tmp_path: Path) -> Run:
         n: int, program: str | Path, *args: object, ok: bool = True, **env: str
     ) -> subprocess.CompletedProcess[str]:
         if isinstance(program, str):
-            path = tmp_path / f"program_{zlib.crc32(program.encode()):x}.py"  # several may run at once
-            path.write_text(textwrap.dedent(program))
-            program = path
+            program = written(tmp_path, textwrap.dedent(program))
         command = [mpiexec(), "-n", str(n)] if n else []
         paths = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
         done = subprocess.run([*command, sys.executable, str(program), *map(str, args)], cwd=tmp_path, capture_output=True,

@@ -214,14 +214,41 @@ def test_gradients_as_flat_arrays() -> None:
         _core._gather_grads([a, b], out[:7], touched)
     with pytest.raises(ValueError, match="too few"):
         _core._scatter_grads([a, b], out, touched[:1])
-    ids, values = _core._touched_rows(t)
-    assert ids.tolist() == [4] and values.tolist() == [[1, 1]]
-    _core._set_touched_rows(t, np.array([1, 4, 1], np.uint32), np.array([[1, 2], [3, 4], [5, 6]], np.float32))
-    assert t.grad_as_array().tolist() == [[0, 0], [6, 8], [0, 0], [0, 0], [3, 4]]
-    with pytest.raises(ValueError, match="row 5 of a table with 5 rows"):
-        _core._set_touched_rows(t, np.array([5], np.uint32), np.zeros((1, 2), np.float32))
-    with pytest.raises(ValueError, match=r"\(1, 2\) numbers are needed"):
-        _core._set_touched_rows(t, np.array([1], np.uint32), np.zeros((1, 3), np.float32))
+
+
+def packed(*tables: tuple[list[int], list[list[float]]]) -> Any:
+    """What _core._pack_rows() writes, by its description."""
+    parts = [
+        np.concatenate(([len(ids)], ids)).astype(np.uint32).tobytes() + np.array(rows, np.float32).tobytes()
+        for ids, rows in tables
+    ]
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def test_rows_of_tables_as_bytes() -> None:
+    m = dy.ParameterCollection()
+    t, u, empty = m.add_lookup_parameters((5, 2)), m.add_lookup_parameters((3, 1)), m.add_lookup_parameters((3, 0))
+    dy.renew_cg()
+    (dy.sum_elems(t[4]) + dy.sum_elems(t[2]) * 3 + u[1]).backward()
+    tables = [t, u, empty]
+    out = np.zeros(_core._rows_size(tables), np.uint8)
+    _core._pack_rows(tables, out)
+    assert out.tobytes() == packed(([2, 4], [[3, 3], [1, 1]]), ([1], [[1]]), ([], [])).tobytes()
+    with pytest.raises(ValueError, match="bytes are needed"):
+        _core._pack_rows(tables, out[:-1])
+    other = packed(([1, 4, 1], [[1, 2], [3, 4], [5, 6]]), ([], []), ([2], []))
+    _core._set_rows(tables, [out, other])
+    assert t.grad_as_array().tolist() == [[0, 0], [6, 8], [3, 3], [0, 0], [4, 5]]
+    assert u.grad_as_array().tolist() == [[0], [1], [0]] and not empty.grad_as_array().size
+    for wrong, message in [
+        (packed(([5], [[0, 0]]), ([], []), ([], [])), "row 5 of a table with 5 rows"),
+        (packed(([1], [[0, 0, 0]]), ([], []), ([], [])), "rows of other tables"),
+        (packed(([1], [[0, 0]]), ([], [])), "rows of other tables"),
+        (packed(([1 << 30], [])), "rows of other tables"),
+        (out[:0], "rows of other tables"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            _core._set_rows(tables, [out, wrong])
     assert t.grad_as_array()[1].tolist() == [6, 8]
 
 
