@@ -12,6 +12,7 @@ from dynet_lite import _load  # noqa: F401  isort: skip
 from dynet_lite import (
     _core,
     builders,
+    cards,
     cell_builder,
     cells,
     checkpoint,
@@ -40,6 +41,7 @@ from dynet_lite import summary as _summary
 from dynet_lite import tensor as _tensor
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
+from dynet_lite.cards import *  # noqa: F403
 from dynet_lite.cell_builder import *  # noqa: F403
 from dynet_lite.cells import *  # noqa: F403
 from dynet_lite.checkpoint import *  # noqa: F403
@@ -76,6 +78,7 @@ HAVE_CUDA = False
 __all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "distributed", "dynet_config", "install_as_dynet"]
 __all__ += _core.__all__
 __all__ += builders.__all__
+__all__ += cards.__all__
 __all__ += cell_builder.__all__
 __all__ += cells.__all__
 __all__ += compiled.__all__

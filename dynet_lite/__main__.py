@@ -24,8 +24,9 @@ import sys
 import numpy as np
 
 import dynet_lite
-from dynet_lite import _core, compat, config
+from dynet_lite import _core, cards, compat, config
 from dynet_lite.errors import DataError, ModelFileError
+from dynet_lite.pipes import until_cut
 
 # Commands that read the rest of the command line themselves.
 DELEGATED = {
@@ -50,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, about in DELEGATED.items():  # main() gives them away before it parses
         commands.add_parser(name, help=about, add_help=False)
     recipes = commands.add_parser("recipes", help="list the included recipes, or copy one")
-    recipes.add_argument("action", nargs="?", choices=("list", "copy"), default="list")
+    recipes.add_argument("action", nargs="?", choices=("list", "copy"), default="list", help="default: list")
     recipes.add_argument("name", nargs="?", help="copy: the recipe")
     recipes.add_argument("--to", metavar="FOLDER", default=".", help="copy: the folder (default: this one)")
     commands.add_parser("info", help="show versions, processor, matrix library and settings")
@@ -59,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _recipe(command: str, arguments: list[str]) -> int:
     """`train|predict|evaluate|export NAME ...`: as `python NAME.py [COMMAND] ...`."""
-    from dynet_lite.harness import catalogue
+    from dynet_lite.harness import called, catalogue
 
     if not arguments or arguments[0].startswith("-"):
         asked = any(word in ("-h", "--help") for word in arguments)
@@ -68,8 +69,18 @@ def _recipe(command: str, arguments: list[str]) -> int:
         print(text + names, file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     path = str(catalogue.program(arguments[0]))
+    if not catalogue.has_options(path):
+        if {"-h", "--help"} & {*arguments}:
+            print(catalogue.summary(path) + "\nIt has no options.")
+            return 0
+        if command != "train":
+            raise DataError(f"{arguments[0]} saves no model, so there is nothing to {command}")
+    called.by_name(arguments[0] if arguments[0] in catalogue.programs() else "")
     sys.argv = [path, *([] if command == "train" else [command]), *arguments[1:]]
-    runpy.run_path(path, run_name="__main__")
+    try:
+        runpy.run_path(path, run_name="__main__")
+    finally:
+        called.by_name("")
     return 0
 
 
@@ -90,15 +101,28 @@ def _recipes(action: str, name: str | None, folder: str) -> int:
 def _info() -> None:
     print(f"dynet_lite {dynet_lite.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")
     print(f"  {platform.platform()}, {platform.machine()}, {os.cpu_count()} processors")
-    for name, value in {**_core.describe(), **config.settings()}.items():
+    for name, value in _core.describe().items():
         print(f"  {name}: {value}")
+    print("devices:")
+    for device in cards.devices():
+        print(f"  {device}")
+    print("settings:")
+    for name, value in config.settings().items():
+        print(f"  {name}: {'none' if value in (None, '') else value}")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    return until_cut(lambda: _answered(arguments))
+
+
+def _answered(arguments: list[str]) -> int:
+    """Errors that are the user's become one line and a status."""
     try:
         return _command(arguments)
+    except BrokenPipeError:
+        raise
     except FileExistsError as error:
         print(f"error: {error.filename} is there already", file=sys.stderr)
     except OSError as error:

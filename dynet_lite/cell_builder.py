@@ -11,10 +11,12 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite.cells import _like, scan
 from dynet_lite.errors import CellError
+from dynet_lite.needs import part
 
 __all__ = ["CellBuilder"]
 
 
+@part()
 class CellBuilder:
     """A recurrent builder from ``cell(state, x)``, which returns the next state, or a pair (next state, output).
 
@@ -36,6 +38,7 @@ class CellBuilder:
         return f"<CellBuilder of {self.cell.__name__}>"
 
 
+@part()
 class CellState:
     """A state of a CellBuilder: ``add_input``, ``add_inputs`` and ``transduce`` as those of other builders."""
 

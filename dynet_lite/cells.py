@@ -89,7 +89,7 @@ def _list(xs: Any, what: str) -> list[Any]:
 
 def _of_a_file(xs: Any) -> bool:
     """Is it a sequence of a length that is not known before a file runs: dynet_lite/onnx?"""
-    return hasattr(xs, "row_of") or hasattr(xs, "lengths")
+    return type(xs) is not list and (hasattr(xs, "row_of") or hasattr(xs, "lengths"))
 
 
 def _needs_cell(what: str, c: Any) -> None:
@@ -106,6 +106,9 @@ def map(cell: Any, *lists: Any) -> Any:
     """
     if not _core.is_cell(cell):
         return builtins.map(cell, *lists)
+    found = _core.map_cell(cell, lists)
+    if found is not None:
+        return found
     if not lists:
         raise TypeError("[map] needs a list besides the cell")
     if any(builtins.map(_of_a_file, lists)):
@@ -115,9 +118,8 @@ def map(cell: Any, *lists: Any) -> Any:
     rows = [_list(xs, "map") for xs in lists]
     if any(len(xs) != len(rows[0]) for xs in rows):
         raise ValueError(f"[map] the lists must be of one length; got {', '.join(str(len(xs)) for xs in rows)}")
-    if _core.cells_by_hand():
-        return [cell(*row) for row in zip(*rows, strict=True)]
-    return _core.map_cell(cell, rows)
+    found = _core.map_cell(cell, tuple(rows))
+    return [cell(*row) for row in zip(*rows, strict=True)] if found is None else found
 
 
 def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tuple[list[Any], Any]:

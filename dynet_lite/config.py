@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dynet_lite import _core
+from dynet_lite import _core, cards
+from dynet_lite.errors import DeviceError
 
 __all__ = [
     "DynetParams",
@@ -103,17 +105,25 @@ def _threads(value: Any) -> int:
     return number
 
 
+def _device(value: Any) -> str:
+    cards.choose(str(value))  # DeviceError where it cannot be used
+    return str(value)
+
+
 MOST_THREADS = 1024
 
 # Of settings that are no flags: conversion, what is wanted.
 _CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "strategy": (_known("strategy"), "none, depth, agenda or greedy"),
+    "strategy": (_known("strategy"), "none, depth, agenda, greedy or auto"),
     "cells": (_cells, "recorded, inline or check"),
     "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors"),
-    "backend": (_known("backend"), "a backend of this build, such as cpu or null"),
+    "device": (_device, "cpu, cuda or cuda:N, where N is the number of a card"),
 }
-# Those that are attributes of _core.settings; cext/exec/options.h declares them.
-_OF_ENGINE = {name: default for name, default, internal in _core.SETTINGS if not internal}
+# Those that are attributes of _core.settings; cext/exec/options.h declares them. What users call a device is a backend
+# there, and the number of a card is told to the backend (devices.choose).
+_OF_ENGINE = {
+    "device" if name == "backend" else name: default for name, default, internal in _core.SETTINGS if not internal
+}
 
 # name: (conversion, what is wanted, default)
 OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
@@ -129,8 +139,10 @@ ENGINE = {
     "DYNET_LITE_ISA": (("baseline", "avx2", "avx512", "neon"), "isa"),
     "DYNET_LITE_BLAS": (("openblas", "mkl", "system"), "blas"),
 }
-ALIASES = {"random_seed": "seed", "profiling": "profile"}
-_IGNORED = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1, "shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
+ALIASES = {"random_seed": "seed", "profiling": "profile", "backend": "device"}
+# DyNet's flags that ask for a card, and those that change nothing: the number of words that follow.
+_OF_CARDS = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1}
+_IGNORED = {"shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
 _BY_PREFIX = ("mem", "weight_decay", "seed", "autobatch", "profiling", "gpus", "devices")
 
 _given: dict[str, dict[str, Any]] = {source: {} for source in SOURCES}
@@ -177,6 +189,8 @@ def _apply(names: Sequence[str]) -> None:
             _core.keep_weights(value)
         elif name == "rewrites":
             _core.settings.passes_off = sum(_core.pass_bit(off.removeprefix("-")) for off in value.split(",") if off)
+        elif name == "device":
+            _core.settings.backend = value.partition(":")[0]
         elif name in _OF_ENGINE:
             setattr(_core.settings, name, value)
         if name == "profile" and value and "profile" not in _given["configure"]:
@@ -237,6 +251,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     out = {}
     for name in OPTIONS:
         variable = "DYNET_LITE_" + name.upper()
+        if name == "device" and not environ.get(variable):
+            variable = "DYNET_LITE_BACKEND"
         if environ.get(variable, "") != "":
             out[name] = _convert(name, environ[variable], variable)
     for variable, (known, what) in ENGINE.items():
@@ -257,13 +273,12 @@ def _from_argv(argv: Sequence[str], strict: bool = True) -> dict[str, Any]:
             continue
         flag, equals, value = word.partition("=")
         name = flag[len("--dynet-") :].replace("-", "_")
-        if name not in {*OPTIONS, *ALIASES, *_IGNORED}:  # DyNet looks at how the word begins
+        if name not in {*OPTIONS, *ALIASES, *_OF_CARDS, *_IGNORED}:  # DyNet looks at how the word begins
             name = next((known for known in _BY_PREFIX if name.startswith(known)), name)
-        if name in _IGNORED:
-            if not equals and _IGNORED[name]:
+        if name in _IGNORED or name in _OF_CARDS:
+            if not equals and (_IGNORED | _OF_CARDS)[name]:
                 value = next(rest, "")
-            if name == "gpu" or (name == "gpus" and value != "0") or (name == "devices" and "GPU" in value):
-                warnings.warn(f"dynet_lite runs on the CPU; {flag} is ignored", stacklevel=3)
+            out.update(_card_of_flag(name, value, flag))
             continue
         name = ALIASES.get(name, name)
         if name not in OPTIONS:
@@ -276,6 +291,26 @@ def _from_argv(argv: Sequence[str], strict: bool = True) -> dict[str, Any]:
             if strict:
                 raise
     return out
+
+
+def _card_of_flag(name: str, value: str, flag: str) -> dict[str, str]:
+    """What a flag of DyNet's says about a card: the setting, or nothing."""
+    if name == "gpu" or (name == "gpus" and value != "0"):
+        return card_if_any("cuda", flag)
+    number = re.search(r"GPU:?(\d*)" if name == "devices" else r"^(\d+)", value)
+    if number is None or name not in _OF_CARDS or name == "gpus":
+        return {}
+    return card_if_any(f"cuda:{number[1] or 0}", flag)
+
+
+def card_if_any(device: str, asked_by: str) -> dict[str, str]:
+    """The setting of this device, for what DyNet's programs say; where it cannot be used, a warning tells why."""
+    try:
+        cards.choose(device)
+    except DeviceError as error:
+        warnings.warn(f"{asked_by}: {error}; dynet_lite runs on the CPU", stacklevel=3)
+        return {}
+    return {"device": device}
 
 
 def _put(source: str, options: Mapping[str, Any]) -> None:
@@ -322,9 +357,10 @@ def configure(**options: Any) -> Change:
     mem            accepted for DyNet's sake; memory grows and shrinks as needed
     seed           of the random generator; 0 takes one at random
     autobatch      automatic batching (default on)
-    strategy       none, depth, agenda, greedy (default)
+    strategy       none, depth, agenda, greedy (default), auto
     threads        worker threads of a graph (default 1; 0 is the number of processors)
-    backend        cpu (default), null (runs nothing)
+    device         where numbers lie and are computed: cpu (default), cuda or cuda:1 (an NVIDIA card, see dy.devices()); null
+                   runs nothing. DeviceError when the card cannot be used. `backend` is another name of this setting
     fuse           rewrite graphs before they run: several ops run as one, equal ops run once, unneeded ops do not run (default
                    on). Expressions that the program still holds keep their values. Numbers stay the same, up to rounding
                    in losses and sums. explain_rewrites() shows what was done
@@ -351,6 +387,9 @@ def configure(**options: Any) -> Change:
 
 def reset_random_seed(seed: int) -> None:
     """Seed the generator from which graphs, initializers and random ops draw.
+
+    A graph takes its random numbers from a seed of its own, drawn by renew_cg(). So the current graph keeps its numbers, and
+    the next one has new ones.
 
     The main thread seeds the generator of all threads. Any other thread gets a generator of its own, so that its numbers
     do not depend on what the others do.
@@ -401,13 +440,17 @@ class DynetParams:
         """Accepted; parameters are not shared between processes."""
 
     def set_requested_gpus(self, requested_gpus: int) -> None:
-        """Accepted; this build runs on the CPU."""
+        """More than 0 asks for a card, and one is used; where there is none, a warning says why."""
+        self._options.update(card_if_any("cuda", "set_requested_gpus()") if requested_gpus else {})
 
     def set_gpu_mask(self, gpu_mask: Sequence[int]) -> None:
-        """Accepted; this build runs on the CPU."""
+        """Asks for the first card whose number has a 1 in the list; where there is none, a warning says why."""
+        wanted = [f"cuda:{number}" for number, wish in enumerate(gpu_mask) if wish]
+        self._options.update(card_if_any(wanted[0], "set_gpu_mask()") if wanted else {})
 
     def set_cpu_mode(self) -> None:
-        """Accepted; this build runs on the CPU."""
+        """Computes on the processor."""
+        self._options["device"] = "cpu"
 
     def init(self) -> None:
         """Put the settings in force."""
@@ -415,10 +458,13 @@ class DynetParams:
 
 
 def from_dynet_config(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """Our settings out of a dict of dynet_config."""
+    """Our settings out of a dict of dynet_config; TypeError for what is no dict."""
+    if not isinstance(conf, Mapping):
+        raise TypeError(f"[from_config] expected a dict of settings, got {conf!r}")
     names = {"mem": "mem", "seed": "seed", "autobatch": "autobatch", "profiling": "profile",
              "weight_decay": "weight_decay"}  # fmt: skip
-    return {ours: conf[theirs] for theirs, ours in names.items() if theirs in conf}
+    options = {ours: conf[theirs] for theirs, ours in names.items() if theirs in conf}
+    return options | (card_if_any("cuda", "dynet_config") if conf.get("requested_gpus") else {})
 
 
 def init(shared_parameters: Any = None) -> None:

@@ -3,12 +3,11 @@
 All of them are subclasses of the built-in exception that DyNet programs already catch.
 """
 
-from typing import Any
-
 __all__ = [
     "CellError",
     "CompileError",
     "DataError",
+    "DeviceError",
     "EmptyListError",
     "InputTypeError",
     "InternalError",
@@ -74,6 +73,10 @@ class InternalError(RuntimeError):
     """A bug of dynet_lite, not of your program. Please report it with the message."""
 
 
+class DeviceError(RuntimeError):
+    """A device cannot be used: there is no driver, no such card, or no code for it. ``dy.devices()`` tells of each."""
+
+
 class DataError(ValueError):
     """A data file is malformed; the message names the file, the line and what was expected."""
 
@@ -84,22 +87,3 @@ class ModelFileError(ValueError, RuntimeError):
 
 class MissingFileError(FileNotFoundError, RuntimeError):
     """A file of parameters does not exist."""
-
-
-def wrong_size(error: Exception, who: str, *given: tuple[str, Any, int]) -> Exception:
-    """The error in the words of the part of a model that was called, if what it was given has a wrong size; else as it is.
-
-    who: its name. given: what it is called there, the expression or expressions, and how many rows are right.
-    """
-    for what, items, rows in given:
-        listed = list(items) if isinstance(items, (list, tuple)) else [items]
-        for i, item in enumerate(listed):
-            try:
-                shape = tuple(item.shape)
-            except (AttributeError, ValueError):  # no expression, or one of a graph that is gone
-                continue
-            if shape[:1] != (rows,):
-                number = f" (number {i} of {len(listed)})" if len(listed) > 1 else ""
-                got = ",".join(map(str, shape))
-                return ValueError(f"[{who}] {what} of {rows} rows is needed; got {{{got}}}{number}")
-    return error

@@ -30,8 +30,6 @@ CAUSES = {
     "threads": "they were dealt to different threads",
     "strategy": "the strategy did not find a better order",
 }
-# In the table; what they are is shown kind by kind.
-READABLE = {"_fused": "(formulas)", "_fused_with_constants": "(formulas)", "_affines": "(affine maps)"}
 MOST_PAIRS = 300  # kinds of one op that are compared with each other
 SHOWN = 6  # values of a part, batches of a kind: what the text lists
 
@@ -189,12 +187,13 @@ def _kinds(s: Structure) -> list[BatchKind]:
 def _ops(s: Structure, kinds: list[BatchKind], profile: Profile | None) -> list[OpSummary]:
     """The kinds by op, those that matter most first."""
     of: dict[str, list[BatchKind]] = defaultdict(list)
+    labels = _core.op_labels()
     for kind in kinds:
         entry = s.signatures[s.nodes[kind.example].signature].entry
-        of[READABLE.get(entry, entry)].append(kind)
+        of[labels[entry]].append(kind)
     times: dict[str, float] = defaultdict(float)
     for time in profile.ops() if profile is not None else ():
-        times[READABLE.get(time.op, time.op)] += time.seconds
+        times[time.op] += time.seconds
     total = sum(times.values())
     out = []
     for op, mine in of.items():

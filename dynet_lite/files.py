@@ -103,6 +103,8 @@ class Pending:
                 self.f: BinaryIO = open(self.name, "xb")  # noqa: SIM115
             except FileExistsError:
                 continue
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, path) from None  # in terms of the file that was asked for
             if _lock(self.f.fileno()) and _is_at(self.f.fileno(), self.name):
                 return
             self.f.close()  # taken for left behind before it was locked

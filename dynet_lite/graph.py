@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dynet_lite import _core
+from dynet_lite import _core, cards
 from dynet_lite._core import ComputationGraph, Expression, cg
 
 __all__ = [
@@ -45,8 +45,9 @@ def renew_cg(
 ) -> ComputationGraph:
     """Empty the current graph and give it back; expressions made before are stale from now on.
 
-    immediate_compute: each node is computed when it is made. check_validity: NaN or infinity in a value raises
-    NotFiniteError, which names the line that made the node. autobatching: overrides the setting for this graph.
+    immediate_compute: each node is computed when it is made. check_validity: NaN in a value, or an infinity that does not
+    come of an input (a mask) or of what log_softmax leaves out, raises NotFiniteError, which names the line that made the
+    node. autobatching: overrides the setting for this graph.
     """
     g = cg()
     if g.backend != _settings.backend:
@@ -190,10 +191,13 @@ def stats() -> dict[str, Any]:
     multiplied again: the same word twice), matrices_transposed (weights, each once in a backward pass; joined ones count as one);
     plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
     engine, since the process began), compiled_calls, compiled_recorded, compiled_dropped (of compiled functions,
-    likewise); ops (time by op, while profiling is on).
+    likewise); passes_on_threads, passes_on_one_thread (forward passes that might use several threads, likewise, by whether
+    they did: on a busy machine several may gain nothing); ops (time by op, while profiling is on).
     """
     g = cg()
-    return {**g.stats(), **_core.compiled_stats(), "heap_calls": _core.heap_calls(), "ops": g.op_profile()}
+    several, one = _core.passes_by_threads()
+    process = {"heap_calls": _core.heap_calls(), "passes_on_threads": several, "passes_on_one_thread": one}
+    return {**g.stats(), **_core.compiled_stats(), **process, "ops": g.op_profile()}
 
 
 def plan_text(after: str | None = None, backward: bool = False) -> str:
@@ -241,18 +245,23 @@ class DeviceInfo:
 
 
 def available_devices() -> list[str]:
-    """Names of the devices of this build."""
-    return ["CPU"]
+    """Names of the devices that can be used: "CPU", then "GPU:0", ... for cards. dy.devices() says more."""
+    numbers = [d.name.partition(":")[2] for d in cards.devices()[1:] if d.usable]
+    return ["CPU", *(f"GPU:{number}" for number in numbers)]
 
 
 def get_device_info(name: str) -> DeviceInfo:
     """What is known of a device. ValueError when there is none of this name."""
-    if name not in ("CPU", b"CPU", ""):
-        raise ValueError(f"[device] the only device is CPU; got {name!r}")
-    return DeviceInfo("CPU", 0, "CPU")
+    if name in ("CPU", b"CPU", ""):
+        return DeviceInfo("CPU", 0, "CPU")
+    known = available_devices()
+    if name not in known:
+        only = "the only device is CPU" if len(known) == 1 else f"there are {', '.join(known)}"
+        raise ValueError(f"[device] {only}; got {name!r}")
+    return DeviceInfo(name, int(name.partition(":")[2]), "GPU")
 
 
 def to_device(e: Expression, device_str: str) -> Expression:
-    """The expression on another device; there is one, so it is the same expression."""
+    """The same expression: all of a graph is computed on the device of the settings."""
     get_device_info(device_str)
     return e

@@ -39,7 +39,7 @@ def segment_sum(xs: Any, ids: Iterable[int], num_segments: int | None = None) ->
 
         received = dy.segment_sum([W * h[a] for a, b in edges], [b for a, b in edges], len(h))
 
-    Use lists for automatic batching: segments of all sizes, in all examples of a minibatch, run together. A matrix is one
+    Use lists for automatic batching: segments of all sizes, in all examples of a mini-batch, run together. A matrix is one
     node, and runs together with matrices of its shape only.
     """
     if _is_matrix(xs):

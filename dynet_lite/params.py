@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynet_lite import config, initializers
+from dynet_lite import cards, config, initializers
 from dynet_lite._core import LookupParameters, Parameters
 from dynet_lite.compat import old_names
 
@@ -55,8 +55,8 @@ def _checked_name(name: Any) -> str:
 
 
 def _checked_device(device: str) -> None:
-    if device not in ("", "CPU", "cpu", b"", b"CPU"):
-        raise ValueError(f"[device] the only device is CPU; got {device!r}")
+    if not cards.known_name(device):
+        raise ValueError(f"[device] there is no such device, see dy.devices(); got {device!r}")
 
 
 def _cut(shape: Shape) -> Shape:

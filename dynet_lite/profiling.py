@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -102,14 +103,13 @@ class Profile:
     def ops(self) -> list[OpTime]:
         """What each op did, the one that took the longest first."""
         events = self.events
-        names = _core.all_op_names()
         out = []
         batches = events[events["phase"] >= FORWARD_BATCH]
-        for op in np.unique(batches["op"]):
-            mine = batches[batches["op"] == op]
+        for name, numbers in _labels(np.unique(batches["op"])).items():
+            mine = batches[np.isin(batches["op"], numbers)]
             run, back = mine[mine["phase"] == FORWARD_BATCH], mine[mine["phase"] != FORWARD_BATCH]
             out.append(OpTime(
-                names[op], len(run), int(run["members"].sum()), int(run["members"].max(initial=0)),
+                name, len(run), int(run["members"].sum()), int(run["members"].max(initial=0)),
                 float(run["seconds"].sum()), float(back["seconds"].sum()), 4 * int(run["floats"].sum()),
             ))  # fmt: skip
         return sorted(out, key=lambda o: -o.seconds)
@@ -119,10 +119,10 @@ class Profile:
         events = self.events
         wanted = events["phase"] == FORWARD_BATCH
         if op is not None:
-            names = _core.all_op_names()
+            names = _labels()
             if op not in names:
                 raise ValueError(f"[profile] there is no op {op!r}")
-            wanted &= events["op"] == names.index(op)
+            wanted &= np.isin(events["op"], names[op])
         sizes, counts = np.unique(events["members"][wanted], return_counts=True)
         return {int(size): int(count) for size, count in zip(sizes, counts, strict=True)}
 
@@ -178,7 +178,8 @@ class Profile:
 
     def chrome_trace(self) -> dict[str, Any]:
         """The events in the Trace Event Format: chrome://tracing, Perfetto and other viewers read it."""
-        events, names = self.events, _core.all_op_names()
+        events, labels = self.events, _core.op_labels()
+        names = [labels[name] for name in _core.all_op_names()]
         graphs = {g: k for k, g in enumerate(dict.fromkeys(events["graph"].tolist()))}
         out: list[dict[str, Any]] = []
         threads: dict[int, str] = {}
@@ -208,10 +209,20 @@ def profile() -> Profile:
     backward, bytes. Per phase (rewrite, plan, forward, backward, update, the rest in Python): seconds. Each batch leaves an
     event in memory, so measure some training steps and not a whole training.
 
-    What the engine makes of several nodes has a row of its own, whose name begins with an underscore, as _fused:
+    What the engine makes of several nodes has a row of its own: "(formulas)" are elementwise ops that run as one, "(affine maps)"
+    maps of the same inputs, and "pickneglogsoftmax(scores)" losses together with the products that make their scores.
     explain_rewrites() says what was made into what, and explain_batches() shows the formulas.
     """
     return Profile()
+
+
+def _labels(numbers: Iterable[int] | None = None) -> dict[str, list[int]]:
+    """Numbers of ops (all of them by default) by what a table calls them."""
+    names, labels = _core.all_op_names(), _core.op_labels()
+    out: dict[str, list[int]] = {}
+    for number in range(len(names)) if numbers is None else numbers:
+        out.setdefault(labels[names[number]], []).append(number)
+    return out
 
 
 def _seconds(s: float) -> str:

@@ -95,12 +95,13 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         """Change the parameters by their gradients and clear these.
 
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
-        cleared, so that the next update works.
+        cleared, so that the next update works. A backend with memory of its own says so one update later.
         """
         if self._seen != len(self.model._all):
             self._sync()
         if self._set_aside is not None:
             self.swap_params_to_weights()
+        self._updater.finish(self)
         decay = self.decay()
         self.updates += 1
         self._recent_updates += 1
@@ -110,8 +111,11 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         if self._averaging:
             self._average()
 
-    def _update_done(self, norm: float, clipped: bool, failed: bool, later: bool) -> None:
-        """What became of an update that was put off, was clipped or failed. norm: of the gradients, 0 without clipping; later: steps overlap, and it was put off."""
+    def _update_done(self, norm: float, clipped: bool, failed: bool, late: str) -> None:
+        """What became of an update that was put off, was clipped or failed.
+
+        norm: of the gradients, 0 without clipping; late: why this is told after the call, "overlap" of steps or the "backend".
+        """
         self._recent_clips += clipped
         if not failed and math.isfinite(norm):
             return
@@ -119,11 +123,8 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         self._recent_updates -= 1
         if failed:
             return
-        where = (
-            "; in the update of the mini-batch before (with configure(overlap=False) it is raised there)"
-            if later
-            else ""
-        )
+        where = "; in the update of the mini-batch before" if late else ""
+        where += " (with configure(overlap=False) it is raised there)" if late == "overlap" else ""
         raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}{where}")
 
     def restart(self, learning_rate: float | None = None) -> None:
@@ -170,6 +171,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def status(self) -> None:
         """Write learning rate, clips and updates since the last call on stderr."""
         _core.settle_steps()
+        self._updater.finish(self)
         sys.stderr.write(f"[lr={self._learning_rate:g} clips={self._recent_clips} updates={self._recent_updates}] ")
         sys.stderr.flush()
         self._recent_clips = self._recent_updates = 0

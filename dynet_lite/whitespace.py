@@ -8,8 +8,8 @@ _WORD = re.compile(r"[^ \t\n\v\f\r]+")
 
 
 def split_words(line: str) -> list[str]:
-    """The words of a line: what stands between blanks, tabs and ends of lines, the white space that C knows.
+    """The words of a line, separated by blanks, tabs and line ends (the white space of ASCII).
 
-    str.split() also cuts at no-break spaces and other white space beyond ASCII, which may stand inside a word (8 1/2).
+    str.split() would also cut at no-break spaces and the like, which may be part of a word (8 1/2).
     """
     return _WORD.findall(line)

@@ -20,6 +20,7 @@ from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
+from dynet_lite.needs import Told, wrong_vector
 
 Tensors = tuple[Expression, ...]
 Layer = list[Parameters]
@@ -42,7 +43,10 @@ def positive(value: Any, what: str, least: int = 1) -> int:
 
 def rate(value: Any, what: str = "set_dropout") -> float:
     """A dropout rate, or ValueError."""
-    p = float(value)
+    try:
+        p = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"[{what}] a rate must be a number in [0, 1); got {value!r}") from None
     if not 0 <= p < 1:
         raise ValueError(f"[{what}] a rate must be in [0, 1); got {value}")
     return p
@@ -112,6 +116,8 @@ class FusedSequence(Sequence):
     """A sequence of a builder whose step is one cell node per layer, made by its ``stack``; the masks are drawn at the
     first input."""
 
+    usual = True
+
     def begin(self, x: Any) -> Any:
         """The stack of layers, with masks for inputs like x when the builder drops out."""
         builder: Any = self.builder
@@ -147,6 +153,25 @@ class FusedSequence(Sequence):
         return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True, after)]
 
 
+def _wrong_start(builder: Any, vecs: Any) -> Told | None:
+    """What is wrong with the contents of a first state."""
+    if vecs is None:
+        return None
+    n = builder.layers
+    counts = (n, 2 * n) if builder.has_cell else (n,)
+    if not isinstance(vecs, (list, tuple)):
+        return (
+            TypeError,
+            f"vecs must be a list of expressions of shape {{{builder.hidden_dim}}}; got {type(vecs).__name__}",
+        )
+    if len(vecs) not in counts:
+        return (
+            ValueError,
+            f"vecs: {' or '.join(map(str, counts))} expressions are needed for {n} layers; got {len(vecs)}",
+        )
+    return wrong_vector("a state", builder.hidden_dim, vecs)
+
+
 class RNNBuilder(Part):
     """Base of the recurrent builders.
 
@@ -154,6 +179,7 @@ class RNNBuilder(Part):
     """
 
     of_graph: ClassVar[tuple[str, ...]] = ("_stacks", "_latest", "_started", "_shown")
+    needs: ClassVar = {"initial_state__vecs": _wrong_start}
     has_cell: ClassVar[bool] = False
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:

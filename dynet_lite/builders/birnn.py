@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from dynet_lite import _core, config
 from dynet_lite._core import Expression, RNNState
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part, place
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import many
 
 
 class BiRNNBuilder(Part):
@@ -22,6 +22,7 @@ class BiRNNBuilder(Part):
     """
 
     collection_name = "birnn"
+    needs: ClassVar = {"es": many("an input", lambda self: self.builder_layers[0][0].input_dim)}
 
     def __init__(
         self,
@@ -80,11 +81,8 @@ class BiRNNBuilder(Part):
     def _below(self, xs: list[Any], layers: list[Any]) -> list[Any]:
         """What goes out of these layers."""
         for forward, backward in layers:
-            try:
-                ahead = forward.initial_state().transduce(xs)
-                back = backward.initial_state().transduce(xs[::-1])
-            except ValueError as error:
-                raise wrong_size(error, "BiRNNBuilder", ("an input", xs, forward.input_dim)) from None
+            ahead = forward.initial_state().transduce(xs)
+            back = backward.initial_state().transduce(xs[::-1])
             back.reverse()
             xs = ahead.joined(back) if hasattr(ahead, "joined") else _core._join_pairs(ahead, back)
         return xs
@@ -93,11 +91,8 @@ class BiRNNBuilder(Part):
         """The states (forward, backward) of the last layer at each input."""
         xs = self._below(list(es), self.builder_layers[:-1])
         forward, backward = self.builder_layers[-1]
-        try:
-            ahead = forward.initial_state().add_inputs(xs)
-            back = backward.initial_state().add_inputs(xs[::-1])
-        except ValueError as error:
-            raise wrong_size(error, "BiRNNBuilder", ("an input", xs, forward.input_dim)) from None
+        ahead = forward.initial_state().add_inputs(xs)
+        back = backward.initial_state().add_inputs(xs[::-1])
         return list(zip(ahead, reversed(back), strict=True))
 
     def transduce(self, es: Iterable[Any]) -> list[Expression]:

@@ -43,6 +43,8 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 class NoisySequence(FusedSequence):
     """A sequence with weights of its own: those of the builder plus noise."""
 
+    usual = False
+
     def __init__(self, builder: CompactVanillaLSTMBuilder, update: bool) -> None:
         super().__init__(builder, update)
         std = builder._noise

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dynet_lite import config
+from dynet_lite import config, needs
 
 
 def add_weight(collection: Any, name: str, shape: tuple[int, ...], init: Any = None) -> Any:
@@ -39,6 +39,12 @@ class Part:
     of_graph: ClassVar[tuple[str, ...]] = ()
     collection_name: ClassVar[str]
     _collection: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Methods of the package's own builders tell what is wrong (``needs``: what of; dynet_lite/needs.py)."""
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("dynet_lite."):
+            needs.part(**vars(cls).get("needs", {}))(cls)
 
     def _begin_collection(self, model: Any, name: str | None) -> None:
         """Make ``_collection``, a sub-collection of model of this name, or of the class's own when name is None."""

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynet_lite._core import Expression
+from dynet_lite.needs import part
 
 
+@part()
 class StackedRNNState:
     """States of which each takes the output of the one before as its input.
 

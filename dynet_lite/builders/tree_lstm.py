@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
-from types import NoneType
 from typing import Any, ClassVar
 
 from dynet_lite import _core, config
@@ -16,7 +15,7 @@ from dynet_lite._core import Expression, Parameters, TreeNode
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part, add_weight, folder
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import Told, many, rows
 
 
 class _NumberedTree(Part):
@@ -48,6 +47,21 @@ class _NumberedTree(Part):
         self._nodes[number] = node
 
 
+def _an_input(builder: Any, x: Any) -> Told | None:
+    return None if x is None else rows("an input", "input_dim")(builder, x)
+
+
+def _tree_nodes(builder: Any, children: Any) -> Told | None:
+    """children are nodes, and not too many."""
+    if isinstance(children, (Expression, TreeNode, str)) or not isinstance(children, Iterable):
+        return TypeError, f"children are a list of what node() gave; got {type(children).__name__}"
+    given = list(children)
+    if wrong := [child for child in given if not isinstance(child, (TreeNode, type(None)))]:
+        return TypeError, f"children are what node() gave; got {type(wrong[0]).__name__}"
+    most = getattr(builder, "N", len(given))
+    return (ValueError, f"a node has at most {most} children (N); got {len(given)}") if len(given) > most else None
+
+
 class _CellTreeBuilder(_NumberedTree):
     """Base of the builders with tree LSTM cells.
 
@@ -57,6 +71,7 @@ class _CellTreeBuilder(_NumberedTree):
 
     of_graph = ("_nodes", "_stacks")
     n_ary: ClassVar[bool]
+    needs: ClassVar = {"x": _an_input, "node__children": _tree_nodes}
 
     def __init__(
         self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float, name: str | None
@@ -100,15 +115,7 @@ class _CellTreeBuilder(_NumberedTree):
         stack = self._stacks.get(update)
         if stack is None or not stack.alive():
             stack = self._new_stack(update)
-        try:
-            return stack.node(x, children)  # type: ignore[no-any-return]
-        except ValueError as error:
-            raise wrong_size(error, self.whoami(), ("an input", x, self.input_dim)) from None
-        except TypeError:
-            if wrong := [child for child in children if not isinstance(child, (TreeNode, NoneType))]:
-                what = f"children are what node() gave; got {type(wrong[0]).__name__}"
-                raise TypeError(f"[{self.whoami()}] {what}") from None
-            raise
+        return stack.node(x, children)  # type: ignore[no-any-return]
 
     def add_input(self, id: int, children: SequenceOf[int], x: Any = None) -> Expression:
         """Node number id of the tree begun by set_num_elements(): its h, {hidden_dim}. Children are numbers."""
@@ -191,6 +198,10 @@ class ChildSumTreeLSTMBuilder(_CellTreeBuilder):
         return cls(*[*spec[:3], model, *spec[3:]])
 
 
+def _input_dim(builder: Any) -> int:
+    return int(builder._builders[0].input_dim)
+
+
 class UnidirectionalTreeLSTMBuilder(_NumberedTree):
     """An LSTM that reads a node's input and then the outputs of its children; its last h is the node's output.
 
@@ -200,6 +211,7 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
 
     collection_name = "unidirectional-tree-lstm-builder"
     directions = 1
+    needs: ClassVar = {"x": rows("an input", _input_dim), "node__children": many("a child", _input_dim)}
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:
         hidden = positive(hidden_dim, "hidden_dim")
@@ -221,14 +233,7 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
     def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
         """The output {hidden_dim} of a node with input x and children of these outputs."""
         (builder,) = self._builders
-        try:
-            return builder.initial_state(update=update).transduce([x, *children])[-1]
-        except ValueError as error:
-            raise self._wrong_size(error, x, children) from None
-
-    def _wrong_size(self, error: ValueError, x: Any, children: SequenceOf[Any]) -> Exception:
-        rows = self._builders[0].input_dim
-        return wrong_size(error, self.whoami(), ("an input", x, rows), ("a child", list(children), rows))
+        return builder.initial_state(update=update).transduce([x, *children])[-1]
 
     def add_input(self, id: int, children: SequenceOf[int], x: Any) -> Expression:
         """Node number id of the tree begun by set_num_elements(): its output. Children are numbers."""
@@ -257,9 +262,6 @@ class BidirectionalTreeLSTMBuilder(UnidirectionalTreeLSTMBuilder):
 
     def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
         forward, backward = self._builders
-        try:
-            ahead = forward.initial_state(update=update).transduce([x, *children])[-1]
-            back = backward.initial_state(update=update).transduce([x, *children[::-1]])[-1]
-        except ValueError as error:
-            raise self._wrong_size(error, x, children) from None
+        ahead = forward.initial_state(update=update).transduce([x, *children])[-1]
+        back = backward.initial_state(update=update).transduce([x, *children[::-1]])[-1]
         return _core.concatenate([ahead, back])

@@ -6,12 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.errors import DataError
+from dynet_lite.errors import DataError, DeviceError
 from dynet_lite.files import replacing
 from dynet_lite.harness import Recipe, Settings, parse_settings
 from dynet_lite.harness.catalogue import program
@@ -21,30 +22,32 @@ from .measure import CLOCKS, OFF, Comparison, Way, compare
 from .plot import draw
 from .report import page, table
 
-ABOUT = """Trains a recipe for some minibatches with automatic batching on and off, at several batch sizes,
+ABOUT = """Trains a recipe for some mini-batches with automatic batching on and off, at several batch sizes,
 and tells how fast that is, why, and whether the losses are the same.
 
-    python -m dynet_lite compare recipes/bilstm_tagger.py
-    python -m dynet_lite compare recipes/treelstm_sentiment.py --batch-sizes 1,64 --strategies off,greedy --threads 1,2
-    python -m dynet_lite compare recipes/bilstm_tagger.py -- --hidden 200 --train en.conllu
+    python -m dynet_lite compare bilstm_tagger
+    python -m dynet_lite compare treelstm_sentiment --batch-sizes 1,64 --strategies off,greedy --threads 1,2
+    python -m dynet_lite compare my_recipe.py -- --hidden 200 --train en.conllu
 """
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m dynet_lite compare", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="%(prog)s SCRIPT [options] [-- options of the recipe]",
+        usage="%(prog)s RECIPE [options] [-- options of the recipe]",
     )  # fmt: skip
-    parser.add_argument("script", metavar="SCRIPT", help="the recipe: a file, or the name of an included one")
+    parser.add_argument("script", metavar="RECIPE", help="the name of an included recipe, or a file")
     parser.add_argument("--batch-sizes", type=_numbers(1), default="1,8,64,256", metavar="N,N,...",
-                        help="examples per minibatch (default: 1,8,64,256)")  # fmt: skip
+                        help="examples per mini-batch (default: 1,8,64,256)")  # fmt: skip
     parser.add_argument("--strategies", type=_strategies, default="off,greedy,agenda", metavar="NAME,...",
-                        help="off, greedy, agenda, depth (default: off,greedy,agenda)")  # fmt: skip
+                        help="off, greedy, auto, agenda, depth (default: off,greedy,agenda)")  # fmt: skip
     parser.add_argument(
         "--threads", type=_numbers(1), default="1", metavar="N,N,...", help="numbers of threads (default: 1)"
     )
+    parser.add_argument("--device", default="", metavar="NAME",
+                        help="where to compute: cpu, cuda or cuda:1 (default: cpu)")  # fmt: skip
     parser.add_argument("--sentences", type=int, default=0, metavar="N",
-                        help="training examples to use (default: two of the largest minibatches)")  # fmt: skip
+                        help="training examples to use (default: two of the largest mini-batches)")  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="N", help="timings per setting; the best counts (default: 3)"
     )
@@ -76,7 +79,7 @@ def _strategies(text: str) -> list[str]:
             _core.check_setting("strategy", "none" if name == OFF else name)
         except ValueError:
             raise argparse.ArgumentTypeError(
-                f"off, greedy, agenda, depth with commas between them; got {text!r}"
+                f"off, greedy, auto, agenda, depth with commas between them; got {text!r}"
             ) from None
     return names
 
@@ -92,12 +95,15 @@ def main(argv: Sequence[str]) -> int:
         s, _ = parse_settings(settings, module.__doc__, words[cut + 1 :], kind.smoke, kind.files)
         ways = [Way(batch, strategy, threads) for batch in options.batch_sizes for strategy in options.strategies
                 for threads in options.threads]  # fmt: skip
+        s = replace(s, device=options.device or s.device)
         data = kind.load_data(s)
         print(data, flush=True)
         c = compare(kind, s, data, ways, sentences=options.sentences, rounds=max(1, options.rounds),
                     clock=options.clock, say=_progress)  # fmt: skip
         c.recipe = Path(options.script).stem
-    except (DataError, OSError, UnicodeError) as error:
+    except BrokenPipeError:
+        raise
+    except (DataError, DeviceError, OSError, UnicodeError) as error:
         _progress("")
         print(f"error: {error}", file=sys.stderr)
         return 2

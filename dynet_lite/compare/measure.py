@@ -1,7 +1,7 @@
-"""Training a recipe for a few minibatches in several ways, always from the same weights and on the same minibatches.
+"""Training a recipe for a few mini-batches in several ways, always from the same weights and on the same mini-batches.
 
 A way is a batch size, a strategy (or off) and a number of threads. Each way is timed some times, in turns with the others,
-and of each minibatch the fastest time counts: what else the machine does only ever makes it slower. Then each way is run
+and of each mini-batch the fastest time counts: what else the machine does only ever makes it slower. Then each way is run
 under dy.profile(), for everything else.
 """
 
@@ -20,6 +20,7 @@ from dynet_lite import _core
 from dynet_lite.errors import DataError
 from dynet_lite.harness import Data, Recipe, Settings, make_recipe
 from dynet_lite.harness.loop import Epoch, train_step
+from dynet_lite.harness.settings import of_engine
 
 AnyRecipe = type[Recipe[Any, Any]]
 
@@ -31,7 +32,7 @@ BUSY = 1.3  # wall time over processor time from which a note is due
 
 @dataclass(frozen=True)
 class Way:
-    """How to run: examples per minibatch, strategy or "off", threads."""
+    """How to run: examples per mini-batch, strategy or "off", threads."""
 
     batch: int
     strategy: str
@@ -49,19 +50,19 @@ class Measurement:
 
     way: Way
     examples: int
-    rounds: list[list[float]]  # seconds of each minibatch in each round
-    losses: list[float]  # of each minibatch
+    rounds: list[list[float]]  # seconds of each mini-batch in each round
+    losses: list[float]  # of each mini-batch
     nodes: int
     batches: int
     lower_bound: int | None  # None when batching is off and no other way of this batch size was run
     phases: dict[str, float]  # seconds: rewrite, plan, forward, backward, update, python
-    memory: dict[str, int]  # bytes: values, gradients, of one minibatch at most
+    memory: dict[str, int]  # bytes: values, gradients, of one mini-batch at most
     ops: list[dict[str, Any]]  # see dy.Profile.ops
-    agreement: tuple[float, float] | None = None  # relative difference of losses: first minibatch, at most
+    agreement: tuple[float, float] | None = None  # relative difference of losses: first mini-batch, at most
 
     @property
     def seconds(self) -> float:
-        """For all examples: the sum over the minibatches of the fastest time."""
+        """For all examples: the sum over the mini-batches of the fastest time."""
         return float(sum(map(min, zip(*self.rounds, strict=True))))
 
     @property
@@ -113,10 +114,10 @@ def compare(
     clock: str = "wall",
     say: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
-    """Runs the recipe in these ways on the first `sentences` training examples (0: two of the largest minibatches).
+    """Runs the recipe in these ways on the first `sentences` training examples (0: two of the largest mini-batches).
 
     rounds: how often each way is timed, less when its rounds have taken so many seconds. Noise such as dropout is
-    off. clock: "wall", or "cpu" for one thread on a busy machine. Ways with more examples per minibatch than there are
+    off. clock: "wall", or "cpu" for one thread on a busy machine. Ways with more examples per mini-batch than there are
     examples are left out, which a note says.
     """
     ways = list(ways)
@@ -132,6 +133,8 @@ def compare(
         notes.append(f"{' and '.join(quiet)} is off")
     for batch in sorted({w.batch for w in ways if w.batch > len(examples)}):
         notes.append(f"batch size {batch} is left out: there are {len(examples)} {kind.unit}")
+    if settings.device not in ("", "cpu"):
+        notes.append(f"computed on {_device(settings.device)}")
     ways = [w for w in ways if w.batch <= len(examples)]
     parts = kind.build(settings, data.train)
     out = Comparison(kind.__name__, str(data), kind.unit, notes, {**_core.describe(), "version": dy.__version__})
@@ -155,6 +158,12 @@ def compare(
     return out
 
 
+def _device(name: str) -> str:
+    """A device and what it is."""
+    wanted = name if ":" in name else name + ":0"
+    return next((str(d) for d in dy.devices() if d.name == wanted), name)
+
+
 def _some(train: Sequence[Any], n: int) -> list[Any]:
     """The first n examples of an order that is always the same: neighbours in a corpus are alike."""
     examples = list(train)
@@ -166,10 +175,10 @@ def _run(
     kind: AnyRecipe, s: Settings, parts: dict[str, Any], examples: list[Any], way: Way,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Epoch, list[float], int]:  # fmt: skip
-    """One pass over the examples with a new model: what it gave, seconds by minibatch, the sum of the lower bounds."""
+    """One pass over the examples with a new model: what it gave, seconds by mini-batch, the sum of the lower bounds."""
     s = replace(s, batch=way.batch, autobatch=way.strategy != OFF, threads=way.threads,
                 strategy=s.strategy if way.strategy == OFF else way.strategy)  # fmt: skip
-    with dy.configure(autobatch=s.autobatch, strategy=s.strategy, threads=s.threads):
+    with dy.configure(**of_engine(s)):
         recipe = make_recipe(kind, s, parts)
         recipe.begin()
         recipe.epoch = 1

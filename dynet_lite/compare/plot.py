@@ -26,7 +26,7 @@ def draw(c: Comparison, path: Path) -> bool:
         right.plot(*zip(*fewest, strict=True), "k:", label="fewest possible")
     sizes = sorted({m.way.batch for m in c.measurements})
     for axes, up in ((left, f"{c.unit} per second"), (right, "batches per example")):
-        axes.set(xscale="log", yscale="log", xlabel="examples per minibatch", ylabel=up)
+        axes.set(xscale="log", yscale="log", xlabel="examples per mini-batch", ylabel=up)
         axes.set_xticks(sizes, labels=[str(n) for n in sizes], minor=False)
         marks = ticks(*axes.get_ylim())
         axes.set_yticks(marks, labels=[short(v) for v in marks], minor=False)

@@ -46,14 +46,15 @@ def table(c: Comparison) -> str:
             lines.append("")
         last = row[0]
         lines.append("  ".join(word.rjust(w) for word, w in zip(row, width, strict=True)).rstrip())
-    return "\n".join([*lines, "", *c.notes, _meaning(c)])
+    return "\n".join([*lines, "", *c.notes, *MEANING])
 
 
-def _meaning(c: Comparison) -> str:
-    return (
-        "fewest: the fewest batches of any schedule. values, gradients: largest memory of a minibatch. loss differs: relative "
-        "difference from batching off, in the first minibatch; at most: in any minibatch, also after updates"
-    )
+# What the columns mean.
+MEANING = (
+    "fewest: the fewest batches that any schedule could have",
+    "values, gradients: the largest memory of a mini-batch",
+    "loss differs: relative difference from batching off, in the first mini-batch; at most: in any one, after updates, too",
+)
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -122,10 +123,10 @@ def page(c: Comparison) -> str:
 <h1>{escape(title)}</h1>
 <p class="quiet">{escape(c.data)}</p>
 {best}
-<div class="side"><figure style="margin:0"><h2>Speed</h2>{chart.lines(speed, "examples per minibatch", c.unit + " per second")}</figure>
-<figure style="margin:0"><h2>Batches</h2>{chart.lines(batches, "examples per minibatch", "batches per example")}</figure></div>
+<div class="side"><figure style="margin:0"><h2>Speed</h2>{chart.lines(speed, "examples per mini-batch", c.unit + " per second")}</figure>
+<figure style="margin:0"><h2>Batches</h2>{chart.lines(batches, "examples per mini-batch", "batches per example")}</figure></div>
 <h2>All figures</h2><div class="wide">{_html_table(c)}</div>
-<p class="quiet">{escape(" ".join(f"{note[0].upper()}{note[1:]}." for note in [*c.notes, _meaning(c)]))}</p>
+<ul class="quiet">{"".join(f"<li>{escape(note)}</li>" for note in [*c.notes, *MEANING])}</ul>
 <h2>Where the time goes</h2>
 <p class="quiet">Milliseconds per 100 {escape(c.unit)} of training. python: building the graph and reading data. rewrite:
 simplifying it. plan: choosing the batches.</p>
@@ -133,6 +134,8 @@ simplifying it. plan: choosing the batches.</p>
 <h2><label for="way">Ops of</label> <select id="way"></select></h2>
 <div class="wide"><table><thead><tr>{"".join(f"<th{_left(k)}>{name}</th>" for k, name in enumerate(OP_COLUMNS))}</tr></thead>
 <tbody id="ops"></tbody></table></div>
+<p class="quiet">(formulas): elementwise ops that run as one. (affine maps): maps of the same inputs that run as one.
+pickneglogsoftmax(scores): losses together with the products that make their scores.</p>
 <p class="quiet">{escape(", ".join(f"{k}: {v}" for k, v in c.machine.items()))}</p>
 </main>"""
     ways = [{"name": f"batch {m.way.batch}, {m.way.name}", "ops": _ops(m)} for m in c.measurements]
@@ -176,8 +179,8 @@ def _best(c: Comparison) -> str:
     gain, m = max(gains, key=lambda pair: pair[0])
     worst = max((o.agreement[0] for o in c.measurements if o.agreement), default=0.0)
     return (
-        f"At {m.way.batch} examples per minibatch, {m.way.name}: {gain:.1f} times as fast as with batching off. Losses of "
-        f"the first minibatch {f'differ by {worst:.0e} at most' if worst else 'are the same'}."
+        f"At {m.way.batch} example{'s' * (m.way.batch > 1)} per mini-batch, {m.way.name}: {gain:.1f} times as fast as with batching off. Losses of "
+        f"the first mini-batch {f'differ by {worst:.0e} at most' if worst else 'are the same'}."
     )
 
 

@@ -13,10 +13,12 @@ from .data import Data, corpus
 from .dependencies import ParserRecipe, ParserSettings
 from .loop import Diverged, Epoch, train
 from .predictor import Predictor
+from .ranks import parsed
 from .recipe import Recipe, Score
 from .settings import Settings, StreamSettings, option, parse_settings
 from .spans import SpanLabeller, SpanSettings
 from .state import load_recipe, make_recipe, save_recipe
+from .streaming import stream_over, streamed
 
 __all__ = [
     "ClassifierSettings",
@@ -39,7 +41,10 @@ __all__ = [
     "make_recipe",
     "option",
     "parse_settings",
+    "parsed",
     "save_recipe",
+    "stream_over",
+    "streamed",
     "train",
     "treebank",
 ]

@@ -9,16 +9,16 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import dynet_lite as dy
 from dynet_lite.text import is_conllu, numbered_lines
 
+from . import called
 from .features import FeaturesOfLines
 from .recipe import Recipe
-from .settings import Parser, Settings, add_options
+from .settings import ENGINE, Parser, Settings, add_options, of_engine
 from .state import load_recipe
 
 __all__ = ["features_option", "predict", "saved_parser"]
@@ -28,7 +28,7 @@ IDLE = 0.02  # seconds without a new line on standard input after which those th
 
 def saved_parser(command: str, about: str) -> argparse.ArgumentParser:
     """The parser of a command that uses a saved model."""
-    parser = Parser(prog=f"{Path(sys.argv[0]).name} {command}", description=about, allow_abbrev=False)
+    parser = Parser(prog=called.command(command), description=about, allow_abbrev=False)
     parser.add_argument("--load", required=True, metavar="FILE", help="the model, a file written by --save")
     return parser
 
@@ -52,7 +52,7 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
         parser.add_argument(
             "--tokenize", action="store_true", help="the lines are plain text: separate words from punctuation (nltk)"
         )
-    add_options(parser, settings, only=[*kind.predict_options, "autobatch", "strategy", "threads"])
+    add_options(parser, settings, only=[*kind.predict_options, *ENGINE, "device"])
     features_option(parser, settings)
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file; - is standard input")
     given = vars(parser.parse_args(argv))
@@ -68,7 +68,7 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
     recipe = load_recipe(kind, settings, path, given)
     s = recipe.settings
     with ExitStack() as stack:
-        stack.enter_context(dy.configure(autobatch=s.autobatch, strategy=s.strategy, threads=s.threads))
+        stack.enter_context(dy.configure(**of_engine(s)))
         out = stack.enter_context(open(output, "w", encoding="utf-8")) if output else sys.stdout
         for name, beside in zip(inputs, features or [""] * len(inputs), strict=True):
             numbers = FeaturesOfLines(beside) if beside else None

@@ -29,8 +29,7 @@ def _home(name: str) -> Path:
 
 
 def treebank() -> Path:
-    """The folder of the small treebank that comes with the package: `train.conllu`, `dev.conllu`, and the same as .ptb
-    and .sst."""
+    """The folder of the small treebank in the package: `train.conllu` and `dev.conllu`, and the same as .ptb and .sst."""
     return _home("data") / "treebank"
 
 
@@ -53,9 +52,15 @@ def program(name: str) -> Path:
     raise DataError(f"there is no recipe {name!r}; {hint}")
 
 
-def summary(path: Path) -> str:
+def summary(path: str | Path) -> str:
     """The first line of a recipe's docstring."""
-    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(Path(path).read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
+def has_options(path: str | Path) -> bool:
+    """Whether a recipe has a command line: it hands it to `harness.main`, or reads it by itself."""
+    text = Path(path).read_text(encoding="utf-8")
+    return any(word in text for word in ("harness.main(", "import main", "argv", "argparse"))
 
 
 def copy(name: str, folder: str | Path = ".") -> Path:

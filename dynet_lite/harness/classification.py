@@ -35,7 +35,9 @@ __all__ = ["ClassifierSettings", "TextClassifier"]
 
 @dataclass
 class ClassifierSettings(Settings):
-    """Settings of all classifiers. Files have two columns, class and text, or sentiment trees in brackets."""
+    """Settings that all text classifiers have. Their files have two columns, class and text, or are sentiment trees in
+    brackets.
+    """
 
     word_dim: int = option(100, "size of a word vector")
     min_count: int = option(1, "words seen less often than this are unknown")
@@ -53,7 +55,8 @@ S = TypeVar("S", bound=ClassifierSettings)
 
 
 class TextClassifier(Recipe[S, ClassifiedText]):
-    """A recipe that has to say only how the scores of the classes come from the words: `scores`.
+    """A recipe that classifies texts. A subclass only defines `scores`: how the scores of the classes come from the
+    words.
 
     The default data are the sentences of data/treebank that are not neutral, as positive and negative.
     """
@@ -127,11 +130,14 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         return [self.table[i] for i in ids]
 
     def scores(self, words: Sequence[str]) -> dy.Expression:
-        """The scores of the classes, {classes}; there is at least one word. This is what a recipe adds."""
+        """The scores of the classes, {classes}, from the vectors of at least one word. A subclass defines this."""
         raise NotImplementedError
 
     def all_scores(self, words: Sequence[str], own: int = -1) -> dy.Expression:
-        """scores(), with the evidence added if there is any. own: the class of a text to learn from, see NgramEvidence."""
+        """scores(), with the evidence added if there is any.
+
+        own: the class of a text that is trained on, see NgramEvidence
+        """
         scores = self.scores(words)
         if self.evidence is None:
             return scores
@@ -142,12 +148,13 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         return dy.affine_transform([scores, evidence, self.worth])
 
     def scores_of(self, vectors: Any) -> dy.Expression:
-        """scores() of the word vectors of a text whose length is not known, an onnx.Sequence: for `export`."""
+        """scores() for a text of unknown length, an onnx.Sequence of word vectors. For `export`."""
         raise DataError(f"{type(self).__name__} has no scores_of() to export")
 
     def networks(self) -> dict[str, tuple[Any, dict[str, Any], list[str]]]:
-        """The scores of the classes, from the numbers of the words (or of their pieces), and from the evidence if there
-        is any."""
+        """The network that `export` writes: from the numbers of the words (or of their pieces), and from the evidence if
+        there is any, to the scores of the classes.
+        """
         from dynet_lite import onnx
 
         def scores(words: Any, evidence: Any = None) -> dy.Expression:
@@ -160,7 +167,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         return {"scores": (scores, inputs, ["scores"])}
 
     def loss(self, batch: list[ClassifiedText]) -> dy.Expression:
-        """Mean over the texts of -log p(class)."""
+        """The mean of -log p(class) over the texts, {1}."""
         labels = self.labels.ids(text.label for text in batch)
         losses = [
             dy.pickneglogsoftmax(self.all_scores(text.words, i), i) for text, i in zip(batch, labels, strict=True)
@@ -170,14 +177,14 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     # ---- use ---------------------------------------------------------------------------------------------------------
 
     def probabilities(self, batch: Sequence[Sequence[str]]) -> list[np.ndarray[Any, Any]]:
-        """For each text how probable each class is."""
+        """For each text the probability of each class."""
         dy.renew_cg()
         found = [dy.softmax(self.all_scores(words)) for words in batch]
         dy.forward(found)  # all texts at once
         return [p.npvalue() for p in found]
 
     def classify(self, batch: Sequence[Sequence[str]]) -> list[tuple[str, float]]:
-        """For each text its class and how probable it is."""
+        """For each text its class, and the probability of this class."""
         return [(self.labels.word(int(p.argmax())), float(p.max())) for p in self.probabilities(batch)]
 
     def evaluate(self, examples: Sequence[ClassifiedText]) -> Score:

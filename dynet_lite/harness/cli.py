@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,7 +10,8 @@ from typing import Any
 
 import dynet_lite as dy
 from dynet_lite import distributed
-from dynet_lite.errors import DataError, ModelFileError
+from dynet_lite.errors import DataError, DeviceError, ModelFileError
+from dynet_lite.pipes import until_cut
 
 from .answer import features_option, predict, saved_parser
 from .labels import check_shared, check_training
@@ -20,7 +20,7 @@ from .onoff import compare
 from .ranks import complain, follower, silent, wait, without_files
 from .recipe import Recipe
 from .report import Report
-from .settings import Settings, add_options, from_dict, parse_settings
+from .settings import ENGINE, Settings, add_options, from_dict, of_engine, parse_settings
 from .state import load_recipe, make_recipe, read
 
 __all__ = ["main"]
@@ -35,9 +35,9 @@ def main(
     about: str | None = None,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Runs a recipe as `argv` (default: the command line) says; its exit status.
+    """Runs a recipe as `argv` (by default the command line) says. Returns the exit status.
 
-    0 fine, 1 the training diverged, 2 wrong command line or data, 130 Ctrl-C.
+    0: fine. 1: the training diverged. 2: wrong command line or data. 130: Ctrl-C. 141: nobody reads the output any more.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
@@ -46,7 +46,7 @@ def main(
         print(f"error: {error}", file=sys.stderr)
         return 2
     with silent():
-        return _main(recipe, settings, about, argv)
+        return until_cut(lambda: _main(recipe, settings, about, argv))
 
 
 def _main(recipe: type[Recipe[Any, Any]], settings: type[Settings], about: str | None, argv: Sequence[str]) -> int:
@@ -63,13 +63,12 @@ def _main(recipe: type[Recipe[Any, Any]], settings: type[Settings], about: str |
         with silent(errors=True):
             s, given = parse_settings(settings, about, argv, recipe.smoke, recipe.files)
         return run(recipe, s, given)
-    except BrokenPipeError:  # `| head` has read enough: the interpreter must not try to write the rest
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 141
+    except BrokenPipeError:  # `| head` has read enough
+        raise
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return complain(where, 2)
-    except (DataError, ModelFileError, UnicodeError, distributed.NotAlike) as error:
+    except (DataError, DeviceError, ModelFileError, UnicodeError, distributed.NotAlike) as error:
         return complain(str(error), 2)
     except Diverged as error:
         return complain(str(error), 1)
@@ -133,7 +132,7 @@ def old_files(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 def engine(s: Settings) -> ExitStack:
     """The engine works as the settings say, until the end of the `with`."""
     stack = ExitStack()
-    stack.enter_context(dy.configure(autobatch=s.autobatch, strategy=s.strategy, threads=s.threads))
+    stack.enter_context(dy.configure(**of_engine(s)))
     return stack
 
 
@@ -143,7 +142,7 @@ def engine(s: Settings) -> ExitStack:
 def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`evaluate --load FILE INPUT...`: the score of a saved model on the examples of the files."""
     parser = saved_parser("evaluate", "The score of a saved model on the examples of files in the format of --train.")
-    add_options(parser, settings, only=["form", "column", "types", "autobatch", "strategy", "threads"])
+    add_options(parser, settings, only=["form", "column", "types", *ENGINE, "device"])
     features_option(parser, settings)
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file")
     given = vars(parser.parse_args(argv))

@@ -22,7 +22,7 @@ E = TypeVar("E")
 
 @dataclass
 class Data(Generic[E]):
-    """Examples and what to say about them. Without dev examples the last tenth of `train` becomes dev."""
+    """Examples, and what to say about them. If there are no dev examples, the last tenth of `train` becomes dev."""
 
     name: str
     licence: str
@@ -63,15 +63,17 @@ def corpus(
     unit: str = "sentences",
     stream: Sources | None = None,
 ) -> Data[E]:
-    """What the settings ask for: --nltk NAME, or the files of --train, --dev and --test, or the project's treebank. If the recipe
-    has a setting `features`, each file of sentences goes with one of features, in this order.
+    """The data that --train, --dev and --test or --nltk name, or else the project's treebank.
 
-    read    reads a file
-    home    __file__ of the recipe: data/treebank is looked for above it
-    default ending of the files of data/treebank: conllu, ptb or sst
-    nltk    reads a corpus of NLTK by name: a list of examples, or (train, dev, test) of which any may be empty
-    detail  says more about the training examples in the first line of output
-    stream  for recipes whose settings are StreamSettings: what a file of --train holds, as words_source() says
+    If the recipe has a setting `features`, each file of sentences has a file of features, in the same order.
+
+    read: a function that reads a file
+    home: __file__ of the recipe; data/treebank is looked for in the folders above it
+    default: the ending of the treebank's files: conllu, ptb or sst
+    nltk: a function that reads an NLTK corpus by name, and returns a list of examples or (train, dev, test), any of
+        them empty
+    detail: a function that says more about the training examples, for the first line of output
+    stream: for recipes with StreamSettings, what a file of --train holds, as words_source() returns it
     """
     parts: list[Any]
     bits = streamed(s, stream)

@@ -36,9 +36,14 @@ __all__ = ["ParserRecipe", "ParserSettings"]
 
 @dataclass
 class ParserSettings(Settings):
-    """Settings about words and tags."""
+    """Settings about words and tags that all parsers have."""
 
     word_dim: int = option(100, "size of a word vector")
+    tags: str = option(
+        "upos",
+        "which tags the parser reads: universal, those of the language (XPOS), or both",
+        choices=("upos", "xpos", "both"),
+    )
     tag_dim: int = option(30, "size of the vector of a tag")
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
@@ -52,19 +57,28 @@ class ParserSettings(Settings):
         (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
     )
     word_dropout: float = option(
-        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )
 
 
 S = TypeVar("S", bound=ParserSettings)
 
 
-class ParserRecipe(Recipe[S, Sentence]):
-    """A task: dependency trees of sentences with gold tags, in CoNLL-U files or from NLTK.
+def tags_of(sentence: Sentence, kind: str) -> list[str]:
+    """The tags that a parser reads: "upos", "xpos", or "both", which makes one tag of the two. DataError without XPOS."""
+    if kind == "upos":
+        return sentence.upos
+    if not sentence.xpos and sentence.forms:
+        raise DataError(f"--tags {kind} needs the column XPOS, which is empty in {' '.join(sentence.forms[:8])!r}")
+    return sentence.xpos if kind == "xpos" else list(map("{} {}".format, sentence.upos, sentence.xpos))
 
-    Attachment scores count all tokens, with punctuation, and whole relations (nsubj:pass is not nsubj); the score without
-    subtypes is printed beside them. `predict` reads CoNLL-U and writes it with other heads and
-    relations; the other columns, comments, multiword ranges and empty nodes stay.
+
+class ParserRecipe(Recipe[S, Sentence]):
+    """A recipe that parses dependencies: trees for sentences with gold tags, from CoNLL-U files or NLTK.
+
+    Attachment scores count all tokens, with punctuation, and compare whole relations (nsubj:pass is not nsubj). The
+    score without subtypes is printed as well. `predict` reads CoNLL-U and replaces heads and relations; other
+    columns, comments, multiword ranges and empty nodes stay.
     """
 
     shares_evaluation = True
@@ -84,7 +98,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     def build(cls, s: S, train: Sequence[Sentence]) -> dict[str, Any]:
         known = read_vectors(s.vectors) if s.vectors else None
         words = WordReader.build((sentence.forms for sentence in train), known, s.fold, feature_size(train))
-        tags = Vocab.from_words(tag for sentence in train for tag in sentence.upos)
+        tags = Vocab.from_words(tag for sentence in train for tag in tags_of(sentence, s.tags))
         relations = Vocab.from_words((r for sentence in train for r in sentence.deprels), unk=None)
         return {"tags": tags.to_json(), "relations": relations.to_json(), **words}
 
@@ -110,17 +124,17 @@ class ParserRecipe(Recipe[S, Sentence]):
         return self.relations.words()
 
     def inputs(self, sentence: Sentence, drop: float = 0.0) -> list[dy.Expression]:
-        """For each word its vector, with dropout, over the vector of its tag: {width}."""
+        """For each word its vector, with dropout, above the vector of its tag: {width}."""
         words = [dy.dropout(x, drop) for x in self.reader(sentence.forms, self.training, sentence.features)]
-        tags = self.tag_vectors.rows(self.tags.ids(sentence.upos))
+        tags = self.tag_vectors.rows(self.tags.ids(tags_of(sentence, self.settings.tags)))
         return [dy.concatenate(pair) for pair in zip(words, tags, strict=True)]
 
     def parse(self, batch: list[Sentence]) -> list[Sentence]:
-        """The sentences with other heads and relations; their own are not looked at. Renews the graph itself."""
+        """The sentences with predicted heads and relations, whatever they had before. It renews the graph itself."""
         raise NotImplementedError(f"{type(self).__name__} has no parse")
 
     def weight(self, batch: list[Sentence]) -> float:
-        """Losses are means over the words, or over the moves, of which a word has as many as any other."""
+        """The number of words. It also serves for losses over moves, because every word has the same number of moves."""
         return sum(map(len, batch))
 
     def evaluate(self, examples: Sequence[Sentence]) -> Score:
@@ -129,7 +143,7 @@ class ParserRecipe(Recipe[S, Sentence]):
 
     @staticmethod
     def compared(examples: Sequence[Sentence], parsed: Sequence[Sentence]) -> Score:
-        """How good these parses are."""
+        """The scores of these parses against the gold ones."""
         score = attachment_scores(examples, parsed)
         return Score(score.las, str(score), uas=score.uas, universal_las=score.universal_las, words=score.words)
 

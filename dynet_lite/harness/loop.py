@@ -1,4 +1,4 @@
-"""The training loop: epochs of minibatches, a score after each, the best model kept; stops, saves and resumes.
+"""The training loop: epochs of mini-batches, a score after each, the best model kept; stops, saves and resumes.
 
 What a run computes depends on the settings alone: a run that was stopped and resumed gives the same losses, bit for bit.
 """
@@ -38,7 +38,7 @@ ADVICE = "try a smaller --learning-rate, or --warmup; dy.renew_cg(check_validity
 
 
 class Diverged(RuntimeError):
-    """The loss or a gradient is not a number any more."""
+    """The loss or a gradient is no longer a number."""
 
 
 class Stopped(Exception):
@@ -47,10 +47,10 @@ class Stopped(Exception):
 
 @dataclass
 class Epoch:
-    """What one pass over the training examples gave, or the part of it that is done."""
+    """What one pass over the training examples gave, or the finished part of one."""
 
     number: int
-    losses: list[float] = field(default_factory=list)  # of each minibatch
+    losses: list[float] = field(default_factory=list)  # of each mini-batch
     examples: int = 0
     seconds: float = 0.0
     nodes: int = 0
@@ -84,7 +84,7 @@ def train_step(
     dy.renew_cg()
     loss = recipe.loss(batch)
     value = float(loss.value())
-    where = f"epoch {epoch.number}, minibatch {len(epoch.losses) + 1}"
+    where = f"epoch {epoch.number}, mini-batch {len(epoch.losses) + 1}"
     if not math.isfinite(value):
         raise Diverged(f"{where}: the loss is {value}; {ADVICE}")
     loss.backward()
@@ -244,12 +244,12 @@ class Training:
             return train_step(self.recipe, self.trainer, parsed(batch), epoch)
         loss, wrong = self.ranks.step(batch, epoch)
         if wrong:
-            raise Diverged(f"epoch {epoch.number}, minibatch {len(epoch.losses) + 1}: {wrong}; {ADVICE}")
+            raise Diverged(f"epoch {epoch.number}, mini-batch {len(epoch.losses) + 1}: {wrong}; {ADVICE}")
         self.interrupts.asked = self.ranks.stopping
         return loss
 
     def _order(self) -> Any:
-        """The minibatches of the epoch, also when a part of them was done before the run was resumed."""
+        """The mini-batches of the epoch, also when a part of them was done before the run was resumed."""
         if self.epoch_random is None:
             self.epoch_random = get_random(self.recipe)
             return self.recipe.batches(self.data.train)
@@ -392,5 +392,5 @@ def check_same(given: dict[str, Any], saved: dict[str, Any], path: str) -> None:
 
 
 def train(recipe: Recipe[Any, Any], data: Data[Any], report: Report | None = None) -> int:
-    """Trains a model by its settings. The exit status: 0, or 130 after Ctrl-C."""
+    """Trains a model by its settings. Returns the exit status: 0, or 130 after Ctrl-C."""
     return Training(recipe, data, report or Report(recipe.settings)).run()

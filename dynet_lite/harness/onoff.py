@@ -24,13 +24,13 @@ UPDATES = 60  # an epoch of the comparison has at most so many
 
 
 def compare(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], data: Data[Any]) -> int:
-    """Prints speeds, losses and their ratio. Both runs have the same weights, minibatches and random numbers."""
+    """Prints speeds, losses and their ratio. Both runs have the same weights, mini-batches and random numbers."""
     quiet: dict[str, Any] = {name: 0.0 for name in s.noise if getattr(s, name, 0)}
     s = replace(s, **quiet)
     off = f"; {' and '.join(quiet)} is off" if quiet else ""
     clock = time.thread_time if s.threads == 1 else time.perf_counter  # what else runs on the machine counts less
     times = "processor" if s.threads == 1 else "wall"
-    print(f"both runs start from the same weights and see the same minibatches; times are {times} times{off}")
+    print(f"both runs start from the same weights and see the same mini-batches; times are {times} times{off}")
     runs: dict[bool, _Run] = {}
     try:
         _warm_up(kind, s, parts, data)
@@ -95,7 +95,7 @@ class _Run:
 
 
 def _print_ratio(runs: dict[bool, _Run]) -> None:
-    """How much faster batching is, and how far the losses of the minibatches that both runs have seen are apart."""
+    """How much faster batching is, and how far the losses of the mini-batches that both runs have seen are apart."""
     if len(runs) < 2 or not all(run.losses for run in runs.values()):
         print("too little to compare: one run has not trained on any minibatch")
         return
@@ -103,7 +103,7 @@ def _print_ratio(runs: dict[bool, _Run]) -> None:
     differences = [abs(a - b) / max(abs(b), 1e-30) for a, b in pairs]
     print(
         f"automatic batching is {runs[True].speed / runs[False].speed:.2f} times as fast; losses differ by "
-        f"{differences[0]:.1e} in the first minibatch, by {max(differences):.1e} at most (relative)"
+        f"{differences[0]:.1e} in the first mini-batch, by {max(differences):.1e} at most (relative)"
     )
 
 

@@ -28,10 +28,13 @@ Answer = dict[str, Any]
 
 
 class Predictor:
-    """A saved recipe, ready to answer. `load_recipe` makes it; threads may share it.
+    """A trained recipe that is ready to answer. Made by `dy.load_recipe`. Several threads may share one.
 
-    recipe      the model and its parts, for whoever wants more than answers
-    settings    the settings that it was trained with
+        tagger = dy.load_recipe("tagger.model")
+        tagger.predict("The dog sleeps .")  # {'words': [...], 'tags': [...]}
+
+    recipe: the model and its parts, if you need more than answers
+    settings: the settings that it was trained with
     """
 
     def __init__(self, recipe: Recipe[Any, Any]) -> None:
@@ -44,13 +47,15 @@ class Predictor:
     def predict(
         self, texts: Text | Sequence[Text], scores: bool = False, features: Any = None
     ) -> Answer | list[Answer]:
-        """The answers to some texts, in their order; to a single string, its answer alone.
+        """The answers to some texts, in order; for a single string, its answer alone.
 
-        texts    strings as `predict` of the command line reads them, or lists of words, cut already
-        scores   add probabilities, if the recipe has any
-        features of each text, or of the single one, an array (words, numbers), where the model was trained with such
+        texts: strings as `predict` reads them on the command line, or lists of words
+        scores: add probabilities, if the recipe has any
+        features: for each text (or for the single one) an array (words, numbers), if the model was trained with
+            features
 
-        An answer is a dict that json.dumps can write: "words" and "tags" of a tagger, "label" of a classifier, and so on.
+        An answer is a dict that json.dumps can write: a tagger's has "words" and "tags", a classifier's "label", and
+        so on.
         """
         if isinstance(texts, str):
             return next(iter(self._answers([texts], scores, None if features is None else [features])))
@@ -59,9 +64,9 @@ class Predictor:
     def pipe(
         self, texts: Iterable[Text], batch: int = 64, scores: bool = False, features: Iterable[Any] | None = None
     ) -> Iterator[Answer]:
-        """The answers to a stream of texts, one by one and in order; `batch` of them are answered together.
+        """Yields the answers to a stream of texts, in order. `batch` texts are answered together.
 
-        Reads no further than the batch that is being answered, so the stream may be endless.
+        It never reads beyond the batch that is being answered, so the stream may be endless.
         """
         if batch < 1:
             raise ValueError(f"[pipe] expected a batch of at least 1; got {batch}")

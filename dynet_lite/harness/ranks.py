@@ -1,4 +1,4 @@
-"""A training run on several processes: each takes its part of every minibatch, rank 0 alone writes, prints and evaluates.
+"""A training run on several processes: each takes its part of every mini-batch, rank 0 alone writes, prints and evaluates.
 
 What a step computes depends on the settings and the number of ranks alone: random numbers of a step are drawn from the
 seed, the number of the step and the rank, so that a run can be resumed at any step, with any number of ranks.
@@ -84,7 +84,7 @@ def wait() -> int:
 
 
 def parsed(batch: Sequence[Any]) -> list[Any]:
-    """The examples of a minibatch, which may be records of a stream."""
+    """The examples of a mini-batch, which may be records of a stream."""
     return [x.example() if isinstance(x, Record) else x for x in batch]
 
 

@@ -26,12 +26,12 @@ R = TypeVar("R")
 
 
 class Score:
-    """How good a model is on some examples: `value` is compared, `text` is printed, the rest goes to the log.
+    """The quality of a model on some examples: `value` is compared, `text` is printed, the rest is logged.
 
-    Score(0.935, "accuracy 93.5%", words=25_000)
+        Score(0.935, "accuracy 93.5%", words=25_000)
 
-    Between equal values a smaller `loss` decides, where both scores have one: Score(0.0, "BLEU 0.0%", loss=4.7). Errors and
-    BLEU do not change in the first epochs of a model that learns slowly; its loss does.
+    If two values are equal and both scores have a `loss`, the smaller loss is better: Score(0.0, "BLEU 0.0%",
+    loss=4.7). A model that learns slowly improves its loss long before BLEU.
     """
 
     def __init__(self, value: float, text: str = "", **more: Any) -> None:
@@ -44,7 +44,7 @@ class Score:
         return f"Score({self.value!r}, {self.text!r})"
 
     def better_than(self, other: Mapping[str, Any], lower_is_better: bool = False) -> bool:
-        """Whether this is better than a score that to_json() has written."""
+        """Whether this score is better than one that to_json() has written."""
         if self.value != other["value"]:
             return (self.value < other["value"]) is lower_is_better
         ours, theirs = self.more.get("loss"), other.get("loss")
@@ -58,10 +58,10 @@ class Score:
 class Recipe(Generic[S, E]):
     """A task and its model, for examples of type E.
 
-    A subclass has load_data, build (if it has vocabularies), __init__ (calls super().__init__(s, parts), then adds
-    parameters to self.model), loss, evaluate and predict. self.training says whether dropout and the like are wanted:
-    the harness sets it. self.random is a random.Random; with it and dy's own generator a resumed run gives the same
-    numbers as one that was never stopped.
+    A subclass defines load_data, loss, evaluate and predict; build, if it has vocabularies; and __init__, which calls
+    super().__init__(s, parts) and then adds parameters to self.model. The harness sets self.training, which tells
+    whether dropout is wanted. Draw random numbers from self.random or from dynet_lite: then a resumed run gives the
+    same numbers as one that was never stopped.
     """
 
     lower_is_better: bool = False  # of the score; of the class, or of a model
@@ -88,64 +88,75 @@ class Recipe(Generic[S, E]):
 
     @classmethod
     def load_data(cls, s: S) -> Data[E]:
-        """The examples; `corpus` reads what --train, --nltk or the default names."""
+        """The examples. `harness.corpus` reads what --train or --nltk names, or the default data."""
         raise NotImplementedError
 
     @classmethod
     def build(cls, s: S, train: Sequence[E]) -> dict[str, Any]:
-        """What the model needs to know of the training data: vocabularies and the like, as values json.dump can write."""
+        """What the model must know of the training data, such as vocabularies, as values that json.dump can write."""
         return {}
 
     def gold(self, example: E) -> Iterable[str]:
-        """The labels of an example that the model should give; none if there is no fixed set of them."""
+        """The labels that the model should give for an example. None, if they are not from a fixed set."""
         return ()
 
     def known_labels(self) -> Iterable[str]:
-        """The labels that the model can give. Data with others are an error, see harness/labels.py."""
+        """The labels that the model can give. Data with other labels are an error."""
         return ()
 
     def baseline(self, train: Sequence[E]) -> tuple[str, Callable[[Sequence[E]], Score]] | None:
-        """What the model has to be better than, and what says how good that is on some examples; None if there is nothing
-        cheap. Printed beside the scores, so that a model that does not learn is seen. Draws no random numbers."""
+        """The name of a simple method, and a function that scores it on some examples. None if there is no cheap one.
+
+        Its score is printed beside the model's, so that you see if the model learns nothing. It draws no random
+        numbers.
+        """
         return None
 
     def begin(self) -> None:
-        """Called once, before a new model is trained, and not when a saved one is loaded: pretrained vectors go here."""
+        """Called once before a new model is trained, but not when a saved one is loaded. Pretrained vectors go here."""
 
     def trainer(self) -> dy.Trainer:
-        """The trainer; its learning rate is then set by the schedule."""
+        """The trainer. The schedule sets its learning rate."""
         return dy.AdamTrainer(self.model, self.settings.learning_rate)
 
     def batches(self, train: Sequence[E]) -> list[list[E]] | Batches[E]:
-        """The minibatches of an epoch, in the order of training. Draws from self.random, but for a stream, whose order depends on
-        the seed and the epoch alone."""
+        """The mini-batches of an epoch, in the order of training.
+
+        The order is drawn from self.random. For a stream it depends only on the seed and the epoch.
+        """
         if isinstance(train, Stream):
             return train.batches(self.settings.seed, self.epoch)
         return list(minibatches(train, self.settings.batch, seed=self.random))
 
     def loss(self, batch: list[E]) -> dy.Expression:
-        """The loss of a minibatch, a scalar. The harness renews the graph, asks for the value, goes back and updates."""
+        """The loss of a mini-batch, {1}. The harness renews the graph before, and runs backward and the update after."""
         raise NotImplementedError
 
     def weight(self, batch: list[E]) -> float:
-        """What loss() is a mean over: how many examples, words, ... With several processes the losses of their parts of
-        a minibatch are put together by it. The number of examples unless said otherwise; 1 if the loss is a sum. Of a stream
-        it asks for nothing but the lengths of examples."""
+        """What loss() is a mean over: the number of examples (the default), of words, ... 1 if the loss is a sum.
+
+        Several processes combine the losses of their parts of a mini-batch by it. For streams it may use only the
+        lengths of examples.
+        """
         return len(batch)
 
     def cost(self, example: E) -> float:
-        """How much work an example is, in any unit: examples are dealt to processes by it. Its length unless said otherwise."""
+        """How expensive an example is, in any unit, so that several processes get equal shares. By default its length."""
         return default_cost(example)
 
     def evaluate(self, examples: Sequence[E]) -> Score:
-        """How good the model is. Renews the graph itself, as often as it likes. With several processes rank 0 alone
-        evaluates; or, with shares_evaluation = True, all of them do, and each makes a part of what goes through
-        spread()."""
+        """The score of the model on some examples. It renews the graph itself, as often as needed.
+
+        With several processes only rank 0 evaluates. With shares_evaluation = True all of them do, and share the
+        calls that go through spread().
+        """
         raise NotImplementedError
 
     def spread(self, function: Callable[[list[T]], R], batches: Iterable[list[T]]) -> Iterator[tuple[list[T], R]]:
-        """Each batch with function(batch), in order: for evaluate(). Several processes share the batches, and each gets
-        all results, which must be picklable."""
+        """Yields each batch with function(batch), in order. For evaluate(): several processes share the calls.
+
+        Each process gets all results, which must be picklable.
+        """
         if self.world.size == 1:
             yield from ((batch, function(batch)) for batch in batches)
             return
@@ -154,17 +165,18 @@ class Recipe(Generic[S, E]):
         yield from ((batch, results[k % self.world.size][k // self.world.size]) for k, batch in enumerate(every))
 
     def predict(self, lines: list[str]) -> Iterable[str]:
-        """The answers to a group of lines (or blocks), one each, in order. Renews the graph itself."""
+        """The answers to a group of lines (or blocks), one for each, in order. It renews the graph itself."""
         raise NotImplementedError(f"{type(self).__name__} has no predict")
 
     def networks(self) -> dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]]:
-        """What `export` writes, by name: a function for dynet_lite.onnx.export, its inputs and the names of its outputs."""
+        """What `export` writes: name -> (function for dynet_lite.onnx.export, its inputs, the names of its outputs)."""
         raise DataError(f"{type(self).__name__} has no networks() to export")
 
     def answers(self, lines: list[str], scores: bool = False) -> Iterable[dict[str, Any]]:
-        """The answers as data that json.dumps can write, one each, in order: what programs, JSON lines and servers get.
+        """The answers as data that json.dumps can write, one for each line, in order: for programs, JSON lines and
+        servers.
 
-        scores   also how sure the model is. A recipe that can tell overrides this method.
+        scores: also tell how sure the model is. Recipes that can do so override this method
         """
         if scores:
             raise DataError(f"{type(self).__name__} gives no scores")

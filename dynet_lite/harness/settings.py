@@ -17,8 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
+from dynet_lite import cards
 from dynet_lite.errors import DataError
 
+from . import called
 from .schedule import SCHEDULES
 
 __all__ = ["Settings", "StreamSettings", "from_dict", "option", "parse_settings", "read_config", "to_dict"]
@@ -27,18 +29,21 @@ S = TypeVar("S", bound="Settings")
 
 
 def option(default: Any, help: str = "", *, choices: Sequence[Any] = ()) -> Any:
-    """A field of a settings class: its default, one line of help, and what it may be (empty: anything of its type).
+    """A field of a settings class: its default, a line of help, and the values it may have (empty: anything of its
+    type).
 
-    A field that a base class has takes its help from there. Types: bool, int, float, str, tuple[int, ...],
-    tuple[str, ...]; tuples are given as `--name A B C`, in TOML as lists.
+    A field that a base class has takes over its help. Types are bool, int, float, str, tuple[int, ...] and tuple[str,
+    ...]. A tuple is given as `--name A B C`, and in TOML as a list.
     """
     return field(default=default, metadata={"help": help, "choices": tuple(choices)})
 
 
 @dataclass
 class Settings:
-    """What every recipe has. A recipe adds fields of its own, changes defaults by naming a field again, and lists in
-    `unused` the names of those that make no sense for it: these are no options then.
+    """The settings that every recipe has.
+
+    A recipe derives its own settings from this class, and changes a default by naming the field again. `unused` lists
+    the names of settings that make no sense for the recipe; they are not offered as options.
     """
 
     unused: ClassVar[tuple[str, ...]] = ()
@@ -60,8 +65,9 @@ class Settings:
     )
     seed: int = option(1, "seed of the random numbers")
     autobatch: bool = option(True, "automatic batching")
-    strategy: str = option("greedy", "how batches are chosen", choices=("greedy", "agenda", "depth", "none"))
+    strategy: str = option("greedy", "how batches are chosen", choices=("greedy", "auto", "agenda", "depth", "none"))
     threads: int = option(1, "threads that share the examples of a minibatch")
+    device: str = option("", "where to compute: cpu, cuda or cuda:1 (default: cpu)")
 
     compare: bool = option(False, "train with automatic batching on and off, and print how much faster it is")
     smoke: bool = option(False, "a tiny run that shows whether everything works")
@@ -77,18 +83,22 @@ class Settings:
 
 @dataclass
 class StreamSettings(Settings):
-    """Settings of a recipe that can read its training files bit by bit."""
+    """Settings of recipes that can read training files piece by piece."""
 
     stream: str = option(
         "auto",
         "read the training files piece by piece instead of whole; auto: if they are larger than 256 MB",
         choices=("auto", "on", "off"),
     )
-    window: int = option(200, "with --stream: how many minibatches are in memory and shuffled together")
+    window: int = option(200, "with --stream: how many mini-batches are in memory and shuffled together")
 
 
 # What to do with a run, and not what it computes: not saved with a model.
-NOT_SAVED = ("compare", "smoke", "save", "load", "resume", "log", "tensorboard", "plot", "config")
+NOT_SAVED = ("device", "compare", "smoke", "save", "load", "resume", "log", "tensorboard", "plot", "config")
+# How it is computed, for all commands.
+ENGINE = ("autobatch", "strategy", "threads")
+# What the text of an option is, if it is not the name of a file; for help.
+WORDS = {"nltk": "NAME", "tensorboard": "FOLDER", "device": "DEVICE"}
 # What may differ when a run is resumed.
 MAY_CHANGE = (*NOT_SAVED, "save_every", "epochs", "patience", "threads", "test")
 
@@ -160,9 +170,9 @@ def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequ
             how["action"] = argparse.BooleanOptionalAction if default else "store_true"
         elif get_origin(kind) is tuple:
             of = get_args(kind)[0]
-            how.update(type=of, nargs="+", metavar="FILE" if name in ("train", "dev", "test") else of.__name__.upper())
+            how.update(type=of, nargs="+", metavar="N" if of is int else "FILE")
         else:
-            how.update(type=kind, metavar="NAME" if kind is str else "N")
+            how.update(type=kind, metavar=WORDS.get(name, "FILE") if kind is str else "N")
         if choices:
             how["choices"] = choices
             del how["metavar"]
@@ -178,16 +188,20 @@ def parse_settings(
     smoke: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> tuple[S, dict[str, Any]]:
-    """The settings that the command line asks for, and those of them that were given there or in the TOML file.
+    """The settings that the command line asks for, and a dict of those that it or the TOML file has set.
 
-    `files` holds the values that --train, and `smoke` those that --smoke puts in the place of defaults. A wrong
-    command line ends the program with status 2, as argparse does; a wrong file is a DataError.
+    files: defaults that change when --train is given
+    smoke: defaults that change with --smoke
+
+    A wrong command line ends the program with status 2, as in argparse. A wrong file is a DataError.
     """
-    about = about or ""
     parser = Parser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        epilog="To use a saved model, write `predict` or `evaluate` in place of the options: see `predict --help` and `evaluate --help`.",
-    )  # fmt: skip
+        prog=called.command(),
+        description=called.shown(about or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        epilog=called.then(),
+    )
     add_options(parser, cls)
     if files:
         changed = ", ".join(f"{_flag(name)} {_shown(value)}" for name, value in files.items())
@@ -261,6 +275,15 @@ def _as(kind: Any, value: Any) -> Any:
 def from_dict(cls: type[S], values: Mapping[str, Any], where: str) -> S:
     """Settings with these values; DataError as `checked`."""
     return replace(cls(), **checked(cls, values, where))
+
+
+def of_engine(s: Settings) -> dict[str, Any]:
+    """What dy.configure() is to be told; a device only if one is named, for a variable may name it, too."""
+    try:
+        cards.parse(s.device or "cpu")
+    except ValueError:
+        raise DataError(f"settings: device: expected cpu, cuda or cuda:N, got {s.device!r}") from None
+    return {name: getattr(s, name) for name in (*ENGINE, *(["device"] if s.device else []))}
 
 
 def to_dict(s: Settings) -> dict[str, Any]:

@@ -44,7 +44,7 @@ SCHEMES: dict[str, Callable[[Sequence[str]], list[str]]] = {"iob1": to_iob1, "io
 
 @dataclass
 class SpanSettings(Settings):
-    """Settings of all recipes that mark spans. Files have columns (the label last), word|label sentences, or trees."""
+    """Settings that all span labellers have. Their files have columns (the label last), word|label sentences, or trees."""
 
     noise = ("dropout", "lstm_dropout")
 
@@ -53,7 +53,7 @@ class SpanSettings(Settings):
     char_hidden: int = option(50, "size of the character LSTM, each direction; 0: do not read letters")
     char_reader: str = option(
         "lstm",
-        "what reads the letters; cnn: 2 x char_hidden filters over three letters each each",
+        "what reads the letters; cnn: 2 x char_hidden filters over three letters each",
         choices=("lstm", "cnn"),
     )
     case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
@@ -83,7 +83,7 @@ class SpanSettings(Settings):
         0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
     )
     word_dropout: float = option(
-        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )
 
 
@@ -91,9 +91,10 @@ S = TypeVar("S", bound=SpanSettings)
 
 
 class SpanLabeller(Recipe[S, LabeledSentence]):
-    """Words, letters and tags -> BiLSTM -> a score per label -> conditional random field.
+    """A recipe that labels spans: words, letters and tags -> BiLSTM -> a score for each label -> conditional random
+    field.
 
-    With --tag-dim, what `predict` reads has tags, too: word_TAG.
+    With --tag-dim, the input of `predict` has tags, too: word_TAG.
     """
 
     shares_evaluation: ClassVar[bool] = True
@@ -119,7 +120,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
     @staticmethod
     def checked(s: S, sentences: list[LabeledSentence], name: str) -> list[LabeledSentence]:
-        """The sentences; DataError if tags are to be read and there are none."""
+        """The sentences. DataError if the model reads tags and there are none."""
         if s.tag_dim and (bare := next((x for x in sentences if not x.tags), None)):
             raise DataError(
                 f"{name}: tag_dim is {s.tag_dim}, but there is no column of tags at {' '.join(bare.forms[:6])!r}"
@@ -140,7 +141,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
     @staticmethod
     def marked(s: S, labels: list[str]) -> list[str]:
-        """Labels (IOB2) in the scheme of the model."""
+        """Labels (IOB2) in the model's scheme."""
         return SCHEMES[s.scheme](labels)
 
     # ---- model -------------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
         return self.labels.words()
 
     def scores(self, forms: Sequence[str], tags: Sequence[str] = (), features: Any = None) -> list[dy.Expression]:
-        """For each word a vector with the scores of the labels, before the neighbours have their say."""
+        """For each word a vector {labels} of scores, before neighbouring labels are taken into account."""
         s, training = self.settings, self.training
         inputs = self.reader(forms, training, features)
         if s.tag_dim:
@@ -186,11 +187,11 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
         return [self.score(dy.dropout(x, drop) if drop else x) for x in outputs]
 
     def score(self, x: dy.Expression) -> dy.Expression:
-        """The scores of the labels from an output of the sentence LSTM."""
+        """The scores of the labels from an output of the sentence LSTM: {labels}."""
         return dy.affine_transform([self.b, self.W, x])
 
     def loss(self, batch: list[LabeledSentence]) -> dy.Expression:
-        """Mean over the sentences of the minibatch of -log p(labels), per word."""
+        """The mean of -log p(labels) per word, {1}."""
         losses = []
         for x in batch:
             labels = self.labels.ids(self.marked(self.settings, x.labels))
@@ -218,8 +219,10 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     def label(
         self, batch: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] = (), features: Sequence[Any] = ()
     ) -> list[list[str]]:
-        """The best labels (IOB2) of each sentence; no sentence may be empty. tags, features: of each, where the model
-        reads them."""
+        """The best labels (IOB2) of each sentence. No sentence may be empty.
+
+        tags, features: for each sentence, if the model reads them
+        """
         dy.renew_cg()
         given = zip(batch, tags or [()] * len(batch), features or [None] * len(batch), strict=True)
         scores = [dy.concatenate_cols(self.scores(*sentence)) for sentence in given]

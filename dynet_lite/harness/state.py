@@ -26,7 +26,7 @@ AnyRecipe = Recipe[Any, Any]
 
 
 def make_recipe(kind: type[AnyRecipe], s: Settings, parts: dict[str, Any]) -> AnyRecipe:
-    """A model with new weights. The same settings and parts give the same weights."""
+    """A model with new weights. Equal settings and parts give equal weights."""
     dy.reset_random_seed(s.seed)
     recipe = kind(s, parts)
     if not hasattr(recipe, "random"):
@@ -83,7 +83,7 @@ def about(recipe: AnyRecipe) -> dict[str, Any]:
 
 
 def save_recipe(recipe: AnyRecipe, path: str) -> None:
-    """Writes weights, settings and vocabularies."""
+    """Writes weights, settings and vocabularies to a file."""
     dy.save_checkpoint(path, recipe.model, config=about(recipe))
 
 
@@ -106,7 +106,7 @@ def read(path: str, kind: type[AnyRecipe]) -> dy.Checkpoint:
 def load_recipe(
     kind: type[AnyRecipe], settings: type[Settings], path: str, change: Mapping[str, Any] | None = None
 ) -> AnyRecipe:
-    """A saved model; `change` holds settings that are to differ from the saved ones."""
+    """A saved model, given its classes. `change` overrides saved settings. (`dy.load_recipe` needs only the file.)"""
     file = read(path, kind)
     try:
         s = from_dict(settings, {**file.config["settings"], **(change or {})}, path)

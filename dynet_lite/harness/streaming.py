@@ -1,10 +1,10 @@
-"""Training files that need not fit into memory: whether they are streamed, what a minibatch of them is, and how far a run is."""
+"""Training files that need not fit into memory: whether they are streamed, what a mini-batch of them is, and how far a run is."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from dynet_lite.text import Source, Stream
 
 from .settings import Settings
 
-__all__ = ["Pace", "stream_of", "streamed"]
+__all__ = ["Pace", "stream_of", "stream_over", "streamed"]
 
 LARGE = 256 << 20  # bytes of files that are streamed by themselves
 SILENCE = 60.0  # seconds between two lines that say how far the run is
@@ -24,8 +24,9 @@ SILENCE = 60.0  # seconds between two lines that say how far the run is
 Sources = Callable[[str], "tuple[Source, Callable[[Any], Any] | None]"]
 
 
-def streamed(s: Settings, sources: Sources | None) -> bool:
-    """Whether the files of --train are streamed. sources: as for stream_of(), None if the recipe cannot."""
+def streamed(s: Settings, sources: Callable[[str], object] | None) -> bool:
+    """Whether the files of --train are streamed. sources(path): DataError or None for a file that has to be read whole; None if
+    the recipe cannot stream."""
     wanted = getattr(s, "stream", "off")
     if wanted == "on" and not s.train:
         raise DataError("--stream on needs files: --train FILE ...")
@@ -41,14 +42,21 @@ def streamed(s: Settings, sources: Sources | None) -> bool:
 
 def stream_of(s: Settings, sources: Sources) -> Stream[Any]:
     """The training examples. sources(path): what a file holds, and what is taken of an example; all files must hold the same."""
-    if not s.dev:
-        raise DataError("--stream needs --dev FILE: a stream cannot set aside its end")
     found = [sources(path) for path in s.train]
     source, take = found[0]
     for path, (other, _) in zip(s.train, found, strict=True):
         if vars(other) != vars(source) or type(other) is not type(source):
             raise DataError(f"{path}: expected the same kind of file as {s.train[0]}")
-    stream: Stream[Any] = Stream(s.train, source, batch=s.batch, window=getattr(s, "window", 200), take=take)
+    return stream_over(s, s.train, source, take)
+
+
+def stream_over(
+    s: Settings, files: Sequence[str | Sequence[str]], source: Source, take: Callable[[Any], Any] | None = None
+) -> Stream[Any]:
+    """The examples of `files`, as Stream takes them, after a first pass that counts them and shows how far it is."""
+    if not s.dev:
+        raise DataError("--stream needs --dev FILE: a stream cannot set aside its end")
+    stream: Stream[Any] = Stream(files, source, batch=s.batch, window=getattr(s, "window", 200), take=take)
     bar = tqdm(
         total=sum(stream.sizes),
         unit="B",
@@ -73,13 +81,13 @@ class Pace:
         self.start = self.last = time.monotonic()
 
     def step(self, done: int, loss: float, speed: float) -> None:
-        """done: minibatches of the epoch; speed: examples per second."""
+        """done: mini-batches of the epoch; speed: examples per second."""
         now = time.monotonic()
         if self.quiet or now - self.last < SILENCE:
             return
         self.last = now
         left = (now - self.start) / max(1, done - self.first) * (self.total - done)
         self.say(
-            f"epoch {self.number:2}  {done:,} of {self.total:,} minibatches ({done / self.total:.1%})  loss {loss:.4f}  "
+            f"epoch {self.number:2}  {done:,} of {self.total:,} mini-batches ({done / self.total:.1%})  loss {loss:.4f}  "
             f"{speed:,.0f} {self.unit}/s  {timedelta(seconds=round(left))} left"
         )

@@ -4,8 +4,8 @@
     memory = attention.remember(encodings)     # once per sentence
     context = attention(state, memory)         # once per step
 
-Written for one sentence, like everything here. Memories of equal length run together, so minibatches of sentences of
-similar length are fastest (`minibatches(..., key=len)`).
+Written for one sentence, like everything here. A step of many sentences runs in one call per operation, whatever the
+lengths of their memories.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import of, part, rows
 
 __all__ = ["DotAttention", "MLPAttention", "Memory", "MultiHeadAttention", "causal_mask"]
 
 
 @dataclass(slots=True)
 class Memory:
-    """A prepared memory: its columns {d,n}, and what queries are compared with, {a,n}."""
+    """A prepared memory: its columns {d,n}, and the keys {a,n} that queries are compared with."""
 
     columns: Any
     keys: Any
@@ -46,6 +46,11 @@ def _columns(memory: Any) -> Any:
     return dy.concatenate_cols(vectors)
 
 
+@part(
+    remember__memory=rows("a memory", "memory_dim"),
+    memory=of("a memory that remember() gave", Memory),
+    query=rows("a query", "query_dim"),
+)
 class _Attention:
     """A query {query_dim} and a memory of n columns {memory_dim}: weights {n} and their mean of the columns."""
 
@@ -55,10 +60,7 @@ class _Attention:
     def remember(self, memory: Any | Iterable[Any]) -> Memory:
         """The memory, prepared for any number of queries: a matrix {d,n} or a list of n vectors {d}."""
         columns = _columns(memory)
-        try:
-            return Memory(columns, self._keys(columns))
-        except ValueError as error:
-            raise wrong_size(error, type(self).__name__, ("a memory", columns, self.memory_dim)) from None
+        return Memory(columns, self._keys(columns))
 
     def weights(self, query: Any, memory: Memory) -> Any:
         """How much of each column the query gets: {n}, positive, with sum 1."""
@@ -66,10 +68,7 @@ class _Attention:
 
     def logits(self, query: Any, memory: Memory) -> Any:
         """The scores of the columns before the softmax: {n}. What a pointer network or an added mask needs."""
-        try:
-            scores = self._scores(query, memory.keys)
-        except ValueError as error:
-            raise wrong_size(error, type(self).__name__, ("a query", query, self.query_dim)) from None
+        scores = self._scores(query, memory.keys)
         return dy.reshape(scores, (len(memory),), scores.batch_size)
 
     def __call__(self, query: Any, memory: Memory) -> Any:
@@ -84,8 +83,14 @@ class _Attention:
         raise NotImplementedError
 
 
+@part()
 class MLPAttention(_Attention):
-    """Additive attention (Bahdanau, Cho, Bengio 2015): the score of a column m is v' tanh(W m + U q)."""
+    """Additive attention (Bahdanau, Cho, Bengio 2015): the score of a column m is v' tanh(W m + U q).
+
+    attention = MLPAttention(query_dim, memory_dim, hidden_dim, model)
+    memory = attention.remember(encodings)  # once per sentence
+    context = attention(state, memory)      # once per step
+    """
 
     def __init__(
         self,
@@ -109,9 +114,9 @@ class MLPAttention(_Attention):
         return self.v * dy.tanh(keys + self.U * query)
 
     def symbolic(self, query: Any, memory: Any, keys: Any) -> tuple[Any, Any]:
-        """(mean, weights) where the memory is a sequence of unknown length, for networks that are exported (dynet_lite/onnx).
+        """(mean, weights) for a memory of unknown length, in exported networks. The weights are a sequence of {1}.
 
-        keys: memory.map(attention.key). The weights are a sequence of {1}.
+        keys: memory.map(attention.key)
         """
         weights = self.symbolic_logits(query, keys).softmax()
         return weights.map(dy.cmult, memory).sum(), weights
@@ -122,14 +127,15 @@ class MLPAttention(_Attention):
         return keys.map(lambda k: self.v * dy.tanh(k + added))
 
     def key(self, column: Any) -> Any:
-        """What queries are compared with, of one column."""
+        """The part of a column that queries are compared with."""
         return self.W * column
 
 
+@part()
 class DotAttention(_Attention):
     """Multiplicative attention (Luong, Pham, Manning 2015): the score of a column m is q' W m.
 
-    Without W, `projected=False`, it is q' m / sqrt(d); the dims are equal then.
+    With `projected=False` there is no W: the score is q' m / sqrt(d), and both sizes must be equal.
     """
 
     def __init__(
@@ -154,15 +160,16 @@ class DotAttention(_Attention):
 
 
 def causal_mask(n: int) -> Any:
-    """A mask to add to scores {n,n}, 0 or minus infinity: query i (column) then sees memory columns 0..i only."""
+    """A mask {n,n} of 0 and minus infinity, to be added to scores: query i (a column) sees only the memory columns 0..i."""
     return dy.inputTensor(np.tril(np.full((n, n), -np.inf, dtype=np.float32), -1))
 
 
+@part(queries=rows("a matrix of queries", "dim"), memory=rows("a memory", "dim"))
 class MultiHeadAttention:
-    """Scaled dot products in several heads (Vaswani et al. 2017), over sequences that are matrices, a column per position.
+    """Scaled dot products in several heads (Vaswani et al. 2017). A sequence is a matrix with a column per position.
 
-    ``MultiHeadAttention(dim, heads, model)``; dim is a multiple of heads. Inside, the heads are a mini-batch, so
-    sequences cannot be one: they come one by one.
+    `dim` is a multiple of `heads`. Inside, the heads are a mini-batch, so sequences cannot be one: call it for each
+    sequence.
     """
 
     def __init__(
@@ -189,17 +196,14 @@ class MultiHeadAttention:
         return dy.reshape(parts, (self.dim, n))
 
     def weights(self, queries: Any, memory: Any, mask: Any = None) -> Any:
-        """How much query i gets of each memory column, in column i: {n_memory,n_queries} X heads."""
+        """How much of each memory column query i gets, in column i: {n_memory,n_queries} X heads."""
         return dy.softmax(self.logits(queries, memory, mask))
 
     def logits(self, queries: Any, memory: Any, mask: Any = None) -> Any:
-        """The scaled products of query i with the memory columns, in column i, before the softmax; mask is added. Shape
-        as weights()."""
-        try:
-            q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
-        except ValueError as error:
-            given = ("a matrix of queries", queries, self.dim), ("a memory", memory, self.dim)
-            raise wrong_size(error, type(self).__name__, *given) from None
+        """The scaled products before the softmax: column i has those of query i with the memory. The mask is added.
+        Shape as in weights().
+        """
+        q, k = self._split(self.Wq * queries), self._split(self.Wk * memory)
         scores = dy.transpose(k) * (q * math.sqrt(self.heads / self.dim))
         return scores if mask is None else scores + mask
 
@@ -216,8 +220,11 @@ class MultiHeadAttention:
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
     def symbolic(self, queries: Any, keys: Any, values: Any, causal: bool = False) -> Any:
-        """What __call__ gives where the memory is a sequence of unknown length: keys and values are memory.map(self.key) and
-        memory.map(self.value). queries: a sequence of {dim}, or one."""
+        """__call__ for a memory of unknown length, in exported networks.
+
+        queries: a sequence of {dim}, or one query
+        keys, values: memory.map(self.key) and memory.map(self.value)
+        """
         from dynet_lite import onnx
 
         def last(x: Any) -> Any:
@@ -228,9 +235,9 @@ class MultiHeadAttention:
         return onnx.attend(queries.map(lambda x: self.Wq * x), keys, values, self.heads, causal).map(last)
 
     def key(self, column: Any) -> Any:
-        """What queries are compared with, of one column."""
+        """The part of a column that queries are compared with."""
         return self.Wk * column
 
     def value(self, column: Any) -> Any:
-        """What is averaged, of one column."""
+        """The part of a column that is averaged."""
         return self.Wv * column

@@ -20,14 +20,14 @@ S = TypeVar("S")
 
 @dataclass(slots=True)
 class Hypothesis(Generic[S]):
-    """Actions from a start, the sum of their scores, and the state they lead to."""
+    """A sequence of actions from a start, the sum of their scores, and the state they lead to."""
 
     score: float
     actions: tuple[int, ...]
     state: S
 
     def ranked_by(self, length_penalty: float) -> float:
-        """The score by which finished hypotheses are compared: divided by length ** length_penalty."""
+        """The score that finished hypotheses are compared by: the sum, divided by length ** length_penalty."""
         return self.score / float(max(1, len(self.actions)) ** length_penalty)
 
 
@@ -41,18 +41,19 @@ def beam_search(
     limit: int | Sequence[int],
     length_penalty: float = 0.0,
 ) -> list[list[Hypothesis[S]]]:
-    """The best finished hypotheses from each start, at most `width` of them, the best first.
+    """The best finished hypotheses from each start: at most `width` for each, the best first.
 
-    scores   takes states and gives for each a vector with the scores of its actions, log probabilities or any others;
-             -inf means that the action is not allowed
-    advance  the state after an action; states must not change
-    is_final whether a state is finished, and so is not advanced further
-    limit    most actions of a hypothesis: one number for all, or one per start. If nothing is finished by then, unfinished
-             ones are returned, so there is always an answer unless no action is allowed
-    length_penalty  0 compares sums of scores, 1 their means; in general, sums are divided by length to this power
+    scores: a function that takes states and gives for each a vector with the scores of its actions, log probabilities
+        or others; -inf forbids an action
+    advance: the state after an action. States must not change
+    is_final: whether a state is finished and needs no more actions
+    limit: the most actions of a hypothesis, one number for all or one per start. If nothing is finished by then,
+        unfinished hypotheses are returned. So there is always an answer, unless no action is allowed
+    length_penalty: 0 compares sums of scores, 1 their means; in general, sums are divided by length to this power
 
-    With length_penalty 0 a search stops when no unfinished hypothesis is better than the best finished one; this is right
-    where scores are at most 0, as those of probabilities are. A width that no step exceeds makes the search exhaustive.
+    With length_penalty 0, a search stops when no unfinished hypothesis is better than the best finished one. This is
+    right if scores are at most 0, as log probabilities are. If no step has more than `width` hypotheses, the search
+    is exhaustive.
     """
     if width < 1:
         raise ValueError(f"[beam_search] expected a width of at least 1, got {width}")
@@ -111,7 +112,7 @@ class _Search(Generic[S]):
 
 
 def sample(scores: Any, temperature: float = 1.0, rng: random.Random | None = None) -> int:
-    """An action drawn with probability softmax(scores / temperature); temperature 0 takes the best."""
+    """An action drawn with probability softmax(scores / temperature). Temperature 0 takes the best one."""
     values = np.asarray(scores, dtype=np.float64).ravel()
     if temperature <= 0:
         return int(values.argmax())

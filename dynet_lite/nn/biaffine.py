@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import dynet_lite as dy
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import part, rows
 
 __all__ = ["Biaffine"]
 
 
+@part(heads=rows("a matrix of heads", "head_dim"), dependents=rows("a matrix of dependents", "dependent_dim"))
 class Biaffine:
     """Scores how well a head h {head_dim} goes with a dependent d {dependent_dim}, once or for each of several labels.
 
-    For label l the score is h' U_l d + u_l' h + w_l' d + b_l. The last two terms are the same for all heads; with one label
-    they do not choose between them and are left out.
+    The score of label l is h' U_l d + u_l' h + w_l' d + b_l. With one label, the last two terms are left out: they
+    are the same for all heads and so do not choose between them.
+
+        arcs = Biaffine(model, 100, 100)
+        scores = arcs.all_pairs(heads, dependents)  # {100,m}, {100,n} -> {m,n}
     """
 
     def __init__(
@@ -30,35 +34,28 @@ class Biaffine:
             self.b = model.add_parameters(labels, init=0, name="b")
 
     def all_pairs(self, heads: dy.Expression, dependents: dy.Expression) -> dy.Expression:
-        """heads {head_dim, m}, dependents {dependent_dim, n} -> the scores {m, n} of all pairs. Needs labels=1."""
+        """The scores of all pairs: heads {head_dim,m} and dependents {dependent_dim,n} -> {m,n}. Needs labels=1."""
         if self.labels != 1:
             raise ValueError(f"[Biaffine] all_pairs() needs one label, there are {self.labels}")
-        try:
-            return dy.transpose(heads) * dy.affine_transform([self.u, self.U, dependents])
-        except ValueError as error:
-            raise self._wrong_size(error, heads, dependents) from None
+        return dy.transpose(heads) * dy.affine_transform([self.u, self.U, dependents])
 
     def pairs(self, heads: dy.Expression, dependents: dy.Expression) -> dy.Expression:
-        """heads {head_dim, n}, dependents {dependent_dim, n} -> the scores {labels} X n of each column with its own."""
+        """The scores of column i of one with column i of the other: heads {head_dim,n}, dependents {dependent_dim,n} ->
+        {labels} X n.
+        """
         shape = heads.shape
         n = shape[1] if len(shape) > 1 else 1
-        try:
-            by_label = dy.affine_transform([self.u, self.U, dependents])
-            by_label = dy.reshape(by_label, (self.labels, self.head_dim), n)
-            scores = by_label * dy.reshape(heads, (self.head_dim,), n)
-        except ValueError as error:
-            raise self._wrong_size(error, heads, dependents) from None
+        by_label = dy.affine_transform([self.u, self.U, dependents])
+        by_label = dy.reshape(by_label, (self.labels, self.head_dim), n)
+        scores = by_label * dy.reshape(heads, (self.head_dim,), n)
         if self.labels == 1:
             return scores
         return scores + dy.reshape(dy.affine_transform([self.b, self.W, dependents]), (self.labels,), n)
 
-    def _wrong_size(self, error: ValueError, heads: Any, dependents: Any) -> Exception:
-        given = ("a matrix of heads", heads, self.head_dim), ("a matrix of dependents", dependents, self.dependent_dim)
-        return wrong_size(error, "Biaffine", *given)
-
     def symbolic(self, heads: Any, dependents: Any) -> Any:
-        """The scores of all pairs of two sequences of unknown length, [dependents, heads] or [dependents, heads, labels]: for
-        networks that are exported (dynet_lite/onnx)."""
+        """The scores of all pairs of two sequences of unknown length, for exported networks: [dependents, heads] or
+        [dependents, heads, labels].
+        """
         by_label = dependents.map(lambda d: dy.affine_transform([self.u, self.U, d]))
         if self.labels == 1:
             return by_label.products(heads)

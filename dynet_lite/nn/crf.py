@@ -1,7 +1,7 @@
 """A conditional random field over a chain of labels, as dynamic programming over expressions.
 
 Lafferty, McCallum, Pereira: Conditional random fields (2001); over the scores of an LSTM: Huang, Xu, Yu: Bidirectional
-LSTM-CRF models for sequence tagging (2015). Written for one sentence; in a minibatch the steps of all sentences are batched.
+LSTM-CRF models for sequence tagging (2015). Written for one sentence; in a mini-batch the steps of all sentences are batched.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import many, part, whole
 
 __all__ = ["LinearChainCRF", "iob_pairs", "viterbi"]
 
 Array = np.ndarray[Any, Any]
 
 
+@part(emissions=many("emissions", "labels"), score__labels=whole("labels"), loss__labels=whole("labels"))
 class LinearChainCRF:
-    """Scores of label pairs on top of the scores that a network gives to each label of each word.
+    """A conditional random field: scores of neighbouring labels, on top of a network's scores of each word's labels.
 
     The score of a labelling y of n words is
 
         start[y_1] + sum over t of emissions[t][y_t] + sum over t > 1 of transitions[y_t, y_{t-1}] + end[y_n]
 
-    and its probability is exp(score) over the sum of that for all labellings. `emissions` are n >= 1 vectors {labels}.
+    and its probability is exp(score), divided by the sum of exp(score) over all labellings. `emissions` are n >= 1
+    vectors {labels}.
     """
 
     def __init__(self, model: dy.ParameterCollection, labels: int, *, name: str = "crf") -> None:
@@ -37,20 +39,17 @@ class LinearChainCRF:
         self.end = collection.add_parameters(labels, init=0, name="end")
 
     def log_partition(self, emissions: Sequence[dy.Expression]) -> dy.Expression:
-        """log of the sum of exp(score) over all labellings, a scalar: the forward algorithm, in logarithms."""
+        """The logarithm of the sum of exp(score) over all labellings, {1}, by the forward algorithm."""
         if not emissions:
             raise ValueError("[LinearChainCRF] at least one word is needed")
-        try:
-            alpha = self.start + emissions[0]  # log of the sum over all labellings that end in each label, {labels}
-            for emission in emissions[1:]:
-                ways = self.transitions + dy.reshape(alpha, (1, self.labels))  # {to, from}
-                alpha = dy.logsumexp_dim(ways, d=1) + emission
-        except ValueError as error:
-            raise wrong_size(error, "LinearChainCRF", ("emissions", list(emissions), self.labels)) from None
+        alpha = self.start + emissions[0]  # log of the sum over all labellings that end in each label, {labels}
+        for emission in emissions[1:]:
+            ways = self.transitions + dy.reshape(alpha, (1, self.labels))  # {to, from}
+            alpha = dy.logsumexp_dim(ways, d=1) + emission
         return dy.logsumexp_dim(alpha + self.end, d=0)
 
     def score(self, emissions: Sequence[dy.Expression], labels: Sequence[int]) -> dy.Expression:
-        """The score of a labelling, a scalar."""
+        """The score of a labelling: {1}."""
         if len(labels) != len(emissions):
             raise ValueError(
                 f"[LinearChainCRF] a label for each word is needed; got {len(labels)} for {len(emissions)}"
@@ -64,13 +63,14 @@ class LinearChainCRF:
         return dy.esum([*single, *ends, dy.sum_elems(dy.cmult(self.transitions, dy.inputTensor(pairs)))])
 
     def loss(self, emissions: Sequence[dy.Expression], labels: Sequence[int]) -> dy.Expression:
-        """-log p(labels), a scalar."""
+        """-log p(labels): {1}."""
         return self.log_partition(emissions) - self.score(emissions, labels)
 
     def best(self, emissions: Sequence[Array], allowed: Array | None = None) -> list[list[int]]:
-        """The most probable labels of each sentence; `emissions` are matrices (words, labels) of values.
+        """The most probable labels of each sentence, by the Viterbi algorithm. `emissions` are arrays (words, labels).
 
-        allowed: (labels + 1, labels + 1) of bool, [to, from]; the last row and column stand for the ends of the sentence.
+        allowed: an array of bool (labels + 1, labels + 1) with axes [to, from]; the last row and column stand for the
+            ends of the sentence
         """
         pairs, start, end = (np.asarray(p.as_array()) for p in (self.transitions, self.start, self.end))
         if allowed is not None:
@@ -94,10 +94,10 @@ def viterbi(emissions: Array, transitions: Array, start: Array, end: Array) -> l
 
 
 def iob_pairs(labels: Sequence[str]) -> Array:
-    """Which labels may follow which in IOB2, or in BIOES if there are labels E-X or S-X, for LinearChainCRF.best.
+    """Which labels may follow which, for LinearChainCRF.best(): in IOB2, or in BIOES if there are labels E-X or S-X.
 
-    I-X comes only after B-X and I-X. In BIOES E-X does, too, and after B-X and I-X comes nothing else; a sentence does not end
-    with them.
+    I-X may only follow B-X or I-X. In BIOES, this holds for E-X, too; B-X and I-X must be followed by one of the two,
+    and cannot end a sentence.
     """
     n = len(labels)
     allowed = np.ones((n + 1, n + 1), dtype=bool)

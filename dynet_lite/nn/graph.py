@@ -6,26 +6,31 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dynet_lite as dy
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import many, part
 
 __all__ = ["Edge", "GraphConvolution"]
 
 Edge = tuple[int, int, int]  # the node that speaks, the one that hears, the kind of the edge
 
 
+@part(nodes=many("a node", lambda self: self.W.shape[1]))
 class GraphConvolution:
-    """One layer: each node combines its own vector with messages along edges of several kinds.
+    """One layer of a graph convolutional network: each node combines its own vector with messages along edges of several
+    kinds.
 
         h'_v = rectify(W h_v + b + sum over edges (u, v, k) of g_uk (W_k h_u + b_k)),    g_uk = logistic(w_k h_u + c_k)
 
-    The gates g let a node send little where its message is not useful. Marcheggiani and Titov: Encoding sentences with graph
-    convolutional networks for semantic role labeling (2017); without gates, with weights of relations: Schlichtkrull and others:
-    Modeling relational data with graph convolutional networks (2018). Written for one graph; graphs of all shapes of a
-    minibatch run together.
+    With gates g, a node can send little where its message is not useful. Marcheggiani and Titov: Encoding sentences
+    with graph convolutional networks for semantic role labeling (2017). Without gates, with weights for relations:
+    Schlichtkrull and others: Modeling relational data with graph convolutional networks (2018).
+
+    Written for one graph. The graphs of a mini-batch run together, whatever their shapes.
     """
 
     def __init__(self, model: dy.ParameterCollection, dim: int, out: int, kinds: int, gates: bool = True) -> None:
         """dim, out: numbers of a node before and after; kinds: how many kinds of edges there are."""
+        if kinds < 0:
+            raise ValueError(f"[GraphConvolution] kinds must be 0 or more; got {kinds}")
         here = model.add_subcollection("graph")
         self.W, self.b = here.add_parameters((out, dim), name="W"), here.add_parameters(out, init=0, name="b")
         self.out = out
@@ -45,10 +50,7 @@ class GraphConvolution:
                 raise IndexError(
                     f"[GraphConvolution] edge {(u, v, kind)}: there are {len(nodes)} nodes and {len(self.said)} kinds"
                 )
-        try:
-            own = [dy.affine_transform([self.b, self.W, h]) for h in nodes]
-        except ValueError as error:
-            raise wrong_size(error, "GraphConvolution", ("a node", list(nodes), self.W.shape[1])) from None
+        own = [dy.affine_transform([self.b, self.W, h]) for h in nodes]
         if not edges:
             return [dy.rectify(x) for x in own]
         messages = {(u, kind): self.message(nodes[u], kind) for u, _, kind in edges}  # one for all who hear it
@@ -56,8 +58,9 @@ class GraphConvolution:
         return [dy.rectify(x + y) for x, y in zip(own, heard, strict=True)]
 
     def symbolic(self, nodes: Any, sources: Any, targets: Any, kinds: Any) -> Any:
-        """__call__ for a graph that is not known, in networks that are exported (dynet_lite/onnx): a sequence of nodes,
-        and inputs with u, v and k of each edge."""
+        """__call__ for a graph that is not known yet, in exported networks: a sequence of nodes, and inputs with u, v
+        and k of each edge.
+        """
         from dynet_lite import onnx
 
         own = nodes.map(lambda h: dy.affine_transform([self.b, self.W, h]))
@@ -65,7 +68,7 @@ class GraphConvolution:
         return own.map(lambda x, y: dy.rectify(x + y), onnx.heard(messages, sources, targets, kinds))
 
     def message(self, h: Any, kind: int) -> Any:
-        """The message of a node along its edges of one kind, {out}."""
+        """The message of a node along its edges of one kind: {out}."""
         b, W = self.said[kind]
         said = dy.affine_transform([b, W, h])
         if not self.gates:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import dynet_lite as dy
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import many, part
 
 __all__ = ["LetterCNN", "LetterLSTM"]
 
 
+@part(letters=many("a letter", lambda self: self.forward.input_dim))
 class LetterLSTM:
-    """The last states of an LSTM that reads forwards and of one that reads backwards, {2 hidden}.
+    """The last states of two LSTMs that read a word forwards and backwards: {2 hidden}.
 
     Ling and others: Finding function in form (2015).
     """
@@ -25,24 +26,23 @@ class LetterLSTM:
 
     def __call__(self, letters: Sequence[dy.Expression]) -> dy.Expression:
         """{width} from the vectors {dim} of the letters, of which there is at least one."""
-        try:
-            there = self.forward.initial_state().transduce(letters)[-1]
-            back = self.backward.initial_state().transduce(letters[::-1])[-1]
-        except ValueError as error:
-            raise wrong_size(error, "LetterLSTM", ("a letter", list(letters), self.forward.input_dim)) from None
+        there = self.forward.initial_state().transduce(letters)[-1]
+        back = self.backward.initial_state().transduce(letters[::-1])[-1]
         return dy.concatenate([there, back])
 
     def symbolic(self, letters: Any) -> Any:
-        """The same for words of a number that is not known (dynet_lite/onnx): a sequence from sequences of sequences."""
+        """The same for the words of an exported network: from a sequence of sequences to a sequence."""
         there: Any = self.forward.initial_state().transduce(letters)[-1]
         return there.joined(self.backward.initial_state().transduce(letters[::-1])[-1])
 
 
+@part(letters=many("a letter", "dim"))
 class LetterCNN:
-    """What each filter finds anywhere in the word, {filters}: rectify(max over the runs of `window` letters of W run + b).
+    """The strongest response of each filter anywhere in a word, {filters}: rectify(max over runs of `window` letters of
+    W run + b).
 
-    The runs stand around each letter, with zeros beyond the ends of the word. dos Santos and Zadrozny: Learning
-    character-level representations for part-of-speech tagging (2014); Ma and Hovy: End-to-end sequence labeling via
+    There is a run around each letter, with zeros beyond the ends of the word. dos Santos and Zadrozny: Learning
+    character-level representations for part-of-speech tagging (2014). Ma and Hovy: End-to-end sequence labeling via
     bi-directional LSTM-CNNs-CRF (2016).
     """
 
@@ -62,12 +62,9 @@ class LetterCNN:
         found = []
         for i in range(len(letters)):
             pairs = zip(self.filters, row[i : i + len(self.filters)], strict=True)
-            try:
-                found.append(dy.affine_transform([self.bias, *(item for pair in pairs for item in pair)]))
-            except ValueError as error:
-                raise wrong_size(error, "LetterCNN", ("a letter", list(letters), self.dim)) from None
+            found.append(dy.affine_transform([self.bias, *(item for pair in pairs for item in pair)]))
         return dy.rectify(dy.emax(found))
 
     def symbolic(self, letters: Any) -> Any:
-        """The same for words of a number that is not known (dynet_lite/onnx): a sequence from sequences of sequences."""
+        """The same for the words of an exported network: from a sequence of sequences to a sequence."""
         return letters.strongest(self.filters, self.bias).map(dy.rectify)

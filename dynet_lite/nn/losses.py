@@ -10,12 +10,14 @@ __all__ = ["smoothed_loss"]
 
 
 def smoothed_loss(scores: dy.Expression, label: int | Sequence[int], smoothing: float = 0.1) -> dy.Expression:
-    """Cross-entropy against a label that has the probability 1 - smoothing, all labels sharing the rest evenly.
+    """Cross-entropy with label smoothing: the label has probability 1 - smoothing, and all labels share the rest evenly.
 
-    scores: a vector of n unnormalised scores; label: its number, or with a mini-batch of scores one number for each element.
-    A number (with a mini-batch, one for each element): log sum_j exp(s_j) - (1 - smoothing) s_label - smoothing mean(s).
-    Label smoothing of Szegedy et al., Rethinking the Inception Architecture (2016). ValueError when smoothing is not >= 0
-    and < 1.
+    scores: a vector of n unnormalised scores
+    label: its number; with a mini-batch of scores, a number for each element
+
+    The result is a number, with a mini-batch one for each element: log sum_j exp(s_j) - (1 - smoothing) s_label -
+    smoothing mean(s). ValueError unless 0 <= smoothing < 1. Szegedy et al.: Rethinking the Inception Architecture
+    (2016).
     """
     if not 0 <= smoothing < 1:
         raise ValueError(f"[smoothed_loss] a smoothing >= 0 and < 1 is needed; got {smoothing}")

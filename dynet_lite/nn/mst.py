@@ -38,15 +38,18 @@ def _one_root(s: Array) -> None:
 
 
 def tree_score(scores: Any, heads: Sequence[int]) -> float:
-    """The sum of the scores of the arcs."""
+    """The sum of the scores of a tree's arcs."""
     return float(sum(scores[head, word] for word, head in enumerate(heads, 1)))
 
 
 def best_tree(scores: Any, one_root: bool = True) -> list[int]:
-    """The heads of the words 1..n in the tree of the highest score, which may cross its arcs.
+    """The heads of the words 1..n in the tree with the highest score. Arcs may cross.
 
-    one_root: exactly one word has the root as head. Chu and Liu 1965, Edmonds 1967, in the order of Tarjan 1977: O(n**2).
-    Takes memory for one copy of the scores, and for n small integers per cycle of best heads.
+    scores: an array [head, word]; number 0 is the root
+    one_root: exactly one word hangs from the root
+
+    Chu and Liu 1965, Edmonds 1967, in the order of Tarjan 1977: O(n**2) steps. It needs memory for one copy of the
+    scores and, for each cycle of best heads, n small integers.
     """
     s = _prepared(scores)
     if one_root:
@@ -122,9 +125,10 @@ def _join_columns(s: Array, columns: list[int], weights: list[float]) -> Any:
 
 
 def best_projective_tree(scores: Any, one_root: bool = True) -> list[int]:
-    """The heads of the words 1..n in the projective tree of the highest score.
+    """The heads of the words 1..n in the projective tree with the highest score (Eisner 1996; O(n**3)).
 
-    one_root: exactly one word has the root as head. Eisner 1996; O(n**3).
+    scores: an array [head, word]; number 0 is the root
+    one_root: exactly one word hangs from the root
     """
     s = _prepared(scores)
     if one_root:

@@ -8,21 +8,24 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite.errors import wrong_size
+from dynet_lite.needs import part, rows, whole
 
 __all__ = ["NegativeSampling"]
 
 
+@part(x=rows("a vector", lambda self: self.table.shape[1]), words=whole("words"), negative=whole("negative"))
 class NegativeSampling:
-    """Distinguishes words that occur with a vector from randomly drawn ones (Mikolov and others: Distributed
-    representations of words and phrases and their compositionality, 2013).
+    """A loss that tells words that occur with a vector from words that were drawn at random.
 
-    ``NegativeSampling(model, dim, counts, samples=5, power=0.75, seed=1)``: counts are those of the words in the training text
-    by their numbers, a word is drawn with a probability in proportion to count**power. Parameters: a table of output
-    vectors {words,dim}, zeros at first.
+    model: the collection to which a table {words,dim} of output vectors is added, zeros at first
+    counts: how often each word occurs in the training text, by its number
+    samples: words drawn for each real one
+    power: a word is drawn with probability in proportion to count ** power
 
         sampling = nn.NegativeSampling(model, dim, counts)
-        losses = [sampling.loss(E[word], around) for word, around in pairs]     # for each word the numbers of its neighbours
+        losses = [sampling.loss(E[word], around) for word, around in pairs]  # around: the numbers of the word's neighbours
+
+    Mikolov and others: Distributed representations of words and phrases and their compositionality (2013).
     """
 
     def __init__(
@@ -43,22 +46,25 @@ class NegativeSampling:
 
     @property
     def probabilities(self) -> Any:
-        """How likely each word is drawn: an array {words}."""
+        """The probability with which each word is drawn: an array (words,)."""
         return np.diff(self._ends, prepend=0.0)
 
     def draw(self, n: int) -> list[int]:
-        """n words, drawn with replacement: one search in the summed probabilities for each."""
+        """The numbers of n words, drawn with replacement."""
         found = np.searchsorted(self._ends, self.random.random(n), side="right")
         return [int(k) for k in np.minimum(found, self._last)]
 
     def loss(
         self, x: dy.Expression, words: int | Sequence[int], negative: Sequence[int] | None = None
     ) -> dy.Expression:
-        """-log sigmoid(u_w' x) of each of the words w, less log sigmoid(-u_k' x) of `samples` drawn words k for each; a scalar.
+        """The sum over the words w of -log sigmoid(u_w' x) - sum over k of log sigmoid(-u_k' x), with `samples` drawn
+        words k for each: {1}.
 
-        x: a vector {dim}; words: the number of a word that occurs with it, or of several; negative: what to take for each of
-        them in place of words drawn. A drawn word that is the word itself does not count, as in word2vec. IndexError when a
-        number is no word's.
+        x: a vector {dim}
+        words: the number of a word that occurs with it, or several numbers
+        negative: the words k, the same for each word w; None draws them
+
+        A drawn word that is the word itself does not count, as in word2vec. IndexError for a number that no word has.
         """
         near = [words] if isinstance(words, (int, np.integer)) else list(words)
         if not near:
@@ -72,10 +78,7 @@ class NegativeSampling:
         """The loss of one word: its scores are a mini-batch, of one size whatever was drawn."""
         counts = np.array([1.0, *(float(other != word) for other in far)])
         signs = np.array([1.0, *[-1.0] * len(far)])
-        rows = self.table.batch([word, *far])
-        try:
-            scores = dy.dot_product(rows, x)
-        except ValueError as error:
-            raise wrong_size(error, "NegativeSampling", ("a vector", x, rows.shape[0])) from None
+        vectors = self.table.batch([word, *far])
+        scores = dy.dot_product(vectors, x)
         told = dy.log_sigmoid(dy.cmult(scores, dy.inputTensor(signs[None], batched=True)))
         return -dy.sum_batches(dy.cmult(told, dy.inputTensor(counts[None], batched=True)))

@@ -6,17 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynet_lite import Expression
+from dynet_lite.needs import part
 
 __all__ = ["StackLSTM"]
 
 
+@part()
 class StackLSTM:
-    """A list of vectors that grows and shrinks at its end, with the state of a recurrent network after each of them.
+    """A stack of vectors, with the state of a recurrent network for each height of the stack.
 
-    ``StackLSTM(state)`` is empty; `state` is what stands for the empty stack: a state of a recurrent builder that has
-    an output, such as ``builder.initial_state().add_input(start)``. Popping computes nothing: the state below is
-    still there. If all pushes are known beforehand, as in training on gold actions, one call for all of them is
-    cheaper: ``state.transduce(items, after=...)``.
+        stack = StackLSTM(builder.initial_state().add_input(start))  # empty
+        stack.push(x)
+        stack.output()  # the network's output for the whole stack
+
+    `start` stands for the empty stack, so that it has an output, too. Popping computes nothing, because the state
+    below is still there. If all pushes are known beforehand, as in training on gold actions, one call for all of them
+    is faster: `state.transduce(items, after=...)`.
     """
 
     __slots__ = ("_items", "_states")
@@ -32,25 +37,25 @@ class StackLSTM:
         self._items.append(item)
 
     def extend(self, items: Iterable[Expression]) -> None:
-        """push() of each, cheaper."""
+        """push() for each item, in one call."""
         items = list(items)
         self._states += self._states[-1].add_inputs(items)
         self._items += items
 
     def pop(self) -> Expression:
-        """Takes off the last item. IndexError when there is none."""
+        """Removes the last item. IndexError if the stack is empty."""
         item = self._items.pop()
         self._states.pop()
         return item
 
     def copy(self) -> StackLSTM:
-        """A stack of the same items that grows and shrinks by itself."""
+        """An independent stack of the same items."""
         new = StackLSTM(self._states[0])
         new._items, new._states = self._items[:], self._states[:]
         return new
 
     def output(self) -> Expression:
-        """The output of the network for the whole stack."""
+        """The network's output for the whole stack."""
         output: Expression = self._states[-1].output()
         return output
 

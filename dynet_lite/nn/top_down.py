@@ -19,7 +19,7 @@ CLOSE = 0  # the id of the action that closes a phrase
 
 
 class Progress(NamedTuple):
-    """How far a tree has come, as far as the next action depends on it. Never changes; see TopDown.after()."""
+    """How far a tree has come: what decides which actions may be next. It never changes; see TopDown.after()."""
 
     left: int  # words that are not in the tree yet
     depth: int = 0  # open phrases
@@ -32,7 +32,9 @@ class Progress(NamedTuple):
 
 
 class TopDown:
-    """The actions by id: CLOSE, one that opens a phrase for each label, one that takes a word for each tag."""
+    """The actions that build a tree of phrases from the top: CLOSE, one to open each kind of phrase, and one to take a
+    word with each tag.
+    """
 
     MOST_OPENED = 8  # phrases that begin at one word
 
@@ -47,7 +49,7 @@ class TopDown:
 
     @classmethod
     def of_trees(cls, trees: Iterable[Tree]) -> TopDown:
-        """The actions that these trees need, in alphabetic order."""
+        """The actions that these trees need, in alphabetical order."""
         labels: set[str] = set()
         tags: set[str] = set()
         for tree in trees:
@@ -60,13 +62,13 @@ class TopDown:
         return 1 + len(self.labels) + len(self.tags)
 
     def name(self, action: int) -> str:
-        """`S(`, `PRON` or `)`."""
+        """An action as text: `S(`, `PRON` or `)`."""
         if action == CLOSE:
             return ")"
         return self.labels[action - 1] + "(" if action in self.opening else self.tags[action - self.taking.start]
 
     def legal(self, now: Progress) -> list[int]:
-        """The actions that may come next; none when the tree is finished."""
+        """The actions that may come next. None are left when the tree is finished."""
         if now.finished:
             return []
         out: list[int] = []
@@ -80,7 +82,7 @@ class TopDown:
         return out
 
     def after(self, now: Progress, action: int) -> Progress:
-        """What a legal action leads to."""
+        """The progress after a legal action."""
         if action == CLOSE:
             return Progress(now.left, now.depth - 1, 0, True)
         if action in self.opening:
@@ -88,11 +90,11 @@ class TopDown:
         return Progress(now.left - 1, now.depth, 0, True)
 
     def limit(self, words: int) -> int:
-        """No tree over so many words has more actions."""
+        """The most actions that a tree over so many words can have."""
         return words * (2 * self.MOST_OPENED + 1)
 
     def actions(self, tree: Tree) -> list[int]:
-        """What makes this tree. KeyError for a label that is not known, ValueError for a tree that is a single word."""
+        """The actions that make this tree. KeyError for an unknown label, ValueError for a tree that is a single word."""
         if not tree.children:
             raise ValueError(f"[TopDown] expected a tree with a phrase, got {tree}")
         out: list[int] = []

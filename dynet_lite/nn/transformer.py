@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
+from dynet_lite.needs import part, rows
 
 from .attention import MultiHeadAttention, causal_mask
 
@@ -19,14 +20,17 @@ __all__ = ["LayerNorm", "Transformer", "TransformerLayer", "positions"]
 
 
 def positions(dim: int, n: int) -> Any:
-    """Sines and cosines of the position, one wavelength per pair of rows, to be added to the vectors: a constant {dim,n}."""
+    """A constant {dim,n} of sines and cosines of the position, to be added to vectors. Each pair of rows has its own
+    wavelength.
+    """
     row, column = np.arange(dim)[:, None], np.arange(n)[None, :]
     angle = column / 10000.0 ** (row // 2 * 2 / dim)
     return dy.inputTensor(np.where(row % 2, np.cos(angle), np.sin(angle)))
 
 
+@part(x=rows("a vector or matrix", "dim"))
 class LayerNorm:
-    """Layer normalisation of a vector {dim}, or of each column of a matrix {dim,n} by itself (Ba, Kiros, Hinton 2016)."""
+    """Layer normalisation of a vector {dim}, or of each column of a matrix {dim,n} (Ba, Kiros, Hinton 2016)."""
 
     def __init__(self, dim: int, model: dy.ParameterCollection, *, name: str = "layer-norm") -> None:
         self.dim = dim
@@ -45,11 +49,9 @@ class LayerNorm:
         return dy.reshape(columns, shape)
 
 
+@part(x=rows("a matrix", lambda self: self.attention.dim))
 class TransformerLayer:
-    """Attention of the columns to each other, then a hidden layer for each column; both are added to what came in.
-
-    ``TransformerLayer(dim, heads, hidden, model)``.
-    """
+    """Self-attention over the columns, then a hidden layer for each column; both are added to their input."""
 
     def __init__(
         self, dim: int, heads: int, hidden: int, model: dy.ParameterCollection, *, name: str = "transformer-layer"
@@ -74,21 +76,22 @@ class TransformerLayer:
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
     def symbolic(self, xs: Any, causal: bool) -> Any:
-        """__call__ for a sequence of unknown length."""
+        """__call__ for a sequence of unknown length, in exported networks."""
         before = xs.map(self.before_attention)
         seen = self.attention.symbolic(before, before.map(self.attention.key), before.map(self.attention.value), causal)
         return xs.map(lambda x, y: x + y, seen).map(lambda x: x + self._hidden(x))
 
     def step(self, x: Any, keys: Any, values: Any) -> tuple[Any, Any, Any]:
-        """The last column of a causal layer, and the keys and values with those of this column: those before are kept."""
+        """One more column of a causal layer. Returns it with the keys and values, this column's added."""
         before = self.before_attention(x)
         keys, values = keys.ended(self.attention.key(before)), values.ended(self.attention.value(before))
         x = x + self.attention.symbolic(before, keys, values)
         return x + self._hidden(x), keys, values
 
 
+@part(x=rows("a matrix", lambda self: self.layers[0].attention.dim))
 class Transformer:
-    """Layers one on the other, and a last normalisation: ``Transformer(layers, dim, heads, hidden, model)``."""
+    """A stack of transformer layers with a final normalisation (Vaswani et al. 2017): {dim,n} -> {dim,n}."""
 
     def __init__(
         self,
@@ -117,14 +120,16 @@ class Transformer:
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
     def symbolic(self, xs: Any, causal: bool = False) -> Any:
-        """__call__ for a sequence of unknown length, in networks that are exported."""
+        """__call__ for a sequence of unknown length, in exported networks."""
         for layer in self.layers:
             xs = layer.symbolic(xs, causal)
         return xs.map(self.norm)
 
     def step(self, x: Any, keys: Sequence[Any], values: Sequence[Any]) -> tuple[Any, list[Any], list[Any]]:
-        """The last column of a causal transformer, from that column and from the keys and values of each layer in the columns
-        before; and the keys and values for the next step."""
+        """One more column of a causal transformer. Returns it with the keys and values for the next step.
+
+        It needs the last input column, and the keys and values that each layer has of the columns before.
+        """
         more_keys, more_values = [], []
         for layer, k, v in zip(self.layers, keys, values, strict=True):
             x, k, v = layer.step(x, k, v)

@@ -31,8 +31,11 @@ UNKNOWN = -1  # no head yet
 
 
 class Configuration:
-    """A partial parse: the stack (its top is the last), the first word of the buffer (n + 1: it has no more words) and the
-    heads found so far (heads[word], UNKNOWN where there is none; heads[0] is not used)."""
+    """A partial parse.
+
+    It has the stack (the top is the last item), the first word of the buffer (n + 1 when the buffer is empty), and
+    the heads found so far: heads[word] is UNKNOWN while there is none, and heads[0] is not used.
+    """
 
     __slots__ = ("front", "heads", "stack")
 
@@ -58,7 +61,7 @@ class Configuration:
 
 
 class Oracle:
-    """Says which moves are best on the way to a gold tree; made by TransitionSystem.oracle()."""
+    """Tells which moves are best on the way to a gold tree. Made by TransitionSystem.oracle()."""
 
     def __init__(self, system: TransitionSystem, heads: Sequence[int]) -> None:
         self.system = system
@@ -68,32 +71,34 @@ class Oracle:
             self.dependents[head].append(word)
 
     def best(self, c: Configuration) -> list[int]:
-        """The legal moves of the lowest cost; at least one unless the parse is finished."""
+        """The legal moves of the lowest cost. There is at least one unless the parse is finished."""
         costs = {move: self.system.cost(c, move, self) for move in self.system.legal(c)}
         least = min(costs.values(), default=0)
         return [move for move, cost in costs.items() if cost == least]
 
 
 class TransitionSystem:
-    """The moves of a system. `dynamic`: its oracle is right in every configuration, not only on the way to the gold tree."""
+    """The moves of a transition system. `dynamic`: the oracle is right in every configuration, not only on the way to
+    the gold tree.
+    """
 
     name: ClassVar[str]
     dynamic: ClassVar[bool]
 
     def start(self, n: int) -> Configuration:
-        """Before the first move, for a sentence of n words."""
+        """The configuration before the first move, for a sentence of n words."""
         raise NotImplementedError
 
     def legal(self, c: Configuration) -> list[int]:
-        """The moves that may be made; none when the parse is finished."""
+        """The moves that may be made. None are left when the parse is finished."""
         raise NotImplementedError
 
     def arc(self, c: Configuration, move: int) -> tuple[int, int]:
-        """The head and the dependent that LEFT or RIGHT joins."""
+        """The head and the dependent that LEFT or RIGHT would join."""
         raise NotImplementedError
 
     def apply(self, c: Configuration, move: int) -> None:
-        """Makes a legal move: changes c."""
+        """Makes a legal move, which changes the configuration."""
         if move == SHIFT:
             c.stack.append(c.front)
             c.front += 1
@@ -103,17 +108,17 @@ class TransitionSystem:
             del c.stack[-1 if c.stack[-1] == dependent else -2]
 
     def cost(self, c: Configuration, move: int, gold: Oracle) -> int:
-        """How many arcs of the gold tree, within reach before this legal move, are out of reach after it."""
+        """How many gold arcs could still be found before this legal move, and no longer after it."""
         raise NotImplementedError
 
     def oracle(self, heads: Sequence[int]) -> Oracle:
-        """The oracle for the tree with these heads, one per word."""
+        """The oracle for the tree with these heads, one for each word."""
         return Oracle(self, heads)
 
     def moves(self, heads: Sequence[int]) -> list[int]:
-        """The moves that make this projective tree: where several are right, RIGHT and LEFT come before SHIFT.
+        """The moves that make this projective tree. Where several are right, RIGHT and LEFT come before SHIFT.
 
-        ValueError when the tree is not projective or has not one root.
+        ValueError if the tree is not projective, or not exactly one word hangs from the root.
         """
         c, oracle, out = self.start(len(heads)), self.oracle(heads), []
         while legal := self.legal(c):
@@ -127,9 +132,10 @@ class TransitionSystem:
 
 
 class ArcStandard(TransitionSystem):
-    """LEFT: the word below the top of the stack gets the top as its head; RIGHT: the top gets the word below it.
+    """Arc-standard transitions.
 
-    A word gets its head after all its dependents. The oracle is right only on the way to the gold tree.
+    LEFT gives the word below the top of the stack the top as its head. RIGHT gives the top the word below it as its
+    head. A word gets its head after all its dependents. The oracle is right only on the way to the gold tree.
     """
 
     name = "arc-standard"
@@ -163,10 +169,11 @@ class ArcStandard(TransitionSystem):
 
 
 class ArcHybrid(TransitionSystem):
-    """LEFT: the top of the stack gets the first word of the buffer as its head (the root, when the buffer has no more words);
-    RIGHT: the top gets the word below it.
+    """Arc-hybrid transitions.
 
-    The oracle is dynamic (Goldberg and Nivre 2013), also under the rule that only one word gets the root.
+    LEFT gives the top of the stack the first word of the buffer as its head (or the root, when the buffer is empty).
+    RIGHT gives the top the word below it as its head. The oracle is dynamic (Goldberg and Nivre 2013), and respects
+    that exactly one word hangs from the root.
     """
 
     name = "arc-hybrid"
@@ -204,7 +211,9 @@ class ArcHybrid(TransitionSystem):
 
 
 class Actions:
-    """Moves with relations, numbered for a classifier: SHIFT is 0, then LEFT and then RIGHT with each relation."""
+    """Shift and arc actions with their relations, numbered for a classifier: SHIFT is 0, then LEFT and then RIGHT with
+    each relation.
+    """
 
     def __init__(self, relations: Iterable[str]) -> None:
         self.relations = list(relations)
@@ -214,12 +223,12 @@ class Actions:
         return 1 + 2 * len(self.relations)
 
     def number(self, move: int, relation: str) -> int:
-        """The number of an action; the relation does not matter to SHIFT. KeyError for a relation that is not known."""
+        """The number of an action. For SHIFT the relation does not matter. KeyError for an unknown relation."""
         return 0 if move == SHIFT else 1 + (move - LEFT) * len(self.relations) + self._ids[relation]
 
     def move(self, number: int) -> int:
         return SHIFT if number == 0 else LEFT + (number - 1) // len(self.relations)
 
     def relation(self, number: int) -> str:
-        """The relation of an action, "" of SHIFT."""
+        """The relation of an action, "" for SHIFT."""
         return self.relations[(number - 1) % len(self.relations)] if number else ""

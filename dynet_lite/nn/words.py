@@ -10,6 +10,7 @@ import numpy as np
 
 import dynet_lite as dy
 from dynet_lite.errors import DataError
+from dynet_lite.needs import part
 from dynet_lite.text import Vocab, WordVectors, shown_words
 
 from .letters import LetterCNN, LetterLSTM
@@ -20,7 +21,9 @@ CASES = ("lower", "first", "upper", "mixed", "number", "digits", "other")
 
 
 def case_of(word: str) -> str:
-    """How a word is written, one of CASES: house, House, HOUSE or H, McDonald, 1,990.5, 1990s, -- (Collobert and others 2011)."""
+    """How a word is written, one of CASES, for instance of house, House, HOUSE or H, McDonald, 1,990.5, 1990s, --
+    (Collobert and others 2011).
+    """
     if any(c.isdigit() for c in word):
         return "digits" if any(c.isalpha() for c in word) else "number"
     letters = [c for c in word if c.isalpha()]
@@ -34,15 +37,17 @@ def case_of(word: str) -> str:
     return "first" if large == 1 and word[0].isupper() else "mixed"
 
 
+@part()
 class WordReader:
-    """Word vectors for sentences: parts that are put one above the other.
+    """Vectors for the words of a sentence, put together from several parts.
 
-    dim numbers from a table; 2 char_hidden from the letters, by an LSTM in each direction or by filters; case_dim from a table
-    of how a word is written (CASES); and numbers that come with the sentence, if build() was told how many. In the
-    first table House and house are one word if build() was told so.
+    The parts are: `dim` numbers from a table of words; `2 char_hidden` numbers from the letters, by an LSTM in each
+    direction or by filters; `case_dim` numbers from a table of how a word is written (CASES); and the numbers that
+    come with the sentence, if build() was given `features`. With build(fold=True), House and house are one word in
+    the table of words.
 
-    Rare words are hidden in training, so that the model learns what to do with unknown ones: a word that was seen n times
-    becomes the unknown word with probability hide / (hide + n), as in Kiperwasser and Goldberg (2016).
+    In training, rare words are hidden, so that the model learns what to do with unknown ones: a word that was seen n
+    times becomes the unknown word with probability hide / (hide + n) (Kiperwasser and Goldberg 2016).
     """
 
     LONGEST = 24  # letters; of a longer word the first and the last 12 are read
@@ -86,10 +91,11 @@ class WordReader:
     def build(
         sentences: Iterable[Sequence[str]], known: WordVectors | None = None, fold: bool = False, features: int = 0
     ) -> dict[str, Any]:
-        """The vocabularies of training sentences, as values json.dump can write; with `known` vectors also their words.
+        """The vocabularies of training sentences, as values that json.dump can write.
 
-        fold: words that differ in capitals only are one word; their letters stay as they are. features: how many numbers of
-        each word come with a sentence.
+        known: pretrained vectors, whose words are added
+        fold: words that differ only in capitals are one word; their letters stay as they are
+        features: how many numbers come with each word of a sentence
         """
         words = Vocab()
         letters: dict[str, int] = {}
@@ -104,7 +110,7 @@ class WordReader:
         return {**kept, **({"folded": True} if fold else {}), **({"features": features} if features else {})}
 
     def use(self, known: WordVectors) -> int:
-        """Start from pretrained vectors; returns how many words have one."""
+        """Starts from pretrained vectors. Returns how many words have one."""
         table = self.table.as_array().astype("float32")
         found = known.fill(table, self.words)
         self.table.init_from_array(table)
@@ -127,7 +133,7 @@ class WordReader:
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 
     def inputs(self) -> dict[str, Any]:
-        """The inputs that symbolic() takes: numbers of the words and, of each, numbers of the letters that are read."""
+        """The inputs that symbolic() takes: the numbers of the words, and for each word the numbers of its letters."""
         from dynet_lite import onnx
 
         inputs: dict[str, Any] = {"words": onnx.Ids("n")}
@@ -140,7 +146,7 @@ class WordReader:
         return inputs
 
     def symbolic(self, words: Any, letters: Any = None, cases: Any = None, features: Any = None) -> Any:
-        """What __call__ gives, as a sequence of a length that is not known, from inputs of a function that is exported."""
+        """__call__ for a sequence of unknown length, in exported networks."""
         from dynet_lite import onnx
 
         vectors = onnx.lookup(self.table, words)

@@ -19,10 +19,12 @@ MINUS_INFINITY = float("-inf")
 
 
 def attend(queries: Any, keys: Sequence, values: Sequence, heads: int, causal: bool = False) -> Any:
-    """Scaled dot products in several heads (Vaswani and others 2017): for each query {d} the mean {d} of the values.
+    """Scaled dot products in several heads (Vaswani and others 2017): for each query {d} a weighted mean {d} of the
+    values.
 
-    queries: a Sequence, or an expression for a single one. keys, values: sequences of {d} of one length. Head k takes the
-    numbers k d/heads to (k+1) d/heads of each. causal: query i sees the keys 0 to i.
+    queries: a Sequence, or an expression for a single query
+    keys, values: sequences of {d} with one length. Head k takes the numbers k d/heads to (k+1) d/heads of each
+    causal: query i sees only the keys 0 to i
     """
     single = isinstance(queries, Expression)
     e, k, v = queries if single else queries.e, keys.e, values.e
@@ -60,9 +62,9 @@ def _seen(w: Writer, scores: str) -> str:
 
 
 def waves(xs: Sequence, dim: int, after: bool = False) -> Any:
-    """Sines and cosines of the place of each step, from 0, as dynet_lite.nn.positions has them: a Sequence of {dim}.
+    """Sines and cosines of the position of each step, from 0, as in dynet_lite.nn.positions: a Sequence of {dim}.
 
-    after: an expression {dim} for the place behind the last step; xs may be empty then.
+    after: returns instead an expression {dim} for the position after the last step; xs may then be empty
     """
     e, row = xs.e, np.arange(dim)
     speed = 10000.0 ** -(row // 2 * 2 / dim)

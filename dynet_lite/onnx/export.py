@@ -31,14 +31,17 @@ def export(
     outputs: Sequence[str] = ("output",),
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write what a function computes as an ONNX file (opset 20, IR version 9); the path.
+    """Writes what a function computes to an ONNX file (opset 20, IR version 9). Returns the path.
 
-    fn is called once, with an expression, a Sequence or ids for each of the `inputs`, by name. It gives an expression, a
-    Sequence or what `products` of two gives, or a tuple of as many as there are `outputs`. metadata: strings that the
-    file carries. Tensors have their axes in reverse order, the mini-batch or the steps first: {3,4} X 8 is [8, 4, 3].
-    Weights are stored once, by their names. The file is checked, shapes included, before it is written. Raises
-    Unsupported, which names the op and the line of the program, when something has no ONNX form; ImportError without
-    the extra `onnx`; ValueError when fn asks for a value.
+    fn: called once, with an expression, a Sequence or ids for each input, by name. It returns an expression, a
+        Sequence, or the `products` of two; or a tuple with one of these for each output
+    metadata: strings that the file carries
+
+    Tensors have their axes in reverse order, with the mini-batch or the steps first: {3,4} X 8 is [8, 4, 3]. Weights
+    are stored once, under their names. The file is checked, shapes included, before it is written.
+
+    Unsupported, with the op and the line of the program, if something has no form in ONNX. ImportError without the
+    extra `onnx`. ValueError if fn asks for a value.
     """
     try:
         import onnx
@@ -192,9 +195,10 @@ def _model(
 
 
 def export_recipe(recipe: Any, path: str | os.PathLike[str]) -> list[Path]:
-    """Write the networks of a recipe's model: the first to `path`, another one NAME.onnx to NAME of it: x.onnx, x.step.onnx.
+    """Writes the networks of a recipe's model: the first to `path`, others with their names in the endings.
 
-    The metadata of each has the name of the recipe, its settings and its parts (vocabularies), as JSON.
+    x.onnx is followed by x.step.onnx, for instance. The metadata of each file holds the recipe's name, settings and
+    parts (vocabularies) as JSON.
     """
     from dynet_lite.harness.state import about
 

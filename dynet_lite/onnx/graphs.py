@@ -37,10 +37,11 @@ def chosen(xs: Sequence, ids: Any) -> Sequence:
 
 
 def heard(messages: list[Sequence], sources: Any, targets: Any, kinds: Any) -> Sequence:
-    """What each node hears along the edges of a graph: for node v the sum over the edges (u, v, k) of step u of messages[k].
+    """The messages that each node of a graph receives: for node v, the sum of step u of messages[k] over the edges (u,
+    v, k).
 
-    messages: for each kind of edges a sequence of one length, with what each node says. sources, targets, kinds: inputs of Ids of
-    another length, which may be 0 when the file runs.
+    messages: for each kind of edge a sequence over the nodes; all of one length
+    sources, targets, kinds: inputs of Ids of another length, which may be 0 when the file runs
     """
     u, v, k = _numbers("heard", sources, targets, kinds)
     first = messages[0]

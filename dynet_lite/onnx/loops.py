@@ -17,12 +17,14 @@ from .writer import Value, Writer
 
 
 def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
-    """A recurrent layer: f(state, x) for each step x in turn, from the state `init`. (outputs, last state).
+    """A recurrent layer: f(state, x) for each step x in turn, starting from `init`. Returns (outputs, last state).
 
-    f gives the next state, made up as `init` is (an expression, or a tuple, list, dict or dy.state of them), and each
-    state is an output; or a pair of that and an output. xs: a Sequence, an input of Ids with a length, or a tuple of
-    some of one length. reverse: begins at the end; outputs belong to their steps all the same. Raises ValueError where f
-    gives something else, or a state of other dims.
+    f: returns the next state, which is then the output, too; or a pair of next state and output
+    init: an expression, or a tuple, list, dict or dy.state of them; all states are arranged like it
+    xs: a Sequence, an input of Ids with a length, or a tuple of these with one length
+    reverse: begin at the end; each output still belongs to its step
+
+    ValueError if f returns something else, or a state of other dims.
     """
     outputs, last, _ = scanned(f, init, xs, reverse)
     return outputs, last

@@ -21,12 +21,14 @@ Turn = Callable[[str, str, list[str]], list[str]]
 
 
 def recurse(f: Callable[..., Any], xs: Any, children: Any, absent: Any) -> Any:
-    """States of the nodes of trees or DAGs: f(x, *states of the children) for each node, in order; a Sequence, or made up of some
-    as the states are.
+    """The states of the nodes of trees or DAGs: f(x, *states of the children) for each node, in order.
 
-    xs: the inputs of the nodes, a Sequence or a tuple of some. children: an input declared as onnx.Children with a
-    number; f gets as many states, `absent` for a child that is not there. Raises ValueError where f gives no state made
-    up like `absent`.
+    xs: the inputs of the nodes, a Sequence or a tuple of some
+    children: an input of onnx.Children with a number; f gets this many states
+    absent: the state that stands for a missing child
+
+    Returns a Sequence, or sequences arranged like the state. ValueError if f returns a state arranged in another way
+    than `absent`.
     """
     steps, spec = _given(xs, children)
     most = int(spec.most)

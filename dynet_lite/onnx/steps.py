@@ -10,10 +10,11 @@ from .symbolic import Input
 
 
 def step(builder: Any) -> tuple[Any, dict[str, Any], list[str]]:
-    """What `export` writes for one step: the function, its inputs and the names of its outputs.
+    """What `export` needs for one step of a recurrent builder: the function, its inputs, and the names of its outputs.
 
-    Inputs: `x` {input_dim} and the state of each layer, h0, h1, ... {hidden_dim}, of an LSTM c0, c1, ... before them; zeros at
-    the beginning. Outputs: the state after it, c0_next, ..., h0_next, ... The output of the step is the last one.
+    The inputs are `x` {input_dim} and the state of each layer, h0, h1, ... {hidden_dim}, zeros at first. An LSTM has
+    c0, c1, ... before them. The outputs are the state after the step, c0_next, ..., h0_next, ... The last one is the
+    output of the step.
     """
     kinds = "ch" if isinstance(builder, VanillaLSTMBuilder) else "h"
     names = [f"{kind}{layer}" for kind in kinds for layer in range(builder.layers)]

@@ -27,7 +27,12 @@ Write = Callable[[Writer, Get], str]
 
 @dataclass(frozen=True)
 class Input:
-    """Numbers. shape: in our order; length: the name of a length, for a sequence of them; batch: its size or its name."""
+    """An input of numbers.
+
+    shape: in dynet_lite's order
+    length: for a sequence, the name of its length
+    batch: the size of a mini-batch, or its name
+    """
 
     shape: tuple[int, ...]
     length: str = ""
@@ -36,10 +41,12 @@ class Input:
 
 @dataclass(frozen=True)
 class Ids:
-    """Whole numbers that choose rows of tables.
+    """An input of whole numbers that choose rows of tables.
 
-    Ids() is one, Ids("n") a sequence of n. Ids("n", "letters") are n sequences, filled up to the longest, [n, letters]; the
-    file then has another input, NAME_length, with the length of each, 1 or more. absent: -1, too, which chooses zeros.
+    Ids() is one number, Ids("n") a sequence of n. Ids("n", "letters") is n sequences, padded to the longest, [n,
+    letters]. The file then has one more input, NAME_length, with the length of each (at least 1).
+
+    absent: also allow -1, which stands for zeros
     """
 
     length: str = ""
@@ -53,10 +60,10 @@ class Ids:
 
 @dataclass(frozen=True)
 class Children:
-    """The children of the n nodes of a tree, [n, most]: numbers of rows above their own; -1 where there is none.
+    """An input with the children of the n nodes of a tree, [n, most]: numbers of earlier nodes, -1 for none.
 
-    most: how many a node has at most, or a name for a number that is not known. counts: for dy.recurse, how many a node may
-    have; all numbers up to `most` unless it is given.
+    most: the largest number of children, or a name if it is not known
+    counts: for dy.recurse, the numbers of children that a node may have; by default all up to `most`
     """
 
     length: str
@@ -139,11 +146,12 @@ def trace() -> Trace:
 
 
 class Sequence:
-    """Vectors, one per step, of a length that is not known: what lists of expressions are in a program.
+    """Vectors, one per step, whose number is not known before the file runs. They take the place of a list of
+    expressions.
 
-    `builder.initial_state().transduce(xs)` and `BiRNNBuilder.transduce(xs)` take one and give one. xs[0] and xs[-1] are the
-    first and the last, xs[::-1] goes backwards; `map` does something to each step; `sum`, `average` and `max` take all steps
-    together. It cannot be iterated over, nor counted.
+    `builder.initial_state().transduce(xs)` and `BiRNNBuilder.transduce(xs)` take one and return one. xs[0] and xs[-1]
+    are the first and the last step, xs[::-1] goes backwards. `map` applies a function to each step; `sum`, `average`
+    and `max` combine all steps. You cannot iterate over it or take its len().
     """
 
     def __init__(self, e: Expression, symbol: str, backwards: bool = False) -> None:
@@ -151,16 +159,16 @@ class Sequence:
 
     @property
     def steps(self) -> Expression:
-        """One expression whose mini-batch is the steps."""
+        """One expression, whose mini-batch is the steps."""
         return self.e
 
     @property
     def lengths(self) -> set[tuple[str, bool]]:
-        """The length, and whether it goes backwards: of sequences that go together there is one."""
+        """The name of the length, and whether the sequence goes backwards. Sequences that go together agree in both."""
         return {(self.symbol, self.backwards)}
 
     def map(self, f: Callable[..., Any], *others: Any) -> Any:
-        """f of each step; of more sequences of the same length f(x, y, ...) of their steps."""
+        """f applied to each step; with more sequences of the same length, f(x, y, ...) of their steps."""
         from .makeup import mapped
 
         return mapped(f, (self, *others))
@@ -174,20 +182,20 @@ class Sequence:
         return _core.mean_batches(self.e)
 
     def max(self) -> Expression:
-        """The largest value that each number has in any step."""
+        """For each number, its largest value in any step."""
         e = self.e
         return self._place(1, "", lambda w, get: w.op("ReduceMax", get(e).name, w.ints(0), keepdims=0))
 
     def softmax(self) -> Sequence:
-        """The softmax over the steps, of each number: weights that sum to 1."""
+        """The softmax over the steps, for each number: weights that sum to 1."""
         e = self.e
         made = self._place(e.batch_size, self.symbol, lambda w, get: w.op("Softmax", get(e).name, axis=0))
         return Sequence(made, self.symbol, self.backwards)
 
     def windows(self, width: int, padding: int = 0) -> list[Sequence]:
-        """All runs of `width` steps, as `width` sequences: the first steps of the runs, the second ones, ...
+        """All runs of `width` steps, as `width` sequences: the first steps of the runs, the second ones, and so on.
 
-        padding: so many steps of zeros are put before and after.
+        padding: how many steps of zeros to add before and after
         """
         if self.backwards or width < 1 or padding < 0:
             raise ValueError(
@@ -210,11 +218,11 @@ class Sequence:
         return [Sequence(trace().place(e.shape, batch, symbol, (e,), write(k)), symbol) for k in range(width)]
 
     def begun(self, first: Expression) -> Sequence:
-        """The sequence with one more step before the first one."""
+        """The sequence with one more step before the first."""
         return self._longer(first, front=not self.backwards)
 
     def ended(self, last: Expression) -> Sequence:
-        """The sequence with one more step after the last one. The sequence itself may be empty when the file runs."""
+        """The sequence with one more step after the last. The sequence itself may be empty when the file runs."""
         return self._longer(last, front=self.backwards)
 
     def _longer(self, step: Expression, front: bool) -> Sequence:
@@ -228,7 +236,7 @@ class Sequence:
         return Sequence(trace().place(e.shape, e.batch_size + 1, symbol, (step, e), write), symbol, self.backwards)
 
     def products(self, others: Sequence) -> Pairs:
-        """The products of each step {m,k} or {k} with each step {k} of another sequence."""
+        """The product of each step {m,k} or {k} with each step {k} of another sequence."""
         if self.backwards or others.backwards:
             raise ValueError("[onnx] products: needs sequences that go forwards")
         x, y = self.e, others.e
@@ -266,11 +274,11 @@ class Sequence:
     # ---- for builders ------------------------------------------------------------------------------------------------
 
     def reverse(self) -> None:
-        """In place, as of a list."""
+        """Reverses the sequence in place, like a list."""
         self.backwards = not self.backwards
 
     def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Sequence:
-        """The outputs of a recurrent builder that goes over the steps, from the state (h, s)."""
+        """The outputs of a recurrent builder over the steps, starting from the state (h, s)."""
         if after is not None:
             raise Unsupported("[onnx] transduce: `after` has no form in a file")
         if not has_op(builder):
@@ -300,7 +308,7 @@ class Sequence:
         return outputs  # type: ignore[no-any-return]
 
     def joined(self, other: Sequence) -> Sequence:
-        """Each step with that of another sequence below it."""
+        """Each step, with the same step of another sequence below it."""
         return self.map(lambda x, y: dy.concatenate([x, y]), other)  # type: ignore[no-any-return]
 
 
@@ -468,7 +476,7 @@ def table_name(w: Writer, table: LookupParameters) -> str:
 
 
 def lookup(table: LookupParameters, ids: Any) -> Any:
-    """The rows of a table that an input of Ids chooses: an expression, a Sequence, or sequences of sequences."""
+    """The rows of a table that an input of Ids chooses: an expression, a Sequence, or a sequence of sequences."""
     if not isinstance(ids, Chosen) or not isinstance(ids.spec, Ids):
         raise TypeError(f"[onnx] lookup: an input declared as onnx.Ids is needed; got {type(ids).__name__}")
     spec = ids.spec

@@ -21,10 +21,11 @@ Gates = Callable[[Writer, str, str, str], tuple[str, str]]
 
 
 def tree(builder: Any, xs: Sequence, children: Any) -> Sequence:
-    """The outputs of a tree LSTM at the nodes of a tree: what ``builder.node(x, children).output()`` gives, node by node.
+    """The outputs of a tree LSTM at the nodes of a tree: `builder.node(x, children).output()` for each node.
 
-    builder: NaryTreeLSTMBuilder or ChildSumTreeLSTMBuilder. xs: the inputs of the nodes, zeros where one has none; children
-    before parents. children: an input declared as onnx.Children, with as many columns as the n-ary builder has children.
+    builder: NaryTreeLSTMBuilder or ChildSumTreeLSTMBuilder
+    xs: the inputs of the nodes, zeros for a node without one; children come before their parents
+    children: an input of onnx.Children, with as many columns as the n-ary builder has children
     """
     if not isinstance(children, Chosen) or not isinstance(children.spec, Children):
         raise TypeError(f"[onnx] tree: an input declared as onnx.Children is needed; got {type(children).__name__}")

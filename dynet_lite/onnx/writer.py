@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Unsupported(NotImplementedError):
-    """Something that the exporter has no ONNX form for."""
+    """Something that has no form in ONNX."""
 
 
 @dataclass(frozen=True)

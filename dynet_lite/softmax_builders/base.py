@@ -7,7 +7,7 @@ constants that stand for its parameters where update=False; it may be used befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from dynet_lite import _core, ops
 from dynet_lite._core import Expression, Parameters
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part
-from dynet_lite.errors import OutOfRangeError, StaleExpressionError
+from dynet_lite.errors import OutOfRangeError
+from dynet_lite.needs import vector, whole
 
 NEVER = -10000.0  # log-probability of a word that is in no class, as DyNet has it
 
@@ -28,6 +29,7 @@ class SoftmaxBuilder(Part):
     """
 
     of_graph = ("_constants",)
+    needs: ClassVar = {"x": vector("an input", "input_dim"), "c": whole("classes")}
 
     def __init__(self, input_dim: int, pc: Any, name: str | None = None) -> None:
         if type(self) is SoftmaxBuilder:
@@ -79,18 +81,9 @@ class SoftmaxBuilder(Part):
         """w x + b, with the parameters as constants unless update."""
         weight: Any = w if update else self._constant(w)
         x = x if isinstance(x, Expression) else _core.inputTensor(x)
-        try:
-            if b is None:
-                return weight * x
-            return _core.affine_transform([b if update else self._constant(b), weight, x])
-        except StaleExpressionError:
-            raise
-        except ValueError:
-            if x.shape[0] == self.input_dim:
-                raise
-            got = ",".join(map(str, x.shape))
-            what = f"an input of shape {{{self.input_dim}}} is needed; got {{{got}}}"
-            raise ValueError(f"[{self.whoami()}] {what}") from None
+        if b is None:
+            return weight * x
+        return _core.affine_transform([b if update else self._constant(b), weight, x])
 
     def _constant(self, p: Parameters) -> Expression:
         """One node for p in the current graph, so that all of its uses can be one batch."""

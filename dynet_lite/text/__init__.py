@@ -1,4 +1,4 @@
-"""Text for models: readers of files and NLTK corpora, vocabularies, subwords, minibatches, scores. Does not know the engine."""
+"""Text for models: readers of files and NLTK corpora, vocabularies, subwords, mini-batches, scores. Does not know the engine."""
 
 from dynet_lite.errors import DataError
 
@@ -46,9 +46,10 @@ from .features import WordFeatures, feature_size, shown_words
 from .forms import FORMS, Form, form_of, has_brackets
 from .lines import numbered_lines, split_words, unpacked
 from .ngrams import KneserNey
-from .parallel import Pair, read_pair_files, read_pairs, read_parallel, source_tokens, spelled
+from .pair_files import pair_source, read_pair_files
+from .parallel import Pair, read_pairs, read_parallel, source_tokens, spelled
 from .plain import load_nltk_words, read_words, words_source
-from .records import Conllu, Parallel, Plain, Record, Source, Tagged
+from .records import Columns, Conllu, Parallel, Plain, Record, Source, Tagged
 from .scores import Accuracy, Perplexity, SpanScore
 from .sentiment import CLASSES, NEUTRAL, POLARITY, SentimentScore, binary_tree, polarity_of
 from .sequence_scores import bleu, edit_distance, error_rate
@@ -70,6 +71,7 @@ __all__ = [
     "BracketScore",
     "BytePairs",
     "ClassifiedText",
+    "Columns",
     "Conllu",
     "DataError",
     "EvalbScore",
@@ -125,6 +127,7 @@ __all__ = [
     "need_trees",
     "numbered_lines",
     "parse_columns",
+    "pair_source",
     "parse_conllu",
     "parse_trees",
     "polarity_of",

@@ -14,13 +14,14 @@ __all__ = ["MostFrequent", "RightBranching", "UsualHead", "WordForWord"]
 
 
 class MostFrequent:
-    """The most frequent label of each word. Unknown words get the most frequent label of words seen once.
+    """A baseline: each word gets its most frequent label. Unknown words get the most frequent label of words seen once.
 
         guess = MostFrequent(zip(sentence.forms, sentence.upos) for sentence in train)
         guess(["The", "dog"])
 
-    pairs: for each sequence its pairs of word and label. Among equally frequent labels the first in the text wins. If
-    all words are the same, this is the most frequent label of all. ValueError without any pair.
+    pairs: for each sequence its pairs of word and label
+
+    Of equally frequent labels the one that comes first in the text wins. ValueError without any pair.
     """
 
     def __init__(self, pairs: Iterable[Iterable[tuple[Hashable, str]]]) -> None:
@@ -41,11 +42,11 @@ class MostFrequent:
 
 
 class UsualHead:
-    """For each word, the position where heads of its tag mostly are, such as the next word but one, and the most frequent
-    relation.
+    """A baseline for dependencies: each word gets the head position and the relation that are most frequent for its tag.
 
-    What it gives need not be a tree. A head beyond the ends of the sentence becomes the first or the last word, or the other
-    neighbour where that is the word itself; of a sentence of one word it is the root.
+    A position is relative, such as "the next word but one". The result need not be a tree. A head beyond the ends of
+    the sentence becomes the first or last word, or the other neighbour if that is the word itself. In a sentence of
+    one word it is the root.
     """
 
     def __init__(self, sentences: Iterable[Sentence]) -> None:
@@ -66,9 +67,9 @@ class UsualHead:
 
 
 class RightBranching:
-    """Trees in which each phrase is a word and the rest: (S the (NP old (NP dog (NP barks)))).
+    """A baseline for trees: each phrase is a word and the rest, (S the (NP old (NP dog (NP barks)))).
 
-    The labels are the most frequent one of whole trees and of the phrases inside, the tags those of MostFrequent.
+    Its labels are the most frequent ones of whole trees and of inner phrases. Its tags are those of MostFrequent.
     """
 
     def __init__(self, trees: Sequence[Tree]) -> None:
@@ -90,8 +91,11 @@ class RightBranching:
 
 
 class WordForWord:
-    """Each source token becomes the target token that it comes with most, by Dice's coefficient 2 n(s, t) / (n(s) +
-    n(t)); a token that was never seen stays as it is (Dice 1945; Melamed 2000)."""
+    """A baseline for translation: each source token becomes the target token that occurs with it most.
+
+    The measure is Dice's coefficient, 2 n(s, t) / (n(s) + n(t)) (Dice 1945; Melamed 2000). Unseen tokens stay as they
+    are.
+    """
 
     def __init__(self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> None:
         """From pairs of source and target; a token counts once for each pair that it is in."""

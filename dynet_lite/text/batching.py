@@ -19,13 +19,12 @@ def minibatches(
     key: Callable[[T], Any] | None = None,
     pool: int = 50,
 ) -> Iterator[list[T]]:
-    """Lists of `size` items, the last one shorter; every item comes once.
+    """Yields lists of `size` items. The last one may be shorter. Every item comes once.
 
-    seed: a number or a random.Random to shuffle with; None keeps the order. A Random moves on, so that
-        each epoch has an order of its own; a number gives the same order every time.
-    key: with it (`key=len`), each batch holds items with similar keys: the shuffled items are cut into
-        pools of `pool` batches, each pool is sorted by key and cut into batches, and the batches of a pool
-        are shuffled.
+    seed: a number or a random.Random to shuffle with; None keeps the order. With a Random, every epoch has another
+        order; with a number, every epoch has the same one
+    key: makes batches of items with similar keys, such as `key=len`. The shuffled items are cut into pools of `pool`
+        batches. Each pool is sorted by key and cut into batches, which are then shuffled
     """
     if size < 1:
         raise ValueError(f"expected a batch size of at least 1, got {size}")

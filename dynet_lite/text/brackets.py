@@ -18,9 +18,9 @@ TOP = frozenset(["TOP", "ROOT", "S1", ""])  # labels that EVALB leaves out
 
 
 def brackets(tree: Tree, left_out: Collection[int] = ()) -> Counter[tuple[str, int, int]]:
-    """(label, first word, end) of each phrase, counted; the tags over single words are none.
+    """The phrases of a tree as (label, first word, end), counted. Tags of single words are not phrases.
 
-    left_out: numbers of words, from 0, that are not counted: phrases that hold no other words are none.
+    left_out: numbers of words, from 0, that do not count. A phrase of nothing else is left out
     """
     out: Counter[tuple[str, int, int]] = Counter()
     where: dict[int, tuple[int, int]] = {}
@@ -37,7 +37,7 @@ def brackets(tree: Tree, left_out: Collection[int] = ()) -> Counter[tuple[str, i
 
 
 def base_labels(tree: Tree) -> Tree:
-    """A copy with the categories of the Penn Treebank alone: NP-SBJ-1 and NP=2 become NP; -LRB- stays."""
+    """A copy with plain categories of the Penn Treebank: NP-SBJ-1 and NP=2 become NP; -LRB- stays."""
     copies: dict[int, Tree] = {}
     for node in tree.nodes():
         label = node.label if node.label[0] == "-" else node.label.split("-")[0].split("=")[0]
@@ -47,7 +47,7 @@ def base_labels(tree: Tree) -> Tree:
 
 @dataclass
 class BracketScore(Found):
-    """Brackets that were found with the right label and ends; punctuation counts like any word."""
+    """Counts of phrases that were found with the right label and ends. Punctuation counts like any word."""
 
     whole: int = 0  # trees without a mistake in their brackets
     trees: int = 0
@@ -55,7 +55,7 @@ class BracketScore(Found):
     words: int = 0
 
     def add(self, gold: Tree, guess: Tree) -> None:
-        """Counts a tree. ValueError if the words differ."""
+        """Compares two trees over the same words. ValueError if the words differ."""
         if gold.words() != guess.words():
             raise ValueError(f"expected a tree over {' '.join(gold.words())!r}, got {' '.join(guess.words())!r}")
         left_out = self.left_out(gold)
@@ -71,11 +71,11 @@ class BracketScore(Found):
         self.words += len(kept)
 
     def left_out(self, gold: Tree) -> Collection[int]:
-        """Numbers of the words that do not count."""
+        """The numbers of the words that do not count."""
         return ()
 
     def counted(self, found: Counter[tuple[str, int, int]]) -> Counter[tuple[str, int, int]]:
-        """The brackets that count."""
+        """The phrases of a tree that count."""
         return found
 
     def __str__(self) -> str:
@@ -85,10 +85,11 @@ class BracketScore(Found):
 
 @dataclass
 class EvalbScore(BracketScore):
-    """As EVALB with the parameters of Collins (1997), which most papers use, counts (Sekine and Collins 1997).
+    """Bracket scores as EVALB computes them with the parameters of Collins (1997), the usual ones in papers.
 
-    Words with a tag of punctuation in the right tree are taken out of both, phrases of nothing else with them; the outermost
-    label (TOP, ROOT, S1) does not count; ADVP and PRT are the same. Labels must be plain: base_labels.
+    Words that are punctuation in the right tree are removed from both trees, and with them phrases that hold nothing
+    else. The outermost label (TOP, ROOT, S1) does not count. ADVP and PRT are the same label. Labels must be plain:
+    see base_labels(). Sekine and Collins 1997.
     """
 
     def left_out(self, gold: Tree) -> Collection[int]:

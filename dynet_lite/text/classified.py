@@ -22,7 +22,7 @@ _BLANKS = " \t\r"
 
 @dataclass(slots=True)
 class ClassifiedText:
-    """The words of a text and its class."""
+    """The words of a text, and its class."""
 
     words: list[str]
     label: str
@@ -32,12 +32,12 @@ class ClassifiedText:
 
 
 def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
-    """All texts of a file with a class and a text in each line, words with blanks between. Packed by gzip or not.
+    """The texts of a file with a class and a text on each line, words separated by blanks. The file may be gzipped.
 
-    Lines are CLASS<tab>TEXT or TEXT<tab>CLASS; or the same with ||| between, where all lines have that; or
-    __label__CLASS TEXT. Of two columns the class is the one with fewer different values, the first if both have as many.
-    Empty lines are skipped, and so is a first line that names the columns (label, sentence, ...). A malformed file is a
-    DataError, an unreadable one an OSError.
+    A line is CLASS<tab>TEXT or TEXT<tab>CLASS; or the same with ||| instead of the tab, if all lines have it; or
+    __label__CLASS TEXT. Of two columns, the class is the one with fewer different values, and the first if both have
+    as many. Empty lines are skipped, and so is a first line that names the columns (label, sentence, ...). A
+    malformed file is a DataError, an unreadable one an OSError.
     """
     name = os.fspath(path)
     lines = [(number, line) for number, line in numbered_lines(path) if split_words(line)]
@@ -65,9 +65,9 @@ def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
 
 
 def load_nltk_classified(name: str, seed: int = 1) -> list[ClassifiedText]:
-    """The texts of an NLTK corpus with categories ('sentence_polarity', 'movie_reviews'), shuffled: they are sorted there.
+    """The texts of an NLTK corpus with categories ('sentence_polarity', 'movie_reviews'), shuffled.
 
-    A text is a sentence if each category is one file, else a file.
+    If each category is a single file, a text is a sentence; otherwise a text is a file.
     """
     categories = read_nltk(name, "categories", "categories; try 'sentence_polarity'")
     files = {label: read_nltk(name, "fileids", "files", categories=[label]) for label in categories}
@@ -84,7 +84,9 @@ def load_nltk_classified(name: str, seed: int = 1) -> list[ClassifiedText]:
 
 
 def read_polarity_of_trees(path: str | os.PathLike[str]) -> list[ClassifiedText]:
-    """The sentences of a sentiment treebank (classes 0 to 4 at the root) that are not neutral, as negative and positive."""
+    """The sentences of a sentiment treebank (classes 0 to 4 at the root) as "negative" and "positive"; neutral ones are
+    left out.
+    """
     out = []
     for number, tree in enumerate(read_trees(path), 1):
         if tree.label not in ("0", "1", "2", "3", "4"):

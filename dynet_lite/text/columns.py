@@ -45,7 +45,7 @@ Span = tuple[int, int, str]  # first word, word after the last, type
 
 @dataclass(slots=True)
 class LabeledSentence:
-    """Words and, as long as they, their labels (IOB2) and tags; no tags if the file has two columns."""
+    """Words with a label each (IOB2), and with a tag each if the file has tags."""
 
     forms: list[str]
     labels: list[str]
@@ -57,13 +57,16 @@ class LabeledSentence:
 
 
 def read_columns(path: str | os.PathLike[str], label: int = -1) -> list[LabeledSentence]:
-    """All sentences of a file. The word is the first column, the label column number `label` (default: the last), the tag
-    the second if there are three or more. A malformed file is a DataError, an unreadable one an OSError."""
+    """The sentences of a file of columns: one word per line, and an empty line after each sentence.
+
+    The word is the first column and the tag the second, if there are at least three. `label` is the number of the
+    column with the labels, by default the last. A malformed file is a DataError, an unreadable one an OSError.
+    """
     return list(parse_columns(numbered_lines(path), os.fspath(path), label))
 
 
 def parse_columns(lines: Iterable[tuple[int, str]], name: str = "<text>", label: int = -1) -> Iterator[LabeledSentence]:
-    """Sentences from numbered lines; `name` stands for the file in messages."""
+    """Sentences from numbered lines. Messages call the file `name`."""
 
     def is_comment(columns: list[str]) -> bool:
         return not is_span_label(columns[-1])
@@ -110,10 +113,13 @@ def parse_rows(
 
 
 def read_labeled(path: str | os.PathLike[str], label: int = -1, form: str = "auto") -> list[LabeledSentence]:
-    """Sentences with spans from a file of any form: IOB columns, word|label sentences, or trees, whose chunks are taken.
+    """Sentences with labelled spans, from a file of IOB columns, of word|label sentences, or of trees, whose chunks are
+    taken.
 
-    form    one of FORMS; "auto": by what the file holds. DataError where it holds none of these.
-    label   of columns, as for read_columns
+    form: one of FORMS. "auto" recognises the format
+    label: for columns, as in read_columns()
+
+    DataError if the file holds none of these.
     """
     name, found = os.fspath(path), chosen_form(path, form)
     if found.kind == "trees":
@@ -132,7 +138,7 @@ def read_labeled(path: str | os.PathLike[str], label: int = -1, form: str = "aut
 
 
 def to_iob2(labels: Sequence[str]) -> list[str]:
-    """IOB2 from IOB1, IOB2 or IOBES (E: end, S or U: single, L: last)."""
+    """IOB2 from IOB1, IOB2 or BIOES (E or L ends a span; S or U is a span of one word)."""
     out: list[str] = []
     before = "O"
     for label in labels:
@@ -146,7 +152,7 @@ def to_iob2(labels: Sequence[str]) -> list[str]:
 
 
 def to_iob1(labels: Sequence[str]) -> list[str]:
-    """IOB1 from IOB2: B-X only where a span follows another one of its type at once, else I-X (Ramshaw and Marcus 1995)."""
+    """IOB1 from IOB2: B-X only directly after another span of the same type, otherwise I-X (Ramshaw and Marcus 1995)."""
     out: list[str] = []
     for i, label in enumerate(labels):
         prefix, _, kind = label.partition("-")
@@ -156,7 +162,7 @@ def to_iob1(labels: Sequence[str]) -> list[str]:
 
 
 def to_bioes(labels: Sequence[str]) -> list[str]:
-    """BIOES from IOB2: E-X ends a span of several words, S-X is one of a single word (Ratinov and Roth 2009)."""
+    """BIOES from IOB2: E-X ends a span of several words, S-X is a span of one word (Ratinov and Roth 2009)."""
     out: list[str] = []
     for label, after in zip(labels, [*labels[1:], "O"], strict=True):
         prefix, _, kind = label.partition("-")
@@ -168,7 +174,7 @@ def to_bioes(labels: Sequence[str]) -> list[str]:
 
 
 def spans(labels: Sequence[str]) -> list[Span]:
-    """The spans that labels mark: (first word, word after the last, type). An I-X that goes on with nothing begins one."""
+    """The spans in IOB2 labels: (first word, word after the last, type). An I-X that continues nothing begins a span."""
     out: list[Span] = []
     start, kind = 0, ""
     for i, label in enumerate([*labels, "O"]):
@@ -182,8 +188,11 @@ def spans(labels: Sequence[str]) -> list[Span]:
 
 
 def load_nltk_chunks(name: str) -> tuple[list[LabeledSentence], list[LabeledSentence], list[LabeledSentence]]:
-    """Training, dev and test sentences of a chunked NLTK corpus; those of 'conll2000' (which has no dev part: it is empty)
-    and of 'conll2002' as they are divided, others undivided. Corpora of trees, such as 'treebank', are chunked by rule."""
+    """Training, dev and test sentences of a chunked NLTK corpus.
+
+    'conll2000' and 'conll2002' keep their own division; the dev part of 'conll2000' is empty. Other corpora are not
+    divided. In corpora of trees, such as 'treebank', chunks are found by rule.
+    """
     if name == "treebank":
         return [chunks_of_tree(tree) for tree in load_nltk_trees(name)], [], []
     files = read_nltk(name, "fileids", "files")
@@ -204,17 +213,17 @@ def load_nltk_chunks(name: str) -> tuple[list[LabeledSentence], list[LabeledSent
 
 
 def read_chunks_of_trees(path: str | os.PathLike[str]) -> list[LabeledSentence]:
-    """The chunks of the trees of a file in brackets."""
+    """The chunks of the trees in a file of brackets: see chunks_of_tree()."""
     trees = (tree.without_empty() for tree in read_trees(path))
     return [chunks_of_tree(tree) for tree in trees if tree is not None]
 
 
 def chunks_of_tree(tree: Tree) -> LabeledSentence:
-    """The flat phrases of a tree: words that hang from the same phrase, one behind the other, are a chunk of its type.
+    """The flat phrases of a tree, as chunks: neighbouring words that hang from the same phrase.
 
-    A verb phrase inside a verb phrase goes on with its chunk (has been saved), and so does what stands before the noun of a
-    noun phrase (a sad but beautiful story). Words that hang from a clause (S, SBAR, ...)
-    and punctuation are outside. This is near to what was done for CoNLL-2000, not the same.
+    A verb phrase inside a verb phrase continues its chunk ("has been saved"), and so do words before the noun of a
+    noun phrase ("a sad but beautiful story"). Words that hang from a clause (S, SBAR, ...) and punctuation are
+    outside. The result is close to the chunks of CoNLL-2000, but not equal.
     """
     forms: list[str] = []
     tags: list[str] = []

@@ -1,7 +1,7 @@
 """CoNLL-U (https://universaldependencies.org/format.html), read and written.
 
 The reader keeps what taggers and parsers need and nothing else: multiword ranges (3-4) and empty nodes (5.1) are
-skipped, comments and the columns XPOS, FEATS, DEPS and MISC are not stored. It does not judge the annotation
+skipped, comments and the columns FEATS, DEPS and MISC are not stored. It does not judge the annotation
 (tag names, one root, no cycle); it does refuse lines that are not CoNLL-U, with file, line and what was
 expected. What it skips stays where only some columns of a text are written anew: annotated_conllu().
 """
@@ -40,7 +40,8 @@ class Sentence:
     """One sentence. All lists have the length of the sentence; those without annotation are empty.
 
     `heads` count words from 1, 0 is the root and -1 stands for "not annotated". `upos` holds the tags, also
-    when they come from a corpus that has its own tag set. `features`, if any, are numbers of the words (WordFeatures).
+    when they come from a corpus that has its own tag set; `xpos` those of the language (column XPOS), and is empty if no
+    word has one. `features`, if any, are numbers of the words (WordFeatures).
     """
 
     forms: list[str]
@@ -48,6 +49,7 @@ class Sentence:
     lemmas: list[str] = field(default_factory=list)
     heads: list[int] = field(default_factory=list)
     deprels: list[str] = field(default_factory=list)
+    xpos: list[str] = field(default_factory=list)
     features: Any = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -55,20 +57,21 @@ class Sentence:
 
 
 def read_conllu(path: str | os.PathLike[str]) -> list[Sentence]:
-    """All sentences of a file, in order. A malformed file is a DataError, an unreadable one an OSError."""
+    """The sentences of a CoNLL-U file, in order. A malformed file is a DataError, an unreadable one an OSError."""
     return list(iter_conllu(path))
 
 
 def iter_conllu(path: str | os.PathLike[str]) -> Iterator[Sentence]:
-    """As read_conllu, one sentence at a time."""
+    """Like read_conllu(), one sentence at a time."""
     return parse_conllu((line for _, line in numbered_lines(path)), os.fspath(path))
 
 
 def parse_conllu(lines: Iterable[str], name: str = "<text>", start: int = 1) -> Iterator[Sentence]:
-    """Sentences from lines of text; in messages `name` stands for the file, `start` is the number of the first line."""
+    """Sentences from lines of CoNLL-U. Messages call the file `name`, and its first line number is `start`."""
     forms: list[str] = []
     lemmas: list[str] = []
     upos: list[str] = []
+    xpos: list[str] = []
     heads: list[int] = []
     deprels: list[str] = []
     first = 0
@@ -77,16 +80,16 @@ def parse_conllu(lines: Iterable[str], name: str = "<text>", start: int = 1) -> 
         if not line or line.isspace():
             if forms:
                 _check_heads(heads, name, first)
-                yield Sentence(forms, upos, lemmas, heads, deprels)
-                forms, lemmas, upos, heads, deprels = [], [], [], [], []
+                yield Sentence(forms, upos, lemmas, heads, deprels, _given(xpos))
+                forms, lemmas, upos, xpos, heads, deprels = [], [], [], [], [], []
             continue
         if line[0] == "#":
             continue
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise DataError(f"{name}:{number}: expected 10 columns separated by tabs, got {len(columns)}")
-        ident, form, lemma, tag, _, _, head, deprel, _, _ = columns
-        if not (form and lemma and tag and head and deprel):
+        ident, form, lemma, tag, local_tag, _, head, deprel, _, _ = columns
+        if not (form and lemma and tag and local_tag and head and deprel):
             raise DataError(f"{name}:{number}: expected no empty column, '_' stands for nothing")
         if ident != str(len(forms) + 1):
             if _is_skipped(ident):
@@ -97,6 +100,7 @@ def parse_conllu(lines: Iterable[str], name: str = "<text>", start: int = 1) -> 
         forms.append(form)
         lemmas.append(lemma)
         upos.append(tag)
+        xpos.append(local_tag)
         if head == "_":
             heads.append(NO_HEAD)
         elif head.isascii() and head.isdigit():
@@ -106,7 +110,12 @@ def parse_conllu(lines: Iterable[str], name: str = "<text>", start: int = 1) -> 
         deprels.append(deprel)
     if forms:  # the empty line after the last sentence is often missing
         _check_heads(heads, name, first)
-        yield Sentence(forms, upos, lemmas, heads, deprels)
+        yield Sentence(forms, upos, lemmas, heads, deprels, _given(xpos))
+
+
+def _given(column: list[str]) -> list[str]:
+    """The column, or nothing if no word has a value."""
+    return column if any(value != "_" for value in column) else []
 
 
 def _is_skipped(ident: str) -> bool:
@@ -131,7 +140,7 @@ def _check_heads(heads: list[int], name: str, first: int) -> None:
 
 
 def is_conllu(text: str) -> bool | None:
-    """Whether a text is CoNLL-U, by its first line that is no comment; None of comments alone, `# name = value`."""
+    """Whether a text is CoNLL-U, judged by its first line that is not a comment. None if there are only comments."""
     lines = text.split("\n")
     line = next((line for line in lines if not line.startswith("#")), None)
     if line is None:
@@ -140,9 +149,11 @@ def is_conllu(text: str) -> bool | None:
 
 
 def sentence_of(text: str, features: Any = None) -> Sentence:
-    """The sentence of a text: a line of words with blanks between them, or the lines of a sentence in CoNLL-U; with features.
+    """The sentence of a text: a line of words separated by blanks, or the lines of one sentence in CoNLL-U.
 
-    Without words it has none. DataError for CoNLL-U that is malformed, or of more than one sentence.
+    features: an array (words, numbers) for it
+
+    A text without words gives an empty sentence. DataError for malformed CoNLL-U, or for more than one sentence.
     """
     if is_conllu(text) is False:
         return Sentence(split_words(text), features=features)
@@ -159,17 +170,20 @@ def _column(values: list[str] | list[int], i: int) -> str:
 
 
 def format_conllu(sentence: Sentence) -> Iterator[str]:
-    """The lines of a sentence in CoNLL-U, ten columns each and an empty one at the end."""
+    """The lines of a sentence in CoNLL-U: ten columns for each word, and an empty line at the end."""
     for i, form in enumerate(sentence.forms):
-        lemma, tag = _column(sentence.lemmas, i), _column(sentence.upos, i)
+        lemma, tag, local_tag = (_column(column, i) for column in (sentence.lemmas, sentence.upos, sentence.xpos))
         head, relation = _column(sentence.heads, i), _column(sentence.deprels, i)
-        yield f"{i + 1}\t{form}\t{lemma}\t{tag}\t_\t_\t{head}\t{relation}\t_\t_"
+        yield f"{i + 1}\t{form}\t{lemma}\t{tag}\t{local_tag}\t_\t{head}\t{relation}\t_\t_"
     yield ""
 
 
 def annotated_conllu(text: str, sentence: Sentence) -> Iterator[str]:
-    """As format_conllu, for a sentence whose text sentence_of() has read. If that was CoNLL-U, the universal tags, heads and
-    relations are those of the sentence, DEPS is empty where a head is another one, and all else stays as it was."""
+    """The lines of a sentence in CoNLL-U, given the text that sentence_of() read it from.
+
+    If the text is CoNLL-U, only universal tags, heads and relations are replaced, and DEPS is emptied where the head
+    has changed. Otherwise this is format_conllu().
+    """
     if is_conllu(text) is False:
         yield from format_conllu(sentence)
         return

@@ -17,10 +17,10 @@ __all__ = ["load_nltk_tagged", "read_nltk"]
 
 
 def load_nltk_tagged(name: str) -> list[Sentence]:
-    """The tagged sentences of the NLTK corpus `name` ('treebank', 'conll2000', 'masc_tagged', ...).
+    """The tagged sentences of an NLTK corpus ('treebank', 'conll2000', 'masc_tagged', ...).
 
-    The tags are the corpus's own and stand in `Sentence.upos`. Traces and other empty elements (tag -NONE- in
-    the Penn Treebank) are no words of the sentence and are left out.
+    The tags are the corpus's own, in `Sentence.upos`. Traces and other empty elements (tag -NONE- in the Penn
+    Treebank) are left out.
     """
     tagged = read_nltk(name, "tagged_sents", "tags; try 'treebank', 'brown' or 'conll2000'")
     kept = ([pair for pair in sentence if pair[1] != "-NONE-"] for sentence in tagged)

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def is_tree(heads: Sequence[int]) -> bool:
-    """Whether each word is reached from the root, and exactly one word hangs from the root."""
+    """Whether the root reaches every word, and exactly one word hangs from the root."""
     n = len(heads)
     if any(not 0 <= head <= n for head in heads) or sum(head == 0 for head in heads) != 1:
         return False
@@ -63,13 +63,16 @@ def _crossed(heads: Sequence[int]) -> int:
 
 
 def is_projective(heads: Sequence[int]) -> bool:
-    """Whether all words between a word and its head hang below that head. `heads` must be a tree."""
+    """Whether all words between a word and its head descend from that head. `heads` must be a tree."""
     return _crossed(heads) == 0
 
 
 def projective_heads(heads: Sequence[int]) -> list[int]:
-    """The heads of a projective tree near this one: while an arc is crossed, the shortest such arc is lifted to the head of
-    its head (Nivre and Nilsson 2005, without the encoding in labels)."""
+    """The heads of a projective tree that is close to the given one.
+
+    As long as arcs cross, the shortest crossed arc is moved up to the head of its head (Nivre and Nilsson 2005,
+    without their encoding in labels).
+    """
     lifted = list(heads)
     while dependent := _crossed(lifted):
         lifted[dependent - 1] = lifted[lifted[dependent - 1] - 1]
@@ -77,7 +80,7 @@ def projective_heads(heads: Sequence[int]) -> list[int]:
 
 
 def need_trees(sentences: Iterable[Sentence], name: str) -> None:
-    """DataError, with the words of the sentence, unless all sentences have tags and heads that make trees."""
+    """DataError, with the words of the sentence, if a sentence has no tags or its heads do not make a tree."""
     for number, sentence in enumerate(sentences, 1):
         if not (len(sentence.heads) == len(sentence.deprels) == len(sentence.upos) == len(sentence)):
             raise DataError(f"{name}: expected tags, heads and relations in sentence {number}: {_start(sentence)}")
@@ -86,8 +89,11 @@ def need_trees(sentences: Iterable[Sentence], name: str) -> None:
 
 
 def read_dependencies(path: str | os.PathLike[str]) -> list[Sentence]:
-    """The sentences of a file, each with a tree; a DataError otherwise. The file holds CoNLL-U, or four columns: word, tag,
-    head and relation (Malt-TAB), where the relation may be missing."""
+    """The sentences of a file, each with a tree. Anything else is a DataError.
+
+    The file holds CoNLL-U, or four columns (word, tag, head and relation: Malt-TAB), where the relation may be
+    missing.
+    """
     sentences = _read_malt_tab(path) if 3 <= form_of(path).fields <= 4 else read_conllu(path)
     need_trees(sentences, os.fspath(path))
     return sentences
@@ -114,8 +120,11 @@ def _start(sentence: Sentence) -> str:
 
 @dataclass
 class AttachmentScores:
-    """How many words have the right head (`heads`), and the right relation too (`labeled`; `universal`: of relations only
-    the part before the colon is compared, as the scorer of the CoNLL 2018 shared task does). Punctuation counts."""
+    """Counts of words with the right head (`heads`), and with the right relation as well (`labeled`).
+
+    `universal` compares only the part of a relation before the colon, as the scorer of the CoNLL 2018 shared task
+    does. Punctuation counts. `uas`, `las` and `universal_las` are the shares.
+    """
 
     words: int = 0
     heads: int = 0
@@ -139,7 +148,7 @@ class AttachmentScores:
 
 
 def attachment_scores(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> AttachmentScores:
-    """Compares two parses of the same sentences. ValueError if they have not the same numbers of words."""
+    """Compares two parses of the same sentences. ValueError if the numbers of words differ."""
     score = AttachmentScores()
     for right, guess in zip(gold, parsed, strict=True):
         if not len(right) == len(right.heads) == len(guess.heads) == len(guess.deprels):
@@ -154,9 +163,9 @@ def attachment_scores(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> A
 
 
 def load_nltk_dependencies(name: str) -> list[Sentence]:
-    """The sentences of the NLTK corpus `name` ('dependency_treebank'), with tags, heads and relations.
+    """The sentences of an NLTK corpus of dependencies ('dependency_treebank'), with tags, heads and relations.
 
-    Where the corpus has no relations they are "root" and "dep". Sentences with several roots are left out.
+    If the corpus has no relations, they are "root" and "dep". Sentences with several roots are left out.
     """
     graphs = read_nltk(name, "parsed_sents", "dependencies; try 'dependency_treebank'")
     if not graphs or not hasattr(graphs[0], "nodes"):

@@ -11,16 +11,19 @@ __all__ = ["NgramEvidence"]
 
 
 class NgramEvidence:
-    """For each class and each length of n-grams the sum over the different n-grams g of a text of
+    """What naive Bayes says about a text: one number for each class and each length of n-grams.
+
+    The number is the sum, over the different n-grams g of the text, of
 
         log p(g | class) - the mean of that over the classes,    p(g | class) = (texts of the class with g + 1) / (its texts + 2)
 
-    As multinomial naive Bayes with each n-gram counted once (Wang and Manning: Baselines and bigrams, 2012), which is
-    hard to beat on short texts. Of a training text its own counts are taken off first: it must not be told its class by
-    a word that is in no other text. A network that gets these numbers learns what they are worth, and what they miss.
+    This is multinomial naive Bayes with each n-gram counted once (Wang and Manning: Baselines and bigrams, 2012),
+    which is hard to beat on short texts. A network that gets these numbers as input learns what they are worth and
+    what they miss. For a training text, its own counts are subtracted first. Otherwise words that occur in no other
+    text would give its class away.
 
-    Words that are rare or new are often forms of others: with `beginnings` (4, 6) the first 4 and the first 6 letters
-    of longer words count like n-grams, each length by itself.
+    Rare or new words are often forms of known ones. With `beginnings` (4, 6), the first 4 and the first 6 letters of
+    longer words count like n-grams, each length separately.
     """
 
     def __init__(
@@ -41,8 +44,10 @@ class NgramEvidence:
         order: int = 2,
         beginnings: Sequence[int] = (),
     ) -> NgramEvidence:
-        """From words and the number of the class of each text. ValueError unless there are an order and two classes, and for
-        beginnings without a letter."""
+        """Counts n-grams in texts, given the words and the class number of each.
+
+        ValueError if the order is below 1, if there are fewer than two classes, or if a beginning has no letters.
+        """
         if any(n < 1 for n in beginnings):
             raise ValueError(f"[NgramEvidence] expected beginnings of 1 letter or more; got {tuple(beginnings)}")
         if order < 1 or classes < 2:
@@ -90,7 +95,7 @@ class NgramEvidence:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> NgramEvidence:
-        """What to_json described."""
+        """What to_json() has described."""
         return cls(value["counts"], value["texts"], value["order"], value.get("beginnings", ()))
 
 

@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 
 
 def shown_words(forms: Sequence[str]) -> str:
-    """The beginning of a sentence, for messages."""
+    """The beginning of a sentence, for use in messages."""
     return repr(" ".join(forms[:8]) + (" ..." if len(forms) > 8 else ""))
 
 
 def feature_size(sentences: Sequence[Any]) -> int:
-    """How many numbers the words of these sentences have in `features`; 0 where there are none."""
+    """How many numbers each word of these sentences has in `features`; 0 if there are none."""
     first = sentences[0].features if sentences else None
     return 0 if first is None else int(first.shape[1])
 
 
 class WordFeatures:
-    """The arrays of a file. Each is looked at when its sentence is known; what does not fit is a DataError that names both."""
+    """The arrays of a file of word features, one for each sentence.
+
+    An array is checked when its sentence is known. If it does not fit, a DataError names both.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
@@ -81,7 +84,7 @@ class WordFeatures:
         return array
 
     def attach(self, sentences: Iterable[Any], name: str) -> None:
-        """Gives each of the sentences or trees, those of the file `name`, its array as `features`."""
+        """Gives each sentence or tree of the file `name` its array as `features`."""
         count = 0
         for count, sentence in enumerate(sentences, 1):
             forms = sentence.words() if hasattr(sentence, "words") else sentence.forms
@@ -89,7 +92,7 @@ class WordFeatures:
         self.finished(count, name)
 
     def finished(self, sentences: int, name: str) -> None:
-        """DataError unless so many sentences have all arrays."""
+        """DataError unless the file has as many arrays as there were sentences."""
         if sentences != len(self):
             raise DataError(
                 f"{self.name}: expected arrays for the {sentences:,} sentences of {name}, got {len(self):,}"

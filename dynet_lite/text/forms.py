@@ -35,7 +35,10 @@ _CONLLU = re.compile(r"(0\.1|1|1-\d+)[\t ]")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a file seems to hold. `fields`: columns of all its lines, 0 if they differ. `mark`: of tagged text."""
+    """The format that a file seems to have.
+
+    `fields` is the number of columns, 0 if it differs from line to line. `mark` is the sign between word and tag.
+    """
 
     kind: str
     sure: bool = True
@@ -43,12 +46,15 @@ class Form:
     mark: str = ""
 
     def is_comment(self, cells: Sequence[str]) -> bool:
-        """Whether a row of columns that begins with # is a comment, and not the first word of a sentence."""
+        """Whether a row that begins with # is a comment, as opposed to the first word of a sentence."""
         return len(cells) != self.fields if self.fields else "=" in cells or not is_span_label(cells[-1])
 
 
 def form_of(path: str | os.PathLike[str]) -> Form:
-    """What the first lines of a file look like. Empty files are text. Where several marks fit tagged text, `mark` has all."""
+    """Guesses the format of a file from its first lines. An empty file is text.
+
+    If several marks fit tagged text, `mark` has all of them.
+    """
     lines = [line for _, line in islice(numbered_lines(path), _SAMPLE)]
     full = [line for line in lines if split_words(line)]
     rows = [line for line in full if not line.startswith("-DOCSTART-")]
@@ -146,7 +152,7 @@ def is_span_label(text: str) -> bool:
 
 
 def has_brackets(path: str | os.PathLike[str]) -> bool:
-    """Whether a file looks as if it held trees in brackets, and not columns or a table."""
+    """Whether a file seems to hold trees in brackets, as opposed to columns or a table."""
     return form_of(path).kind == "trees"
 
 

@@ -17,16 +17,16 @@ _GZIP = b"\x1f\x8b"  # the first bytes of a packed file
 
 
 def unpacked(file: IO[bytes]) -> IO[bytes]:
-    """The file, or what is packed in it: its first bytes tell. `file` is one that `open(name, "rb")` gave."""
+    """The file itself, or what gzip has packed in it, as its first bytes tell. `file` was opened by `open(name, "rb")`."""
     head: bytes = file.peek(2)[:2]  # type: ignore[attr-defined]
     return gzip.open(file, "rb") if head == _GZIP else file  # type: ignore[return-value]
 
 
 def numbered_lines(path: str | os.PathLike[str] | int, name: str = "") -> Iterator[tuple[int, str]]:
-    """(number, line without its end) of each line; the first number is 1. What gzip has packed is unpacked.
+    """Yields (number, line without its end) for each line of a file, starting with 1. Gzipped files are unpacked.
 
-    path    a file, or the number of one that is open (0 is standard input) and stays open
-    name    stands for the file in messages
+    path: a file, or the number of an open one (0 is standard input), which stays open
+    name: what messages call the file
     """
     name = name or str(path if isinstance(path, int) else os.fspath(path))
     # Lines end at \n only: str.splitlines() also breaks at U+2028 and the like, which may stand inside a word.

@@ -22,17 +22,17 @@ Discounts = tuple[float, float, float]
 
 
 class KneserNey:
-    """An interpolated model of sequences of tokens: words, or letters.
+    """An interpolated Kneser-Ney model of sequences of tokens, such as words or letters.
 
         model = KneserNey([["a", "b", "</s>"], ["a", "</s>"]], order=3, words=4)
         model.probability(["a"], "b")
 
-    sequences   token by token; each ends with a mark of its own, if its end is to be predicted
-    order       3 for trigrams: a token depends on the two before it
-    words       size of the vocabulary, with tokens that never occur here; 0: those that occur. Every one of them has a
-                probability above 0, and together they have 1
+    sequences: lists of tokens. To predict where a sequence ends, let each end with a mark of its own
+    order: 3 for trigrams, in which a token depends on the two before it
+    words: the size of the vocabulary, including tokens that never occur here; 0 means those that occur. Every token
+        has a probability above 0, and all probabilities sum to 1
 
-    ValueError for an order below 1, or for no token at all.
+    ValueError if the order is below 1, or if there are no tokens.
     """
 
     def __init__(self, sequences: Iterable[Sequence[Hashable]], order: int = 3, words: int = 0) -> None:
@@ -67,7 +67,9 @@ class KneserNey:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """A value that json.dump can write, if the tokens are strings or numbers: the longest n-grams with their counts."""
+        """The longest n-grams with their counts, as a value that json.dump can write. The tokens must be strings or
+        numbers.
+        """
         rows = [
             [*(None if x is _START else x for x in context), token, count]
             for context, followers in self._counts[-1].items()
@@ -77,7 +79,7 @@ class KneserNey:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> KneserNey:
-        """What to_json described."""
+        """The model that to_json() has described."""
         model = cls.__new__(cls)
         model.order = value["order"]
         longest: dict[Context, Counter[Any]] = defaultdict(Counter)
@@ -87,7 +89,9 @@ class KneserNey:
         return model
 
     def probability(self, context: Sequence[Hashable], token: Hashable) -> float:
-        """p(token | context), of which the last order - 1 tokens count; a shorter one is that of the start of a sequence."""
+        """p(token | context). The last order - 1 tokens of the context count. A shorter context is the start of a
+        sequence.
+        """
         n = self.order - 1
         seen = (*[_START] * n, *context)
         return self._probability(seen[len(seen) - n :], token)
@@ -105,20 +109,22 @@ class KneserNey:
         return p
 
     def probabilities(self, sequence: Sequence[Hashable]) -> list[float]:
-        """p of each token of a sequence that begins here, given those before it."""
+        """For each token of a sequence its probability, given the tokens before it."""
         n = self.order - 1
         row = (*[_START] * n, *sequence)
         return [self._probability(row[i - n : i], row[i]) for i in range(n, len(row))]
 
     def log_probability(self, sequence: Sequence[Hashable]) -> float:
-        """The sum of log p of the tokens of a sequence that begins here (natural logarithm)."""
+        """The natural logarithm of the probability of a sequence, from its start."""
         return sum(map(math.log, self.probabilities(sequence)))
 
     def mixed_loss(self, losses: Iterable[float], sequence: Sequence[Hashable], share: float) -> float:
-        """The sum of -log of (1 - share) times the probability that another model gives a token, plus share times that of
-        this model. losses: -log p of the other model, for as many tokens at the end of the sequence as there are.
+        """The loss of a mixture of this model with another one: the sum of -log((1 - share) q + share p) over tokens.
 
-        The mixture of Mikolov and others: Recurrent neural network based language model (2010).
+        p is this model's probability of a token, q the other model's. `losses` holds -log q of the last tokens of the
+        sequence, one number for each; only these tokens count.
+
+        Mikolov and others: Recurrent neural network based language model (2010).
         """
         others = list(losses)
         own = self.probabilities(sequence)[-len(others) :] if others else []

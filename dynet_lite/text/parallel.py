@@ -12,7 +12,7 @@ from dynet_lite.errors import DataError
 from .forms import BARS
 from .lines import numbered_lines, split_words
 
-__all__ = ["Pair", "read_pair_files", "read_pairs", "read_parallel", "source_tokens", "spelled"]
+__all__ = ["Pair", "read_pairs", "read_parallel", "source_tokens", "spelled"]
 
 SPACE = "<sp>"  # a blank, where tokens are letters
 _FEATURES = re.compile(r"[A-Z0-9(){}/.,+*_-]+(;[\w(){}/.,+*-]+)*|[\w\[\]]+=[^|=]+([|;][\w\[\]]+=[^|=]+)*|_")
@@ -20,7 +20,7 @@ _FEATURES = re.compile(r"[A-Z0-9(){}/.,+*_-]+(;[\w(){}/.,+*-]+)*|[\w\[\]]+=[^|=]
 
 @dataclass(slots=True)
 class Pair:
-    """What is read and what is to be written. `others` are further right answers, for scores."""
+    """A source and a target, both lists of tokens. `others` are further right answers, which scores accept."""
 
     source: list[str]
     target: list[str]
@@ -36,9 +36,9 @@ class Pair:
 
 
 def read_parallel(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> list[Pair]:
-    """Line n of one file and line n of the other, words with blanks between. Pairs of two empty lines are left out.
+    """Pairs from two files: line n of one with line n of the other, words separated by blanks.
 
-    DataError when one file is longer, or a line is empty in one file only.
+    Pairs of two empty lines are left out. DataError if one file is longer, or if a line is empty in one file only.
     """
     left, right = list(numbered_lines(source)), list(numbered_lines(target))
     if len(left) != len(right):
@@ -56,13 +56,14 @@ def read_parallel(source: str | os.PathLike[str], target: str | os.PathLike[str]
 
 
 def read_pairs(path: str | os.PathLike[str], letters: bool = False) -> list[Pair]:
-    """Pairs of a file of two or three columns, words with blanks between. Packed by gzip or not.
+    """Pairs from a file with two or three columns, words separated by blanks. The file may be gzipped.
 
-    SOURCE<tab>TARGET, or SOURCE ||| TARGET where all lines have that mark; LEMMA<tab>FORM<tab>FEATURES or
-    LEMMA<tab>FEATURES<tab>FORM, where the form is to be made of the lemma and its features (N;PL or Number=Plur|Case=Nom),
-    which follow it as tokens of the source. Empty lines are skipped; another line is a DataError.
+    A line is SOURCE<tab>TARGET, or SOURCE ||| TARGET if all lines have that mark. It may also be
+    LEMMA<tab>FORM<tab>FEATURES or LEMMA<tab>FEATURES<tab>FORM: the source is then the lemma followed by its features
+    (N;PL or Number=Plur|Case=Nom) as tokens, and the target is the form. Empty lines are skipped. Any other line is a
+    DataError.
 
-    letters: both sides are spelled, <sp> standing for a blank; features are not.
+    letters: spell both sides, with <sp> for a blank; features stay whole
     """
     name = os.fspath(path)
     lines = [(number, line) for number, line in numbered_lines(path) if split_words(line)]
@@ -100,7 +101,7 @@ def _features_are_last(rows: Sequence[Sequence[str]], name: str) -> bool:
 
 
 def source_tokens(text: str, letters: bool = False) -> list[str]:
-    """The tokens of one side of a pair: its words, or its letters with <sp> for blanks; what follows a tab are features."""
+    """The tokens of one side of a pair: its words, or its letters with <sp> for blanks. What follows a tab are features."""
     words, _, features = text.partition("\t")
     tokens = split_words(words)
     if letters:
@@ -109,17 +110,5 @@ def source_tokens(text: str, letters: bool = False) -> list[str]:
 
 
 def spelled(tokens: Iterable[str]) -> str:
-    """The text that letters make: the reverse of source_tokens(text, letters=True)."""
+    """The text that letters make, the reverse of source_tokens(text, letters=True)."""
     return "".join(" " if token == SPACE else token for token in tokens)
-
-
-def read_pair_files(paths: Sequence[str], letters: bool = False) -> list[Pair]:
-    """Files of columns, as read_pairs reads them, or two parallel files: two without a tab or ||| in the first line."""
-    first = [next(numbered_lines(path), (0, ""))[1] for path in paths]
-    if len(paths) == 2 and not any("\t" in line or BARS in line for line in first):
-        pairs = read_parallel(paths[0], paths[1])
-        if letters:
-            sides = ([source_tokens(" ".join(side), True) for side in (pair.source, pair.target)] for pair in pairs)
-            pairs = [Pair(source, target) for source, target in sides]
-        return pairs
-    return [pair for path in paths for pair in read_pairs(path, letters)]

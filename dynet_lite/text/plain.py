@@ -24,13 +24,14 @@ __all__ = ["load_nltk_words", "read_words", "words_source"]
 
 
 def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[str]]:
-    """The words of the sentences of a file, without what is said about them.
+    """The sentences of a file as lists of words, without annotation.
 
-    The file holds lines of words, CoNLL-U, trees in brackets, columns (the word is the first) or sentences of word_tag; it may
-    be packed by gzip. Empty lines and empty elements of trees are left out.
+    The file holds lines of words, CoNLL-U, trees in brackets, columns (the word is the first) or sentences of
+    word_tag. It may be gzipped. Empty lines, and empty elements of trees, are left out.
 
-    form    one of FORMS; "auto": by what the file holds. DataError where that fits two forms, or a table of labels and
-            texts, and for a malformed file.
+    form: one of FORMS. "auto" recognises the format
+
+    DataError if a file is malformed, fits two formats, or is a table of labels and texts.
     """
     name, found = os.fspath(path), _sentences(path, form)
     if found.kind == "conllu":
@@ -49,8 +50,10 @@ def read_words(path: str | os.PathLike[str], form: str = "auto") -> list[list[st
 
 
 def words_source(path: str | os.PathLike[str], form: str = "auto") -> tuple[Source, Callable[[Any], list[str]] | None]:
-    """For a Stream of what read_words() gives: the source and `take`. Lines of words, CoNLL-U and word_tag; DataError
-    for others."""
+    """The source, and `take`, for a Stream of what read_words() gives: lines of words, CoNLL-U or word_tag.
+
+    DataError for other files.
+    """
     name, found = os.fspath(path), _sentences(path, form)
     if found.kind == "conllu":
         return Conllu(), _forms
@@ -86,7 +89,7 @@ def _many(path: str | os.PathLike[str]) -> bool:
 
 
 def load_nltk_words(name: str) -> list[list[str]]:
-    """The sentences of the NLTK corpus `name`, without the empty elements of tagged ones ('treebank')."""
+    """The sentences of an NLTK corpus ('treebank'), as lists of words. Empty elements are left out."""
     try:
         return [sentence.forms for sentence in load_nltk_tagged(name)]
     except DataError as error:

@@ -18,9 +18,9 @@ from dynet_lite.errors import DataError
 from .conllu import Sentence, parse_conllu
 from .forms import split_tagged
 from .lines import split_words, unpacked
-from .parallel import Pair
+from .parallel import Pair, source_tokens
 
-__all__ = ["Conllu", "Parallel", "Place", "Plain", "Record", "Source", "Tagged", "records"]
+__all__ = ["Columns", "Conllu", "Parallel", "Place", "Plain", "Record", "Source", "Tagged", "records"]
 
 Line = tuple[int, str]  # its number, and its text without the end
 
@@ -34,9 +34,10 @@ class Place(NamedTuple):
 
 
 class Source:
-    """What one sort of file holds. `files`: how many stand side by side; `blocks`: an example is the lines up to an empty one.
+    """What a file of a Stream holds: how lines become examples.
 
-    length(lines) is the length of the example that parse(lines, name) gives; 0: there is none.
+    `files` is the number of files side by side. With `blocks`, an example ends at an empty line instead of at each
+    line. length(lines) is the length of the example that parse(lines, name) makes; 0 means that there is none.
     """
 
     files: ClassVar[int] = 1
@@ -50,7 +51,7 @@ class Source:
 
 
 class Plain(Source):
-    """A sentence a line, words with blanks between: a list of words."""
+    """A sentence per line, words separated by blanks, for a Stream. An example is a list of words."""
 
     def length(self, lines: Sequence[str]) -> int:
         return len(split_words(lines[0]))
@@ -60,7 +61,7 @@ class Plain(Source):
 
 
 class Tagged(Plain):
-    """A sentence a line, each word with its tag behind `mark`: a Sentence."""
+    """A sentence per line, each word followed by `mark` and its tag, for a Stream. An example is a Sentence."""
 
     def __init__(self, mark: str = "_") -> None:
         self.mark = mark
@@ -70,7 +71,7 @@ class Tagged(Plain):
 
 
 class Conllu(Source):
-    """CoNLL-U: a Sentence."""
+    """CoNLL-U, for a Stream. An example is a Sentence."""
 
     blocks = True
 
@@ -85,24 +86,50 @@ class Conllu(Source):
 
 
 class Parallel(Source):
-    """Line n of one file and line n of another: a Pair."""
+    """Two files side by side, for a Stream: line n of one and line n of the other make a Pair."""
 
     files = 2
 
+    def __init__(self, letters: bool = False) -> None:
+        self.letters = letters
+
     def length(self, lines: Sequence[str]) -> int:
-        return len(split_words(lines[0])) or len(split_words(lines[1]))
+        return next((n for n in map(len, self._sides(lines)) if n), 0)
 
     def parse(self, lines: Sequence[str], names: Sequence[str], number: int) -> Pair:
-        pair = Pair(split_words(lines[0]), split_words(lines[1]))
-        if not pair.source or not pair.target:
-            name = names[0 if pair.target else 1]
+        source, target = self._sides(lines)
+        if not source or not target:
+            name = names[0 if target else 1]
             raise DataError(f"{name}:{number}: expected text, since the other file has some in this line")
-        return pair
+        return Pair(source, target)
+
+    def _sides(self, lines: Sequence[str]) -> list[list[str]]:
+        sides = [split_words(line) for line in lines]
+        return [source_tokens(" ".join(side), True) for side in sides] if self.letters else sides
+
+
+class Columns(Source):
+    """A pair a line, `mark` between source and target: a Pair. letters: as for Parallel."""
+
+    def __init__(self, mark: str = "\t", letters: bool = False) -> None:
+        self.mark, self.letters = mark, letters
+
+    def length(self, lines: Sequence[str]) -> int:
+        source = lines[0].partition(self.mark)[0]
+        return len(source_tokens(source, self.letters)) or int(bool(split_words(lines[0])))  # malformed: see parse()
+
+    def parse(self, lines: Sequence[str], names: Sequence[str], number: int) -> Pair:
+        columns = [column.strip(" \t\r") for column in lines[0].split(self.mark)]
+        if len(columns) != 2 or not all(columns):
+            wanted = "SOURCE<tab>TARGET" if self.mark == "\t" else f"SOURCE {self.mark} TARGET"
+            raise DataError(f"{names[0]}:{number}: expected {wanted}, got {lines[0][:60]!r}")
+        source, target = (source_tokens(column, self.letters) for column in columns)
+        return Pair(source, target)
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """An example that is not parsed yet; len() is its length."""
+    """An example of a Stream that has not been parsed yet. len() is its length."""
 
     lines: Sequence[str]
     size: int
@@ -114,7 +141,7 @@ class Record:
         return self.size
 
     def example(self) -> Any:
-        """The example. DataError, with file and line, for a malformed one."""
+        """The parsed example. A malformed one is a DataError with file and line."""
         return self.parse(self.lines, self.names, self.number)
 
 

@@ -16,13 +16,13 @@ __all__ = ["Accuracy", "Perplexity", "SpanScore"]
 
 @dataclass
 class Accuracy:
-    """How many of how many were right."""
+    """Counts of right answers and of all answers. `value` is the share of right ones."""
 
     right: int = 0
     all: int = 0
 
     def add(self, gold: Sequence[Hashable], guess: Sequence[Hashable]) -> None:
-        """Counts the places where two sequences agree; ValueError if they have not the same length."""
+        """Compares two sequences place by place. ValueError if their lengths differ."""
         self.right += sum(a == b for a, b in zip(gold, guess, strict=True))
         self.all += len(gold)
 
@@ -31,7 +31,7 @@ class Accuracy:
         return self.right / max(1, self.all)
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Where the accuracy lies with 95 % (z = 1.96) confidence, if the examples were drawn one by one (Wilson 1927)."""
+        """The 95 % confidence interval of the accuracy (with z = 1.96), if examples are independent (Wilson 1927)."""
         n, p = max(1, self.all), self.value
         middle = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -65,12 +65,12 @@ class Found:
 
 @dataclass
 class SpanScore(Found):
-    """Spans that were found with the right ends and the right type, as conlleval counts them."""
+    """Counts of spans that were found with the right ends and the right type, as in conlleval."""
 
     by_type: dict[str, SpanScore] = field(default_factory=dict)
 
     def add(self, gold: Sequence[str], guess: Sequence[str]) -> None:
-        """Counts a sentence: its labels (IOB2), and those that were guessed."""
+        """Compares the labels of a sentence (IOB2) with guesses."""
         if len(gold) != len(guess):
             raise ValueError(f"expected {len(gold)} labels, got {len(guess)}")
         wanted, found = set(spans(gold)), set(spans(guess))
@@ -83,7 +83,7 @@ class SpanScore(Found):
                 setattr(score, name, getattr(score, name) + 1)
 
     def types(self) -> str:
-        """F1 of each type that there is or was found, and how many there are: LOC 91.20% of 310, PER 88.00% of 120."""
+        """The F1 of each type, with the number of its spans: LOC 91.20% of 310, PER 88.00% of 120."""
         return ", ".join(f"{kind} {score.f1:.2%} of {score.wanted:,}" for kind, score in sorted(self.by_type.items()))
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Perplexity:
     tokens: int = 0
 
     def add(self, loss: float, tokens: int) -> None:
-        """Counts `tokens` tokens with `loss` in all."""
+        """Adds `tokens` tokens, whose -log p sum to `loss`."""
         self.loss += loss
         self.tokens += tokens
 

@@ -19,7 +19,7 @@ POLARITY = {"0": "negative", "1": "negative", "2": NEUTRAL, "3": "positive", "4"
 
 
 def binary_tree(tree: Tree) -> Tree:
-    """A copy with the labels negative, positive and NEUTRAL, which is no class of the binary task."""
+    """A copy whose labels are "negative", "positive" and NEUTRAL; NEUTRAL is not a class of the binary task."""
     copy = tree.narrow(max(2, max(len(node.children) for node in tree.nodes())))
     for node in copy.nodes():
         node.label = POLARITY.get(node.label, node.label)
@@ -28,10 +28,10 @@ def binary_tree(tree: Tree) -> Tree:
 
 @dataclass
 class SentimentScore:
-    """Accuracy at the roots and at all nodes; for the five classes also that of the binary task.
+    """Accuracy at the roots and at all nodes. With five classes, also the accuracy of the binary task.
 
-    Nodes and roots that are NEUTRAL (2) do not count in the binary task; of the answer for another one only matters whether it is
-    rather 0 or 1 than 3 or 4.
+    In the binary task, nodes that are NEUTRAL (2) do not count. Otherwise an answer is right if it is on the right
+    side: negative for the classes 0 and 1, positive for 3 and 4.
     """
 
     roots: Accuracy = field(default_factory=Accuracy)
@@ -40,9 +40,9 @@ class SentimentScore:
     binary_nodes: Accuracy = field(default_factory=Accuracy)
 
     def add(self, gold: Sequence[str], guess: Sequence[str], polarity: Sequence[str] = ()) -> None:
-        """Counts a tree: the labels of its nodes, the root last, and those that were guessed.
+        """Compares the labels of a tree's nodes (the root last) with guesses.
 
-        polarity: for the five classes, "negative" or "positive" for each node.
+        polarity: with five classes, "negative" or "positive" for each node: the guess of the binary task
         """
         counted = [(a, b) for a, b in zip(gold, guess, strict=True) if a != NEUTRAL]
         _count(self.nodes, counted)
@@ -55,7 +55,7 @@ class SentimentScore:
                 _count(self.binary_roots, both[-1:])
 
     def values(self) -> dict[str, float]:
-        """The accuracies by name: nodes, and binary_roots and binary_nodes if they were counted."""
+        """The accuracies by name: `nodes`, and if they were counted `binary_roots` and `binary_nodes`."""
         found = {"nodes": self.nodes, "binary_roots": self.binary_roots, "binary_nodes": self.binary_nodes}
         return {name: accuracy.value for name, accuracy in found.items() if accuracy.all}
 
@@ -67,7 +67,9 @@ class SentimentScore:
 
 
 def polarity_of(probabilities: Iterable[Sequence[float]]) -> list[str]:
-    """Whether 0 and 1 or 3 and 4 are more probable together, for the probabilities of the five classes at each node."""
+    """For each node "negative" or "positive", from the probabilities of the five classes: 0 and 1 together against 3 and
+    4.
+    """
     return ["positive" if sum(p[3:]) > sum(p[:2]) else "negative" for p in probabilities]
 
 

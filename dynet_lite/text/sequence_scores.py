@@ -16,7 +16,7 @@ Tokens = Sequence[Any]
 
 
 def edit_distance(a: Tokens, b: Tokens) -> int:
-    """The least number of insertions, deletions and substitutions that make b of a (Levenshtein 1966)."""
+    """The fewest insertions, deletions and substitutions that turn a into b (Levenshtein 1966)."""
     before = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         row = [i]
@@ -27,7 +27,7 @@ def edit_distance(a: Tokens, b: Tokens) -> int:
 
 
 def error_rate(answers: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> float:
-    """Edits per token of the references. Where there are several references for an answer the nearest one counts."""
+    """Edits per token of the references. If an answer has several references, the nearest one counts."""
     edits = tokens = 0
     for answer, candidates in zip(answers, references, strict=True):
         nearest = min(candidates, key=lambda reference: edit_distance(answer, reference))
@@ -37,7 +37,11 @@ def error_rate(answers: Sequence[Tokens], references: Sequence[Sequence[Tokens]]
 
 
 def bleu(answers: Sequence[Tokens], references: Sequence[Sequence[Tokens]], order: int = 4) -> float:
-    """BLEU of a whole corpus, from 0 to 1 (Papineni et al. 2002): without smoothing, 0 where an order has no match."""
+    """BLEU of a whole corpus, from 0 to 1, without smoothing (Papineni et al. 2002). It is 0 if some order has no match.
+
+    answers: a list of tokens for each sentence
+    references: for each sentence, a list of references
+    """
     matches, totals = [0] * order, [0] * order
     length = reference_length = 0
     for answer, candidates in zip(answers, references, strict=True):

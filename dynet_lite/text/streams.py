@@ -1,12 +1,12 @@
-"""Examples of files that need not fit into memory: read in windows, which are shuffled and cut into minibatches one by one.
+"""Examples of files that need not fit into memory: read in windows, which are shuffled and cut into mini-batches one by one.
 
     stream = Stream(["a.txt", "b.txt.gz"], Plain(), batch=64, window=200)
     for epoch in range(1, 11):
-        for batch in stream.batches(seed=1, epoch=epoch):   # or batches(...)[1200:], to go on after 1,200 minibatches
+        for batch in stream.batches(seed=1, epoch=epoch):   # or batches(...)[1200:], to go on after 1,200 mini-batches
             train([record.example() for record in batch])
 
 In memory are the examples of one window. The order depends on the seed, the number of the epoch and the files alone:
-every process of several gets the same minibatches, and parses of each what it has to do. Does not know the engine.
+every process of several gets the same mini-batches, and parses of each what it has to do. Does not know the engine.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ E = TypeVar("E")
 
 
 class Stream(Sequence[E], Generic[E]):
-    """The examples of files, in order, as a sequence that is read anew each time.
+    """The examples of files, in order, read anew in each epoch and never all in memory.
 
-    files    names, or for parallel files pairs of names; packed by gzip or not
-    source   what the files hold: Plain(), Tagged("_"), Conllu(), Parallel()
-    batch    examples of a minibatch
-    window   minibatches of a window: so much is in memory, shuffled and sorted by length together
-    take     makes of what `source` gives the example
-    shard    (k, n): the examples with numbers k, k + n, ... alone; all are cut out, and these parsed
-    progress called with the bytes that were read, now and then, while the examples are counted
+    files: names, or pairs of names for parallel files; gzipped or not
+    source: what the files hold: Plain(), Tagged("_"), Conllu() or Parallel()
+    batch: examples in a mini-batch
+    window: mini-batches in a window. One window is in memory at a time, is shuffled, and is sorted by length
+    take: a function that makes the example from what `source` gives
+    shard: (k, n) parses only the examples k, k + n, k + 2n, ...
+    progress: called now and then with the number of bytes read, while examples are counted
 
-    len(), `words` and a slice of batches() need the number of examples: the files are then gone through once, without parsing.
+    len(), `words` and slices of batches() need the number of examples. For that, the files are read once without
+    parsing.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Stream(Sequence[E], Generic[E]):
     # ---- the examples in order -----------------------------------------------------------------------------------
 
     def records(self, start: Place | None = None) -> Iterator[tuple[Record, Place]]:
-        """The records of all shards from a place on, each with the place after it."""
+        """The records of all shards from a place on, each with the place that follows it."""
         take, parse = self.take, self.source.parse
         making = parse if take is None else lambda *args: take(parse(*args))
         return records(self.files, self.source, making, start or Place(0, 1, (0,) * self.source.files))
@@ -91,18 +92,18 @@ class Stream(Sequence[E], Generic[E]):
 
     @property
     def words(self) -> int:
-        """The lengths of all examples, added up."""
+        """The sum of the lengths of all examples."""
         return self.counted.words
 
     @property
     def fingerprint(self) -> int:
-        """Of the files as they were when they were gone through: other numbers for other files."""
+        """A digest of the files as they were when their examples were counted. Changed files have another one."""
         return zlib.crc32(repr(self.counted).encode())
 
-    # ---- minibatches ---------------------------------------------------------------------------------------------
+    # ---- mini-batches ---------------------------------------------------------------------------------------------
 
     def batches(self, seed: int | None = 0, epoch: int = 1) -> Batches[E]:
-        """The minibatches of an epoch, lists of Record; seed None: in the order of the files."""
+        """The mini-batches of an epoch, each a list of Record. With seed None they come in the order of the files."""
         return Batches(self, seed, epoch)
 
     @property
@@ -150,7 +151,7 @@ class _Index:
 
 @dataclass
 class Batches(Generic[E]):
-    """The minibatches of an epoch, made window by window. len() and slices [n:] as of a list."""
+    """The mini-batches of one epoch of a Stream, read window by window. It has a len() and slices [n:], like a list."""
 
     stream: Stream[E]
     seed: int | None

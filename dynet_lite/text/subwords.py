@@ -21,7 +21,12 @@ Piece = tuple[str, str]
 
 
 class BytePairs:
-    """Byte-pair encoding over letters: which neighbours to join, in the order in which they were learned."""
+    """Byte-pair encoding over letters: `merges` lists the pairs that are joined, in the order in which they were
+    learned.
+
+        pairs = BytePairs.learn(["low", "lower", "lowest"], 10)
+        pairs.split("lowly")  # a list of pieces; the last one ends in </w>
+    """
 
     def __init__(self, merges: Iterable[Piece]) -> None:
         self.merges = [(a, b) for a, b in merges]
@@ -30,9 +35,10 @@ class BytePairs:
 
     @classmethod
     def learn(cls, words: Iterable[str] | Mapping[str, int], merges: int) -> BytePairs:
-        """Learns up to `merges` joins from words (tokens, or a mapping from word to count): the most frequent pair first.
+        """Learns at most `merges` joins from words (a list of tokens, or a mapping from word to count).
 
-        Pairs that come once are not joined; of equal pairs the one that is first in the alphabet is.
+        The most frequent pair comes first; of equally frequent ones the first in the alphabet. Pairs that occur once
+        are not joined.
         """
         counts = words if isinstance(words, Mapping) else Counter(words)
         pieces = {word: [*word[:-1], word[-1] + END] for word in counts if word}
@@ -68,7 +74,7 @@ class BytePairs:
         return cls(learned)
 
     def split(self, word: str) -> list[str]:
-        """The pieces of a word; the last one ends in </w>."""
+        """The pieces of a word. The last one ends in </w>."""
         if not word:
             return []
         parts = self._known.get(word)
@@ -83,12 +89,12 @@ class BytePairs:
         return list(parts)
 
     def split_all(self, words: Iterable[str]) -> list[str]:
-        """The pieces of several words, one behind the other."""
+        """The pieces of several words, in one list."""
         return [piece for word in words for piece in self.split(word)]
 
     @staticmethod
     def join(pieces: Iterable[str]) -> list[str]:
-        """The words that pieces make."""
+        """The words that the pieces make."""
         return split_words("".join(pieces).replace(END, " "))
 
     def to_json(self) -> Any:
@@ -97,7 +103,7 @@ class BytePairs:
 
     @classmethod
     def from_json(cls, value: Any) -> BytePairs:
-        """What to_json described."""
+        """The encoding that to_json() has described."""
         return cls((a, b) for a, b in value)
 
 
@@ -115,6 +121,6 @@ def _join(parts: list[str], pair: Piece) -> list[str]:
 
 
 def char_ngrams(word: str, shortest: int = 3, longest: int = 5) -> list[str]:
-    """The runs of `shortest` to `longest` letters of <word>, with < and > for its ends."""
+    """The runs of `shortest` to `longest` letters of a word, written with < at its start and > at its end."""
     text = f"<{word}>"
     return [text[i : i + n] for n in range(shortest, longest + 1) for i in range(len(text) - n + 1)]

@@ -17,14 +17,17 @@ __all__ = ["read_tagged", "tagged_source"]
 
 
 def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto") -> list[Sentence]:
-    """Tagged sentences of a file: the tags stand in Sentence.upos.
+    """Tagged sentences of a file. The tags are in `Sentence.upos`.
 
-    The file holds CoNLL-U, columns (a word and its tag a line, tabs or blanks between, an empty line after each sentence),
-    sentences of word_tag, word|tag or word/tag, or trees in brackets. Packed by gzip or not.
+    The file holds CoNLL-U, columns (a word and its tag on each line, separated by tabs or blanks, and an empty line
+    after each sentence), sentences of word_tag, word|tag or word/tag, or trees in brackets. It may be gzipped.
 
-    column  of columns: where the tag stands, the word being column 0. 0: the second of two; also of more where the last
-            holds labels of spans (CoNLL-2000) or the third numbers of heads (Malt-TAB), otherwise a DataError asks
-    form    one of FORMS; "auto": by what the file holds. DataError where that is none of these.
+    column: for columns, the number of the one with the tags; the word is column 0. With 0 it is found: the second of
+        two; also the second of more, if the last one holds span labels (CoNLL-2000) or the third one heads
+        (Malt-TAB). Otherwise a DataError asks
+    form: one of FORMS. "auto" recognises the format
+
+    DataError if the file holds none of these.
     """
     name, found = os.fspath(path), chosen_form(path, form)
     if found.kind == "conllu":
@@ -51,7 +54,7 @@ def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto
 
 
 def tagged_source(path: str | os.PathLike[str], form: str = "auto") -> Source:
-    """For a Stream of what read_tagged() gives. CoNLL-U and sentences of word_tag; DataError for others."""
+    """The source for a Stream of what read_tagged() gives: CoNLL-U or sentences of word_tag. DataError for other files."""
     found = chosen_form(path, form)
     if found.kind == "conllu":
         return Conllu()

@@ -27,9 +27,9 @@ _TOKEN = re.compile(r"[()]|[^ \t\n\v\f\r()]+")  # no-break spaces may stand insi
 
 @dataclass(slots=True)
 class Tree:
-    """A node with what is below it: a leaf has a word and no children, another node children and no word ("").
+    """A node of a tree. A leaf has a word and no children; any other node has children, and "" as its word.
 
-    A root may have numbers of its words as `features` (WordFeatures).
+    The root may carry numbers for its words in `features` (see WordFeatures).
     """
 
     label: str
@@ -77,8 +77,10 @@ class Tree:
         return made[id(self)]
 
     def narrow(self, most: int = 2) -> Tree:
-        """A copy in which no node has more than `most` children: the last children get a node of their own, with the label of
-        their parent, as often as it takes. ValueError for fewer than 2."""
+        """A copy in which no node has more than `most` children. ValueError if `most` is below 2.
+
+        Where a node has more, its last children move to a new node with the same label, as often as needed.
+        """
         if most < 2:
             raise ValueError(f"expected at least 2 children, got {most}")
 
@@ -91,7 +93,9 @@ class Tree:
         return result
 
     def without_empty(self) -> Tree | None:
-        """A copy without empty elements (label -NONE-) and the nodes above nothing else; None when that leaves nothing."""
+        """A copy without empty elements (label -NONE-) and without nodes that hold nothing else. None if nothing
+        remains.
+        """
 
         def make(node: Tree, children: list[Tree | None]) -> Tree | None:
             kept = [child for child in children if child is not None]
@@ -104,7 +108,7 @@ class Tree:
 
     @classmethod
     def from_nltk(cls, tree: Any) -> Tree:
-        """The same as an nltk.Tree. ValueError where it has a word beside other children, or none at all."""
+        """A Tree from an nltk.Tree. ValueError where a node has a word beside other children, or no children."""
         made: dict[int, Tree] = {}
         for node in tree.subtrees():
             words = [child for child in node if isinstance(child, str)]
@@ -116,14 +120,14 @@ class Tree:
         return made[id(tree)]
 
     def to_nltk(self) -> Any:
-        """The same as an nltk.Tree."""
+        """An nltk.Tree from this tree."""
         from nltk import Tree as NltkTree
 
         return self._rebuilt(lambda node, children: NltkTree(node.label, children or [node.word]))
 
 
 def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
-    """All trees of a file, in order. A malformed file is a DataError, an unreadable one an OSError."""
+    """The trees of a file in brackets, in order. A malformed file is a DataError, an unreadable one an OSError."""
     return list(iter_trees(path))
 
 
@@ -133,9 +137,9 @@ def iter_trees(path: str | os.PathLike[str]) -> Iterator[Tree]:
 
 
 def parse_trees(lines: Iterable[str], name: str = "<text>") -> Iterator[Tree]:
-    """Trees from lines of text; `name` stands for the file in messages. A tree may take several lines.
+    """Trees from lines of text. A tree may span several lines. Messages call the file `name`.
 
-    An outer bracket without a label, as in the Penn Treebank's files, is taken off.
+    An outer bracket without a label, as in the files of the Penn Treebank, is removed.
     """
     open_nodes: list[Tree] = []
     number = first = 0
@@ -188,7 +192,7 @@ def _whole(root: Tree, where: str) -> Tree:
 
 
 def load_nltk_trees(name: str) -> list[Tree]:
-    """The trees of the NLTK corpus `name` ('treebank'), without traces. A corpus that is not there is a DataError."""
+    """The trees of an NLTK corpus ('treebank'), without traces. DataError if the corpus is not installed."""
     parsed = read_nltk(name, "parsed_sents", "trees; try 'treebank'")
     trees = [Tree.from_nltk(tree).without_empty() for tree in parsed]
     found = [tree for tree in trees if tree is not None]

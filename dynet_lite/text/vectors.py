@@ -24,7 +24,7 @@ _LONGEST = 10_000  # bytes of a word or of a first line; what goes on for longer
 
 
 class WordVectors:
-    """Words and the matrix of their vectors, a row each (float32)."""
+    """Words and their vectors, the rows of a float32 matrix."""
 
     def __init__(self, words: list[str], matrix: Matrix) -> None:
         self.words, self.matrix = words, matrix
@@ -32,7 +32,7 @@ class WordVectors:
 
     @property
     def size(self) -> int:
-        """Numbers of a vector."""
+        """How many numbers a vector has."""
         return int(self.matrix.shape[1])
 
     def __len__(self) -> int:
@@ -47,7 +47,9 @@ class WordVectors:
         return self._rows.get(word.lower()) if row is None and isinstance(word, str) else row
 
     def fill(self, table: Matrix, words: Iterable[str]) -> int:
-        """Puts the vector of each of `words` that has one in its row of `table`, (words, size); how many that were."""
+        """Copies the vectors of known words into the rows of `table`, an array (words, size). Returns how many words had
+        one.
+        """
         if table.shape[1] != self.size:
             raise DataError(f"the pretrained vectors have {self.size} numbers each, expected {table.shape[1]}")
         found = 0
@@ -60,11 +62,12 @@ class WordVectors:
 
 
 def read_vectors(path: str | os.PathLike[str], keep: Container[str] | None = None) -> WordVectors:
-    """The vectors of a file (or .gz), text or word2vec's binary form; with `keep`, only of words in it, as they stand or in
-    lower case.
+    """The word vectors of a file: text, or word2vec's binary format, gzipped or not.
 
-    A malformed file is a DataError that names the line, of a binary one the number of the word. Of a word that comes twice
-    the first vector stays.
+    keep: only words in it, as written or in lower case
+
+    A malformed file is a DataError that names the line, or in a binary file the number of the word. If a word comes
+    twice, the first vector counts.
     """
     import numpy as np  # here, since most users of this package have no vectors
 

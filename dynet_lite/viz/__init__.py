@@ -23,27 +23,27 @@ __all__ = ["dot", "html", "save", "svg", "text"]
 
 
 def text(what: What = None, weights: bool = False, names: Names = None) -> str:
-    """A line per node with its arguments and batch, then a line per batch."""
+    """A line for each node with its arguments and its batch, then a line for each batch."""
     return to_text(picture(what, weights, names))
 
 
 def dot(what: What = None, weights: bool = False, names: Names = None) -> str:
-    """The graph in the language of graphviz, batches coloured."""
+    """The graph in the language of graphviz, one colour per batch."""
     return to_dot(picture(what, weights, names))
 
 
 def svg(what: What = None, weights: bool = False, names: Names = None) -> str:
-    """The graph as an SVG picture, batches coloured; at most 4000 nodes, else ValueError."""
+    """The graph as an SVG picture, one colour per batch. ValueError for more than 4000 nodes."""
     return to_svg(picture(what, weights, names))
 
 
 def html(what: What = None, weights: bool = False, names: Names = None, title: str = "Computation graph") -> str:
-    """A page that stands alone: point at nodes, click batches, follow the order of execution."""
+    """A page that stands alone: point at nodes, click on batches, follow the order of execution."""
     return to_html(picture(what, weights, names), title)
 
 
 def save(path: str | os.PathLike[str], what: What = None, weights: bool = False, names: Names = None) -> None:
-    """Write the picture to a file; its ending says how: .txt, .dot, .gv, .svg, .html."""
+    """Writes the picture to a file. The ending decides the format: .txt, .dot, .gv, .svg or .html."""
     formats = {".txt": text, ".dot": dot, ".gv": dot, ".svg": svg, ".html": html}
     ending = Path(path).suffix.lower()
     if ending not in formats:
