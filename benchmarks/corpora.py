@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -42,6 +45,47 @@ def project(ending: str) -> Callable[[Path, Path, int], Files]:
 def ewt(folder: Path, work: Path, seed: int) -> Files:
     """UD English EWT as it is divided."""
     return {part: there(folder / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu") for part in PARTS}
+
+
+TAGGER = (
+    "--schedule linear --epochs 10 --patience 0 --dropout 0.5 --hidden 200 --mlp 100 --char-hidden 64 --word-dropout 0.5 "
+    "--fold --case-dim 10"
+)
+
+
+def ewt_tagged(folder: Path, work: Path, seed: int) -> Files:
+    """UD English EWT with the tags of recipes/bilstm_tagger.py, seed 1, in place of its own: what a parser sees in use.
+
+    Dev and test are tagged by a model of the training part. Each half of the training part is tagged by a model of the
+    other half, so that a parser is trained on tags as wrong as those that it will be given.
+    """
+    gold = ewt(folder, work, seed)
+
+    def tagged(train: list[str], others: Sequence[list[str]]) -> list[str]:
+        """Trains a tagger on some sentences; each of the others with its tags."""
+        with tempfile.TemporaryDirectory() as name:
+            at = Path(name)
+            (at / "train").write_text("\n\n".join(train) + "\n\n", encoding="utf-8")
+            recipe = [sys.executable, str(ROOT / "recipes" / "bilstm_tagger.py")]
+            run = partial(
+                subprocess.run, check=True, stdout=subprocess.PIPE, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+            )
+            run([*recipe, "--train", at / "train", "--dev", gold["dev"], *TAGGER.split(), "--save", at / "model"])
+            out = []
+            for part in others:
+                (at / "part").write_text("\n\n".join(part) + "\n\n", encoding="utf-8")
+                done = run([*recipe, "predict", "--conllu", "--load", at / "model", at / "part"])
+                out.append(done.stdout.decode("utf-8").strip() + "\n\n")
+            return out
+
+    def parts() -> Iterable[Sequence[str]]:
+        train, dev, test = (gold[part].read_text("utf-8").strip().split("\n\n") for part in PARTS)
+        half = len(train) // 2
+        first, second = tagged(train[half:], [train[:half]]), tagged(train[:half], [train[half:]])
+        for_dev, for_test = tagged(train, [dev, test])
+        return [*first, *second], [for_dev], [for_test]
+
+    return made(work, "ewt-tagged", parts)
 
 
 def conll2000(folder: Path, work: Path, seed: int) -> Files:
@@ -105,7 +149,7 @@ def cmudict(folder: Path, work: Path, seed: int) -> Files:
 
 CORPORA: dict[str, Callable[[Path, Path, int], Files]] = {
     "project-conllu": project("conllu"), "project-iob": project("iob"), "project-sst": project("sst"),
-    "ewt": ewt, "conll2000": conll2000, "polarity": polarity, "treebank": treebank, "treebank-text": partial(treebank, words=True), "cmudict": cmudict,
+    "ewt": ewt, "ewt-tagged": ewt_tagged, "conll2000": conll2000, "polarity": polarity, "treebank": treebank, "treebank-text": partial(treebank, words=True), "cmudict": cmudict,
 }  # fmt: skip
 
 

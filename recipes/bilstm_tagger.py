@@ -8,7 +8,7 @@
     python recipes/bilstm_tagger.py predict --load tagger.model - # tags the sentences you type
     python recipes/bilstm_tagger.py --compare --batch 64          # automatic batching on and off
 
-The network is written for one sentence, with plain loops. Nothing runs until you ask for the loss of the whole minibatch.
+The network is written for one sentence, with plain loops. Nothing runs until you ask for the loss of the whole mini-batch.
 Then dynet_lite finds equal steps in all sentences and runs them together.
 
 Plank, Søgaard, Goldberg: Multilingual part-of-speech tagging with bidirectional long short-term memory models and
@@ -60,7 +60,7 @@ class Settings(harness.StreamSettings):
     char_hidden: int = option(50, "size of the character LSTM, each direction")
     char_reader: str = option(
         "lstm",
-        "what reads the letters; cnn: 2 x char_hidden filters over three letters each each",
+        "what reads the letters; cnn: 2 x char_hidden filters over three letters each",
         choices=("lstm", "cnn"),
     )
     hidden: int = option(128, "size of the sentence LSTM, each direction")
@@ -85,7 +85,7 @@ class Settings(harness.StreamSettings):
         0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
     )
     word_dropout: float = option(
-        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )
     columns: bool = option(False, "predict: write word<tab>tag lines instead of word_tag sentences")
     conllu: bool = option(False, "predict: write CoNLL-U for any input")
@@ -161,7 +161,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
         return dy.affine_transform([self.b2, self.W2, dy.tanh(dy.affine_transform([self.b1, self.W1, x]))])
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
-        """Mean over the words of the minibatch of -log p(tag)."""
+        """Mean over the words of the mini-batch of -log p(tag)."""
         losses = []
         for sentence in batch:
             tags = self.tags.ids(sentence.upos)

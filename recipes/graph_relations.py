@@ -98,7 +98,7 @@ class Relations(harness.ParserRecipe[Settings]):
         return {"scores": (scores, inputs, ["scores"])}
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
-        """Mean over the words of the minibatch of -log p(relation)."""
+        """Mean over the words of the mini-batch of -log p(relation)."""
         losses = []
         for sentence in batch:
             gold = self.relations.ids(sentence.deprels)

@@ -163,7 +163,7 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         return self.start + dy.average(vectors[1:])
 
     def loss(self, batch: list[Puzzle]) -> dy.Expression:
-        """Mean over the steps of the minibatch of -log p(place)."""
+        """Mean over the steps of the mini-batch of -log p(place)."""
         losses = []
         for puzzle in batch:
             vectors = self.encode(puzzle.points)

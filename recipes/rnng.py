@@ -54,10 +54,14 @@ class Settings(harness.Settings):
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
     layers: int = option(1, "layers of the LSTM over words")
     word_dropout: float = option(
-        1.0, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        1.0, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )
     features: tuple[str, ...] = option(
         (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+    )
+    spans: bool = option(
+        False,
+        "the decision also sees the top of the stack, and of the phrase that is open the label and the words at its ends",
     )
     beam: int = option(1, "parses that beam search keeps")
 
@@ -75,6 +79,15 @@ class Settings(harness.Settings):
 # --- 2. Data and model --------------------------------------------------------------------------------------
 
 
+SEEN = (
+    "top",
+    "label",
+    "before",
+    "first",
+    "last",
+)  # what --spans adds to the decision; before: the word before the phrase
+
+
 class Item(NamedTuple):
     """Something on the stack: a word, a whole phrase, or a phrase that is open; and what lies below it."""
 
@@ -82,6 +95,9 @@ class Item(NamedTuple):
     label: int | None  # action that opened the phrase
     summary: Any  # LSTM state: all of the stack up to here
     below: Any  # another Item; None at the bottom
+    phrase: tuple[int, int] | None = (
+        None  # the innermost phrase that is open: the action that opened it, its first word
+    )
 
 
 class State(NamedTuple):
@@ -134,6 +150,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         self.forward, self.backward = (dy.LSTMBuilder(1, h, h, model, name=name) for name in ("forward", "backward"))
         self.Wf, self.Wb, self.bc = add((h, h), name="Wf"), add((h, h), name="Wb"), add(h, name="bc")
         self.Ws, self.Ww, self.Wh = (add((h, h), name=name) for name in ("Ws", "Ww", "Wh"))
+        self.Wseen = [add((h, h), name=f"W-{name}") for name in SEEN] if s.spans else []
         self.b1 = add(h, init=0, name="b1")
         self.W2, self.b2 = add((n, h), init="fan-in", name="W2"), add(n, init=0, name="b2")
 
@@ -163,13 +180,14 @@ class Grammar(harness.Recipe[Settings, Tree]):
             label, stack = stack.label, stack.below
             stack = self.push(stack, self.composed(label, parts[::-1]))
         elif action in self.actions.opening:
-            stack = self.push(stack, self.vectors[action], action)
+            stack = self.push(stack, self.vectors[action], action, len(words) - progress.left)
         else:
             stack = self.push(stack, words[-progress.left] + self.vectors[action])
         return self.scored(words, self.actions.after(progress, action), stack, history.add_input(self.vectors[action]))
 
-    def push(self, stack: Item, vector: dy.Expression, label: int | None = None) -> Item:
-        return Item(vector, label, stack.summary.add_input(vector), stack)
+    def push(self, stack: Item, vector: dy.Expression, label: int | None = None, first: int = 0) -> Item:
+        phrase = stack.phrase if label is None else (label, first)
+        return Item(vector, label, stack.summary.add_input(vector), stack, phrase)
 
     def composed(self, label: int, parts: list[dy.Expression]) -> dy.Expression:
         """A phrase as one vector: its label and its parts, read from both ends."""
@@ -184,10 +202,24 @@ class Grammar(harness.Recipe[Settings, Tree]):
     def scored(self, words: list[dy.Expression], progress: Progress, stack: Item, history: Any) -> State:
         """The state, with the scores of all actions, legal or not."""
         word = words[-progress.left] if progress.left else self.end
-        return State(words, progress, stack, history, self.decide(stack.summary.output(), word, history.output()))
+        seen = self.seen(words, len(words) - progress.left, stack) if self.settings.spans else []
+        scores = self.decide(stack.summary.output(), word, history.output(), *seen)
+        return State(words, progress, stack, history, scores)
 
-    def decide(self, stack: dy.Expression, word: dy.Expression, history: dy.Expression) -> dy.Expression:
+    def seen(self, words: list[dy.Expression], place: int, stack: Item) -> list[dy.Expression]:
+        """The vectors of SEEN, after `place` words; the end mark where there is none. Cross and Huang (2016) tell what they say
+        of a phrase."""
+        if stack.phrase is None:
+            return [stack.vector, *[self.end] * 4]
+        label, first = stack.phrase
+        at = [words[i] if 0 <= i < len(words) else self.end for i in (first - 1, first, place - 1)]
+        return [stack.vector, self.vectors[label], *at]
+
+    def decide(
+        self, stack: dy.Expression, word: dy.Expression, history: dy.Expression, *more: dy.Expression
+    ) -> dy.Expression:
         seen = [self.b1, self.Ws, stack, self.Ww, word, self.Wh, history]
+        seen += [x for pair in zip(self.Wseen, more, strict=True) for x in pair]
         hidden = dy.dropout(dy.tanh(dy.affine_transform(seen)), self.settings.dropout if self.training else 0.0)
         return dy.affine_transform([self.b2, self.W2, hidden])
 
@@ -209,7 +241,11 @@ class Grammar(harness.Recipe[Settings, Tree]):
             "stack": onnx.step(self.stack),
             "history": onnx.step(self.history),
             "phrase": (phrase, {"label": h, "parts": onnx.Input((self.settings.hidden,), "m")}, ["item"]),
-            "decide": (self.decide, dict.fromkeys(("stack", "word", "history"), h), ["scores"]),
+            "decide": (
+                lambda **x: self.decide(*x.values()),
+                dict.fromkeys(("stack", "word", "history", *(SEEN if self.Wseen else ())), h),
+                ["scores"],
+            ),
         }
 
     def loss(self, batch: list[Tree]) -> dy.Expression:

@@ -10,7 +10,7 @@
     python recipes/rnnlm.py --compare --batch 64               # automatic batching on and off
 
 Sentences keep their own length: no text is cut into blocks, and nothing is padded. dynet_lite runs the n-th steps of all
-sentences of a minibatch together, and then the scores of all their words.
+sentences of a mini-batch together, and then the scores of all their words.
 
 Mikolov and others: Recurrent neural network based language model (2010); Sundermeyer, Schlüter, Ney: LSTM neural networks
 for language modeling (2012). --tie: Press, Wolf: Using the output embedding to improve language models (2017); --lstm-dropout:
@@ -161,7 +161,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         return list(minibatches(runs, max(1, self.settings.batch // n), seed=self.random))
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
-        """Mean over the words of the minibatch."""
+        """Mean over the words of the mini-batch."""
         table = self.table()
         losses = [loss for words in batch for loss in self.losses(words, table)]
         return dy.esum(losses) * (1 / len(losses))

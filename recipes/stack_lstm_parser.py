@@ -10,7 +10,7 @@
     python recipes/stack_lstm_parser.py --compare --batch 64           # automatic batching on and off
 
 Stack LSTMs summarise the stack, the buffer and the actions so far. When two words are joined, a new vector stands for both. The
-next step depends on what the network decides, and still the sentences of a minibatch are parsed together, step by step. Words
+next step depends on what the network decides, and still the sentences of a mini-batch are parsed together, step by step. Words
 come with their gold tags. Crossing arcs in training trees are lifted until none is left; evaluation uses the original trees.
 Attachment scores count all tokens, punctuation included, and full relations (nsubj:pass is not nsubj).
 
@@ -52,6 +52,10 @@ class Settings(harness.ParserSettings):
     hidden: int = option(150, "size of the LSTMs and of the layer that decides")
     layers: int = option(1, "layers of the LSTMs")
     encoder: int = option(0, "layers of a BiLSTM that reads the sentence before it is parsed; 0: words are read alone")
+    tops: int = option(
+        0,
+        "items at the top of the stack that the decision sees by themselves, with the first of the buffer; 0: only the LSTMs' outputs",
+    )
     beam: int = option(1, "parses of a sentence that the search keeps at a time")
 
     epochs: int = option(15)
@@ -110,7 +114,8 @@ class StackParser(harness.ParserRecipe[Settings]):
             dy.LSTMBuilder(s.layers, n, s.hidden, self.model, name=name) for name, n in sizes.items()
         )
         # The decision.
-        self.W_hidden = add((s.hidden, 3 * s.hidden), name="W_hidden")
+        seen = s.tops + 1 if s.tops else 0
+        self.W_hidden = add((s.hidden, 3 * s.hidden + seen * s.item_dim), name="W_hidden")
         self.b_hidden = add(s.hidden, init=0, name="b_hidden")
         self.W_action = add((len(self.actions), s.hidden), init="fan-in", name="W_action")
         self.b_action = add(len(self.actions), init=0, name="b_action")
@@ -144,7 +149,15 @@ class StackParser(harness.ParserRecipe[Settings]):
 
     def scores(self, p: Parse) -> dy.Expression:
         """{actions}: how much the network would like each to be the next."""
-        return self.decide(p.stack.output(), p.buffer.output(), p.history.output())
+        return self.decide(p.stack.output(), p.buffer.output(), p.history.output(), *self.seen(p))
+
+    def seen(self, p: Parse) -> list[dy.Expression]:
+        """The items on top of the stack, and the first of the buffer; where there is none, what lies below everything."""
+        n = self.settings.tops
+        if not n:
+            return []
+        tops = [p.stack[-1 - i] if i < len(p.stack) else self.bottom for i in range(n)]
+        return [*tops, p.buffer[-1] if len(p.buffer) else self.bottom]
 
     def decide(self, *outputs: dy.Expression) -> dy.Expression:
         x = dy.concatenate(outputs)
@@ -185,6 +198,8 @@ class StackParser(harness.ParserRecipe[Settings]):
 
         s = self.settings
         item, action, h = onnx.Input((s.item_dim,)), onnx.Input((s.action_dim,)), onnx.Input((s.hidden,))
+        tops = [f"top{i + 1}" for i in range(s.tops)]
+        seen = dict.fromkeys([*tops, "first"] if tops else [], item)
         outputs = ["items", "root", "bottom", "no_action", "actions"]
         return {
             "items": (items, {**self.reader.inputs(), "tags": onnx.Ids("n")}, outputs),
@@ -194,7 +209,7 @@ class StackParser(harness.ParserRecipe[Settings]):
             "join": (self.join, {"head": item, "dependent": item, "action": action}, ["item"]),
             "decide": (
                 lambda **x: self.decide(*x.values()),
-                dict.fromkeys(("stack", "buffer", "history"), h),
+                {**dict.fromkeys(("stack", "buffer", "history"), h), **seen},
                 ["scores"],
             ),
         }
@@ -205,7 +220,7 @@ class StackParser(harness.ParserRecipe[Settings]):
         return list(minibatches(train, self.settings.batch, seed=self.random, key=key))
 
     def loss(self, batch: list[Sentence]) -> dy.Expression:
-        """Mean over the moves of the minibatch of -log p(move)."""
+        """Mean over the moves of the mini-batch of -log p(move)."""
         losses = self.explored(batch) if self.settings.oracle == "dynamic" else self.followed(batch)
         return dy.esum(losses) * (1 / len(losses))
 

@@ -7,7 +7,7 @@
     python recipes/text_cnn.py --train a.tsv --vectors glove.6B.100d.txt --subwords 2000
     python recipes/text_cnn.py predict --load cnn.model reviews.txt
 
-The program loops over the words of one text. Whatever their lengths, all positions of all texts of a minibatch become one
+The program loops over the words of one text. Whatever their lengths, all positions of all texts of a mini-batch become one
 batch.
 
 Kim: Convolutional neural networks for sentence classification (2014).

@@ -160,7 +160,7 @@ class LetterModel(harness.Recipe[Settings, str]):
         return list(minibatches(blocks, s.batch, seed=self.random))
 
     def loss(self, batch: list[str]) -> dy.Expression:
-        """Mean over the letters of the minibatch."""
+        """Mean over the letters of the mini-batch."""
         losses = [dy.sum_batches(self.losses(text)) for text in batch]
         return dy.esum(losses) * (1 / sum(len(text) - 1 for text in batch))
 

@@ -10,7 +10,7 @@
     python recipes/treelstm_sentiment.py --compare --batch 64          # automatic batching on and off
 
 Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs equal steps
-together: all leaves of a minibatch, then the nodes above them, and so on.
+together: all leaves of a mini-batch, then the nodes above them, and so on.
 
 With classes 0 to 4 the score covers both tasks of the Stanford sentiment treebank, five classes and two, at the roots and at
 all nodes. For two classes, 0 and 1 count as negative, 3 and 4 as positive; --classes binary trains for them directly.
@@ -67,7 +67,7 @@ class Settings(harness.Settings):
     learning_rate: float = option(5e-3)
     dropout: float = option(0.5, "fraction of the word vectors and of the states of nodes to drop in training")
     word_dropout: float = option(
-        0.25, "a; a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
     )
 
 
@@ -165,7 +165,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         return dy.affine_transform([self.b, self.W, h])
 
     def loss(self, batch: list[Tree]) -> dy.Expression:
-        """Mean over the trees of the minibatch of the sum of -log p(label) of the nodes."""
+        """Mean over the trees of the mini-batch of the sum of -log p(label) of the nodes."""
         losses = []
         for tree in batch:
             nodes = tree.nodes()
