@@ -1,12 +1,13 @@
 #!/usr/bin/env python
-"""Cells and bulk calls against the programs that they replace: time to build a minibatch, and time of a training step.
+"""Cells and bulk calls against the programs that they replace: time to build a mini-batch, and time of a training step.
 
     python benchmarks/bulk_building.py
     python benchmarks/bulk_building.py --rounds 41 --batch 16
 
-Two models of tasks/: the tagger as it stands, and with a cell mapped over the words in place of the loop; the tree LSTM
+Two models of tasks/: the tagger as it stands, with a cell mapped over the words in place of the loop, with one call of each
+kind for all sentences, and with its words as one matrix after the LSTMs; the tree LSTM
 with gates by hand as it stands, with the gates in cells that are called node by node, with `recurse`, and with the
-builder. The programs take turns in one process on the same minibatch; medians, and ratios to the first. Losses must
+builder. The programs take turns in one process on the same mini-batch; medians, and ratios to the first. Losses must
 agree to 1e-4.
 """
 
@@ -46,6 +47,28 @@ class MappedTagger(tagger.Program):
         xs = self.vectors.rows(words)
         fs = self.forward.initial_state().transduce(xs)
         bs = self.backward.initial_state().transduce(xs[::-1])[::-1]
+        return dy.esum(dy.map(self.word_loss, fs, bs, tags))
+
+
+class BulkTagger(MappedTagger):
+    """All sentences in one call of each kind: `after` tells which word each follows."""
+
+    def batch_loss(self, batch: Sequence[tagger.Instance]) -> Any:
+        words: list[int] = []
+        tags: list[int] = []
+        after: list[int] = []
+        following: list[int] = []  # of the words from last to first
+        for sentence, those in batch:
+            after.append(-1)
+            after += range(len(words), len(words) + len(sentence) - 1)
+            words += sentence
+            tags += those
+        for sentence, _ in reversed(batch):
+            following.append(-1)
+            following += range(len(following) - 1, len(following) + len(sentence) - 2)
+        xs = self.vectors.rows(words)
+        fs = self.forward.initial_state().transduce(xs, after)
+        bs = self.backward.initial_state().transduce(xs[::-1], following)[::-1]
         return dy.esum(dy.map(self.word_loss, fs, bs, tags))
 
 
@@ -99,7 +122,15 @@ def number_nodes(tree: treelstm.Tree, inputs: list[Any], children: list[tuple[in
 
 
 TASKS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "tagger": (tagger, {"as it stands": tagger.Program, "a cell, mapped": MappedTagger}),
+    "tagger": (
+        tagger,
+        {
+            "as it stands": tagger.Program,
+            "a cell, mapped": MappedTagger,
+            "in bulk": BulkTagger,
+            "idiomatic": tagger.Idiomatic,
+        },
+    ),  # fmt: skip
     "tree LSTM": (
         treelstm,
         {"as it stands": treelstm.Program, "cells": CellTree, "recurse": RecursiveTree, "builder": treelstm.Idiomatic},

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from side_by_side import add_line, machine, table
 from tasks.registry import TASKS
-from two_threads import measure, training
+from two_threads import measure, row, training
 
 BURN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
 DEFAULT = "tagger,treelstm,parser,rnnlm"
@@ -68,9 +68,7 @@ def main() -> None:
     for name in names:
         with contextlib.nullcontext() if args.quiet else busy(core):
             m = measure(dy, training(dy, TASKS[name], False, args.seed), args.threads, args.chunks, args.steps)
-        low, high = m["quartiles"]
-        walls = [f"{m['one']:.2f}", f"{m['several']:.2f}"]
-        rows.append([f"`{name}`", *walls, f"{m['speed-up']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['cpu']:.2f}"])
+        rows.append(row(name, m))
         print(" ".join(rows[-1]), file=sys.stderr)
         if args.jsonl:
             add_line(

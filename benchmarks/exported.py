@@ -5,7 +5,7 @@
     python benchmarks/exported.py tagger.model
 
 One thread, one sentence after another; the best of five passes, by the time of the processor. Ours, for
-comparison, in minibatches of 64.
+comparison, in mini-batches of 64.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python benchmarks/flat_memory.py                        # makes a file of 2 GB, goes through it, removes it
     python benchmarks/flat_memory.py --gigabytes 0.1 --conllu
 
-The file is made of random words. One pass counts the examples, one goes through the minibatches of an epoch and parses
+The file is made of random words. One pass counts the examples, one goes through the mini-batches of an epoch and parses
 all of them, and one begins in the midst. Memory is what the process has at its highest, less what it had before.
 """
 
@@ -62,7 +62,7 @@ def main() -> None:
         maker.start()  # in a process of its own, so that its memory does not count
         maker.join()
         size = os.path.getsize(path) / 1e6
-        print(f"{size:,.0f} MB, windows of {args.window} minibatches of {BATCH}", flush=True)
+        print(f"{size:,.0f} MB, windows of {args.window} mini-batches of {BATCH}", flush=True)
         before = highest()
         stream = Stream([path], Conllu() if args.conllu else Plain(), batch=BATCH, window=args.window)
         start = time.perf_counter()

@@ -108,6 +108,19 @@ def graph_step(dy: ModuleType, engine: Engine, setup: Question, weights: dict[st
     cpu, train = time.process_time, not setup.get("inference")
     ours = engine.module == "dynet_lite"
 
+    def on_card(batch: Batch) -> tuple[float, dict[str, float]]:
+        t0 = cpu()
+        dy.renew_cg()
+        loss = program.batch_loss(batch)
+        t1 = cpu()
+        if train:
+            loss.backward()
+            trainer.update()
+        return loss.value(), {"build": t1 - t0, "forward": cpu() - t1}  # which is all that is queued, and the wait
+
+    if engine.device:
+        return on_card, OnCard(dy, program.model.parameters_list()[0])
+
     def step(batch: Batch) -> tuple[float, dict[str, float]]:
         t0 = cpu()
         dy.renew_cg()
@@ -172,6 +185,41 @@ class Counters(Extras):
         return found
 
 
+class OnCard(Counters):
+    """The counters, and what a card did: launches, waits, fallbacks, the time that it was at work."""
+
+    def __init__(self, dy: ModuleType, weight: Any) -> None:
+        super().__init__(dy)
+        self.weight = weight
+
+    def begin(self, profile: bool, count: bool) -> None:
+        super().begin(profile and not count, count)
+        self.weight.as_array()  # waits
+        self.before, self.busy = self.dy._core.backend_counts(), self.dy._core.device_busy("cuda", True)
+
+    def finish(self) -> None:
+        self.weight.as_array()
+
+    def end(self) -> dict[str, Any]:
+        after, busy = self.dy._core.backend_counts(), self.dy._core.device_busy("cuda", False)
+        card = {name: after[name] - before for name, before in self.before.items()}
+        return super().end() | {"card": card, "device_seconds": busy - self.busy}
+
+
+class TorchOnCard(Extras):
+    """A round is over when the card has done all of it."""
+
+    def __init__(self, torch: ModuleType) -> None:
+        self.torch = torch
+
+    def begin(self, profile: bool, count: bool) -> None:
+        self.finish()
+
+    def finish(self) -> None:
+        if self.torch.cuda.is_available():
+            self.torch.cuda.synchronize()
+
+
 # --- PyTorch ------------------------------------------------------------------------------------------------
 
 
@@ -179,8 +227,10 @@ def torch_step(torch: ModuleType, engine: Engine, setup: Question, weights: dict
     """The program is in tasks/torch_<task>.py; see torch_common.py for what it holds."""
     program = importlib.import_module(f"tasks.torch_{setup['task']}")
     common = importlib.import_module("tasks.torch_common")
+    if engine.device:
+        common.use_device(engine.device)
     step: Step = common.training_step(program, engine.mode, setup["sizes"], weights, not setup.get("inference"))
-    return step, Extras()
+    return step, TorchOnCard(torch) if engine.device else Extras()
 
 
 # --- the floor ----------------------------------------------------------------------------------------------

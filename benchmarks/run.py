@@ -7,9 +7,10 @@
     python benchmarks/run.py --batch-sizes 1,8,64,256           # instead of each task's own
     python benchmarks/run.py --threads 1,2                      # dynet_lite and PyTorch with both
     python benchmarks/run.py --inference                        # the forward pass alone
-    python benchmarks/run.py --quick                            # one minibatch, two rounds: does it run?
+    python benchmarks/run.py --device cuda                      # dynet_lite and PyTorch on a card; on_a_card.py does more
+    python benchmarks/run.py --quick                            # one mini-batch, two rounds: does it run?
 
-All engines start from the same weights and see the same minibatches; their losses over a first round must agree
+All engines start from the same weights and see the same mini-batches; their losses over a first round must agree
 to 1e-4 relative, else no speed is printed. Then come the timed rounds, in turns, and one round of dynet_lite with time
 by op. README.md says what the engines are called and what the columns mean.
 """
@@ -83,12 +84,13 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", default="base", help="base, large or both with a comma")
     parser.add_argument("--batch-sizes", default="", help="sentences per update, with commas; default: the task's own")
     parser.add_argument("--threads", default="1", help="numbers with commas; for dynet_lite and PyTorch")
+    parser.add_argument("--device", default="", help="cuda: dynet_lite and PyTorch work there")
     parser.add_argument("--inference", action="store_true", help="the forward pass alone")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds")
     parser.add_argument("--sentences", type=int, default=0, help="sentences per round; default: 8 minibatches")
     parser.add_argument("--seed", type=int, default=7, help="of the data and the initial weights")
     parser.add_argument("--conllu", default="", metavar="FILE", help="real sentences, where a task can use them")
-    parser.add_argument("--quick", action="store_true", help="one minibatch, 2 rounds: figures mean nothing")
+    parser.add_argument("--quick", action="store_true", help="one mini-batch, 2 rounds: figures mean nothing")
     parser.add_argument("--jsonl", default="", metavar="FILE", help="add a line of JSON per run to this file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write the tables to this file")
     parser.add_argument("--plot", default="", metavar="FILE", help="draw the speeds (needs matplotlib)")
@@ -123,7 +125,9 @@ def engines_of(args: argparse.Namespace) -> list[str]:
         numbers = [int(n) for n in args.threads.split(",")]
         if engine.module not in ("dynet_lite", "torch") or engine.mode in ("off", "one") or engine.threads > 1:
             numbers = [engine.threads]
-        found += [str(Engine(engine.module, engine.mode, n, engine.variant)) for n in numbers]
+        device = args.device if engine.module in ("dynet_lite", "torch") and args.device != "cpu" else ""
+        device = engine.device or device
+        found += [str(Engine(engine.module, engine.mode, n, engine.variant, device)) for n in numbers]
     return list(dict.fromkeys(found))
 
 

@@ -37,29 +37,37 @@ VARIANTS = {"dynet": ("compact",), "dynet_lite": ("compact", "idiomatic")}
 
 @dataclass(frozen=True)
 class Engine:
-    """module:mode[:threads][+variant], such as dynet:1, dynet_lite:on:2, dynet_lite:on+idiomatic, torch:sorted."""
+    """module:mode[:threads][+variant][@device].
+
+    Such as dynet:1, dynet_lite:on:2, dynet_lite:on+idiomatic, torch:sorted, dynet_lite:on@cuda.
+    """
 
     module: str
     mode: str
     threads: int
     variant: str
+    device: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Engine:
-        rest, _, variant = text.partition("+")
+        rest, _, device = text.partition("@")
+        rest, _, variant = rest.partition("+")
         module, _, rest = rest.partition(":")
         mode, _, threads = rest.partition(":")
         modes = MODES.get(module, ())
         mode = mode or (modes[0] if module == "floor" else "")
         wrong_variant = variant and variant not in VARIANTS.get(module, ())
+        wrong_variant = wrong_variant or (device and module not in ("dynet_lite", "torch"))
         if mode not in modes or wrong_variant or (threads and not threads.isdecimal()):
             known = ", ".join(f"{module}:{'|'.join(modes)}" for module, modes in MODES.items())
-            raise ValueError(f"expected {known}, then perhaps :THREADS and +compact or +idiomatic; got {text!r}")
-        return cls(module, mode, int(threads or 1), variant)
+            raise ValueError(f"expected {known}, then perhaps :THREADS, +compact or +idiomatic, @cuda; got {text!r}")
+        return cls(module, mode, int(threads or 1), variant, device)
 
     def __str__(self) -> str:
         threads = f":{self.threads}" if self.threads > 1 else ""
-        return f"{self.module}:{self.mode}{threads}" + (f"+{self.variant}" if self.variant else "")
+        return f"{self.module}:{self.mode}{threads}" + (
+            (f"+{self.variant}" if self.variant else "") + (f"@{self.device}" if self.device else "")
+        )
 
     def start(self, seed: int = 1, memory: int = 1500) -> ModuleType:
         """Imports and sets up the engine; call it once, in the process that belongs to it. memory: MB, for DyNet."""
@@ -74,6 +82,8 @@ class Engine:
             engine.configure(autobatch=self.mode != "off", threads=self.threads, seed=seed)
             if self.mode == "null":
                 engine.configure(backend="null")
+            if self.device:
+                engine.configure(device=self.device)
         elif self.module == "torch":
             import torch as engine
 

@@ -5,7 +5,7 @@
     python benchmarks/treelstm_accuracy.py --seeds 10
 
 The DyNet program has the recipe's settings, data, stopping rule, equations (the binary cell), initial weights, order of
-minibatches and hidden words; its gates are written out, since DyNet's Python has no such builder. First both train without
+mini-batches and hidden words; its gates are written out, since DyNet's Python has no such builder. First both train without
 dropout, and their losses are compared. With it the masks differ, and so it is the means over the seeds that compare. Prints a
 Markdown table and a line of JSON. Needs dyNET38.
 """
@@ -80,7 +80,7 @@ class DyNetSentiment:
         return [dn.affine_transform([self.b, self.W, h]) for h in outputs]
 
     def train_epoch(self, train: list[Tree]) -> list[float]:
-        """The loss of each minibatch."""
+        """The loss of each mini-batch."""
         values = []
         for batch in list(minibatches(train, self.s.batch, seed=self.random)):
             self.dn.renew_cg()

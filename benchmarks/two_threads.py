@@ -4,7 +4,7 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/two_threads.py
     OPENBLAS_NUM_THREADS=1 python benchmarks/two_threads.py --tasks tagger,seq2seq --chunks 40 --jsonl threads.jsonl
 
-A chunk is some minibatches (64 sentences; seq2seq 32), about a second of training with one thread: a graph is built in Python,
+A chunk is some mini-batches (64 sentences; seq2seq 32), about a second of training with one thread: a graph is built in Python,
 run, and its weights are updated by Adam. The speed-up is the median over neighbouring chunks of one thread and of several, since
 the speed of a shared machine changes while one looks; quartiles tell how much it did. CPU time is that of all threads together,
 as a multiple of what one thread takes. Steps overlap as in any long training: the loop does not wait at the end of a chunk.
@@ -30,7 +30,7 @@ WARM = 2  # steps after the number of threads has changed
 
 
 def training(dy: ModuleType, task: ModuleType, idiomatic: bool, seed: int) -> Callable[[int], None]:
-    """A function that trains for a number of minibatches."""
+    """A function that trains for a number of mini-batches."""
     sizes = task.SIZES["base"]
     batch = sizes.get("batch", 64)
     data = task.data(np.random.RandomState(seed), MINIBATCHES * batch, sizes)
@@ -54,7 +54,7 @@ def training(dy: ModuleType, task: ModuleType, idiomatic: bool, seed: int) -> Ca
 
 
 def measure(dy: ModuleType, train: Callable[[int], None], threads: int, chunks: int, steps: int) -> dict[str, Any]:
-    """Milliseconds of a minibatch, and ratios of neighbouring chunks."""
+    """Milliseconds of a mini-batch, and ratios of neighbouring chunks."""
 
     def chunk(n: int) -> tuple[float, float]:
         dy.configure(threads=n)
@@ -84,6 +84,13 @@ def measure(dy: ModuleType, train: Callable[[int], None], threads: int, chunks: 
     }
 
 
+def row(name: str, m: dict[str, Any]) -> list[str]:
+    """A line of the table: milliseconds with one thread and several, the speed-up with its quartiles, CPU time."""
+    low, high = m["quartiles"]
+    walls = [f"{m['one']:.2f}", f"{m['several']:.2f}"]
+    return [f"`{name}`", *walls, f"{m['speed-up']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['cpu']:.2f}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default=",".join(TASKS))
@@ -106,9 +113,7 @@ def main() -> None:
     for name in names:
         idiomatic = args.idiomatic and hasattr(TASKS[name], "Idiomatic")
         m = measure(dy, training(dy, TASKS[name], idiomatic, args.seed), args.threads, args.chunks, args.steps)
-        low, high = m["quartiles"]
-        walls = [f"{m['one']:.2f}", f"{m['several']:.2f}"]
-        rows.append([f"`{name}`", *walls, f"{m['speed-up']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['cpu']:.2f}"])
+        rows.append(row(name, m))
         print(" ".join(rows[-1]), file=sys.stderr)
         if args.jsonl:
             add_line(

@@ -78,7 +78,7 @@ class Model:
         raise NotImplementedError
 
     def batch_loss(self, batch: Sequence[Any]) -> Any:
-        """The loss of a minibatch, {1}."""
+        """The loss of a mini-batch, {1}."""
         return self.dy.esum([self.loss(instance) for instance in batch])
 
     def weight(self, name: str) -> Any:

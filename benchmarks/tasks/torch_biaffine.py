@@ -10,7 +10,7 @@ from made_up import Parsed
 from torch import Tensor
 
 from tasks.biaffine import LAYERS
-from tasks.torch_common import IGNORED, Base, both_ways, pad, pick_loss
+from tasks.torch_common import IGNORED, Base, both_ways, pad, pick_loss, place
 
 
 class Net(Base):
@@ -41,6 +41,6 @@ class Net(Base):
         x = both_ways(self.forward_lstm, self.backward_lstm, x, lengths).transpose(0, 1).contiguous()
         absent = np.where(np.arange(max(lengths)) < np.array(lengths)[:, None], 0, -1e30).astype(np.float32)
         heads = pad([s.heads for s in batch], IGNORED).T.contiguous()
-        arcs, labels = self.scores(x, torch.from_numpy(absent)[:, None], heads.clamp(min=0))
+        arcs, labels = self.scores(x, place(absent)[:, None], heads.clamp(min=0))
         golden = pad([s.labels for s in batch], IGNORED).T
         return pick_loss(arcs, heads) + pick_loss(labels, golden)

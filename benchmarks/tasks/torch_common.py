@@ -3,7 +3,7 @@
 A program's file, torch_<task>.py, holds `Net(sizes, weights)`, a module with
 
     one(instance)    the loss of one instance, straight from its lists
-    padded(batch)    the loss of a minibatch, batched by hand: padded, level by level, step by step
+    padded(batch)    the loss of a mini-batch, batched by hand: padded, level by level, step by step
     COMPILED         names of its methods that torch.compile may work on; may be empty
 
 Weights that end in "_table" are embeddings with sparse gradients, updated row by row as DyNet does.
@@ -24,13 +24,48 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 IGNORED = -100  # the label of what is padding
+DEVICE = torch.device("cpu")  # where all of it happens
+
+
+def use_device(name: str) -> None:
+    """Before a program is made."""
+    global DEVICE
+    DEVICE = torch.device(name)
+
+
+def on_card() -> bool:
+    """Is DEVICE one that works while the program goes on?"""
+    return DEVICE.type != "cpu"
+
+
+def place(array: Any) -> Tensor:
+    """An array as a tensor on DEVICE."""
+    tensor = torch.from_numpy(array)
+    return tensor.to(DEVICE, non_blocking=True) if on_card() else tensor
+
+
+def place_all(arrays: Sequence[Any]) -> list[Tensor]:
+    """Arrays of int64 with one axis, which go to a card in one copy."""
+    if not on_card() or not arrays:
+        return [torch.from_numpy(array) for array in arrays]
+    return list(place(np.concatenate(arrays)).split([len(array) for array in arrays]))
+
+
+def zeros(*sizes: int) -> Tensor:
+    """Zeros on DEVICE."""
+    return torch.zeros(sizes, device=DEVICE)
+
+
+def ids(values: Any) -> Tensor:
+    """A list of numbers, or one, on DEVICE."""
+    return torch.tensor(values, device=DEVICE)
 
 
 def training_step(
     program: ModuleType, mode: str, sizes: dict[str, int], weights: dict[str, Any], train: bool
 ) -> Callable[[Sequence[Any]], tuple[float, dict[str, float]]]:
-    """The function that trains on a minibatch; mode: one, padded, sorted (padded too) or compiled (padded too)."""
-    net = program.Net(sizes, weights)
+    """The function that trains on a mini-batch; mode: one, padded, sorted (padded too) or compiled (padded too)."""
+    net = program.Net(sizes, weights).to(DEVICE)
     if mode == "compiled":
         if not net.COMPILED:
             raise ModuleNotFoundError("this task's program has nothing for torch.compile")
@@ -47,8 +82,12 @@ def training_step(
     def step(batch: Sequence[Any]) -> tuple[float, dict[str, float]]:
         took, total = {"forward": 0.0, "backward": 0.0, "update": 0.0}, 0.0
         start = cpu()
+        waiting = []
         for loss in losses(batch):
-            total += float(loss)
+            if on_card():
+                waiting.append(loss.detach())  # nobody waits for the card before the step is over
+            else:
+                total += float(loss)
             now = cpu()
             took["forward"] += now - start
             start = now
@@ -61,13 +100,15 @@ def training_step(
         for optimizer in (sparse, dense):
             optimizer.step()
             optimizer.zero_grad()
+        if waiting:
+            total = float(torch.stack(waiting).sum())
         took["update"] = cpu() - start
         return total, took
 
     def evaluate(batch: Sequence[Any]) -> tuple[float, dict[str, float]]:
         with torch.inference_mode():
             start = cpu()
-            total = sum(float(loss) for loss in losses(batch))
+            total = float(torch.stack(list(losses(batch))).sum())
             return total, {"forward": cpu() - start}
 
     return step if train else evaluate
@@ -145,19 +186,19 @@ def pad(rows: Sequence[Sequence[int]], filler: int = 0) -> Tensor:
     array = np.full((len(rows), longest), filler, np.int64)
     for i, row in enumerate(rows):
         array[i, : len(row)] = row
-    return torch.from_numpy(array.T.copy())
+    return place(array.T.copy())
 
 
 def reversal(lengths: Sequence[int]) -> Tensor:
     """Positions that turn round each sequence of a padded tensor {longest, sequences}, padding left behind."""
     ns, t = np.asarray(lengths), np.arange(max(lengths))[:, None]
-    return torch.from_numpy(np.where(t < ns, ns - 1 - t, t))
+    return place(np.where(t < ns, ns - 1 - t, t))
 
 
 def turned(x: Tensor, positions: Tensor) -> Tensor:
     """x {longest, sequences, size} with each sequence in the order of its positions."""
     steps, count, size = x.shape
-    rows = (positions * count + torch.arange(count)).reshape(-1)
+    rows = (positions * count + torch.arange(count, device=DEVICE)).reshape(-1)
     return x.reshape(steps * count, size).index_select(0, rows).view(steps, count, size)
 
 

@@ -12,12 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tasks import torch_common
+
 
 class Rows:
     """Values and gradients, {rows, size} each."""
 
     def __init__(self, rows: int, size: int) -> None:
-        self.values, self.gradients = torch.zeros(rows, size), torch.zeros(rows, size)
+        self.values, self.gradients = torch_common.zeros(rows, size), torch_common.zeros(rows, size)
 
 
 class Memory:
@@ -25,7 +27,7 @@ class Memory:
 
     def __init__(self, rows: int, size: int) -> None:
         self.rows = Rows(rows, size)
-        self.token = torch.zeros((), requires_grad=True)
+        self.token = torch_common.zeros().requires_grad_()
 
     def write(self, start: int, x: Tensor) -> None:
         self.token = Write.apply(self.rows, start, x, self.token)
@@ -39,7 +41,7 @@ class Write(torch.autograd.Function):
     def forward(ctx: Any, memory: Rows, start: int, x: Tensor, token: Tensor) -> Tensor:
         ctx.memory, ctx.place = memory, slice(start, start + len(x))
         memory.values[ctx.place] = x
-        return torch.zeros(())
+        return torch_common.zeros()
 
     @staticmethod
     def backward(ctx: Any, token: Tensor) -> Any:
@@ -55,4 +57,4 @@ class Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         ctx.memory.gradients.index_add_(0, ctx.rows, gradient)
-        return None, None, torch.zeros(())
+        return None, None, torch_common.zeros()

@@ -7,6 +7,7 @@ memory, a block per step; a stack is a list of block numbers, known beforehand a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +15,10 @@ from made_up import SHIFT, Parsed
 from torch import Tensor
 
 from tasks.common import alive
-from tasks.torch_common import Base, pad, pick_loss
+from tasks.torch_common import Base, ids, pad, pick_loss, place, place_all
 from tasks.torch_memory import Memory
+
+Places = dict[str, list[Tensor]]  # by step
 
 
 class Net(Base):
@@ -48,44 +51,41 @@ class Net(Base):
         history = self.history(relations[:-1])[0].reshape(-1, self.sizes["hidden"])
         plan = Plan(batch, labels)
         tops = self.run_stack(batch, plan, words.reshape(-1, words.shape[-1]), relations)
-        rows = torch.from_numpy(np.concatenate([np.arange(n) + t * count for t, n in enumerate(plan.going)]))
-        fronts = buffers.index_select(0, torch.from_numpy(np.concatenate(plan.fronts)))
+        rows = place(np.concatenate([np.arange(n) + t * count for t, n in enumerate(plan.going)]))
+        fronts = buffers.index_select(0, place(np.concatenate(plan.fronts)))
         x = torch.cat([tops, fronts, history.index_select(0, rows)], -1)
         golden = [s.actions[t] for t, n in enumerate(plan.going) for s in batch[:n]]
-        return pick_loss(self.scores(x), torch.tensor(golden))
+        return pick_loss(self.scores(x), ids(golden))
 
     def run_stack(self, batch: Sequence[Parsed], plan: Plan, words: Tensor, relations: Tensor) -> Tensor:
         """The outputs of the stacks before each action, step by step, {actions, hidden}."""
         count, steps, hidden = len(batch), len(plan.going), self.sizes["hidden"]
         rows = (steps + 1) * count
         memory_h, memory_c, memory_x = Memory(rows, hidden), Memory(rows, hidden), Memory(rows, words.shape[-1])
+        where = plan.placed()
         h, c = self.stack(self.empty_stack.expand(count, -1))
         memory_h.write(0, h)
         memory_c.write(0, c)
         for t in range(steps):
-            x = self.pushed(plan, t, words, relations[t + 1], memory_x)
-            below = torch.from_numpy(plan.below[t])
+            x = self.pushed(where, t, words, relations[t + 1], memory_x)
+            below = where["below"][t]
             h, c = self.stack(x, (memory_h.read(below), memory_c.read(below)))
             start = (t + 1) * count
             memory_h.write(start, h)
             memory_c.write(start, c)
             memory_x.write(start, x)
-        return memory_h.read(torch.from_numpy(np.concatenate(plan.tops)))
+        return memory_h.read(place(np.concatenate(plan.tops)))
 
-    def pushed(self, plan: Plan, t: int, words: Tensor, relations: Tensor, memory_x: Memory) -> Tensor:
+    def pushed(self, where: Places, t: int, words: Tensor, relations: Tensor, memory_x: Memory) -> Tensor:
         """What action t pushes on each stack: the next word or a composition, {sentences, emb}."""
-        arcs, shifts = plan.arcs[t], plan.shifts[t]
-        parts, order = [], []
-        if len(shifts):
-            parts.append(words.index_select(0, torch.from_numpy(plan.words[t])))
-            order.append(shifts)
-        if len(arcs):
-            heads = memory_x.read(torch.from_numpy(plan.heads[t]))
-            dependents = memory_x.read(torch.from_numpy(plan.dependents[t]))
-            relation = relations.index_select(0, torch.from_numpy(arcs))
+        parts = []
+        if len(where["words"][t]):
+            parts.append(words.index_select(0, where["words"][t]))
+        if len(where["arcs"][t]):
+            heads, dependents = memory_x.read(where["heads"][t]), memory_x.read(where["dependents"][t])
+            relation = relations.index_select(0, where["arcs"][t])
             parts.append(self.compose(torch.cat([heads, dependents, relation], -1)))
-            order.append(arcs)
-        return torch.cat(parts).index_select(0, torch.from_numpy(np.argsort(np.concatenate(order))))
+        return torch.cat(parts).index_select(0, where["order"][t])
 
 
 class Plan:
@@ -96,6 +96,8 @@ class Plan:
         self.going = alive([len(s.actions) for s in batch])
         stacks = [[j] for j in range(count)]
         left = [len(s.words) for s in batch]  # words to come
+        self.arcs: list[Any] = []
+        self.shifts: list[Any] = []
         names = ("arcs", "shifts", "words", "heads", "dependents", "below", "tops", "fronts")
         for name in names:
             setattr(self, name, [])
@@ -119,3 +121,10 @@ class Plan:
                 stack.append((t + 1) * count + j)
             for name in names:
                 getattr(self, name).append(np.asarray(found[name], np.int64))
+
+    def placed(self) -> Places:
+        """What the steps of the stack need, as tensors; "order": where each sentence's part is, words before compositions."""
+        order = [np.argsort(np.concatenate(both)) for both in zip(self.shifts, self.arcs, strict=True)]
+        lists = {"order": order} | {n: getattr(self, n) for n in ("arcs", "words", "heads", "dependents", "below")}
+        tensors = iter(place_all([array for arrays in lists.values() for array in arrays]))
+        return {name: [next(tensors) for _ in arrays] for name, arrays in lists.items()}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tasks.common import alive
 from tasks.seq2seq import Instance
-from tasks.torch_common import Base, both_ways, pad, pick_loss
+from tasks.torch_common import Base, both_ways, ids, pad, pick_loss, place, zeros
 
 
 class Net(Base):
@@ -39,9 +39,9 @@ class Net(Base):
         x = self.source_table(pad([words for words, _ in batch]))
         source = both_ways(self.forward_lstm, self.backward_lstm, x, lengths).transpose(0, 1).contiguous()
         keys = self.keys(source)
-        absent = torch.from_numpy(np.where(np.arange(max(lengths)) < np.array(lengths)[:, None], 0, -1e30)).float()
+        absent = place(np.where(np.arange(max(lengths)) < np.array(lengths)[:, None], 0, -1e30).astype(np.float32))
         targets = self.target_table(pad([[0, *words[:-1]] for _, words in batch]))
-        state = cell = torch.zeros(len(batch), self.sizes["hidden"])
+        state = cell = zeros(len(batch), self.sizes["hidden"])
         outputs = []
         going = alive([len(words) for _, words in batch])
         for x_t, n in zip(targets, going, strict=True):
@@ -49,4 +49,4 @@ class Net(Base):
             state, cell = self.decoder(torch.cat([x_t[:n], context], -1), (state[:n], cell[:n]))
             outputs.append(state)
         golden = [words[t] for t, n in enumerate(going) for _, words in batch[:n]]
-        return pick_loss(self.out(torch.cat(outputs)), torch.tensor(golden))
+        return pick_loss(self.out(torch.cat(outputs)), ids(golden))

@@ -1,4 +1,4 @@
-"""The tagger with characters in PyTorch: the rare words of a minibatch are one padded batch of spellings."""
+"""The tagger with characters in PyTorch: the rare words of a mini-batch are one padded batch of spellings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tasks import torch_tagger
 from tasks.tagger_char import characters
-from tasks.torch_common import both_ways, pad
+from tasks.torch_common import both_ways, ids, pad
 
 
 class Net(torch_tagger.Net):
@@ -30,7 +30,7 @@ class Net(torch_tagger.Net):
         lengths = [len(spelling) for _, spelling in rare]
         h = both_ways(self.char_forward, self.char_backward, self.char_table(pad([s for _, s in rare])), lengths)
         half = h.shape[-1] // 2
-        last = h[torch.tensor(lengths) - 1, torch.arange(len(rare)), :half]
+        last = h[ids(lengths) - 1, ids(list(range(len(rare)))), :half]
         vectors = torch.cat([last, h[0, :, half:]], -1)
-        rows = torch.tensor([row for row, _ in rare])
+        rows = ids([row for row, _ in rare])
         return x.reshape(-1, x.shape[-1]).index_copy(0, rows, vectors).view(x.shape)

@@ -1,4 +1,4 @@
-"""The tree LSTM in PyTorch: node by node, or all trees of a minibatch level by level in one piece of memory."""
+"""The tree LSTM in PyTorch: node by node, or all trees of a mini-batch level by level in one piece of memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tasks.torch_common import Base, pick_loss
+from tasks.torch_common import Base, ids, pick_loss, place_all, zeros
 from tasks.treelstm import CHILD_GATES, GATES, Tree
 
 
@@ -40,11 +40,11 @@ class Net(Base):
         hs: list[Tensor] = []
         labels: list[int] = []
         self.node(instance, hs, labels)
-        return pick_loss(torch.stack(hs) @ self.W_out.T, torch.tensor(labels))
+        return pick_loss(torch.stack(hs) @ self.W_out.T, ids(labels))
 
     def node(self, tree: Tree, hs: list[Tensor], labels: list[int]) -> tuple[Tensor, Tensor]:
         if len(tree) == 2:
-            h, c = self.leaf(self.word_table(torch.tensor(tree[1])))
+            h, c = self.leaf(self.word_table(ids(tree[1])))
         else:
             (h1, c1), (h2, c2) = self.node(tree[1], hs, labels), self.node(tree[2], hs, labels)
             h, c = self.inner(torch.cat([h1, h2]), c1, c2)
@@ -57,16 +57,18 @@ class Net(Base):
         for tree in batch:
             sort_by_height(tree, levels)
         starts = np.cumsum([0, *map(len, levels)]).tolist()
-        leaves = self.leaf(self.word_table(torch.tensor([word for _, word in levels[0]])))
+        leaves = self.leaf(self.word_table(ids([word for _, word in levels[0]])))
         size = self.sizes["hidden"]
-        memory_h, memory_c = torch.zeros(starts[-1], size), torch.zeros(starts[-1], size)
+        memory_h, memory_c = zeros(starts[-1], size), zeros(starts[-1], size)
         memory_h[: starts[1]], memory_c[: starts[1]] = leaves
-        for level, start, end in zip(levels[1:], starts[1:], starts[2:], strict=False):
-            rows = torch.tensor([[starts[height] + place for height, place in node[1:]] for node in level])
-            h = memory_h.index_select(0, rows.reshape(-1)).view(len(level), -1)
+        children = [[[starts[height] + at for height, at in node[1:]] for node in level] for level in levels[1:]]
+        rows_of = place_all([np.asarray(pairs, np.int64).reshape(-1) for pairs in children])
+        for both, start, end in zip(rows_of, starts[1:], starts[2:], strict=False):
+            rows = both.view(-1, 2)
+            h = memory_h.index_select(0, both).view(len(rows), -1)
             new = self.inner(h, memory_c.index_select(0, rows[:, 0]), memory_c.index_select(0, rows[:, 1]))
             memory_h[start:end], memory_c[start:end] = new
-        return pick_loss(memory_h @ self.W_out.T, torch.tensor([node[0] for level in levels for node in level]))
+        return pick_loss(memory_h @ self.W_out.T, ids([node[0] for level in levels for node in level]))
 
 
 def sort_by_height(tree: Tree, levels: list[list[Any]]) -> tuple[int, int]:
