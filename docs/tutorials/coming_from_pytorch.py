@@ -53,7 +53,7 @@ for epoch in range(1, 6):
     random.shuffle(train)
     total = 0.0
     for start in range(0, len(train), 50):
-        dy.renew_cg()  # the graph of the last minibatch goes
+        dy.renew_cg()  # the graph of the last mini-batch goes
         losses = [dy.pickneglogsoftmax(model(numbers), answer) for numbers, answer in train[start : start + 50]]
         loss = dy.average(losses)
         total += loss.value() * len(losses)  # now all fifty lists run, together

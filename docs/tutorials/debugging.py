@@ -95,8 +95,8 @@ print("on and off:", losses)
 assert np.isclose(*losses)
 
 # %% 8. Why is it slow?
-# First: where does the time go? Then: why are batches small? In the table, _fused stands for elementwise ops that run as one, and
-# _affines for affine maps of the same inputs that run as one; the explanation shows their formulas.
+# First: where does the time go? Then: why are batches small? In the table, (formulas) are elementwise ops that run as one, and
+# (affine maps) are maps of the same inputs that run as one. The explanation shows what they consist of.
 
 dy.renew_cg()
 with dy.profile() as profile:

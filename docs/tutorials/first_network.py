@@ -48,7 +48,8 @@ print("shape", x.shape, "nodes in the graph", len(dy.cg()))
 print("now it is computed:", x.npvalue())
 
 # %% 5. Training
-# A minibatch is a Python list, its loss a sum. Asking for the value runs all words together: the engine finds equal steps. backward() makes the gradients, update() changes the parameters and clears the gradients.
+# A mini-batch is a Python list, and its loss is a sum. Asking for the value runs all words together: the engine finds equal steps.
+# backward() computes the gradients; update() changes the parameters and clears the gradients.
 
 for epoch in range(1, 31):
     random.shuffle(EXAMPLES)

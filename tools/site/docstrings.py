@@ -1,7 +1,8 @@
 """Docstrings for the site, an extension of griffe: those of the compiled module, which its stub has not, and all of
 them as Markdown.
 
-In the sources a docstring explains parameters as lines "name: what it is"; on the site these become a list.
+In the sources a docstring explains parameters as lines "name: what it is" (or with blanks in place of the colon); on the site
+these become a list.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import griffe
 
-PARAMETER = re.compile(r"^(\*{0,2}\w+(?:, \w+)*): (?=\S)")
+PARAMETER = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)(?:: | {2,})(?=\S)")
 CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 
 
@@ -37,7 +38,10 @@ def compiled(path: str) -> str | None:
 
 def escaped(line: str) -> str:
     """Outside of code, signs that Markdown or HTML would take for their own."""
-    return "".join(part if CODE.fullmatch(part) else re.sub(r"([*_<\[])", r"\\\1", part) for part in CODE.split(line))
+    return "".join(
+        part if CODE.fullmatch(part) else re.sub(r"([*_\[])", r"\\\1", part).replace("<", "&lt;")
+        for part in CODE.split(line)
+    )
 
 
 def markdown(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -46,13 +47,15 @@ def site_path(file: str) -> str | None:
     return None
 
 
-def relinked(text: str, source: str, target: str) -> str:
-    """`text` of the file `source` with its links as they must be on the page `target`; other files become plain words."""
+def relinked(text: str, source: str, target: str, made: Collection[str] = ()) -> str:
+    """`text` of the file `source` with its links as they must be on the page `target`. Links to what is `made` beside it stay,
+    and those to files that are no pages become plain words.
+    """
 
     def link(found: re.Match[str]) -> str:
         bang, words, where = found.groups()
         path, hash_, anchor = where.partition("#")
-        if "://" in where or not path or path.startswith("mailto:"):
+        if "://" in where or not path or path.startswith("mailto:") or path in made:
             return found[0]
         page = site_path(os.path.normpath(PurePosixPath(source).parent / path).replace(os.sep, "/"))
         if page is None:
@@ -88,11 +91,8 @@ def on_files(files: Files, config: Any) -> Files:
         page = f"# Licence\n\n```text\n{text}\n```\n" if source == "LICENSE" else relinked(text, source, target)
         add(target, FULL_WIDTH + page if source in WIDE else page)
     for script in sorted((ROOT / "docs" / "tutorials").glob("*.[pi]*")):
-        page = tutorials.of_notebook(script) if script.suffix == ".ipynb" else tutorials.render(script)
-        add(
-            f"tutorials/{script.stem}.md",
-            relinked(page.text, f"docs/tutorials/{script.name}", f"tutorials/{script.stem}.md"),
-        )
+        page, target = tutorials.rendered_apart(script), f"tutorials/{script.stem}.md"
+        add(target, relinked(page.text, f"docs/tutorials/{script.name}", target, page.pictures))
         for name, content in page.pictures.items():
             add(f"tutorials/{name}", content)
     for path, text in reference.pages().items():

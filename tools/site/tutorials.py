@@ -1,13 +1,20 @@
-"""A tutorial as a page: the script is run cell by cell, and each cell is followed by what it prints and draws."""
+"""A tutorial as a page: the script is run cell by cell, and each cell is followed by what it prints and draws.
+
+As a program, `python tutorials.py FILE`, it writes the page as JSON: each tutorial has a process of its own, for one of them lets
+dynet_lite stand in for DyNet.
+"""
 
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import io
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -66,7 +73,7 @@ def shown(pictures: list[str]) -> str:
                 f'<iframe src="{picture}" width="100%" height="560" title="{picture}"></iframe>\n\n[On a page of its own]({picture})'
             )
         else:
-            parts.append(f"![{picture}]({picture})")
+            parts.append(f"[![{picture}]({picture})]({picture})")
     return "".join(part + "\n\n" for part in parts)
 
 
@@ -125,3 +132,24 @@ def render(script: Path) -> Tutorial:
         finally:
             os.chdir(here)
     return page
+
+
+def rendered(file: Path) -> Tutorial:
+    """The page of a script or a notebook."""
+    return of_notebook(file) if file.suffix == ".ipynb" else render(file)
+
+
+def rendered_apart(file: Path) -> Tutorial:
+    """The same, from a process of its own, in which dynet_lite is the one of this process."""
+    path = os.pathsep.join([str(Path(viz.__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, __file__, str(file)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}, check=True)
+    page = json.loads(done.stdout)
+    return Tutorial(page["text"], {name: base64.b64decode(content) for name, content in page["pictures"].items()})
+
+
+if __name__ == "__main__":
+    made = rendered(Path(sys.argv[1]))
+    print(
+        json.dumps({"text": made.text, "pictures": {n: base64.b64encode(c).decode() for n, c in made.pictures.items()}})
+    )
