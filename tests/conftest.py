@@ -47,6 +47,7 @@ def fresh_engine() -> Iterator[None]:
     before = {name: getattr(_core.settings, name) for name in SETTINGS}
     _core.settings.verify = True
     _core.settings.is_dynet = False  # a test of the stand-in may have been imported
+    _core.force_threads(16)  # however busy the machine is
     _core.set_seed(1)
     np.random.seed(1)
     _core.cg().renew()

@@ -215,7 +215,7 @@ def lower_bound() -> int:
                 continue  # a weight
             for key, d in depth[a].items():
                 here[key] = max(here.get(key, 0), d)
-        runs = not what.startswith(("input", "parameter", "lookup", "_pick_range", "reshape", "nobackprop"))
+        runs = not what.startswith(("input", "parameter", "lookup", "pick_range", "reshape", "nobackprop"))
         if runs and " inside " not in what:
             key = (what, dim, len(args), tuple(a for a in args if text[a].startswith("parameter")))
             here[key] = here.get(key, 0) + 1

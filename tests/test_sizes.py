@@ -31,7 +31,6 @@ LONG_FUNCTIONS: dict[str, tuple[int, str]] = {
     ),
     "cext/schedule/agenda.cc::run_agenda": (95, "an algorithm with its state"),
     "cext/schedule/greedy.cc::recurrent": (135, "an algorithm with its state"),
-    "cext/kernels/isa_body.h::all_kernels": (75, "a table: one line a kernel"),
     "benchmarks/graph_building.py::prepare": (80, "a table of programs"),
 }
 

@@ -66,7 +66,7 @@ MUTATIONS = {
     ),
     "transposes": Mutation(
         "a transpose is read without having been released",
-        "cext/op/transposes.h",
+        "cext/kernels/transposes.h",
         "e->made.store(true, std::memory_order_release);",
         "e->made.store(true, std::memory_order_relaxed);",
         "tests/engine/test_transposes.py",

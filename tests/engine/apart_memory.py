@@ -18,6 +18,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "ops
 
 from fused_programs import Model, Random  # noqa: E402
 from harness import as_input, loss_of, sample  # noqa: E402
+from ragged_programs import Sources  # noqa: E402
 from samples import rows  # noqa: E402
 
 import dynet_lite as dy  # noqa: E402
@@ -32,6 +33,9 @@ TRAINERS: list[Callable[[dy.ParameterCollection], Any]] = [
     dy.AdamTrainer,
     dy.AmsgradTrainer,
 ]
+
+
+PROGRAMS: list[int] = list(range(42))  # by seed
 
 
 def op_table() -> Numbers:
@@ -50,10 +54,12 @@ def op_table() -> Numbers:
 
 
 def programs() -> Numbers:
-    for seed in range(30):
+    for seed in PROGRAMS:
         dy.renew_cg()
         model = Model()
-        built = Random(seed, affine=seed % 2 == 0, examples=4)(model)
+        built = (Random(seed, affine=seed % 2 == 0, examples=4) if seed < 30 else Sources(seed, held=seed % 2 == 0))(
+            model
+        )
         for part in (*built.losses[:2], built.loss):
             part.backward(full=bool(seed % 3))
         yield from ((seed, e.npvalue()) for e in built.values)

@@ -52,7 +52,7 @@ class Steps:
 
 
 def test_what_a_step_moves() -> None:
-    """Inputs once, the loss and the norm of the gradients back, all weights in one update; weights stay where they are."""
+    """Inputs once, the loss back, and with it the norm of the last update's gradients; all weights in one update."""
     with dy.configure(backend="apart"):
         steps = Steps()
         steps.step()
@@ -61,11 +61,45 @@ def test_what_a_step_moves() -> None:
     assert two == three
     assert {name: three[name] for name in ("uploads", "downloads", "updates")} == {
         "uploads": 1,
-        "downloads": 2,
+        "downloads": 1,
         "updates": 1,
     }
     inputs = 6 * 64  # bytes: eight numbers each, and where they begin
-    assert three["bytes_uploaded"] == inputs - 64 + 32 and three["bytes_downloaded"] == 4
+    assert three["bytes_uploaded"] == inputs - 64 + 32 and three["bytes_downloaded"] == 4 * (1 + 2)
+
+
+def test_clipping_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    """What became of an update is told later; a bad one changes nothing, and the next update says so and is not made."""
+    with dy.configure(backend="apart"):
+        pc = dy.ParameterCollection()
+        w = pc.add_parameters(2, init=np.array([3.0, 4.0]))
+        trainer = dy.SimpleSGDTrainer(pc, 1.0)
+        trainer.set_clip_threshold(1.0)
+
+        def update(factor: float) -> None:
+            dy.renew_cg()
+            (0.5 * dy.squared_norm(w) * factor).backward()
+            before = _core.backend_counts()["downloads"]
+            trainer.update()
+            assert _core.backend_counts()["downloads"] == before
+
+        update(1.0)
+        np.testing.assert_allclose(w.as_array(), [2.4, 3.2], rtol=1e-6)
+        trainer.status()
+        assert "clips=1 updates=1" in capsys.readouterr().err
+        update(float("inf"))
+        np.testing.assert_allclose(w.as_array(), [2.4, 3.2], rtol=1e-6)
+        assert not w.grad_as_array().any()
+        with pytest.raises(
+            RuntimeError, match="Magnitude of gradient is bad: (inf|nan); in the update of the mini-batch before$"
+        ):
+            update(0.1)
+        assert trainer.updates == 1
+        trainer.update()  # that of the gradients that are there, of norm 0.4
+        np.testing.assert_allclose(w.as_array(), [2.16, 2.88], rtol=1e-6)
+        trainer.status()
+        assert "clips=0" in capsys.readouterr().err
+        dy.renew_cg()
 
 
 def test_numbers_go_where_they_are_needed() -> None:

@@ -1,4 +1,4 @@
-"""Calls whose members are dealt to threads (exec/parts.h): graphs in which all examples hang together.
+"""Calls whose members are dealt to threads (op/intra_op.h): graphs in which all examples hang together.
 
 The numbers are those of one thread but for the order of sums over members; two runs with equal numbers of threads are equal
 to the last bit.

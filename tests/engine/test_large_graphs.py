@@ -131,7 +131,7 @@ def test_many_deep_chains_run_side_by_side() -> None:
     assert dy.stats()["batches"] == dy.stats()["lower_bound"] == 2 * steps + 1
 
 
-@pytest.mark.parametrize("strategy", ["greedy", "agenda", "depth"])
+@pytest.mark.parametrize("strategy", ["auto", "greedy", "agenda", "depth"])
 def test_a_deep_chain_by_every_strategy(strategy: str) -> None:
     """More than 65,535 levels in a cycle of two types: the order and the lower bound are right."""
     steps = 70_000

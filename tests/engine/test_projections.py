@@ -110,9 +110,7 @@ def test_who_keeps_projections_for_its_gates(texts: list[list[int]], rows: int, 
         case.build(texts, inputs and (lambda text: inputs(case.table, text)))
         dy.esum(case.losses).value()
         steps = [
-            node.sort
-            for node in structure.read().nodes
-            if node.op.startswith("_lstm") and node.sort in ("op", "merged")
+            node.sort for node in structure.read().nodes if node.op.startswith("lstm") and node.sort in ("op", "merged")
         ]
         ran, merged = projections()
         assert (ran, merged) == (steps.count("op"), steps.count("merged"))

@@ -108,7 +108,8 @@ def parse(recipe: Any, first: Any, net: Networks, sentence: Any) -> tuple[list[n
         buffer.push(item)
     c, relations, seen = system.start(len(sentence)), [""] * len(sentence), []
     while legal := system.legal(c):
-        (scores,) = net.decide(stack=stack.output, buffer=buffer.output, history=history.output)
+        (scores,) = net.decide(stack=stack.output, buffer=buffer.output, history=history.output,
+                               **tops(recipe.settings.tops, stack.items, buffer.items, bottom))  # fmt: skip
         seen.append(scores)
         best = max((i for i in range(len(scores)) if recipe.actions.move(i) in legal), key=scores.__getitem__)
         move, vector = recipe.actions.move(best), actions[best]
@@ -126,7 +127,16 @@ def parse(recipe: Any, first: Any, net: Networks, sentence: Any) -> tuple[list[n
     return seen, c.heads[1:], relations
 
 
-@pytest.mark.parametrize("options", [(), ("--system", "arc-hybrid", "--char-hidden", "4", "--encoder", "1")])
+def tops(n: int, stack: list[np.ndarray], buffer: list[np.ndarray], bottom: np.ndarray) -> dict[str, np.ndarray]:
+    """The items that the decision sees by themselves."""
+    found = {f"top{i}": stack[-i] if i <= len(stack) else bottom for i in range(1, n + 1)}
+    return {**found, "first": buffer[-1] if buffer else bottom} if n else {}
+
+
+HYBRID = "--system", "arc-hybrid", "--char-hidden", "4", "--encoder", "1"
+
+
+@pytest.mark.parametrize("options", [(), HYBRID, (*HYBRID, "--tops", "3"), ("--tops", "1")])
 def test_stack_lstm_parser(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("stack_lstm_parser", *options)
     first, net = session(path), Networks(path, "stack", "buffer", "history", "join", "decide")
@@ -148,10 +158,13 @@ def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list
     hidden, rules = recipe.settings.hidden, recipe.actions
     stack, history = Stack(net.stack, end, hidden), Stack(net.history, end, hidden)
     labels: list[int | None] = []  # of each item: the action that opened the phrase, None of what is whole
+    phrases: list[tuple[int, int]] = []  # those that are open: the action, the first word
     now, seen, taken = Progress(len(words)), [], []
     while not now.finished:
         word = vectors[-now.left] if now.left else end
-        (scores,) = net.decide(stack=stack.output, word=word, history=history.output)
+        top = stack.items[-1] if stack.items else end
+        more = spans(vectors, end, actions, len(words) - now.left, top, phrases) if recipe.settings.spans else {}
+        (scores,) = net.decide(stack=stack.output, word=word, history=history.output, **more)
         seen.append(scores)
         action = max(rules.legal(now), key=scores.__getitem__)
         if action == CLOSE:
@@ -159,11 +172,13 @@ def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list
             while labels.pop() is None:
                 parts.append(stack.pop())
             label = stack.pop()
+            phrases.pop()
             stack.push(net.phrase(label=label, parts=np.stack(parts[::-1]))[0])
             labels.append(None)
         elif action in rules.opening:
             stack.push(actions[action])
             labels.append(action)
+            phrases.append((action, len(words) - now.left))
         else:
             stack.push(word + actions[action])
             labels.append(None)
@@ -173,7 +188,15 @@ def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list
     return seen, taken
 
 
-@pytest.mark.parametrize("options", [(), ("--layers", "2")])
+def spans(vectors: Any, end: Any, actions: Any, place: int, top: Any, phrases: list[tuple[int, int]]) -> dict[str, Any]:
+    """What the decision sees besides with --spans."""
+    label, first = phrases[-1] if phrases else (None, 0)
+    word = [vectors[i] if label is not None and 0 <= i < len(vectors) else end for i in (first - 1, first, place - 1)]
+    return {"top": top, "label": end if label is None else actions[label], "before": word[0], "first": word[1],
+            "last": word[2]}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("--layers", "2"), ("--spans",)])
 def test_grammar(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("rnng", *options)
     first, net = session(path), Networks(path, "stack", "history", "phrase", "decide")

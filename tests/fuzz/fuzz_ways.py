@@ -80,7 +80,18 @@ def plainest(way: Way) -> Way:
 
 
 def differs(program: Program, way: Way, numbers: int) -> tuple[int, str] | None:
-    return difference(observed(program, way, numbers), observed(program, plainest(way), numbers))
+    given, wanted = observed(program, way, numbers), observed(program, plainest(way), numbers)
+    if not way.get("check_validity"):
+        return difference(given, wanted)
+    checked = observed(program, {**plainest(way), "check_validity": True}, numbers)
+    return difference(given, checked) or difference(*(until_not_finite(seen, checked) for seen in (given, wanted)))
+
+
+def until_not_finite(seen: list[Observation], checked: list[Observation]) -> list[Observation]:
+    """What was seen before a check of values found one that is not finite: nobody else looks."""
+    errors = (k for k, how, what in checked if how == "error" and what.startswith("NotFiniteError"))
+    end = next(errors, None)
+    return seen if end is None else [o for o in seen if o[0] < end]
 
 
 def check(program: Program, seed: int, names: Sequence[str], keep_weights: bool = False) -> Finding | None:

@@ -19,7 +19,7 @@ from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Step, difference, execute, from_json, smallest, source, to_json
 from fuzz_sessions import generate
-from fuzz_ways import PLAIN, WAYS, observed, plainest
+from fuzz_ways import PLAIN, WAYS, differs, observed, plainest, until_not_finite
 from fuzzer import campaign
 
 import dynet_lite as dy
@@ -72,7 +72,7 @@ def test_a_wrong_number_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch)
         def __getattr__(self, name: str) -> Any:
             return getattr(dy, name)
 
-    def differs(program: Any, numbers: int) -> Any:
+    def found(program: Any, numbers: int) -> Any:
         dy.renew_cg()
         given = execute(program, Twin(), numbers)
         dy.renew_cg()
@@ -83,7 +83,7 @@ def test_a_wrong_number_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch)
         "m0 = dy.ParameterCollection()", "W1 = m0.parameters_from_numpy(A(1, 3, 4))", "W2 = m0.parameters_from_numpy(A(2, 3, 4))",
         "e3 = dy.tanh(W1)", "e4 = op('cmult(3x4,3x4)', 5, e3, W2)", "e5 = dy.tanh(W2)", "l6 = score(e4) + score(e5)", "del e5",
         "see(l6.value())", "l6.backward()", "see(e4.npvalue())", "see(W1.gradient())"))  # fmt: skip
-    small = smallest(program, differs)
+    small = smallest(program, found)
     assert small is not None
     assert [step.text.split(" ")[0] for step in small] == [
         "m0",
@@ -124,6 +124,17 @@ def test_comparison() -> None:
 def test_ways() -> None:
     assert all(f"without {name}" in WAYS for name, _, _ in dy._core.passes())
     assert plainest({"threads": 2, "keep_weights": True}) == {**PLAIN, "keep_weights": True}
+
+
+def test_a_check_of_values_ends_the_comparison() -> None:
+    """Where it finds one; it must do so in every way, and what was seen before is compared."""
+    program = tuple(Step(text) for text in (
+        "dy.renew_cg(**FLAGS)", "e1 = dy.inputVector([0, 1])", "e2 = dy.log_softmax(e1, [1])", "see(e2.npvalue())",
+        "e3 = dy.log(e1)", "see(dy.exp(e3).npvalue())"))  # fmt: skip
+    plain, checked = (observed(program, way) for way in (PLAIN, WAYS["checked"]))
+    assert [how for _, how, _ in plain] == ["seen", "seen"] and [how for _, how, _ in checked] == ["seen", "error"]
+    assert differs(program, WAYS["checked"], 0) is None
+    assert until_not_finite(plain, checked) == plain[:1]
 
 
 def test_a_peer_that_dies_is_started_again() -> None:

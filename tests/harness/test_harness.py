@@ -244,7 +244,7 @@ def test_steps_of_the_average_are_fewer_where_it_remembers_many_updates():
 def test_nan_stops_with_a_clear_message(capsys):
     assert run("--wreck", 6) == 1
     err = capsys.readouterr().err
-    assert "epoch 2, minibatch 3: the loss is nan" in err and "--learning-rate" in err
+    assert "epoch 2, mini-batch 3: the loss is nan" in err and "--learning-rate" in err
 
 
 def test_scores_without_end(tmp_path, capsys, monkeypatch):

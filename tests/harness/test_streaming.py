@@ -117,6 +117,31 @@ def test_how_far_an_epoch_is(monkeypatch: pytest.MonkeyPatch) -> None:
     pace.step(300, 1.5, 1234.4)
     pace.step(400, 1.25, 1000.0)
     assert said == [
-        "epoch  3  300 of 1,000 minibatches (30.0%)  loss 1.5000  1,234 sentences/s  0:01:10 left",
-        "epoch  3  400 of 1,000 minibatches (40.0%)  loss 1.2500  1,000 sentences/s  0:01:00 left",
+        "epoch  3  300 of 1,000 mini-batches (30.0%)  loss 1.5000  1,234 sentences/s  0:01:10 left",
+        "epoch  3  400 of 1,000 mini-batches (40.0%)  loss 1.2500  1,000 sentences/s  0:01:00 left",
     ]
+
+
+def test_pairs_are_streamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(3)
+    pairs = [[f"w{rng.randrange(8)}" for _ in range(rng.randrange(1, 6))] for _ in range(120)]
+    for part, some in (("train", pairs[:100]), ("dev", pairs[100:])):
+        Path(f"{part}.a").write_text("".join(" ".join(words) + "\n" for words in some))
+        Path(f"{part}.b").write_text("".join(" ".join(words).upper() + "\n" for words in some))
+        Path(f"{part}.ab").write_text("".join(f"{' '.join(words)}\t{' '.join(words).upper()}\n" for words in some))
+    module = recipe("attention_seq2seq")
+    sizes = ["--epochs", "2", "--batch", "8", "--embedding", "6", "--hidden", "6", "--attention", "6", "--window", "4"]
+
+    def train(log: str, *options: str) -> int:
+        return harness.main(module.Seq2Seq, module.Settings, "", ["--stream", "on", *options, *sizes, "--log", log])
+
+    assert train("files", "--train", "train.a", "train.b", "--dev", "dev.a", "dev.b") == 0
+    tokens = sum(map(len, pairs[:100]))
+    assert f"100 pairs ({tokens} source tokens, read bit by bit) to train on, 20 for dev" in capsys.readouterr().out
+    assert train("columns", "--train", "train.ab", "--dev", "dev.ab") == 0
+    assert losses("files") == losses("columns") and len(losses("files")) == 2 * 13
+    assert train("whole", "--train", "train.ab", "--dev", "dev.ab", "--stream", "off") == 0
+    assert len(losses("whole")) == 2 * 13 and losses("whole") != losses("files")

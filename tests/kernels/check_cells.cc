@@ -105,6 +105,120 @@ void gru(const Kernels& kernel, const Case& c) {
   if (want) same(dhp, wdhp, where + " dh_prev");
 }
 
+// Parts of an LSTM: its gates, its cell, its output.
+void lstm_parts(const Kernels& kernel, const Case& c) {
+  const idx k = c.k, h = c.h, n = k * h;
+  const bool want = !c.flag(0), acc = c.flag(1);
+  const double before = acc ? 0.5 : 0, bias = 0.75;
+  const std::string where = name(kernel, "parts of an LSTM", c);
+  Numbers numbers;
+  Block x(k, 4 * h, c.layout), gates(k, 4 * h, c.layout), prev(k, h, c.layout), cell(k, h, c.layout), y(k, h, c.layout),
+      d(k, h, c.layout), d4(k, 4 * h, c.layout), dx(k, 4 * h, c.layout, 0.5f), dcell_gates(k, 4 * h, c.layout, 0.5f),
+      dout_gates(k, 4 * h, c.layout, 0.5f), dprev(k, h, c.layout, 0.5f), dcell(k, h, c.layout, 0.5f);
+  for (Block* b : {&x, &prev, &d, &d4}) randomise(*b, numbers);
+  std::vector<double> wgates(4 * n), wc(n), wy(n), wdx(4 * n), wcell_gates(4 * n), wout_gates(4 * n), wprev(n),
+      wcell(n);
+  for (idx m = 0; m < k; ++m)
+    for (idx j = 0; j < h; ++j) {
+      const idx at = m * h + j, at4 = m * 4 * h + j;
+      const double i = sigmoid(x.at(m, j)), f = sigmoid(x.at(m, h + j) + bias), o = sigmoid(x.at(m, 2 * h + j)),
+                   g = std::tanh(double(x.at(m, 3 * h + j))), p = prev.at(m, j), s = d.at(m, j);
+      const double gate[4] = {i, f, o, g};
+      for (int q = 0; q < 4; ++q) {
+        const double v = gate[q], slope = q == 3 ? 1 - v * v : v * (1 - v);
+        wgates[at4 + q * h] = v;
+        wdx[at4 + q * h] = before + d4.at(m, q * h + j) * slope;
+        wcell_gates[at4 + q * h] = before + (q == 0 ? s * g : q == 1 ? s * p : q == 3 ? s * i : 0);
+      }
+      wc[at] = f * p + i * g;
+      const double t = std::tanh(wc[at]);
+      wy[at] = o * t;
+      for (int q = 0; q < 4; ++q) wout_gates[at4 + q * h] = before + (q == 2 ? s * t : 0);
+      wprev[at] = before + s * f;
+      wcell[at] = before + s * o * (1 - t * t);
+    }
+  kernel.lstm_gates(k, h, static_cast<float>(bias), x.rows, gates.rows);
+  same(gates, wgates, where + " gates");
+  kernel.lstm_cell(k, h, gates.rows, prev.rows, cell.rows);
+  same(cell, wc, where + " c");
+  kernel.lstm_output(k, h, gates.rows, cell.rows, y.rows);
+  same(y, wy, where + " h");
+  kernel.lstm_gates_bwd(k, h, gates.rows, d4.rows, dx.rows, acc);
+  same(dx, wdx, where + " dx");
+  kernel.lstm_cell_bwd(k, h, gates.rows, prev.rows, d.rows, dcell_gates.rows, acc, maybe(want, dprev), acc);
+  same(dcell_gates, wcell_gates, where + " dgates of c");
+  kernel.lstm_output_bwd(k, h, gates.rows, cell.rows, d.rows, dout_gates.rows, acc, maybe(want, dcell), acc);
+  same(dout_gates, wout_gates, where + " dgates of h");
+  if (!want) wprev = wcell = std::vector<double>(n, 0.5);
+  same(dprev, wprev, where + " dc_prev");
+  same(dcell, wcell, where + " dc");
+}
+
+void gru_start(const Kernels& kernel, const Case& c) {
+  const idx k = c.k, h = c.h;
+  const bool acc = c.flag(0);
+  const double before = acc ? 0.5 : 0;
+  const std::string where = name(kernel, "GRU from zero", c);
+  Numbers numbers;
+  Block x(k, 3 * h, c.layout), za(k, 2 * h, c.layout), y(k, h, c.layout), d(k, h, c.layout),
+      dx(k, 3 * h, c.layout, 0.5f);
+  for (Block* b : {&x, &d}) randomise(*b, numbers);
+  std::vector<double> wza(k * 2 * h), wy(k * h), wdx(k * 3 * h);
+  for (idx m = 0; m < k; ++m)
+    for (idx j = 0; j < h; ++j) {
+      const double z = sigmoid(x.at(m, j)), a = std::tanh(double(x.at(m, 2 * h + j))), s = d.at(m, j);
+      const idx at2 = m * 2 * h + j, at3 = m * 3 * h + j;
+      wza[at2] = z, wza[at2 + h] = a, wy[m * h + j] = z * a;
+      wdx[at3] = before + s * a * z * (1 - z);
+      wdx[at3 + h] = before;
+      wdx[at3 + 2 * h] = before + s * z * (1 - a * a);
+    }
+  kernel.gru_start(k, h, x.rows, za.rows, y.rows);
+  same(za, wza, where + " za");
+  same(y, wy, where + " h");
+  kernel.gru_start_bwd(k, h, za.rows, d.rows, dx.rows, acc);
+  same(dx, wdx, where + " dproj");
+}
+
+void coupled(const Kernels& kernel, const Case& c) {
+  const idx k = c.k, h = c.h;
+  const bool has_prev = c.flag(0), want = has_prev && !c.flag(1), acc = c.flag(2);
+  const std::string where = name(kernel, "coupled LSTM", c);
+  Numbers numbers;
+  Block gates(k, 3 * h, c.layout), prev(k, h, c.layout), cell(k, h, c.layout), y(k, h, c.layout), dy(k, h, c.layout),
+      dc(k, h, c.layout), da(k, 3 * h, c.layout), total(k, h, c.layout), dprev(k, h, c.layout, 0.5f);
+  for (Block* b : {&gates, &prev, &dy, &dc}) randomise(*b, numbers);
+  std::vector<double> wgates(k * 3 * h), wc(k * h), wy(k * h), wda(k * 3 * h), wtotal(k * h), wprev(k * h);
+  for (idx m = 0; m < k; ++m)
+    for (idx j = 0; j < h; ++j) {
+      const double i = sigmoid(gates.at(m, j)), o = sigmoid(gates.at(m, h + j)),
+                   g = std::tanh(double(gates.at(m, 2 * h + j))), p = has_prev ? prev.at(m, j) : 0;
+      const idx at = m * h + j, at3 = m * 3 * h + j;
+      wgates[at3] = i, wgates[at3 + h] = o, wgates[at3 + 2 * h] = g;
+      wc[at] = (1 - i) * p + i * g;
+      const double t = std::tanh(wc[at]), d = dy.at(m, j), s = dc.at(m, j) + d * o * (1 - t * t);
+      wy[at] = o * t;
+      wtotal[at] = s;
+      wda[at3] = s * (g - p) * i * (1 - i), wda[at3 + h] = d * t * o * (1 - o), wda[at3 + 2 * h] = s * i * (1 - g * g);
+      wprev[at] = want ? (acc ? 0.5 : 0) + s * (1 - i) : 0.5;
+    }
+  kernel.coupled_cell(k, h, gates.rows, maybe(has_prev, prev), cell.rows);
+  same(cell, wc, where + " c");
+  kernel.coupled_output(k, h, gates.rows, cell.rows, y.rows);
+  same(gates, wgates, where + " gates");
+  same(y, wy, where + " h");
+  auto back = [&](const Rows& to) {
+    kernel.coupled_output_bwd(k, h, gates.rows, cell.rows, dy.rows, dc.rows, to, total.rows);
+    kernel.coupled_cell_bwd(k, h, gates.rows, maybe(has_prev, prev), total.rows, to, maybe(want, dprev), acc);
+  };
+  back(da.rows);
+  same(da, wda, where + " da");
+  same(total, wtotal, where + " what flows into c");
+  same(dprev, wprev, where + " dc_prev");
+  back(gates.rows);
+  same(gates, wda, where + " da over the gates");
+}
+
 void tree(const Kernels& kernel, const Case& c, int children) {
   const idx k = c.k, h = c.h;
   const bool has_dh = c.flag(0) || !c.flag(1), has_dc = c.flag(1);
@@ -167,7 +281,8 @@ void far_gates(const Kernels& kernel) {
   const idx near = static_cast<idx>(sums.size());
   for (float x : {-88.f, -104.f, -1e30f, -INFINITY, INFINITY, 1e30f, NAN}) sums.push_back(x);
   const idx h = static_cast<idx>(sums.size());
-  Block a(1, 4 * h, Block::Layout(0)), cp(1, h, Block::Layout(0)), cell(1, h, Block::Layout(0)), y(1, h, Block::Layout(0));
+  Block a(1, 4 * h, Block::Layout(0)), cp(1, h, Block::Layout(0)), cell(1, h, Block::Layout(0)),
+      y(1, h, Block::Layout(0));
   for (idx i = 0; i < 4 * h; ++i) a.at(0, i) = sums[i % h];
   for (idx i = 0; i < h; ++i) cp.at(0, i) = 0;
   kernel.lstm_fwd(1, h, 0.0f, a.rows, cp.rows, cell.rows, y.rows);
@@ -197,6 +312,9 @@ void cells(const Kernels& k) {
         for (unsigned flags : {0u, 1u, 2u, 3u, 6u, 7u, 15u, 23u, 31u, 39u, 63u})
           lstm(k, {members, h, Layout(layout), flags});
         for (unsigned flags = 0; flags < 4; ++flags) gru(k, {members, h, Layout(layout), flags});
+        for (unsigned flags = 0; flags < 4; ++flags) lstm_parts(k, {members, h, Layout(layout), flags});
+        for (unsigned flags = 0; flags < 2; ++flags) gru_start(k, {members, h, Layout(layout), flags});
+        for (unsigned flags = 0; flags < 8; ++flags) coupled(k, {members, h, Layout(layout), flags});
         for (unsigned flags = 0; flags < 4; ++flags)
           for (int children = 0; children < 4; ++children) tree(k, {members, h, Layout(layout), flags}, children);
       }

@@ -7,11 +7,11 @@ import ast
 import os
 import shutil
 import subprocess
-import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cxx import compiler
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -26,11 +26,6 @@ def isa_flags():
     raise AssertionError("setup.py has no GCC_ISA_FLAGS")
 
 
-def compiler():
-    names = [os.environ.get("CXX"), (sysconfig.get_config_var("CXX") or "").split(" ")[0], "g++", "clang++"]
-    return next((found for name in names if name and (found := shutil.which(name))), None)
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     cxx = compiler()
@@ -43,13 +38,12 @@ def program(tmp_path_factory):
     flags += ["-Wall", "-Wextra", "-Werror"]
     if SANITIZE:
         flags += ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    objects = []
+    isa = isa_flags() if x86 else {}  # here: CPython 3.11 cannot parse in two threads at once
 
     def compile_one(source):
         obj = out / (source.stem + ".o")
         speed = ["-O1"] if SANITIZE or source.parent == HERE else ["-O3"]
-        extra = isa_flags().get(source.name, []) if x86 else []
-        done = subprocess.run([cxx, *flags, *speed, *extra, "-c", str(source), "-o", str(obj)],
+        done = subprocess.run([cxx, *flags, *speed, *isa.get(source.name, []), "-c", str(source), "-o", str(obj)],
                               capture_output=True, text=True)  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
         return str(obj)

@@ -86,5 +86,5 @@ def test_dropout_and_masks(model):
     a, b = (layer(dy.inputTensor(v), mask).npvalue() for v in (x, other))
     np.testing.assert_array_equal(a[:, 1:], b[:, 1:])
     assert not np.allclose(a[:, 1:], layer(dy.inputTensor(x), mask, dropout=0.5).npvalue()[:, 1:])
-    with pytest.raises(ValueError, match="at least one layer"):
+    with pytest.raises(ValueError, match="layers must be 1 or more"):
         Transformer(0, 4, 2, 6, model)

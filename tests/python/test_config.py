@@ -53,7 +53,7 @@ def test_all_flags() -> None:
              "--dynet-shared-parameters", "1", "--dynet-devices", "CPU", "--dynet-unknown", "--dynet-unknown=3"]  # fmt: skip
     out = child("out = dy.config.settings(); out['collection'] = dy.ParameterCollection().get_weight_decay()", *flags)
     assert out == {"mem": "512,128,1,1", "seed": 0, "autobatch": False, "strategy": "agenda", "cells": "recorded", "compile": True, "threads": 2,
-                   "backend": "null", "fuse": False, "rewrites": "-dead,-join", "overlap": False, "verify": True, "profile": True, "keep_weights": True, "weight_decay": 0.25,
+                   "device": "null", "fuse": False, "rewrites": "-dead,-join", "overlap": False, "verify": True, "profile": True, "keep_weights": True, "weight_decay": 0.25,
                    "collection": 0.25}  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""What a build from source says when something is missing. Nothing is compiled here."""
+"""What a build from source says when something is missing, and what the package says of itself. Nothing is compiled here."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,26 @@ def test_a_missing_system_blas_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "DYNET_LITE_BLAS=system found no BLAS with the C interface (cblas_sgemm): install one" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_versions_agree() -> None:
+    """Of the package, the module, the citation and the changelog; a tag of another version is refused."""
+    checked = [sys.executable, str(ROOT / "tools" / "release.py")]
+    assert subprocess.run(checked, capture_output=True, timeout=60).returncode == 0
+    refused = subprocess.run([*checked, "v999.0"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1
+    for name in ("pyproject.toml", "dynet_lite/__init__.py", "CITATION.cff", "CHANGELOG.md"):
+        assert re.search(rf"^{re.escape(name)} has version [\d.]+, not 999\.0$", refused.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("home", ["https://example.org/us/project", ""])
+def test_links_of_the_package(home: str, tmp_path: Path) -> None:
+    """They lead to the repository that the package was built in, if that is known; none is made up."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GITHUB_")} | {"DYNET_LITE_HOME": home}
+    command = [sys.executable, "setup.py", "-q", "egg_info", "-e", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    about = (tmp_path / "dynet_lite.egg-info" / "PKG-INFO").read_text(encoding="utf-8")
+    assert (f"Project-URL: Changelog, {home}/blob/main/CHANGELOG.md" in about) == bool(home)
+    assert ("](docs/recipes.md)" in about) == (not home)
+    assert (f"]({home}/blob/main/docs/recipes.md)" in about) == bool(home)

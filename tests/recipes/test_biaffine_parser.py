@@ -58,3 +58,21 @@ def test_a_file_without_trees_is_a_clear_error(tmp_path: Path) -> None:
     done = run("--train", str(bad), cwd=tmp_path)
     assert done.returncode == 2
     assert "bad.conllu: expected a tree with one root in sentence 1: Dogs bark" in done.stderr
+
+
+def test_it_reads_the_tags_of_the_language(tmp_path: Path) -> None:
+    rows = ("Dogs\tdog\tNOUN\tNNS\t_\t2\tnsubj", "bark\tbark\tVERB\tVBP\t_\t0\troot")
+    text = "".join(f"{i}\t{row}\t_\t_\n" for i, row in enumerate(rows, 1)) + "\n"
+    (tmp_path / "with.conllu").write_text(text * 12)
+    (tmp_path / "without.conllu").write_text(text.replace("NNS", "_").replace("VBP", "_") * 12)
+    for tags in "xpos", "both":
+        given = ["--smoke", "--tags", tags, "--save", str(tmp_path / tags)]
+        trained = run(*given, "--train", "with.conllu", "--dev", "with.conllu", cwd=tmp_path)
+        assert trained.returncode == 0, trained.stderr
+        parsed = run("predict", "--load", str(tmp_path / tags), "with.conllu", cwd=tmp_path)
+        assert parsed.returncode == 0, parsed.stderr
+        assert [x.xpos for x in parse_conllu(parsed.stdout.split("\n"))] == [["NNS", "VBP"]] * 12
+    refused = run("predict", "--load", str(tmp_path / "xpos"), "without.conllu", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--tags xpos needs the column XPOS, which is empty in 'Dogs bark'" in refused.stderr
+    assert run("--smoke", "--tags", "xpos", "--train", "without.conllu", cwd=tmp_path).returncode == 2

@@ -95,7 +95,7 @@ def test_dependency(weights: dict[str, Any]) -> None:
     long = weights["lstm"].initial_state().transduce([weights["E"][i] for i in (1, 2, 3, 4)])
     short = weights["lstm"].initial_state().transduce([weights["E"][i] for i in (1, 2)])
     e = dy.explain_batches()
-    (steps,) = kinds(e, "_lstm_step")
+    (steps,) = kinds(e, "lstm_step")
     assert (steps.nodes, steps.fewest, steps.sizes, steps.causes) == (4, 3, (2, 1, 1), {"dependency": 2})
     assert e.why(long[1], short[1]).cause == "together"
     assert e.why(long[1], long[3]).text.endswith(f"depends on node {steps_node(e, steps, 0)}")
@@ -145,7 +145,7 @@ def test_threads(weights: dict[str, Any]) -> None:
         loss = dy.esum([dy.sum_elems(x) for x in ends])
         loss.value()
         e = dy.explain_batches()
-    (steps,) = kinds(e, "_lstm_step")
+    (steps,) = kinds(e, "lstm_step")
     assert steps.causes == {"dependency": 1, "threads": 2} and steps.fewest == 2
     causes = {e.why(a, b).cause for a in ends for b in ends if a is not b}
     assert causes == {"together", "threads"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import viz
+from dynet_lite import _core, viz
 from dynet_lite.structure import read
 from dynet_lite.viz.picture import picture
 
@@ -264,8 +264,15 @@ def test_profiles_go_by_op(lstm: HandLSTM) -> None:
     with dy.profile() as p:
         lstm.loss(1, 2).backward()
     found = {o.op: o.nodes for o in p.ops()}
-    assert found["_affines"] == 2 and found["_fused"] >= 4 and "tanh" not in found
-    assert "_fused" in (dy.profile.__doc__ or "")
+    assert found["(affine maps)"] == 2 and found["(formulas)"] >= 4 and "tanh" not in found
+    assert all(name in (dy.profile.__doc__ or "") for name in ("(affine maps)", "(formulas)"))
+
+
+def test_no_table_shows_an_internal_name() -> None:
+    labels = _core.op_labels()
+    assert not [label for label in labels.values() if label.startswith("_")]
+    assert labels["_affine_loss"] == "pickneglogsoftmax(scores)" in (dy.profile.__doc__ or "")
+    assert labels["tanh"] == "tanh" and labels["_fused"] == labels["_fused_with_constants"] == "(formulas)"
 
 
 def test_nothing_is_written_when_nothing_is_fused() -> None:

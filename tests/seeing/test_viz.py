@@ -47,7 +47,7 @@ def test_what_is_drawn(losses: list[dy.Expression]) -> None:
     p = picture()
     sorts = {box.sort for box in p.boxes}
     assert sorts == {"op", "lookup"}  # no weights, and cell states are part of their step
-    assert len([b for b in p.boxes if b.title == "_lstm_step"]) == 3
+    assert len([b for b in p.boxes if b.title == "lstm_step"]) == 3
     numbers = {b.number for b in p.boxes}
     assert all(a in numbers and b in numbers and a < b for a, b in p.arrows)
     with_weights = picture(weights=True)
@@ -58,7 +58,7 @@ def test_of_one_sentence(losses: list[dy.Expression]) -> None:
     one, whole = picture(losses[1]), picture()
     assert len([b for b in one.boxes if b.sort == "lookup"]) == 2
     assert {b.number for b in one.boxes} < {b.number for b in whole.boxes}
-    step = next(b for b in one.boxes if b.title == "_lstm_step")
+    step = next(b for b in one.boxes if b.title == "lstm_step")
     assert step.total == 2 and "of 2 nodes" in step.words  # the other member is of the other sentence
     assert "drawn: nodes of" in one.caption
 
@@ -135,7 +135,7 @@ def test_text(losses: list[dy.Expression]) -> None:
     text = viz.text()
     assert text.startswith(f"{dy.stats()['nodes']} nodes in {dy.stats()['batches']} batches")
     assert re.search(r"^ +\d+  E\[4\] \{8\}$", text, re.MULTILINE)
-    assert re.search(r"^ +\d+  _lstm_step \{8\} of \d+ \d+ +batch \d+$", text, re.MULTILINE)
+    assert re.search(r"^ +\d+  lstm_step \{8\} of \d+ \d+ +batch \d+$", text, re.MULTILINE)
     assert re.search(r"^batch +\d+  pickneglogsoftmax\(matmul\) \{1\} x 5:", text, re.MULTILINE)
 
 

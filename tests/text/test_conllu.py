@@ -10,6 +10,7 @@ from dynet_lite.text import (
     DataError,
     Sentence,
     annotated_conllu,
+    format_conllu,
     is_conllu,
     iter_conllu,
     parse_conllu,
@@ -44,11 +45,20 @@ def test_sentences():
         forms=["Do", "n't", "wake", "him", "."],
         lemmas=["do", "not", "wake", "he", "."],
         upos=["AUX", "PART", "VERB", "PRON", "PUNCT"],
+        xpos=["VB", "RB", "VB", "PRP", "."],
         heads=[3, 3, 0, 3, 3],
         deprels=["aux", "advmod", "root", "obj", "punct"],
     )
     assert len(first) == 5
     assert second.forms == ["Rain"] and second.heads == [-1]
+
+
+def test_tags_of_the_language_are_empty_where_no_word_has_one():
+    (none,) = parse_conllu([word("1"), word("2", head="1")])
+    assert none.xpos == []
+    (some,) = parse_conllu([word("1"), word("2", head="1").replace("X\t_", "X\tNN")])
+    assert some.xpos == ["_", "NN"]
+    assert list(parse_conllu(format_conllu(some))) == [some]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\n\n", "", "\n\n\n# last\n"])

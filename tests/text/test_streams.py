@@ -18,7 +18,9 @@ from dynet_lite.text import (
     Plain,
     Stream,
     Tagged,
+    pair_source,
     read_conllu,
+    read_pair_files,
     read_parallel,
     read_words,
     records,
@@ -159,6 +161,48 @@ def test_parallel_and_tagged_text(tmp_path: Path) -> None:
     assert examples(stream.batches(None)[2:]) == [[x] for x in read_parallel(*both[0])]
     tagged = list(Stream([str(tmp_path / "t")], Tagged(), batch=1))
     assert [(x.forms, x.upos) for x in tagged] == [(["the", "cat"], ["D", "N"]), (["a_b"], ["D"])]
+
+
+@pytest.mark.parametrize("letters", [False, True])
+def test_pairs_as_their_reader_reads_them(tmp_path: Path, letters: bool) -> None:
+    sides = ["le  chat dort", "\u00a01\\/2 oui", "a b"], ["the cat sleeps", "yes", "c"]
+    for name, rows in (
+        ("a.fr", sides[0]),
+        ("a.en", sides[1]),
+        ("tabs", ["", *map("{}\t{}".format, *sides), ""]),
+        ("bars", [*map("{} ||| {}".format, *sides), ""]),
+    ):
+        (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    for names in ["a.fr", "a.en"], ["tabs"], ["tabs", "tabs"], ["bars"]:
+        paths = [str(tmp_path / name) for name in names]
+        files, source = pair_source(paths, letters)
+        stream: Stream[Any] = Stream(files, source, batch=2)
+        whole = read_pair_files(paths, letters)
+        assert list(stream) == whole and len(whole) in (3, 6)
+        assert [len(record) for record, _ in stream.records()] == [len(pair) for pair in whole]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tN;PL\tb\n", "f:1: expected SOURCE<tab>TARGET, since the file is read piece by piece; got three columns"),
+        (b"a\tb\nc\n", "f:2: expected SOURCE<tab>TARGET, got 'c'"),
+        (b"a ||| b\nc ||| \n", r"f:2: expected SOURCE \|\|\| TARGET, got"),
+        (b"a ||| b\n||| c\n", r"f:2: expected SOURCE \|\|\| TARGET, got"),
+    ],
+)
+def test_malformed_pairs(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        files, source = pair_source([str(tmp_path / "f")])
+        list(Stream(files, source, batch=1))
+
+
+def test_files_of_pairs_of_two_kinds(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\tb\n")
+    (tmp_path / "g").write_text("a ||| b\n")
+    with pytest.raises(DataError, match="expected the same kind of files"):
+        pair_source([str(tmp_path / "f"), str(tmp_path / "g")])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""Help pages show commands that work for whoever reads them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dynet_lite.__main__ import main
+from dynet_lite.harness import called
+
+
+def test_help_shows_commands_that_work_without_a_clone(monkeypatch: pytest.MonkeyPatch) -> None:
+    about = "About.\n\n    python recipes/x.py            # trains\n    python recipes/x.py predict -  # answers"
+    monkeypatch.setattr(sys, "argv", ["recipes/x.py"])
+    assert called.shown(about) == about and called.command("predict") == "x.py predict" and called.command() == "x.py"
+    monkeypatch.setattr(called, "_name", "x")
+    assert called.shown(about).splitlines()[2:] == [
+        "    python -m dynet_lite train x      # trains",
+        "    python -m dynet_lite predict x -  # answers",
+    ]
+    assert called.command("predict") == "python -m dynet_lite predict x"
+
+
+def test_a_program_without_options_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "xor", "--help"]) == 0 and "It has no options" in capsys.readouterr().out
+    assert main(["predict", "xor", "--load", "x"]) == 2 and "saves no model" in capsys.readouterr().err
