@@ -12,6 +12,8 @@ Switches (environment):
   DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
   DYNET_LITE_BLAS=system link the BLAS of this machine instead of copying that of the wheel
+  DYNET_LITE_CARDS=1     compile the kernels for all NVIDIA cards into the package (wheels do; it needs NVRTC, a minute and no card)
+  DYNET_LITE_HOME=URL    the address of the repository, for the links of the package; workflows know it (GITHUB_REPOSITORY)
   _PYTHON_HOST_PLATFORM  the platform to compile for, where it is another one (tools/wheel.sh, cibuildwheel)
 """
 
@@ -21,6 +23,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -46,6 +49,9 @@ SANITIZED = "sanitize-thread" if SANITIZERS == "thread" else "sanitize"
 VARIANT = SANITIZED if SANITIZE else "debug" if DEBUG else "release"
 # The library that is copied into the package. A range: a version that is withdrawn does not break builds from source.
 BLAS_WHEEL = "scipy-openblas32>=0.3.29,<0.4"
+
+CARDS = os.environ.get("DYNET_LITE_CARDS", "0") not in ("", "0")
+CARD_COMPILER = "nvidia-cuda-nvrtc-cu12>=12.8,<13"  # only to build with CARDS
 
 # The one place for Cython's directives; DYNET_LITE_DEBUG turns the checks back on.
 DIRECTIVES = {
@@ -82,6 +88,16 @@ def sources():
     return sorted(CEXT.rglob("*.cc"))
 
 
+def leave_frames_out(cpp):
+    """Frames of compiled functions are no part of a trace, unless cext/bindings/user_line.h says so. Where an exception is
+    caught Cython needs one."""
+    place = re.compile(r'^( *)(__Pyx_AddTraceback\("[^;]*;)(?!\s*if \(__Pyx_GetException)', re.MULTILINE)
+    text, count = place.subn(r"\1if (dnl::shows_frames()) \2", cpp.read_text())
+    if not count:
+        raise SystemExit("setup.py: Cython adds frames to traces in another way than it used to")
+    cpp.write_text(text)
+
+
 def sha(*parts):
     digest = hashlib.sha256()
     for part in parts:
@@ -100,8 +116,37 @@ def depfile_inputs(path):
     return [word.replace("\0", " ") for word in text.split(":", 1)[-1].split()]
 
 
+def device_code():
+    """dynet_lite/device_code.py, without the package around it, which is not built yet."""
+    spec = importlib.util.spec_from_file_location("dnl_device_code", ROOT / "dynet_lite" / "device_code.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def device_images(code):
+    """With CARDS: the kernels for every kind of card, compiled unless they lie in build/ already."""
+    if not CARDS:
+        return {}
+    folder = ROOT / "build" / "device" / sha(*(f"{name}\0{text}" for name, text in sorted(code.source().items())))[:24]
+    files = {arch: folder / code.name_of(arch) for arch in (*code.ARCHITECTURES, code.PTX_FOR)}
+    missing = [arch for arch, path in files.items() if not path.exists()]
+    nvrtc = code.find_compiler() if missing else None
+    if missing and nvrtc is None:
+        raise SystemExit(f"setup.py: DYNET_LITE_CARDS=1 needs NVIDIA's compiler: pip install '{CARD_COMPILER}'")
+    for arch in missing:
+        print(f"device code for {arch}")
+        image, _ = code.compiled(nvrtc, arch)
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / (arch + ".tmp")
+        partial.write_bytes(image)
+        os.replace(partial, files[arch])
+    return {path.name: path for path in files.values()}
+
+
 class BuildPackage(build_py):
-    """The package's own files, and beside them the recipes and their data: dynet_lite/recipes, dynet_lite/data.
+    """The package's own files, and beside them the recipes and their data: dynet_lite/recipes, dynet_lite/data; and
+    the kernels for cards, as source and, with CARDS, compiled: dynet_lite/device.
 
     In a source tree they stay where they are, and dynet_lite/harness/catalogue.py finds them there.
     """
@@ -112,7 +157,12 @@ class BuildPackage(build_py):
             *(ROOT / "recipes").glob("*.py"),
             *(p for p in (ROOT / "data" / "treebank").iterdir() if p.suffix in DATA),
         ]
-        return [(path.relative_to(ROOT), package / path.relative_to(ROOT)) for path in sorted(files)]
+        code = device_code()
+        of_cards = [(path, Path("source") / name) for name, path in code.source_files().items()]
+        of_cards += [(path, Path("images") / name) for name, path in device_images(code).items()]
+        return [(path.relative_to(ROOT), package / path.relative_to(ROOT)) for path in sorted(files)] + [
+            (path.relative_to(ROOT), package / "device" / name) for path, name in of_cards
+        ]
 
     def run(self):
         super().run()
@@ -126,7 +176,8 @@ class BuildPackage(build_py):
         return super().get_outputs(include_bytecode) + beside
 
     def get_source_files(self):
-        return super().get_source_files() + [str(source) for source, _ in self._beside()]
+        made = str(Path("build") / "device")
+        return super().get_source_files() + [str(s) for s, _ in self._beside() if not str(s).startswith(made)]
 
 
 class BuildCore(build_ext):
@@ -230,7 +281,7 @@ class BuildCore(build_ext):
         if not pyx.exists():
             raise SystemExit("setup.py: cext/bindings/_core.pyx is missing")
         inputs = [p for folder in (CEXT, GENERATED) for p in sorted(folder.rglob("*.p[yx][xdi]"))]
-        key = sha(Cython.__version__, sorted(DIRECTIVES.items()), *[p.read_bytes() for p in inputs])
+        key = sha("frames left out", Cython.__version__, sorted(DIRECTIVES.items()), *[p.read_bytes() for p in inputs])
         out_dir = Path("build") / "cython" / VARIANT
         stamp = out_dir / "stamp"
         cpp = out_dir / pyx.with_suffix(".cpp")
@@ -243,6 +294,7 @@ class BuildCore(build_ext):
         produced = Path(modules[0].sources[0])
         if produced != cpp and produced.resolve() != cpp.resolve():
             shutil.move(str(produced), str(cpp))
+        leave_frames_out(cpp)
         stamp.write_text(key)
         return cpp
 
@@ -372,16 +424,36 @@ class BuildCore(build_ext):
         shutil.copyfile(self.blas_licence(), licence)
 
 
+def home():
+    """The address of the repository, "" if it is not known: the one that the workflow runs in, or DYNET_LITE_HOME."""
+    server, repository = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
+    return os.environ.get("DYNET_LITE_HOME") or (f"{server}/{repository}" if server and repository else "")
+
+
+def project_urls():
+    pages = {
+        "Source": "",
+        "Changelog": "/blob/main/CHANGELOG.md",
+        "Documentation": "/tree/main/docs",
+        "Issues": "/issues",
+    }
+    return {name: home() + path for name, path in pages.items()} if home() else {}
+
+
 def long_description():
+    """The README. Its links to files lead into the repository, if its address is known."""
     readme = ROOT / "README.md"
-    return readme.read_text(encoding="utf-8") if readme.exists() else ""
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    return re.sub(r"\]\((?!https?:|#)", f"]({home()}/blob/main/", text) if home() else text
 
 
 setup(
     # Here and not in pyproject.toml: a build that links the system's library needs no wheel of it. What asks (pip) installs it.
-    setup_requires=[] if SYSTEM_BLAS or importlib.util.find_spec("scipy_openblas32") else [BLAS_WHEEL],
+    setup_requires=([] if SYSTEM_BLAS or importlib.util.find_spec("scipy_openblas32") else [BLAS_WHEEL])
+    + ([CARD_COMPILER] if CARDS and device_code().find_compiler() is None else []),
     ext_modules=[Extension("dynet_lite._core", sources=[])],
     cmdclass={"build_ext": BuildCore, "build_py": BuildPackage},
+    project_urls=project_urls(),
     long_description=long_description(),
     long_description_content_type="text/markdown",
 )
