@@ -251,10 +251,11 @@ def print_copies() -> None:
 def test_products_copy_no_more_than_today(isa: str) -> None:
     env = {**os.environ, "DYNET_LITE_ISA": isa, "DYNET_LITE_BLAS": "openblas", "PYTHONPATH": str(Path(PACKAGE).parent)}
     done = subprocess.run([sys.executable, __file__], env=env, capture_output=True, text=True, timeout=60)
+    if f"DYNET_LITE_ISA: {isa} is not to be had here" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr
     has, found = json.loads(done.stdout)
-    if has != isa:
-        pytest.skip(f"this machine has {has}")
+    assert has == isa
     for name, (gathered, scattered) in COPIES[isa].items():
         assert found[name][0] <= gathered and found[name][1] <= scattered, (name, found[name])
     if isa == "baseline":

@@ -173,7 +173,7 @@ def test_recipes_of_the_project(path: Path, tmp_path: Path) -> None:
     [
         (["--batch-sizes", "0,4"], "numbers of at least 1"),
         (["--batch-sizes", "a"], "numbers of at least 1"),
-        (["--strategies", "greedy,clever"], "off, greedy, agenda, depth"),
+        (["--strategies", "greedy,clever"], "off, greedy, auto, agenda, depth"),
         (["--", "--hiden", "3"], "unrecognized arguments"),
     ],
 )
