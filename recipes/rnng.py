@@ -4,6 +4,7 @@
     python recipes/rnng.py                                     # the included treebank
     python recipes/rnng.py --train a.ptb --dev b.ptb           # trees in brackets, one or more lines each
     python recipes/rnng.py --nltk treebank                     # trees of the Penn Treebank from NLTK
+    python recipes/rnng.py --nltk treebank --tag-dim 30        # reads the tags of the words, too
     python recipes/rnng.py predict --load rnng.model -         # parses the sentences you type; --beam 5
     python recipes/rnng.py --compare --batch 64                # automatic batching on and off
 
@@ -12,7 +13,7 @@ decision changes what is computed next. So no two sentences have the same networ
 program follows one sentence; dynet_lite runs equal steps of all sentences together.
 
 Dyer, Kuncoro, Ballesteros, Smith: Recurrent neural network grammars (2016), the discriminative model. Here a BiLSTM reads
-the words first, and taking a word also gives it its tag.
+the words first, and taking a word also gives it its tag, unless tags come with the words (--tag-dim).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from dynet_lite.text import (
     load_nltk_trees,
     minibatches,
     read_trees,
+    split_tagged,
     split_words,
 )
 
@@ -51,6 +53,7 @@ class Settings(harness.Settings):
     word_dim: int = option(100, "size of a word vector")
     char_dim: int = option(20, "size of a letter vector")
     char_hidden: int = option(24, "size of the letter LSTM, each direction; 0: no letters")
+    tag_dim: int = option(0, "size of a vector for the tag that comes with a word; 0: the parser finds the tags")
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
     layers: int = option(1, "layers of the LSTM over words")
     word_dropout: float = option(
@@ -88,6 +91,9 @@ SEEN = (
 )  # what --spans adds to the decision; before: the word before the phrase
 
 
+UNKNOWN = 0  # the tag of a word, where training had none like it
+
+
 class Item(NamedTuple):
     """Something on the stack: a word, a whole phrase, or a phrase that is open; and what lies below it."""
 
@@ -108,6 +114,7 @@ class State(NamedTuple):
     stack: Item
     history: Any  # LSTM state: the actions so far
     scores: dy.Expression  # of the next action
+    tags: Sequence[int]  # of the words: the actions that take them; UNKNOWN: not known. Empty: not read
 
 
 class Grammar(harness.Recipe[Settings, Tree]):
@@ -143,7 +150,11 @@ class Grammar(harness.Recipe[Settings, Tree]):
         self.read = WordReader(model, parts, dim=s.word_dim, char_dim=s.char_dim, char_hidden=s.char_hidden,
                                hide=s.word_dropout, rng=self.random)  # fmt: skip
         add = model.add_parameters
-        self.reader = dy.BiRNNBuilder(s.layers, self.read.width, h, model, dy.LSTMBuilder, name="encoder")
+        width = self.read.width + s.tag_dim
+        self.reader = dy.BiRNNBuilder(s.layers, width, h, model, dy.LSTMBuilder, name="encoder")
+        if s.tag_dim:
+            shape = n, s.tag_dim  # a row for each action, of which those that take words are used, and UNKNOWN
+            self.tag_vectors = model.add_lookup_parameters(shape, init="uniform", scale=0.1, name="tags")
         self.end = add(h, name="end")
         self.vectors = model.add_lookup_parameters((n, h), init="fan-in", name="actions")  # and of open phrases
         self.stack, self.history = (dy.LSTMBuilder(1, h, h, model, name=name) for name in ("stack", "history"))
@@ -160,18 +171,31 @@ class Grammar(harness.Recipe[Settings, Tree]):
     def known_labels(self) -> list[str]:
         return [self.actions.name(i) for i in range(1, len(self.actions))]
 
-    def start(self, words: list[str], features: np.ndarray | None = None) -> State:
+    def tags_of(self, tree: Tree) -> list[str]:
+        """The tags of a tree's words, if the model reads them."""
+        return [node.label for node in tree.nodes() if not node.children] if self.settings.tag_dim else []
+
+    def taking(self, tags: Sequence[str]) -> list[int]:
+        """The actions that take words with these tags."""
+        return [self.actions.takes(tag, UNKNOWN) for tag in tags]
+
+    def start(self, words: list[str], tags: Sequence[str] = (), features: np.ndarray | None = None) -> State:
         """Before the first action: all words are to come, nothing is on the stack."""
         drop = self.settings.dropout if self.training else 0.0
         self.reader.set_dropout(self.settings.lstm_dropout if self.training else 0.0)
-        read = [dy.dropout(x, drop) for x in self.read(words, self.training, features)]
-        vectors = [dy.dropout(x, drop) for x in self.reader.transduce(read)]
+        given = self.taking(tags)
+        read = self.read(words, self.training, features)
+        if given:
+            rows = self.tag_vectors.rows(given)
+            read = [dy.concatenate([x, row]) for x, row in zip(read, rows, strict=True)]
+        vectors = [dy.dropout(x, drop) for x in self.reader.transduce([dy.dropout(x, drop) for x in read])]
         bottom = Item(self.end, None, self.stack.initial_state().add_input(self.end), None)
-        return self.scored(vectors, Progress(len(words)), bottom, self.history.initial_state().add_input(self.end))
+        history = self.history.initial_state().add_input(self.end)
+        return self.scored(vectors, Progress(len(words)), bottom, history, given)
 
     def step(self, now: State, action: int) -> State:
         """What an action makes of the stack."""
-        words, progress, stack, history, _ = now
+        words, progress, stack, history, _, tags = now
         if action == CLOSE:
             parts = []
             while stack.label is None:
@@ -183,7 +207,8 @@ class Grammar(harness.Recipe[Settings, Tree]):
             stack = self.push(stack, self.vectors[action], action, len(words) - progress.left)
         else:
             stack = self.push(stack, words[-progress.left] + self.vectors[action])
-        return self.scored(words, self.actions.after(progress, action), stack, history.add_input(self.vectors[action]))
+        history = history.add_input(self.vectors[action])
+        return self.scored(words, self.actions.after(progress, action), stack, history, tags)
 
     def push(self, stack: Item, vector: dy.Expression, label: int | None = None, first: int = 0) -> Item:
         phrase = stack.phrase if label is None else (label, first)
@@ -199,12 +224,14 @@ class Grammar(harness.Recipe[Settings, Tree]):
     def both(self, there: dy.Expression, back: dy.Expression) -> dy.Expression:
         return dy.tanh(dy.affine_transform([self.bc, self.Wf, there, self.Wb, back]))
 
-    def scored(self, words: list[dy.Expression], progress: Progress, stack: Item, history: Any) -> State:
+    def scored(
+        self, words: list[dy.Expression], progress: Progress, stack: Item, history: Any, tags: Sequence[int]
+    ) -> State:
         """The state, with the scores of all actions, legal or not."""
         word = words[-progress.left] if progress.left else self.end
         seen = self.seen(words, len(words) - progress.left, stack) if self.settings.spans else []
         scores = self.decide(stack.summary.output(), word, history.output(), *seen)
-        return State(words, progress, stack, history, scores)
+        return State(words, progress, stack, history, scores, tags)
 
     def seen(self, words: list[dy.Expression], place: int, stack: Item) -> list[dy.Expression]:
         """The vectors of SEEN, after `place` words; the end mark where there is none. Cross and Huang (2016) tell what they say
@@ -227,8 +254,12 @@ class Grammar(harness.Recipe[Settings, Tree]):
         """The words of a sentence, with the end mark and the vectors of the actions; a step of each LSTM; a phrase from its label
         and its parts; the decision. Which actions there are, and what they do to the stack, is up to the program."""
 
-        def words(**ids: Any) -> Any:
-            return self.reader.transduce(self.read.symbolic(**ids)), self.end, self.vectors.expr()
+        tagged = {"tags": onnx.Ids("n")} if self.settings.tag_dim else {}
+
+        def words(tags: Any = None, **ids: Any) -> Any:
+            read = self.read.symbolic(**ids)
+            read = read.joined(onnx.lookup(self.tag_vectors, tags)) if tagged else read
+            return self.reader.transduce(read), self.end, self.vectors.expr()
 
         def phrase(label: Any, parts: Any) -> Any:
             there = self.forward.initial_state().transduce(parts.begun(label))[-1]
@@ -237,7 +268,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         self.reader.disable_dropout()
         h = onnx.Input((self.settings.hidden,))
         return {
-            "words": (words, self.read.inputs(), ["vectors", "end", "actions"]),
+            "words": (words, {**self.read.inputs(), **tagged}, ["vectors", "end", "actions"]),
             "stack": onnx.step(self.stack),
             "history": onnx.step(self.history),
             "phrase": (phrase, {"label": h, "parts": onnx.Input((self.settings.hidden,), "m")}, ["item"]),
@@ -252,7 +283,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         """Mean over the actions of -log p(action | those before it, words)."""
         losses = []
         for tree in batch:
-            now = self.start(tree.words(), tree.features)
+            now = self.start(tree.words(), self.tags_of(tree), tree.features)
             for action in self.actions.actions(tree):
                 losses.append(dy.pickneglogsoftmax(now.scores, action))
                 now = self.step(now, action)
@@ -267,15 +298,24 @@ class Grammar(harness.Recipe[Settings, Tree]):
         """log p of the actions, -inf for those that are not legal. Here everything that was built so far runs."""
         for now, values in zip(states, dy.npvalues([dy.log_softmax(now.scores) for now in states]), strict=True):
             scores = np.full(len(values), -np.inf)
-            legal = self.actions.legal(now.progress)
+            legal = self.legal(now.progress, now.tags)
             scores[legal] = values[legal]
             yield scores
 
-    def parse(self, sentences: list[list[str]], features: Sequence[Any] = ()) -> list[Tree]:
+    def legal(self, progress: Progress, tags: Sequence[int]) -> list[int]:
+        """The actions that may be next. A word whose tag is known is taken with it."""
+        legal, left = self.actions.legal(progress), progress.left
+        known = tags[-left] if tags and left else UNKNOWN
+        return legal if known == UNKNOWN else [a for a in legal if a == known or a not in self.actions.taking]
+
+    def parse(
+        self, sentences: Sequence[list[str]], tags: Sequence[list[str]] = (), features: Sequence[Any] = ()
+    ) -> list[Tree]:
         """The trees of some sentences, none of which is empty; all grow at once."""
         dy.renew_cg()
+        given = zip(sentences, tags or [[]] * len(sentences), features or [None] * len(sentences), strict=True)
         found = beam_search(
-            [self.start(*given) for given in zip(sentences, features or [None] * len(sentences), strict=True)],
+            [self.start(*one) for one in given],
             self.legal_scores, self.step, lambda now: now.progress.finished,
             width=self.settings.beam, limit=[self.actions.limit(len(words)) for words in sentences],
         )  # fmt: skip
@@ -283,7 +323,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
 
     def evaluate(self, examples: Sequence[Tree]) -> harness.Score:
         def parse(batch: list[Tree]) -> list[Tree]:
-            return self.parse([tree.words() for tree in batch], [tree.features for tree in batch])
+            return self.parse([x.words() for x in batch], [self.tags_of(x) for x in batch], [x.features for x in batch])
 
         spread = self.spread(parse, minibatches(examples, 64))
         return self.compared(examples, [tree for _, trees in spread for tree in trees])
@@ -306,10 +346,11 @@ class Grammar(harness.Recipe[Settings, Tree]):
         )
 
     def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
-        sentences = [split_words(line) for line in lines]
-        arrays = [array for words, array in zip(sentences, features, strict=True) if words] if features else ()
-        trees = iter(self.parse([words for words in sentences if words], arrays))
-        for words in sentences:
+        sentences = [split_tagged(line) if self.settings.tag_dim else (split_words(line), []) for line in lines]
+        arrays = features or [None] * len(lines)
+        full = [(words, tags, array) for (words, tags), array in zip(sentences, arrays, strict=True) if words]
+        trees = iter(self.parse(*zip(*full, strict=True)) if full else [])
+        for words, _ in sentences:
             yield str(next(trees)) if words else ""
 
     def answers(self, lines: list[str], scores: bool = False, features: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:

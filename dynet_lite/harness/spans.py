@@ -27,6 +27,7 @@ from dynet_lite.text import (
     read_labeled,
     read_vectors,
     spans,
+    split_tagged,
     split_words,
     to_bioes,
     to_iob1,
@@ -265,13 +266,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
     def words_of(self, line: str) -> tuple[list[str], list[str]]:
         """Words and tags of a line of `predict`."""
-        words = split_words(line)
-        if not self.settings.tag_dim:
-            return words, []
-        pairs = [word.rpartition("_") for word in words]
-        if bad := next((word for word, (form, _, tag) in zip(words, pairs, strict=True) if not (form and tag)), None):
-            raise DataError(f"input: this model reads tags, too; expected word_TAG, got {bad!r}")
-        return [form for form, _, _ in pairs], [tag for _, _, tag in pairs]
+        return split_tagged(line) if self.settings.tag_dim else (split_words(line), [])
 
     def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
         scheme = SCHEMES.get(self.settings.write)

@@ -61,6 +61,10 @@ class TopDown:
         """The number of actions."""
         return 1 + len(self.labels) + len(self.tags)
 
+    def takes(self, tag: str, default: int = -1) -> int:
+        """The action that takes a word with this tag; the default for a tag that there is not."""
+        return self._takes.get(tag, default)
+
     def name(self, action: int) -> str:
         """An action as text: `S(`, `PRON` or `)`."""
         if action == CLOSE:

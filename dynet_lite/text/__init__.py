@@ -43,7 +43,7 @@ from .dependencies import (
 )
 from .evidence import NgramEvidence
 from .features import WordFeatures, feature_size, shown_words
-from .forms import FORMS, Form, form_of, has_brackets
+from .forms import FORMS, Form, form_of, has_brackets, split_tagged
 from .lines import numbered_lines, split_words, unpacked
 from .ngrams import KneserNey
 from .pair_files import pair_source, read_pair_files
@@ -151,6 +151,7 @@ __all__ = [
     "source_tokens",
     "spans",
     "spelled",
+    "split_tagged",
     "split_words",
     "tagged_source",
     "to_bioes",

@@ -156,8 +156,11 @@ def has_brackets(path: str | os.PathLike[str]) -> bool:
     return form_of(path).kind == "trees"
 
 
-def split_tagged(line: str, mark: str, where: str) -> tuple[list[str], list[str]]:
-    """The words and the tags of a line of word_tag; the last mark of a word counts. `where` stands for it in messages."""
+def split_tagged(
+    line: str, mark: str = "_", where: str = "input of a model that reads tags, too"
+) -> tuple[list[str], list[str]]:
+    """The words and the tags of a line of word_tag; the last mark of a word counts. DataError, which begins with `where`, for a
+    word without a tag."""
     words, tags = [], []
     for item in split_words(line):
         word, _, tag = item.rpartition(mark)

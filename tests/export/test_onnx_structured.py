@@ -152,9 +152,13 @@ def test_stack_lstm_parser(exported: Any, options: tuple[str, ...]) -> None:
         assert (heads, relations) == (parsed.heads, parsed.deprels)
 
 
-def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list[np.ndarray], list[int]]:
+def grow(
+    recipe: Any, first: Any, net: Networks, words: list[str], tags: list[str]
+) -> tuple[list[np.ndarray], list[int]]:
     """What the networks of the grammar make of a sentence: the scores of all steps, and the actions."""
-    vectors, end, actions = first.run(None, ids_of(recipe, words, "read"))
+    given = recipe.taking(tags)
+    read = {"tags": np.array(given)} if given else {}
+    vectors, end, actions = first.run(None, {**ids_of(recipe, words, "read"), **read})
     hidden, rules = recipe.settings.hidden, recipe.actions
     stack, history = Stack(net.stack, end, hidden), Stack(net.history, end, hidden)
     labels: list[int | None] = []  # of each item: the action that opened the phrase, None of what is whole
@@ -166,7 +170,7 @@ def grow(recipe: Any, first: Any, net: Networks, words: list[str]) -> tuple[list
         more = spans(vectors, end, actions, len(words) - now.left, top, phrases) if recipe.settings.spans else {}
         (scores,) = net.decide(stack=stack.output, word=word, history=history.output, **more)
         seen.append(scores)
-        action = max(rules.legal(now), key=scores.__getitem__)
+        action = max(recipe.legal(now, given), key=scores.__getitem__)
         if action == CLOSE:
             parts = []
             while labels.pop() is None:
@@ -196,16 +200,16 @@ def spans(vectors: Any, end: Any, actions: Any, place: int, top: Any, phrases: l
             "last": word[2]}  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [(), ("--layers", "2"), ("--spans",)])
+@pytest.mark.parametrize("options", [(), ("--layers", "2"), ("--spans",), ("--tag-dim", "6")])
 def test_grammar(exported: Any, options: tuple[str, ...]) -> None:
     recipe, path = exported("rnng", *options)
     first, net = session(path), Networks(path, "stack", "history", "phrase", "decide")
     for tree in dev(recipe):
-        words = tree.words()
-        seen, actions = grow(recipe, first, net, words)
+        words, tags = tree.words(), recipe.tags_of(tree)
+        seen, actions = grow(recipe, first, net, words, tags)
         dy.renew_cg()
-        now = recipe.start(words)
+        now = recipe.start(words, tags)
         for scores, action in zip(seen, actions, strict=True):
             close(scores, now.scores.npvalue())
             now = recipe.step(now, action)
-        assert str(recipe.actions.tree(actions, words)) == str(recipe.parse([words])[0])
+        assert str(recipe.actions.tree(actions, words)) == str(recipe.parse([words], [tags])[0])

@@ -48,7 +48,7 @@ def test_tags_are_read(run_recipe, tmp_path):
     run = [NAME, "predict", "--load", "model", "-"]
     assert run_recipe(*run, stdin="a_V b_N c_V\n").stdout == "a [X b] c\n"
     done = run_recipe(*run, stdin="a_V b\n", ok=False)
-    assert done.returncode == 2 and "reads tags, too; expected word_TAG, got 'b'" in done.stderr
+    assert done.returncode == 2 and "reads tags, too: expected WORD_TAG, got 'b'" in done.stderr
     (tmp_path / "b.txt").write_text("a B-X\nb O\n\n")
     done = run_recipe(NAME, "--train", "b.txt", "--tag-dim", 6, ok=False)
     assert done.returncode == 2 and "no column of tags at 'a b'" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from dynet_lite.text import parse_trees
@@ -31,6 +33,28 @@ def test_learns_and_parses(run_recipe, corpus, tmp_path):
         assert next(parse_trees([other])).words() == ["we", "saw", "unheardof", "things"]
 
 
+def test_tags_are_read(run_recipe, tmp_path):
+    """A phrase begins at a word with the tag A, and ends with the sentence; words say nothing."""
+    rng = random.Random(1)
+
+    def tree() -> str:
+        words = [f"({tag} {rng.choice('abc')})" for tag in rng.choices("BC", k=3)]
+        words.insert(at := rng.randrange(1, 4), f"(A {rng.choice('abc')})")
+        return f"(S {' '.join(words[:at])} (NP {' '.join(words[at:])}))\n"
+
+    (tmp_path / "a.ptb").write_text("".join(tree() for _ in range(200)))
+    sizes = ["--word-dim", 8, "--hidden", 24, "--char-hidden", 0, "--tag-dim", 8, "--dropout", 0.1]
+    run_recipe(NAME, "--train", "a.ptb", *sizes, "--epochs", 6, "--learning-rate", 0.01, "--save", "model")
+    run = [NAME, "predict", "--load", "model", "--beam", 2, "-"]
+    done = run_recipe(*run, stdin="a_B a_C b_A c_B\n\na_B b_A a_C a_X\n")
+    first, empty, other = done.stdout.split("\n")[:3]
+    assert first == "(S (B a) (C a) (NP (A b) (B c)))" and empty == ""
+    known = "(S (B a) (NP (A b) (C a) ({} a)))"  # X: training had none, so the parser chooses
+    assert other in [known.format(tag) for tag in "ABC"]
+    done = run_recipe(*run, stdin="a_B a\n", ok=False)
+    assert done.returncode == 2 and "reads tags, too: expected WORD_TAG, got 'a'" in done.stderr
+
+
 def test_smoke(run_recipe):
     first, baseline, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
     assert "data/treebank" in first and "17 labels" in first
@@ -39,7 +63,8 @@ def test_smoke(run_recipe):
 
 
 @pytest.mark.parametrize(
-    "options", [["--strategy", "greedy"], ["--strategy", "agenda"], ["--layers", 2, "--lstm-dropout", 0.3]]
+    "options",
+    [["--strategy", "greedy"], ["--strategy", "agenda"], ["--layers", 2, "--lstm-dropout", 0.3, "--tag-dim", 4]],
 )
 def test_batching_changes_nothing(run_recipe, same_losses, options):
     same_losses(run_recipe(NAME, "--smoke", "--compare", *options).stdout)
