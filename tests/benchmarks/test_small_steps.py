@@ -57,3 +57,16 @@ def test_ways_agree(tasks: Any, name: str) -> None:
     assert all(np.isfinite(losses).all() for losses in found.values())
     for losses in found.values():
         np.testing.assert_allclose(losses, found["plain"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pytorch_does_the_same(tasks: Any, name: str) -> None:
+    torch = pytest.importorskip("torch")
+    sys.path.insert(0, str(FOLDER))
+    try:
+        import small_tasks_torch
+    finally:
+        sys.path.remove(str(FOLDER))
+    assert tuple(small_tasks_torch.TASKS) == NAMES
+    ours, theirs = tasks[name](dy).plain, small_tasks_torch.TASKS[name](torch).plain
+    np.testing.assert_allclose([theirs(k) for k in range(6)], [ours(k) for k in range(6)], rtol=1e-4)
