@@ -15,6 +15,8 @@ import numpy as np
 
 from dynet_lite import _core
 
+from .board import LaidSum
+
 if TYPE_CHECKING:
     from .world import World
 
@@ -107,7 +109,8 @@ class Buckets:
             bucket.numbers[bucket.size :] = [_core._touched(p) for p in self.order]
         request = self.world.start_sum(bucket.numbers)
         self._sent.append(request)
-        self._under_way.append(request)
+        if not isinstance(request, LaidSum):  # that one is added up when its bucket is needed
+            self._under_way.append(request)
 
     def finish(self) -> None:
         """Waits for all sums and puts them into the parameters."""

@@ -58,6 +58,7 @@ class Trainer:
             trainer=type(inner).__name__,
             settings=settings,
             weight_decay=inner.decay(),
+            bucket=self._least,
         )
         self.share_weights()
         # Every rank has its own dropout; random numbers that programs draw themselves stay the same on all.
@@ -128,15 +129,18 @@ class Trainer:
             raise RuntimeError(
                 "[distributed.Trainer] a backward pass, or a change of what is trained, came after backward(): it is lost"
             )
-        known = self._digest == self._agreed
-        if known:  # else the others may have other buckets, which the heads tell
+        early = world.lays_down or self._digest == self._agreed
+        if early:  # else the others may have other buckets, which the heads tell, and would wait for messages
             self._buckets.flush()
-        size = _core._rows_size(tables)
+        size, gather = _core._rows_size(tables), None
+        if tables and world.lays_down:
+            gather = world.lay_down(lambda place: _core._pack_rows(tables, place), size)
         heads = world.head("update", size, *numbers, digest=self._digest)
-        if not known:
+        if not early:
             self._buckets.flush()
-        sizes = [int(n) for n in heads[:, 0]]
-        gather = world.start_gather(lambda place: _core._pack_rows(tables, place), sizes) if tables else None
+        if tables and gather is None:
+            sizes = [int(n) for n in heads[:, 0]]
+            gather = world.start_gather(lambda place: _core._pack_rows(tables, place), sizes)
         self._buckets.finish()
         if gather is not None:
             _core._set_rows(tables, gather())

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .board import LARGE, MOST, NONE, Board, LaidSum
 from .dealing import deal
 from .watch import Sign, Watcher, await_reader
 
@@ -140,9 +141,23 @@ class World(Alone):
         watchers = comm.allgather(self._watcher.pid if self._watcher else 0)
         self._watcher_pid = max(watchers[r] for r in near)
         self._sign.seen()
+        self._board = self._make_board(alone)
         self._hook = sys.excepthook
         sys.excepthook = self._on_exception
         atexit.register(self.close)
+
+    def _make_board(self, alone: bool) -> Board | None:
+        """None unless all ranks can read the memory of all."""
+        comm = self._mpi.COMM_WORLD
+        board = Board(self.rank) if alone and Board.possible(self.size) else None
+        addresses = comm.allgather(board.address if board else NONE)
+        opened = board is not None and board.open(addresses)
+        return board if all(comm.allgather(opened)) else None
+
+    @property
+    def lays_down(self) -> bool:
+        """Whether ranks lay down numbers for one another in memory, and send only heads and large sums."""
+        return self._board is not None
 
     # ---- conversations ---------------------------------------------------------------------------------------------
 
@@ -216,6 +231,9 @@ class World(Alone):
         """Begin to add up a float32 array over the ranks, in place; the same bits on all ranks. The request is for
         wait(). All ranks begin their sums, and gather bytes, in the same order."""
         self._count(values.nbytes)
+        if (board := self._board) and values.nbytes <= LARGE and board.lying + values.nbytes <= MOST:
+            self._make_room(board)
+            return LaidSum(board, values)
         return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
 
     def start_gather(self, fill: Callable[[Array], Any], sizes: Sequence[int]) -> Callable[[], list[Array]]:
@@ -238,6 +256,29 @@ class World(Alone):
             return parts
 
         return finish
+
+    def lay_down(self, fill: Callable[[Array], Any], size: int) -> Callable[[], list[Array]]:
+        """Like start_gather(), in memory, where ranks lay down: nobody need know how many bytes the others have.
+
+        What is returned may be called after the next head; the bytes are good until the one after that.
+        """
+        board = self._board
+        if board is None:
+            raise RuntimeError("[distributed] these ranks have no memory in common")
+        self._count(size)
+        self._make_room(board)
+        number = board.lay(size, fill)
+
+        def finish() -> list[Array]:
+            parts = board.read(number)
+            board.taken(number)
+            return parts
+
+        return finish
+
+    def _make_room(self, board: Board) -> None:
+        if not board.has_room():  # the others are a step behind
+            self.wait(_Until(board.has_room))
 
     def _objects(self, kind: str, mine: Any) -> list[Any]:
         data = np.frombuffer(pickle.dumps(mine), np.uint8)
@@ -353,6 +394,13 @@ class World(Alone):
 
     def __repr__(self) -> str:
         return f"<rank {self.rank} of {self.size} on {self.host}>"
+
+
+class _Until:
+    """Like a request of MPI, of anything that comes to be."""
+
+    def __init__(self, test: Callable[[], bool]) -> None:
+        self.Test = test
 
 
 def _parts(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:

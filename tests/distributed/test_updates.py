@@ -11,6 +11,7 @@ import pytest
 import dynet_lite as dy
 from dynet_lite import _core
 from dynet_lite.distributed import deal
+from dynet_lite.distributed.board import Board
 
 TRAINERS = ["SimpleSGDTrainer", "CyclicalSGDTrainer", "MomentumSGDTrainer", "AdagradTrainer", "AdadeltaTrainer",
             "RMSPropTrainer", "AdamTrainer", "AdamWTrainer", "AmsgradTrainer", "EGTrainer"]  # fmt: skip
@@ -79,12 +80,17 @@ CASES = [*TRAINERS, "SimpleSGDTrainer,clip=0.05", "SimpleSGDTrainer,decay=0.001"
          "SimpleSGDTrainer,threads,buckets", "SimpleSGDTrainer,buckets", "SimpleSGDTrainer,few,buckets", "AdamTrainer,buckets"]  # fmt: skip
 
 
-def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path) -> None:
+# Sums and rows in memory that the ranks of one machine share, or in messages.
+WAYS = pytest.mark.parametrize("memory", ["1", "0"], ids=["memory", "messages"])
+
+
+@WAYS
+def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path, memory: str) -> None:
     alone, two, again, three = (tmp_path / name for name in ("alone.npz", "two.npz", "again.npz", "three.npz"))
     for n, path in ((0, alone), (2, two), (2, again)):
-        ranks(n, PROGRAM, path, *CASES)
+        ranks(n, PROGRAM, path, *CASES, DYNET_LITE_SHARED_MEMORY=memory)
     some = ["SimpleSGDTrainer", "SimpleSGDTrainer,few", "AdamTrainer", "SimpleSGDTrainer,few,buckets"]
-    ranks(3, PROGRAM, three, *some)
+    ranks(3, PROGRAM, three, *some, DYNET_LITE_SHARED_MEMORY=memory)
     one = np.load(alone)
     for case in CASES:
         # Rules that divide by the root of a sum of squares enlarge the rounding of small gradients.
@@ -97,7 +103,8 @@ def test_ranks_make_the_updates_of_one_process(ranks: Any, tmp_path: Path) -> No
     assert np.array_equal(np.load(two)["SimpleSGDTrainer"], np.load(two)["SimpleSGDTrainer,buckets"])
 
 
-def test_bytes_and_messages_of_a_step(ranks: Any) -> None:
+@WAYS
+def test_bytes_and_messages_of_a_step(ranks: Any, memory: str) -> None:
     program = """
         import os
         import dynet_lite as dy
@@ -112,10 +119,13 @@ def test_bytes_and_messages_of_a_step(ranks: Any) -> None:
         os.write(1, b"%d %d\\n" % (world.messages - before[0], world.bytes_sent - before[1]))  # lines of ranks do not mix
     """
     # A head of 8 numbers of 8 bytes; 48 gradients and a count of 4 bytes; how many rows, 2 rows of a number and 6 gradients.
-    assert ranks(2, program).stdout.split() == ["3", str(64 + 49 * 4 + 4 + 2 * 7 * 4)] * 2
+    assert (
+        ranks(2, program, DYNET_LITE_SHARED_MEMORY=memory).stdout.split() == ["3", str(64 + 49 * 4 + 4 + 2 * 7 * 4)] * 2
+    )
 
 
-def test_buckets_are_sent_while_backward_runs(ranks: Any) -> None:
+@WAYS
+def test_buckets_are_sent_while_backward_runs(ranks: Any, memory: str) -> None:
     """One message for each; what is complete at the same time but later in the row waits."""
     program = """
         import os
@@ -150,7 +160,88 @@ def test_buckets_are_sent_while_backward_runs(ranks: Any) -> None:
     late, early = "[-40, -200, -34]", "[40, 200, -34]"
     want = [f"0 {r}: {late}, 5, {bytes_of}" for r in (0, 1)] + [f"1 {r}: {early}, 5, {bytes_of}" for r in (0, 1)]
     want += [f"2 0: {late}, 5, {bytes_of - 24}", f"2 1: {early}, 5, {bytes_of}"]
-    assert sorted(ranks(2, program).stdout.splitlines()) == sorted(want)
+    assert sorted(ranks(2, program, DYNET_LITE_SHARED_MEMORY=memory).stdout.splitlines()) == sorted(want)
+
+
+def test_sums_in_memory_and_in_messages(ranks: Any) -> None:
+    """Of all sizes, one after another and several at once, more ranks than two: the same bits, in the order of the ranks."""
+    program = """
+        import os
+        import numpy as np
+        import dynet_lite as dy
+        from dynet_lite.distributed import board
+        world = dy.distributed.init()
+        large = board.LARGE // 4
+        assert world.lays_down == (os.environ["DYNET_LITE_SHARED_MEMORY"] == "1")
+        for step in range(5):
+            rngs = [np.random.RandomState(100 * step + r) for r in range(world.size)]
+            for sizes in ((0, 1, 17), (3000,), (large, 5, large + 1), (70_000, 70_000)):
+                made = [[rng.randn(n).astype(np.float32) for n in sizes] for rng in rngs]
+                mine = [a.copy() for a in made[world.rank]]
+                requests = [world.start_sum(a) for a in mine]
+                if world.rank == step % world.size:
+                    world.sum([1])  # one rank is in another conversation: sums do not mind
+                for request in requests:
+                    world.wait(request)
+                if world.rank != step % world.size:
+                    world.sum([1])
+                for k, a in enumerate(mine):
+                    want = made[0][k].copy()
+                    for other in made[1:]:
+                        want += other[k]
+                    assert np.array_equal(a, want) or not world.lays_down
+                    assert np.allclose(a, want, atol=1e-5)
+        if world.lays_down:
+            laid = world.lay_down(lambda place: place.fill(world.rank), 3 * world.rank)
+            world.barrier()
+            assert [part.tolist() for part in laid()] == [[r] * (3 * r) for r in range(world.size)]
+            request = world.start_sum(np.zeros(1 + world.rank, np.float32))
+            try:
+                world.wait(request)
+            except ValueError as error:
+                os.write(1, f"{error}\\n".encode())
+            world.barrier()
+        os.write(1, b"done\\n")
+        world.fail("enough", 3)
+    """
+    for n, memory in ((2, "1"), (3, "1"), (3, "0")):
+        done = ranks(n, program, ok=False, DYNET_LITE_SHARED_MEMORY=memory)
+        assert done.returncode == 3 and done.stdout.count("done\n") == n, done.stdout + done.stderr
+        assert done.stdout.count("[distributed] the ranks add up arrays of different sizes") == n * int(memory)
+
+
+def test_what_lies_is_kept_until_all_have_taken_it() -> None:
+    """Two boards in one process: neither writes over what the other has not taken."""
+    boards = [Board(0), Board(1)]
+    addresses = [board.address for board in boards]
+    assert all(board.open(addresses) for board in boards)
+    assert not Board(0).open([*addresses[:1], (addresses[1][0], addresses[0][1], 5)])  # some other file
+    first, second = boards
+
+    def lay(board: Board, value: int, size: int = 100) -> int:
+        return board.lay(size, lambda place: place.fill(value))
+
+    for step in range(1, 9):
+        assert first.has_room() and second.has_room()
+        number = lay(first, step, size := 1000 * 3**step)
+        assert not first.complete(number)
+        assert lay(second, 100 + step, 7) == number and second.complete(number)
+        mine, others = first.read(number)
+        assert mine.tolist() == [step] * size and others.tolist() == [100 + step] * 7
+        first.taken(number)
+        late = lay(first, 50)  # the second is behind
+        assert second.read(number)[0].tolist() == [step] * size  # still there
+        second.taken(number)
+        lay(second, 60)
+        for board in boards:
+            assert [part[0] for part in board.read(late)] == [50, 60]
+            board.taken(late)
+    lay(first, 1), lay(second, 1)
+    first.taken(17)
+    lay(first, 2), first.taken(18)
+    assert not first.has_room()  # where 17 lies, which the second has not taken
+    second.taken(17)
+    assert first.has_room()
 
 
 def test_backward_passes_that_would_be_lost(ranks: Any) -> None:
