@@ -80,6 +80,7 @@ GCC_ISA_FLAGS = {
                       # gcc 12 takes its own header's "any value" vectors for a mistake (GCC bug 105593)
                       "-Wno-uninitialized", "-Wno-maybe-uninitialized"],
 }  # fmt: skip
+# Of clang-cl.
 MSVC_FLAGS = ["/std:c++17", "/O2", "/fp:precise", "/EHsc", "/W3", "/DNOMINMAX"]
 MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512"]}
 
@@ -217,6 +218,8 @@ class BuildCore(build_ext):
         os.chdir(ROOT)
         self.msvc = self.compiler.compiler_type == "msvc"
         self.need_a_compiler()
+        if self.msvc:
+            self.take_clang()
         self.system_blas = self.find_system_blas() if SYSTEM_BLAS else []
         self.objects_dir = Path(self.build_temp) / VARIANT
         wrapper = self.cythonize_core(ext)
@@ -232,6 +235,17 @@ class BuildCore(build_ext):
         if not self.msvc and command and not shutil.which(command[0]):
             raise SystemExit(f"setup.py: building dynet_lite from source needs a C++17 compiler, and {command[0]!r} was not found: "
                              "install one (Debian: g++; Fedora: gcc-c++; macOS: xcode-select --install) or name it in CXX")  # fmt: skip
+
+    def take_clang(self):
+        """On Windows: clang-cl in the place of cl, for which the vectors of the kernels (cext/kernels/simd_*.h) are not written."""
+        usual = Path(os.environ.get("ProgramFiles", "C:/Program Files")) / "LLVM" / "bin" / "clang-cl.exe"
+        found = shutil.which("clang-cl") or (str(usual) if usual.exists() else None)
+        if found is None:
+            raise SystemExit("setup.py: building dynet_lite from source on Windows needs clang-cl, and it was not found: install LLVM, or "
+                             'the component "C++ Clang tools for Windows" of Visual Studio, and put it on the PATH')  # fmt: skip
+        if not self.compiler.initialized:
+            self.compiler.initialize()
+        self.compiler.cc = found
 
     def find_system_blas(self):
         """The arguments that link a BLAS with C's interface: the first that a small program can be linked with."""

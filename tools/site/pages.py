@@ -32,7 +32,7 @@ MOVED = {
 # Pages with long lines of code or wide tables have no table of contents beside them.
 WIDE = ("README.md", "benchmarks/README.md")
 FULL_WIDTH = "---\nhide: [toc]\n---\n\n"
-CSS = ".md-grid { max-width: 80rem; }\n.md-typeset pre > code { font-size: 0.7rem; }\n"
+CSS = ".md-grid { max-width: 80rem; }\n.md-typeset pre > code { font-size: 0.7rem; }\n.md-typeset td code { word-break: normal; }\n"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 

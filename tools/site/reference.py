@@ -121,7 +121,7 @@ def pages() -> dict[str, str]:
         page = placed.get(name) or group_of(name)
         if page:
             by_page[page].append(name)
-    made = {"api/index.md": "# API\n\n| page | |\n|---|---|\n"}
+    made = {"api/index.md": "# API\n\n| page | what is on it |\n|---|---|\n"}
     for page, (title, about, modules) in GROUPS.items():
         module = importlib.import_module("dynet_lite" if modules else title)
         names = by_page[page] if modules else sorted(module.__all__)
