@@ -136,15 +136,19 @@ class Board:
 
 
 class LaidSum:
-    """A sum over the ranks that lies on the board, like a request of MPI; `numbers` become the sum."""
+    """A sum over the ranks that lies on the board, like a request of MPI; `numbers` become the sum.
 
-    def __init__(self, board: Board, numbers: Array) -> None:
+    fill(array): writes what this rank adds, by default what `numbers` are.
+    """
+
+    def __init__(self, board: Board, numbers: Array, fill: Callable[[Array], Any] | None = None) -> None:
         self._board, self._numbers = board, numbers
-        self._number = board.lay(numbers.nbytes, self._fill, True)
+        write = fill or self._copy
+        self._number = board.lay(numbers.nbytes, lambda place: write(place.view(np.float32)), True)
         self._done = False
 
-    def _fill(self, place: Array) -> None:
-        np.copyto(place.view(np.float32), self._numbers)
+    def _copy(self, place: Array) -> None:
+        np.copyto(place, self._numbers)
 
     def Test(self) -> bool:  # noqa: N802 (as MPI names it)
         """Adds up if all ranks have laid down theirs; whether that is done. ValueError if they differ in size."""

@@ -30,9 +30,8 @@ class _Bucket:
         self.parameters, self.numbers, self.own = parameters, numbers, own
         self.size = sum(map(_size, parameters))
 
-    def fill(self) -> None:
-        if self.own:
-            _core._gather_grads(self.parameters, self.numbers[: self.size], np.empty(len(self.parameters), np.float32))
+    def fill(self, place: Any) -> None:
+        _core._gather_grads(self.parameters, place[: self.size], np.empty(len(self.parameters), np.float32))
 
     def empty(self, touched: Any) -> None:
         if self.own:
@@ -104,10 +103,13 @@ class Buckets:
 
     def _send(self) -> None:
         bucket = self._all[len(self._sent)]
-        bucket.fill()
-        if len(self._sent) == len(self._all) - 1:
-            bucket.numbers[bucket.size :] = [_core._touched(p) for p in self.order]
-        request = self.world.start_sum(bucket.numbers)
+
+        def fill(place: Any) -> None:
+            bucket.fill(place)
+            if place.size > bucket.size:  # the last bucket
+                place[bucket.size :] = [_core._touched(p) for p in self.order]
+
+        request = self.world.start_sum(bucket.numbers, fill if bucket.own else None)
         self._sent.append(request)
         if not isinstance(request, LaidSum):  # that one is added up when its bucket is needed
             self._under_way.append(request)

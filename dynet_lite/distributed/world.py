@@ -227,13 +227,18 @@ class World(Alone):
         time.sleep(3 * grace)
         self._end("[distributed] the first two ranks do not answer; all ranks end", 1)
 
-    def start_sum(self, values: Array) -> Any:
+    def start_sum(self, values: Array, fill: Callable[[Array], Any] | None = None) -> Any:
         """Begin to add up a float32 array over the ranks, in place; the same bits on all ranks. The request is for
-        wait(). All ranks begin their sums, and gather bytes, in the same order."""
+        wait(). All ranks begin their sums, and gather bytes, in the same order.
+
+        fill(array): writes the numbers of this rank, which `values` does not hold yet.
+        """
         self._count(values.nbytes)
         if (board := self._board) and values.nbytes <= LARGE and board.lying + values.nbytes <= MOST:
             self._make_room(board)
-            return LaidSum(board, values)
+            return LaidSum(board, values, fill)
+        if fill:
+            fill(values)
         return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
 
     def start_gather(self, fill: Callable[[Array], Any], sizes: Sequence[int]) -> Callable[[], list[Array]]:

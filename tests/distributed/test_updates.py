@@ -137,9 +137,9 @@ def test_buckets_are_sent_while_backward_runs(ranks: Any, memory: str) -> None:
         E = m.add_lookup_parameters((9, 5))
         trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m), bucket=400)
         start = world.start_sum
-        def noted(numbers):
+        def noted(numbers, fill):
             sizes.append(numbers.size if running else -numbers.size)
-            return start(numbers)
+            return start(numbers, fill)
         world.start_sum = noted
         for step in range(3):
             sizes, before = [], (world.messages, world.bytes_sent)
