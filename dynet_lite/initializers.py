@@ -199,7 +199,12 @@ class NumpyInitializer(PyInitializer):
     """A copy of an array; its shape must be the parameter's (for a table: one row per word)."""
 
     def __init__(self, array: Any) -> None:
-        self.array = np.array(array, dtype=np.float32)
+        given = np.asarray(array)
+        kinds = {type(one) for one in given.flat} if given.dtype.kind == "O" else {given.dtype.type}
+        for kind in kinds:  # NumPy would make NaN of None, and numbers of words
+            if issubclass(kind, (type(None), str, bytes)):
+                raise TypeError(f"[NumpyInitializer] numbers are needed; got {kind.__name__}")
+        self.array = np.array(given, dtype=np.float32)
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         given = self.array.shape

@@ -36,11 +36,14 @@ OLD = "an expression of an old graph: build it again after renew_cg()"
 # ---- needs -------------------------------------------------------------------------------------------------------------
 
 
-def rows(what: str, size: Size) -> Need:
-    """An expression or array with so many rows, or a list of them."""
+def rows(what: str, size: Size, listed: bool = False) -> Need:
+    """An expression or array with so many rows; listed: or a list of them."""
 
     def wrong(part: Any, value: Any) -> Told | None:
-        return _wrong_item(what, _size(part, size), _items(value), "of {} rows")
+        n = _size(part, size)
+        if not listed and isinstance(value, (list, tuple)):
+            return TypeError, f"{what} of {n} rows is needed; got a {type(value).__name__}"
+        return _wrong_item(what, n, _items(value), "of {} rows")
 
     return wrong
 

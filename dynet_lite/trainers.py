@@ -39,7 +39,10 @@ _warned_epoch = False
 
 
 def _number(value: Any, what: str) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"[trainer] {what} must be a number; got {value!r}") from None
     if not math.isfinite(number):
         raise ValueError(f"[trainer] {what} must be a finite number; got {value}")
     return number

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, TreeNode
@@ -30,21 +30,21 @@ class _NumberedTree(Part):
         """Begin a tree of n nodes, numbered from 0."""
         self._nodes = [None] * positive(n, "the number of nodes")
 
-    def _child(self, number: int) -> Any:
-        if not 0 <= number < len(self._nodes):
-            raise IndexError(
-                f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())"
-            )
-        if self._nodes[number] is None:
-            raise ValueError(f"[add_input] node {number} has not been added yet; children come before their parent")
-        return self._nodes[number]
+    def _place(self, number: Any) -> int:
+        if not isinstance(number, SupportsIndex):
+            raise TypeError(f"[add_input] the number of a node must be a whole number; got {number!r}")
+        place = number.__index__()
+        if not 0 <= place < len(self._nodes):
+            raise IndexError(f"[add_input] node {place} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
+        return place
 
-    def _put(self, number: int, node: Any) -> None:
-        if not 0 <= number < len(self._nodes):
-            raise IndexError(
-                f"[add_input] node {number} of a tree of {len(self._nodes)} nodes (see set_num_elements())"
-            )
-        self._nodes[number] = node
+    def _child(self, number: Any) -> Any:
+        if (node := self._nodes[self._place(number)]) is None:
+            raise ValueError(f"[add_input] node {number} has not been added yet; children come before their parent")
+        return node
+
+    def _put(self, number: Any, node: Any) -> None:
+        self._nodes[self._place(number)] = node
 
 
 def _an_input(builder: Any, x: Any) -> Told | None:

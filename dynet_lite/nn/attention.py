@@ -47,7 +47,7 @@ def _columns(memory: Any) -> Any:
 
 
 @part(
-    remember__memory=rows("a memory", "memory_dim"),
+    remember__memory=rows("a memory", "memory_dim", listed=True),
     memory=of("a memory that remember() gave", Memory),
     query=rows("a query", "query_dim"),
 )

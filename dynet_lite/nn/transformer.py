@@ -40,6 +40,8 @@ class LayerNorm:
 
     def __call__(self, x: Any) -> Any:
         """As x."""
+        if isinstance(x, np.ndarray):
+            x = dy.inputTensor(x)
         shape = x.dim()[0]
         if shape[0] != self.dim:
             raise ValueError(f"[LayerNorm] {self.dim} rows are needed; got {{{','.join(map(str, shape))}}}")
@@ -111,6 +113,8 @@ class Transformer:
 
     def __call__(self, x: Any, mask: Any = None, causal: bool = False, dropout: float = 0.0) -> Any:
         """{dim,n} -> {dim,n}. causal: column i sees columns 0..i only; otherwise mask, if any, says what is seen."""
+        if isinstance(x, np.ndarray):
+            x = dy.inputTensor(x)
         if causal and mask is None:
             mask = causal_mask(x.dim()[0][1])
         for layer in self.layers:

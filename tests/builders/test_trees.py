@@ -122,6 +122,8 @@ def test_errors() -> None:
         child_sum.add_input(1, [0], dy.inputVector(np.ones(IN)))
     with pytest.raises(IndexError):
         child_sum.add_input(2, [], dy.inputVector(np.ones(IN)))
+    with pytest.raises(TypeError, match=r"number of a node must be a whole number; got 'a'"):
+        child_sum.add_input(1, ["a"], dy.inputVector(np.ones(IN)))
     with pytest.raises(ValueError):
         nary.node(dy.inputVector(np.ones(IN + 1)))
     dy.renew_cg()

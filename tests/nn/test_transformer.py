@@ -74,6 +74,15 @@ def test_together_and_alone(strategy, model):
             np.testing.assert_allclose(a, b.npvalue(), rtol=1e-4, atol=1e-5)
 
 
+def test_arrays(model):
+    """In place of expressions, as operators take them."""
+    transformer, x = Transformer(1, 4, 2, 8, model), np.random.default_rng(3).standard_normal((4, 3))
+    dy.renew_cg()
+    for causal in (False, True):
+        expected = transformer(dy.inputTensor(x), causal=causal).npvalue()
+        np.testing.assert_array_equal(transformer(x, causal=causal).npvalue(), expected)
+
+
 def test_dropout_and_masks(model):
     layer = TransformerLayer(4, 2, 6, model)
     x = np.random.default_rng(2).standard_normal((4, 3))

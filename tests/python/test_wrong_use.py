@@ -38,6 +38,17 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "None in a weight": (lambda m: m.add_parameters(2).set_value([None, 1]), TypeError, r"\[set_value\] .* got None"),
     "text in a vector": (lambda m: dy.inputVector(["1"]), TypeError, r"\[inputVector\] numbers are needed"),
     "None in a row": (lambda m: m.add_lookup_parameters((2, 2)).init_row(0, [None, 1]), TypeError, "got None"),
+    "None in an initial value": (lambda m: m.add_parameters(2, init=[None, 1]), TypeError, "Numpy.* got NoneType"),
+    "text in an initial value": (
+        lambda m: m.add_parameters(2, init=dy.NumpyInitializer(["1", "2"])),
+        TypeError,
+        r"\[NumpyInitializer\] numbers are needed; got str_",
+    ),
+    "rate of text": (
+        lambda m: dy.AdamTrainer(m, "a"),
+        TypeError,
+        r"\[trainer\] learning_rate must be a number; got 'a'",
+    ),
     "lookup of text": (lambda m: dy.lookup(m.add_lookup_parameters((2, 2)), 0).set("a"), TypeError, r"\[set\] a row"),
     "lookup of -1": (lambda m: dy.lookup(m.add_lookup_parameters((2, 2)), 0).set(-1), IndexError, r"\[set\] row -1"),
     "scale by nan": (lambda m: m.add_parameters(2).scale(NAN), ValueError, r"\[scale\] the factor must be a finite"),
