@@ -139,24 +139,34 @@ def zeroes(dim: int | Sequence[int], batch_size: int = 1) -> Expression:
 
 
 def round(x: Any, gradient_mode: str = "zero_gradient") -> Expression:
-    """Nearest whole number, ties to even. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
+    """Nearest whole number, ties to even. Any shape; the result has the same shape.
+
+    gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x. ValueError for anything else.
+    """
     return _core.round(x, _straight_through("round", gradient_mode))
 
 
 def ceil(x: Any, gradient_mode: str = "zero_gradient") -> Expression:
-    """Whole number at or above x. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
+    """Whole number at or above x. Any shape; the result has the same shape.
+
+    gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x. ValueError for anything else.
+    """
     return _core.ceil(x, _straight_through("ceil", gradient_mode))
 
 
 def floor(x: Any, gradient_mode: str = "zero_gradient") -> Expression:
-    """Whole number at or below x. gradient_mode: "zero_gradient" or "straight_through_gradient"."""
+    """Whole number at or below x. Any shape; the result has the same shape.
+
+    gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x. ValueError for anything else.
+    """
     return _core.floor(x, _straight_through("floor", gradient_mode))
 
 
 def argmax(x: Any, gradient_mode: str = "zero_gradient", d: int = 0) -> Expression:
-    """1 at the largest element along dim d (the first of equal ones), 0 elsewhere; the shape stays.
+    """1 at the largest element along dim d (the first of equal ones), 0 elsewhere. The result has the shape of x.
 
-    gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x.
+    gradient_mode: "zero_gradient", or "straight_through_gradient": as if the result were x. ValueError for anything else, or
+    if x has no dim d.
     """
     return _core._argmax(x, _straight_through("argmax", gradient_mode), d)
 
@@ -179,7 +189,10 @@ def transpose(x: Any, dims: Sequence[int] = (1, 0)) -> Expression:
 
 
 def concatenate_cols(xs: Iterable[Any]) -> Expression:
-    """Joins columns or matrices side by side: {m}, {m} -> {m,2}; {m,2}, {m,3} -> {m,5}."""
+    """Joins columns or matrices side by side: {m}, {m} -> {m,2}; {m,2}, {m,3} -> {m,5}.
+
+    Batch sizes must be equal or 1. ValueError for other shapes or an empty list.
+    """
     return concatenate(xs, 1)
 
 
@@ -223,13 +236,19 @@ def pick_batch_elems(x: Any, vs: Sequence[int]) -> Expression:
 
 
 def select_rows(x: Any, rs: Sequence[int]) -> Expression:
-    """Rows rs[0], rs[1], ... (elements along the first dim); a row may come several times. {m,n} -> {len(rs),n}."""
+    """Rows rs[0], rs[1], ... (elements along the first dim); a row may come several times. {m,n} -> {len(rs),n}.
+
+    Negative indices count from the end. IndexError if one is out of range, ValueError if there are none.
+    """
     rs = list(rs)
     return _core._select(x, rs, 0, len(rs))
 
 
 def select_cols(x: Any, cs: Sequence[int]) -> Expression:
-    """Columns cs[0], cs[1], ... (elements along the second dim): {m,n} -> {m,len(cs)}."""
+    """Columns cs[0], cs[1], ... (elements along the second dim): {m,n} -> {m,len(cs)}.
+
+    Negative indices count from the end. IndexError if one is out of range, ValueError if there are none, or if x is a vector.
+    """
     cs = list(cs)
     return _core._select(x, cs, 1, len(cs))
 
@@ -262,25 +281,38 @@ def strided_select(
 
 
 def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
-    """Sum over the dims d, which are removed (none left: {1}); with b=True over the mini-batch too. n is not used."""
+    """Sum over the dims d, which are removed: {a,b,c} -> {b} with d=[0, 2]; if none are left, {1}.
+
+    With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
+    """
     x = _expression(x)
     return _core._sum_dims(x, _dims(x, d), b)
 
 
 def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
-    """Mean over the dims d, which are removed; with b=True over the mini-batch too. n > 0 replaces the count."""
+    """Mean over the dims d, which are removed: {a,b,c} -> {b} with d=[0, 2]; if none are left, {1}.
+
+    With b=True over the mini-batch, too. n > 0 is divided by instead of the count. ValueError if x has no such dim, or if one
+    is given twice.
+    """
     x = _expression(x)
     return _core._mean_dims(x, _dims(x, d), b, n)
 
 
 def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
-    """Population standard deviation over the dims d, which are removed; b as in mean_dim(). n is not used."""
+    """Population standard deviation over the dims d, which are removed: {a,b,c} -> {b} with d=[0, 2].
+
+    With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
+    """
     x = _expression(x)
     return _core._std_dims(x, _dims(x, d), b)
 
 
 def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int = 0) -> Expression:
-    """Mean of x ** r over the dims d, which are removed; b and n as in mean_dim()."""
+    """Mean of x ** r over the dims d, which are removed: {a,b,c} -> {b} with d=[0, 2].
+
+    b, n and errors as in mean_dim().
+    """
     return mean_dim(_power(x, r), d, b, n)
 
 
@@ -290,13 +322,13 @@ def _power(x: Any, r: int) -> Expression:
 
 
 def std_elems(x: Any) -> Expression:
-    """Population standard deviation of all elements, per batch element: -> {1}."""
+    """Population standard deviation of all elements of each batch element: {..} X b -> {1} X b."""
     x = _expression(x)
     return _core._std_dims(x, range(x.ndim), False)
 
 
 def moment_elems(x: Any, r: int) -> Expression:
-    """Mean of x ** r over all elements, per batch element: -> {1}."""
+    """Mean of x ** r over all elements of each batch element: {..} X b -> {1} X b."""
     return mean_elems(_power(x, r))
 
 
@@ -311,17 +343,17 @@ def moment_batches(x: Any, r: int) -> Expression:
 
 
 def sum_rows(x: Any) -> Expression:
-    """Sum of the rows of a matrix: {m,n} -> {n}."""
+    """Sum of the rows of a matrix: {m,n} -> {n}. The same as sum_dim(x, 0)."""
     return _core._sum_dims(x, (0,), False)
 
 
 def sum_cols(x: Any) -> Expression:
-    """Sum of the columns of a matrix: {m,n} -> {m}."""
+    """Sum of the columns of a matrix: {m,n} -> {m}. The same as sum_dim(x, 1), so ValueError if x is a vector."""
     return _core._sum_dims(x, (1,), False)
 
 
 def average_cols(x: Any) -> Expression:
-    """Mean of the columns of a matrix: {m,n} -> {m}."""
+    """Mean of the columns of a matrix: {m,n} -> {m}. The same as mean_dim(x, 1), so ValueError if x is a vector."""
     return _core._mean_dims(x, (1,), False, 0)
 
 
@@ -329,43 +361,61 @@ def average_cols(x: Any) -> Expression:
 
 
 def squared_distance(x: Any, y: Any) -> Expression:
-    """Sum of (x - y) squared -> {1}. Batch sizes must be equal or 1."""
+    """Sum of (x - y) squared. x and y have one shape; the result is {1}.
+
+    Batch sizes must be equal or 1. ValueError for different shapes.
+    """
     return sum_elems(_core._squared_difference(*_same_shape("squared_distance", x, y)))
 
 
 def l1_distance(x: Any, y: Any) -> Expression:
-    """Sum of abs(x - y) -> {1}; the gradient is 0 where they are equal."""
+    """Sum of abs(x - y), whose gradient is 0 where they are equal. x and y have one shape; the result is {1}.
+
+    Batch sizes must be equal or 1. ValueError for different shapes.
+    """
     return sum_elems(_core._abs_difference(*_same_shape("l1_distance", x, y)))
 
 
 def huber_distance(x: Any, y: Any, c: float = 1.345) -> Expression:
-    """Sum of d * d / 2 where d = abs(x - y) is at most c, and of c * d - c * c / 2 elsewhere -> {1} (Huber, 1964)."""
+    """Sum of d * d / 2 where d = abs(x - y) is at most c, and of c * d - c * c / 2 elsewhere (Huber, 1964).
+
+    x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes.
+    """
     return sum_elems(_core._huber(*_same_shape("huber_distance", x, y), c))
 
 
 def squared_norm(x: Any) -> Expression:
-    """Sum of the squares of all elements, per batch element: -> {1}."""
+    """Sum of the squares of all elements of each batch element: {..} X b -> {1} X b."""
     x = _expression(x)
     return dot_product(x, x)
 
 
 def binary_log_loss(x: Any, y: Any) -> Expression:
-    """-(y log x + (1 - y) log(1 - x)), summed -> {1}; x probabilities, y targets. Logs are clamped."""
+    """Sum of -(y log x + (1 - y) log(1 - x)); x are probabilities, y targets. Logarithms are bounded below.
+
+    x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes.
+    """
     return sum_elems(_core._binary_log_loss_terms(*_same_shape("binary_log_loss", x, y)))
 
 
 def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Expression:
-    """max(0, m - x + y), element by element: x should be larger than y by the margin m."""
+    """max(0, m - x + y), element by element: x should be larger than y by the margin m.
+
+    x and y have one shape, which is also that of the result. Batch sizes must be equal or 1. ValueError for different shapes.
+    """
     return _core._pairwise_rank(*_same_shape("pairwise_rank_loss", x, y), m)
 
 
 def poisson_loss(log_lambda: Any, x: Any) -> Expression:
-    """-log of the Poisson probability of x (a number or an expression) at the rate exp(log_lambda)."""
+    """-log of the Poisson probability of x (a number or an expression) at the rate exp(log_lambda), element by element.
+
+    Shapes must be equal or broadcast, as for cmult(). ValueError otherwise.
+    """
     return _core._poisson(log_lambda, x)
 
 
 def colwise_add(x: Any, y: Any) -> Expression:
-    """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}."""
+    """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}. ValueError for other shapes."""
     x, y = _expression(x), _expression(y)
     a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
@@ -375,12 +425,18 @@ def colwise_add(x: Any, y: Any) -> Expression:
 
 
 def weight_norm(w: Any, g: Any) -> Expression:
-    """g * w / norm(w), g {1}: a weight with its length apart from its direction (Salimans, Kingma, 2016)."""
+    """g * w / norm(w): a weight with its length apart from its direction (Salimans, Kingma, 2016).
+
+    w of any shape, g {1}; the result has the shape of w.
+    """
     return cmult(w, _core.cdiv(g, l2_norm(w)))
 
 
 def trace_of_product(x: Any, y: Any) -> Expression:
-    """Trace of x times the transpose of y, the sum of the products of their elements: -> {1}."""
+    """Trace of x times the transpose of y, which is the sum of the products of their elements.
+
+    x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes.
+    """
     return dot_product(x, y)
 
 
@@ -407,12 +463,12 @@ def kmh_ngram(x: Any, v: int) -> Expression:
 
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
-    """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}."""
+    """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}. ValueError for other shapes."""
     added: Expression = _core.contract3d_1d(x, y) + b
     return added
 
 
 def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
-    """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}."""
+    """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}. ValueError for other shapes."""
     added: Expression = _core.contract3d_1d_1d(x, y, z) + b
     return added

@@ -44,7 +44,7 @@ def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Ex
 
 
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Expression:
-    """Negative log-likelihood of one label per batch element: x {n} X b, b labels -> {1} X b."""
+    """pickneglogsoftmax() of one label per batch element: x {n} X b, b labels -> {1} X b."""
     return pickneglogsoftmax(x, vs)
 
 
