@@ -19,36 +19,53 @@ void Executor::backward(NodeId loss, bool full) {
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
   list_gradients();
   const std::lock_guard<GradientLocks> lock(locks_);
-  reach(loss, full);
+  bool again = plan_may_hold(loss, full);
+  if (!again) reach(loss, full);
   any_full_ |= full;  // only such a pass writes over values that another one reads without reaching them
   Rewound numbers(g_, *backend_, owner_);
   if (first_graded_run_ < n_runs_) numbers.check(runs_[first_graded_run_]->ran_at);
   restore_spent(numbers);
-  place_gradients(loss);
+  ran_again_ = false;
+  if (again && !leaves_again()) {
+    again = false;
+    reach(loss, full);
+  }
+  ready_.there = false;
+  if (!again) place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
-  if (float* at = back_.at()[loss]) {
-    const NodeId root = g_.node(loss).root;
-    if (!facts_.written[root]) {
-      backend_->fill(g_.dim(root).size(), 0.f, back_.at()[root]);
-      facts_.written[root] = kWritten;
-      backend_->fill(1, 1.f, at);
-    } else {
-      float* one = grads_.floats(1);
-      backend_->fill(1, 1.f, one);
-      backend_->add_rows(1, 1, Rows{one, 1, nullptr}, Rows{at, 1, nullptr});
-    }
+  if (back_.at()[loss]) {
+    const bool plain = seed(loss, again);
     std::size_t to = n_runs_;
     while (to && runs_[to - 1]->first > loss) --to;
-    plan_backward(to);
+    if (!again) plan_backward(to);
+    if (!again && plain) note_plan(loss, full);
+    const NodeId root = g_.node(loss).root;
     if (options.verify) verify_back_plan(g_, back_.plan(), runs_, back_.at()[root], g_.dim(root).size());
     cache_->begin();
     run_backward(to, numbers);
     totals_.transposed += cache_->count();
     collect_gradients();
+    ready_.there |= again;
   }
   if (options.touches_looked_up) touch_looked_up(loss);
   totals_.backward_time += timer.lap();
+}
+
+// The gradient of the loss is 1. False: it is added to one that is there.
+bool Executor::seed(NodeId loss, bool again) {
+  float* at = back_.at()[loss];
+  const NodeId root = g_.node(loss).root;
+  if (again || !facts_.written[root]) {
+    backend_->fill(g_.dim(root).size(), 0.f, back_.at()[root]);
+    facts_.written[root] = kWritten;
+    backend_->fill(1, 1.f, at);
+    return true;
+  }
+  float* one = grads_.floats(1);
+  backend_->fill(1, 1.f, one);
+  backend_->add_rows(1, 1, Rows{one, 1, nullptr}, Rows{at, 1, nullptr});
+  return false;
 }
 
 // Values that a pass before wrote gradients over are made again, from the weights that they were made from.

@@ -36,6 +36,7 @@ Runner& Executor::runner(u32 lane) {
 
 void Executor::truncated(u32 n) {
   graded_ = 0;
+  ready_.there = false;
   back_.begin({});
   rewritten_ = std::min(rewritten_, n);
   while (!leaf_parts_.empty() && leaf_parts_[leaf_parts_.size() - 1] >= n) leaf_parts_.resize(leaf_parts_.size() - 1);
@@ -67,8 +68,9 @@ void Executor::note_runs() {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
+  ready_.there = false;
   release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, back_, reached_aliases_,
-              old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_);
+              old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_, ready_.slot);
   cache_->release();
   runs_ = Runs();
   for (auto& r : runners_) r->release();
@@ -76,8 +78,7 @@ void Executor::release() {
 
 void Executor::invalidate() {
   done_ = 0;
-  graded_ = 0;
-  back_.begin({});
+  graded_ = 0;  // the plan of the last backward pass stays: it may be run again
   refresh_ = true;
   live_.none();
 }
@@ -183,6 +184,7 @@ void Executor::forward(bool whole) {
   const std::size_t from = n_runs_;
   rewrite(whole);
   one_plan_ = done_ == 0;
+  ready_.there = ran_again_ = false;
   let_go_ = g_.let_go_of();
   try {
     {
@@ -233,6 +235,7 @@ void Executor::run_again() {
   for (NodeId i : leaf_parts_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
   run_stages(0);
   done_ = planned_;
+  ran_again_ = true;
   owner_ = this_thread();
   note_runs();
   totals_.forward_time += timer.lap();

@@ -68,7 +68,9 @@ class Executor final : private Graph::Listener {
 
   std::string dump_plans();
   // Of the last backward pass; see dump_back_plan().
-  std::string dump_backward(u32 most) const { return dump_back_plan(g_, *backend_, back_.plan(), runs_, most); }
+  std::string dump_backward(u32 most) const {
+    return graded_ ? dump_back_plan(g_, *backend_, back_.plan(), runs_, most) : std::string();
+  }
   // While on, forward() notes the graph after each pass; switching it on forgets what was noted.
   void log_rewrites(bool on);
   const std::vector<RewriteLog::Entry>& rewrite_log() const { return pipeline_.log().entries; }
@@ -123,6 +125,11 @@ class Executor final : private Graph::Listener {
   template <class F>
   void each_row(NodeId i, F f) const;
   void list_gradients();
+  bool seed(NodeId loss, bool again);
+  void note_plan(NodeId loss, bool full);
+  bool plan_may_hold(NodeId loss, bool full) const;
+  bool leaves_again();
+  bool reaches_alias_of(NodeId row) const;
   void restore_spent(Rewound& numbers);
   void plan_backward(std::size_t to);
   void run_backward(std::size_t to, Rewound& numbers);
@@ -167,6 +174,15 @@ class Executor final : private Graph::Listener {
   Vec<NodeId> old_leaves_;            // see reach()
   std::size_t first_graded_run_ = 0;  // runs before were not reached
   bool any_full_ = false;             // some pass over this graph was full
+  struct Ready {                      // what the plan of the last backward pass was made for (back_again.cc)
+    bool there = false, full = false, any_spent = false;
+    NodeId loss = 0;
+    u64 let_go = 0;
+    int threads = 0;
+    u64 least_work = 0;
+    Vec<float*> slot;  // where the gradients of slots_ lay
+  } ready_;
+  bool ran_again_ = false;  // since the last backward pass, by the plan that there is
   struct Direct {
     NodeId node;
     u64 serial;
