@@ -31,6 +31,8 @@ ASSUMPTIONS = """Assumptions
 - A message costs latency a and bytes / bandwidth b. A header is gathered in log2 n rounds. A sum of s bytes takes 2
   log2 n a + 2 (n - 1) / n s / b (reduce-scatter, then gather). Rows of tables are gathered: log2 n a + (n - 1) r / b,
   where r are the bytes of a rank, in proportion to its examples.
+- Up to four ranks of one machine add up in memory that they share: a and b as measured there are those of that memory, not
+  of a network.
 - Nothing is hidden behind the backward pass, or ("hidden") all buckets but the last are, as far as two thirds of the
   graphs' time last.
 - Ranks on one machine beyond its cores take turns. Nobody else uses the machine or the network.
