@@ -47,11 +47,9 @@ cdef object _as_int(object v, str what):
         raise ValueError(f"{what} must be a whole number; got {v}")
     raise TypeError(f"{what} must be a whole number; got {_shown(v)}")
 
-cdef _row_of_a_file(table, index, error):
-    """The row for a number that is not known before a file runs (dynet_lite/onnx); raises the error for anything else."""
-    if hasattr(index, "row_of"):
-        return index.row_of(table)
-    raise error
+cdef inline bint _of_a_file(index):
+    """Whether a row's number is not known before a file runs (dynet_lite/onnx): index.row_of(table) then."""
+    return type(index) is not int and type(index) is not IndexStandIn and hasattr(index, "row_of")
 
 cdef str _shown(object v):
     """A value as messages show it."""
@@ -86,6 +84,8 @@ cdef int _push_float(Vec[Word]& to, object v, str where) except -1:
     return 0
 
 cdef double _as_float(object v, str where) except? -77:
+    if isinstance(v, Expression):  # has a __float__, for those who ask for it
+        raise TypeError(f"{where} must be a number; got an expression, whose gradient would be lost. A number is x.value()")
     try:
         if not isinstance(v, (str, bytes)):  # float("1") is 1.0
             return float(v)

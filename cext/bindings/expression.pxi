@@ -218,11 +218,11 @@ cdef class Expression:
             for k in range(len(new)):
                 w.i = new[k]
                 g.c.set_member_word(node, k + (op == OP__pick_batch), w)
-        except IndexError:
+        except IndexError as error:
             for k in range(len(new)):
                 w.i = old[k]
                 g.c.set_member_word(node, k + (op == OP__pick_batch), w)
-            raise
+            raise _at_user(error)
         g.outdate()
 
     def tensor_value(self, recalculate=False):

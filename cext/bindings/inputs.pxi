@@ -126,8 +126,8 @@ def inputVector(v, device=""):
         v = list(v)  # map(float, ...)
     try:
         a = np.ascontiguousarray(_numbers(v, "inputVector"))
-    except _errors.InputTypeError:
-        raise
+    except _errors.InputTypeError as e:
+        raise _at_user(e)
     except ValueError as e:
         raise _errors.InputTypeError(f"[inputVector] {e}") from None
     if a.ndim != 1:
@@ -148,7 +148,7 @@ def scalarInput(s, device=""):
     cdef Dim d
     if type(s) is InputExpression and len(s) == 1 and s.ndim == 1 and s.batch_size == 1:
         return s
-    cdef double v = float(s)
+    cdef double v = _as_float(s, "[scalarInput] s")
     _dim_from(1, 1, &d)
     return _filled(_current(), d, v)
 
@@ -157,7 +157,7 @@ def constant(dim, val, batch_size=1):
     """A tensor of shape dim with the same number everywhere. ValueError for a dim or batch size below 1."""
     cdef Dim d
     _dim_from(dim, batch_size, &d)
-    return _filled(_current(), d, float(val))
+    return _filled(_current(), d, _as_float(val, "[constant] val"))
 
 
 def zeros(dim, batch_size=1):

@@ -116,12 +116,9 @@ cdef class LookupParameters(Expression):
         return _lookup_expression(g, g.c.add_lookup(table, &rows[0], <uint32_t> rows.shape[0], True, update))
 
     def __getitem__(self, index):
-        if type(index) is int:   # nearly always; what else there is may be a word read from a file
-            return self.look(_current(), index, True)
-        try:
-            return self.look(_current(), index, True)
-        except TypeError as error:
-            return _row_of_a_file(self, index, error)
+        if _of_a_file(index):
+            return index.row_of(self)
+        return self.look(_current(), index, True)
 
     def batch(self, i):
         """Rows i[0], i[1], ... as one mini-batch: {d1, ...} X len(i). IndexError if one is out of range."""
@@ -456,10 +453,9 @@ def lookup(LookupParameters p not None, index=0, update=True):
     """Row `index` of a table: {d1, ...}. With update=False this use gives the table no gradient. The same as
     ``p[index]``.
     """
-    try:
-        return p.look(_current(), index, update)
-    except TypeError as error:
-        return _row_of_a_file(p, index, error)
+    if _of_a_file(index):
+        return index.row_of(p)
+    return p.look(_current(), index, update)
 
 
 def lookup_batch(LookupParameters p not None, indices, update=True):

@@ -40,6 +40,26 @@ def test_refused(name: str) -> None:
             REFUSED[name](x, table[1])
 
 
+AS_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "scalarInput": dy.scalarInput,
+    "constant": lambda x: dy.constant(2, x),
+    "elu": lambda x: dy.elu(dy.inputVector([1, 2]), x),
+    "hinge": lambda x: dy.hinge(dy.inputVector([1, 2]), 1, x),
+    "noise": lambda x: dy.noise(dy.inputVector([1, 2]), x),
+    "dropout": lambda x: dy.dropout(dy.inputVector([1, 2]), x),
+    "random_normal": lambda x: dy.random_normal((2,), x),
+    "scale": lambda x: dy.ParameterCollection().add_parameters(2).scale(x),
+}
+
+
+@pytest.mark.parametrize("name", AS_NUMBERS)
+def test_an_expression_for_a_number(name: str) -> None:
+    """A learned slope or width of noise would have no gradient. DyNet refuses it, too."""
+    dy.renew_cg()
+    with pytest.raises(TypeError, match=r"must be a number; got an expression, whose gradient would be lost"):
+        AS_NUMBERS[name](dy.sum_elems(dy.inputVector([0.1, 0.2])))
+
+
 def test_numbers_that_are_asked_for() -> None:
     dy.renew_cg()
     x, y = dy.inputVector([1, 2]), dy.inputVector([3, 4])

@@ -233,3 +233,19 @@ def test_exact_values() -> None:
         dy.block_dropout(e, 1.5)
     with pytest.raises(ValueError, match=r"\[0, 1\)"):
         dy.dropout(e, 1)
+
+
+ENDS_HERE: dict[str, Callable[[Any], Any]] = {
+    "row": lambda table: table["a"],
+    "lookup": lambda table: dy.lookup(table, "a"),
+    "vector": lambda table: dy.inputVector([None]),
+    "index": lambda table: dy.pick(x(), 0).set_index(7),
+}
+
+
+@pytest.mark.parametrize("name", ENDS_HERE)
+def test_no_compiled_function_in_a_trace(model: dy.ParameterCollection, name: str) -> None:
+    """Also of functions that catch an error on its way."""
+    with pytest.raises((TypeError, IndexError)) as caught:
+        ENDS_HERE[name](model.add_lookup_parameters((2, 2)))
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename == __file__
