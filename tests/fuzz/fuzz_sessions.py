@@ -121,7 +121,7 @@ def change(g: Generator) -> None:
     name = g.one(g.weights[shape])
     of_weight = f"{name}.set_value(A({g.seed()}, {', '.join(map(str, shape))}))"
     g.do(g.one([of_weight, of_weight, f"{name}.scale(0.9)", f"{name}.scale_gradient(0.5)", f"{name}.clip_inplace(-0.8, 0.8)",
-                f"{name}.set_updated({g.one([True, not g.peer and g.chance(0.5)])})", f"{table}.init_row({g.below(rows)}, A({g.seed()}, {n}))",
+                f"{name}.set_updated({g.one([True, g.peer or g.chance(0.5)])})", f"{table}.init_row({g.below(rows)}, A({g.seed()}, {n}))",
                 f"{table}.scale(0.9)", f"{table}.init_from_array(A({g.seed()}, {rows}, {n}))", f"{table}.scale_gradient(0.5)",
                 *([f"{name}.zero_gradient()", f"{table}.zero_gradient()", f"{table}.set_updated({g.one([True, False])})"]
                   if not g.peer else [])]))  # fmt: skip
