@@ -17,4 +17,4 @@ def test_kills_during_saves() -> None:
 
 @pytest.mark.parametrize(("recipe", "threads"), [("dan_classifier", 1), ("bilstm_tagger", 2)])
 def test_kills_during_training(recipe: str, threads: int) -> None:
-    kill_training(recipe, threads, kills=1)
+    assert kill_training(recipe, threads, kills=1) == 1
