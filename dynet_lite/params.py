@@ -246,7 +246,7 @@ class ParameterCollection:
 
     def get_weight_decay(self) -> float:
         """The fraction by which every update shrinks the weights: w becomes w (1 - decay). One setting for the whole tree."""
-        return self._root()._weight_decay
+        return self._weight_decay if self._parent is None else self._root()._weight_decay
 
     def set_weight_decay(self, lam: float) -> None:
         """Set the fraction by which every update shrinks the weights, 0 <= lam < 1; for the whole tree of collections."""

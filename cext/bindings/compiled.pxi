@@ -1,8 +1,6 @@
 # Compiled functions: graphs that are kept with their plans, one for each structure of the arguments, and run again over new
 # data. What is structure and what is data is told by the frame of a call, as for cells (templates.pxi).
-from cpython.buffer cimport Py_buffer, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 
-cdef object _array_type = np.ndarray
 cdef object _floating_type = np.floating
 cdef uint64_t _compiled_calls = 0      # of compiled functions, in this process,
 cdef uint64_t _compiled_recorded = 0   # structures that were recorded for them,

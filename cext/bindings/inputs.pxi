@@ -1,4 +1,7 @@
 # Inputs: numbers that enter a graph.
+from cpython.buffer cimport Py_buffer, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+
+cdef object _array_type = np.ndarray
 
 cdef class InputExpression(Expression):
     """An input, whose numbers can be replaced with set()."""
@@ -69,6 +72,35 @@ cdef bint _plain_numbers(list v) except -1:
     return True
 
 
+cdef Expression _plain_vector(object a):
+    """A vector of floats or doubles as an input, without NumPy; None: the array is another one."""
+    cdef Py_buffer b
+    cdef Dim d
+    cdef InputExpression e
+    cdef float* to
+    cdef Py_ssize_t k
+    try:
+        PyObject_GetBuffer(a, &b, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+    except (ValueError, BufferError):   # columns first, or with gaps
+        return None
+    cdef bint known = b.format != NULL and (b.format[0] == c"f" or b.format[0] == c"d") and b.format[1] == 0
+    try:
+        if not known or b.ndim != 1 or not 0 < b.shape[0] <= 0x7fffffff:
+            return None
+        d.nd = d.bd = 1
+        d.d[0] = <unsigned int> b.shape[0]
+        e = _new_input(_current(), d)
+        to = e.graph.c.input_data(e.id)
+        if b.format[0] == c"f":
+            memcpy(to, b.buf, b.shape[0] * sizeof(float))
+        else:
+            for k in range(b.shape[0]):
+                to[k] = <float> (<double*> b.buf)[k]
+        return e
+    finally:
+        PyBuffer_Release(&b)
+
+
 def inputTensor(arr, batched=False, device="", reusable_expr=False):
     """An input with the numbers of an array, or of a list of arrays of one shape, which becomes a mini-batch.
 
@@ -79,6 +111,8 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     cdef Dim d
     if type(arr) is InputExpression:
         return _taken(arr, batched)
+    if type(arr) is _array_type and not batched and (vector := _plain_vector(arr)) is not None:
+        return vector
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
         arr = np.stack(arr, axis=-1)
         batched = True
