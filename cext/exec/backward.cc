@@ -31,6 +31,7 @@ void Executor::backward(NodeId loss, bool full) {
     reach(loss, full);
   }
   ready_.there = false;
+  back_again_ = again;
   if (!again) place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
@@ -145,7 +146,7 @@ void Executor::run_stage(const BackStage& stage) {
     try {
       for (u32 before : task.after)
         if (before != kNoNode && !progress.wait(before - stage.task)) return;
-      runner(task.runner).backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_);
+      runner(task.runner).backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_, back_again_);
       progress.done(static_cast<u32>(number));
     } catch (...) {
       progress.fail();

@@ -201,7 +201,7 @@ void Executor::forward(bool whole) {
     settle_rows();
     g_.fill_leaves(done_);
     place(from);
-    run_stages(from);
+    run_stages(from, false);
   } catch (...) {
     n_runs_ = from;  // nothing of this counts; the next forward() tries again
     throw;
@@ -233,7 +233,7 @@ void Executor::run_again() {
   g_.fill_leaves(0);
   place_parameters();
   for (NodeId i : leaf_parts_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
-  run_stages(0);
+  run_stages(0, n_runs_ == 1);
   done_ = planned_;
   ran_again_ = true;
   owner_ = this_thread();
@@ -242,13 +242,13 @@ void Executor::run_again() {
   ++totals_.plans_again;
 }
 
-void Executor::run_stages(std::size_t from) {
+void Executor::run_stages(std::size_t from, bool again) {
   TraceScope trace(Phase::Forward, &g_);
   trace.event.floats = values_.used() / sizeof(float);
   for (std::size_t a = from, b; a < n_runs_; a = b) {
     b = a + 1;
     while (b < n_runs_ && same_stage(a, b)) ++b;
-    in_lanes(a, b, [this](Run& run) { runner(run.lane).forward(run); });
+    in_lanes(a, b, [this, again](Run& run) { runner(run.lane).forward(run, again); });
   }
 }
 

@@ -105,7 +105,7 @@ class Executor final : private Graph::Listener {
   void make_runs();
   void plan_runs(std::size_t from);
   void run_again();
-  void run_stages(std::size_t from);
+  void run_stages(std::size_t from, bool again);
   void settle_rows();
   void place(std::size_t from);
   void place_parameters();
@@ -182,7 +182,8 @@ class Executor final : private Graph::Listener {
     u64 least_work = 0;
     Vec<float*> slot;  // where the gradients of slots_ lay
   } ready_;
-  bool ran_again_ = false;  // since the last backward pass, by the plan that there is
+  bool ran_again_ = false;   // since the last backward pass, by the plan that there is
+  bool back_again_ = false;  // the backward pass that is running goes by the plan of the last
   struct Direct {
     NodeId node;
     u64 serial;

@@ -26,6 +26,8 @@ struct Runner::CallFrame {
   Rows y[kMaxOutputs], dy[kMaxOutputs];
   Call call;
 
+  bool fixed = false;  // kept: its stacked arguments lie where they lay
+
   const Rows* dx = nullptr;  // backward: where gradients of arguments go
 };
 

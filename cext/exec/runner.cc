@@ -17,15 +17,22 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassC
       intra_op_(backend->intra_op()) {}
 
 void Runner::release() {
-  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_);
+  forget_calls();
+  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, kept_.forward, kept_.backward, kept_.lists,
+              kept_.back_lists);
   if (intra_op_) intra_op_->release();
 }
 
 Team Runner::team() const { return {options_.threads, options_.least_work, run_lanes}; }
 
-void Runner::forward(Run& run) {
+void Runner::forward(Run& run, bool again) {
   const ProductCounts before = backend_->product_counts();
-  list_operands(run);
+  if (again) {
+    use_kept(run);
+  } else {
+    forget_calls();
+    list_operands(run);
+  }
   const u32 groups = static_cast<u32>(run.plan.groups.size());
   u32 checked = 0;
   for (u32 k = 0; k < groups; ++k) {
@@ -36,7 +43,7 @@ void Runner::forward(Run& run) {
     }
     TraceScope trace(Phase::ForwardBatch, &g_);
     describe(trace, run, group);
-    run_group(run, k);
+    again ? forward_again(run, k) : run_group(run, k);
   }
   if (options_.check_validity) check_finite(run, checked, groups);
   run.any_spent = false;
@@ -98,13 +105,17 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
   begin_call(f, run, group.type, members, group.count, group.slot);
   find_arguments(f, run, index, members);
   f.call.restore = restore;
+  call_forward(f, group.count);
+}
+
+void Runner::call_forward(const CallFrame& f, u32 members) {
   Timer timer(options_.profile);
   if (!shares_calls || !intra_op_->forward(f.call, team())) backend_->forward(f.call);
   if (!options_.profile) return;
   OpProfile& p = profile[g_.sig(f.sig).op];
   p.forward += timer.lap();
   ++p.calls;
-  p.members += group.count;
+  p.members += members;
 }
 
 // Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on. A bundle's
@@ -112,7 +123,7 @@ void Runner::run_group(Run& run, u32 index, bool restore) {
 void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const NodeId* members, u32 count, u32 slot) {
   const PlanType& type = run.plan.types[type_index];
   const Signature& sig = g_.sig(type.sig);
-  Arena& a = scratch_.arena;
+  Arena& a = *lists_;
   f.sig = type.sig;
   f.nargs = sig.call_nargs;
   f.items = sig.items;
@@ -164,7 +175,7 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
 
 // Members of several signatures: whose dims are whose, and where their values lie. They may happen to be alike.
 void Runner::make_ragged(CallFrame& f, const Run& run, const PlanType& type, const NodeId* members, u32 count) {
-  Arena& a = scratch_.arena;
+  Arena& a = *lists_;
   const u32 first = g_.node(members[0]).sig;
   bool alike = true;
   for (u32 m = 1; m < count; ++m) alike &= g_.node(members[m]).sig == first;

@@ -21,11 +21,13 @@ class Runner {
  public:
   Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassCache& cache);
 
-  void forward(Run& run);
+  // again: the same run as the last time, and nothing of it has been planned since.
+  void forward(Run& run, bool again);
   // Gives back the memory that it works in.
   void release();
   // The steps of a task, one after another.
-  void backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion);
+  // again: by the same plan as the last time.
+  void backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, bool again);
   // Room for as much at a time as the other has had room for: which of them does what changes from step to step.
   void keep_room_of(const Runner& other);
   // Makes the values again that a backward pass wrote gradients over.
@@ -58,6 +60,34 @@ class Runner {
     Arena floats;  // the backend's: what kernels work in
   };
 
+  // Calls of the run that has been run again, by group and by step of the backward pass; null: not put together yet.
+  struct KeptCalls {
+    const Run* run = nullptr;
+    const void* arrays[3] = {};  // of the graph, into which they point
+    Vec<CallFrame*> forward, backward;
+    Arena lists, back_lists;  // what they point to
+  };
+  // In its time calls are put together of these lists.
+  class InLists {
+   public:
+    InLists(Runner& runner, Arena& lists) : runner_(runner) { runner_.lists_ = &lists; }
+    ~InLists() { runner_.lists_ = &runner_.scratch_.arena; }
+    InLists(const InLists&) = delete;
+    InLists& operator=(const InLists&) = delete;
+
+   private:
+    Runner& runner_;
+  };
+
+  void use_kept(const Run& run);
+  void forget_calls();
+  void forget_backward();
+  CallFrame* new_call(Arena& lists);
+  void forward_again(Run& run, u32 group);
+  bool lie_still(const Run& run, u32 group, const CallFrame& f) const;
+  void back_again(const Run& run, const BackLane& plan, const BackStep& step, CallFrame*& f);
+  void call_forward(const CallFrame& f, u32 members);
+  void call_backward(const CallFrame& f, const BackStep& step);
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
   void list_operands(Run& run) const;
   void run_group(Run& run, u32 group, bool restore = false);
@@ -88,6 +118,8 @@ class Runner {
   const ExecOptions& options_;
   PassCache& cache_;
   ScratchArena scratch_;
+  Arena* lists_ = &scratch_.arena;  // for what a call points to
+  KeptCalls kept_;
   std::unique_ptr<IntraOp> intra_op_;
   Vec<Numbers> checked_;
 };

@@ -5,8 +5,12 @@
 
 namespace dnl {
 
-void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion) {
+void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, bool again) {
   const ProductCounts before = backend_->product_counts();
+  if (!again || kept_.run != &run)
+    forget_backward();
+  else if (kept_.backward.empty())
+    kept_.backward.assign(plan.steps.size(), nullptr);
   for (u32 s = task.first; s < task.first + task.count; ++s) {
     const BackStep& step = plan.steps[s];
     switch (step.kind) {
@@ -14,7 +18,9 @@ void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task
       case StepKind::Add:
         for (u32 m = 0; m < step.count; ++m) move(plan.moves[step.first + m]);
         break;
-      case StepKind::Stacked: back_stacked(run, plan, step); break;
+      case StepKind::Stacked:
+        kept_.backward.empty() ? back_stacked(run, plan, step) : back_again(run, plan, step, kept_.backward[s]);
+        break;
       case StepKind::Shared: back_shared(run, plan, step); break;
       case StepKind::Passed: completion.passed(task.run, step.of); break;
     }
@@ -39,6 +45,10 @@ void Runner::back_stacked(const Run& run, const BackLane& plan, const BackStep& 
   begin_call(f, run, group.type, run.plan.order.data() + group.begin + step.first, step.count, group.slot + step.first);
   arguments_again(f, run, step.of, step.first * f.items);
   begin_backward(f, run, group.type, plan, step);
+  call_backward(f, step);
+}
+
+void Runner::call_backward(const CallFrame& f, const BackStep& step) {
   Timer timer(options_.profile);
   if (!shares_calls || !intra_op_->backward(f.call, team(), step.apart)) backend_->backward(f.call);
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
@@ -116,8 +126,8 @@ void Runner::begin_backward(CallFrame& f, const Run& run, u32 type, const BackLa
   const u32 last = g_.sig(f.sig).total - 1u;
   if (run.spent[type] & kSpentOutput) f.dy[0] = f.y[0];
   if (run.spent[type] & kSpentLast) f.dy[last] = f.y[last];
-  Rows* dx = scratch_.arena.array<Rows>(f.nargs + 1);
-  bool* acc = scratch_.arena.array<bool>(f.nargs + 1);
+  Rows* dx = lists_->array<Rows>(f.nargs + 1);
+  bool* acc = lists_->array<bool>(f.nargs + 1);
   for (u32 j = 0; j < f.nargs; ++j) {
     dx[j] = plan.targets[step.targets + j].rows;
     acc[j] = plan.targets[step.targets + j].add;
