@@ -5,6 +5,7 @@
     python recipes/transformer_lm.py --train a.txt --dev b.txt     # text; also CoNLL-U, trees, tagged text
     python recipes/transformer_lm.py --nltk treebank --layers 4    # any NLTK corpus
     python recipes/transformer_lm.py --block 128 --context 64      # scores letters with at least 64 letters before them
+    python recipes/transformer_lm.py --ngrams 0.5 --words 0.7      # scores a mixture with n-grams of letters and of words
     python recipes/transformer_lm.py predict --load letters.model - # continues what you type
     python recipes/transformer_lm.py --compare --batch 64          # automatic batching on and off
 
@@ -29,7 +30,17 @@ import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
 from dynet_lite.nn import Transformer, positions, sample
-from dynet_lite.text import FORMS, DataError, KneserNey, Perplexity, Vocab, load_nltk_words, minibatches, read_words
+from dynet_lite.text import (
+    FORMS,
+    DataError,
+    KneserNey,
+    Perplexity,
+    SpelledWords,
+    Vocab,
+    load_nltk_words,
+    minibatches,
+    read_words,
+)
 
 END = "\n"  # ends a sentence
 MOST = 1_000_000  # letters to count n-grams of, for a baseline
@@ -47,6 +58,10 @@ class Settings(harness.Settings):
     ngrams: float = option(
         0.0, "scores: weight of a 6-gram model in the probability of a letter, for files of up to a million letters"
     )
+    words: float = option(
+        0.0,
+        "scores: weight of a model of three words at the first letter of each, for files of up to a million letters",
+    )
     form: str = option("auto", "format of the files; auto: recognised by their content", choices=FORMS)
 
     epochs: int = option(80)
@@ -62,6 +77,11 @@ class Settings(harness.Settings):
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """The text that was cut into blocks, without the end mark that it begins with."""
+    return "".join(block[1:] for block in blocks)
 
 
 class LetterModel(harness.Recipe[Settings, str]):
@@ -90,21 +110,25 @@ class LetterModel(harness.Recipe[Settings, str]):
     def build(cls, s: Settings, train: Sequence[str]) -> dict[str, Any]:
         letters = Vocab.from_words((c for text in train for c in text), min_count=2)
         parts = {"letters": letters.to_json()}
-        if s.ngrams:
+        if s.ngrams or s.words:
             if sum(map(len, train)) > MOST:
-                raise DataError(f"--ngrams: expected at most {MOST:,} letters to train on")
+                raise DataError(f"--ngrams, --words: expected at most {MOST:,} letters to train on")
+        if s.ngrams:
             parts["ngrams"] = cls.sixgrams(letters, train).to_json()
+        if s.words:
+            parts["words"] = SpelledWords(letters.ids(joined(train)), *letters.ids(f" {END}")).to_json()
         return parts
 
     @staticmethod
     def sixgrams(letters: Vocab, train: Iterable[str]) -> KneserNey:
         """Over the same letters. Here they see no end of a block."""
-        return KneserNey([letters.ids("".join(block[1:] for block in train))], order=6, words=len(letters))
+        return KneserNey([letters.ids(joined(train))], order=6, words=len(letters))
 
     def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
         self.letters = Vocab.from_json(parts["letters"])
         self.ngrams = KneserNey.from_json(parts["ngrams"]) if "ngrams" in parts else None
+        self.words = SpelledWords.from_json(parts["words"]) if "words" in parts else None
         n = len(self.letters)
         self.vectors = self.model.add_lookup_parameters((n, s.dim), init="normal", std=0.3, name="letters")
         self.transformer = Transformer(s.layers, s.dim, s.heads, 4 * s.dim, self.model)
@@ -154,7 +178,7 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     def batches(self, train: Sequence[str]) -> list[list[str]]:
         """The text is cut at other places in every epoch, so that a letter is seen with ever other ones before it."""
-        s, text = self.settings, train[0][0] + "".join(block[1:] for block in train)
+        s, text = self.settings, train[0][0] + joined(train)
         cuts = [0, *range(1 + self.random.randrange(s.block), len(text) - 1, s.block), len(text) - 1]
         blocks = [text[a : b + 1] for a, b in pairwise(cuts)]
         return list(minibatches(blocks, s.batch, seed=self.random))
@@ -170,9 +194,11 @@ class LetterModel(harness.Recipe[Settings, str]):
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
     def evaluate(self, examples: Sequence[str]) -> harness.Score:
-        score, pieces = Perplexity(), self.pieces(examples)
-        for batch, loss in self.spread(self.whole_loss, minibatches(pieces, 32)):
-            score.add(loss, sum(len(text) - 1 - read for text, read in batch))
+        losses: list[float] = []
+        for _, found in self.spread(self.letter_losses, minibatches(self.pieces(examples), 32)):
+            losses += found
+        score = Perplexity()
+        score.add(self.mixed_loss(losses, self.letters.ids(joined(examples))), len(losses))
         return harness.Score(score.value, self.text_of(score))
 
     def pieces(self, examples: Sequence[str]) -> list[tuple[str, int]]:
@@ -180,19 +206,29 @@ class LetterModel(harness.Recipe[Settings, str]):
         s = self.settings
         if s.context >= s.block:
             raise DataError(f"--context: expected fewer than the {s.block} letters of a block; got {s.context}")
-        text = examples[0][0] + "".join(block[1:] for block in examples)
+        text = examples[0][0] + joined(examples)
         starts = range(0, max(1, len(text) - 1 - s.context), s.block - s.context)
         return [(text[i : i + s.block + 1], s.context if i else 0) for i in starts]
 
-    def whole_loss(self, batch: list[tuple[str, int]]) -> float:
+    def letter_losses(self, batch: list[tuple[str, int]]) -> list[float]:
+        """-log p of each letter that the pieces count."""
         dy.renew_cg()
-        found, share = [self.losses(text, read) for text, read in batch], self.settings.ngrams
+        found = [self.losses(text, read) for text, read in batch]
         dy.forward(found)  # all pieces at once
-        rows = [x.npvalue().ravel() for x in found]
-        if self.ngrams is None or not share:
-            return float(sum(row.sum() for row in rows))
-        ids = (self.letters.ids(text) for text, _ in batch)
-        return sum(self.ngrams.mixed_loss(row, x, share) for row, x in zip(rows, ids, strict=True))
+        return [float(loss) for x in found for loss in x.npvalue().ravel()]
+
+    def mixed_loss(self, losses: list[float], text: list[int]) -> float:
+        """The sum over a text of -log p of the mixture with the n-grams, then of that one with the words."""
+        s = self.settings
+        if not s.ngrams and not s.words:
+            return sum(losses)
+        mixed = [math.exp(-loss) for loss in losses]
+        if self.ngrams is not None and s.ngrams:
+            both = zip(mixed, self.ngrams.probabilities(text), strict=True)
+            mixed = [(1 - s.ngrams) * q + s.ngrams * p for q, p in both]
+        if self.words is not None and s.words:
+            mixed = self.words.mixed(mixed, text, s.words)
+        return -sum(map(math.log, mixed))
 
     @staticmethod
     def text_of(score: Perplexity) -> str:
@@ -205,7 +241,7 @@ class LetterModel(harness.Recipe[Settings, str]):
         model = self.ngrams or self.sixgrams(self.letters, train)
 
         def score(examples: list[str]) -> harness.Score:
-            text = self.letters.ids("".join(block[1:] for block in examples))
+            text = self.letters.ids(joined(examples))
             return harness.Score((found := model.perplexity([text])).value, self.text_of(found))
 
         return "6-grams, Kneser-Ney", score

@@ -53,6 +53,7 @@ from .records import Columns, Conllu, Parallel, Plain, Record, Source, Tagged
 from .scores import Accuracy, Perplexity, SpanScore
 from .sentiment import CLASSES, NEUTRAL, POLARITY, SentimentScore, binary_tree, polarity_of
 from .sequence_scores import bleu, edit_distance, error_rate
+from .spelled_words import SpelledWords
 from .streams import Batches, Stream
 from .subwords import BytePairs, char_ngrams
 from .tagged import read_tagged, tagged_source
@@ -90,6 +91,7 @@ __all__ = [
     "SentimentScore",
     "Source",
     "SpanScore",
+    "SpelledWords",
     "Stream",
     "Tagged",
     "Tree",

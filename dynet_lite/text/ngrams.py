@@ -1,7 +1,7 @@
 """An n-gram model with modified Kneser-Ney smoothing: what a neural language model has to be better than.
 
 Chen and Goodman: An empirical study of smoothing techniques for language modeling (1998), section 3 and equation 26; Kneser
-and Ney: Improved backing-off for m-gram language modeling (1995). Plain Python; does not know the engine.
+and Ney: Improved backing-off for m-gram language modeling (1995). Does not know the engine.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from .scores import Perplexity
 
@@ -61,6 +63,7 @@ class KneserNey:
         self.words = max(words, len(counts[0][()]))
         self.discounts = [_discounts(level.values()) for level in counts]
         self._counts = [dict(level) for level in counts]
+        self._single: Any = None  # of distribution(): the probabilities without any context
         self._sums: list[dict[Context, tuple[int, float]]] = [
             {context: _sum_and_left(row, d) for context, row in level.items()}
             for level, d in zip(self._counts, self.discounts, strict=True)
@@ -96,9 +99,9 @@ class KneserNey:
         seen = (*[_START] * n, *context)
         return self._probability(seen[len(seen) - n :], token)
 
-    def _probability(self, seen: Context, token: Hashable) -> float:
+    def _probability(self, seen: Context, token: Hashable, order: int = 0) -> float:
         p = 1.0 / self.words
-        for n in range(self.order):
+        for n in range(order or self.order):
             context = seen[len(seen) - n :]
             known = self._sums[n].get(context)
             if known is None:  # no longer context has been seen, either
@@ -106,6 +109,25 @@ class KneserNey:
             total, left = known
             count = self._counts[n][context].get(token, 0)
             p = (count - _taken(count, self.discounts[n])) / total + left * p
+        return p
+
+    def distribution(self, context: Sequence[Hashable], tokens: int) -> Any:
+        """p(token | context) of the tokens 0, 1, ..., tokens - 1, a numpy vector, for a model whose tokens are such numbers."""
+        n = self.order - 1
+        seen = (*[_START] * n, *context)
+        if self._single is None or len(self._single) < tokens:
+            self._single = np.array([self._probability((), token, 1) for token in range(tokens)])
+        p = self._single[:tokens].copy()
+        for size in range(1, self.order):
+            before = seen[len(seen) - size :]
+            known = self._sums[size].get(before)
+            if known is None:
+                break
+            total, left = known
+            p *= left
+            for token, count in self._counts[size][before].items():
+                if token < tokens:
+                    p[token] += (count - _taken(count, self.discounts[size])) / total
         return p
 
     def probabilities(self, sequence: Sequence[Hashable]) -> list[float]:

@@ -23,11 +23,14 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
 
 
 def test_scores_in_context_and_in_a_mixture(run_recipe):
-    """A mixture with 6-grams is better than the model without them."""
+    """A mixture with 6-grams is better than the model without them, and one with words, too, better still."""
     small = ["--epochs", 1, "--block", 24, "--dim", 8, "--heads", 2, "--layers", 1, "--context", 12]
-    said = [run_recipe(NAME, *small, *more).stdout.splitlines()[-1] for more in ([], ["--ngrams", 0.5])]
-    plain, mixed = (float(line.split("(")[1].split()[0]) for line in said)
-    assert mixed < plain
+    said = [
+        run_recipe(NAME, *small, *more).stdout.splitlines()[-1]
+        for more in ([], ["--ngrams", 0.5], ["--ngrams", 0.5, "--words", 0.6])
+    ]
+    plain, mixed, words = (float(line.split("(")[1].split()[0]) for line in said)
+    assert words < mixed < plain
     wrong = run_recipe(NAME, "--smoke", "--context", 12, ok=False)
     assert wrong.returncode == 2 and "--context: expected fewer than the 12 letters of a block; got 12" in wrong.stderr
 
