@@ -16,7 +16,7 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
-#if defined(__GLIBC__)
+#if defined(__GLIBC__) || defined(_WIN32)
 #include <malloc.h>
 #endif
 
@@ -44,7 +44,11 @@ inline void* heap_alloc(std::size_t bytes) {
   heap_call_counter().fetch_add(1, std::memory_order_relaxed);
   const std::size_t unit = bytes >= 2 * kHugePage ? kHugePage : 64;
   const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+#if defined(_WIN32)
+  void* p = rounded < bytes ? nullptr : _aligned_malloc(rounded ? rounded : unit, unit);
+#else
   void* p = rounded < bytes ? nullptr : std::aligned_alloc(unit, rounded ? rounded : unit);
+#endif
   if (!p) fail(ErrorKind::Memory, "out of memory: wanted " + std::to_string(bytes) + " bytes");
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (unit == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);  // a hint: a kernel without them says no
@@ -53,7 +57,11 @@ inline void* heap_alloc(std::size_t bytes) {
 }
 inline void heap_free(void* p) {
   if (p) heap_call_counter().fetch_add(1, std::memory_order_relaxed);
+#if defined(_WIN32)
+  _aligned_free(p);
+#else
   std::free(p);
+#endif
 }
 
 // How much of something rounds (training steps, as a rule) use whose memory is kept from round to round, and when to
