@@ -74,6 +74,33 @@ def test_ops(on_card: Run) -> None:
     assert done.stdout.strip() == f"calls True on the host {sorted(ON_THE_HOST)}"
 
 
+HOST_OPS = "circ_corr,tanh,matmul,_lstm_step,softmax,esum"
+
+
+def test_ops_without_a_kernel_run_on_the_host(on_card: Run) -> None:
+    """With the same numbers, and they are counted: no op is such an op today, so some are named."""
+    program = f"""
+import sys
+sys.path[:0] = [{str(ROOT / "tests" / "engine")!r}]
+import apart_memory
+import dynet_lite as dy
+from dynet_lite import _core
+
+names = {HOST_OPS!r}.split(",")
+every = apart_memory.rows()
+apart_memory.rows = lambda: [row for row in every if row.op in names]
+def on(backend):
+    with dy.configure(backend=backend, random_seed=1):
+        return list(apart_memory.op_table())
+apart_memory.same(on("cpu"), on("cuda"), exact=False)
+_core.settings.backend = "cuda"
+print("on the host", _core.backend_counts()["on_host"] >= 2 * len(names))
+"""
+    done = on_card("-c", program, DYNET_LITE_CUDA_ON_HOST=HOST_OPS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == "on the host True"
+
+
 @pytest.mark.parametrize(
     "task", ["tagger", "tagger_char", "treelstm", "parser", "rnnlm", "rnnlm_hand", "biaffine", "seq2seq"]
 )

@@ -181,7 +181,7 @@ class Cuda final : public Backend {
     Card& now = card();
     ++now.calls;
     const DeviceOp* own = device_op(*call.op);
-    if (!own && !call.op->in_kernels) {
+    if ((!own && !call.op->in_kernels) || wished_on_host(*call.op)) {
       ++now.on_host;
       return each_alike(call, [&](const Call& c) { run_on_host(now.recorder, c, part, wrt); });
     }

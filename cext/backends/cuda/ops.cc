@@ -1,7 +1,9 @@
 #include "backends/cuda/ops.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <unordered_map>
 
 namespace dnl::cuda {
@@ -28,6 +30,14 @@ const DeviceOp* device_op(const OpDef& op) {
   }();
   const auto at = by_op.find(&op);
   return at == by_op.end() ? nullptr : at->second;
+}
+
+bool wished_on_host(const OpDef& op) {
+  static const std::string wish = [] {
+    const char* text = std::getenv("DYNET_LITE_CUDA_ON_HOST");
+    return text && *text ? "," + std::string(text) + "," : std::string();
+  }();
+  return !wish.empty() && wish.find("," + std::string(op.name) + ",") != std::string::npos;
 }
 
 // ---- gradients -----------------------------------------------------------------------------------------------------
