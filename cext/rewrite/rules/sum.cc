@@ -43,9 +43,8 @@ class FoldSums final : public Pass {
     u8 terms, maps, row_maps;
     bool under;
   };
-  bool has_map(Rewriter& r, NodeId i) const;
   bool is_part(const Rewriter& r, NodeId a, NodeId of) const;
-  void measure(Rewriter& r, NodeId i);
+  bool measure(Rewriter& r, NodeId i);
   static bool promises(const Size& size);
   void gather(Rewriter& r, NodeId i, NodeId root);
   bool takes(Rewriter& r, NodeId a, NodeId sum) const;
@@ -64,41 +63,37 @@ class FoldSums final : public Pass {
   AffineWriter map_;
 };
 
-// Is a map, or a sum with one, among its terms?
-bool FoldSums::has_map(Rewriter& r, NodeId i) const {
-  const Graph& g = r.graph();
-  for (u32 j = 0; j < g.nargs(i); ++j) {
-    const NodeId a = g.operands(i)[j];
-    if (a >= r.first() && (size_[r.at(a)].terms || r.kind(a).maps)) return true;
-  }
-  return false;
-}
-
 // Of the shape of the sum, and may become a part of it.
 bool FoldSums::is_part(const Rewriter& r, NodeId a, NodeId of) const {
   return r.graph().node(a).dim == r.graph().node(of).dim && r.absorbable(a, of);
 }
 
-// Takes in sums under it as far as there is room.
-void FoldSums::measure(Rewriter& r, NodeId i) {
+// Takes in sums under it as far as there is room. False: neither it nor one of them has a map.
+bool FoldSums::measure(Rewriter& r, NodeId i) {
   const Graph& g = r.graph();
-  Size size{static_cast<u8>(g.nargs(i)), 0, 0, false};
-  for (u32 j = 0; j < g.nargs(i); ++j) {
-    const NodeId a = g.operands(i)[j];
+  const u32 nargs = g.nargs(i);
+  const NodeId* args = g.operands(i);
+  Size size{static_cast<u8>(nargs), 0, 0, false};
+  bool any = false;
+  for (u32 j = 0; j < nargs; ++j) {
+    const NodeId a = args[j];
     if (a < r.first()) continue;
     Size& below = size_[r.at(a)];
     if (below.terms) {
+      any = true;
       if (size.terms - 1u + below.terms > kMostTerms || !is_part(r, a, i)) continue;
       below.under = true;
       size.terms = static_cast<u8>(size.terms - 1 + below.terms);
       size.maps = static_cast<u8>(size.maps + below.maps);
       size.row_maps = static_cast<u8>(size.row_maps + below.row_maps);
     } else if (const Kind& kind = r.kind(a); kind.maps) {
+      any = true;
       if (g.readers(a) > 1) read_often_[g.node(a).sig] = true;
       ++(kind.long_rows && of_rows(g, a) ? size.row_maps : size.maps);
     }
   }
-  size_[r.at(i)] = size;
+  if (any) size_[r.at(i)] = size;
+  return any;
 }
 
 // Two maps, or one and what may be a bias.
@@ -223,16 +218,11 @@ void FoldSums::rewrite(Rewriter& r, NodeId root, NodeId bias) {
 u32 FoldSums::run(Rewriter& r, const Lane& lane) {
   const Graph& g = r.graph();
   sums_.clear();
-  for (NodeId i : lane.of[Kind::kSum]) {
-    if (!g.is_op(i) || !has_map(r, i)) continue;
-    size_[r.at(i)].terms = 1;
-    sums_.push_back(i);
-  }
-  if (sums_.empty()) return 0;
   read_often_.assign(g.signatures(), false);
   bool any_promises = false;
-  for (NodeId i : sums_) {
-    measure(r, i);
+  for (NodeId i : lane.of[Kind::kSum]) {
+    if (!g.is_op(i) || !measure(r, i)) continue;
+    sums_.push_back(i);
     any_promises |= promises(size_[r.at(i)]);
   }
   u32 count = 0;
