@@ -254,8 +254,8 @@ struct OpDef {
   Formula formula = Formula::None;
   u8 formula_id = 0;
   bool reads_value_only = false;  // of a formula: what its gradient needs besides what comes in is the value
-  bool joinable = false;          // an affine map: several of the same inputs can become one node (join.h)
-  bool in_parts = false;          // several maps: read in parts by fused nodes, each part by one (join.h)
+  bool joinable = false;          // an affine map: several of the same inputs can become one node (join.cc)
+  bool in_parts = false;          // several maps: read in parts by fused nodes, each part by one (join.cc)
   bool concatenates = false;      // products may take its parts instead (concat.cc)
 
   // ---- filled in by register_op, from the signature

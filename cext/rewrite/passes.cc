@@ -8,6 +8,7 @@ std::unique_ptr<Pass> merge_alike();
 std::unique_ptr<Pass> fold_losses();
 std::unique_ptr<Pass> fold_sums();
 std::unique_ptr<Pass> fold_attention();
+std::unique_ptr<Pass> join_maps();
 std::unique_ptr<Pass> fuse_chains();
 std::unique_ptr<Pass> fold_concatenations();
 std::unique_ptr<Pass> bundle_batches();
@@ -42,9 +43,9 @@ const PassInfo kTable[] = {
      false},
     {"join",
      "affine maps of the same inputs that chains read are one node",
-     "when chains have been found, and before they are written: they read their parts of it",
-     nullptr,
-     {"_affines"},
+     "when sums have become maps, and before other chains: those that read parts of it are written with it",
+     join_maps,
+     {"_affines", "_fused", "_fused_with_constants"},
      false},
     {"fuse",
      "chains of elementwise ops are one node",

@@ -40,12 +40,12 @@ constexpr PassSet only(PassId id) { return 1u << static_cast<u32>(id); }
 constexpr bool has(PassSet set, PassId id) { return (set & only(id)) != 0; }
 
 struct PassInfo {
-  const char* name;                 // of its switch and its file in rules/
-  const char* does;                 // in a few words, for people
-  const char* place;                // why it runs after those before it
-  std::unique_ptr<Pass> (*make)();  // null: another pass does this, too, while it is on
-  const char* makes[4];             // ops: a backend that lacks one of them goes without this pass
-  bool makes_products;              // of sums
+  const char* name;   // of its switch and its file in rules/
+  const char* does;   // in a few words, for people
+  const char* place;  // why it runs after those before it
+  std::unique_ptr<Pass> (*make)();
+  const char* makes[4];  // ops: a backend that lacks one of them goes without this pass
+  bool makes_products;   // of sums
 };
 
 const PassInfo& pass_info(PassId id);

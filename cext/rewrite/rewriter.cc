@@ -21,6 +21,7 @@ void Rewriter::begin(NodeId first, NodeId unseen) {
   first_ = first;
   unseen_ = std::max(first, unseen);
   kinds_.begin(g_);
+  chains.begin();
   lane_.clear();
   lanes_ = 0;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite/chains.h"
 #include "rewrite/kinds.h"
 
 namespace dnl {
@@ -77,7 +78,8 @@ class Rewriter {
   // A pass has done its work.
   void note(const char* pass) { log.note(pass, g_, first_); }
   RewriteLog log;
-  void release() { release_all(kinds_, lane_); }
+  Chains chains;  // of the nodes that may be changed, once a pass has looked for them
+  void release() { release_all(kinds_, lane_, chains); }
 
  private:
   bool same_lane(NodeId i, NodeId k) const { return lane_.empty() || lane_[at(i)] == lane_[at(k)]; }

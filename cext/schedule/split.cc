@@ -128,7 +128,7 @@ class Finder {
     const NodeId* args = g_.operands(i);
     return std::any_of(args, args + g_.nargs(i), [&](NodeId a) { return component(a) == tail_; });
   }
-  // Joined nodes (rewrite/rules/join.h) run together with those that read their parts.
+  // Joined nodes (rewrite/rules/join.cc) run together with those that read their parts.
   bool reads_parts_outside(NodeId i) const {
     const NodeId* args = g_.operands(i);
     return g_.sig(g_.node(i).sig).partial && std::any_of(args, args + g_.nargs(i), [&](NodeId a) {

@@ -107,7 +107,7 @@ def gates(model: Model, x: Any, h: Any, ops: bool) -> Any:
 
 
 def test_gates_run_as_those_of_affine_transform() -> None:
-    """As many batches, and joined (rewrite/rules/join.h)."""
+    """As many batches, and joined (rewrite/rules/join.cc)."""
 
     def run(ops: bool) -> tuple[list[str], int]:
         with engine():

@@ -1,4 +1,4 @@
-"""Fusing and joining (cext/rewrite/rules/fuse.h, join.h): the same numbers as without, what is left alone, and what may be asked for."""
+"""Fusing and joining (cext/rewrite/rules/fuse.cc, join.cc): the same numbers as without, what is left alone, and what may be asked for."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def everything(model: Model) -> Any:
     scores = v * dy.tanh(dy.colwise_add(w * dy.concatenate_cols(hs), h))
     many = dy.affine_transform([c, out, dy.concatenate_to_batch(hs[1:])])
     return dy.esum([dy.pickneglogsoftmax(out * state + c, 3), dy.logsumexp_dim(model.weight("P", 16, 32) * both),
-                    dy.sum_elems(dy.square(scores)), dy.sum_batches(dy.logsumexp_dim(many))])  # fmt: skip
+                    dy.sum_elems(dy.square(scores)), dy.sum_batches(dy.logsumexp_dim(many)),
+                    dy.sum_elems(dy.logistic(dy.square(h)))])  # fmt: skip
 
 
 @each_pass

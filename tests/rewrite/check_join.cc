@@ -1,10 +1,8 @@
-// Affine maps of the same inputs: rewrite/rules/join.cc. They are joined where chains read them (fuse.cc).
+// Affine maps of the same inputs, and the chains that read parts of them: rewrite/rules/join.cc.
 #include "graph_of.h"
 using namespace checks;
 
 namespace {
-
-constexpr PassSet kJoin = only(PassId::Join) | only(PassId::Fuse);
 
 struct Gate {
   NodeId b, w, u, map;
@@ -16,12 +14,12 @@ Gate gate(Sketch& s, NodeId x, NodeId h) {
 }
 // A chain that reads both.
 NodeId chain(Sketch& s, NodeId i, NodeId k) { return s.op("cmult", {s.op("logistic", {i}), s.tanh(k)}); }
-// Chains are written, and each of these maps stays a node of its own.
+// Each of these maps stays a node of its own.
 void stay(Sketch& s, const Nodes& maps, const std::vector<Nodes>& lanes = {}, int line = __builtin_LINE()) {
   Nodes args[2];
   for (u32 k = 0; k < 2; ++k) args[k].assign(s.g.operands(maps[k]), s.g.operands(maps[k]) + s.g.nargs(maps[k]));
   const u32 op[] = {s.g.signature(maps[0]).op, s.g.signature(maps[1]).op};
-  s.run(kJoin, PassId::Fuse, lanes);
+  s.expect(s.run(PassId::Join, lanes) == 0, "none is joined", line);
   for (u32 k = 0; k < 2; ++k) s.is(maps[k], op_def(static_cast<OpId>(op[k])).name.c_str(), args[k], {}, {}, line);
 }
 
@@ -31,7 +29,7 @@ CHECK(join, gates_of_one_chain) {
   const NodeId x = s.state(1), h = s.state(2);
   const Gate i = gate(s, x, h), k = gate(s, x, h);
   const NodeId y = chain(s, i.map, k.map);
-  s.expect(s.run(kJoin, PassId::Fuse) == 3, "two maps and a chain");
+  s.expect(s.run(PassId::Join) == 3, "two maps and a chain");
   s.is(i.map, "_affines", {x, h, i.b, i.w, i.u, k.b, k.w, k.u}, ints({2, 0, 0, 1}));
   s.is_inside(k.map, i.map);
   s.is(y, "_fused", {i.map});
@@ -46,7 +44,7 @@ CHECK(join, gates_of_one_chain) {
 CHECK(join, what_a_step_of_two_operands_reads) {
   const NodeId x = s.state(1), p = s.product(s.square(), x), q = s.product(s.square(), x);
   const NodeId y = s.op("cmult", {p, q});
-  s.run(kJoin, PassId::Fuse);
+  s.run(PassId::Join);
   s.is(y, "_fused", {p});
   s.expect(s.g.node(p).is(kGradApart), "its gradient may not lie over its value");
 }
@@ -57,7 +55,7 @@ CHECK(join, maps_of_unlike_depths) {
   const NodeId sum = s.add(s.product(w, x), b), alone = s.affine({c, u, x});
   chain(s, sum, alone);
   s.has_depth(sum, 3);
-  s.run(only(PassId::Sum) | kJoin, PassId::Fuse);
+  s.run(only(PassId::Sum) | only(PassId::Join), PassId::Join);
   s.is(sum, "_affines", {x, b, w, c, u}, ints({1, 0, 1}));
   s.is_inside(alone, sum);
   s.has_depth(sum, 2);
@@ -67,14 +65,30 @@ CHECK(join, more_than_twelve_are_two_nodes) {
   const NodeId x = s.state(1);
   Nodes maps;
   for (u32 k = 0; k < 14; ++k) s.tanh(maps.emplace_back(s.product(s.square(), x)));
-  s.run(kJoin, PassId::Fuse);
+  s.run(PassId::Join);
   for (u32 k : {0, 12}) s.expect(s.g.dim(maps[k]).rows() == (k ? 32u : 192u), "twelve, then two");
 }
 
 CHECK(join, leaves_them_without_chains) {
   const NodeId x = s.state(1), h = s.state(2);
-  chain(s, gate(s, x, h).map, gate(s, x, h).map);
+  s.softmax(gate(s, x, h).map);
+  s.softmax(gate(s, x, h).map);
   s.leaves(PassId::Join);
+}
+
+CHECK(join, leaves_chains_of_no_maps) {
+  s.tanh(s.exp(s.state(1)));
+  s.leaves(PassId::Join);
+}
+
+// A chain that reads joined maps is written with them, the other by the next pass.
+CHECK(join, and_fuse_share_the_chains) {
+  const NodeId x = s.state(1), h = s.state(2), other = s.tanh(s.exp(x));
+  const Gate i = gate(s, x, h), k = gate(s, x, h);
+  const NodeId y = chain(s, i.map, k.map);
+  s.expect(s.run(only(PassId::Join) | only(PassId::Fuse), PassId::Fuse) == 1, "the chain that join left");
+  s.is(y, "_fused", {i.map});
+  s.is(other, "_fused", {x});
 }
 
 CHECK(join, leaves_them_when_it_is_off) {
@@ -161,6 +175,6 @@ CHECK(join, leaves_what_reads_a_single_map) {
   const NodeId x = s.state(1);
   s.tanh(s.product(s.square(), x));
   s.softmax(x);
-  s.run(kJoin, PassId::Fuse);
+  s.run(PassId::Join);
   s.same();
 }
