@@ -127,7 +127,15 @@ def without_casts(function: str) -> str:
         for result in re.findall(rf"^  (%\S+) = phi {flat} .*\[ {re.escape(name)},", function, re.MULTILINE):
             end = r"(?![\w.])"
             function = re.sub(rf"({re.escape(result)} = phi ){flat}", rf"\g<1>{far}", function)
-            function = re.sub(rf"{flat} {re.escape(result)}{end}", f"{far} {result}", function)
+            moved = [result]
+            for pointer_there in moved:  # and addresses that are counted from it
+                place = re.escape(pointer_there)
+                function = re.sub(rf"{flat} {place}{end}", f"{far} {pointer_there}", function)
+                counted = rf"^  (%\S+) = getelementptr (?:inbounds )?{re.escape(kind)}, {re.escape(far)} {place},"
+                moved += re.findall(counted, function, re.MULTILINE)
+                for either in re.findall(rf"^  (%\S+) = phi {flat} .*\[ {place},", function, re.MULTILINE):
+                    function = re.sub(rf"({re.escape(either)} = phi ){flat}", rf"\g<1>{far}", function)
+                    moved.append(either)
     return function
 
 
