@@ -192,12 +192,14 @@ def stats() -> dict[str, Any]:
     plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
     engine, since the process began), compiled_calls, compiled_recorded, compiled_dropped (of compiled functions,
     likewise); passes_on_threads, passes_on_one_thread (forward passes that might use several threads, likewise, by whether
-    they did: on a busy machine several may gain nothing); ops (time by op, while profiling is on).
+    they did: on a busy machine several may gain nothing); ops (time by op, while profiling is on); device (what a card was
+    asked for since the process began: launches, waits, uploads, on_host and more, see docs/gpu.md; {} on the processor).
     """
     g = cg()
     several, one = _core.passes_by_threads()
     process = {"heap_calls": _core.heap_calls(), "passes_on_threads": several, "passes_on_one_thread": one}
-    return {**g.stats(), **_core.compiled_stats(), **process, "ops": g.op_profile()}
+    device = {} if _core.settings.backend == "cpu" else _core.backend_counts()
+    return {**g.stats(), **_core.compiled_stats(), **process, "ops": g.op_profile(), "device": device}
 
 
 def plan_text(after: str | None = None, backward: bool = False) -> str:

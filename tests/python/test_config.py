@@ -178,6 +178,14 @@ def test_configure_for_a_block() -> None:
         assert (dy.ParameterCollection().add_parameters(4).as_array() == inside).all()
 
 
+def test_counts_of_a_device() -> None:
+    """There are none on the processor."""
+    assert dy.stats()["device"] == {}
+    with dy.configure(device="null"):
+        dy.renew_cg()
+        assert {"launches", "waits", "on_host"} <= set(dy.stats()["device"])
+
+
 def test_a_change_of_backend() -> None:
     dy.renew_cg()
     with dy.configure(backend="null"):
