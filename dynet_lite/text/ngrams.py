@@ -11,8 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from .scores import Perplexity
 
 __all__ = ["KneserNey"]
@@ -113,6 +111,8 @@ class KneserNey:
 
     def distribution(self, context: Sequence[Hashable], tokens: int) -> Any:
         """p(token | context) of the tokens 0, 1, ..., tokens - 1, a numpy vector, for a model whose tokens are such numbers."""
+        import numpy as np  # here, since most users of this package have no use for it
+
         n = self.order - 1
         seen = (*[_START] * n, *context)
         if self._single is None or len(self._single) < tokens:

@@ -11,8 +11,6 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from .ngrams import KneserNey
 
 __all__ = ["SpelledWords"]
@@ -92,6 +90,8 @@ class SpelledWords:
 
     def _next(self, before: Sequence[int]) -> Any:
         """Of the known words, one after the other, the sums of how likely each is the next one."""
+        import numpy as np  # here, since most users of this package have no use for it
+
         return np.concatenate(([0.0], np.cumsum(self._model.distribution(before, len(self._words)))))
 
     def mixed(self, others: Sequence[float], text: Sequence[int], share: float) -> list[float]:
