@@ -50,7 +50,10 @@ class TorchTask(Task):
         if not self.trains:
             with self.torch.no_grad():
                 return self.loss(*self.data(k)).item()  # type: ignore[no-any-return]
-        loss = self.loss(*self.data(k))
+        return self.trained(self.loss(*self.data(k)))
+
+    def trained(self, loss: Any) -> float:
+        """An update that makes this loss smaller; its value before."""
         value = loss.item()
         self.optimizer.zero_grad()
         loss.backward()
@@ -112,13 +115,7 @@ class Kept(Xor):
         return self.nodes_of(k)[-1]
 
     def plain(self, k: int) -> float:
-        loss = self.loss(k)
-        value = loss.item()
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.torch.nn.utils.clip_grad_norm_(self.leaves, 5.0)
-        self.optimizer.step()
-        return value  # type: ignore[no-any-return]
+        return self.trained(self.loss(k))
 
 
 class KeptValues(Kept):
