@@ -67,7 +67,7 @@ class Settings(harness.StreamSettings):
     layers: int = option(1, "layers of the sentence LSTM")
     mlp: int = option(32, "size of the hidden layer before the tags")
     features: tuple[str, ...] = option(
-        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+        (), "a file with numbers for each word (.npz, .safetensors), for each file of --train, --dev, --test"
     )
     form: str = option(
         "auto", "format of the files; auto: recognised by their content", choices=[x for x in FORMS if x != "text"]
@@ -82,10 +82,10 @@ class Settings(harness.StreamSettings):
     learning_rate: float = option(2e-3)
     dropout: float = option(0.3, "fraction of the inputs and outputs of the sentence LSTM to drop in training")
     lstm_dropout: float = option(
-        0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
+        0.0, "fraction of the inputs and states of the LSTM to drop, the same at every word (variational dropout)"
     )
     word_dropout: float = option(
-        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "a number a: in training, a word seen n times becomes the unknown word with probability a / (a + n)"
     )
     columns: bool = option(False, "predict: write word<tab>tag lines instead of word_tag sentences")
     conllu: bool = option(False, "predict: write CoNLL-U for any input")

@@ -57,10 +57,10 @@ class Settings(harness.Settings):
     hidden: int = option(128, "size of the LSTMs over words, stack, actions and the parts of a phrase")
     layers: int = option(1, "layers of the LSTM over words")
     word_dropout: float = option(
-        1.0, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        1.0, "a number a: in training, a word seen n times becomes the unknown word with probability a / (a + n)"
     )
     features: tuple[str, ...] = option(
-        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+        (), "a file with numbers for each word (.npz, .safetensors), for each file of --train, --dev, --test"
     )
     spans: bool = option(
         False,

@@ -72,9 +72,9 @@ class Settings(harness.StreamSettings):
     schedule: str = option("halve")
     dropout: float = option(0.4, "fraction of the inputs and outputs of the LSTM to drop in training")
     lstm_dropout: float = option(
-        0.0, "fraction of its inputs and states to drop, the same at every word (variational dropout)"
+        0.0, "fraction of the inputs and states of the LSTM to drop, the same at every word (variational dropout)"
     )
-    weight_drop: float = option(0.0, "fraction of the state-to-state weights to drop, the same in a whole minibatch")
+    weight_drop: float = option(0.0, "fraction of the state-to-state weights to drop, the same in a whole mini-batch")
 
     temperature: float = option(0.8, "predict: below 1 favours likely words; 0 always takes the likeliest")
     length: int = option(30, "predict: words of a sentence at most")

@@ -67,7 +67,7 @@ class Settings(harness.Settings):
     learning_rate: float = option(5e-3)
     dropout: float = option(0.5, "fraction of the word vectors and of the states of nodes to drop in training")
     word_dropout: float = option(
-        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "a number a: in training, a word seen n times becomes the unknown word with probability a / (a + n)"
     )
 
 

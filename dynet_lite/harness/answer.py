@@ -37,17 +37,17 @@ def features_option(parser: argparse.ArgumentParser, settings: type[Settings]) -
     """--features, if the recipe has it; here once for each input."""
     if hasattr(settings, "features"):
         parser.add_argument("--features", action="append", default=[], metavar="FILE",
-                            help="numbers of the words (.npz, .safetensors); one file per input")  # fmt: skip
+                            help="a file with numbers for each word (.npz, .safetensors), for each input")  # fmt: skip
 
 
 def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`predict --load FILE INPUT...`: what the model says of each line (or block of lines) of the files."""
-    parser = saved_parser("predict", "What a saved model says of each line of the files.")
+    parser = saved_parser("predict", "Print the answer of a saved model to each line of the files.")
     parser.add_argument("--output", metavar="FILE", default="", help="write to this file instead of standard output")
     parser.add_argument("--json", action="store_true", help="answer in JSON, one line each")
     parser.add_argument("--scores", action="store_true", help="with --json: add probabilities")
     parser.add_argument("--group", type=int, default=64, metavar="N",
-                        help="most lines to answer together (default: 64); from standard input, those that have arrived")  # fmt: skip
+                        help="lines to answer together, at most (default: 64); of standard input, those that have arrived")  # fmt: skip
     if not kind.blocks:
         parser.add_argument(
             "--tokenize", action="store_true", help="the lines are plain text: separate words from punctuation (nltk)"

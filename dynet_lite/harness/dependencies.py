@@ -54,10 +54,10 @@ class ParserSettings(Settings):
     fold: bool = option(False, "give house and House the same word vector")
     vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
     features: tuple[str, ...] = option(
-        (), "numbers of the words (.npz, .safetensors), for each file of --train, --dev, --test in this order"
+        (), "a file with numbers for each word (.npz, .safetensors), for each file of --train, --dev, --test"
     )
     word_dropout: float = option(
-        0.25, "the number a: a word seen n times is replaced by the unknown word with probability a / (a + n)"
+        0.25, "a number a: in training, a word seen n times becomes the unknown word with probability a / (a + n)"
     )
 
 

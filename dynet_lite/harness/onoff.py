@@ -97,7 +97,7 @@ class _Run:
 def _print_ratio(runs: dict[bool, _Run]) -> None:
     """How much faster batching is, and how far the losses of the mini-batches that both runs have seen are apart."""
     if len(runs) < 2 or not all(run.losses for run in runs.values()):
-        print("too little to compare: one run has not trained on any minibatch")
+        print("too little to compare: one run has not trained on any mini-batch")
         return
     pairs = zip(runs[True].losses, runs[False].losses, strict=False)
     differences = [abs(a - b) / max(abs(b), 1e-30) for a, b in pairs]

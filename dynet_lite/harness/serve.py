@@ -257,12 +257,14 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--port", type=int, default=8000, help="port (default: 8000)")
     parser.add_argument(
-        "--batch", type=int, default=64, metavar="N", help="most texts to answer together (default: 64)"
+        "--batch", type=int, default=64, metavar="N", help="texts to answer together, at most (default: 64)"
     )
     parser.add_argument("--wait", type=float, default=0.0, metavar="MS",
                         help="milliseconds that a request waits for others (default: 0; requests that arrive while a "
                         "batch is answered form the next one)")  # fmt: skip
-    parser.add_argument("--queue", type=int, default=1024, metavar="N", help="most texts that may wait (default: 1024)")
+    parser.add_argument(
+        "--queue", type=int, default=1024, metavar="N", help="texts that may wait, at most (default: 1024)"
+    )
     o = parser.parse_args(argv)
     for name in ("batch", "queue"):
         if getattr(o, name) < 1:

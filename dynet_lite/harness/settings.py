@@ -57,7 +57,7 @@ class Settings:
     epochs: int = option(20, "passes over the training data")
     patience: int = option(4, "stop after this many epochs without a better dev score; 0: never")
     batch: int = option(16, "examples per update")
-    learning_rate: float = option(1e-3, "learning rate, at its highest")
+    learning_rate: float = option(1e-3, "highest learning rate")
     schedule: str = option("constant", "how the learning rate changes", choices=SCHEDULES)
     warmup: int = option(0, "updates over which the learning rate rises from 0")
     average: float = option(
@@ -66,7 +66,7 @@ class Settings:
     seed: int = option(1, "seed of the random numbers")
     autobatch: bool = option(True, "automatic batching")
     strategy: str = option("greedy", "how batches are chosen", choices=("greedy", "auto", "agenda", "depth", "none"))
-    threads: int = option(1, "threads that share the examples of a minibatch")
+    threads: int = option(1, "threads that share the examples of a mini-batch")
     device: str = option("", "where to compute: cpu, cuda or cuda:1 (default: cpu)")
 
     compare: bool = option(False, "train with automatic batching on and off, and print how much faster it is")
