@@ -184,6 +184,8 @@ cdef extern from "graph/graph.h" namespace "dnl":
         float* input_data(NodeId)
         uint32_t stamp(NodeId)
         void mark_inner(NodeId)
+        void mark_row_to_come(NodeId)
+        cbool is_row(NodeId)
         void unmark_inner(NodeId)
         void keep(NodeId)
         cbool valid(NodeId, uint32_t)
@@ -284,7 +286,13 @@ cdef extern from "exec/executor.h" namespace "dnl":
         size_t value_bytes()
         size_t grad_bytes()
 
+cdef extern from "rewrite/pipeline.h" namespace "dnl":
+    cdef cppclass Pipeline:
+        Pipeline(CGraph&)
+        void run_ahead(uint32_t, cbool) except +raise_python_error
+
 cdef extern from "rewrite/passes.h" namespace "dnl":
+    uint32_t passes_ahead(uint32_t)
     cdef cppclass CPass "dnl::PassInfo":
         const char* name
         const char* does

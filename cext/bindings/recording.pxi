@@ -30,6 +30,7 @@ cdef class _Recorder:
     cdef ComputationGraph graph, scratch   # no graph: a compiled function
     cdef Trace trace
     cdef uint32_t n_ints, n_arrays
+    cdef bint takes_weights   # as arguments
     cdef Cell cell
     cdef Template template
 
@@ -46,7 +47,7 @@ cdef class _Recorder:
             self.n_ints += 1
             return index
         if isinstance(v, Expression) and kind is not LookupParameters:
-            return _expression(self.scratch, self.scratch.c.add_input(self.graph.c.dim(_arg(self.graph, v))))
+            return self.stand_in_of_node(_arg(self.graph, v))
         if kind is State:
             return _state_of((<State> v).names, tuple([self.stand_in(one, argument, plain) for one in (<State> v).values]))
         if kind is list:
@@ -57,6 +58,13 @@ cdef class _Recorder:
         if isinstance(v, np.ndarray):
             return [self.stand_in(one, argument, plain) for one in v.tolist()]
         return v
+
+    cdef object stand_in_of_node(self, NodeId id):
+        cdef NodeId mine = self.scratch.c.add_input(self.graph.c.dim(id))
+        self.takes_weights |= (self.graph.c.node(id).flags & kWeight) != 0
+        if self.graph.c.is_row(id):
+            self.scratch.c.mark_row_to_come(mine)
+        return _expression(self.scratch, mine)
 
     cdef object stand_in_of_data(self, object v, object argument, bint plain):
         if isinstance(v, Parameters):
@@ -105,6 +113,7 @@ cdef class _Recorder:
         finally:
             self.trace.done = True
         self.describe(t)
+        self.rewrite(t)
         for node, batched, update in self.trace.lookups:
             t.body.lookup(node, batched, update)
         for node, at, number in self.trace.fills:
@@ -117,6 +126,21 @@ cdef class _Recorder:
         t.entered.resize(len(t.outside))
         t.copies = t.body.copies_rows()
         return t
+
+    cdef int rewrite(self, Template t) except -1:
+        """Passes look at the nodes here, once, and not at those of each call. Weights may be other ones at the next."""
+        cdef Pipeline* pipeline
+        t.any_graph = self.graph is None or self.takes_weights
+        if t.any_graph:
+            return 0
+        t.passes = passes_ahead(self.graph.x.passes())
+        if t.passes:
+            pipeline = new Pipeline(deref(self.scratch.c))
+            try:
+                pipeline.run_ahead(t.passes, _settings.verify)
+            finally:
+                del pipeline
+        return 0
 
     cdef int describe(self, Template t) except -1:
         t.carried = -1

@@ -2,7 +2,7 @@
 # graph/body.h keeps the nodes; here is what a call looks like, how it finds its recording, and how one is made.
 
 cdef enum:
-    PART_EXPRESSION = 1   # then: mini-batch, dims
+    PART_EXPRESSION = 1   # then: whether it is a row of a table (1) or made of weights alone (2), mini-batch, dims
     PART_INTEGER = 2      # one that may differ from call to call
     PART_OBJECT = 3       # anything else: its value or its identity is a part of the signature
     PART_LIST = 4         # of so many parts that follow
@@ -94,11 +94,12 @@ cdef class Frame:
     cdef int push_node(self, ComputationGraph g, NodeId id) except -1:
         cdef const Dim* d = &g.c.dim(id)
         cdef uint32_t k
-        cdef uint32_t* to = self.shape.extend(2 + d.nd)
+        cdef uint32_t* to = self.shape.extend(3 + d.nd)
         to[0] = PART_EXPRESSION | d.nd << 8
-        to[1] = d.bd
+        to[1] = g.c.is_row(id) | (2 if g.c.node(id).flags & kWeight else 0)
+        to[2] = d.bd
         for k in range(d.nd):
-            to[2 + k] = d.d[k]
+            to[3 + k] = d.d[k]
         self.ids.push_back(id)
         return 0
 
@@ -181,6 +182,8 @@ cdef class Template:
     cdef Vec[uint32_t] shape     # of the arguments
     cdef list objects
     cdef list outside            # (reference to a weight, for single rows)
+    cdef uint32_t passes         # that have looked at the body
+    cdef bint any_graph          # whatever its passes are
     cdef Vec[NodeId] entered     # these in a graph:
     cdef uint32_t generation     # of the nodes that it made then,
     cdef uint64_t frozen         # when weights had been frozen so often
@@ -202,7 +205,7 @@ cdef class Template:
         return True
 
     cdef bint enter(self, ComputationGraph g) except -1:
-        """Weights into the graph; False when one of them is gone."""
+        """Weights into the graph; False when one of them is gone, or the graph is for other passes."""
         if self.copies and self.call != _n_calls:
             settle()
         self.call = _n_calls
@@ -212,6 +215,8 @@ cdef class Template:
 
     cdef bint _enter(self, ComputationGraph g) except -1:
         cdef Py_ssize_t k
+        if not self.any_graph and passes_ahead(g.x.passes()) != self.passes:
+            return False
         for k in range(len(self.outside)):
             ref, rows = <tuple> (<list> self.outside)[k]
             weight = ref()

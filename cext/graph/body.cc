@@ -1,5 +1,7 @@
 #include "graph/body.h"
 
+#include <algorithm>
+
 #include "base/rng.h"
 
 namespace dnl {
@@ -28,19 +30,31 @@ void Body::record(const Graph& g, NodeId i) {
   Step s{};
   s.value = i;
   s.visible = 1;
-  s.inner = n.is(kInner);
+  s.marks = n.flags & Graph::kMarks;
   s.kept = n.handles == Node::kMany;
   s.args = static_cast<u32>(operands_.size());
   s.words = static_cast<u32>(words_.size());
   s.fills = static_cast<u32>(fills_.size());
-  if (n.is(kLeaf))
+  if (n.is(kFused | kDead))
+    record_dead(g, i, s);
+  else if (n.is(kLeaf))
     record_leaf(g, i, s);
   else
     record_op(g, i, s);
   record_fills(i, s);
-  if (s.kind == Kind::Op) record_seeds(s);
+  if (s.kind == Kind::Op || s.kind == Kind::Draw) record_seeds(s);
   s.nfills = static_cast<u32>(fills_.size()) - s.fills;
-  steps_.push_back(s);
+  if (s.kind != Kind::Draw || s.nfills) steps_.push_back(s);
+}
+
+// Of a node that runs inside another one, or not at all, nothing is left but the seeds that it draws.
+void Body::record_dead(const Graph& g, NodeId i, Step& s) {
+  s.kind = Kind::Draw;
+  s.op = g.signature(i).op;
+  s.visible = 0;
+  s.nmember = g.member_words(i);
+  for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+  while (next_noted_ < noted_.size() && noted_[next_noted_].node == i) ++next_noted_;
 }
 
 void Body::record_op(const Graph& g, NodeId i, Step& s) {
@@ -50,10 +64,19 @@ void Body::record_op(const Graph& g, NodeId i, Step& s) {
   s.visible = sig.alias ? u8(1) : sig.visible;
   s.nargs = sig.nargs;
   for (u32 j = 0; j < s.nargs; ++j) operands_.push_back(g.operands(i)[j]);
+  DNL_INTERNAL(known_before(g, i), "cell: an argument that is made later");
   s.nkey = sig.nkey;
   s.nmember = g.member_words(i);
   for (u32 k = 0; k < s.nkey; ++k) words_.push_back(g.key(g.node(i).sig)[k]);
   for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+}
+
+// Weights stand in the graph before the first call.
+bool Body::known_before(const Graph& g, NodeId i) const {
+  const NodeId* args = g.operands(i);
+  return std::all_of(args, args + g.nargs(i), [&](NodeId a) {
+    return a < i || std::find(outside_.begin(), outside_.end(), a) != outside_.end();
+  });
 }
 
 void Body::record_leaf(const Graph& g, NodeId i, Step& s) {
@@ -118,7 +141,7 @@ bool Body::same(const Body& o) const {
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step &a = steps_[k], &b = o.steps_[k];
     if (a.kind != b.kind || a.op != b.op || a.value != b.value || a.nargs != b.nargs || a.nkey != b.nkey ||
-        a.nmember != b.nmember || a.batched != b.batched || a.update != b.update || a.inner != b.inner ||
+        a.nmember != b.nmember || a.batched != b.batched || a.update != b.update || a.marks != b.marks ||
         a.nfills != b.nfills)
       return false;
     if (a.kind == Kind::Constant || a.kind == Kind::Input)
@@ -155,9 +178,10 @@ void Body::add_to(Graph& g, const NodeId* args, const i32* ints) {
   take(g, args);
   for (Step& s : steps_) {
     if (s.nfills) fill_in(g, s, ints);
+    if (s.kind == Kind::Draw) continue;
     const NodeId i = s.kind == Kind::Op ? add_op(g, s) : add_leaf(g, s);
     for (u32 o = 0; o < s.visible; ++o) ids_[s.value + o] = i + o;
-    if (s.inner) g.mark_inner(i);
+    if (s.marks) g.mark(i, s.marks);
     if (s.kept) g.keep(i);
   }
 }

@@ -6,8 +6,9 @@
 // Everything else is a step: an op with its attributes, a look-up, an input of fixed numbers. What differs between
 // calls is *filled in*: words of attributes that are one of the call's integers, and seeds.
 //
-// The nodes are those that the function would make, in their order; so are the seeds that random ones draw. A signature
-// that cannot change within a graph is looked for once in it. Adding may throw for an integer out of range, as the op
+// The nodes are those that the function would make, in their order, or what passes have made of them in the recorded
+// graph (rewrite/pipeline.h); seeds are drawn as the function would. A signature that cannot change within a graph is
+// looked for once in it. Adding may throw for an integer out of range, as the op
 // would; nodes before it then stay, which nobody refers to. Who may include: bindings/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
@@ -41,13 +42,14 @@ class Body {
   bool same(const Body& other) const;
 
  private:
-  enum class Kind : u8 { Op, Lookup, Constant, Input };
+  enum class Kind : u8 { Op, Lookup, Constant, Input, Draw };  // Draw: seeds of a node that is dead
   struct Step {
     Kind kind;
-    bool inner, kept;      // Graph::mark_inner, Graph::keep
+    bool kept;             // Graph::keep
     bool filled;           // some member words are integers of the call
     bool batched, update;  // of a look-up
     u8 visible;
+    u16 marks;  // Graph::mark
     OpId op;
     u32 value;                 // its first value
     u32 args, nargs;           // in operands_; of a look-up: its table
@@ -71,7 +73,9 @@ class Body {
 
   void record(const Graph& g, NodeId i);
   void record_op(const Graph& g, NodeId i, Step& s);
+  bool known_before(const Graph& g, NodeId i) const;
   void record_leaf(const Graph& g, NodeId i, Step& s);
+  void record_dead(const Graph& g, NodeId i, Step& s);
   void record_fills(NodeId i, Step& s);
   void record_seeds(Step& s);
   void take(const Graph& g, const NodeId* args);

@@ -40,6 +40,7 @@ enum NodeFlag : u16 {
   kCounted = 1024,     // the expressions that refer to it are counted
   kMerged = 2048,      // an alias of a node that computes the same (rewrite/rules/merge.cc)
   kDead = 4096,        // does not run, for nobody can ask for it (rewrite/rules/dead.cc)
+  kRowToCome = 8192,   // an input of a recorded cell in whose place calls have a row of a table (graph/body.h)
 };
 
 struct Node {
@@ -214,6 +215,13 @@ class Graph {
   // Somebody is about to read i, too.
   void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
   void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
+  // What passes have said of a node like this one: some of kMarks.
+  static constexpr u16 kMarks = kInner | kOverwritten | kGradApart;
+  void mark(NodeId i, u16 marks) { nodes_[i].flags |= marks; }
+  // Input i stands for a row of a table.
+  void mark_row_to_come(NodeId i) { nodes_[i].flags |= kRowToCome; }
+  // Is it a row of a table, perhaps of several?
+  bool is_row(NodeId i) const { return signature(i).leaf == Leaf::Lookup || nodes_[i].is(kRowToCome); }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
   void refresh();

@@ -51,6 +51,9 @@ struct PassInfo {
 const PassInfo& pass_info(PassId id);
 // Those whose ops a backend has.
 PassSet passes_of(const Backend& backend);
+// Those of them that may look at the nodes of a cell alone, before calls add them to graphs. Not `merge`: numbers that
+// calls fill in are no numbers yet; not `bundle`: its nodes are made by passes only.
+constexpr PassSet passes_ahead(PassSet on) { return on & ~(only(PassId::Merge) | only(PassId::Bundle)); }
 // Throws Error(Value) naming those there are.
 PassId pass_by_name(const std::string& name);
 

@@ -33,6 +33,9 @@ class Pipeline {
   u32 changes(PassId id) const { return changes_[static_cast<u32>(id)]; }
   RewriteLog& log() { return rewriter_.log; }
   const RewriteLog& log() const { return rewriter_.log; }
+  // All of a graph that will not run: what it has become is recorded (graph/body.h) and added to other graphs, whose
+  // passes go on from there.
+  void run_ahead(PassSet on, bool verify);
   void release();
 
  private:

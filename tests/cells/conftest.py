@@ -52,7 +52,6 @@ def compare(a: dict[str, Any], b: dict[str, Any], exact: bool, what: Any) -> Non
             assert np.array_equal(x, y), what
         else:
             assert np.allclose(x, y, rtol=2e-5, atol=1e-6), what
-    assert a["nodes"] == b["nodes"], what
 
 
 @pytest.fixture
@@ -65,7 +64,13 @@ def both() -> Callable[..., None]:
             plain = figures(model, program, "inline", way)
             compare(plain, reference, False, way)
             for _ in range(2):
-                compare(figures(model, program, "recorded", way), plain, exact, way)
+                recorded = figures(model, program, "recorded", way)
+                alike = (
+                    way[1] == 1 or not way[2]
+                )  # else lanes, which have less to do now, are dealt and summed otherwise
+                compare(recorded, plain, exact and alike, way)
+                # Recorded, some have become one already, where rewrites are on.
+                assert recorded["nodes"] == plain["nodes"] or way[2] and recorded["nodes"] < plain["nodes"], way
         compare(figures(model, program, "check", WAYS[0]), figures(model, program, "inline", WAYS[0]), exact, "check")
 
     return check

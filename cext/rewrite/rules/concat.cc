@@ -53,7 +53,7 @@ bool FoldConcatenations::is_parts(const Rewriter& r, NodeId i) const {
   for (u32 j = 0; j < sig.nargs; ++j) {
     const NodeId a = g.operands(i)[j];
     const Dim& part = g.dim(a);
-    looked_up |= g.signature(a).leaf == Leaf::Lookup;
+    looked_up |= g.is_row(a);
     if (!part.is_vector() || part.bd != g.dim(i).bd || part.size() < kLeastPart * part.bd) return false;
   }
   return looked_up;

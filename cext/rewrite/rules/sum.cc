@@ -27,7 +27,7 @@ const Ops& ops() {
 
 // Does it map nothing but rows of tables?
 bool of_rows(const Graph& g, NodeId map) {
-  return !AffineMap(g, map).any_vector([&](NodeId x) { return g.signature(x).leaf != Leaf::Lookup; });
+  return !AffineMap(g, map).any_vector([&](NodeId x) { return !g.is_row(x); });
 }
 
 class FoldSums final : public Pass {
