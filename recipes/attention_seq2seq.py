@@ -168,9 +168,14 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             context, looks = now.memory.columns * weights, (weights, now.looks)
         else:
             context = self.attention(lstm.output(), now.memory)
-        hidden = dy.tanh(dy.affine_transform([self.b1, self.W1, dy.concatenate([lstm.output(), context])]))
+        hidden = self.joined(lstm.output(), context)
         scores = dy.affine_transform([self.b2, self.W2, dy.dropout(hidden, drop)])
         return Writing(lstm, now.memory, context, scores, looks=looks)
+
+    @dy.cell
+    def joined(self, h: dy.Expression, context: dy.Expression) -> dy.Expression:
+        """What the decoder knows and where it looks, together."""
+        return dy.tanh(dy.affine_transform([self.b1, self.W1, dy.concatenate([h, context])]))
 
     def networks(self) -> dict[str, Any]:
         """The encoder; and a step of the decoder, which begins with the end mark and a context of zeros."""
@@ -183,7 +188,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             lstm = self.decoder.initial_state([c, h])
             lstm = lstm.add_input(dy.concatenate([onnx.lookup(self.target_vectors, token), context]))
             context, weights = self.attention.symbolic(lstm.output(), memory, keys)
-            hidden = dy.tanh(dy.affine_transform([self.b1, self.W1, dy.concatenate([lstm.output(), context])]))
+            hidden = self.joined(lstm.output(), context)
             return dy.affine_transform([self.b2, self.W2, hidden]), context, *lstm.s(), weights
 
         h, two, a = (self.settings.hidden,), (2 * self.settings.hidden,), (self.settings.attention,)

@@ -155,8 +155,13 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
 
     def encode(self, points: Sequence[Sequence[float]]) -> list[dy.Expression]:
         """The end, and then a vector for each point: what can be pointed at."""
-        inputs = [dy.tanh(dy.affine_transform([self.b, self.W, dy.inputVector(point)])) for point in points]
+        inputs = [self.read(dy.inputVector(point)) for point in points]
         return [self.end, *self.encoder.transduce(inputs)]
+
+    @dy.cell
+    def read(self, point: dy.Expression) -> dy.Expression:
+        """What the encoder gets of a point."""
+        return dy.tanh(dy.affine_transform([self.b, self.W, point]))
 
     def first(self, vectors: list[dy.Expression]) -> dy.Expression:
         """What the decoder reads before the first step."""
@@ -180,8 +185,7 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         """The encoder: what can be pointed at, of which the end is the first; and a step of the decoder."""
 
         def encoder(points: Any) -> Any:
-            read: Any = points.map(lambda point: dy.tanh(dy.affine_transform([self.b, self.W, point])))
-            read = self.encoder.transduce(read)
+            read: Any = self.encoder.transduce(points.map(self.read))
             vectors = read.begun(self.end)
             return vectors, vectors.map(self.attention.key), self.start + read.average()
 

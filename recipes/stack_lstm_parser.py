@@ -131,10 +131,12 @@ class StackParser(harness.ParserRecipe[Settings]):
         self.encoder.set_dropout(self.drop)
         return self.encoder.transduce(words)
 
+    @dy.cell
     def item(self, x: dy.Expression) -> dy.Expression:
         """What the stack and the buffer hold of a word with its tag."""
         return dy.rectify(dy.affine_transform([self.b_word, self.W_word, x]))
 
+    @dy.cell
     def join(self, head: dy.Expression, dependent: dy.Expression, action: dy.Expression) -> dy.Expression:
         """What they hold of two items that an action joins."""
         return dy.tanh(dy.affine_transform([self.b_join, self.W_join, dy.concatenate([head, dependent, action])]))

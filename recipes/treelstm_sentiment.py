@@ -160,6 +160,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         outputs = [dy.dropout(h, drop) for h in outputs] if drop else outputs
         return [self.score(h) for h in outputs]
 
+    @dy.cell
     def score(self, h: dy.Expression) -> dy.Expression:
         """The scores of the labels from the output of a node."""
         return dy.affine_transform([self.b, self.W, h])
