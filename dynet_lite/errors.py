@@ -1,7 +1,10 @@
 """The exceptions of dynet_lite.
 
-All of them are subclasses of the built-in exception that DyNet programs already catch.
+All of them are subclasses of the built-in exception that DyNet programs already catch. Messages begin with what the user
+called, in brackets.
 """
+
+import re
 
 __all__ = [
     "CellError",
@@ -87,3 +90,10 @@ class ModelFileError(ValueError, RuntimeError):
 
 class MissingFileError(FileNotFoundError, RuntimeError):
     """A file of parameters does not exist."""
+
+
+def renamed(error: Exception, function: str) -> Exception:
+    """The error of an op inside of `function`: its message names the function instead."""
+    message = re.sub(r"^\[\w+\]", f"[{function}]", str(error))
+    error.args = (message, *error.args[1:])
+    return error

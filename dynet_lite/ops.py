@@ -27,6 +27,7 @@ from dynet_lite._core import (
     sum_elems,
     zeros,
 )
+from dynet_lite.errors import OutOfRangeError, renamed
 
 __all__ = [
     "argmax",
@@ -106,7 +107,7 @@ def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
 def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
     """A list of dims of x; negative ones count from the last."""
     nd = x.ndim
-    return [i + nd if i < 0 else i for i in ([d] if isinstance(d, int) else d)]
+    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, int) else d)]
 
 
 def _straight_through(op: str, mode: str) -> bool:
@@ -193,7 +194,10 @@ def concatenate_cols(xs: Iterable[Any]) -> Expression:
 
     Batch sizes must be equal or 1. ValueError for other shapes or an empty list.
     """
-    return concatenate(xs, 1)
+    try:
+        return concatenate(xs, 1)
+    except (ValueError, AssertionError) as error:
+        raise renamed(error, "concatenate_cols") from None
 
 
 # ---- choosing ------------------------------------------------------------------------------------------------------
@@ -273,7 +277,7 @@ def strided_select(
         if step < 1:
             raise ValueError(f"[strided_select] strides must be positive; got {list(strides)}")
         if not 0 <= a <= b <= sizes[i]:
-            raise IndexError(f"[strided_select] range {a}..{b} is out of bounds at position {i} of {_text(x)}")
+            raise OutOfRangeError(f"[strided_select] range {a}..{b} is out of bounds at position {i} of {_text(x)}")
     return _core._slice(x, start, steps, [-((a - b) // s) for a, b, s in zip(start, stop, steps, strict=True)])
 
 
@@ -313,7 +317,10 @@ def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int =
 
     b, n and errors as in mean_dim().
     """
-    return mean_dim(_power(x, r), d, b, n)
+    try:
+        return mean_dim(_power(x, r), d, b, n)
+    except ValueError as error:
+        raise renamed(error, "moment_dim") from None
 
 
 def _power(x: Any, r: int) -> Expression:
@@ -349,12 +356,18 @@ def sum_rows(x: Any) -> Expression:
 
 def sum_cols(x: Any) -> Expression:
     """Sum of the columns of a matrix: {m,n} -> {m}. The same as sum_dim(x, 1), so ValueError if x is a vector."""
-    return _core._sum_dims(x, (1,), False)
+    try:
+        return _core._sum_dims(x, (1,), False)
+    except ValueError as error:
+        raise renamed(error, "sum_cols") from None
 
 
 def average_cols(x: Any) -> Expression:
     """Mean of the columns of a matrix: {m,n} -> {m}. The same as mean_dim(x, 1), so ValueError if x is a vector."""
-    return _core._mean_dims(x, (1,), False, 0)
+    try:
+        return _core._mean_dims(x, (1,), False, 0)
+    except ValueError as error:
+        raise renamed(error, "average_cols") from None
 
 
 # ---- distances, norms and losses -----------------------------------------------------------------------------------
@@ -420,7 +433,10 @@ def colwise_add(x: Any, y: Any) -> Expression:
     a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
         raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(y)}")
-    added: Expression = x + y
+    try:
+        added: Expression = x + y
+    except ValueError as error:
+        raise renamed(error, "colwise_add") from None
     return added
 
 
@@ -429,7 +445,10 @@ def weight_norm(w: Any, g: Any) -> Expression:
 
     w of any shape, g {1}; the result has the shape of w.
     """
-    return cmult(w, _core.cdiv(g, l2_norm(w)))
+    try:
+        return cmult(w, _core.cdiv(g, l2_norm(w)))
+    except ValueError as error:
+        raise renamed(error, "weight_norm") from None
 
 
 def trace_of_product(x: Any, y: Any) -> Expression:
@@ -437,7 +456,10 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
     x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes.
     """
-    return dot_product(x, y)
+    try:
+        return dot_product(x, y)
+    except ValueError as error:
+        raise renamed(error, "trace_of_product") from None
 
 
 # ---- convolutions and tensors --------------------------------------------------------------------------------------
@@ -464,11 +486,17 @@ def kmh_ngram(x: Any, v: int) -> Expression:
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
     """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}. ValueError for other shapes."""
-    added: Expression = _core.contract3d_1d(x, y) + b
+    try:
+        added: Expression = _core.contract3d_1d(x, y) + b
+    except ValueError as error:
+        raise renamed(error, "contract3d_1d_bias") from None
     return added
 
 
 def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
     """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}. ValueError for other shapes."""
-    added: Expression = _core.contract3d_1d_1d(x, y, z) + b
+    try:
+        added: Expression = _core.contract3d_1d_1d(x, y, z) + b
+    except ValueError as error:
+        raise renamed(error, "contract3d_1d_1d_bias") from None
     return added

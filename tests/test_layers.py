@@ -163,16 +163,6 @@ def test_public_names_exist() -> None:
     assert not missing
 
 
-def test_dir_lists_what_a_newcomer_needs() -> None:
-    """Functions and classes; neither modules nor what only programs of DyNet ask for, which are there all the same."""
-    listed = dir(dy)
-    assert {"ParameterCollection", "AdamTrainer", "LSTMBuilder", "affine_transform", "cell", "configure"} <= set(listed)
-    assert not [name for name in listed if inspect.ismodule(getattr(dy, name))]
-    hidden = set(dy.__all__) - set(listed)
-    assert {"dynet_config", "DynetParams", "FloatValue", "HAVE_CUDA", "zeroes"} <= hidden
-    assert {"sigmoid", "conv1d_narrow"} & {*listed, *hidden} == set() and callable(dy.sigmoid)
-
-
 DOCUMENTED = [n for n in sorted(set(dy.__all__)) if callable(getattr(dy, n, None))]
 
 

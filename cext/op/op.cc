@@ -4,6 +4,8 @@
 #include <deque>
 #include <unordered_map>
 
+#include "op/called.h"
+
 namespace dnl {
 
 const OpDef* g_op_table[kMaxOps];
@@ -92,7 +94,7 @@ OpId op_by_name(const std::string& name) {
 }
 
 void ShapeIn::bad(const std::string& what) const {
-  std::string s = "[" + op.name.substr(op.name[0] == '_') + "] " + what;
+  std::string s = "[" + called(*this) + "] " + what;
   for (int i = 0; i < nargs && i < 16; ++i) s += (i ? ", " : "; got ") + arg[i]->text();
   if (nargs > 16) s += ", ... (" + std::to_string(nargs) + " arguments)";
   fail_value(s);

@@ -4,6 +4,7 @@
 // Results that lie in one piece are aliases. Ranges are in slice.cc.
 #include "base/walk.h"
 #include "kernels/kernels.h"
+#include "op/called.h"
 #include "op/op.h"
 
 namespace dnl {
@@ -14,8 +15,7 @@ idx wrapped(i32 i, idx n) { return i < 0 ? i + n : i; }
 void check_index(const ShapeIn& in, i32 i, u32 n) {
   const idx at = wrapped(i, n);
   if (at < 0 || at >= static_cast<idx>(n))
-    fail_index("[" + in.op.name.substr(in.op.name[0] == '_') + "] index " + std::to_string(i) +
-               " is out of range for " + in[0].text());
+    fail_index("[" + called(in) + "] index " + std::to_string(i) + " is out of range for " + in[0].text());
 }
 
 void check_list(const ShapeIn& in, const Word* member, u32 wanted, u32 n) {
@@ -140,6 +140,10 @@ const OpId select_id = register_op([](OpDef& op) {
   op.signature = "_select(x: expr, ids: index*, dim: int, n: int)";
   op.doc = "Elements ids[0], ids[1], ... along dim, in this order; an id may come several times. n is their number.";
   op.args = {{"x"}};
+  op.text = [](int, const Word* key, bool) -> std::string {
+    return key[0].i == 0 ? "select_rows" : key[0].i == 1 ? "select_cols" : "select";
+  };
+  op.family = "select";
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     Dim y = in[0];
     in.need(in.key[1].u > 0, "needs at least one index");

@@ -145,7 +145,7 @@ ShapeOut dims_shape(const ShapeIn& in) {
   u32 seen = 0;
   for (i32 i = 0; i < in.key[0].i; ++i) {
     const i32 d = in.key[1 + i].i;
-    in.need(d >= 0 && d < static_cast<i32>(in[0].nd), "there is no such dim");
+    if (d < 0 || d >= static_cast<i32>(in[0].nd)) in.bad("there is no dim " + std::to_string(d));
     in.need(!(seen >> d & 1u), "a dim stands twice in the list");
     seen |= 1u << d;
   }
@@ -161,6 +161,8 @@ const OpId sum_dims_id = register_op([](OpDef& op) {
   op.signature = "_sum_dims(x: expr, dims: ints, batch: bool)";
   op.doc = "Sum over dims (and the mini-batch); they disappear, none left gives {1}.";
   op.args = {{"x"}};
+  op.text = [](int, const Word*, bool) -> std::string { return "sum_dim"; };
+  op.family = "sum_dim";
   op.shape = dims_shape;
   op.forward = [](const Call& c) { sum_forward(c, over_key(c.key), 1.f); };
   op.backward = [](const Call& c) { sum_backward(c, over_key(c.key), 1.f); };
@@ -171,6 +173,8 @@ const OpId mean_dims_id = register_op([](OpDef& op) {
   op.doc =
       "Mean over dims (and the mini-batch); they disappear, none left gives {1}. A divisor above 0 replaces the count.";
   op.args = {{"x"}};
+  op.text = [](int, const Word*, bool) -> std::string { return "mean_dim"; };
+  op.family = "mean_dim";
   op.shape = dims_shape;
   op.forward = [](const Call& c) { sum_forward(c, over_key(c.key), 1.f / divisor(c)); };
   op.backward = [](const Call& c) { sum_backward(c, over_key(c.key), 1.f / divisor(c)); };
@@ -221,6 +225,8 @@ const OpId std_dims_id = register_op([](OpDef& op) {
   op.signature = "_std_dims(x: expr, dims: ints, batch: bool)";
   op.doc = "Population standard deviation over dims (and the mini-batch); the gradient is 0 where it is 0.";
   op.args = {{"x"}};
+  op.text = [](int, const Word*, bool) -> std::string { return "std_dim"; };
+  op.family = "std_dim";
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     ShapeOut out = dims_shape(in);
     const Dim mean = out.dim[0];

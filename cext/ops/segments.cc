@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "op/called.h"
 #include "op/op.h"
 
 namespace dnl {
@@ -107,7 +108,7 @@ void check_ids(const ShapeIn& in, const Word* member) {
   if (member[0].u != n) in.bad("needs " + std::to_string(n) + " ids, got " + std::to_string(member[0].u));
   for (u32 k = 1; k <= n; ++k)
     if (member[k].i < 0 || member[k].i >= in.key[0].i)
-      fail_index("[" + in.op.name.substr(1) + "] id " + std::to_string(member[k].i) + " is out of range for " +
+      fail_index("[" + called(in) + "] id " + std::to_string(member[k].i) + " is out of range for " +
                  std::to_string(in.key[0].i) + " segments");
 }
 
@@ -141,6 +142,8 @@ const OpId segment_sum_id = register_op([](OpDef& op) {
   op.signature = "_segment_sum(x: expr, ids: index*, n: int, mean: bool)";
   op.doc = "Sums, or means, of the elements along the last dim that have one id, 0 to n - 1.";
   op.args = {{"x"}};
+  op.text = [](int, const Word* key, bool) -> std::string { return key[1].i ? "segment_mean" : "segment_sum"; };
+  op.family = "segment_sum, segment_mean";
   op.shape = along_shape;
   op.forward = [](const Call& c) {
     const Columns s(c);

@@ -4,6 +4,7 @@
 // lies in one piece is an alias.
 #include "base/walk.h"
 #include "kernels/kernels.h"
+#include "op/called.h"
 #include "op/op.h"
 
 namespace dnl {
@@ -119,6 +120,8 @@ const OpId slice_id = register_op([](OpDef& op) {
       "the "
       "last dim is the mini-batch; dims that are not named stay whole.";
   op.args = {{"x"}};
+  op.text = [](int, const Word*, bool) -> std::string { return "strided_select"; };
+  op.family = "strided_select";
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     const u32 k = in.key[0].u;
     in.need(k <= in[0].nd + 1 && in.key[1 + k].u == k, "needs one step and one count per dim (and one for the batch)");
@@ -142,8 +145,8 @@ const OpId slice_id = register_op([](OpDef& op) {
       const i64 first = member[1 + i].i, last = first + static_cast<i64>(in.key[1 + i].i) * (in.key[2 + k + i].i - 1);
       const i64 n = i < in[0].nd ? in[0].d[i] : in[0].bd;
       if (first < 0 || first >= n || last < 0 || last >= n)
-        fail_index("[slice] elements " + std::to_string(first) + ".." + std::to_string(last) + " at position " +
-                   std::to_string(i) + " are out of range for " + in[0].text());
+        fail_index("[" + called(in) + "] elements " + std::to_string(first) + ".." + std::to_string(last) +
+                   " at position " + std::to_string(i) + " are out of range for " + in[0].text());
     }
   };
   op.alias_offset = [](const ShapeIn& in, const Word* member) {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import dynet_lite as dy
-from dynet_lite.compat import names as dynet_names
 
 
 def a_model() -> dy.ParameterCollection:
@@ -39,16 +38,3 @@ def test_builders_and_what_has_a_model() -> None:
     for wrong in (None, 3, dy):
         with pytest.raises(TypeError, match=r"\[summary\] expected a ParameterCollection"):
             dy.summary(wrong)
-
-
-def test_dir_lists_what_a_newcomer_needs() -> None:
-    listed = dir(dy)
-    assert {"LSTMBuilder", "renew_cg", "load_recipe", "summary", "AdamTrainer", "concatenate"} <= set(listed)
-    for name in ("sigmoid", "matInput", "old_names", "_core", "dynet_names"):
-        assert name not in listed
-        assert getattr(dy, name) is not None
-    unlisted = set(dy.__all__) - set(listed)
-    assert {*dy.old_names.__all__, "scalarInput", "init_from_params", "distributed"} <= unlisted
-    assert unlisted <= {*dy.old_names.__all__, *dynet_names.UNLISTED, "distributed", "config", "dynet_config"} and all(
-        hasattr(dy, n) for n in unlisted
-    )

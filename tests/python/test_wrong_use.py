@@ -89,7 +89,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         TypeError,
         r"\[pickneglogsoftmax\] v must be a whole number; got 'a'",
     ),
-    "labels": (lambda m: dy.hinge_batch(x(), ["a"]), TypeError, r"\[hinge\] .* must be a whole number; got 'a'"),
+    "labels": (lambda m: dy.hinge_batch(x(), ["a"]), TypeError, r"\[hinge_batch\] .* must be a whole number; got 'a'"),
     "rate": (lambda m: dy.dropout(x(), "a"), TypeError, r"\[dropout\] p must be a number; got 'a'"),
     "rate None": (lambda m: dy.dropout(x(), None), TypeError, r"\[dropout\] p must be a number"),
     "no expression": (lambda m: dy.tanh("a"), TypeError, "an expression, an array or a number is needed; got 'a'"),

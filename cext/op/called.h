@@ -1,0 +1,14 @@
+// What messages about wrong arguments call an op: what its text() says, or its name.
+// Who may include: op/, ops/. Includes: op/.
+#pragma once
+#include <string>
+
+#include "op/op.h"
+
+namespace dnl {
+
+inline std::string called(const ShapeIn& in) {
+  return in.op.text ? in.op.text(in.nargs, in.key, false) : in.op.name.substr(in.op.name[0] == '_');
+}
+
+}  // namespace dnl
