@@ -54,7 +54,10 @@ void Body::record_dead(const Graph& g, NodeId i, Step& s) {
   s.visible = 0;
   s.nmember = g.member_words(i);
   for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
-  while (next_noted_ < noted_.size() && noted_[next_noted_].node == i) ++next_noted_;
+  while (next_noted_ < noted_.size() && noted_[next_noted_].node == i) {
+    DNL_INTERNAL(g.node(i).is(kDead), "cell: a number of the call in a node that runs inside another one");
+    ++next_noted_;
+  }
 }
 
 void Body::record_op(const Graph& g, NodeId i, Step& s) {
