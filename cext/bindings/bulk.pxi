@@ -3,15 +3,19 @@
 
 
 cdef enum:
-    KIND_INTEGER = 0xffffffff   # of an argument; otherwise an expression of these dims,
+    KIND_INTEGER = 0xffffffff   # of an argument; otherwise an expression that looks like this (_looks),
     KIND_OTHER = 0xfffffffe     # or anything else
 
 cdef uint32_t _kind(ComputationGraph g, object v, bint plain) except? 0xfffffffe:
     if type(v) is int:
         return KIND_OTHER if plain else KIND_INTEGER
     if isinstance(v, Expression) and type(v) is not LookupParameters:
-        return g.c.node(_arg(g, v)).dim
+        return _looks(g, _arg(g, v))
     return KIND_OTHER
+
+cdef inline uint32_t _looks(ComputationGraph g, NodeId id):
+    """What a signature says of an expression: its dims, of which a graph has few, and its role."""
+    return g.c.node(id).dim | _role(g, id) << 28
 
 cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -1:
     """The node or the integer alone, when the argument is of this kind."""
@@ -25,7 +29,7 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
         return False
     id = _arg(g, v)
     f.ids.push_back(id)
-    return g.c.node(id).dim == kind
+    return _looks(g, id) == kind
 
 
 def map_cell(cell, tuple lists not None):

@@ -96,7 +96,7 @@ cdef class Frame:
         cdef uint32_t k
         cdef uint32_t* to = self.shape.extend(3 + d.nd)
         to[0] = PART_EXPRESSION | d.nd << 8
-        to[1] = g.c.is_row(id) | (2 if g.c.node(id).flags & kWeight else 0)
+        to[1] = _role(g, id)
         to[2] = d.bd
         for k in range(d.nd):
             to[3 + k] = d.d[k]
@@ -143,6 +143,11 @@ cdef class Frame:
                 return self.push_parts(PART_LIST, v.tolist(), g, plain)
             raise TypeError("[cell] an array as an argument: make an expression of it with inputTensor()")
         return self.push_object(v)
+
+
+cdef inline uint32_t _role(ComputationGraph g, NodeId id):
+    """What passes ask of an argument: is it a row of a table (1), is it made of weights alone (2)?"""
+    return g.c.is_row(id) | (2 if g.c.node(id).flags & kWeight else 0)
 
 
 cdef object _kept(object v):

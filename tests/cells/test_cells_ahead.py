@@ -160,3 +160,16 @@ def test_weights_as_arguments_are_left_to_the_graph(both: Both) -> None:
         return dy.esum([dy.squared_norm(h) for h in hidden]), hidden
 
     both(pc, program)
+
+
+def test_a_map_over_rows_and_what_is_computed() -> None:
+    """The signature says which an argument is, also where the one before looked alike."""
+    pc = dy.ParameterCollection()
+    W, E = pc.add_parameters((SIZE, SIZE)), pc.add_lookup_parameters((5, SIZE))
+    b = pc.add_parameters(SIZE)
+    cell = dy.cell(lambda x: dy.tanh(W * x))
+    dy.renew_cg()
+    dy.map(cell, [E[1], dy.tanh(E[2]), E[3], b.expr()])
+    assert cell.signatures() == 3
+    cell(E[4])
+    assert cell.signatures() == 3
