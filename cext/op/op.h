@@ -221,6 +221,8 @@ struct OpDef {
   // For people, what an internal op does in terms of the public ones: "matmul(tanh(add))". Null: its name.
   // `whole`: however long it is.
   std::string (*text)(int nargs, const Word* key, bool whole) = nullptr;
+  // text() names several functions: a pass makes such nodes, and text() takes only keys that it makes.
+  bool composed = false;
   // What a table calls all of them, for ops that have a text(). Null: its name, without the underscore of an internal
   // one.
   const char* family = nullptr;

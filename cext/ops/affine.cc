@@ -226,6 +226,7 @@ const OpId affine_id = register_op([](OpDef& op) {
       "from columns[i] on take part. xi {ki}, b {m}, Wi {m,k}, columns[i] + ki <= k -> {m}.";
   set_affine(op);
   op.text = text_of_one;
+  op.composed = true;
   op.family = "(affine maps)";
   op.shared = Shared::EitherWay;
   op.joinable = true;
@@ -238,6 +239,7 @@ const OpId affines_id = register_op([](OpDef& op) {
       "...], or without the b's -> {m1 + m2 + ...}. Columns as in _affine.";
   set_affine(op);
   op.text = text_of_several;
+  op.composed = true;
   op.family = "(affine maps)";
   op.formed_with = formed_with;
   op.in_parts = true;

@@ -428,6 +428,7 @@ const OpId affine_loss_id = register_op([](OpDef& op) {
   op.check = check;
   op.shared = Shared::WithStacked;
   op.family = "pickneglogsoftmax(scores)";
+  op.composed = true;
   op.text = [](int nargs, const Word*, bool) -> std::string {
     return nargs == 3 ? "pickneglogsoftmax(affine_transform)" : "pickneglogsoftmax(matmul)";
   };

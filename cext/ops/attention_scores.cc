@@ -65,6 +65,7 @@ const OpId attention_scores_id = register_op([](OpDef& op) {
     return in[kKeys].nd == 2;
   };
   op.family = "matmul(tanh(add))";
+  op.composed = true;
   op.text = [](int, const Word*, bool) -> std::string { return "matmul(tanh(add))"; };
   op.in_kernels = true;
 });

@@ -364,6 +364,7 @@ const OpId fused_id = register_op([](OpDef& op) {
   op.forward = fused_forward;
   op.backward = fused_backward;
   op.text = fused_text;
+  op.composed = true;
   op.family = "(formulas)";
   op.in_kernels = true;
 });
@@ -376,6 +377,7 @@ const OpId fused_with_constants_id = register_op([](OpDef& op) {
   op.forward = fused_forward;
   op.backward = fused_backward;
   op.text = fused_text;
+  op.composed = true;
   op.family = "(formulas)";
   op.check = check_constants;
   op.in_kernels = true;

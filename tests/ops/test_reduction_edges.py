@@ -121,7 +121,7 @@ def test_one_op_at_different_places_is_one_batch() -> None:
     ys += [dy.select_rows(x[k], [k % 3, 0]) for k in range(4)]
     dy.esum([dy.sum_elems(y) for y in ys]).forward()
     plan = _plan()
-    for op in ("pick", "pick_range", "select"):
+    for op in ("pick", "pick_range", "select_rows"):
         assert plan.count(f"\t{op} {{") == 1, plan
 
 
