@@ -55,11 +55,12 @@ class MergeAlike final : public Pass {
   NodeId first_of(u64 hash, NodeId i, Same same);
 
   NodeId from_ = 0;
-  u32 shallowest_ = 0;  // depth of any shared argument
-  u32 deepest_ = 0;     // of these and of any node with a number
-  Vec<NodeId> value_;   // by node, from from_ on: the first of its value, or kNoNode: it has no number
-  Vec<u8> worth_;       // by node: one of its readers was merged, or it is a projection that is merged
-  Vec<NodeId> again_;   // seen of the lane at hand, and not the first of their value
+  bool nothing_ = false;  // no row of a table, no constant: no node gets a number
+  u32 shallowest_ = 0;    // depth of any shared argument
+  u32 deepest_ = 0;       // of these and of any node with a number
+  Vec<NodeId> value_;     // by node, from from_ on: the first of its value, or kNoNode: it has no number
+  Vec<u8> worth_;         // by node: one of its readers was merged, or it is a projection that is merged
+  Vec<NodeId> again_;     // seen of the lane at hand, and not the first of their value
   // By signature: leaves, and projections of cells of the lane at hand, and how many of them an earlier one is like.
   struct Count {
     u32 all, again;
@@ -78,6 +79,8 @@ void MergeAlike::begin(const Rewriter& r, u32) {
   if (slots_.size() / 16 > most_taken_) slots_.resize(slots_.size() / 2);  // was large once: smaller, step by step
   most_taken_ = 0;
   from_ = r.first();
+  nothing_ = g.known_leaves().empty() || g.known_leaves()[g.known_leaves().size() - 1] < from_;
+  if (nothing_) return;
   value_.assign(g.size() - from_, kNoNode);
   worth_.assign(value_.size(), false);
   number_leaves(g);
@@ -98,6 +101,7 @@ void MergeAlike::start() {
 // The last first: what goes has no readers left but those that stay.
 u32 MergeAlike::run(Rewriter& r, const Lane& lane) {
   const Graph& g = r.graph();
+  if (nothing_) return 0;
   start();
   for (const NodeId* i = lane.begin; i != lane.end; ++i)
     if (g.is_op(*i)) see(g, *i);
