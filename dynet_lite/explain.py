@@ -361,10 +361,10 @@ def _text(e: BatchExplanation) -> str:
 
 def _summary_lines(ops: list[OpSummary]) -> list[str]:
     timed = any(o.share is not None for o in ops)
-    lines = [f"{'op':<24}{'batches':>9}{'nodes':>10}{'mean':>8}{'kinds':>7}" + f"{'share':>8}" * timed]
+    lines = [f"{'op':<26}{'batches':>9}{'nodes':>10}{'mean':>8}{'kinds':>7}" + f"{'share':>8}" * timed]
     for o in ops:
         share = "" if o.share is None else f"{o.share:>8.1%}"
-        lines.append(f"{o.op:<24}{o.batches:>9,}{o.nodes:>10,}{o.mean:>8.1f}{o.kinds:>7,}{share}")
+        lines.append(f"{o.op:<26}{o.batches:>9,}{o.nodes:>10,}{o.mean:>8.1f}{o.kinds:>7,}{share}")
     return lines
 
 

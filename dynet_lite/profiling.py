@@ -148,13 +148,13 @@ class Profile:
         memory = self.memory()
         lines = [f"{_seconds(self.seconds)}: {phases}",
                  f"values {_bytes(memory['values'])}, gradients {_bytes(memory['gradients'])} at most in one graph", "",
-                 f"{'op':<24}{'batches':>9}{'nodes':>10}{'mean':>8}{'largest':>9}"
+                 f"{'op':<26}{'batches':>9}{'nodes':>10}{'mean':>8}{'largest':>9}"
                  f"{'forward':>11}{'backward':>11}{'share':>7}{'results':>10}"]  # fmt: skip
         ops = self.ops()
         of_ops = sum(o.seconds for o in ops) or 1e-12
         for o in ops[:limit]:
             lines.append(
-                f"{o.op:<24}{o.batches:>9,}{o.nodes:>10,}{o.mean_batch:>8.1f}{o.largest:>9,}"
+                f"{o.op:<26}{o.batches:>9,}{o.nodes:>10,}{o.mean_batch:>8.1f}{o.largest:>9,}"
                 f"{_seconds(o.forward):>11}{_seconds(o.backward):>11}{o.seconds / of_ops:>7.1%}{_bytes(o.bytes):>10}"
             )
         if len(ops) > limit:

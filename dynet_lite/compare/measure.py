@@ -127,7 +127,7 @@ def compare(
     settings = replace(settings, **quiet)
     examples = _some(data.train, sentences or 2 * max((w.batch for w in ways), default=1))
     notes = [
-        f"{len(examples)} {kind.unit} of the training data; all settings start from the same weights and see the same minibatches"
+        f"{len(examples)} {kind.unit} of the training data; all settings start from the same weights and see the same mini-batches"
     ]
     if quiet:
         notes.append(f"{' and '.join(quiet)} is off")

@@ -53,7 +53,7 @@ def table(c: Comparison) -> str:
 MEANING = (
     "fewest: the fewest batches that any schedule could have",
     "values, gradients: the largest memory of a mini-batch",
-    "loss differs: relative difference from batching off, in the first mini-batch; at most: in any one, after updates, too",
+    "loss differs: relative difference from batching off, in the first mini-batch; at most: the largest in any mini-batch",
 )
 
 
