@@ -24,6 +24,7 @@
 #   cd Python-3.11.2 && ./configure --build=x86_64-linux-musl --prefix=$HOME/musl --without-ensurepip --disable-test-modules \
 #     CFLAGS="-O1 -Wno-date-time -I$HOME/musl/include" LDFLAGS="-L$HOME/musl/lib" \
 #     ac_cv_func_preadv2=no ac_cv_func_pwritev2=no && make install  # these two are newer than Debian's musl
+# That Python starts with Debian's musl 1.2.3, but NumPy's wheel needs 1.2.4 (its libquadmath has DT_RELR): there, importing it crashes.
 #   MUSL_PYTHON=$HOME/musl/bin/python3.11 tools/wheel.sh musl
 set -euo pipefail
 cd "$(dirname "$0")/.."
