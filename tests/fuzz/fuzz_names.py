@@ -79,8 +79,8 @@ def _fit(dy: Any, e: Any, shape: tuple[int, ...], batch: int) -> Any:
 class Calls:
     """op, case and the like, for one engine and one seed of numbers."""
 
-    def __init__(self, dy: Any, numbers: int) -> None:
-        self.dy, self.numbers = dy, numbers
+    def __init__(self, dy: Any, numbers: int, moved: int = 0) -> None:
+        self.dy, self.numbers, self.moved = dy, numbers, moved
 
     def A(self, seed: int, *shape: int) -> np.ndarray:
         """Numbers between -1 and 1."""
@@ -104,6 +104,15 @@ class Calls:
             return self.dy.tanh(e) * 0.04 + self.dy.inputTensor(drawn, batched=batch > 1)
         return RANGES[kind](self.dy, e)
 
+    def _moved(self, name: str, args: list[Any]) -> list[Any]:
+        """Arguments of layer_norm: with moved, each number of the first is the next or the one before that a float can be, at random."""
+        if not self.moved or not name.startswith("layer_norm"):
+            return args
+        dims, batch = args[0].dim()
+        signs = np.random.default_rng([self.moved, self.numbers]).choice([-1, 1], (*dims, batch))
+        ulps = self.dy.inputTensor(1 + signs * 2.0**-23, batched=True)
+        return [self.dy.cmult(args[0], ulps), *args[1:]]
+
     def op(self, label: str, seed: int, *es: Any) -> Any:
         """The call of a row of the op table; what is None in es is drawn."""
         row = rows()[label]
@@ -114,7 +123,7 @@ class Calls:
             args.append(
                 self._argument(e, drawn if arg.batch > 1 else drawn[..., 0], arg.shape, arg.batch, arg.draw.__name__)
             )
-        return row.call(*args, **row.draw_attrs(np.random.default_rng([seed, 1])))
+        return row.call(*self._moved(label, args), **row.draw_attrs(np.random.default_rng([seed, 1])))
 
     def wrong(self, label: str, number: int) -> None:
         """A call that the op table calls wrong; it raises."""
@@ -131,7 +140,7 @@ class Calls:
         for spec, (a, batched), e in zip(op_cases.CASES[name].args, drawn, es, strict=True):
             shape, batch = (a.shape[:-1], a.shape[-1]) if batched else (a.shape, 1)
             args.append(self._argument(e, a, tuple(shape), batch, spec.partition(":")[2]))
-        return op_cases.CASES[name].call(self.dy, sizes, *args)
+        return op_cases.CASES[name].call(self.dy, sizes, *self._moved(name, args))
 
     def builder(self, kind: str, model: Any, seed: int, *sizes: int) -> Any:
         """A builder, with numbers that do not depend on who drew them."""
@@ -143,8 +152,8 @@ class Calls:
         return made
 
 
-def names(dy: Any, numbers: int, **flags: Any) -> Names:
+def names(dy: Any, numbers: int, moved: int = 0, **flags: Any) -> Names:
     """What a program sees. flags: of renew_cg()."""
-    calls = Calls(dy, numbers)
+    calls = Calls(dy, numbers, moved)
     found = {name: getattr(calls, name) for name in ("A", "inp", "score", "op", "wrong", "case", "builder")}
     return {**found, "dy": dy, "np": np, "FLAGS": flags}

@@ -7,9 +7,10 @@ import json
 import subprocess
 import sys
 import tempfile
+from itertools import compress
 from pathlib import Path
 
-from fuzz_program import Observation, Program, difference, from_json, smallest
+from fuzz_program import Observation, Program, difference, from_json, may_round, rounding, smallest
 from fuzz_ways import Finding, Way, finding, observed
 
 INSTALLED = importlib.util.find_spec("_dynet") is not None
@@ -59,11 +60,17 @@ class Peer:
         theirs = self.observed(program, numbers)
         if theirs is None:
             return None
-        ours = observed(program, OURS, numbers)
+        whole = observed(program, OURS, numbers)
         errors = [k for k, how, _ in theirs if how == "error"]
         end = min((k for k in errors if not program[k].text.startswith("see(")), default=len(program))
-        ours, theirs = ([o for o in seen if o[0] < end and o[0] not in errors] for seen in (ours, theirs))
-        return difference(ours, theirs)
+        compared = [o[0] < end and o[0] not in errors for o in whole]
+        ours = list(compress(whole, compared))
+        theirs = [o for o in theirs if o[0] < end and o[0] not in errors]
+        found = difference(ours, theirs)
+        if found is None or not may_round(program):
+            return found
+        off = rounding(whole, lambda moved: observed(program, OURS, numbers, moved))
+        return difference(ours, theirs, roundings=list(compress(off, compared)))
 
     def check(self, program: Program, seed: int) -> Finding | None:
         if self.differs(program, 0) is None:

@@ -54,12 +54,12 @@ def setting(way: Way) -> Iterator[dict[str, bool]]:
             _core.settings.least_work, _core.settings.overlap = before
 
 
-def observed(program: Program, way: Way, numbers: int = 0) -> list[Observation]:
+def observed(program: Program, way: Way, numbers: int = 0, moved: int = 0) -> list[Observation]:
     with setting(way) as flags:
         _core.set_seed(11)
         dy.renew_cg()
         try:
-            return execute(program, dy, numbers, **flags)
+            return execute(program, dy, numbers, moved, **flags)
         finally:
             dy.renew_cg()
 

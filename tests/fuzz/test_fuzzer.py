@@ -17,7 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
-from fuzz_program import Step, difference, execute, from_json, smallest, source, to_json
+from fuzz_program import Step, difference, execute, from_json, may_round, rounding, smallest, source, to_json
 from fuzz_sessions import generate
 from fuzz_ways import PLAIN, WAYS, differs, observed, plainest, until_not_finite
 from fuzzer import campaign
@@ -119,6 +119,24 @@ def test_comparison() -> None:
     assert difference([(0, "seen", np.array([1.0, np.nan])), one[1]], one) is not None
     assert difference([one[0], (1, "error", "IndexError: x")], one) is not None
     assert difference([one[0], (1, "error", "ValueError: y")], one) is None
+
+
+def test_roundings_that_layer_norm_makes_large_are_none_of_ours() -> None:
+    """Of arguments that are equal but for a rounding it shows nothing else; of others, it is compared as everything is."""
+
+    def allowed(first: str) -> float:
+        program = tuple(Step(text) for text in (
+            f"e1 = dy.inputVector([{first}, 1, 1])", "e2 = dy.inputVector([0.5, 1, -1])", "e3 = case('layer_norm', 6, e1, e2, e2)",
+            "e4 = e3 * 3", "see(e1.npvalue())", "see(e4.npvalue())"))  # fmt: skip
+        seen = observed(program, PLAIN)
+        before, after = rounding(seen, lambda moved: observed(program, PLAIN, 0, moved))
+        off = [seen[0], (*seen[1][:2], seen[1][2] + 0.1)]
+        assert before == 0 and difference(off, seen) is not None
+        assert (difference(off, seen, roundings=[before, after]) is None) == (after > 0.1)
+        return after
+
+    assert allowed("1 - 2**-24") > 1 > 0.05 > allowed("0.999") > 0.002 > allowed("0.5")
+    assert may_round((Step("e1 = case('layer_norm', 6, e1, e2, e2)"),)) and not may_round((Step("e1 = dy.tanh(e1)"),))
 
 
 def test_ways() -> None:
