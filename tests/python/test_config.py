@@ -262,9 +262,10 @@ assert not [n for n in vars(builtins) if "dynet" in n.lower()]
 
 
 def test_import_is_fast() -> None:
-    """Processor time: others may be at work on the machine."""
+    """Not much slower than numpy's, in the same process: machines differ, and others may be at work on them."""
     code = (
-        "import numpy, numpy.random, time; t = time.process_time(); import dynet_lite; print(time.process_time() - t)"
+        "import time; t = time.process_time; a = t(); import numpy, numpy.random; b = t(); import dynet_lite; "
+        "print((t() - b) / (b - a))"
     )
-    times = [float(python("-c", code).stdout) for _ in range(5)]
-    assert min(times) <= 0.15, times
+    ratios = [float(python("-c", code).stdout) for _ in range(5)]
+    assert min(ratios) <= 1.5, ratios
