@@ -144,6 +144,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         kOutput
         kNeedsGrad
         kWeight
+        kRowToCome
     cdef enum class Leaf(uint8_t):
         NoLeaf "dnl::Leaf::None"
         Input
@@ -184,7 +185,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         float* input_data(NodeId)
         uint32_t stamp(NodeId)
         void mark_inner(NodeId)
-        void mark_row_to_come(NodeId)
+        void mark(NodeId, uint16_t)
         cbool is_row(NodeId)
         void unmark_inner(NodeId)
         void keep(NodeId)
@@ -287,9 +288,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         size_t grad_bytes()
 
 cdef extern from "rewrite/pipeline.h" namespace "dnl":
-    cdef cppclass Pipeline:
-        Pipeline(CGraph&)
-        void run_ahead(uint32_t, cbool) except +raise_python_error
+    void rewrite_ahead(CGraph&, uint32_t, cbool) except +raise_python_error
 
 cdef extern from "rewrite/passes.h" namespace "dnl":
     uint32_t passes_ahead(uint32_t)

@@ -61,9 +61,10 @@ cdef class _Recorder:
 
     cdef object stand_in_of_node(self, NodeId id):
         cdef NodeId mine = self.scratch.c.add_input(self.graph.c.dim(id))
-        self.takes_weights |= (self.graph.c.node(id).flags & kWeight) != 0
-        if self.graph.c.is_row(id):
-            self.scratch.c.mark_row_to_come(mine)
+        cdef uint32_t role = _role(self.graph, id)
+        self.takes_weights |= (role & ROLE_WEIGHT) != 0
+        if role & ROLE_ROW:
+            self.scratch.c.mark(mine, kRowToCome)
         return _expression(self.scratch, mine)
 
     cdef object stand_in_of_data(self, object v, object argument, bint plain):
@@ -129,17 +130,11 @@ cdef class _Recorder:
 
     cdef int rewrite(self, Template t) except -1:
         """Passes look at the nodes here, once, and not at those of each call. Weights may be other ones at the next."""
-        cdef Pipeline* pipeline
         t.any_graph = self.graph is None or self.takes_weights
         if t.any_graph:
             return 0
         t.passes = passes_ahead(self.graph.x.passes())
-        if t.passes:
-            pipeline = new Pipeline(deref(self.scratch.c))
-            try:
-                pipeline.run_ahead(t.passes, _settings.verify)
-            finally:
-                del pipeline
+        rewrite_ahead(deref(self.scratch.c), t.passes, _settings.verify)
         return 0
 
     cdef int describe(self, Template t) except -1:

@@ -2,13 +2,17 @@
 # graph/body.h keeps the nodes; here is what a call looks like, how it finds its recording, and how one is made.
 
 cdef enum:
-    PART_EXPRESSION = 1   # then: whether it is a row of a table (1) or made of weights alone (2), mini-batch, dims
+    PART_EXPRESSION = 1   # then: its role, mini-batch, dims
     PART_INTEGER = 2      # one that may differ from call to call
     PART_OBJECT = 3       # anything else: its value or its identity is a part of the signature
     PART_LIST = 4         # of so many parts that follow
     PART_TUPLE = 5        # likewise; one with names is preceded by its type
     PART_STATE = 6        # likewise, preceded by its names
     PART_ARRAY = 7        # then: dims; only of compiled functions
+
+cdef enum:            # of an argument, what passes ask:
+    ROLE_ROW = 1      # is it a row of a table?
+    ROLE_WEIGHT = 2   # is it made of weights alone?
 
 cdef enum:
     MOST_TEMPLATES = 512  # of one cell
@@ -146,8 +150,7 @@ cdef class Frame:
 
 
 cdef inline uint32_t _role(ComputationGraph g, NodeId id):
-    """What passes ask of an argument: is it a row of a table (1), is it made of weights alone (2)?"""
-    return g.c.is_row(id) | (2 if g.c.node(id).flags & kWeight else 0)
+    return (ROLE_ROW if g.c.is_row(id) else 0) | (ROLE_WEIGHT if g.c.node(id).flags & kWeight else 0)
 
 
 cdef object _kept(object v):

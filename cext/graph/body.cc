@@ -27,6 +27,8 @@ void Body::finish(const Graph& g, u32 n_args) {
 
 void Body::record(const Graph& g, NodeId i) {
   const Node& n = g.node(i);
+  const bool gone = n.is(kFused | kDead);
+  if (gone && !g.signature(i).has_seed) return skip_fills(g, i);
   Step s{};
   s.value = i;
   s.visible = 1;
@@ -35,8 +37,8 @@ void Body::record(const Graph& g, NodeId i) {
   s.args = static_cast<u32>(operands_.size());
   s.words = static_cast<u32>(words_.size());
   s.fills = static_cast<u32>(fills_.size());
-  if (n.is(kFused | kDead))
-    record_dead(g, i, s);
+  if (gone)
+    record_gone(g, i, s);
   else if (n.is(kLeaf))
     record_leaf(g, i, s);
   else
@@ -44,16 +46,20 @@ void Body::record(const Graph& g, NodeId i) {
   record_fills(i, s);
   if (s.kind == Kind::Op || s.kind == Kind::Draw) record_seeds(s);
   s.nfills = static_cast<u32>(fills_.size()) - s.fills;
-  if (s.kind != Kind::Draw || s.nfills) steps_.push_back(s);
+  steps_.push_back(s);
 }
 
 // Of a node that runs inside another one, or not at all, nothing is left but the seeds that it draws.
-void Body::record_dead(const Graph& g, NodeId i, Step& s) {
+void Body::record_gone(const Graph& g, NodeId i, Step& s) {
   s.kind = Kind::Draw;
   s.op = g.signature(i).op;
   s.visible = 0;
   s.nmember = g.member_words(i);
   for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+  skip_fills(g, i);
+}
+
+void Body::skip_fills(const Graph& g, NodeId i) {
   while (next_noted_ < noted_.size() && noted_[next_noted_].node == i) {
     DNL_INTERNAL(g.node(i).is(kDead), "cell: a number of the call in a node that runs inside another one");
     ++next_noted_;

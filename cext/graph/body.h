@@ -8,8 +8,8 @@
 //
 // The nodes are those that the function would make, in their order, or what passes have made of them in the recorded
 // graph (rewrite/pipeline.h); seeds are drawn as the function would. A signature that cannot change within a graph is
-// looked for once in it. Adding may throw for an integer out of range, as the op
-// would; nodes before it then stay, which nobody refers to. Who may include: bindings/. Includes: graph/graph.h.
+// looked for once in it. Adding may throw for an integer out of range, as the op would; nodes before it then stay,
+// which nobody refers to. Who may include: bindings/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 
@@ -42,7 +42,7 @@ class Body {
   bool same(const Body& other) const;
 
  private:
-  enum class Kind : u8 { Op, Lookup, Constant, Input, Draw };  // Draw: seeds of a node that is dead
+  enum class Kind : u8 { Op, Lookup, Constant, Input, Draw };  // Draw: the seeds of a node that is gone
   struct Step {
     Kind kind;
     bool kept;             // Graph::keep
@@ -75,7 +75,8 @@ class Body {
   void record_op(const Graph& g, NodeId i, Step& s);
   bool known_before(const Graph& g, NodeId i) const;
   void record_leaf(const Graph& g, NodeId i, Step& s);
-  void record_dead(const Graph& g, NodeId i, Step& s);
+  void record_gone(const Graph& g, NodeId i, Step& s);
+  void skip_fills(const Graph& g, NodeId i);
   void record_fills(NodeId i, Step& s);
   void record_seeds(Step& s);
   void take(const Graph& g, const NodeId* args);

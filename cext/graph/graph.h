@@ -215,11 +215,10 @@ class Graph {
   // Somebody is about to read i, too.
   void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
   void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
-  // What passes have said of a node like this one: some of kMarks.
+  // Further flags of node i. kMarks: those that whoever made it, or a pass, gave to a node and that one like it has,
+  // too.
   static constexpr u16 kMarks = kInner | kOverwritten | kGradApart;
-  void mark(NodeId i, u16 marks) { nodes_[i].flags |= marks; }
-  // Input i stands for a row of a table.
-  void mark_row_to_come(NodeId i) { nodes_[i].flags |= kRowToCome; }
+  void mark(NodeId i, u16 flags) { nodes_[i].flags |= flags; }
   // Is it a row of a table, perhaps of several?
   bool is_row(NodeId i) const { return signature(i).leaf == Leaf::Lookup || nodes_[i].is(kRowToCome); }
 

@@ -78,21 +78,6 @@ bool Pipeline::run(const Vec<NodeId>& nodes) {
   return any;
 }
 
-void Pipeline::run_ahead(PassSet on, bool verify) {
-  const Graph& g = rewriter_.graph();
-  begin(0, 0, on, verify);
-  Vec<NodeId> nodes;
-  for (NodeId i = 0; i < g.size(); ++i)
-    if (g.is_op(i)) {
-      nodes.push_back(i);
-      see(i);
-    }
-  if (drop_dead())
-    nodes.resize(static_cast<std::size_t>(
-        std::remove_if(nodes.begin(), nodes.end(), [&](NodeId i) { return !g.is_op(i); }) - nodes.begin()));
-  run(nodes);
-}
-
 void Pipeline::release() {
   rewriter_.release();
   for (auto& pass : passes_)
@@ -101,6 +86,19 @@ void Pipeline::release() {
   for (Lane& lane : lanes_)
     for (Vec<NodeId>& nodes : lane.of) nodes.release();
   release_all(uses_, new_products_, all_.unread);
+}
+
+void rewrite_ahead(Graph& g, PassSet on, bool verify) {
+  Pipeline pipeline(g);
+  pipeline.begin(0, 0, on, verify);
+  Vec<NodeId> nodes;
+  for (NodeId i = 0; i < g.size(); ++i) {
+    if (!g.is_op(i)) continue;
+    nodes.push_back(i);
+    pipeline.see(i);
+  }
+  pipeline.drop_dead();
+  pipeline.run(nodes);
 }
 
 }  // namespace dnl

@@ -33,9 +33,6 @@ class Pipeline {
   u32 changes(PassId id) const { return changes_[static_cast<u32>(id)]; }
   RewriteLog& log() { return rewriter_.log; }
   const RewriteLog& log() const { return rewriter_.log; }
-  // All of a graph that will not run: what it has become is recorded (graph/body.h) and added to other graphs, whose
-  // passes go on from there.
-  void run_ahead(PassSet on, bool verify);
   void release();
 
  private:
@@ -56,5 +53,9 @@ class Pipeline {
   Vec<NodeId> new_products_;
   Vec<u32> uses_;  // of the verifier
 };
+
+// All passes of `on` over a graph that will not run: what it has become is recorded (graph/body.h) and added to other
+// graphs, whose passes go on from there. verify: as in Pipeline::begin().
+void rewrite_ahead(Graph& g, PassSet on, bool verify);
 
 }  // namespace dnl

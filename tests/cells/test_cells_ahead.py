@@ -17,12 +17,11 @@ SIZE = 16
 class Gates:
     """An LSTM over two children, its gates written one by one, over a table of words."""
 
-    def __init__(self, size: int = SIZE) -> None:
+    def __init__(self) -> None:
         self.pc = dy.ParameterCollection()
-        self.size = size
-        self.W = [[self.pc.add_parameters((size, size)) for _ in range(2)] for _ in range(5)]
-        self.b = [self.pc.add_parameters(size) for _ in range(5)]
-        self.E = self.pc.add_lookup_parameters((20, size))
+        self.W = [[self.pc.add_parameters((SIZE, SIZE)) for _ in range(2)] for _ in range(5)]
+        self.b = [self.pc.add_parameters(SIZE) for _ in range(5)]
+        self.E = self.pc.add_lookup_parameters((20, SIZE))
 
         @dy.cell
         def inner(left: Any, right: Any) -> Any:
