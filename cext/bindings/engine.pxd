@@ -51,6 +51,7 @@ cdef extern from "op/op.h" namespace "dnl":
         const char* signature
         const char* doc
         const char* family
+        string function_name()
         string name
         vector[AttrSpec] attrs
         cbool no_grad

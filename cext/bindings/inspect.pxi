@@ -257,8 +257,8 @@ def all_op_names():
 
 def op_labels():
     """What a table for people calls the nodes of an op, by the names of all_op_names()."""
-    return {op_def(i).name.decode(): op_def(i).family.decode() if op_def(i).family
-            else op_def(i).name.decode().removeprefix("_") for i in range(op_count())}
+    return {op_def(i).name.decode(): op_def(i).family.decode() if op_def(i).family else op_def(i).function_name().decode()
+            for i in range(op_count())}
 
 def trace_clock():
     """Seconds of the clock that events are timed by."""

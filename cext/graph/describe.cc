@@ -7,7 +7,7 @@ std::string Graph::op_text(NodeId i, bool whole) const {
   const Signature& s = signature(i);
   const OpDef& def = op_def(s.op);
   if (def.text) return def.text(static_cast<int>(s.call_nargs), key(nodes_[i].sig), whole);
-  return def.name.substr(def.name[0] == '_');
+  return def.function_name();
 }
 
 std::string Graph::describe(NodeId i) const {

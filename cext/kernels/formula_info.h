@@ -1,5 +1,5 @@
 // What a formula of formulas.h says about itself: name, one line of documentation, attributes with defaults, what its
-// gradient reads.
+// gradient reads, and what users call it.
 //
 // Who may include: kernels/ and the .cc of ops/ that turns formulas into op entries. Includes: nothing.
 #pragma once
@@ -21,6 +21,7 @@ struct FormulaInfo {
   FormulaAttr attr[2] = {};
   bool internal = false;  // reached through operators and other ops, no function of this name for the user
   unsigned reads = kReadsAll;
+  const char* function = nullptr;  // of an internal one: the public function that it is the most of (OpDef::function)
 
   constexpr int n_attr() const { return attr[1].name ? 2 : attr[0].name ? 1 : 0; }
 };

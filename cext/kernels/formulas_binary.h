@@ -127,7 +127,8 @@ DNL_BINARY(Pow)
 
 // ---- losses, element by element: distances and ops of ops/ sum them -------------------------------------------------
 struct SquaredDifference {
-  static constexpr FormulaInfo info = {"squared_difference", "(u - v) squared", {}, kInternal};
+  static constexpr FormulaInfo info = {"squared_difference", "(u - v) squared", {}, kInternal, kReadsAll,
+                                       "squared_distance"};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return (u - v) * (u - v);
@@ -144,7 +145,8 @@ struct SquaredDifference {
 DNL_BINARY(SquaredDifference)
 
 struct AbsDifference {
-  static constexpr FormulaInfo info = {"abs_difference", "|u - v|; gradient 0 where they are equal", {}, kInternal};
+  static constexpr FormulaInfo info = {
+      "abs_difference", "|u - v|; gradient 0 where they are equal", {}, kInternal, kReadsAll, "l1_distance"};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return vabs(u - v);
@@ -161,8 +163,9 @@ struct AbsDifference {
 DNL_BINARY(AbsDifference)
 
 struct Huber {
-  static constexpr FormulaInfo info = {
-      "huber", "d = u - v: d * d / 2 where |d| <= c, else c |d| - c * c / 2", {{"c", 1.345f}}, kInternal};
+  static constexpr FormulaInfo info = {"huber",         "d = u - v: d * d / 2 where |d| <= c, else c |d| - c * c / 2",
+                                       {{"c", 1.345f}}, kInternal,
+                                       kReadsAll,       "huber_distance"};
   template <class T>
   static T fwd(T u, T v, const float* a) {
     const T d = vabs(u - v), c = T(a[0]);
@@ -180,8 +183,12 @@ struct Huber {
 DNL_BINARY(Huber)
 
 struct BinaryLogLoss {
-  static constexpr FormulaInfo info = {
-      "binary_log_loss_terms", "-(v log u + (1 - v) log(1 - u)), u a probability, v the target", {}, kInternal};
+  static constexpr FormulaInfo info = {"binary_log_loss_terms",
+                                       "-(v log u + (1 - v) log(1 - u)), u a probability, v the target",
+                                       {},
+                                       kInternal,
+                                       kReadsAll,
+                                       "binary_log_loss"};
   static constexpr float kTiny = 1.17549435e-38f;  // logs are clamped here, so a sure mistake costs 87.3 and not inf
   template <class T>
   static T fwd(T u, T v, const float*) {
@@ -199,7 +206,8 @@ struct BinaryLogLoss {
 DNL_BINARY(BinaryLogLoss)
 
 struct PairwiseRank {
-  static constexpr FormulaInfo info = {"pairwise_rank", "max(0, m - u + v)", {{"m", 1.0f}}, kInternal};
+  static constexpr FormulaInfo info = {"pairwise_rank", "max(0, m - u + v)", {{"m", 1.0f}},
+                                       kInternal,       kReadsAll,           "pairwise_rank_loss"};
   template <class T>
   static T fwd(T u, T v, const float* a) {
     return vmax(T(0.0f), T(a[0]) - u + v);
@@ -217,7 +225,9 @@ DNL_BINARY(PairwiseRank)
 
 struct Poisson {
   static constexpr FormulaInfo info = {
-      "poisson", "-log of the Poisson probability of v at rate e ** u: e ** u - v u + lgamma(v + 1)", {}, kInternal};
+      "poisson", "-log of the Poisson probability of v at rate e ** u: e ** u - v u + lgamma(v + 1)",
+      {},        kInternal,
+      kReadsAll, "poisson_loss"};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return vexp(u) - v * u + vlgamma(v + T(1.0f));

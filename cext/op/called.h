@@ -1,4 +1,4 @@
-// What messages about wrong arguments call an op: what its text() says, if that is a function, or its name.
+// What messages about wrong arguments call an op: what its text() says, if that is a function, or its function.
 // Who may include: op/, ops/. Includes: op/.
 #pragma once
 #include <string>
@@ -8,7 +8,7 @@
 namespace dnl {
 
 inline std::string called(const ShapeIn& in) {
-  return in.op.text && !in.op.composed ? in.op.text(in.nargs, in.key, false) : in.op.name.substr(in.op.name[0] == '_');
+  return in.op.text && !in.op.composed ? in.op.text(in.nargs, in.key, false) : in.op.function_name();
 }
 
 }  // namespace dnl

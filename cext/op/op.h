@@ -218,13 +218,15 @@ struct OpDef {
   // arguments to 0, which leaves what must be equal, and returns true. False: there are none in this signature. Outputs
   // but the first must not depend on them. Kernels then ask Call::arg() and out(), and output 0 may be listed.
   bool (*ragged)(const ShapeIn&, const bool* shared, Dim* arg) = nullptr;
-  // For people, what an internal op does in terms of the public ones: "matmul(tanh(add))". Null: its name.
+  // The public function that an internal op is, or is the most of: messages and tables say so. Null: its name, without
+  // the underscore of an internal one.
+  const char* function = nullptr;
+  // For people, what an internal op does in terms of the public ones: "matmul(tanh(add))". Null: its function.
   // `whole`: however long it is.
   std::string (*text)(int nargs, const Word* key, bool whole) = nullptr;
   // text() names several functions: a pass makes such nodes, and text() takes only keys that it makes.
   bool composed = false;
-  // What a table calls all of them, for ops that have a text(). Null: its name, without the underscore of an internal
-  // one.
+  // What a table calls all of them, for ops that have a text(). Null: its function.
   const char* family = nullptr;
 
   // ---- traits: gradients and memory
@@ -262,6 +264,7 @@ struct OpDef {
 
   // ---- filled in by register_op, from the signature
   std::string name;
+  std::string function_name() const { return function ? function : name.substr(name[0] == '_'); }
   std::vector<AttrSpec> attrs;
   bool has_member_attrs = false;
   int fixed_args = 0;  // specs before those marked list

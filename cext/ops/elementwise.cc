@@ -3,7 +3,6 @@
 // Broadcasting aligns dims from the first; a dim of 1 (or a missing one) goes with any, in both directions, and so does
 // a batch of 1. Attributes of formulas are per member.
 #include <algorithm>
-#include <string_view>
 
 #include "kernels/formula_info.h"
 #include "kernels/kernels.h"
@@ -175,19 +174,6 @@ bool joins(const char* name) {
   return false;
 }
 
-// The function that is called for what an internal formula is a part of. Null: there is none, or the name says it.
-constexpr const char* function_of(const char* formula) {
-  constexpr const char* names[][2] = {{"squared_difference", "squared_distance"},
-                                      {"abs_difference", "l1_distance"},
-                                      {"huber", "huber_distance"},
-                                      {"binary_log_loss_terms", "binary_log_loss"},
-                                      {"pairwise_rank", "pairwise_rank_loss"},
-                                      {"poisson", "poisson_loss"}};
-  for (const auto& name : names)
-    if (std::string_view(formula) == name[0]) return name[1];
-  return nullptr;
-}
-
 // Formulas are registered in the order of their numbers.
 u8 next_unary = 0, next_binary = 0;
 
@@ -214,8 +200,7 @@ OpId register_binary() {
     op.signature = signature_of(S::info, true);
     op.doc = S::info.doc;
     op.args = {{"x"}, {"y"}};
-    if ((op.family = function_of(S::info.name)))
-      op.text = [](int, const Word*, bool) -> std::string { return function_of(S::info.name); };
+    op.function = S::info.function;
     op.shape = binary_shape;
     op.forward = binary_forward<S>;
     op.backward = binary_backward<S>;

@@ -120,8 +120,7 @@ const OpId slice_id = register_op([](OpDef& op) {
       "the "
       "last dim is the mini-batch; dims that are not named stay whole.";
   op.args = {{"x"}};
-  op.text = [](int, const Word*, bool) -> std::string { return "strided_select"; };
-  op.family = "strided_select";
+  op.function = "strided_select";
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     const u32 k = in.key[0].u;
     in.need(k <= in[0].nd + 1 && in.key[1 + k].u == k, "needs one step and one count per dim (and one for the batch)");

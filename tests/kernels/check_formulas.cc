@@ -187,6 +187,7 @@ struct Enter {
 
 using dnl::FormulaInfo;
 using dnl::kInternal;
+using dnl::kReadsAll;
 using dnl::kReadsNothing;
 using dnl::kReadsV;
 using dnl::kReadsX;
