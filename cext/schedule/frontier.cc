@@ -17,14 +17,14 @@ void Frontier::measure(const PlanScratch& s, const u32* members, u32 count, u32 
   for (u32 k = count; k-- > 0;) {
     T* mine = typed.data() + static_cast<std::size_t>(k) * m;
     for (u32 q = s.succ_begin[k]; q < s.succ_begin[k + 1]; ++q) {
-      const u32 reader = s.a[s.succs[q]];
+      const u32 reader = s.where[s.succs[q]];
       const T* theirs = typed.data() + static_cast<std::size_t>(reader) * m;
       for (u32 t = 0; t < m; ++t) mine[t] = mine[t] > theirs[t] ? mine[t] : theirs[t];
       ahead_[k] = std::max(ahead_[k], ahead_[reader]);
       ++needs_[reader];
     }
     ++ahead_[k];
-    const u32 t = type_[k] = static_cast<u32>(s.f[s.type_of[members[k]]]);
+    const u32 t = type_[k] = s.lane[s.type_of[members[k]]];
     height_[k] = ++mine[t];
     state_[t].height = std::max(state_[t].height, height_[k]);
   }
@@ -84,7 +84,7 @@ void Frontier::take(const PlanScratch& s, u32 t, ReadyTypes& ready) {
   turns_.push_back({t, taken});
   for (u32 o = begin; o < begin + taken; ++o)
     for (u32 q = s.succ_begin[order_[o]]; q < s.succ_begin[order_[o] + 1]; ++q) {
-      const u32 reader = s.a[s.succs[q]];
+      const u32 reader = s.where[s.succs[q]];
       if (--waiting_[reader] == 0) enter(reader, ready);
     }
 }
@@ -119,9 +119,9 @@ void Frontier::improve(PlanScratch& s, const u32* members, u32 count, const u32*
   const u32 greedy = static_cast<u32>(out.groups.size()) - first_group;
   u32 fewest = greedy;
   type_.resize(count);
-  for (u32 k = 0; k < m; ++k) s.f[types[k]] = k;
+  for (u32 k = 0; k < m; ++k) s.lane[types[k]] = k;
   measure(s, members, count, m, typed);
-  for (u32 k = 0; k < m; ++k) s.f[types[k]] = kNoNode;
+  for (u32 k = 0; k < m; ++k) s.lane[types[k]] = kNoNode;
   out.steps += static_cast<u64>(count) * m;
   for (Rule rule : {Rule::Longest, Rule::Share, Rule::Sum}) {
     if (fewest == bound) break;

@@ -35,8 +35,8 @@ class Frontier {
  public:
   // Of a component that greedy has just put into the groups of `out` from first_group on: other orders are tried, and
   // the one with the fewest groups stays; greedy's unless another has fewer than it. bound: fewer than that cannot be.
-  // members: its nodes, ascending; types: its types. Of the scratch memory it reads what greedy leaves: where each
-  // member is (a), and succ_begin, succs. typed: working memory.
+  // members: its nodes, ascending; types: its types. Of the scratch memory it reads what greedy leaves: `where`,
+  // succ_begin, succs. typed: working memory.
   template <class T>
   void improve(PlanScratch& s, const u32* members, u32 count, const u32* types, u32 m, u32 bound, u32 first_group,
                Vec<T>& typed, Plan& out);

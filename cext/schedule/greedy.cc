@@ -55,12 +55,12 @@ struct Greedy {
   // A component of several types. `types` are its types, `members` its nodes in ascending order.
   template <class T>
   void recurrent(const u32* members, u32 count, const u32* types, u32 m, Vec<T>& typed_depth) {
-    Vec<u32>& lane = s.f;  // type -> position in types
+    Vec<u32>& lane = s.lane;
     for (u32 k = 0; k < m; ++k) lane[types[k]] = k;
     auto inside = [&](u32 i) { return lane[s.type_of[i]] != kNoNode; };
 
     // Typed depths: for each node and each type of the component, nodes of that type on the longest path to it.
-    Vec<u32>&where = s.a, &ready_next = s.b;
+    Vec<u32>&where = s.where, &ready_next = s.a;
     where.resize(n);
     ready_next.resize(n);
     typed_depth.assign(static_cast<std::size_t>(count) * m, 0);
@@ -89,7 +89,7 @@ struct Greedy {
     }
     for (u32 k = 0; k < count; ++k) s.succ_begin[k + 1] += s.succ_begin[k];
     s.succs.resize(s.succ_begin[count]);
-    Vec<u32>& at = s.c;
+    Vec<u32>& at = s.b;
     at.resize(count);
     for (u32 k = 0; k < count; ++k) at[k] = s.succ_begin[k];
     for (u32 k = 0; k < count; ++k) {
@@ -99,8 +99,8 @@ struct Greedy {
     }
 
     // Per type: ready list, unexecuted nodes per typed depth, the lowest depth with unexecuted nodes, ready beyond it.
-    Vec<u32>& depth_begin = s.d;  // into `unexecuted`
-    Vec<u32>& unexecuted = s.e;
+    Vec<u32>& depth_begin = s.c;  // into `unexecuted`
+    Vec<u32>& unexecuted = s.d;
     depth_begin.resize(m + 1);
     depth_begin[0] = 0;
     for (u32 t = 0; t < m; ++t) {
@@ -199,7 +199,7 @@ void run_components(StrategyInput in, Plan& out, bool look_ahead) {
   graph.build(in);
   const u32 n = static_cast<u32>(out.exec.size()), n_types = static_cast<u32>(out.types.size());
   Greedy run{in, out, s, n};
-  s.f.assign(n_types, kNoNode);
+  s.lane.assign(n_types, kNoNode);
   for (u32 c = graph.n_comp; c-- > 0;) {
     const u32* members = graph.nodes.data() + graph.node_begin[c];
     const u32* types = graph.types.data() + graph.type_begin[c];

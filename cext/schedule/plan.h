@@ -74,8 +74,10 @@ struct PlanScratch {
   Vec<u32> type_of_sig;      // signature -> type of this plan, or kNoNode
   Vec<u32> dep_begin, deps;  // producers of each local node inside the plan (may repeat), CSR
   Vec<u32> succ_begin, succs;
-  Vec<u32> waiting;           // unexecuted producers
-  Vec<u32> a, b, c, d, e, f;  // free use inside one function
+  Vec<u32> waiting;        // unexecuted producers
+  Vec<u32> where;          // greedy's, which the frontier reads: by local index, the place among a component's nodes,
+  Vec<u32> lane;           // and by type, that among a component's types, or kNoNode, which all are between components
+  Vec<u32> a, b, c, d, e;  // free use inside one function
   Vec<u64> keys, sig_cost;
   Vec<u16> typed_depth;
   Vec<u32> deep_typed_depth;  // the same for graphs of more than 65,535 levels
@@ -84,8 +86,8 @@ struct PlanScratch {
   Vec<u8> marks;
 
   void release() {
-    release_all(type_graph, frontier, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, a, b, c,
-                d, e, f, keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
+    release_all(type_graph, frontier, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, where,
+                lane, a, b, c, d, e, keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
   }
   // Room for the nodes of the graph in `local`.
   void make_local(u32 nodes) {
