@@ -366,7 +366,8 @@ def configure(**options: Any) -> Change:
                    in losses and sums. explain_rewrites() shows what was done
     rewrites       passes to switch off, to find the cause of a problem: "-join,-merge" or ["-join"] (default: none);
                    explain_rewrites() names them
-    overlap        with threads: backward and update of a step run while the next graph is built (default on)
+    overlap        with threads: backward and update of a step run while the next graph is built; with ranks: the update waits
+                   for the others meanwhile (default on)
     cells          recorded (default); inline: run a cell's function at each call; check: run it and compare with the
                    recording, CellError when they differ
     compile        compiled functions are recorded once per structure (default on); off: they run at each call

@@ -100,6 +100,12 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
         cleared, so that the next update works. A backend with memory of its own says so one update later.
         """
+        self._updater.update(self, *self._begin_update(), self._can_wait())
+        if self._averaging:
+            self._average()
+
+    def _begin_update(self) -> tuple[tuple[float, ...], float, float, bool]:
+        """Counts the update; what the updater needs to make it."""
         if self._seen != len(self.model._all):
             self._sync()
         if self._set_aside is not None:
@@ -108,11 +114,11 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         decay = self.decay()
         self.updates += 1
         self._recent_updates += 1
-        # A subclass with an update() of its own may ask what the update did.
-        later = type(self).update is Trainer.update and not self._averaging
-        self._updater.update(self, self.coefficients(), self._clip, decay, self._sparse, later)
-        if self._averaging:
-            self._average()
+        return self.coefficients(), self._clip, decay, self._sparse
+
+    def _can_wait(self) -> bool:
+        """May an update be put off? A subclass with an update() of its own may ask what the update did."""
+        return type(self).update is Trainer.update and not self._averaging
 
     def _update_done(self, norm: float, clipped: bool, failed: bool, late: str) -> None:
         """What became of an update that was put off, was clipped or failed.

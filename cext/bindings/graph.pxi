@@ -190,7 +190,7 @@ cdef class ComputationGraph:
         """Run what is pending, unless the node has run: reading a value must not tear apart what comes next."""
         if not self.x.done(node):
             return self.run(False)
-        if job_pending() and self.c.node(self.c.node(node).root).flags & kLeaf:
+        if not settled() and self.c.node(self.c.node(node).root).flags & kLeaf:
             settle()   # it may be the value of a weight; others stay as they are
         return self._not_busy()
 

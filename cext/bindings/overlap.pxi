@@ -3,8 +3,11 @@
 # The rule: everything calls settle() first, except what builds graphs. After settle() all is as if backward() and update()
 # had run where they were called. What may go on without it is: nodes, dims, renewals; weights and single rows of tables
 # that enter a graph, since a graph reads them when it runs; and values that a graph has computed.
+#
+# An update that needs what other processes have computed is put off likewise (put_off): settle() runs what is left of it.
 import atexit
 import os
+import threading
 import weakref
 
 cdef extern from "exec/overlap.h" namespace "dnl":
@@ -52,13 +55,65 @@ cdef int _n_graphs = 0             # graphs in the process: steps overlap only w
 cdef uint64_t _n_backwards = 0     # backward passes that were asked for
 cdef uint64_t _n_begun = 0         # jobs that were begun in the background
 cdef bint _ended = False           # the interpreter goes: no more jobs
+cdef object _put_off = None        # a function: the rest of an update
+cdef object _rest_lock = threading.RLock()   # held by who runs it; what it calls may settle
+cdef object _rest_thread = None  # its number
+cdef object _rest_error = None     # what it could not, where nobody could be told
 
 
 cdef inline int settle() except -1:
     """From here on everything is as if no step overlapped with another. Raises what the job could not."""
     while job_pending():   # while we wait another thread may begin the next
         _settle()
+    if _put_off is not None:
+        _run_rest()
     return 0
+
+
+cdef inline bint settled():
+    return not job_pending() and _put_off is None
+
+
+def put_off(rest):
+    """Whoever looks at weights or gradients next calls rest() first, once, and gets the errors of it. It may settle itself.
+
+    What was put off before must have run.
+    """
+    global _put_off
+    settle()
+    _hook()
+    _put_off = rest
+
+
+cdef int _run_rest() except -1:
+    global _put_off, _rest_thread, _rest_error
+    if _rest_thread == threading.get_ident():
+        return 0
+    with _rest_lock:
+        if _put_off is None:   # another thread was here in between
+            return 0
+        rest, error = _put_off, _rest_error
+        _rest_thread = threading.get_ident()
+        try:
+            if error is not None:
+                raise error
+            rest()
+        finally:
+            _rest_thread = None
+            _put_off = _rest_error = None
+    return 0
+
+
+cdef void _run_rest_quietly() noexcept:
+    """Its error is told later."""
+    global _put_off, _rest_error
+    if _put_off is None:
+        return
+    rest = _put_off
+    try:
+        _run_rest()
+    except BaseException as error:
+        _put_off, _rest_error = rest, error
 
 
 cdef int _settle() except -1:
@@ -91,14 +146,20 @@ cdef int _settle() except -1:
     return 0
 
 
-cdef int _remember(ComputationGraph g, NodeId loss) except -1:
-    """The backward pass of a graph becomes the job."""
-    global _job_graph, _hooked
+cdef int _hook() except -1:
+    global _hooked
     if not _hooked:
         _hooked = True
         atexit.register(_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=_before_fork)
+    return 0
+
+
+cdef int _remember(ComputationGraph g, NodeId loss) except -1:
+    """The backward pass of a graph becomes the job."""
+    global _job_graph
+    _hook()
     settle()   # nothing from here on lets another thread in
     remember_backward(deref(g.x), loss)
     _job_graph = <PyObject*> g
@@ -121,6 +182,7 @@ cdef void _finish() noexcept:
 
 def _before_fork():
     _finish()
+    _run_rest_quietly()
 
 
 def _end():
@@ -136,8 +198,7 @@ def _end():
 cdef int _fail_at_end() except -1:
     """An exception here would be printed, and the exit status be 0: the other exit functions run, then it is 1."""
     import sys
-    import traceback
-    traceback.print_exc()
+    sys.excepthook(*sys.exc_info())
     atexit.unregister(_end)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

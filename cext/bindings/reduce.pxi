@@ -76,43 +76,114 @@ def _touched(Parameters parameter not None, touched=None):
     return deref(parameter.p).touched
 
 
-def _gather_grads(list parameters not None, float[::1] out, float[::1] touched):
-    """Copy the gradients of parameters one behind the other to `out`; 1 in `touched` for each that has one, else 0.
+ctypedef const float* Numbers
+
+
+cdef size_t _total_size(list parameters) except? 0:
+    cdef Parameters p
+    cdef size_t n = 0
+    for p in parameters:
+        n += deref(p.p).size()
+    return n
+
+
+def _gather_grads(list parameters not None, float[::1] out, list flagged not None):
+    """Copy the gradients of parameters one behind the other to `out`; then, for each of `flagged`, 1 if it has one, else 0.
 
     Frozen ones count: they are zeros. ValueError unless the sizes fit.
     """
     cdef Parameters p
     cdef size_t at = 0, n
-    cdef Py_ssize_t i = 0
     settle()
+    n = _total_size(parameters) + <size_t> len(flagged)
+    if n != <size_t> out.shape[0]:
+        raise ValueError(f"[gather_grads] {n} numbers are needed; got {out.shape[0]}")
     for p in parameters:
         n = deref(p.p).size()
-        if at + n > <size_t> out.shape[0] or i >= touched.shape[0]:
-            raise ValueError(f"[gather_grads] {out.shape[0]} numbers are too few for {len(parameters)} parameters")
         if n:
             memcpy(&out[at], deref(p.p).grad.host(), n * sizeof(float))
-        touched[i] = 1 if deref(p.p).touched else 0
         at += n
+    for p in flagged:
+        out[at] = 1 if deref(p.p).touched else 0
+        at += 1
+
+
+cdef int _check_sums(list parameters, size_t size, const float[::1] touched) except -1:
+    cdef size_t n = _total_size(parameters)
+    if size < n or touched.shape[0] != len(parameters):
+        raise ValueError(f"[scatter_grads] {len(parameters)} parameters have {n} numbers; got {size}, and "
+                         f"{touched.shape[0]} that say which have gradients")
+    return 0
+
+
+cdef void _add_parts(float* to, Vec[Numbers]& parts, size_t at, size_t n) noexcept nogil:
+    # to = the sum over the parts, added in their order. In blocks, which stay near.
+    cdef size_t begin = 0, end, k, i
+    cdef const float* a
+    cdef const float* b
+    while begin < n:
+        end = min(n, begin + 4096)
+        a = parts[0] + at
+        b = parts[1] + at
+        for i in range(begin, end):
+            to[i] = a[i] + b[i]
+        for k in range(2, parts.size()):
+            b = parts[k] + at
+            for i in range(begin, end):
+                to[i] += b[i]
+        begin = end
+
+
+def _sum_grads(list parameters not None, list parts not None, const float[::1] touched):
+    """Overwrite the gradients by sums of what _gather_grads() wrote: float32 arrays of two processes or more, in this order.
+
+    A parameter with 0 in `touched` has none. ValueError unless the sizes fit; then nothing has changed.
+    """
+    cdef Parameters p
+    cdef const float[::1] part
+    cdef Vec[Numbers] pointers
+    cdef size_t at = 0
+    cdef Py_ssize_t i = 0
+    if len(parts) < 2:
+        raise ValueError(f"[sum_grads] two parts at least; got {len(parts)}")
+    for part in parts:
+        _check_sums(parameters, part.shape[0], touched)
+        pointers.push_back(&part[0] if part.shape[0] else NULL)
+    settle()
+    for p in parameters:
+        if touched[i] == 0:
+            deref(p.p).clear_grad()
+        elif deref(p.p).size():
+            _add_parts(deref(p.p).grad.overwrite(host_backend()), pointers, at, deref(p.p).size())
+        _set_touched(p, touched[i])
+        at += deref(p.p).size()
         i += 1
 
 
+cdef void _set_touched(Parameters p, float touched) noexcept:
+    # After its gradient was written.
+    if touched != 0:
+        deref(p.p).touched = True
+        deref(p.p).grad_changed()
+
+
 def _scatter_grads(list parameters not None, const float[::1] values, const float[::1] touched):
-    """The reverse: overwrite the gradients; a parameter with 0 in `touched` has none."""
+    """Overwrite the gradients by what lies one behind the other in `values`; a parameter with 0 in `touched` has none.
+
+    ValueError unless the sizes fit; then nothing has changed.
+    """
     cdef Parameters p
     cdef size_t at = 0, n
     cdef Py_ssize_t i = 0
+    _check_sums(parameters, values.shape[0], touched)
     settle()
     for p in parameters:
         n = deref(p.p).size()
-        if at + n > <size_t> values.shape[0] or i >= touched.shape[0]:
-            raise ValueError(f"[scatter_grads] {values.shape[0]} numbers are too few for {len(parameters)} parameters")
         if touched[i] == 0:
             deref(p.p).clear_grad()
-        else:
-            if n:
-                memcpy(deref(p.p).grad.host_to_write(), &values[at], n * sizeof(float))
-            deref(p.p).touched = True
-            deref(p.p).grad_changed()
+        elif n:
+            memcpy(deref(p.p).grad.overwrite(host_backend()), &values[at], n * sizeof(float))
+        _set_touched(p, touched[i])
         at += n
         i += 1
 
@@ -175,7 +246,7 @@ cdef size_t _check_rows(LookupParameters table, const uint8_t[::1] part, size_t 
 cdef size_t _add_rows(LookupParameters table, const uint8_t[::1] part, size_t at, Vec[uint32_t]& slots) except 0:
     # Adds what was packed of this table, which begins here; where it ends.
     cdef uint32_t n, i, row
-    cdef size_t k, width = deref(table.t).row_size
+    cdef size_t k, width = deref(table.t).row_size, before = deref(table.t).touched.size()
     cdef float* to
     cdef float* gradients
     cdef const float* values
@@ -191,6 +262,9 @@ cdef size_t _add_rows(LookupParameters table, const uint8_t[::1] part, size_t at
     if width:
         values = <const float*> &part[at]   # all sizes are multiples of 4
         gradients = deref(table.t).gradients(host_backend())
+        if before == 0 and deref(table.t).touched.size() == n:   # all are new, and lie in this order
+            memcpy(gradients, values, n * width * sizeof(float))
+            return at + n * width * sizeof(float)
         for i in range(n):
             to = gradients + slots[i] * width
             for k in range(width):

@@ -59,12 +59,13 @@ cdef class Updater:
             return False
         return job_needs(_current().x)
 
-    def update(self, trainer, tuple c not None, double clip, double decay, bint sparse, bint later):
+    def update(self, trainer, tuple c not None, double clip, double decay, bint sparse, bint later, str late=""):
         """One update; its gradients are cleared.
 
         c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, 0 or less for none;
         later: it may be put off with the backward pass, and run with that. Once it has run, trainer._update_done(norm of the
-        gradients, was it clipped?, did it fail?, why so late) is called, if it was put off, clipped or failed.
+        gradients, was it clipped?, did it fail?, why so late) is called, if it was put off, clipped or failed. late: why so
+        late, of one that was put off by others.
         """
         global _job_trainer, _n_updates
         _n_updates += 1
@@ -84,7 +85,7 @@ cdef class Updater:
         finally:
             self.busy = False
             if failed or outcome.clipped or not isfinite(outcome.norm):
-                trainer._update_done(outcome.norm, outcome.clipped, failed, "")
+                trainer._update_done(outcome.norm, outcome.clipped, failed, late)
 
     def finish(self, trainer):
         """What became of the last update, where the backend did not wait to see it: trainer._update_done() is called."""

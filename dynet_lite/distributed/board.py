@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Board", "LaidSum"]
+__all__ = ["Board", "Laid", "LaidSum"]
 
 Array = np.ndarray[Any, Any]
 Address = tuple[int, list[int], int]
@@ -46,8 +46,9 @@ class _Memory:
             self._bytes = np.frombuffer(mmap.mmap(self.file, os.fstat(self.file).st_size), np.uint8)
         return self._bytes[start:end]
 
-    def list(self) -> Array:
-        return self.part(0, 8 * (LIST + 3 * SLOTS)).view(np.int64)
+    def list(self) -> memoryview:
+        """Its numbers: one by one a memoryview is faster than an array."""
+        return memoryview(mmap.mmap(self.file, 8 * (LIST + 3 * SLOTS))).cast("q")
 
 
 class Board:
@@ -66,7 +67,7 @@ class Board:
         self._list = self._own[0].list()
         self._list[SIGN] = int.from_bytes(os.urandom(7), "little")
         self._files: list[list[_Memory]] = []
-        self._lists: list[Array] = []
+        self._lists: list[memoryview] = []
         self._half, self._at = 0, 0
         self._last = [0, 0]  # the number of what was laid into each half last
         self._lying: dict[int, int] = {}  # what this rank has not taken yet: number -> bytes of a sum
@@ -75,7 +76,7 @@ class Board:
     @property
     def address(self) -> Address:
         """For open() of the others."""
-        return os.getpid(), [m.file for m in self._own], int(self._list[SIGN])
+        return os.getpid(), [m.file for m in self._own], self._list[SIGN]
 
     def open(self, addresses: Sequence[Address]) -> bool:
         """Opens what the others have; False where that cannot be."""
@@ -104,12 +105,12 @@ class Board:
             self._half, self._at = 1 - self._half, 0
         elif len(self._lying) >= SLOTS:
             raise RuntimeError(f"[distributed] {SLOTS} messages at once are too many; larger buckets make fewer")
-        number = int(self._list[LAID]) + 1
+        number = self._list[LAID] + 1
         memory = self._own[1 + self._half]
         memory.reserve(self._at + size)
         fill(memory.part(self._at, self._at + size))
         place = LIST + 3 * (number % SLOTS)
-        self._list[place : place + 3] = self._half, self._at, size
+        self._list[place], self._list[place + 1], self._list[place + 2] = self._half, self._at, size
         self._list[LAID] = number  # from here on others may read it
         self._at += -(-size // 64) * 64
         self._last[self._half] = number
@@ -123,9 +124,9 @@ class Board:
 
     def read(self, number: int) -> list[Array]:
         """What all ranks have laid down under this number: good until taken()."""
-        out = []
+        out, place = [], LIST + 3 * (number % SLOTS)
         for files, one in zip(self._files, self._lists, strict=True):
-            half, at, size = one[LIST + 3 * (number % SLOTS) :][:3].tolist()
+            half, at, size = one[place], one[place + 1], one[place + 2]
             out.append(files[1 + half].part(at, at + size))
         return out
 
@@ -135,30 +136,45 @@ class Board:
         self._list[TAKEN] = min(self._lying) - 1 if self._lying else self._list[LAID]
 
 
-class LaidSum:
-    """A sum over the ranks that lies on the board, like a request of MPI; `numbers` become the sum.
+class Laid:
+    """Numbers that this rank has laid down, and those of the others, like a request of MPI.
 
-    fill(array): writes what this rank adds, by default what `numbers` are.
+    fill(array): writes so many float32.
     """
 
-    def __init__(self, board: Board, numbers: Array, fill: Callable[[Array], Any] | None = None) -> None:
-        self._board, self._numbers = board, numbers
-        write = fill or self._copy
-        self._number = board.lay(numbers.nbytes, lambda place: write(place.view(np.float32)), True)
-        self._done = False
-
-    def _copy(self, place: Array) -> None:
-        np.copyto(place, self._numbers)
+    def __init__(self, board: Board, count: int, fill: Callable[[Array], Any]) -> None:
+        self._board = board
+        self._number = board.lay(4 * count, lambda place: fill(place.view(np.float32)), True)
 
     def Test(self) -> bool:  # noqa: N802 (as MPI names it)
+        """Whether all ranks have laid down theirs."""
+        return self._board.complete(self._number)
+
+    def parts(self) -> list[Array]:
+        """The numbers of all ranks: good until taken()."""
+        return [part.view(np.float32) for part in self._board.read(self._number)]
+
+    def taken(self) -> None:
+        """This rank needs them no longer."""
+        self._board.taken(self._number)
+
+
+class LaidSum(Laid):
+    """A sum over the ranks: `numbers` become it."""
+
+    def __init__(self, board: Board, numbers: Array) -> None:
+        super().__init__(board, numbers.size, lambda place: np.copyto(place, numbers))
+        self._numbers, self._done = numbers, False
+
+    def Test(self) -> bool:  # noqa: N802
         """Adds up if all ranks have laid down theirs; whether that is done. ValueError if they differ in size."""
-        if self._done or not self._board.complete(self._number):
+        if self._done or not super().Test():
             return self._done
-        first, *others = (part.view(np.float32) for part in self._board.read(self._number))
+        first, *others = self.parts()
         if any(part.size != self._numbers.size for part in (first, *others)):
             raise ValueError("[distributed] the ranks add up arrays of different sizes")
         for k, part in enumerate(others):
             np.add(self._numbers if k else first, part, out=self._numbers)
-        self._board.taken(self._number)
+        self.taken()
         self._done = True
         return True

@@ -15,7 +15,7 @@ import numpy as np
 
 from dynet_lite import _core
 
-from .board import LaidSum
+from .board import Laid
 
 if TYPE_CHECKING:
     from .world import World
@@ -24,21 +24,41 @@ __all__ = ["Buckets"]
 
 
 class _Bucket:
-    """Parameters and the memory in which their gradients are summed up: `numbers`; `own`: it is not that of the gradient."""
+    """Some parameters. flagged: those of which it also says who has a gradient; alone: where MPI adds up, that is done where
+    the gradient lies.
+    """
 
-    def __init__(self, parameters: list[Any], numbers: Any, own: bool) -> None:
-        self.parameters, self.numbers, self.own = parameters, numbers, own
+    def __init__(self, parameters: list[Any], flagged: list[Any], alone: bool = False) -> None:
+        self.parameters, self.flagged, self.alone = parameters, flagged, alone
         self.size = sum(map(_size, parameters))
+        self.count = self.size + len(flagged)
+        self._numbers: Any = None
 
     def fill(self, place: Any) -> None:
-        _core._gather_grads(self.parameters, place[: self.size], np.empty(len(self.parameters), np.float32))
+        _core._gather_grads(self.parameters, place, self.flagged)
+
+    def numbers(self) -> Any:
+        """What MPI adds up."""
+        if self.alone:  # in each step: where graphs run on a card, the newest numbers come from there
+            return _core._gradient_view(self.parameters[0])
+        if self._numbers is None:
+            self._numbers = np.empty(self.count, np.float32)
+        self.fill(self._numbers)
+        return self._numbers
 
     def empty(self, touched: Any) -> None:
-        if self.own:
-            _core._scatter_grads(self.parameters, self.numbers[: self.size], touched)
-        else:
-            for p, n in zip(self.parameters, touched, strict=True):
-                _core._touched(p, n > 0)
+        """The sums that MPI has made become the gradients."""
+        if not self.alone:
+            _core._scatter_grads(self.parameters, self._numbers, touched)
+            return
+        for p, n in zip(self.parameters, touched, strict=True):
+            _core._touched(p, n > 0)
+
+    def flags(self, laid: list[Any] | None) -> Any:
+        """How many ranks have a gradient of each of `flagged`, where all lie or MPI has added up."""
+        if laid is None:
+            return self._numbers[self.size :].copy()
+        return sum(part[self.size :] for part in laid)
 
 
 class Buckets:
@@ -59,22 +79,22 @@ class Buckets:
         out: list[_Bucket] = []
         group: list[Any] = []
 
-        def close(flags: int = 0) -> None:
+        def close(flagged: list[Any] | None = None) -> None:
             nonlocal group
-            out.append(_Bucket(group, np.zeros(sum(map(_size, group)) + flags, np.float32), True))
+            out.append(_Bucket(group, flagged or []))
             group = []
 
         for p in self.order:
             if 4 * _size(p) >= least:
                 if group:
                     close()
-                out.append(_Bucket([p], _core._gradient_view(p), False))
+                out.append(_Bucket([p], [], True))
                 continue
             group.append(p)
             if 4 * sum(map(_size, group)) >= least:
                 close()
         if self.order:
-            close(len(self.order))
+            close(self.order)
         return out
 
     # ---- a step ----------------------------------------------------------------------------------------------------
@@ -103,27 +123,30 @@ class Buckets:
 
     def _send(self) -> None:
         bucket = self._all[len(self._sent)]
-
-        def fill(place: Any) -> None:
-            bucket.fill(place)
-            if place.size > bucket.size:  # the last bucket
-                place[bucket.size :] = [_core._touched(p) for p in self.order]
-
-        request = self.world.start_sum(bucket.numbers, fill if bucket.own else None)
-        self._sent.append(request)
-        if not isinstance(request, LaidSum):  # that one is added up when its bucket is needed
+        request: Any = self.world.lay_numbers(bucket.count, bucket.fill)
+        if request is None:
+            request = self.world.start_sum(bucket.numbers())
             self._under_way.append(request)
+        self._sent.append(request)
 
     def finish(self) -> None:
         """Waits for all sums and puts them into the parameters."""
         for request in self._sent:
             self.world.wait(request)
         if self._all:
-            touched = self._all[-1].numbers[self._all[-1].size :].copy()
+            laid = [request.parts() if isinstance(request, Laid) else None for request in self._sent]
+            touched = self._all[-1].flags(laid[-1])
             at = 0
-            for bucket in self._all:
-                bucket.empty(touched[at : at + len(bucket.parameters)])
+            for bucket, parts in zip(self._all, laid, strict=True):
+                part_of_all = touched[at : at + len(bucket.parameters)]
+                if parts is None:
+                    bucket.empty(part_of_all)
+                else:
+                    _core._sum_grads(bucket.parameters, parts, part_of_all)
                 at += len(bucket.parameters)
+            for request in self._sent:
+                if isinstance(request, Laid):
+                    request.taken()
         self._sent, self._under_way = [], []
 
 

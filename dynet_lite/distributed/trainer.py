@@ -7,6 +7,7 @@ moving averages are the same everywhere without another message. Tables send the
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,7 @@ class Trainer:
         pass follows. In the first step, and after parameters were frozen or unfrozen, nothing is sent before
         update(). Meanwhile, other Python threads must not touch the model.
         """
+        _core.settle_steps()
         if self._sent is not None:
             raise RuntimeError(
                 "[distributed.Trainer] backward() is called once before each update(); earlier passes: loss.backward()"
@@ -110,10 +112,29 @@ class Trainer:
         """Adds up the gradients of all ranks, then makes the same update on each. Errors are those of the trainer
         inside.
 
-        Every rank must call it equally often, with or without examples.
+        Every rank must call it equally often, with or without examples. It does not wait for the others: the sums and the
+        update itself are put off until somebody looks at a weight or a gradient, as a rule the next forward pass, so
+        that the next graph is built meanwhile. Errors are raised there, on all ranks. With configure(overlap=False)
+        they are raised here.
         """
-        self.add_up()
-        self.trainer.update()
+        finish = self._start()
+        inner = self.trainer
+        if finish is None or not _core.settings.overlap or not inner._can_wait() or _core.settings.is_dynet:
+            if finish is not None:
+                finish()
+            inner.update()
+            return
+        step = inner._begin_update()
+
+        def rest() -> None:
+            try:
+                finish()
+            except BaseException:
+                inner._update_done(0.0, False, True, "")  # there was none
+                raise
+            inner._updater.update(inner, *step, False, "overlap")
+
+        _core.put_off(rest)
 
     def add_up(self, *numbers: float) -> Any:
         """Only adds up: afterwards every rank has the same gradients. Takes up to four numbers, and returns those of all
@@ -121,31 +142,45 @@ class Trainer:
 
         RankFailed if another rank has failed, NotAlike if the models have come to differ.
         """
+        finish = self._start(*numbers)
+        return np.array([numbers], dtype=np.float64) if finish is None else finish()
+
+    def _start(self, *numbers: float) -> Callable[[], Any] | None:
+        """Begins to add up. What is returned waits for the others, after which the gradients are the sums, and returns the
+        numbers of all. None in a world of one.
+        """
         world = self.world
         if not isinstance(world, World):
-            return np.array([numbers], dtype=np.float64)
+            return None
+        _core.settle_steps()
         weights, tables = self._members()
         if self._sent is not None and self._sent != (self._digest, _core._backward_calls()):
             raise RuntimeError(
                 "[distributed.Trainer] a backward pass, or a change of what is trained, came after backward(): it is lost"
             )
-        early = world.lays_down or self._digest == self._agreed
+        buckets, digest = self._buckets, self._digest
+        early = world.lays_down or digest == self._agreed
         if early:  # else the others may have other buckets, which the heads tell, and would wait for messages
-            self._buckets.flush()
+            buckets.flush()
         size, gather = _core._rows_size(tables), None
         if tables and world.lays_down:
             gather = world.lay_down(lambda place: _core._pack_rows(tables, place), size)
-        heads = world.head("update", size, *numbers, digest=self._digest)
-        if not early:
-            self._buckets.flush()
-        if tables and gather is None:
-            sizes = [int(n) for n in heads[:, 0]]
-            gather = world.start_gather(lambda place: _core._pack_rows(tables, place), sizes)
-        self._buckets.finish()
-        if gather is not None:
-            _core._set_rows(tables, gather())
-        self._sent, self._agreed = None, self._digest
-        return heads[:, 1:]
+        heads = world.start_head("update", size, *numbers, digest=digest)
+
+        def finish() -> Any:
+            every, rows = heads(), gather
+            if not early:
+                buckets.flush()
+            if tables and rows is None:
+                sizes = [int(n) for n in every[:, 0]]
+                rows = world.start_gather(lambda place: _core._pack_rows(tables, place), sizes)
+            buckets.finish()
+            if rows is not None:
+                _core._set_rows(tables, rows())
+            self._sent, self._agreed = None, digest
+            return every[:, 1:]
+
+        return finish
 
     def _members(self) -> tuple[list[Any], list[Any]]:
         """The parameters and tables that are trained; self._digest says which."""

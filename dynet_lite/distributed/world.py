@@ -20,7 +20,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .board import LARGE, MOST, NONE, Board, LaidSum
+from dynet_lite import _core, cards
+
+from .board import LARGE, MOST, NONE, Board, Laid, LaidSum
 from .dealing import deal
 from .watch import Sign, Watcher, await_reader
 
@@ -77,11 +79,14 @@ class Alone:
         """A list of the values of all ranks, on every rank. They must be picklable."""
         return [value]
 
-    def device(self, count: int) -> int:
-        """The number of the accelerator that this rank takes, when its machine has `count` of them.
+    def device(self, count: int | None = None) -> int:
+        """The number of the accelerator that this rank takes, when its machine has `count` of them (by default: the cards
+        that dynet_lite.devices() finds).
 
         They are given out by local_rank, in turns if there are fewer than ranks. ValueError if there are none.
         """
+        if count is None:
+            count = sum(d.name.startswith("cuda:") for d in cards.devices())
         if count < 1:
             raise ValueError(f"[distributed] device() needs one accelerator at least; got {count}")
         return self.local_rank % count
@@ -166,6 +171,13 @@ class World(Alone):
 
         RankFailed if one has failed; NotAlike if they are not about to do the same thing, or their digests differ.
         """
+        return self.start_head(kind, *numbers, digest=digest)()
+
+    def start_head(self, kind: str, *numbers: float, digest: int = 0) -> Callable[[], Array]:
+        """Begin head(); what is returned waits for the others and gives the result. It is called, once, before the next
+        conversation begins: by who put it off (_core.put_off), since that settles first.
+        """
+        _core.settle_steps()
         if not self._open:
             raise RuntimeError("[distributed] this world is closed")
         self._serial += 1
@@ -173,14 +185,20 @@ class World(Alone):
         self._head[:3] = KINDS.index(kind), self._serial, digest
         self._head[3 : 3 + len(numbers)] = numbers
         self._count(self._head.nbytes)
-        self.wait(self._heads.Iallgather(self._head, self._all_heads))
-        heads = self._all_heads
-        failed = [r for r in range(self.size) if heads[r, 0] == 0]
-        if failed:
-            raise RankFailed(f"[distributed] {self._names[failed[0]]} failed")
-        if (heads[:, :3] != heads[0, :3]).any():
-            raise NotAlike("[distributed] the ranks are not in the same step: " + self._doing(heads))
-        return np.array(heads[:, 3 : 3 + len(numbers)])
+        request = self._heads.Iallgather(self._head, self._all_heads)
+        count = 3 + len(numbers)
+
+        def finish() -> Array:
+            self.wait(request)
+            heads = self._all_heads
+            if (heads[:, :3] != heads[0, :3]).any() or heads[0, 0] == 0:
+                failed = [r for r in range(self.size) if heads[r, 0] == 0]
+                if failed:
+                    raise RankFailed(f"[distributed] {self._names[failed[0]]} failed")
+                raise NotAlike("[distributed] the ranks are not in the same step: " + self._doing(heads))
+            return np.array(heads[:, 3:count])
+
+        return finish
 
     def _doing(self, heads: Array) -> str:
         texts = [f"{KINDS[int(kind)]} (conversation {int(n)}, {int(digest):x})" for kind, n, digest in heads[:, :3]]
@@ -227,19 +245,32 @@ class World(Alone):
         time.sleep(3 * grace)
         self._end("[distributed] the first two ranks do not answer; all ranks end", 1)
 
-    def start_sum(self, values: Array, fill: Callable[[Array], Any] | None = None) -> Any:
+    def start_sum(self, values: Array) -> Any:
         """Begin to add up a float32 array over the ranks, in place; the same bits on all ranks. The request is for
-        wait(). All ranks begin their sums, and gather bytes, in the same order.
-
-        fill(array): writes the numbers of this rank, which `values` does not hold yet.
+        wait(). All ranks begin their sums, lay down numbers and gather bytes in the same order.
         """
         self._count(values.nbytes)
-        if (board := self._board) and values.nbytes <= LARGE and board.lying + values.nbytes <= MOST:
-            self._make_room(board)
-            return LaidSum(board, values, fill)
-        if fill:
-            fill(values)
+        if board := self._board_for(values.nbytes):
+            return LaidSum(board, values)
         return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
+
+    def lay_numbers(self, count: int, fill: Callable[[Array], Any]) -> Laid | None:
+        """Lay down so many float32, which fill(array) writes, for all ranks to read. None where start_sum() has to send
+        them: then nothing has happened.
+        """
+        board = self._board_for(4 * count)
+        if board is None:
+            return None
+        self._count(4 * count)
+        return Laid(board, count, fill)
+
+    def _board_for(self, size: int) -> Board | None:
+        """With room for a sum of so many bytes; None where MPI does it."""
+        board = self._board
+        if board is None or size > LARGE or board.lying + size > MOST:
+            return None
+        self._make_room(board)
+        return board
 
     def start_gather(self, fill: Callable[[Array], Any], sizes: Sequence[int]) -> Callable[[], list[Array]]:
         """Begin to gather bytes: fill(array) writes those of this rank, uint8; sizes: how many each rank has.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from dynet_lite import cards
+from dynet_lite import cards, distributed
 from dynet_lite.errors import DataError
 
 from . import called
@@ -278,12 +278,19 @@ def from_dict(cls: type[S], values: Mapping[str, Any], where: str) -> S:
 
 
 def of_engine(s: Settings) -> dict[str, Any]:
-    """What dy.configure() is to be told; a device only if one is named, for a variable may name it, too."""
+    """What dy.configure() is to be told; a device only if one is named, for a variable may name it, too.
+
+    Of several processes on one machine, which all are told `cuda`, each takes another card.
+    """
     try:
         cards.parse(s.device or "cpu")
     except ValueError:
         raise DataError(f"settings: device: expected cpu, cuda or cuda:N, got {s.device!r}") from None
-    return {name: getattr(s, name) for name in (*ENGINE, *(["device"] if s.device else []))}
+    out = {name: getattr(s, name) for name in (*ENGINE, *(["device"] if s.device else []))}
+    world = distributed.current()
+    if s.device == "cuda" and world.size > 1 and any(d.name.startswith("cuda:") for d in cards.devices()):
+        out["device"] = f"cuda:{world.device()}"
+    return out
 
 
 def to_dict(s: Settings) -> dict[str, Any]:

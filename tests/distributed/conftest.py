@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 import textwrap
 import threading
 import zlib
@@ -14,20 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mpi import VARIABLES, mpiexec
 
 import dynet_lite as dy
 
 PACKAGE = Path(dy.__file__).resolve().parents[1]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def mpiexec() -> str:
-    """The mpiexec of the environment that the tests run in, or of the path; skips when there is none."""
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed: pip install 'dynet_lite[distributed]'")
-    found = shutil.which("mpiexec", path=sysconfig.get_path("scripts")) or shutil.which("mpiexec")
-    if not found:
-        pytest.skip("there is no mpiexec: pip install 'dynet_lite[distributed]'")
-    return found
 
 
 def written(folder: Path, program: str) -> Path:
@@ -52,7 +42,7 @@ def ranks(tmp_path: Path) -> Run:
         command = [mpiexec(), "-n", str(n)] if n else []
         paths = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
         done = subprocess.run([*command, sys.executable, str(program), *map(str, args)], cwd=tmp_path, capture_output=True,
-                              text=True, timeout=300, env={**os.environ, "PYTHONPATH": paths, **env})  # fmt: skip
+                              text=True, timeout=300, env={**os.environ, **VARIABLES, "PYTHONPATH": paths, **env})  # fmt: skip
         if ok:
             assert done.returncode == 0, done.stdout + done.stderr
         return done

@@ -35,13 +35,13 @@ def test_measuring_and_predicting(ranks: Any, tmp_path: Path) -> None:
     numbers = 2 * (200 * 128 + 200 * 50 + 200) + 32 * 100 + 32 + 45 * 32 + 45
     assert line["dense"] == 4 * numbers and line["messages"] == 3 and line["buckets"] == 1 and line["rows"] > 128
     said = ranks(0, FOLDER / "ranks_model.py", "ranks.jsonl", "--latency", 2, "--bandwidth", 10).stdout
+    assert "What enters" in said and said.count("| `tagger` |") == 2
     assert said.startswith("Assumptions") and said.count("Speed-up, same ") == 4 and said.count("| 512 | 1024 |") == 4
 
 
 def test_what_the_model_says(model: Any) -> None:
     m = {
-        "one": 100.0,
-        "update": 10.0,
+        "least": {"one": 100.0, "update": 10.0},
         "costs": [[3.0] * 64] * 8,
         "batch": 64,
         "size": 2,
@@ -60,3 +60,6 @@ def test_what_the_model_says(model: Any) -> None:
     lone = {**m, "costs": [[100.0] + [1.0] * 63], "latency": 2e-6, "sum of 4 MB": 4.194304e-3 + 2e-6}
     assert model.share(lone, 8, True) == pytest.approx(100 / 163)  # the longest example alone
     assert model.measured_network(lone) == pytest.approx((1e-6, 1e9))
+    told = {**lone, "task": "tagger", "x apart": 1.5, "machine": {"cores": 2, "load": 3.0}}
+    assert "tagger with 2 ranks: apart they made 1.50 steps" in model.inputs([told])
+    assert "not free" not in model.inputs([{**told, "x apart": 1.9}])

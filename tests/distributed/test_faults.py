@@ -118,18 +118,34 @@ def test_ranks_that_disagree(ranks: Any) -> None:
     assert "the ranks disagree; weights[0]: " in done.stderr, done.stderr
 
 
-def test_nan_on_one_rank_stops_all_alike(ranks: Any) -> None:
-    body = """
+@pytest.mark.parametrize("overlap", [True, False])
+def test_nan_on_one_rank_stops_all_alike(ranks: Any, overlap: bool) -> None:
+    body = (
+        f"dy.configure(overlap={overlap})"
+        + """
 for k in range(5):
     try:
         step(float("nan") if world.rank == 1 and k == 2 else 1.0)
     except RuntimeError as error:
         sys.stdout.write(f"update {k}: {error}\\n")
+    sys.stdout.flush()
 trainer.check_weights()
+os.write(1, f"{trainer.updates} updates\\n".encode())
 """
+    )
     done = ranks(2, program(body))
-    assert done.stdout.count("update 2: [SimpleSGDTrainer] Magnitude of gradient is bad: nan") == 2
-    assert done.stdout.count("update ") == 2
+    said = "[SimpleSGDTrainer] Magnitude of gradient is bad: nan"
+    # Put off, it is told when the next mini-batch is run, which then has no update either.
+    want = f"update 3: {said}; in the update of the mini-batch before" if overlap else f"update 2: {said}\n"
+    assert done.stdout.count(want) == 2 and len(re.findall(r"^update \d", done.stdout, re.MULTILINE)) == 2, done.stdout
+    assert done.stdout.count(f"{3 if overlap else 4} updates\n") == 2
+
+
+def test_what_the_last_update_could_not(ranks: Any) -> None:
+    """It is put off to the end of the program: one message, and not a good end."""
+    done = ranks(2, program("step(float('nan') if world.rank else 1.0)"), ok=False)
+    assert done.returncode == 1 and done.stderr.count("Magnitude of gradient is bad: nan") == 1, done.stderr
+    assert all_gone(done.stdout)
 
 
 def test_parameters_that_came_later(ranks: Any) -> None:

@@ -17,6 +17,8 @@ from dynet_lite import harness
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 NAMES = sorted(p.stem for p in RECIPES.glob("*.py") if "harness.main" in p.read_text())
+# Of a program that has not begun, MPICH's or Open MPI's.
+RANK = 'rank = os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"]'
 # A step that draws no random numbers is the same in one process and in several.
 QUIET = {"bilstm_tagger": ["--dropout", "0", "--word-dropout", "0"]}
 
@@ -135,7 +137,8 @@ def test_errors_are_told_once(ranks: Any) -> None:
 def test_ranks_with_other_settings(ranks: Any) -> None:
     program = f"""
 import os, runpy, sys
-sys.argv = ["tagger", "--smoke", "--hidden", "8" if os.environ["PMI_RANK"] == "0" else "9"]
+{RANK}
+sys.argv = ["tagger", "--smoke", "--hidden", "8" if rank == "0" else "9"]
 runpy.run_path({str(RECIPES / "bilstm_tagger.py")!r}, run_name="__main__")
 """
     done = ranks(2, program, ok=False)
@@ -148,11 +151,12 @@ def test_an_interrupt_of_one_rank_stops_all_and_can_be_resumed(ranks: Any, tmp_p
     ranks(2, RECIPES / "bilstm_tagger.py", *arguments, "--log", "whole.jsonl")
     program = f"""
 import os, runpy, signal, sys, threading, time
+{RANK}
 def interrupt():
     while not os.path.exists("a.model.state"):  # after the first epoch
         time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGINT)
-if os.environ["PMI_RANK"] == "1":
+if rank == "1":
     threading.Thread(target=interrupt, daemon=True).start()
 sys.argv = ["tagger", "--smoke", "--epochs", "40", "--patience", "0", "--log", "a.jsonl", "--save", "a.model"]
 runpy.run_path({str(RECIPES / "bilstm_tagger.py")!r}, run_name="__main__")

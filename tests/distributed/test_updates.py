@@ -116,6 +116,7 @@ def test_bytes_and_messages_of_a_step(ranks: Any, memory: str) -> None:
         dy.renew_cg()
         dy.sum_elems(W * dy.esum([E[3 * world.rank + k] for k in (0, 1, 1)])).backward()
         trainer.update()
+        W.as_array()  # the update is over
         os.write(1, b"%d %d\\n" % (world.messages - before[0], world.bytes_sent - before[1]))  # lines of ranks do not mix
     """
     # A head of 8 numbers of 8 bytes; 48 gradients and a count of 4 bytes; how many rows, 2 rows of a number and 6 gradients.
@@ -136,11 +137,15 @@ def test_buckets_are_sent_while_backward_runs(ranks: Any, memory: str) -> None:
         first, small, large, last = (m.add_parameters(d) for d in ((5, 5), 5, (40, 5), 40))
         E = m.add_lookup_parameters((9, 5))
         trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m), bucket=400)
-        start = world.start_sum
-        def noted(numbers, fill):
-            sizes.append(numbers.size if running else -numbers.size)
-            return start(numbers, fill)
-        world.start_sum = noted
+        def noted(function, size):
+            def call(*arguments):
+                sizes.append(size(*arguments) if running else -size(*arguments))
+                return function(*arguments)
+            return call
+        if world.lays_down:
+            world.lay_numbers = noted(world.lay_numbers, lambda count, fill: count)
+        else:
+            world.start_sum = noted(world.start_sum, lambda numbers: numbers.size)
         for step in range(3):
             sizes, before = [], (world.messages, world.bytes_sent)
             dy.renew_cg()
@@ -151,6 +156,7 @@ def test_buckets_are_sent_while_backward_runs(ranks: Any, memory: str) -> None:
                 trainer.backward(loss)
             running = False
             trainer.update()
+            large.as_array()  # the update is over
             messages, sent = world.messages - before[0], world.bytes_sent - before[1]
             os.write(1, b"%d %d: %s, %d, %d\\n" % (step, world.rank, str(sizes).encode(), messages, sent))
         trainer.check_weights()
@@ -244,6 +250,59 @@ def test_what_lies_is_kept_until_all_have_taken_it() -> None:
     assert first.has_room()
 
 
+def test_an_update_is_put_off_until_somebody_looks(ranks: Any) -> None:
+    """It does not wait for a rank that is late; whoever looks does, and what was set in between is for the next one."""
+    program = """
+        import os, threading, time
+        import dynet_lite as dy
+        world = dy.distributed.init()
+        m = dy.ParameterCollection()
+        w = m.add_parameters(3, init=0)
+        trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m, 0.5))
+
+        def weights():
+            return w.as_array().tolist()
+        def in_a_thread():
+            got = []
+            thread = threading.Thread(target=lambda: got.append(weights()))
+            thread.start()
+            thread.join()
+            return got[0]
+        def in_a_graph():
+            dy.renew_cg()
+            return [dy.pick(w, k).value() for k in range(3)]
+        def in_a_fork():
+            child = os.fork()
+            if child == 0:
+                os._exit(7 if weights() == [done * -1.0] * 3 else 8)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            return weights()
+
+        done = 0
+        for look in (weights, in_a_graph, in_a_thread, in_a_fork, lambda: (world.barrier(), weights())[1]):
+            for overlap in (True, False):
+                dy.configure(overlap=overlap)
+                world.barrier()
+                dy.renew_cg()
+                trainer.backward(dy.sum_elems(w))
+                if world.rank:
+                    time.sleep(0.5)
+                start = time.perf_counter()
+                trainer.update()
+                done += 1
+                spent = time.perf_counter() - start
+                trainer.learning_rate = 100
+                assert trainer.updates == done
+                assert look() == [done * -1.0] * 3, (look(), done)
+                looked = time.perf_counter() - start
+                trainer.learning_rate = 0.5
+                if world.rank == 0:
+                    assert looked > 0.3 and (spent < 0.3) == overlap, (spent, looked, overlap)
+        trainer.check_weights()
+    """
+    ranks(2, program)
+
+
 def test_backward_passes_that_would_be_lost(ranks: Any) -> None:
     program = """
         import os, sys
@@ -296,15 +355,39 @@ def test_gradients_as_flat_arrays() -> None:
     a, b, t = m.add_parameters((2, 3)), m.add_parameters(2), m.add_lookup_parameters((5, 2))
     dy.renew_cg()
     dy.sum_elems(a * dy.inputVector([1, 2, 3]) + t[4]).backward()
-    out, touched = np.full(8, 7, np.float32), np.zeros(2, np.float32)
-    _core._gather_grads([a, b], out, touched)
-    assert out.tolist() == [1, 1, 2, 2, 3, 3, 0, 0] and touched.tolist() == [1, 0]
-    _core._scatter_grads([a, b], np.arange(8, dtype=np.float32), np.array([0, 2], np.float32))
+    out = np.full(10, 7, np.float32)
+    _core._gather_grads([a, b], out, [b, a])
+    assert out.tolist() == [1, 1, 2, 2, 3, 3, 0, 0, 0, 1]
+    touched, numbers = np.array([0, 2], np.float32), np.arange(8, dtype=np.float32)
+    _core._scatter_grads([a, b], numbers, touched)
     assert not a.grad_as_array().any() and b.grad_as_array().tolist() == [6, 7]
-    with pytest.raises(ValueError, match="too few"):
-        _core._gather_grads([a, b], out[:7], touched)
-    with pytest.raises(ValueError, match="too few"):
-        _core._scatter_grads([a, b], out, touched[:1])
+    with pytest.raises(ValueError, match="10 numbers are needed; got 9"):
+        _core._gather_grads([a, b], out[:9], [b, a])
+    for wrong in ((numbers[:7], touched), (numbers, touched[:1])):
+        with pytest.raises(ValueError, match=r"\[scatter_grads\] 2 parameters have 8 numbers"):
+            _core._scatter_grads([a, b], *wrong)
+    assert b.grad_as_array().tolist() == [6, 7]
+
+
+def test_sums_of_gradients_that_lie_somewhere() -> None:
+    """In the order of the parts, of all sizes; float32, so that the order shows."""
+    rng = np.random.RandomState(1)
+    m = dy.ParameterCollection()
+    members = [m.add_parameters(n) for n in (1, 4097, 20_000)]
+    size = sum(p.shape()[0] for p in members)
+    for count in (2, 3, 4):
+        parts = [(rng.randn(size + 3) * 10.0 ** rng.randint(-3, 4, size + 3)).astype(np.float32) for _ in range(count)]
+        want = parts[0].copy()
+        for part in parts[1:]:
+            want += part
+        _core._sum_grads(members, parts, np.array([1, 0, 3], np.float32))
+        assert members[0].grad_as_array()[0] == want[0] and not members[1].grad_as_array().any()
+        assert np.array_equal(members[2].grad_as_array(), want[4098:size])
+        _core._sum_grads(members, parts, np.array([1, 1, 1], np.float32))
+        assert np.array_equal(members[1].grad_as_array(), want[1:4098])
+    for wrong in (([parts[0]], np.ones(3)), ([parts[0], parts[1][: size - 1]], np.ones(3)), (parts, np.ones(2))):
+        with pytest.raises(ValueError, match=r"_grads\] "):
+            _core._sum_grads(members, wrong[0], wrong[1].astype(np.float32))
 
 
 def packed(*tables: tuple[list[int], list[list[float]]]) -> Any:
