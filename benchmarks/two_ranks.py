@@ -122,7 +122,7 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
     found: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in kinds}
     for _ in range(chunks):
         for name, run in kinds.items():
-            with dy.configure(threads=2 if name == "threads" else 1, overlap=name == "threads"):
+            with dy.configure(threads=2 if name == "threads" else 1):
                 found[name].append(run())
     walls = {name: [x[0] for x in rows] for name, rows in found.items()}
     out = {"steps": steps, "size": world.size, **{name: median(x) for name, x in walls.items()}}
