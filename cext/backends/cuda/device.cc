@@ -1,5 +1,7 @@
 #include "backends/cuda/device.h"
 
+#include <iterator>
+
 namespace dnl::cuda {
 namespace {
 
@@ -55,10 +57,16 @@ DeviceAddress Device::alloc(std::size_t bytes) {
   enter();
   DeviceAddress at = 0;
   check(*driver_, driver_->memory_alloc(&at, bytes ? bytes : 1), "taking memory on the card");
+  blocks_.insert(at);
   return at;
+}
+u64 Device::block_of(u64 at) const {
+  const auto next = blocks_.upper_bound(at);
+  return next == blocks_.begin() ? 0 : *std::prev(next);
 }
 void Device::free(DeviceAddress at) noexcept {
   if (!at) return;
+  blocks_.erase(at);
   driver_->context_set_current(context_);
   driver_->stream_synchronize(stream_);
   driver_->memory_free(at);

@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "backends/cuda/cublas.h"
@@ -44,6 +45,8 @@ class Device {
   Device(int ordinal, const void* image, const std::string& cublas = "");
 
   DeviceAddress alloc(std::size_t bytes);
+  // Where the block begins that this address lies in.
+  u64 block_of(u64 at) const;
   // Waits. A card that fails is not asked why: what has memory is going.
   void free(DeviceAddress at) noexcept;
   void* alloc_host(std::size_t bytes);  // which copies read while the program goes on
@@ -74,6 +77,7 @@ class Device {
   void enter() const { check(*driver_, driver_->context_set_current(context_), "choosing the card"); }
 
   const Driver* driver_;
+  std::set<u64> blocks_;  // what alloc() gave, by where it begins
   Handle context_ = nullptr, stream_ = nullptr, module_ = nullptr;
   Handle function_[kKernels] = {};
   struct Stretch {

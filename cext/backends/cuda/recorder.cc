@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kFirstStage = std::size_t(1) << 22, kFirstTemporary = std::size_t(1) << 22;
 constexpr u32 kMostRecords = 65535, kMostBlocks = 1024;
-constexpr std::size_t kMostSpans = 64;  // of one list of rows; more are taken for one
+constexpr std::size_t kMostSpans = 256;  // of one list of rows; more are taken for one
 
 std::size_t aligned(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -42,14 +42,14 @@ void Traffic::cut(u64 at) {
   pieces_.emplace(at, rest);
 }
 
-void Traffic::note(const Span& span, bool written, u32 wave) {
+void Traffic::note(const Span& span, bool written, u32 level) {
   if (span.begin >= span.end) return;
   cut(span.begin);
   cut(span.end);
   auto p = pieces_.lower_bound(span.begin);
   if (written) {
     while (p != pieces_.end() && p->first < span.end) p = pieces_.erase(p);
-    pieces_.emplace_hint(p, span.begin, Piece{span.end, wave + 1, 0});
+    pieces_.emplace_hint(p, span.begin, Piece{span.end, level + 1, 0});
     return;
   }
   for (u64 at = span.begin; at < span.end;) {
@@ -57,7 +57,7 @@ void Traffic::note(const Span& span, bool written, u32 wave) {
       const u64 end = p == pieces_.end() ? span.end : std::min(span.end, p->first);
       p = pieces_.emplace_hint(p, at, Piece{end, 0, 0});
     }
-    p->second.after_reading = std::max(p->second.after_reading, wave + 1);
+    p->second.after_reading = std::max(p->second.after_reading, level + 1);
     at = p->second.end;
     ++p;
   }
@@ -72,7 +72,8 @@ u64 Recorder::touch(const float* p, std::ptrdiff_t n, bool written) {
   return at;
 }
 
-// Rows that lie one behind the other are one span; where there are too many, so are all.
+// Rows that lie one behind the other are one span; where there are too many, so are all of a block of memory. Not of
+// several: what lies between two blocks is another thing in each process, and so would be what waits for what.
 void Recorder::touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool written) {
   const std::size_t before = touched_.size();
   for (std::ptrdiff_t m = 0; m < k; ++m) {
@@ -83,10 +84,11 @@ void Recorder::touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool w
       touched_.push_back({{at, at + length}, written});
   }
   if (touched_.size() - before <= kMostSpans) return;
-  Span all;
-  for (std::size_t i = before; i < touched_.size(); ++i) all.join(touched_[i].span);
+  std::map<u64, Span> all;  // by block
+  for (std::size_t i = before; i < touched_.size(); ++i)
+    all[device_.block_of(touched_[i].span.begin)].join(touched_[i].span);
   touched_.resize(before);
-  touched_.push_back({all, written});
+  for (const auto& block : all) touched_.push_back({block.second, written});
 }
 
 device::Rows Recorder::touch(const Rows& rows, std::ptrdiff_t k, std::ptrdiff_t n, bool written) {
@@ -159,17 +161,21 @@ u32 Recorder::find_wave(Kernel kernel, std::size_t size) {
   u32 first = 0;
   for (const Touch& t : touched_) first = std::max(first, traffic_.earliest(t.span, t.written));
   Vec<u32>& mine = waves_of_[static_cast<int>(kernel)];
-  for (const u32* w = std::lower_bound(mine.begin(), mine.end(), first); w != mine.end(); ++w)
+  const u32* w = std::lower_bound(mine.begin(), mine.end(), first,
+                                  [&](u32 wave, u32 level) { return waves_[wave].level < level; });
+  for (; w != mine.end(); ++w)
     if (waves_[*w].records < kMostRecords) return *w;
+  // As early as may be, so that what depends on it still finds waves to join.
+  const u32 level = mine.empty() ? first : std::max(first, waves_[mine.back()].level);
   mine.push_back(static_cast<u32>(waves_.size()));
-  waves_.push_back({kernel, 0, 1, static_cast<u32>(size), 0});
+  waves_.push_back({kernel, level, 0, 1, static_cast<u32>(size), 0});
   return mine.back();
 }
 
 u32 Recorder::join_wave(Kernel kernel, std::size_t size) {
   const u32 at = find_wave(kernel, size);
   ++waves_[at].records;
-  for (const Touch& t : touched_) traffic_.note(t.span, t.written, at);
+  for (const Touch& t : touched_) traffic_.note(t.span, t.written, waves_[at].level);
   touched_.clear();
   return at;
 }
@@ -196,7 +202,7 @@ void Recorder::add(const Gemm& product) {
   device_.wait();
 }
 
-// Records go behind the lists, wave by wave; then all of it is copied, and the waves are launched.
+// Records go behind the lists, wave by wave; then all of it is copied, and the waves are launched by level.
 void Recorder::flush() {
   if (waves_.empty() && staged_ == 0) return;
   if (staged_ && staged_ + records_.size() > stages_[stage_].size) send(staged_);  // no room behind the lists
@@ -223,7 +229,10 @@ void Recorder::launch_all(DeviceAddress records) {
   std::stable_sort(products_.begin(), products_.end(),
                    [](const Product& a, const Product& b) { return a.wave < b.wave; });
   const Product* next = products_.begin();
-  for (u32 i = 0; i < waves_.size(); ++i) {
+  Vec<u32> order;
+  for (u32 i = 0; i < waves_.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](u32 a, u32 b) { return waves_[a].level < waves_[b].level; });
+  for (const u32 i : order) {
     const Wave& w = waves_[i];
     if (w.kernel == Kernel::count)
       for (u32 k = 0; k < w.records; ++k) device_.product((next++)->gemm);

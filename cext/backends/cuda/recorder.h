@@ -2,8 +2,9 @@
 //
 // A record (kernels/records.h) is one call of the kernel table. Records of one kernel that do not touch each other's
 // memory become one launch, a wave: a record joins the earliest wave of its kernel behind everything that it depends
-// on. What depends on what is told by the memory that is read and written, so any order of calls is right, and the
-// same program makes the same waves. flush() copies records and lists to the card at once and launches the waves.
+// on. Waves have levels: those of one level do not depend on one another, and a new one has the first that may be. What
+// depends on what is told by the memory that is read and written, so any order of calls is right, and the same program
+// makes the same waves. flush() copies records and lists to the card at once and launches the waves.
 // Who may include: backends/cuda. Includes: device.h, kernels/records.h, base/.
 #pragma once
 #include <map>
@@ -38,18 +39,18 @@ struct Span {
 inline u64 address(const float* p) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(p)); }
 inline float* floats_at(u64 address) { return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address)); }
 
-// Which waves have read and written a piece of memory last.
+// Which levels of waves have read and written a piece of memory last.
 class Traffic {
  public:
-  // The first wave that may read, or write, it now.
+  // The first level that may read, or write, it now.
   u32 earliest(const Span& span, bool written) const;
-  void note(const Span& span, bool written, u32 wave);
+  void note(const Span& span, bool written, u32 level);
   void clear() { pieces_.clear(); }
 
  private:
   struct Piece {
     u64 end;
-    u32 after_writing, after_reading;  // the wave behind the last that did; 0: none did
+    u32 after_writing, after_reading;  // the level behind the last that did; 0: none did
   };
   using Pieces = std::map<u64, Piece>;  // by where they begin; they do not overlap
   void cut(u64 at);
@@ -117,7 +118,7 @@ class Recorder {
  private:
   struct Wave {
     Kernel kernel;
-    u32 records, blocks, size, at;
+    u32 level, records, blocks, size, at;
   };
   struct Entry {
     u32 wave, at, size;
@@ -161,7 +162,7 @@ class Recorder {
   Vec<Entry> entries_;
   Vec<Product> products_;
   Vec<Wave> waves_;
-  Vec<u32> waves_of_[kKernels + 1];  // the last: of products by cuBLAS, whose waves have the kernel `count`
+  Vec<u32> waves_of_[kKernels + 1];  // by level; the last: of products by cuBLAS, whose waves have the kernel `count`
   Traffic traffic_;
   Vec<Late> late_;
   Touched touched_;  // by the record that is being made
