@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -85,6 +86,25 @@ def test_programs_of_a_task_compute_the_same(tasks: Any, name: str) -> None:
         losses.append(mine)
     assert losses[0][2] < losses[0][0]
     np.testing.assert_allclose(losses[1:], [losses[0]] * 3, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["Program", "Idiomatic"])
+def test_attention_is_one_call_a_step(tasks: Any, kind: str) -> None:
+    """Of a decoder, over 32 sources of 20 lengths; tests/device/test_counts.py has the same on a card."""
+    task = tasks["seq2seq"]
+    sizes = {**task.SIZES["base"], "emb": 8, "hidden": 8}
+    batch = task.data(np.random.RandomState(1), sizes["batch"], sizes)
+    assert len({len(source) for source, _ in batch}) == 20
+    steps = max(len(target) for _, target in batch)
+    from tasks.common import initial_weights
+
+    program = getattr(task, kind)(dy, sizes, initial_weights(task.shapes(sizes), 1))
+    dy.renew_cg()
+    program.batch_loss(batch).value()
+    calls = Counter(line.split("\t")[1].split(" {")[0] for line in dy.plan_text().splitlines()[1:])
+    assert calls["softmax"] == calls["matmul(tanh(add))"] == steps
+    assert calls["matmul"] == 2 * steps + 1  # queries, contexts; once the keys
+    assert calls.total() == dy.stats()["batches"] <= 505
 
 
 @pytest.mark.parametrize("name", TASKS)

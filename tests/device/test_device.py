@@ -144,43 +144,6 @@ def test_what_a_step_costs(libcuda: Path, tmp_path: Path) -> None:
     assert counts["updates"] == 1
 
 
-TAGGER = """
-import numpy as np
-import dynet_lite as dy
-from dynet_lite import _core
-
-dy.configure(random_seed=7, backend="cuda")
-pc = dy.ParameterCollection()
-words = pc.add_lookup_parameters((500, 16))
-lstm = dy.BiRNNBuilder(1, 16, 16, pc, dy.VanillaLSTMBuilder)
-w, b = pc.add_parameters((9, 16)), pc.add_parameters(9)
-trainer = dy.AdamTrainer(pc)
-rng = np.random.default_rng(1)
-lengths = np.concatenate([[38], rng.integers(3, 38, size=63)])
-sentences = [[int(i) for i in rng.integers(500, size=n)] for n in lengths]
-for step in range(3):
-    before = _core.backend_counts()
-    dy.renew_cg()
-    losses = []
-    for sentence in sentences:
-        for word, h in zip(sentence, lstm.transduce([words[i] for i in sentence])):
-            losses.append(dy.pickneglogsoftmax(dy.affine_transform([b, w, h]), word % 9))
-    loss = dy.esum(losses)
-    loss.backward()
-    trainer.update()
-    loss.value()
-print({name: n - before[name] for name, n in _core.backend_counts().items()})
-"""
-
-
-def test_what_a_tagger_costs(libcuda: Path, tmp_path: Path) -> None:
-    """64 sentences of up to 38 words, clipping included; what is waited for is the loss."""
-    counts: dict[str, Any] = eval(said(run(TAGGER, libcuda, tmp_path)))
-    assert counts["launches"] <= 160
-    assert counts["waits"] == 1
-    assert counts["on_host"] == 0
-
-
 SHARED_STATES = """
 import numpy as np
 import dynet_lite as dy

@@ -1,0 +1,174 @@
+"""What a training step asks of the card: launches, copies and their bytes, waits, and calls that the host runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build import Run
+
+ROOT = Path(__file__).resolve().parents[2]
+Counts = dict[str, int]
+# Of a step: one buffer goes to the card, and only the loss is waited for. The other download is the norm that gradients
+# are clipped to, which comes with it.
+ALWAYS = {"uploads": 1, "waits": 1, "downloads": 2, "bytes_downloaded": 12, "updates": 1, "on_host": 0, "cublas": 0}
+
+TAGGER = """
+import json
+import numpy as np
+import dynet_lite as dy
+
+dy.configure(random_seed=7, device="cuda")
+pc = dy.ParameterCollection()
+words = pc.add_lookup_parameters((500, 16))
+lstm = dy.BiRNNBuilder(1, 16, 16, pc, dy.VanillaLSTMBuilder)
+w, b = pc.add_parameters((9, 16)), pc.add_parameters(9)
+trainer = dy.AdamTrainer(pc)
+rng = np.random.default_rng(1)
+lengths = np.concatenate([[38], rng.integers(3, 38, size=63)])
+sentences = [[int(i) for i in rng.integers(500, size=n)] for n in lengths]
+for step in range(3):
+    before = dy.stats()["device"]
+    dy.renew_cg()
+    losses = []
+    for sentence in sentences:
+        for word, h in zip(sentence, lstm.transduce([words[i] for i in sentence])):
+            losses.append(dy.pickneglogsoftmax(dy.affine_transform([b, w, h]), word % 9))
+    loss = dy.esum(losses)
+    loss.backward()
+    trainer.update()
+    loss.value()
+print(json.dumps({name: n - before[name] for name, n in dy.stats()["device"].items()}))
+"""
+
+# A task of benchmarks/ with networks of few units, its program and the one with calls for whole sequences.
+TASK = f"""
+import json, sys
+sys.path[:0] = [{str(ROOT / "benchmarks")!r}]
+import numpy as np
+import dynet_lite as dy
+from tasks.common import initial_weights
+from tasks.registry import TASKS
+
+task, small = TASKS[sys.argv[1]], json.loads(sys.argv[2])
+sizes = {{name: small.get(name, max(n // 8, 2)) for name, n in task.SIZES["base"].items()}}
+data = task.data(np.random.RandomState(1), sizes["batch"], sizes)
+dy.configure(device="cuda")
+found = []
+for kind in (task.Program, getattr(task, "Idiomatic", task.Program)):
+    program = kind(dy, sizes, initial_weights(task.shapes(sizes), 1))
+    trainer = dy.AdamTrainer(program.model)
+    for _ in range(3):
+        before = dy.stats()["device"]
+        dy.renew_cg()
+        loss = program.batch_loss(data)
+        loss.value()
+        loss.backward()
+        trainer.update()
+    found.append({{name: n - before[name] for name, n in dy.stats()["device"].items()}})
+print(json.dumps(found))
+"""
+
+
+def counted(run: Run, *words: str, **more: str) -> Any:
+    done = run("-c", *words, **more)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def same_always(counts: Counts) -> None:
+    assert {name: counts[name] for name in ALWAYS} == ALWAYS
+
+
+def test_a_tagger(on_card: Run) -> None:
+    """64 sentences of up to 38 words, clipping included: both directions of a level in one launch."""
+    counts: Counts = counted(on_card, TAGGER)
+    same_always(counts)
+    assert counts["launches"] <= 147 and counts["bytes_uploaded"] <= 415_000
+
+
+def test_a_step_that_asks_for_more_is_seen(on_card: Run) -> None:
+    """A value that is read on the way, and an op that is left to the host."""
+    last = "    loss = dy.esum(losses)"
+    read = counted(on_card, TAGGER.replace(last, "    losses[0].value()\n" + last))
+    assert read["waits"] == read["uploads"] == 2 and read["on_host"] == 0
+    left = counted(on_card, TAGGER, DYNET_LITE_CUDA_ON_HOST="esum")
+    assert left["waits"] > 1 and left["on_host"] > 0
+    for counts in (read, left):
+        with pytest.raises(AssertionError):
+            same_always(counts)
+
+
+# The most launches and bytes of a step, of the program and of the other one.
+TASKS = {
+    "tagger": ((166, 82_000), (163, 76_000)),
+    "tagger_char": ((244, 110_000), (241, 103_000)),
+    "treelstm": ((317, 197_000), (95, 38_000)),
+    "parser": ((495, 196_000), (492, 184_000)),
+    "rnnlm": ((161, 51_000), (158, 41_000)),
+    "rnnlm_hand": ((161, 57_000), (198, 47_000)),
+    "biaffine": ((238, 143_000), (257, 159_000)),
+    "seq2seq": ((699, 265_000), (700, 273_000)),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_tasks(task: str, on_card: Run) -> None:
+    """Mini-batches of four. Launches grow with the length of sequences, not with their number."""
+    found: list[Counts] = counted(on_card, TASK, task, json.dumps({"words": 60, "batch": 4}))
+    for counts, (launches, uploaded) in zip(found, TASKS[task], strict=True):
+        same_always(counts)
+        assert counts["calls"] > 20
+        assert counts["launches"] <= launches and counts["bytes_uploaded"] <= uploaded, counts
+
+
+def test_translation_has_a_call_for_all_sources(on_card: Run) -> None:
+    """32 sentences, whose sources have 20 lengths: eight calls for each of the 52 steps of the longest target."""
+    found: list[Counts] = counted(on_card, TASK, "seq2seq", json.dumps({"emb": 8, "hidden": 8, "batch": 32}))
+    for counts, calls in zip(found, (1017, 1007), strict=True):
+        same_always(counts)
+        assert counts["calls"] <= calls and counts["launches"] <= 939, counts
+
+
+ATTENTION = f"""
+import json, sys
+sys.path[:0] = [{str(ROOT / "tests" / "engine")!r}]
+import numpy as np
+import dynet_lite as dy
+from fused_programs import Model
+from ragged_programs import KINDS, H
+
+def launches(kind, lengths, steps):
+    dy.renew_cg()
+    model, losses = Model(), []
+    counts = [dy.stats()["device"]["launches"]]
+    for k, n in enumerate(lengths):
+        source = dy.inputTensor(np.random.default_rng(k).uniform(-1, 1, (H, n)))
+        keys, state = model.weight("K", H, H) * source, model.weight("s", H) + dy.inputVector(np.full(H, k))
+        for _ in range(steps):
+            state = dy.tanh(source * kind(model, source, keys, state))
+        losses.append(dy.sum_elems(state))
+    loss = dy.esum(losses)
+    loss.value()
+    counts.append(dy.stats()["device"]["launches"])
+    loss.backward()
+    model.gradients()
+    counts.append(dy.stats()["device"]["launches"])
+    return counts[1] - counts[0], counts[2] - counts[1]
+
+dy.configure(device="cuda")
+every = ([5] * 6, [5, 4, 2, 9, 5, 3], [5, 4, 2, 9, 5, 40])
+print(json.dumps([[[launches(kind, lengths, steps) for steps in (4, 8)] for lengths in every] for kind in KINDS]))
+"""
+
+
+def test_all_lengths_of_a_level_are_one_launch(on_card: Run) -> None:
+    """Sources of many lengths take as many launches as sources of one length: three ways to weigh their columns."""
+    for alike, *others in counted(on_card, ATTENTION):
+        for lengths in others:
+            for (forward, backward), (forward_alike, backward_alike) in zip(lengths, alike, strict=True):
+                assert forward == forward_alike
+                assert backward_alike <= backward <= backward_alike + 1  # what is done once, not at each step
