@@ -30,6 +30,7 @@ CAUSES = {
     "threads": "they were dealt to different threads",
     "strategy": "the strategy did not find a better order",
 }
+ON_HOST = " (on the host)"
 MOST_PAIRS = 300  # kinds of one op that are compared with each other
 SHOWN = 6  # values of a part, batches of a kind: what the text lists
 
@@ -71,6 +72,7 @@ class BatchKind:
     causes: dict[str, int]
     example: int  # a node
     title: str
+    on_host: bool  # a card has no kernel for it (docs/gpu.md)
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class BatchExplanation:
         self.batches = len(s.batches)
         self.lower_bound = s.lower_bound
         self.kinds = _kinds(s)
+        self.on_host = _on_host(s, self.kinds)  # op, of a program on a card that the host runs -> its batches
         self.ops = _ops(s, self.kinds, profile)
         self.differences = _differences(s, self.kinds)
 
@@ -128,6 +131,7 @@ class BatchExplanation:
         """Everything but why() as dicts and lists that json can write."""
         counts = ("nodes", "nodes_fused", "nodes_merged", "nodes_dead", "batches", "lower_bound")
         head = {name: getattr(self, name) for name in ("strategy", *counts)}
+        head["on_host"] = self.on_host
         lists = {"ops": self.ops, "kinds": self.kinds, "differences": self.differences}
         return {**head, **{name: [asdict(one) for one in items] for name, items in lists.items()}}  # type: ignore[attr-defined]
 
@@ -149,7 +153,7 @@ def _rows(e: BatchExplanation) -> Iterator[tuple[object, ...]]:
     for kind in e.kinds:
         sizes = ", ".join(map(str, kind.sizes[:SHOWN])) + (", ..." if len(kind.sizes) > SHOWN else "")
         causes = "; ".join(f"{CAUSES[cause]} (+{n})" for cause, n in kind.causes.items())
-        yield kind.title, kind.shape, kind.nodes, len(kind.batches), sizes, causes
+        yield kind.title + ON_HOST * kind.on_host, kind.shape, kind.nodes, len(kind.batches), sizes, causes
 
 
 def explain_batches(graph: ComputationGraph | None = None, profile: Profile | None = None) -> BatchExplanation:
@@ -158,7 +162,7 @@ def explain_batches(graph: ComputationGraph | None = None, profile: Profile | No
     ``print(dy.explain_batches())`` shows a table of the ops, with most batches first, then their kinds. Given the profile of a
     block (``with dy.profile() as p``), the table has each op's share of the time, with the slowest first. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
     are the same as data. Nodes of one signature (op, shapes of the stacked arguments, shared arguments, key attributes)
-    are one kind; different kinds never share a batch.
+    are one kind; different kinds never share a batch. ``.on_host`` names the ops that a card left to the processor.
     """
     g = graph if graph is not None else _core.cg()
     return BatchExplanation(read(g), g, profile)
@@ -179,7 +183,7 @@ def _kinds(s: Structure) -> list[BatchKind]:
         out.append(BatchKind(
             number, about.op, s.nodes[example].shape,
             tuple(_argument(s, about, k) for k in range(len(about.arguments))), about.attributes,
-            sum(sizes), tuple(batches), sizes, fewest, causes, example, s.nodes[example].title,
+            sum(sizes), tuple(batches), sizes, fewest, causes, example, s.nodes[example].title, about.entry in s.on_host,
         ))  # fmt: skip
     return out
 
@@ -201,6 +205,16 @@ def _ops(s: Structure, kinds: list[BatchKind], profile: Profile | None) -> list[
         share = times[op] / total if total else None
         out.append(OpSummary(op, len(mine), batches, nodes, nodes / batches, share))
     return sorted(out, key=lambda o: (-(o.share or 0.0), -o.batches, -o.nodes))
+
+
+def _on_host(s: Structure, kinds: list[BatchKind]) -> dict[str, int]:
+    """What a card has no kernels for, by the names that the table of ops has, and how many batches it took."""
+    found: Counter[str] = Counter()
+    labels = _core.op_labels()
+    for kind in kinds:
+        if kind.on_host:
+            found[labels[s.signatures[s.nodes[kind.example].signature].entry]] += len(kind.batches)
+    return dict(found.most_common())
 
 
 def _causes(s: Structure, signature: int, batches: list[int]) -> tuple[int, dict[str, int]]:
@@ -348,6 +362,9 @@ def _text(e: BatchExplanation) -> str:
         lines.append(f"{e.nodes_merged} more nodes equal one of these (same op, same arguments) and do not run again")
     if e.nodes_dead:
         lines.append(f"{e.nodes_dead} more nodes do not run: nothing reads them and no expression refers to them")
+    if e.on_host:
+        ops = ", ".join(f"{op} ({n} batches)" if n > 1 else f"{op} (1 batch)" for op, n in e.on_host.items())
+        lines.append(f"the card has no kernels for these ops, which ran on the host: {ops}")
     lines += ["", *_summary_lines(e.ops), ""]
     for kind in e.kinds:
         lines += _kind_lines(kind)
@@ -372,7 +389,7 @@ def _kind_lines(kind: BatchKind) -> list[str]:
     sizes = ", ".join(map(str, kind.sizes[:SHOWN])) + (", ..." if len(kind.sizes) > SHOWN else "")
     many = f"{len(kind.batches)} batches of {sizes}" if len(kind.batches) > 1 else f"1 batch of {sizes}"
     attributes = [f"{name}={value}" for name, value in kind.attributes.items()]
-    lines = [f"[{kind.number}] {kind.title} {kind.shape}: {many}",
+    lines = [f"[{kind.number}] {kind.title} {kind.shape}{ON_HOST * kind.on_host}: {many}",
              f"      ({', '.join([*_runs(kind.arguments), *attributes])})"]  # fmt: skip
     if kind.title != kind.op:
         lines.append(f"      that is {kind.op}")

@@ -103,6 +103,7 @@ class Structure:
     plans: list[Plan]
     signatures: dict[int, Signature]  # of the nodes that ran
     chains: dict[tuple[int, int], int] = field(default_factory=dict)  # (plan, signature) -> most nodes on one path
+    on_host: set[str] = field(default_factory=set)  # ops, as Signature.entry, for which the card has no code
 
     @property
     def nodes_run(self) -> int:
@@ -206,7 +207,7 @@ def read(graph: ComputationGraph | None = None) -> Structure:
         if n > 1:
             example = next(b.nodes[0] for b in batches if nodes[b.nodes[0]].signature == signature)
             chains[plan, signature] = _core.graph_chain(g, plan, example)
-    return Structure(_core.graph_strategy(g), nodes, batches, plans, signatures, chains)
+    return Structure(_core.graph_strategy(g), nodes, batches, plans, signatures, chains, _core.ops_on_host(g))
 
 
 def node_number(e: Expression | int, graph: ComputationGraph) -> int:

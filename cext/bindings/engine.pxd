@@ -66,6 +66,7 @@ cdef extern from "op/backend.h" namespace "dnl":
         BackendCounts counts()
         const char* name()
         cbool computes()
+        cbool on_host(OpId)
     Backend* backend_by_name(const string&) except +raise_python_error
     Backend& host_backend()
 

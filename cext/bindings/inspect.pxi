@@ -183,6 +183,11 @@ def graph_ops(ComputationGraph g not None):
             found.add(g.c.signature(i).op)
     return {op_def(op).name.decode() for op in found}
 
+def ops_on_host(ComputationGraph g not None):
+    """Names of the ops that run on the host in such a graph, because its backend has no code for them."""
+    cdef Backend* backend = backend_by_name(g.backend.encode())
+    return {op_def(i).name.decode() for i in range(op_count()) if backend.on_host(i)}
+
 def graph_signature(ComputationGraph g not None, NodeId example):
     """What is equal for all nodes that may run together with this op node: (op, arguments, key attributes, name of the op).
 

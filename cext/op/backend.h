@@ -56,6 +56,8 @@ class Backend {
   const bool host_memory;
   virtual const char* name() const = 0;
   virtual bool supports(OpId) const { return true; }
+  // Whether calls of an op run on the host, for want of code for the device (BackendCounts::on_host).
+  virtual bool on_host(OpId) const { return false; }
   // False: no numbers are produced (the null backend); values read as zeros.
   virtual bool computes() const { return true; }
   virtual BackendCounts counts() const { return {}; }

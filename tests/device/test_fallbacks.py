@@ -71,3 +71,29 @@ print("on the host", dy.stats()["device"]["on_host"] >= 2 * len(names))
     done = on_card("-c", program, DYNET_LITE_CUDA_ON_HOST=HOST_OPS)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip() == "on the host True"
+
+
+EXPLAINED = """
+import dynet_lite as dy
+
+dy.configure(device="cuda")
+xs = [dy.inputTensor([0.1 * i, 1.0, 2.0]) for i in range(4)]
+rolled = [dy.circ_corr(x, dy.softmax(x)) for x in xs]
+rolled += [dy.circ_corr(dy.inputTensor([1.0, i]), dy.inputTensor([i, 1.0])) for i in range(2)]
+dy.esum([dy.sum_elems(dy.tanh(x)) for x in rolled]).value()
+calls = dy.stats()["device"]["on_host"]
+seen = dy.explain_batches()
+lines = [line for line in str(seen).splitlines() if "host" in line]
+print(calls, seen.on_host, seen.to_dict()["on_host"] == seen.on_host, [kind.op for kind in seen.kinds if kind.on_host])
+print(seen._repr_html_().count("on the host"), len(lines), *lines[:1])
+"""
+
+
+def test_explain_batches_names_them(on_card: Run) -> None:
+    """With as many batches as there were calls."""
+    done = on_card("-c", EXPLAINED, DYNET_LITE_CUDA_ON_HOST="circ_corr,softmax")
+    assert done.stdout.splitlines() == [
+        "3 {'circ_corr': 2, 'softmax': 1} True ['circ_corr', 'softmax', 'circ_corr']",
+        "3 4 the card has no kernels for these ops, which ran on the host: circ_corr (2 batches), softmax (1 batch)",
+    ], done.stdout + done.stderr[-3000:]
+    assert on_card("-c", EXPLAINED).stdout.splitlines() == ["0 {} True []", "0 0"]

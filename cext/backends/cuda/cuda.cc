@@ -95,6 +95,7 @@ class Cuda final : public Backend {
   Cuda() : Backend(false) {}
   const char* name() const override { return "cuda"; }
   bool supports(OpId op) const override { return !op_def(op).keeps_addresses || device_op(op_def(op)); }
+  bool on_host(OpId op) const override { return is_on_host(op_def(op)); }
   MemorySource memory() const override { return {alloc, give_back}; }
 
   BackendCounts counts() const override {
@@ -180,8 +181,7 @@ class Cuda final : public Backend {
     const std::lock_guard<std::recursive_mutex> lock(g_lock);
     Card& now = card();
     ++now.calls;
-    const DeviceOp* own = device_op(*call.op);
-    if ((!own && !call.op->in_kernels) || wished_on_host(*call.op)) {
+    if (is_on_host(*call.op)) {
       ++now.on_host;
       return each_alike(call, [&](const Call& c) { run_on_host(now.recorder, c, part, wrt); });
     }
@@ -189,6 +189,7 @@ class Cuda final : public Backend {
     Call c = call;
     now.scratch.rewind();
     c.scratch = &now.scratch;
+    const DeviceOp* own = device_op(*call.op);
     if (!own)
       run_part(c, part, wrt);
     else

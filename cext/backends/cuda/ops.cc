@@ -32,11 +32,12 @@ const DeviceOp* device_op(const OpDef& op) {
   return at == by_op.end() ? nullptr : at->second;
 }
 
-bool wished_on_host(const OpDef& op) {
+bool is_on_host(const OpDef& op) {
   static const std::string wish = [] {
     const char* text = std::getenv("DYNET_LITE_CUDA_ON_HOST");
     return text && *text ? "," + std::string(text) + "," : std::string();
   }();
+  if (!device_op(op) && !op.in_kernels) return true;
   return !wish.empty() && wish.find("," + std::string(op.name) + ",") != std::string::npos;
 }
 

@@ -21,9 +21,9 @@ struct DeviceOpEntry {
 };
 // That of an op; null: it has none.
 const DeviceOp* device_op(const OpDef& op);
-// Whether DYNET_LITE_CUDA_ON_HOST ("op,op") has it: for tests of that way, and to find the kernel that a wrong number
-// is of.
-bool wished_on_host(const OpDef& op);
+// Whether it runs on the host: for want of code, or because DYNET_LITE_CUDA_ON_HOST ("op,op") has it, for tests of that
+// way and to find the kernel that a wrong number is of.
+bool is_on_host(const OpDef& op);
 
 // ---- what entries share --------------------------------------------------------------------------------------------
 
