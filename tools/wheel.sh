@@ -73,7 +73,7 @@ wheel() {
   fi
   cp "$work"/repaired/*.whl dist/
   ls -l "$work/repaired"
-  if [ -n "$(find "$work/repaired" -name '*.whl' -size +$((most * 1024))k)" ]; then
+  if [ -n "$(find "$work/repaired" -name '*.whl' -size +${most}000000c)" ]; then
     echo "the wheel has more than $most MB" >&2 && exit 1
   fi
 }
