@@ -12,7 +12,7 @@ Switches (environment):
   DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
   DYNET_LITE_BLAS=system link the BLAS of this machine instead of copying that of the wheel
-  DYNET_LITE_CARDS=1     compile the kernels for all NVIDIA cards into the package (wheels do; it needs NVRTC, a minute and no card)
+  DYNET_LITE_CARDS=1     compile the kernels for all NVIDIA cards into the package (wheels do; it needs NVRTC, two minutes and no card)
   DYNET_LITE_HOME=URL    the address of the repository, for the links of the package; workflows know it (GITHUB_REPOSITORY)
   _PYTHON_HOST_PLATFORM  the platform to compile for, where it is another one (tools/wheel.sh, cibuildwheel)
 """
@@ -135,13 +135,17 @@ def device_images(code):
     nvrtc = code.find_compiler() if missing else None
     if missing and nvrtc is None:
         raise SystemExit(f"setup.py: DYNET_LITE_CARDS=1 needs NVIDIA's compiler: pip install '{CARD_COMPILER}'")
-    for arch in missing:
-        print(f"device code for {arch}")
+
+    def make(arch):
+        print(f"device code for {arch}", flush=True)
         image, _ = code.compiled(nvrtc, arch)
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / (arch + ".tmp")
         partial.write_bytes(image)
         os.replace(partial, files[arch])
+
+    with ThreadPoolExecutor(int(os.environ.get("DYNET_LITE_JOBS", 0)) or os.cpu_count()) as pool:
+        list(pool.map(make, missing))
     return {path.name: path for path in files.values()}
 
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -41,20 +43,24 @@ def main() -> int:
     if nvrtc is None:
         print(f"there is no NVRTC: pip install {code.COMPILER}", file=sys.stderr)
         return 3
-    bad = []
-    for arch in args.arch or [*code.ARCHITECTURES, code.PTX_FOR]:
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+
+    def complaints(arch: str) -> list[str]:
         try:
             image, log = code.compiled(nvrtc, arch)
         except code.NoDeviceCode as error:
-            bad.append(str(error))
-            continue
-        if arch.startswith("sm"):
-            bad += [f"{arch}: {what}" for what in code.complaints(log, MOST_REGISTERS, MOST_SHARED)]
+            return [str(error)]
         print(f"{arch}: {len(image)} bytes", flush=True)
         if args.out and not args.check:
-            args.out.mkdir(parents=True, exist_ok=True)
             (args.out / code.name_of(arch)).write_bytes(image)
-    print("\n".join(bad), file=sys.stderr)
+        found = code.complaints(log, MOST_REGISTERS, MOST_SHARED) if arch.startswith("sm") else []
+        return [f"{arch}: {what}" for what in found]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiler keeps one processor busy
+        bad = sum(pool.map(complaints, args.arch or [*code.ARCHITECTURES, code.PTX_FOR]), [])
+    if bad:
+        print("\n".join(bad), file=sys.stderr)
     return 1 if bad else 0
 
 

@@ -8,7 +8,7 @@
 #   tools/wheel.sh platforms  no wheels: whether the engine compiles for macOS, Windows and musl
 #
 # Wheels lie in dist/ afterwards. GLIBC=2.28 is the oldest glibc that is asked for; auditwheel may find that an older one will do.
-# TESTS names the tests that are run on the installed wheel. DYNET_LITE_CARDS=0 leaves the kernels for cards out, which take ten minutes.
+# TESTS names the tests that are run on the installed wheel. DYNET_LITE_CARDS=0 leaves the kernels for cards out, which take two minutes.
 #
 # An ARM system is a folder with Debian's packages in it, for instance:
 #   dpkg --add-architecture arm64 && apt-get update && apt-get install qemu-user-static
