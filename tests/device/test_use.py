@@ -86,6 +86,24 @@ def test_why_a_card_cannot_be_used(faults: str, why: str, on_card: Run) -> None:
     assert second == "0.0 0"  # the process goes on
 
 
+# A package that was built from source, where NVIDIA's compiler is not installed. The stand-in has kernels of its own, a driver none.
+NO_KERNELS = """
+from dynet_lite import _core, device_code
+_core.device_brings_code = lambda backend: False
+device_code.packaged = lambda capability: None
+device_code.find_compiler = lambda: None
+"""
+
+
+def test_what_a_package_without_kernels_would_need(on_card: Run) -> None:
+    need = "no kernels for compute capability 8.6: install a wheel of dynet_lite, or NVIDIA's compiler (pip install nvidia-"
+    done = on_card("-c", f"{NO_KERNELS}{DEVICES}\n{ASK.format(number='')}", faults="capability=86")
+    _, listed, refused, goes_on = said(done).splitlines()
+    assert listed.startswith("cuda:0: stand-in") and need in listed
+    assert refused.startswith("[cuda] cuda:0 (stand-in): ") and need in refused
+    assert goes_on == "0.0 0"
+
+
 def test_dynets_flags_fall_back_with_a_warning(on_card: Run) -> None:
     done = on_card("-c", WHERE, "--dynet-gpu", faults="cards=0")
     assert said(done) == "0.0 0"
