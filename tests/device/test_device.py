@@ -38,7 +38,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_checks_of_the_kernels(libcuda: Path, tmp_path: Path) -> None:
-    """Those of tests/kernels, 44 million of them, on the kernels of the card."""
+    """Those of tests/kernels, 46 million of them, on the kernels of the card."""
     openblas = pytest.importorskip("scipy_openblas32", reason="needs scipy-openblas32 (a build requirement)")
     check = build.table_check(tmp_path, openblas.get_lib_dir())
     place = {**os.environ, "DYNET_LITE_LIBCUDA": str(libcuda), "DYNET_LITE_STANDIN": "open"}

@@ -20,6 +20,8 @@ std::string name(const std::string& who, const Product& p) {
 
 template <class Fn>
 void one(const std::string& who, const Product& p, Fn run) {
+  if (double(p.m) * p.n * p.k > largest_product) return;
+  const std::string what = name(who, p);
   Numbers numbers;
   const idx lda = (p.ta ? p.k : p.m) + p.pad, ldb = (p.tb ? p.n : p.k) + p.pad, ldc = p.m + p.pad;
   Buffer a(lda * (p.ta ? p.m : p.k)), b(ldb * (p.tb ? p.k : p.n)), c(ldc * p.n, 0.5f);
@@ -32,12 +34,12 @@ void one(const std::string& who, const Product& p, Fn run) {
       double s = 0;
       for (idx q = 0; q < p.k; ++q)
         s += double(p.ta ? a[i * lda + q] : a[q * lda + i]) * double(p.tb ? b[q * ldb + j] : b[j * ldb + q]);
-      expect_near(c[j * ldc + i], p.alpha * s + (p.beta != 0 ? p.beta * 0.5 : 0), 1e-5, 1e-6 * (4 + p.k), name(who, p));
+      expect_near(c[j * ldc + i], p.alpha * s + (p.beta != 0 ? p.beta * 0.5 : 0), 1e-5, 1e-6 * (4 + p.k), what);
     }
   for (idx j = 0; j < p.n; ++j)  // between columns nothing changes
     for (idx i = p.m; i < ldc; ++i)
-      expect(p.beta == 0 ? std::isnan(c[j * ldc + i]) : c[j * ldc + i] == 0.5f, name(who, p) + " padding");
-  c.guarded(name(who, p));
+      expect(p.beta == 0 ? std::isnan(c[j * ldc + i]) : c[j * ldc + i] == 0.5f, what + " padding");
+  c.guarded(what);
 }
 
 Rows columns(const float* p, idx ld) { return Rows{const_cast<float*>(p), ld, nullptr}; }
@@ -62,6 +64,7 @@ std::string name(const std::string& who, const RowsProduct& p) {
 // run(p, a, lda, b, add, c); also with rows of c that repeat, when acc.
 template <class Fn>
 void rows_product(const std::string& who, const RowsProduct& p, Fn run) {
+  const std::string what = name(who, p);
   Numbers numbers;
   const idx lda = (p.ta ? p.k : p.m) + 1;
   Buffer a(lda * (p.ta ? p.m : p.k));
@@ -80,8 +83,8 @@ void rows_product(const std::string& who, const RowsProduct& p, Fn run) {
   run(p, a.p(), lda, b.rows, added, c.rows);
   for (idx j = 0; j < p.n; ++j)
     for (idx i = 0; i < p.m; ++i)
-      expect_near(c.at(j, i), want[j * p.m + i] + (p.acc ? 0.5 : 0.0), 1e-5, 1e-6 * (4 + p.k), name(who, p));
-  c.buffer.guarded(name(who, p));
+      expect_near(c.at(j, i), want[j * p.m + i] + (p.acc ? 0.5 : 0.0), 1e-5, 1e-6 * (4 + p.k), what);
+  c.buffer.guarded(what);
   if (!p.acc) return;
   const idx distinct = p.n < 3 ? 1 : 3;  // columns j and j + 3 are one memory
   Buffer few(distinct * p.m, 0.5f);
@@ -92,9 +95,9 @@ void rows_product(const std::string& who, const RowsProduct& p, Fn run) {
     for (idx i = 0; i < p.m; ++i) {
       double s = 0.5;
       for (idx j = d; j < p.n; j += distinct) s += want[j * p.m + i];
-      expect_near(few[d * p.m + i], s, 1e-5, 1e-6 * (4 + p.k) * p.n, name(who, p) + " repeated");
+      expect_near(few[d * p.m + i], s, 1e-5, 1e-6 * (4 + p.k) * p.n, what + " repeated");
     }
-  few.guarded(name(who, p) + " repeated");
+  few.guarded(what + " repeated");
 }
 
 template <class Fn>

@@ -5,6 +5,7 @@
 namespace check {
 int failures = 0;
 long checks = 0;
+double largest_product = kInf;
 bool print_accuracy = false;
 }  // namespace check
 
