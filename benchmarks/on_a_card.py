@@ -110,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [name for name in args.tasks.split(",") if name]
     if unknown := [name for name in wanted if name not in TASKS]:
         parser.error(f"unknown tasks: {', '.join(unknown)}")
+    cases = [case for case in CASES if not wanted or case[0] in wanted]
     log = Log(args.out)
     peers, where = torch_engines(args.smoke)
     log("# dynet_lite on a card\n")
@@ -121,16 +122,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     log.part("What there is", about)
     if not usable:
-        log("\nno card can be used: nothing was measured")
+        log("\nno card can be used: nothing was measured. What would have been:\n")
+        log("- the numbers of all ops, of random programs and of training, beside the processor's")
+        log("- products with cuBLAS and without")
+        for task, _, hidden in cases:
+            log(f"- the speed of {task}, {hidden} units: {', '.join((*OURS, *PEERS))}")
         return 1
     log.part("Are its numbers right?", lambda: check_numbers(log, args.smoke))
     log.part("Products: from where on does cuBLAS pay?", lambda: time_products(log, args.smoke))
     judged: list[tuple[str, report.Verdict]] = []
-    for task, size, hidden in CASES:
-        if not wanted or task in wanted:
-            setup = setup_of(task, size, hidden, args.smoke)
-            label = f"{task}, {hidden} units" + (" (tiny: --smoke)" if args.smoke else "")
-            log.part(label, lambda s=setup, x=label: judged.extend((x, v) for v in speeds(log, x, s, peers, args)))  # type: ignore[misc]
+    for task, size, hidden in cases:
+        setup = setup_of(task, size, hidden, args.smoke)
+        label = f"{task}, {hidden} units" + (" (tiny: --smoke)" if args.smoke else "")
+        log.part(label, lambda s=setup, x=label: judged.extend((x, v) for v in speeds(log, x, s, peers, args)))  # type: ignore[misc]
     if judged:
         log("\n## What was aimed at\n\n" + report.target_table(judged))
     log(f"\n{'FAILED: ' + '; '.join(log.failed) if log.failed else 'all parts ran'}; log: {log.path}")
