@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def cases() -> dict[str, Any]:
 
     found = {op: lambda op=op: row(op) for op in OPS}
     found["long sum"] = long_sum
-    found["training"] = lambda: apart_memory.training(3)
+    found["training"] = lambda: islice(apart_memory.training(3), 4)  # a step, and what the next one makes of it
     return found
 
 
