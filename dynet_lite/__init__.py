@@ -11,6 +11,7 @@ from dynet_lite import _load  # noqa: F401  isort: skip
 
 from dynet_lite import (
     _core,
+    averages,
     builders,
     cards,
     cell_builder,
@@ -22,6 +23,7 @@ from dynet_lite import (
     embeddings,
     errors,
     explain,
+    indexing,
     initializers,
     io,
     ops,
@@ -39,6 +41,7 @@ from dynet_lite import gradcheck as _gradcheck
 from dynet_lite import graph as _graph
 from dynet_lite import summary as _summary
 from dynet_lite import tensor as _tensor
+from dynet_lite import told as _told
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
 from dynet_lite.cards import *  # noqa: F403
@@ -108,6 +111,10 @@ __all__ += words.__all__
 __all__ = list(dict.fromkeys(__all__))
 
 globals().update(old_names.functions())
+globals().update(_told.tell(
+    averages, cards, cells, checkpoint, compiled, config, embeddings, explain, indexing, initializers, io, old_names, ops, ops_loss,
+    ops_random, ops_segment, params, profiling, rewrites, trained, trainers, words, _gradcheck, _graph, _summary, _tensor,
+))  # fmt: skip
 
 # What a newcomer should see. The rest can be imported all the same: modules, and what only programs of DyNet ask for.
 _unlisted = {*old_names.__all__, *old_names.functions(), *dynet_names.UNLISTED}

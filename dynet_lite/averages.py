@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["MovingAverages"]
+
 Array = np.ndarray[Any, np.dtype[np.float32]]
 MODES = ("none", "exponential", "cumulative")
 

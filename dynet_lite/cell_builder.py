@@ -11,7 +11,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite.cells import _like, scan
 from dynet_lite.errors import CellError
-from dynet_lite.needs import part
+from dynet_lite.needs import PLAIN, part, renamed, shown
 
 __all__ = ["CellBuilder"]
 
@@ -69,12 +69,23 @@ class CellState:
         if not xs:
             return []
         first, paired = self._after(xs[0])
-        outputs, _ = scan(self._builder.cell, first._state, xs[1:])
+        try:
+            outputs, _ = scan(self._builder.cell, first._state, xs[1:])
+        except PLAIN as error:
+            shapes = [_shape_text(x) for x in xs]
+            other = next((k for k, shape in enumerate(shapes) if shape != shapes[0]), 0)
+            which = f", the inputs before it {shapes[0]} (number {other} of {len(xs)})" if other else ""
+            self._fed(error, shapes[other] + which)
+            raise
         return [first._output, *(outputs if paired else [_shown(s) for s in outputs])]
 
     def _after(self, x: Any) -> tuple[CellState, bool]:
         """The state after x, and whether the cell gives an output of its own."""
-        given = self._builder.cell(self._state, x)
+        try:
+            given = self._builder.cell(self._state, x)
+        except PLAIN as error:
+            self._fed(error, _shape_text(x))
+            raise
         if _like(given, self._state):
             return CellState(self._builder, given, _shown(given), self), False
         if isinstance(given, tuple) and len(given) == 2 and _like(given[0], self._state):
@@ -83,6 +94,14 @@ class CellState:
             f"[cell {self._builder.cell.__name__}] is a step of a builder: it gives the next state, which is made up like the one "
             "before, or a pair of that and an output"
         )
+
+    def _fed(self, error: Exception, given: str) -> None:
+        """Makes an error inside the cell say whose cell it is and what it got. The user's own words stay as they are."""
+        about = f"the cell {self._builder.cell.__name__} got an input {given} in a state {_shape_text(self._state)}"
+        if len(error.args) == 1 and str(error.args[0]).startswith("["):
+            error.args = (f"{renamed(error, 'CellBuilder')}; {about}",)
+        elif hasattr(error, "add_note"):  # from Python 3.11 on
+            error.add_note(f"[CellBuilder] {about}")
 
     def output(self) -> Any:
         """What the cell gave besides the state; else h of the state, or its first part. None before any input."""
@@ -103,6 +122,17 @@ class CellState:
     def b(self) -> CellBuilder:
         """The builder."""
         return self._builder
+
+
+def _shape_text(value: Any) -> str:
+    """Shapes, in the structure that they are in."""
+    if isinstance(value, _core.State):
+        return ", ".join(
+            f"{name}={_shape_text(one)}" for name, one in zip(_core.state_names(value), value, strict=True)
+        )
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_shape_text, value))})"
+    return shown(value)
 
 
 def _shown(state: Any) -> Any:

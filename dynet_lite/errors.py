@@ -4,8 +4,6 @@ All of them are subclasses of the built-in exception that DyNet programs already
 called, in brackets.
 """
 
-import re
-
 __all__ = [
     "CellError",
     "CompileError",
@@ -90,10 +88,3 @@ class ModelFileError(ValueError, RuntimeError):
 
 class MissingFileError(FileNotFoundError, RuntimeError):
     """A file of parameters does not exist."""
-
-
-def renamed(error: Exception, function: str) -> Exception:
-    """The error of an op inside of `function`: its message names the function instead."""
-    message = re.sub(r"^\[\w+\]", f"[{function}]", str(error))
-    error.args = (message, *error.args[1:])
-    return error

@@ -18,6 +18,7 @@ import pickletools
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 from dynet_lite._core import LookupParameters, Parameters, read_decimals, write_decimals
 from dynet_lite.errors import MissingFileError, ModelFileError
 from dynet_lite.files import appending, read_pair, replacing, replacing_pair
+from dynet_lite.told import told
 
 __all__ = [
     "load",
@@ -97,6 +99,7 @@ def save_collection(collection: Any, fname: Any, name: str = "", append: bool = 
     write_entries(fname, collection_entries(collection, name), append)
 
 
+@partial(told, name="save")
 def save_parameter(p: Any, fname: Any, key: str = "", append: bool = False) -> None:
     """Parameters.save()."""
     write_entries(fname, [(p, checked_key(key) if key else p.name())], append)
@@ -287,6 +290,7 @@ def populate_collection(collection: Any, fname: Any, key: str = "") -> None:
     fill(file, file.under(key) if key else file.entries, collection)
 
 
+@partial(told, name="populate")
 def populate_parameter(p: Any, fname: Any, key: str = "") -> None:
     """Parameters.populate()."""
     file = TextFile(fname)
@@ -429,18 +433,21 @@ def load_generator(basename: Any, params: Any) -> Iterator[Any]:
     except FileNotFoundError as error:
         raise MissingFileError(error.errno, error.strerror, error.filename) from None
     metas, file = load_metas(about, base + ".meta"), TextFile(base + ".data", data)
-    for item in metas:
-        mark = params._mark()
-        try:
-            if len(item) == 2:
-                obj = add_entry(params, file.entry(item[1], getattr(sys.modules["dynet_lite"], item[0])))
-            else:
-                obj = item[0].from_spec(item[1], params)
-                fill(file, file.under(item[2]) if item[2] != "/" else file.entries, obj.param_collection())
-        except BaseException:
-            params._rollback(mark)
-            raise
-        yield obj
+    return map(told(lambda item: _made(item, file, params), name="load"), metas)
+
+
+def _made(item: Any, file: TextFile, params: Any) -> Any:
+    """The object that an item of the .meta file names, as a part of the collection; unless that fails."""
+    mark = params._mark()
+    try:
+        if len(item) == 2:
+            return add_entry(params, file.entry(item[1], getattr(sys.modules["dynet_lite"], item[0])))
+        obj = item[0].from_spec(item[1], params)
+        fill(file, file.under(item[2]) if item[2] != "/" else file.entries, obj.param_collection())
+        return obj
+    except BaseException:
+        params._rollback(mark)
+        raise
 
 
 def load(basename: Any, params: Any) -> list[Any]:

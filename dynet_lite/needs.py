@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dynet_lite import errors
 
-__all__ = ["many", "of", "part", "renamed", "rows", "vector", "whole", "wrong_vector"]
+__all__ = ["is_users", "many", "of", "part", "renamed", "rows", "shown", "vector", "whole", "wrong_vector"]
 
 T = TypeVar("T")
 Told = tuple[type[Exception], str]
@@ -29,7 +29,8 @@ PLAIN = (
     AttributeError, IndexError, TypeError, ValueError, errors.EmptyListError, errors.InputTypeError, errors.OutOfRangeError,
     errors.StaleExpressionError,
 )  # fmt: skip
-GENERAL = ("attention", "builder", "expression", "parameter", "transformer")  # names of no op
+CALLED = ("__init__", "__call__", "__getitem__", "__enter__", "__new__")
+GENERAL = ("attention", "builder", "expression", "parameter", "trainer", "transformer")  # names of no op
 OLD = "an expression of an old graph: build it again after renew_cg()"
 
 
@@ -65,7 +66,7 @@ def many(what: str, size: Size) -> Need:
         if isinstance(value, (list, tuple)):
             return _wrong_item(what, n, value, "of {} rows")
         if _is_plain(value) or _shape(value) is not None:
-            return TypeError, f"a list is needed, {what} of {n} rows each; got {_shown(value)}"
+            return TypeError, f"a list is needed, {what} of {n} rows each; got {shown(value)}"
         return None
 
     return wrong
@@ -75,7 +76,7 @@ def of(what: str, *kinds: type) -> Need:
     """An object of one of these classes."""
 
     def wrong(part: Any, value: Any) -> Told | None:
-        return None if isinstance(value, kinds) else (TypeError, f"{what} is needed; got {_shown(value)}")
+        return None if isinstance(value, kinds) else (TypeError, f"{what} is needed; got {shown(value)}")
 
     return wrong
 
@@ -86,7 +87,7 @@ def whole(what: str) -> Need:
     def wrong(part: Any, value: Any) -> Told | None:
         found = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
         bad = [v for v in found if not hasattr(type(v), "__index__")]
-        return (TypeError, f"{what} must be whole numbers; got {_shown(bad[0])}") if bad else None
+        return (TypeError, f"{what} must be whole numbers; got {shown(bad[0])}") if bad else None
 
     return wrong
 
@@ -108,7 +109,7 @@ def _wrong_item(what: str, n: int | None, items: Iterable[Any], size: str, exact
         except errors.StaleExpressionError:
             return errors.StaleExpressionError, f"{what} is {OLD}{where}"
         if shape is None and _is_plain(item):
-            return TypeError, f"{needed}; got {_shown(item)}{where}"
+            return TypeError, f"{needed}; got {shown(item)}{where}"
         if shape is not None and (shape not in ((n,), (n, 1)) if exact else shape[:1] != (n,)):
             return ValueError, f"{needed}; got {_dims(shape)}{where}"
     return None
@@ -121,6 +122,8 @@ def _items(value: Any) -> list[Any]:
 
 def _shape(item: Any) -> tuple[int, ...] | None:
     """Of an expression, an array or a list of numbers; None of anything else. StaleExpressionError."""
+    if isinstance(item, type):
+        return None
     if callable(getattr(item, "dim", None)):
         return tuple(item.dim()[0])
     if isinstance(item, (list, tuple)):
@@ -147,7 +150,7 @@ def _dims(shape: tuple[int, ...]) -> str:
     return f"{{{','.join(map(str, shape))}}}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Short: what a user would recognise."""
     try:
         shape = _shape(value)
@@ -174,21 +177,23 @@ def part(**needs: Need) -> Callable[[type[T]], type[T]]:
     def decorate(cls: type[T]) -> type[T]:
         cls.needs = {**getattr(cls, "needs", {}), **needs}  # type: ignore[attr-defined]
         for name, value in list(vars(cls).items()):
-            if isinstance(value, FunctionType) and (not name.startswith("_") or name in ("__init__", "__call__")):
+            if isinstance(value, FunctionType) and (not name.startswith("_") or name in CALLED):
                 made = _core.told(value, _explained)
                 if not made.__doc__:  # that of the base class: inspect looks for it with plain functions only
                     made.__doc__ = next((vars(b)[name].__doc__ for b in cls.__mro__[1:] if name in vars(b)), None)
                 setattr(cls, name, made)
+            elif isinstance(value, classmethod) and not name.startswith("_"):
+                setattr(cls, name, classmethod(_core.told(value.__func__, _explained)))
         return cls
 
     return decorate
 
 
 def _explained(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
-    if type(error) not in PLAIN or _is_users(error):
+    if type(error) not in PLAIN or is_users(error):
         return error
-    wrong = _wrong_argument(function, args, kwargs, type(args[0]).needs)
-    who = type(args[0]).__name__
+    cls: Any = args[0] if isinstance(args[0], type) else type(args[0])
+    wrong, who = _wrong_argument(function, args, kwargs, getattr(cls, "needs", {})), cls.__name__
     return wrong[0](f"[{who}] {wrong[1]}") if wrong else renamed(error, who)
 
 
@@ -204,13 +209,12 @@ def renamed(error: Exception, who: str) -> Exception:
     return error
 
 
-def _is_users(error: Exception) -> bool:
-    """Was it raised by a function of the user's that the part called?"""
-    trace = error.__traceback__
-    name = ""
-    while trace is not None:
-        name, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
-    return not name.startswith("dynet_lite")
+def is_users(error: Exception) -> bool:
+    """Was it raised by a function of the user's that the package called?"""
+    from dynet_lite import _core
+
+    last = _core.last_of_user(error)
+    return last is not None and last.tb_next is None
 
 
 def _wrong_argument(function: Any, args: Any, kwargs: Any, needs: dict[str, Need]) -> Told | None:
@@ -234,7 +238,7 @@ def _by_declaration(parameter: inspect.Parameter, value: Any) -> Told | None:
     """Collections and sizes."""
     name = parameter.name
     if name in ("model", "pc") and not hasattr(value, "add_parameters"):
-        return TypeError, f"{name} must be a ParameterCollection; got {_shown(value)}"
+        return TypeError, f"{name} must be a ParameterCollection; got {shown(value)}"
     if parameter.annotation != "int":
         return None
     try:
@@ -242,6 +246,6 @@ def _by_declaration(parameter: inspect.Parameter, value: Any) -> Told | None:
     except TypeError:
         if isinstance(value, float) and value.is_integer():
             return None
-        return ValueError, f"{name} must be a whole number; got {_shown(value)}"
+        return ValueError, f"{name} must be a whole number; got {shown(value)}"
     least = 1 if parameter.default is inspect.Parameter.empty else 0
     return (ValueError, f"{name} must be {least} or more; got {number}") if number < least else None

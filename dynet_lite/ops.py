@@ -27,7 +27,8 @@ from dynet_lite._core import (
     sum_elems,
     zeros,
 )
-from dynet_lite.errors import OutOfRangeError, renamed
+from dynet_lite.errors import OutOfRangeError
+from dynet_lite.needs import shown
 
 __all__ = [
     "argmax",
@@ -78,7 +79,11 @@ __all__ = [
 
 def _expression(x: Any) -> Any:
     """x itself, or an input made of an array or a number."""
-    return x if isinstance(x, Expression) else _core.inputTensor(np.atleast_1d(np.asarray(x)))
+    if isinstance(x, Expression):
+        return x
+    if not isinstance(x, (np.ndarray, np.number, int, float, list, tuple)):
+        raise TypeError(f"[expression] an expression, an array or a number is needed; got {shown(x)}")
+    return _core.inputTensor(np.atleast_1d(np.asarray(x)))
 
 
 def _shape(x: Any) -> tuple[int, ...]:
@@ -194,10 +199,7 @@ def concatenate_cols(xs: Iterable[Any]) -> Expression:
 
     Batch sizes must be equal or 1. ValueError for other shapes or an empty list.
     """
-    try:
-        return concatenate(xs, 1)
-    except (ValueError, AssertionError) as error:
-        raise renamed(error, "concatenate_cols") from None
+    return concatenate(xs, 1)
 
 
 # ---- choosing ------------------------------------------------------------------------------------------------------
@@ -317,10 +319,7 @@ def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int =
 
     b, n and errors as in mean_dim().
     """
-    try:
-        return mean_dim(_power(x, r), d, b, n)
-    except ValueError as error:
-        raise renamed(error, "moment_dim") from None
+    return mean_dim(_power(x, r), d, b, n)
 
 
 def _power(x: Any, r: int) -> Expression:
@@ -356,18 +355,12 @@ def sum_rows(x: Any) -> Expression:
 
 def sum_cols(x: Any) -> Expression:
     """Sum of the columns of a matrix: {m,n} -> {m}. The same as sum_dim(x, 1), so ValueError if x is a vector."""
-    try:
-        return _core._sum_dims(x, (1,), False)
-    except ValueError as error:
-        raise renamed(error, "sum_cols") from None
+    return _core._sum_dims(x, (1,), False)
 
 
 def average_cols(x: Any) -> Expression:
     """Mean of the columns of a matrix: {m,n} -> {m}. The same as mean_dim(x, 1), so ValueError if x is a vector."""
-    try:
-        return _core._mean_dims(x, (1,), False, 0)
-    except ValueError as error:
-        raise renamed(error, "average_cols") from None
+    return _core._mean_dims(x, (1,), False, 0)
 
 
 # ---- distances, norms and losses -----------------------------------------------------------------------------------
@@ -433,10 +426,7 @@ def colwise_add(x: Any, y: Any) -> Expression:
     a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
         raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(y)}")
-    try:
-        added: Expression = x + y
-    except ValueError as error:
-        raise renamed(error, "colwise_add") from None
+    added: Expression = x + y
     return added
 
 
@@ -445,10 +435,7 @@ def weight_norm(w: Any, g: Any) -> Expression:
 
     w of any shape, g {1}; the result has the shape of w.
     """
-    try:
-        return cmult(w, _core.cdiv(g, l2_norm(w)))
-    except ValueError as error:
-        raise renamed(error, "weight_norm") from None
+    return cmult(w, _core.cdiv(g, l2_norm(w)))
 
 
 def trace_of_product(x: Any, y: Any) -> Expression:
@@ -456,10 +443,7 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
     x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes.
     """
-    try:
-        return dot_product(x, y)
-    except ValueError as error:
-        raise renamed(error, "trace_of_product") from None
+    return dot_product(x, y)
 
 
 # ---- convolutions and tensors --------------------------------------------------------------------------------------
@@ -486,17 +470,11 @@ def kmh_ngram(x: Any, v: int) -> Expression:
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
     """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}. ValueError for other shapes."""
-    try:
-        added: Expression = _core.contract3d_1d(x, y) + b
-    except ValueError as error:
-        raise renamed(error, "contract3d_1d_bias") from None
+    added: Expression = _core.contract3d_1d(x, y) + b
     return added
 
 
 def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
     """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}. ValueError for other shapes."""
-    try:
-        added: Expression = _core.contract3d_1d_1d(x, y, z) + b
-    except ValueError as error:
-        raise renamed(error, "contract3d_1d_1d_bias") from None
+    added: Expression = _core.contract3d_1d_1d(x, y, z) + b
     return added

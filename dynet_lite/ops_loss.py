@@ -15,7 +15,6 @@ from dynet_lite._core import (
     sparsemax,
     sparsemax_loss,
 )
-from dynet_lite.errors import renamed
 
 __all__ = [
     "constrained_softmax",
@@ -46,18 +45,12 @@ def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Ex
 
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Expression:
     """pickneglogsoftmax() of one label per batch element: x {n} X b, b labels -> {1} X b."""
-    try:
-        return pickneglogsoftmax(x, vs)
-    except (ValueError, TypeError) as error:
-        raise renamed(error, "pickneglogsoftmax_batch") from None
+    return pickneglogsoftmax(x, vs)
 
 
 def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Expression:
     """Hinge loss with one label per batch element: x {n} X b, b labels -> {1} X b."""
-    try:
-        return hinge(x, vs, m)
-    except (ValueError, TypeError) as error:
-        raise renamed(error, "hinge_batch") from None
+    return hinge(x, vs, m)
 
 
 def hinge_dim(x: Any, v: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m: float = 1.0) -> Expression:

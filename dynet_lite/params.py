@@ -46,7 +46,7 @@ def _checked_name(name: Any) -> str:
     if name is None:
         return ""
     if not isinstance(name, str):
-        raise TypeError(f"[name] text is needed; got {type(name).__name__}")
+        raise TypeError(f"[name] a name is text; got {type(name).__name__}")
     if "/" in name or name != name.strip() or not name.isprintable():  # of blanks only the space is printable
         raise ValueError(
             f"[name] a name may not hold '/' or control characters, or begin or end with a blank; got {name!r}"

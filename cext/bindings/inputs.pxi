@@ -226,8 +226,10 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     With ``batched=True`` the last axis of shape is the mini-batch. IndexError if a place is out of range.
     """
     cdef Dim d
+    shape = list(shape) if hasattr(shape, "__iter__") else [shape]
     _dim_from(shape, 1, &d)   # sizes are checked before memory is taken
-    a = np.full(shape, defval, dtype=np.float32, order="F")
+    a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], _as_float(defval, "[sparse_inputTensor] defval"),
+                dtype=np.float32, order="F")
     a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = _numbers(values, "sparse_inputTensor")
     return inputTensor(a, batched=batched)
 

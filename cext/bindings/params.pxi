@@ -159,9 +159,10 @@ cdef class Parameters(Expression):
 
     def clip_inplace(self, left, right):
         """Move all numbers into the range [left, right]. ValueError unless left <= right."""
-        if not left <= right:
+        low, high = _as_float(left, "[clip_inplace] left"), _as_float(right, "[clip_inplace] right")
+        if not low <= high:
             raise ValueError(f"[clip_inplace] two numbers with left <= right are needed; got {left}, {right}")
-        self.set_value(np.clip(self._values(), left, right))
+        self.set_value(np.clip(self._values(), low, high))
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""

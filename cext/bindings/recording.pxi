@@ -107,11 +107,12 @@ cdef class _Recorder:
         named = {k: self.stand_in(v, k, k in self.cell.plain) for k, v in kwargs.items()}
         cdef uint32_t n_args = self.scratch.c.size()
         self.n_arrays = n_args
-        try:
-            with self.scratch:
-                result = self.cell.function(*given, **named)
-                t.result = self.part(t, result)
+        self.scratch.__enter__()
+        try:  # a `with` would add a frame to traces
+            result = self.cell.function(*given, **named)
+            t.result = self.part(t, result)
         finally:
+            self.scratch.__exit__()
             self.trace.done = True
         self.describe(t)
         self.rewrite(t)
@@ -158,19 +159,19 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
         return r
     except _UsedAsNumber as used:
         argument = used.argument
-    except Exception:   # perhaps because of what stands for an integer
+    except Exception as error:   # perhaps because of what stands for an integer
         if r.n_ints == 0:
-            raise
+            raise _at_user(error)
         before = set(cell.plain)
         cell.plain |= {*range(len(args)), *kwargs} - cell.indices
         if cell.plain == before:
-            raise
+            raise _at_user(error)
         cell.forget()
         try:
             return _recorded(cell, g, args, kwargs)
-        except BaseException:
+        except BaseException as error:
             cell.plain = before
-            raise
+            raise _at_user(error)
     if argument in cell.indices:
         raise _errors.CellError(
             f"[cell {cell.__name__}] {cell.argument_name(argument)} is declared as dy.Index, which may choose a row, a "

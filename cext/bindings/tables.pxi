@@ -251,7 +251,8 @@ cdef class LookupParameters(Expression):
 
         arr (V, d1, ...). ValueError if its rows have another shape.
         """
-        rows = min(np.shape(arr)[0], len(self)) if np.ndim(arr) and np.shape(arr)[0] else len(self)
+        arr = _numbers(arr, "init_from_array")
+        rows = min(arr.shape[0], len(self)) if arr.ndim and arr.shape[0] else len(self)
         flat = self._flat_rows(arr, rows)
         settle()
         deref(self.t).settle_all(host_backend())

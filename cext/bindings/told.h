@@ -1,5 +1,5 @@
-// A callable that stands for a method and passes calls on as they come; only when the method raises does it look at the
-// arguments. So a part of a model that explains its errors costs a call nothing. Who may include: bindings/.
+// A callable that stands for a function or method and passes calls on as they come; only when that raises does it look
+// at the arguments. So what explains its errors costs a call nothing. Who may include: bindings/.
 #pragma once
 #include <Python.h>
 
@@ -13,7 +13,7 @@ namespace told {
 struct Told {
   PyObject_HEAD vectorcallfunc call;
   PyObject *function, *failed;  // failed(error, args, kwargs) raises
-  PyObject* dict;
+  PyObject *dict, *weak;
 };
 
 // What is raised, without its place: normal, with its trace. Null after an interrupt and the like, which stay raised.
@@ -58,6 +58,11 @@ inline PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
   return self;
 }
 
+inline PyObject* repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<Told*>(self)->function); }
+
+// By name, as functions are.
+inline PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
+
 inline int traverse(PyObject* self, visitproc visit, void* arg) {
   Told* t = reinterpret_cast<Told*>(self);
   Py_VISIT(Py_TYPE(self));
@@ -76,6 +81,7 @@ inline int clear(PyObject* self) {
 inline void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
+  if (reinterpret_cast<Told*>(self)->weak) PyObject_ClearWeakRefs(self);
   clear(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -86,12 +92,14 @@ inline PyTypeObject* make_type() {
   static PyMemberDef members[] = {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(Told, call), READONLY, nullptr},
       {"__dictoffset__", T_PYSSIZET, offsetof(Told, dict), READONLY, nullptr},
+      {"__weaklistoffset__", T_PYSSIZET, offsetof(Told, weak), READONLY, nullptr},
       {nullptr, 0, 0, 0, nullptr},
   };
   static PyGetSetDef dict[] = {
       {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr},
   };
+  static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
       {Py_tp_descr_get, reinterpret_cast<void*>(bind)},
@@ -100,6 +108,8 @@ inline PyTypeObject* make_type() {
       {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
       {Py_tp_members, members},
       {Py_tp_getset, dict},
+      {Py_tp_methods, methods},
+      {Py_tp_repr, reinterpret_cast<void*>(repr)},
       {0, nullptr},
   };
   static PyType_Spec spec = {

@@ -11,9 +11,9 @@ inline bool shows_frames() {
   PyObject* kind = PyErr_Occurred();
   if (!kind || !error_hook()) return true;
   PyObject* internal = PyTuple_GetItem(error_hook(), static_cast<int>(ErrorKind::Internal));
-  for (PyObject* bug : {internal, PyExc_SystemError, PyExc_AssertionError, PyExc_NameError})
+  for (PyObject* bug : {internal, PyExc_SystemError, PyExc_NameError})
     if (PyErr_GivenExceptionMatches(kind, bug)) return true;
-  return false;
+  return kind == PyExc_AssertionError;  // EmptyListError is one, too
 }
 
 }  // namespace dnl

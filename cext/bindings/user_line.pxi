@@ -1,6 +1,7 @@
-# Errors of parts of models end at the line that called the part, in its words (dynet_lite/needs.py). No frame of this
-# module is in a trace (user_line.h).
+# Errors end at the line that called the package, in the words of what was called (dynet_lite/told.py, needs.py). No frame
+# of this module is in a trace (user_line.h).
 import functools
+import os as _os
 
 cdef extern from "user_line.h":
     pass
@@ -16,13 +17,37 @@ def told(function, explain):
     return functools.wraps(function)(make_told(function, failed))
 
 
-cdef object _at_user(error):
-    """The error without the innermost frames of its trace that are the package's own."""
-    last, trace = None, error.__traceback__
+def last_of_user(error):
+    """The innermost entry of an error's trace that is not the package's own nor of a library that it called; else None.
+
+    What a function of the user's calls by itself is the user's.
+    """
+    last, trace, ours = None, error.__traceback__, False
     while trace is not None:
-        if not trace.tb_frame.f_globals.get("__name__", "").startswith("dynet_lite"):
-            last = trace
+        name = trace.tb_frame.f_globals.get("__name__") or ""
+        if name == "dynet_lite" or name.startswith("dynet_lite."):
+            ours = True
+        elif not ours or not _of_library(name, trace.tb_frame.f_code.co_filename):
+            last, ours = trace, False
         trace = trace.tb_next
+    return last
+
+
+cdef bint _of_library(str name, str path) except -1:
+    """Python's own modules, and those that the package stands on. A user's module may be called like one of Python's."""
+    if name.partition(".")[0] in ("numpy", "safetensors") or path.startswith("<frozen "):
+        return True
+    return path.startswith(_standard) and not path.startswith(_installed)
+
+cdef str _standard = _os.path.dirname(_os.__file__) + _os.sep
+cdef tuple _installed = (_standard + "site-packages", _standard + "dist-packages")
+
+
+cdef object _at_user(error):
+    """The error, whose trace ends with the user's innermost line. That of a bug of ours stays as it is."""
+    if type(error) in (_errors.InternalError, SystemError, AssertionError, NameError):
+        return error
+    last = last_of_user(error)
     if last is None:
         error.__traceback__ = None
     else:

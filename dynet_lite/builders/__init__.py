@@ -1,6 +1,8 @@
 """Recurrent builders: networks over sequences and trees, with DyNet's names and parameters."""
 
+from dynet_lite import told as _told
 from dynet_lite._core import RNNState, TreeNode
+from dynet_lite.builders import lstm_gates
 from dynet_lite.builders.birnn import BiRNNBuilder
 from dynet_lite.builders.compact_lstm import CompactVanillaLSTMBuilder
 from dynet_lite.builders.coupled_lstm import CoupledLSTMBuilder, FastLSTMBuilder
@@ -44,3 +46,5 @@ __all__ = [
     "vanilla_lstm_gates_dropout",
     "vanilla_lstm_gates_dropout_concat",
 ]
+
+globals().update(_told.tell(lstm_gates))

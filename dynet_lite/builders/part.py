@@ -76,3 +76,6 @@ class Part:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._forget_graph()
+
+
+needs.part()(Part)

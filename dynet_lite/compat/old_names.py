@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from dynet_lite import _core, ops
+from dynet_lite.told import told
 
 __all__ = [
     "FloatValue",
@@ -78,7 +79,8 @@ def functions() -> dict[str, Callable[..., Any]]:
     They stand there, although few need them, because a module with a __getattr__ finds all its names slowly (a CPython
     that specialises attribute access passes such modules over), and a program reads dozens per sentence.
     """
-    return {name: _working(name) for name in WORKING} | {name: _gone(name) for name in GONE}
+    made = {name: _working(name) for name in WORKING} | {name: _gone(name) for name in GONE}
+    return {name: told(function) for name, function in made.items()}
 
 
 def _removed(name: str, instead: str) -> NoReturn:
@@ -116,6 +118,7 @@ class TrainerType(type):
     e0 is the learning rate. edecay and lam have no effect here, unless they are 0, which is what they then mean.
     """
 
+    @told
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if "e0" in kwargs:
             warn_once("e0", "learning_rate=...")

@@ -1,5 +1,8 @@
 """Parts of models that recipes share, written over the public operations. ``import dynet_lite`` does not import them."""
 
+from dynet_lite import told as _told
+
+from . import attention, beam, crf, losses, mst, top_down, transformer, transitions, words
 from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, causal_mask
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
@@ -57,3 +60,5 @@ __all__ = [
     "smoothed_loss",
     "tree_score",
 ]
+
+globals().update(_told.tell(attention, beam, crf, losses, mst, top_down, transformer, transitions, words))

@@ -34,13 +34,8 @@ class GraphConvolution:
         here = model.add_subcollection("graph")
         self.W, self.b = here.add_parameters((out, dim), name="W"), here.add_parameters(out, init=0, name="b")
         self.out = out
-        self.said = [self.affine(here, out, dim, f"said{k}") for k in range(kinds)]
-        self.gates = [self.affine(here, 1, dim, f"gate{k}") for k in range(kinds)] if gates else []
-
-    @staticmethod
-    def affine(model: Any, out: int, dim: int, name: str) -> tuple[Any, Any]:
-        """b and W of W h + b."""
-        return model.add_parameters(out, init=0, name=f"{name}_b"), model.add_parameters((out, dim), name=f"{name}_W")
+        self.said = [_affine(here, out, dim, f"said{k}") for k in range(kinds)]
+        self.gates = [_affine(here, 1, dim, f"gate{k}") for k in range(kinds)] if gates else []
 
     def __call__(self, nodes: Sequence[Any], edges: Iterable[Edge]) -> list[Any]:
         """A vector {out} for each node, from vectors {dim}. IndexError for an edge of a node or a kind that there is not."""
@@ -75,3 +70,8 @@ class GraphConvolution:
             return said
         c, w = self.gates[kind]
         return dy.cmult(said, dy.logistic(dy.affine_transform([c, w, h])))
+
+
+def _affine(model: Any, out: int, dim: int, name: str) -> tuple[Any, Any]:
+    """b and W of W h + b."""
+    return model.add_parameters(out, init=0, name=f"{name}_b"), model.add_parameters((out, dim), name=f"{name}_W")

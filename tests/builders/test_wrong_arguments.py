@@ -282,7 +282,9 @@ OTHERS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "nodes": (lambda m: nn.GraphConvolution(m, 3, 4, 2)(None, []), TypeError, "[GraphConvolution] a list is needed, a node of 3 rows each; got None"),
     "no cell": (lambda m: dy.CellBuilder(vec), TypeError, "[CellBuilder] a cell is needed: write @dy.cell above vec"),
     "no state": (lambda m: dy.CellBuilder(step).initial_state(), ValueError, "[CellBuilder] initial_state() needs a state"),
-    "cell, an input": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).add_input(vec(4)), ValueError, "[add] dims must be equal"),
+    "cell, an input": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).add_input(vec(4)), ValueError, "[CellBuilder: add] dims must be equal"),
+    "cell, inputs": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).transduce([vec(3), vec(3), vec(4)]), ValueError,
+                     "[CellBuilder: add] dims must be equal"),
     "cell, no input": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).add_input(None), TypeError, "unsupported operand"),
     "words": (lambda m: reader(m)(None), TypeError, "[WordReader] "),
 }  # fmt: skip
@@ -297,6 +299,23 @@ def test_others(case: str) -> None:
     assert isinstance(found, kind), found
     assert str(found).startswith(text), found
     assert dy.sum_elems(vec(3)).value() == 3  # the graph goes on
+
+
+@needs_311
+def test_cells_of_builders_say_what_they_got() -> None:
+    """The words of the op, then the shapes; the trace ends in the cell. Words of the user's stay, with a note from Python 3.11 on."""
+    dy.renew_cg()
+    start = dy.CellBuilder(step).initial_state(vec(3))
+    for call, got in ((lambda: start.add_input(vec(4)), "an input {4} in a state {3}"),
+                      (lambda: start.transduce([vec(3), vec(3), vec(4)]), "an input {4}, the inputs before it {3} (number 2 of 3) in a state {3}")):  # fmt: skip
+        error = fails(call)
+        assert str(error).endswith(f"got {{3}}, {{4}}; the cell step got {got}"), error
+    pairs = dy.CellBuilder(dy.cell(lambda s, x: dy.state(h=s.h + x, c=s.c))).initial_state(dy.state(h=vec(3), c=vec(2)))
+    assert str(fails(lambda: pairs.add_input(vec(4)))).endswith(
+        "the cell <lambda> got an input {4} in a state h={3}, c={2}"
+    )
+    error = fails(lambda: start.add_input(None))
+    assert error.__notes__ == ["[CellBuilder] the cell step got an input None in a state {3}"]  # type: ignore[attr-defined]
 
 
 @needs_311

@@ -47,7 +47,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "rate of text": (
         lambda m: dy.AdamTrainer(m, "a"),
         TypeError,
-        r"\[trainer\] learning_rate must be a number; got 'a'",
+        r"\[AdamTrainer\] learning_rate must be a number; got 'a'",
     ),
     "lookup of text": (lambda m: dy.lookup(m.add_lookup_parameters((2, 2)), 0).set("a"), TypeError, r"\[set\] a row"),
     "lookup of -1": (lambda m: dy.lookup(m.add_lookup_parameters((2, 2)), 0).set(-1), IndexError, r"\[set\] row -1"),
