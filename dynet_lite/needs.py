@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dynet_lite import errors
 
-__all__ = ["is_users", "many", "of", "part", "renamed", "rows", "shown", "vector", "whole", "wrong_vector"]
+__all__ = ["is_users", "many", "of", "part", "put", "renamed", "rows", "shown", "vector", "whole", "wrong_vector"]
 
 T = TypeVar("T")
 Told = tuple[type[Exception], str]
@@ -178,15 +178,19 @@ def part(**needs: Need) -> Callable[[type[T]], type[T]]:
         cls.needs = {**getattr(cls, "needs", {}), **needs}  # type: ignore[attr-defined]
         for name, value in list(vars(cls).items()):
             if isinstance(value, FunctionType) and (not name.startswith("_") or name in CALLED):
-                made = _core.told(value, _explained)
-                if not made.__doc__:  # that of the base class: inspect looks for it with plain functions only
-                    made.__doc__ = next((vars(b)[name].__doc__ for b in cls.__mro__[1:] if name in vars(b)), None)
-                setattr(cls, name, made)
+                put(cls, name, _core.told(value, _explained))
             elif isinstance(value, classmethod) and not name.startswith("_"):
                 setattr(cls, name, classmethod(_core.told(value.__func__, _explained)))
         return cls
 
     return decorate
+
+
+def put(cls: type, name: str, method: Any) -> None:
+    """Gives a class a method that tells its errors."""
+    if not method.__doc__:  # that of the base class: inspect looks for it with plain functions only
+        method.__doc__ = next((vars(b)[name].__doc__ for b in cls.__mro__[1:] if name in vars(b)), None)
+    setattr(cls, name, method)
 
 
 def _explained(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:

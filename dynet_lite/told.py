@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.needs import CALLED, GENERAL, PLAIN, is_users, shown
+from dynet_lite.needs import CALLED, GENERAL, PLAIN, is_users, put, shown
 
 __all__ = ["tell"]
 
@@ -51,7 +51,7 @@ def _tell_class(cls: type) -> None:
         if name.startswith("_") and name not in CALLED:
             continue
         if isinstance(value, FunctionType):
-            setattr(cls, name, told(value))
+            put(cls, name, told(value))
         elif isinstance(value, (classmethod, staticmethod)):
             setattr(cls, name, type(value)(told(value.__func__)))
         elif isinstance(value, property):

@@ -14,7 +14,7 @@ if [ "${1:-}" = --thread ]; then
   shift
   # Not those that fork: a child of a process with threads is more than the sanitizer can follow.
   [ $# -gt 0 ] || set -- tests/engine/test_overlap.py tests/engine/test_shared_gradients.py tests/engine/test_call_parts.py \
-    tests/engine/test_transposes.py tests/engine/test_waiting.py -k "not fork and not process"
+    tests/engine/test_transposes.py tests/engine/test_waiting.py tests/engine/test_back_again.py -k "not fork and not process"
   out=build/sanitize-thread
   export DYNET_LITE_SANITIZE=thread OPENBLAS_NUM_THREADS=1  # NumPy's own threads are not seen in full, and reported
   preload=$(gcc -print-file-name=libtsan.so)

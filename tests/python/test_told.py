@@ -220,7 +220,7 @@ SAID: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no list": (lambda m: dy.segment_sum(None, [1]), TypeError, "[segment_sum] 'NoneType' object is not iterable; called with xs=None, ids="),
     "no whole numbers": (lambda m: dy.segment_mean([vec(3)], 1), TypeError, "[segment_mean] ids "),
     "old graph": (lambda m: dy.squared_norm(gone()), dy.StaleExpressionError, "[squared_norm] stale: "),
-    "inner op": (lambda m: dy.moment_dim(vec(3), 4, 2), ValueError, "[moment_dim] there is no such dim; got {3}"),
+    "inner op": (lambda m: dy.moment_dim(vec(3), 4, 2), ValueError, "[moment_dim] there is no dim 4; got {3}"),
     "truth": (lambda m: dy.renew_cg(np.ones(2)), TypeError, "[renew_cg] immediate_compute must be True or False; got {2}"),
     "trainer": (lambda m: dy.SimpleSGDTrainer(m, "a"), TypeError, "[SimpleSGDTrainer] learning_rate must be a number; got 'a'"),
     "trainer of none": (lambda m: dy.SimpleSGDTrainer(3), TypeError, "[SimpleSGDTrainer] a ParameterCollection is needed; got int"),
