@@ -23,7 +23,6 @@ from dynet_lite import (
     embeddings,
     errors,
     explain,
-    indexing,
     initializers,
     io,
     ops,
@@ -112,8 +111,9 @@ __all__ = list(dict.fromkeys(__all__))
 
 globals().update(old_names.functions())
 globals().update(_told.tell(
-    averages, cards, cells, checkpoint, compiled, config, embeddings, explain, indexing, initializers, io, old_names, ops,
-    ops_loss, ops_random, ops_segment, params, profiling, rewrites, trained, trainers, words, _gradcheck, _graph, _summary, _tensor,
+    averages, cards, cells, checkpoint, compiled, config, embeddings, explain, initializers, io, old_names, ops,
+    ops_loss, ops_random, ops_segment, params, profiling, rewrites, trained, trainers, words,
+    _gradcheck, _graph, _summary, _tensor,
 ))  # fmt: skip
 
 # What a newcomer should see. The rest can be imported all the same: modules, and what only programs of DyNet ask for.

@@ -42,6 +42,8 @@ class CellBuilder:
 class CellState:
     """A state of a CellBuilder: ``add_input``, ``add_inputs`` and ``transduce`` as those of other builders."""
 
+    _part_of = "CellBuilder"  # what messages name (needs.py)
+
     def __init__(self, builder: CellBuilder, state: Any, output: Any = None, prev: CellState | None = None) -> None:
         self._builder, self._state, self._output, self._prev = builder, state, output, prev
 

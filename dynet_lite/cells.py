@@ -249,7 +249,7 @@ def _see(where: Any, key: Any, value: Any, names: set[str], read: list[Any], see
     if isinstance(value, types.ModuleType):
         return
     read.append((where, key, value))
-    if isinstance(value, types.FunctionType):
+    if isinstance(value, (types.FunctionType, _core.told_type)):
         _see_function(value, read, seen)
     elif _core.is_cell(value):
         _see_function(value.cell.function if hasattr(value, "cell") else value.function, read, seen)

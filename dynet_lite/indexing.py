@@ -66,9 +66,9 @@ class _Selection:
         used = sum(1 for i in index if i is not None and i is not Ellipsis)
         dots = sum(1 for i in index if i is Ellipsis)
         if used > self.nd + 1:
-            raise IndexError(f"[getitem] {used} indices for an expression of {self.nd} dims and the batch")
+            raise IndexError(f"[x[...]] {used} indices for an expression of {self.nd} dims and the batch")
         if dots > 1:
-            raise IndexError("[getitem] only one ... may stand in an index")
+            raise IndexError("[x[...]] only one ... may stand in an index")
         out: list[Any] = []
         for item in index:
             if item is Ellipsis:
@@ -85,16 +85,16 @@ class _Selection:
             self.start[at], self.step[at] = start, step
             self.count[at] = len(range(start, stop, step))
             if self.count[at] == 0:
-                raise ValueError(f"[getitem] the slice {_text(item)} of {self.where(at)} is empty")
+                raise ValueError(f"[x[...]] the slice {_text(item)} of {self.where(at)} is empty")
             return True
         if isinstance(item, (list, np.ndarray)) and not (isinstance(item, np.ndarray) and item.ndim == 0):
             self._take_list(at, item)
             return True
         if isinstance(item, (bool, np.bool_)) or not hasattr(item, "__index__"):
-            raise TypeError(f"[getitem] an index is an int, a slice, None, ..., a list of ints or a mask; got {item!r}")
+            raise TypeError(f"[x[...]] an index is an int, a slice, None, ..., a list of ints or a mask; got {item!r}")
         i = item.__index__()
         if not -size <= i < size:
-            raise IndexError(f"[getitem] index {i} is out of range for {self.where(at)}")
+            raise IndexError(f"[x[...]] index {i} is out of range for {self.where(at)}")
         self.start[at], self.count[at] = i % size, 1
         self.removed = self.removed or at < self.nd
         return False
@@ -102,20 +102,20 @@ class _Selection:
     def _take_list(self, at: int, item: Any) -> None:
         size = self.sizes[at]
         if self.list_at >= 0:
-            raise IndexError("[getitem] only one list or mask may stand in an index; index twice: x[rows][:, cols]")
+            raise IndexError("[x[...]] only one list or mask may stand in an index; index twice: x[rows][:, cols]")
         array = np.asarray(item)
         if array.size == 0:
-            raise ValueError(f"[getitem] an empty list selects nothing of {self.where(at)}")
+            raise ValueError(f"[x[...]] an empty list selects nothing of {self.where(at)}")
         if array.ndim != 1 or array.dtype.kind not in "biu":
-            raise TypeError("[getitem] a list in an index holds ints or booleans, in one dim")
+            raise TypeError("[x[...]] a list in an index holds ints or booleans, in one dim")
         if array.dtype.kind == "b":
             if len(array) != size:
-                raise IndexError(f"[getitem] a mask of {len(array)} for {self.where(at)}")
+                raise IndexError(f"[x[...]] a mask of {len(array)} for {self.where(at)}")
             array = np.flatnonzero(array)
         if array.size == 0:
-            raise ValueError(f"[getitem] the mask selects nothing of {self.where(at)}")
+            raise ValueError(f"[x[...]] the mask selects nothing of {self.where(at)}")
         if array.min() < -size or array.max() >= size:
-            raise IndexError(f"[getitem] indices {array.min()}..{array.max()} are out of range for {self.where(at)}")
+            raise IndexError(f"[x[...]] indices {array.min()}..{array.max()} are out of range for {self.where(at)}")
         self.list_at, self.ids = at, array.tolist()
 
     def where(self, at: int) -> str:

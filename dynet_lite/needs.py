@@ -30,7 +30,7 @@ PLAIN = (
     errors.StaleExpressionError,
 )  # fmt: skip
 CALLED = ("__init__", "__call__", "__getitem__", "__enter__", "__new__")
-GENERAL = ("attention", "builder", "expression", "parameter", "trainer", "transformer")  # names of no op
+GENERAL = ("Expression", "Parameters", "attention", "builder", "trainer", "transformer")  # of nothing that was called
 OLD = "an expression of an old graph: build it again after renew_cg()"
 
 
@@ -197,7 +197,8 @@ def _explained(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], err
     if type(error) not in PLAIN or is_users(error):
         return error
     cls: Any = args[0] if isinstance(args[0], type) else type(args[0])
-    wrong, who = _wrong_argument(function, args, kwargs, getattr(cls, "needs", {})), cls.__name__
+    wrong = _wrong_argument(function, args, kwargs, getattr(cls, "needs", {}))
+    who = getattr(cls, "_part_of", cls.__name__)  # the name that users know
     return wrong[0](f"[{who}] {wrong[1]}") if wrong else renamed(error, who)
 
 
@@ -205,7 +206,7 @@ def renamed(error: Exception, who: str) -> Exception:
     """The error, with the name of the part that was called before its message."""
     if type(error) not in PLAIN or len(error.args) != 1 or not isinstance(error.args[0], str) or who in error.args[0]:
         return error
-    found = re.fullmatch(r"\[([^\]]+)\] (.*)", error.args[0], re.DOTALL)
+    found = re.fullmatch(r"\[(.+?)\] (.*)", error.args[0], re.DOTALL)
     if not found:
         error.args = (f"[{who}] {error.args[0]}",)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from dynet_lite._core import (
 )
 from dynet_lite.errors import OutOfRangeError
 from dynet_lite.needs import shown
+from dynet_lite.told import told
 
 __all__ = [
     "argmax",
@@ -82,7 +84,7 @@ def _expression(x: Any) -> Any:
     if isinstance(x, Expression):
         return x
     if not isinstance(x, (np.ndarray, np.number, int, float, list, tuple)):
-        raise TypeError(f"[expression] an expression, an array or a number is needed; got {shown(x)}")
+        raise TypeError(f"[Expression] an expression, an array or a number is needed; got {shown(x)}")
     return _core.inputTensor(np.atleast_1d(np.asarray(x)))
 
 
@@ -212,6 +214,12 @@ def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Expression:
     """
     if hasattr(index, "__index__") or isinstance(index, float):
         return _core._pick(e, index, dim)  # type: ignore[arg-type]  # hasattr says it is one index
+    several: Expression = _pick_several(e, index, dim)
+    return several
+
+
+@partial(told, name="pick")
+def _pick_several(e: Any, index: Sequence[int], dim: int) -> Expression:
     return pick_batch(e, index, dim)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from dynet_lite import _core
@@ -15,6 +16,7 @@ from dynet_lite._core import (
     sparsemax,
     sparsemax_loss,
 )
+from dynet_lite.told import told
 
 __all__ = [
     "constrained_softmax",
@@ -38,6 +40,12 @@ def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Ex
     """
     if restrict is None:
         return _core.log_softmax(x, d)
+    some: Expression = _restricted(x, restrict, d)
+    return some
+
+
+@partial(told, name="log_softmax")
+def _restricted(x: Any, restrict: Iterable[int], d: int) -> Expression:
     if d != 0:
         raise ValueError(f"[log_softmax] restrict goes with d=0; got d={d}")
     return _core._log_softmax_restricted(x, sorted(set(restrict)))

@@ -198,7 +198,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def update_subset(self, updated_params: Any = (), updated_lookups: Any = ()) -> None:
         """Not offered: freeze parameters with set_updated(False), or make a trainer of a sub-collection."""
-        raise NotImplementedError("[trainer] update_subset() does not exist; freeze parameters with set_updated(False), "
+        raise NotImplementedError("[update_subset] does not exist; freeze parameters with set_updated(False), "
                                   "or make a trainer of a sub-collection")  # fmt: skip
 
     # ---- state -----------------------------------------------------------------------------------------------------

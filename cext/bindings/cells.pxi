@@ -398,7 +398,8 @@ def _cell_node(str op not None, list args not None, keys=()):
     g.args.clear()
     g.keys.clear()
     g.members.clear()
-    _push_args(g, args)
+    cdef OpId id = op_by_name(op.encode())
+    _push_args(id, g, args)
     for k in keys:
         _push_float(g.keys, k, op)
-    return _op(g, op_by_name(op.encode()))
+    return _op(g, id)

@@ -93,7 +93,7 @@ cdef object _dims_and_numbers(object v, Dim* d):
         raise TypeError(f"[compile] an array of numbers is needed; got one of {a.dtype}")
     if a.size == 0:
         raise ValueError("[compile] an array is empty")
-    _dim_from(a.shape, 1, d)
+    _dim_from(a.shape, 1, d, "compile")
     return np.ascontiguousarray(a.ravel(order="F"), dtype=np.float32)
 
 cdef Expression _input_of(ComputationGraph g, object v):

@@ -1,33 +1,35 @@
 # Python values to the engine's, with errors that name what was wanted.
 
-cdef int _dim_from(object dims, object batch, Dim* out, int least=1) except -1:
-    """A Dim from an int or an iterable of ints, each of them at least `least`."""
+cdef int _dim_from(object dims, object batch, Dim* out, str what, int least=1) except -1:
+    """A Dim from an int or an iterable of ints, each of them at least `least`. what: the function called, for messages."""
     cdef list sizes
     if hasattr(dims, "__iter__"):
-        sizes = [v if type(v) is int else _as_int(v, "[dim] a size") for v in dims]
+        sizes = [v if type(v) is int else _as_int(v, f"[{what}] a size") for v in dims]
     else:
-        sizes = [_as_int(dims, "[dim] a size")]
+        sizes = [dims if type(dims) is int else _as_int(dims, f"[{what}] a size")]
     if len(sizes) > 7:
-        raise ValueError(f"[dim] at most 7 dimensions; got {tuple(sizes)}")
+        raise ValueError(f"[{what}] at most 7 dimensions; got {tuple(sizes)}")
     if not sizes:
         sizes = [1]
     for i, v in enumerate(sizes):
         if v < least:
-            raise ValueError(f"[dim] sizes must be positive; got {tuple(sizes)}")
+            raise ValueError(f"[{what}] sizes must be positive; got {tuple(sizes)}")
         if v > 0x7fffffff:
-            raise ValueError(f"[dim] too large: a size may be 2147483647 at most; got {tuple(sizes)}")
+            raise ValueError(f"[{what}] too large: a size may be 2147483647 at most; got {tuple(sizes)}")
         out.d[i] = v
     for i in range(len(sizes), 7):
         out.d[i] = 0
     out.nd = len(sizes)
-    b = batch if type(batch) is int else _as_int(batch, "[dim] the batch size")
+    b = batch if type(batch) is int else _as_int(batch, f"[{what}] the batch size")
     if b <= 0:
-        raise ValueError(f"[dim] the batch size must be positive; got {b}")
+        raise ValueError(f"[{what}] the batch size must be positive; got {b}")
+    if b > 0x7fffffff:
+        raise ValueError(f"[{what}] too large: a batch of {b}")
     out.bd = b
     for v in sizes:
         b *= v
     if b > 0x7fffffff:
-        raise ValueError(f"[dim] too large: {tuple(sizes)} with a batch of {batch}")
+        raise ValueError(f"[{what}] too large: {tuple(sizes)} with a batch of {batch}")
     return 0
 
 cdef tuple _shape_of(const Dim& d):
@@ -41,6 +43,9 @@ cdef object _as_int(object v, str what):
         return v.__index__()
     except AttributeError:
         pass
+    except TypeError:
+        if not isinstance(v, np.ndarray):  # arrays have one that tells nothing; what stands for an integer has its own words
+            raise
     if isinstance(v, (float, np.floating)):
         if v == np.floor(v) and np.isfinite(v):
             return int(v)
@@ -155,6 +160,8 @@ cdef object _as_sequence(object es, str op):
     if isinstance(es, Expression):
         raise TypeError(f"[{op}] takes a list of expressions; got one expression")
     if not isinstance(es, (list, tuple)):
+        if not hasattr(es, "__iter__"):
+            raise TypeError(f"[{op}] takes a list of expressions; got {_shown(es)}")
         es = list(es)
     if not es:
         raise _errors.EmptyListError(f"[{op}] needs at least one expression; got an empty list")

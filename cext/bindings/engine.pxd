@@ -59,6 +59,9 @@ cdef extern from "op/op.h" namespace "dnl":
     const OpDef& op_def(OpId)
     int op_count()
 
+cdef extern from "op/called.h" namespace "dnl":
+    string called(const OpDef&)
+
 cdef extern from "op/backend.h" namespace "dnl":
     cdef cppclass BackendCounts:
         uint64_t calls, row_calls, updates, uploads, uploaded, downloads, downloaded, launches, waits, products, on_host

@@ -49,7 +49,7 @@ cdef class Expression:
             raise _stale(self)
         if g.trace is not None:
             raise g.trace.not_an_argument()
-        raise _errors.StaleExpressionError("[expression] made in another graph than the current one; a node may only "
+        raise _errors.StaleExpressionError("[Expression] made in another graph than the current one; a node may only "
                                            "use nodes of its own graph")
 
     # ---- shape -------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ cdef class Expression:
         if dtype is not None and np.dtype(dtype) != object:
             return self._array(False, np.dtype(dtype))
         if dtype is None and not _settings.is_dynet:
-            raise TypeError("[expression] NumPy would make numbers of an expression, and gradients would be lost. "
+            raise TypeError("[Expression] NumPy would make numbers of an expression, and gradients would be lost. "
                             "Use the functions of dynet_lite (dy.tanh(x), dy.esum(xs), dy.concatenate(xs)) and lists; the "
                             "numbers are x.npvalue(), or np.asarray(x, dtype=float)")
         box = np.empty((), dtype=object)
@@ -361,7 +361,10 @@ cdef class Expression:
 
     def __getitem__(self, index):
         from dynet_lite.indexing import getitem
-        return getitem(self, index)
+        try:
+            return getitem(self, index)
+        except Exception as error:
+            raise _at_user(_said_by("x[...]", error))
 
     def __iter__(self):
         cdef uint32_t k
@@ -396,7 +399,7 @@ cdef str _why_no_gradient(GradientRead what):
     return "[gradient] call backward() on a later expression first"
 
 cdef object _no_order():
-    return TypeError("[expression] an expression has no order; compare its value(): x.value() < y.value()")
+    return TypeError("[x < y] an expression has no order; compare its value(): x.value() < y.value()")
 
 cdef tuple _numpy_shape(const Dim& d):
     shape = _shape_of(d)
@@ -404,11 +407,11 @@ cdef tuple _numpy_shape(const Dim& d):
 
 cdef object _stale(Expression e):
     if isinstance(e, Parameters) or isinstance(e, LookupParameters):
-        return _errors.StaleExpressionError("[parameter] not in a graph")
+        return _errors.StaleExpressionError("[Parameters] not in a graph")
     if e.stamp == 0:
-        return _errors.StaleExpressionError("[expression] empty: a placeholder made by Expression() that nothing replaced")
+        return _errors.StaleExpressionError("[Expression] empty: a placeholder made by Expression() that nothing replaced")
     return _errors.StaleExpressionError(
-        "[expression] stale: it belongs to a graph that was renewed, reverted or closed; build it again after renew_cg()")
+        "[Expression] stale: it belongs to a graph that was renewed, reverted or closed; build it again after renew_cg()")
 
 cdef inline bint _is_number(object v):
     return type(v) is float or type(v) is int or isinstance(v, (int, float, np.number))
@@ -420,7 +423,7 @@ cdef Expression _coerce(ComputationGraph g, object v):
     """An expression from an array or a number; anything else is an error."""
     if isinstance(v, (np.ndarray, np.number)) or type(v) is float or type(v) is int:
         return inputTensor(np.atleast_1d(np.asarray(v)))
-    raise TypeError(f"[expression] an expression, an array or a number is needed; got {_shown(v)}")
+    raise TypeError(f"[Expression] an expression, an array or a number is needed; got {_shown(v)}")
 
 cdef inline NodeId _arg(ComputationGraph g, object v) except? 0xffffffff:
     """The node of an argument in graph g."""
@@ -433,10 +436,34 @@ cdef inline NodeId _arg(ComputationGraph g, object v) except? 0xffffffff:
         return e.id
     return e.enter(g)
 
-cdef int _push_args(ComputationGraph g, object es) except -1:
+cdef inline NodeId _arg_of(OpId op, ComputationGraph g, object v) except? 0xffffffff:
+    """The node of an argument of an op, which messages name."""
+    if isinstance(v, Expression) and g.c.valid((<Expression> v).id, (<Expression> v).stamp):
+        return (<Expression> v).id
+    return _other_arg_of(op, g, v)
+
+cdef NodeId _other_arg_of(OpId op, ComputationGraph g, object v) except? 0xffffffff:
+    try:
+        return _arg(g, v)
+    except Exception as error:
+        raise _at_user(_said_by(called(op_def(op)).decode(), error))
+
+cdef object _said_by(str called, object error):
+    """The error of something inside, in the name of what was called; the user's own stays."""
+    if len(error.args) == 1 and type(error.args[0]) is str:
+        name, end, rest = (<str> error.args[0]).partition("] ")
+        if end and name[1:] in _INSIDE:
+            error.args = (f"[{called}] {rest}",)
+    return error
+
+# Arguments, and the ops that indices become.
+cdef frozenset _INSIDE = frozenset(("Expression", "inputTensor", "pick", "pick_batch_elems", "pick_range", "reshape",
+                                    "select_cols", "select_rows", "strided_select"))
+
+cdef int _push_args(OpId op, ComputationGraph g, object es) except -1:
     cdef NodeId id
     for e in es:
-        id = _arg(g, e)
+        id = _arg_of(op, g, e)
         g.args.push_back(id)
     return 0
 
@@ -462,20 +489,20 @@ cdef inline Expression _made(ComputationGraph g, NodeId id):
 
 cdef Expression _op1(OpId op, object x):
     cdef ComputationGraph g = _current()
-    cdef NodeId a = _arg(g, x)
+    cdef NodeId a = _arg_of(op, g, x)
     return _made(g, g.c.add_unary(op, a))
 
 cdef Expression _op2(OpId op, object x, object y):
     cdef ComputationGraph g = _current()
     cdef NodeId a[2]
-    a[0] = _arg(g, x)
-    a[1] = _arg(g, y)
+    a[0] = _arg_of(op, g, x)
+    a[1] = _arg_of(op, g, y)
     return _made(g, g.c.add(op, a, 2, NULL, 0, NULL, 0))
 
 cdef Expression _op1f(OpId op, object x, object c):
     """An op of one argument and one number, which is a member attribute."""
     cdef ComputationGraph g = _current()
-    cdef NodeId a = _arg(g, x)
+    cdef NodeId a = _arg_of(op, g, x)
     cdef Word w
     w.f = c
     return _made(g, g.c.add(op, &a, 1, NULL, 0, &w, 1))

@@ -164,9 +164,9 @@ def function(entry: Entry) -> str:
     ]
     for p in args:
         if p.type == "expr":
-            lines.append(f"    g_.args.push_back(_arg(g_, {p.name}))")
+            lines.append(f"    g_.args.push_back(_arg_of(OP_{entry.name}, g_, {p.name}))")
         else:
-            lines.append(f"    _push_args(g_, {p.name})")
+            lines.append(f"    _push_args(OP_{entry.name}, g_, {p.name})")
     for p in attrs:
         buf = "g_.members" if p.member else "g_.keys"
         where = repr(f"[{entry.name.lstrip('_')}] {p.name}")

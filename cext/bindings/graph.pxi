@@ -420,7 +420,7 @@ cdef class ComputationGraph:
         """
         cdef Dim d
         self._need_current("inputSparseTensor")
-        _dim_from(dim, batch_size, &d)
+        _dim_from(dim, batch_size, &d, "inputSparseTensor")
         places, values = np.asarray(idxs, dtype=np.int64).ravel(), np.asarray(v, dtype=np.float32).ravel()
         if places.size != values.size or (places.size and not 0 <= places.min() <= places.max() < <Py_ssize_t> d.size()):
             raise ValueError("[inputSparseTensor] as many numbers as places are needed, and places from 0 to "

@@ -126,9 +126,9 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     flat = np.ascontiguousarray(a.ravel(order="F"), dtype=np.float32)
     if batched:
         last = a.ndim - 1
-        _dim_from(a.shape[:last] if last else (1,), a.shape[last], &d)
+        _dim_from(a.shape[:last] if last else (1,), a.shape[last], &d, "inputTensor")
     else:
-        _dim_from(a.shape, 1, &d)
+        _dim_from(a.shape, 1, &d, "inputTensor")
     return _input(_current(), d, flat)
 
 
@@ -150,7 +150,7 @@ def inputVector(v, device=""):
     if type(v) is InputExpression and v.ndim == 1 and v.batch_size == 1:
         return v
     if type(v) is list and v and _plain_numbers(v):
-        _dim_from(len(v), 1, &d)
+        _dim_from(len(v), 1, &d, "inputVector")
         e = _new_input(_current(), d)
         to = e.graph.c.input_data(e.id)
         for k, one in enumerate(<list> v):
@@ -168,13 +168,13 @@ def inputVector(v, device=""):
         raise _errors.InputTypeError(f"[inputVector] a flat list of numbers is needed; got shape {a.shape}")
     if a.size == 0:
         raise ValueError("[inputVector] the list is empty")
-    _dim_from(a.shape[0], 1, &d)
+    _dim_from(a.shape[0], 1, &d, "inputVector")
     return _input(_current(), d, a)
 
 
 def vecInput(dim, device=""):
     """A vector {dim} of zeros, which set() replaces."""
-    return constant(_int32(dim, "[vecInput] dim"), 0.0)
+    return _constant("vecInput", _int32(dim, "[vecInput] dim"), 0.0, 1)
 
 
 def scalarInput(s, device=""):
@@ -183,25 +183,29 @@ def scalarInput(s, device=""):
     if type(s) is InputExpression and len(s) == 1 and s.ndim == 1 and s.batch_size == 1:
         return s
     cdef double v = _as_float(s, "[scalarInput] s")
-    _dim_from(1, 1, &d)
+    _dim_from(1, 1, &d, "scalarInput")
     return _filled(_current(), d, v)
 
 
 def constant(dim, val, batch_size=1):
     """A tensor of shape dim with the same number everywhere. ValueError for a dim or batch size below 1."""
+    return _constant("constant", dim, _as_float(val, "[constant] val"), batch_size)
+
+
+cdef Expression _constant(str what, object dim, double val, object batch_size):
     cdef Dim d
-    _dim_from(dim, batch_size, &d)
-    return _filled(_current(), d, _as_float(val, "[constant] val"))
+    _dim_from(dim, batch_size, &d, what)
+    return _filled(_current(), d, val)
 
 
 def zeros(dim, batch_size=1):
     """Zeros of shape dim. ValueError for a dim or batch size below 1."""
-    return constant(dim, 0.0, batch_size)
+    return _constant("zeros", dim, 0.0, batch_size)
 
 
 def ones(dim, batch_size=1):
     """Ones of shape dim. ValueError for a dim or batch size below 1."""
-    return constant(dim, 1.0, batch_size)
+    return _constant("ones", dim, 1.0, batch_size)
 
 
 def one_hot(d, idx, device=""):
@@ -210,7 +214,7 @@ def one_hot(d, idx, device=""):
     cdef Dim dim
     ids = [idx] if not hasattr(idx, "__iter__") else list(idx)
     d = _as_int(d, "[one_hot] the size")
-    _dim_from(d, len(ids), &dim)
+    _dim_from(d, len(ids), &dim, "one_hot")
     a = np.zeros((len(ids), d), dtype=np.float32)
     for k, i in enumerate(ids):
         i = _as_int(i, "[one_hot] an index")
@@ -227,7 +231,7 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     """
     cdef Dim d
     shape = list(shape) if hasattr(shape, "__iter__") else [shape]
-    _dim_from(shape, 1, &d)   # sizes are checked before memory is taken
+    _dim_from(shape, 1, &d, "sparse_inputTensor")   # sizes are checked before memory is taken
     a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], _as_float(defval, "[sparse_inputTensor] defval"),
                 dtype=np.float32, order="F")
     a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = _numbers(values, "sparse_inputTensor")
@@ -240,7 +244,7 @@ def inputTensorTranspose(flat_list, dim, batch_size=1, device=""):
     ValueError unless there are as many numbers as the shape and the batch size ask for.
     """
     cdef Dim d
-    _dim_from(dim, batch_size, &d)
+    _dim_from(dim, batch_size, &d, "inputTensorTranspose")
     a = np.ascontiguousarray(_numbers(flat_list, "inputTensorTranspose")).ravel()
     if <size_t> a.size != d.size():
         raise ValueError(f"[inputTensorTranspose] {d.size()} numbers are needed for {d.text().decode()}; got {a.size}")

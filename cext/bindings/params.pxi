@@ -66,7 +66,7 @@ cdef class Parameters(Expression):
         """A parameter of zeros. Users call ParameterCollection.add_parameters()."""
         cdef Parameters self = Parameters.__new__(Parameters)
         cdef Dim d
-        _dim_from(shape, 1, &d, least=0)   # an empty weight or table may be made and saved, but not used
+        _dim_from(shape, 1, &d, "add_parameters", least=0)   # an empty weight or table may be made and saved, but not used
         self.p = make_shared[Parameter](d)
         self._name = name
         _named[<size_t> self.p.get()] = self
@@ -82,7 +82,7 @@ cdef class Parameters(Expression):
         if g.c.valid(self.id, self.stamp):
             return self.id
         if deref(self.p).size() == 0:
-            raise ValueError(f"[parameter] {self._name} is empty: its shape is {self.shape}")
+            raise ValueError(f"[Parameters] {self._name} is empty: its shape is {self.shape}")
         if g.trace is not None:
             if not g.trace.knows(self, False):
                 g.trace.entered(self, False, g.c.add_parameter(self.p))

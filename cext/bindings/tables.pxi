@@ -25,10 +25,10 @@ cdef class LookupParameters(Expression):
         cdef Dim d
         shape = tuple(shape)
         if len(shape) < 2:
-            raise ValueError(f"[lookup] a table needs a number of rows and a row shape; got {shape}")
+            raise ValueError(f"[add_lookup_parameters] a table needs a number of rows and a row shape; got {shape}")
         if not 0 <= shape[0] < 0x7fffffff:
-            raise ValueError(f"[lookup] a table may have 0 to {0x7ffffffe} rows; got {shape[0]}")
-        _dim_from(shape[1:], 1, &d, least=0)
+            raise ValueError(f"[add_lookup_parameters] a table may have 0 to {0x7ffffffe} rows; got {shape[0]}")
+        _dim_from(shape[1:], 1, &d, "add_lookup_parameters", least=0)
         self.t = make_shared[LookupTable](d, <uint32_t> shape[0])
         self._name = name
         _named[<size_t> self.t.get()] = self

@@ -60,6 +60,10 @@ inline PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
 
 inline PyObject* repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<Told*>(self)->function); }
 
+inline PyObject* globals(PyObject* self, void*) {
+  return PyObject_GetAttrString(reinterpret_cast<Told*>(self)->function, "__globals__");
+}
+
 // By name, as functions are.
 inline PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
 
@@ -95,8 +99,9 @@ inline PyTypeObject* make_type() {
       {"__weaklistoffset__", T_PYSSIZET, offsetof(Told, weak), READONLY, nullptr},
       {nullptr, 0, 0, 0, nullptr},
   };
-  static PyGetSetDef dict[] = {
+  static PyGetSetDef attributes[] = {
       {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+      {"__globals__", globals, nullptr, nullptr, nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr},
   };
   static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
@@ -107,7 +112,7 @@ inline PyTypeObject* make_type() {
       {Py_tp_clear, reinterpret_cast<void*>(clear)},
       {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
       {Py_tp_members, members},
-      {Py_tp_getset, dict},
+      {Py_tp_getset, attributes},
       {Py_tp_methods, methods},
       {Py_tp_repr, reinterpret_cast<void*>(repr)},
       {0, nullptr},

@@ -49,7 +49,7 @@ cdef class Updater:
 
     cdef int _enter(self) except -1:
         if self.busy:
-            raise RuntimeError("[trainer] this trainer is updating in another thread")
+            raise RuntimeError("[update] this trainer is updating in another thread")
         self.busy = True
         return 0
 

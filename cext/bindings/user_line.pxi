@@ -16,6 +16,8 @@ def told(function, explain):
         raise _at_user(explain(function, args, kwargs, error))
     return functools.wraps(function)(make_told(function, failed))
 
+told_type = type(make_told(None, None))
+
 
 def last_of_user(error):
     """The innermost entry of an error's trace that is not the package's own nor of a library that it called; else None.

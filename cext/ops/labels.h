@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "op/op.h"
+#include "op/called.h"
 
 namespace dnl {
 
@@ -14,7 +14,7 @@ inline void check_labels(const ShapeIn& in, const Word* member, u32 wanted, u32 
            std::to_string(member[0].u));
   for (u32 k = 0; k < wanted; ++k)
     if (member[1 + k].u >= classes)
-      fail_index("[" + in.op.name + "] label " + std::to_string(member[1 + k].i) + " is out of range for " +
+      fail_index("[" + called(in) + "] label " + std::to_string(member[1 + k].i) + " is out of range for " +
                  in[0].text());
 }
 

@@ -146,7 +146,7 @@ class DotAttention(_Attention):
         self.W: Any = None
         if projected:
             if model is None:
-                raise ValueError("[attention] DotAttention with a projection needs the model that holds it")
+                raise ValueError("[DotAttention] a projection needs the model that holds it")
             self.W = model.add_subcollection(name).add_parameters((query_dim, memory_dim), name="W")
         elif query_dim != memory_dim:
             raise ValueError(f"[attention] without a projection the dims are equal; got {query_dim} and {memory_dim}")

@@ -282,9 +282,9 @@ OTHERS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "nodes": (lambda m: nn.GraphConvolution(m, 3, 4, 2)(None, []), TypeError, "[GraphConvolution] a list is needed, a node of 3 rows each; got None"),
     "no cell": (lambda m: dy.CellBuilder(vec), TypeError, "[CellBuilder] a cell is needed: write @dy.cell above vec"),
     "no state": (lambda m: dy.CellBuilder(step).initial_state(), ValueError, "[CellBuilder] initial_state() needs a state"),
-    "cell, an input": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).add_input(vec(4)), ValueError, "[CellBuilder: add] dims must be equal"),
+    "cell, an input": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).add_input(vec(4)), ValueError, "[CellBuilder: x + y] dims must be equal"),
     "cell, inputs": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).transduce([vec(3), vec(3), vec(4)]), ValueError,
-                     "[CellBuilder: add] dims must be equal"),
+                     "[CellBuilder: x + y] dims must be equal"),
     "cell, no input": (lambda m: dy.CellBuilder(step).initial_state(vec(3)).add_input(None), TypeError, "unsupported operand"),
     "words": (lambda m: reader(m)(None), TypeError, "[WordReader] "),
 }  # fmt: skip

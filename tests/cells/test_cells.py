@@ -339,7 +339,7 @@ def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception]
         "random": (lambda x: x * np.random.rand(), dy.CellError, "same nodes twice"),
         "result": (lambda x: {"h": x}, dy.CellError, "it must give an expression"),
         "state": (lambda x: lstm.initial_state().add_input(x), dy.CellError, "it must give an expression"),
-        "shape": (lambda x: dy.inputVector([1, 2, 3]) + x, ValueError, "add"),
+        "shape": (lambda x: dy.inputVector([1, 2, 3]) + x, ValueError, r"x \+ y"),
         "own": (lambda x: 1 // 0, ZeroDivisionError, "zero"),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import types
 from collections.abc import Callable
@@ -34,7 +35,7 @@ def calls(instances: list[Any], functions: list[Any]) -> list[tuple[str, Callabl
             member = getattr(type(thing), name, None)
             if callable(member) and not isinstance(member, type):
                 out.append((f"{type(thing).__name__}.{name}", getattr(thing, name)))
-            elif isinstance(thing, types.ModuleType) and isinstance(getattr(thing, name), types.FunctionType):
+            elif isinstance(thing, types.ModuleType) and inspect.isroutine(getattr(thing, name)):
                 out.append((f"{thing.__name__}.{name}", getattr(thing, name)))
     return out
 

@@ -36,7 +36,7 @@ def test_refused(name: str) -> None:
     table, weight = model.add_lookup_parameters((3, 2)), model.add_parameters(2)
     dy.renew_cg()
     for x in (table[0], weight, dy.inputVector([1, 2])):
-        with pytest.raises(TypeError, match=r"\[expression\] NumPy .*dy.tanh\(x\).*x.npvalue\(\)"):
+        with pytest.raises(TypeError, match=r"\[Expression\] NumPy .*dy.tanh\(x\).*x.npvalue\(\)"):
             REFUSED[name](x, table[1])
 
 

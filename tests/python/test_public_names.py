@@ -78,8 +78,8 @@ WRONG: dict[str, Callable[[], Any]] = {
     "log_softmax": lambda: dy.log_softmax(matrix(2), [9]),
     "segment_mean": lambda: dy.segment_mean(matrix(2, 2), [0, 9], 3),
     "segment_sum": lambda: dy.segment_sum(matrix(2, 2), [0]),
-    "add": lambda: matrix(2) + matrix(3),
-    "sub": lambda: matrix(2) - matrix(3),
+    "x + y": lambda: matrix(2) + matrix(3),
+    "x - y": lambda: matrix(2) - matrix(3),
 }
 
 

@@ -27,7 +27,7 @@ def x(n: int = 4) -> Any:
 
 
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "half a size": (lambda m: dy.zeros((2.5,)), ValueError, r"\[dim\] a size must be a whole number; got 2.5"),
+    "half a size": (lambda m: dy.zeros((2.5,)), ValueError, r"\[zeros\] a size must be a whole number; got 2.5"),
     "half a batch": (lambda m: dy.zeros(2, 2.5), ValueError, "the batch size must be a whole number; got 2.5"),
     "half a vector": (lambda m: dy.vecInput(2.5), ValueError, r"\[vecInput\] dim must be a whole number"),
     "half a one_hot": (lambda m: dy.one_hot(2.5, 1), ValueError, r"\[one_hot\] the size must be a whole number"),
@@ -60,7 +60,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         "left <= right are needed; got 1, -1",
     ),
     "clip by nan": (lambda m: m.add_parameters(2).clip_inplace(NAN, 1), ValueError, "left <= right"),
-    "large zeros": (lambda m: dy.zeros((2**31,)), ValueError, r"\[dim\] too large"),
+    "large zeros": (lambda m: dy.zeros((2**31,)), ValueError, r"\[zeros\] too large"),
     "large shape": (
         lambda m: dy.reshape(x(), (2**32 + 2,)),
         IndexError,
