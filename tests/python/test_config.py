@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -261,11 +262,17 @@ assert not [n for n in vars(builtins) if "dynet" in n.lower()]
     assert done.stdout == done.stderr == ""
 
 
-def test_import_is_fast() -> None:
-    """Not much slower than numpy's, in the same process: machines differ, and others may be at work on them."""
+def test_import_is_fast(tmp_path: Path) -> None:
+    """Not much slower than numpy's, in the same process: machines differ, and others may be at work on them.
+
+    With bytecode, as installed packages have it.
+    """
     code = (
         "import time; t = time.process_time; a = t(); import numpy, numpy.random; b = t(); import dynet_lite; "
         "print((t() - b) / (b - a))"
     )
-    ratios = [float(python("-c", code).stdout) for _ in range(5)]
-    assert min(ratios) <= 1.5, ratios
+    ratios = [
+        float(python("-c", code, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=str(tmp_path)).stdout)
+        for _ in range(5)
+    ]
+    assert min(ratios) <= 0.8, ratios
