@@ -73,7 +73,7 @@ def test_against_numpy(seed: int) -> None:
         x = dy.inputTensor(numbers, batched=True)
         key = index[0] if len(index) == 1 and rng.random() < 0.5 else tuple(index)
         if wanted.size == 0:
-            with pytest.raises(ValueError, match="getitem"):
+            with pytest.raises(ValueError, match=r"^\[x\[\.\.\.\]\] "):
                 x[key]
             continue
         y = x[key]

@@ -116,7 +116,7 @@ def test_bad_shapes(row: Row, shapes: Any) -> None:
     _, attrs = sample(row, 6)
     before = len(_core.cg())
     args = [shaped(s) for s in shapes]
-    with pytest.raises(ValueError, match=r"^\[\w+\] .*\{.*\}"):
+    with pytest.raises(ValueError, match=r"^\[[^]]+\] .*\{.*\}"):
         row.call(*args, **attrs)
     assert len(_core.cg()) <= before + len(args)  # the node was not added
     good, attrs = sample(row, 6)  # and the graph still works
