@@ -59,14 +59,26 @@ cdef object _put_off = None        # a function: the rest of an update
 cdef object _rest_lock = threading.RLock()   # held by who runs it; what it calls may settle
 cdef object _rest_thread = None  # its number
 cdef object _rest_error = None     # what it could not, where nobody could be told
+cdef int _n_updating = 0           # updates that run without the GIL
 
 
 cdef inline int settle() except -1:
-    """From here on everything is as if no step overlapped with another. Raises what the job could not."""
+    """From here on everything is as if no step overlapped with another, and no thread is updating. Raises what the job
+    could not."""
     while job_pending():   # while we wait another thread may begin the next
         _settle()
     if _put_off is not None:
         _run_rest()
+    if _n_updating:
+        _wait_for_updates()
+    return 0
+
+
+cdef int _wait_for_updates() except -1:
+    """What an update of another thread writes is not read meanwhile: the GIL goes until it has ended."""
+    import time
+    while _n_updating:
+        time.sleep(0)
     return 0
 
 
@@ -183,6 +195,7 @@ cdef void _finish() noexcept:
 def _before_fork():
     _finish()
     _run_rest_quietly()
+    _wait_for_updates()   # the child would wait for ever
 
 
 def _end():

@@ -67,7 +67,7 @@ cdef class Updater:
         gradients, was it clipped?, did it fail?, why so late) is called, if it was put off, clipped or failed. late: why so
         late, of one that was put off by others.
         """
-        global _job_trainer, _n_updates
+        global _job_trainer, _n_updates, _n_updating
         _n_updates += 1
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
@@ -77,12 +77,15 @@ cdef class Updater:
             _job_trainer = weakref.ref(trainer)
             return
         settle()
+        _hook()
         self._enter()
+        _n_updating += 1
         try:
             with nogil:
                 outcome = self.u.update(s, clip)
             failed = False
         finally:
+            _n_updating -= 1
             self.busy = False
             if failed or outcome.clipped or not isfinite(outcome.norm):
                 trainer._update_done(outcome.norm, outcome.clipped, failed, late)
