@@ -661,7 +661,7 @@ def acosh(x: _Operand) -> Expression:
     Any shape; the result has the same shape."""
 
 def _add(x: _Operand, y: _Operand) -> Expression:
-    """u + v
+    """x + y
 
     Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
     So is a batch size of 1. ValueError otherwise."""
@@ -1197,7 +1197,7 @@ def _squared_difference(x: _Operand, y: _Operand) -> Expression:
     So is a batch size of 1. ValueError otherwise."""
 
 def _sub(x: _Operand, y: _Operand) -> Expression:
-    """u - v
+    """x - y
 
     Shapes must be equal or broadcast: dims are aligned from the first, and a dim that is missing or 1 is repeated.
     So is a batch size of 1. ValueError otherwise."""

@@ -21,7 +21,9 @@ struct FormulaInfo {
   FormulaAttr attr[2] = {};
   bool internal = false;  // reached through operators and other ops, no function of this name for the user
   unsigned reads = kReadsAll;
-  const char* function = nullptr;  // of an internal one: the public function that it is the most of (OpDef::function)
+  // Of an internal one, the public function that it is the most of (OpDef::function). Null: it is an operator, and doc
+  // is how programs write it (OpDef::written).
+  const char* function = nullptr;
 
   constexpr int n_attr() const { return attr[1].name ? 2 : attr[0].name ? 1 : 0; }
 };

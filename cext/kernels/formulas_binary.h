@@ -3,7 +3,7 @@
 // bwd_u and bwd_v are the gradients of the first and the second argument.
 
 struct Add {
-  static constexpr FormulaInfo info = {"add", "u + v", {}, kInternal, kReadsNothing};
+  static constexpr FormulaInfo info = {"add", "x + y", {}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u + v;
@@ -20,7 +20,7 @@ struct Add {
 DNL_BINARY(Add)
 
 struct Sub {
-  static constexpr FormulaInfo info = {"sub", "u - v", {}, kInternal, kReadsNothing};
+  static constexpr FormulaInfo info = {"sub", "x - y", {}, kInternal, kReadsNothing};
   template <class T>
   static T fwd(T u, T v, const float*) {
     return u - v;

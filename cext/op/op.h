@@ -221,6 +221,8 @@ struct OpDef {
   // The public function that an internal op is, or is the most of: messages and tables say so. Null: its name, without
   // the underscore of an internal one.
   const char* function = nullptr;
+  // What programs write where there is no function: "x + y". Null: they call its function.
+  const char* written = nullptr;
   // For people, what an internal op does in terms of the public ones: "matmul(tanh(add))". Null: its function.
   // `whole`: however long it is.
   std::string (*text)(int nargs, const Word* key, bool whole) = nullptr;

@@ -177,11 +177,18 @@ bool joins(const char* name) {
 // Formulas are registered in the order of their numbers.
 u8 next_unary = 0, next_binary = 0;
 
+// An internal formula that no function stands for is an operator, and its documentation is how that is written.
+void describe(OpDef& op, const FormulaInfo& info, bool binary) {
+  op.signature = signature_of(info, binary);
+  op.doc = info.doc;
+  op.function = info.function;
+  if (info.internal && !info.function) op.written = info.doc;
+}
+
 template <class S>
 OpId register_unary() {
   return register_op([](OpDef& op) {
-    op.signature = signature_of(S::info, false);
-    op.doc = S::info.doc;
+    describe(op, S::info, false);
     op.args = {{"x"}};
     op.shape = [](const ShapeIn& in) -> ShapeOut { return in[0]; };
     op.forward = unary_forward<S>;
@@ -197,10 +204,8 @@ OpId register_unary() {
 template <class S>
 OpId register_binary() {
   return register_op([](OpDef& op) {
-    op.signature = signature_of(S::info, true);
-    op.doc = S::info.doc;
+    describe(op, S::info, true);
     op.args = {{"x"}, {"y"}};
-    op.function = S::info.function;
     op.shape = binary_shape;
     op.forward = binary_forward<S>;
     op.backward = binary_backward<S>;
