@@ -68,6 +68,15 @@ bool Pipeline::run(PassId id) {
   return changes != 0;
 }
 
+void Pipeline::see_all(Vec<NodeId>& ops) {
+  const Graph& g = rewriter_.graph();
+  for (NodeId i = 0; i < g.size(); ++i) {
+    if (!g.is_op(i)) continue;
+    ops.push_back(i);
+    see(i);
+  }
+}
+
 bool Pipeline::run(const Vec<NodeId>& nodes) {
   if (used_)
     deal();
@@ -91,14 +100,10 @@ void Pipeline::release() {
 void rewrite_ahead(Graph& g, PassSet on, bool verify) {
   Pipeline pipeline(g);
   pipeline.begin(0, 0, on, verify);
-  Vec<NodeId> nodes;
-  for (NodeId i = 0; i < g.size(); ++i) {
-    if (!g.is_op(i)) continue;
-    nodes.push_back(i);
-    pipeline.see(i);
-  }
+  Vec<NodeId> ops;
+  pipeline.see_all(ops);
   pipeline.drop_dead();
-  pipeline.run(nodes);
+  pipeline.run(ops);
 }
 
 }  // namespace dnl

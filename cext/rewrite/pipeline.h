@@ -23,6 +23,8 @@ class Pipeline {
     for (u32 role = 0, left = roles; left; ++role, left >>= 1)
       if (left & 1u) all_.of[role].push_back(i);
   }
+  // All op nodes of the graph, which are listed.
+  void see_all(Vec<NodeId>& ops);
   // What goes before nodes are dealt to lanes. Does any not run any more?
   bool drop_dead();
   // Then all other passes, over lanes or, if there are none, over these nodes. Does any node not run by itself any

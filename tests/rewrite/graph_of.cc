@@ -38,19 +38,15 @@ u32 Sketch::run(PassSet on, PassId counted, const std::vector<Nodes>& lanes, Nod
   for (NodeId i = 0; i < g.size(); ++i) before_.push_back(text(i));
   Pipeline pipeline(g);
   pipeline.begin(g.marked(), unseen, on, true);
-  Vec<NodeId> nodes;
-  for (NodeId i = 0; i < g.size(); ++i) {
-    if (!g.is_op(i)) continue;
-    nodes.push_back(i);
-    pipeline.see(i);
-  }
+  Vec<NodeId> ops;
+  pipeline.see_all(ops);
   pipeline.drop_dead();
   std::vector<Vec<NodeId>> of_lanes(lanes.size());
   for (std::size_t l = 0; l < lanes.size(); ++l) {
     for (NodeId i : lanes[l]) of_lanes[l].push_back(i);
     pipeline.add_lane(of_lanes[l]);
   }
-  pipeline.run(nodes);
+  pipeline.run(ops);
   return changes_ = pipeline.changes(counted);
 }
 
