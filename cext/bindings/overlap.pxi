@@ -8,6 +8,7 @@
 import atexit
 import os
 import threading
+import time as _time
 import weakref
 
 cdef extern from "exec/overlap.h" namespace "dnl":
@@ -76,14 +77,13 @@ cdef inline int settle() except -1:
 
 cdef int _wait_for_updates() except -1:
     """What an update of another thread writes is not read meanwhile: the GIL goes until it has ended."""
-    import time
     while _n_updating:
-        time.sleep(0)
+        _time.sleep(0)
     return 0
 
 
 cdef inline bint settled():
-    return not job_pending() and _put_off is None
+    return not job_pending() and _put_off is None and not _n_updating
 
 
 def put_off(rest):
