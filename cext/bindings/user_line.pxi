@@ -3,8 +3,8 @@
 import functools
 import os as _os
 
-cdef extern from "user_line.h":
-    pass
+cdef extern from "user_line.h" namespace "dnl":
+    cbool is_bug(object)
 
 cdef extern from "bindings/told.h" namespace "dnl":
     object make_told(object function, object failed)
@@ -47,7 +47,7 @@ cdef tuple _installed = (_standard + "site-packages", _standard + "dist-packages
 
 cdef object _at_user(error):
     """The error, whose trace ends with the user's innermost line. That of a bug of ours stays as it is."""
-    if type(error) in (_errors.InternalError, SystemError, AssertionError, NameError):
+    if is_bug(type(error)):
         return error
     last = last_of_user(error)
     if last is None:
