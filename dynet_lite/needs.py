@@ -18,7 +18,19 @@ from typing import Any, TypeVar
 
 from dynet_lite import errors
 
-__all__ = ["is_users", "many", "of", "part", "put", "renamed", "rows", "shown", "vector", "whole", "wrong_vector"]
+__all__ = [
+    "is_users",
+    "many",
+    "of",
+    "part",
+    "renamed",
+    "rows",
+    "shown",
+    "tell_methods",
+    "vector",
+    "whole",
+    "wrong_vector",
+]
 
 T = TypeVar("T")
 Told = tuple[type[Exception], str]
@@ -29,6 +41,7 @@ PLAIN = (
     AttributeError, IndexError, TypeError, ValueError, errors.EmptyListError, errors.InputTypeError, errors.OutOfRangeError,
     errors.StaleExpressionError,
 )  # fmt: skip
+BRACKETS = re.compile(r"\[(.+?)\] (.*)", re.DOTALL)  # a message: what was called, and what is wrong
 CALLED = ("__init__", "__call__", "__getitem__", "__enter__", "__new__")
 GENERAL = ("Expression", "Parameters", "attention", "builder", "trainer", "transformer")  # of nothing that was called
 OLD = "an expression of an old graph: build it again after renew_cg()"
@@ -176,21 +189,24 @@ def part(**needs: Need) -> Callable[[type[T]], type[T]]:
 
     def decorate(cls: type[T]) -> type[T]:
         cls.needs = {**getattr(cls, "needs", {}), **needs}  # type: ignore[attr-defined]
-        for name, value in list(vars(cls).items()):
-            if isinstance(value, FunctionType) and (not name.startswith("_") or name in CALLED):
-                put(cls, name, _core.told(value, _explained))
-            elif isinstance(value, classmethod) and not name.startswith("_"):
-                setattr(cls, name, classmethod(_core.told(value.__func__, _explained)))
+        tell_methods(cls, lambda method: _core.told(method, _explained))
         return cls
 
     return decorate
 
 
-def put(cls: type, name: str, method: Any) -> None:
-    """Gives a class a method that tells its errors."""
-    if not method.__doc__:  # that of the base class: inspect looks for it with plain functions only
-        method.__doc__ = next((vars(b)[name].__doc__ for b in cls.__mro__[1:] if name in vars(b)), None)
-    setattr(cls, name, method)
+def tell_methods(cls: type, told: Callable[[Any], Any]) -> None:
+    """Puts told(method) in the place of each method, and class method, that users call."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in CALLED:
+            continue
+        if isinstance(value, classmethod):
+            setattr(cls, name, classmethod(told(value.__func__)))
+        elif isinstance(value, FunctionType):
+            made = told(value)
+            if not made.__doc__:  # that of the base class: inspect looks for it with plain functions only
+                made.__doc__ = next((vars(b)[name].__doc__ for b in cls.__mro__[1:] if name in vars(b)), None)
+            setattr(cls, name, made)
 
 
 def _explained(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
@@ -206,7 +222,7 @@ def renamed(error: Exception, who: str) -> Exception:
     """The error, with the name of the part that was called before its message."""
     if type(error) not in PLAIN or len(error.args) != 1 or not isinstance(error.args[0], str) or who in error.args[0]:
         return error
-    found = re.fullmatch(r"\[(.+?)\] (.*)", error.args[0], re.DOTALL)
+    found = BRACKETS.fullmatch(error.args[0])
     if not found:
         error.args = (f"[{who}] {error.args[0]}",)
     else:

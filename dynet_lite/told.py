@@ -14,7 +14,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.needs import CALLED, put
+from dynet_lite.needs import CALLED, tell_methods
 
 __all__ = ["tell"]
 
@@ -43,13 +43,12 @@ def told(function: Any, name: str = "") -> Any:
 
 
 def _tell_class(cls: type) -> None:
+    tell_methods(cls, told)
     for name, value in list(vars(cls).items()):
         if name.startswith("_") and name not in CALLED:
             continue
-        if isinstance(value, FunctionType):
-            put(cls, name, told(value))
-        elif isinstance(value, (classmethod, staticmethod)):
-            setattr(cls, name, type(value)(told(value.__func__)))
+        if isinstance(value, staticmethod):
+            setattr(cls, name, staticmethod(told(value.__func__)))
         elif isinstance(value, property):
             read, write, delete = (f and told(f) for f in (value.fget, value.fset, value.fdel))
             setattr(cls, name, property(read, write, delete, value.__doc__))

@@ -14,12 +14,11 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite.errors import InputTypeError
-from dynet_lite.needs import CALLED, GENERAL, PLAIN, is_users, shown
+from dynet_lite.needs import BRACKETS, CALLED, GENERAL, PLAIN, is_users, shown
 
 __all__ = ["explained"]
 
 OF_PROCESS = ("config",)  # variables and flags, which the first call of anything reads
-BRACKETS = re.compile(r"\[(.+?)\] (.*)", re.DOTALL)
 
 
 def explained(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
@@ -27,7 +26,8 @@ def explained(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     if type(error) not in PLAIN or len(error.args) != 1 or not isinstance(error.args[0], str) or is_users(error):
         return error
     try:
-        given = inspect.signature(function).bind(*args, **kwargs).arguments
+        signature = inspect.signature(function)
+        given = signature.bind(*args, **kwargs).arguments
     except TypeError:  # the call itself is wrong, and Python says so
         return error
     who, owner = (name, name) if name else _names(function, args)
@@ -35,7 +35,7 @@ def explained(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     if found and {who, owner, *OF_PROCESS} & {*re.split(r"[: ]+", found[1])}:
         return error
     for key, value in given.items() if not found or found[1] in GENERAL else ():
-        wrong = _wrong(inspect.signature(function).parameters[key], value, function.__globals__)
+        wrong = _wrong(signature.parameters[key], value, function.__globals__)
         if wrong:
             # Who catches the ValueError still does.
             kind = InputTypeError if isinstance(error, ValueError) else TypeError
