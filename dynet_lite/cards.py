@@ -51,6 +51,11 @@ def devices() -> list[Device]:
     return [cpu, *(_card(*about) for about in found)]
 
 
+def count() -> int:
+    """How many NVIDIA cards there are, whether they can be used or not."""
+    return sum(d.name.startswith("cuda:") for d in devices())
+
+
 def _card(number: int, model: str, memory: int, capability: tuple[int, int], problem: str) -> Device:
     if not problem and not _core.device_brings_code("cuda"):
         from dynet_lite import device_code  # not at import: only who has a card needs it

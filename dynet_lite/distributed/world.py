@@ -86,7 +86,7 @@ class Alone:
         They are given out by local_rank, in turns if there are fewer than ranks. ValueError if there are none.
         """
         if count is None:
-            count = sum(d.name.startswith("cuda:") for d in cards.devices())
+            count = cards.count()
         if count < 1:
             raise ValueError(f"[distributed] device() needs one accelerator at least; got {count}")
         return self.local_rank % count

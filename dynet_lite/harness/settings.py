@@ -288,8 +288,8 @@ def of_engine(s: Settings) -> dict[str, Any]:
         raise DataError(f"settings: device: expected cpu, cuda or cuda:N, got {s.device!r}") from None
     out = {name: getattr(s, name) for name in (*ENGINE, *(["device"] if s.device else []))}
     world = distributed.current()
-    if s.device == "cuda" and world.size > 1 and any(d.name.startswith("cuda:") for d in cards.devices()):
-        out["device"] = f"cuda:{world.device()}"
+    if s.device == "cuda" and world.size > 1 and (count := cards.count()):
+        out["device"] = f"cuda:{world.device(count)}"
     return out
 
 
