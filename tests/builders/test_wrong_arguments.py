@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from wrong_use import CLUSTERS, PATHS, WORDS, needs_311, vec
 
 import dynet_lite as dy
 from dynet_lite import nn
-
-needs_311 = pytest.mark.skipif(sys.version_info < (3, 11), reason="frames of the package can be taken out from 3.11 on")
-
-
-def vec(n: int) -> Any:
-    return dy.inputVector(np.ones(n))
 
 
 def mat(n: int) -> Any:
@@ -49,9 +43,6 @@ def step(state: Any, x: Any) -> Any:
     return dy.tanh(state + x)
 
 
-CLUSTERS = ["a x", "a y", "b z", "c u", "c v"]
-PATHS = ["a b\tx", "a b\ty", "a c\tz", "a c\tw", "a c\tu"]
-WORDS = {w: i for i, w in enumerate("xyzuvw")}
 CELLS = ("VanillaLSTMBuilder", "SimpleRNNBuilder", "GRUBuilder", "CoupledLSTMBuilder", "FastLSTMBuilder", "CompactVanillaLSTMBuilder",
          "SparseLSTMBuilder")  # fmt: skip
 

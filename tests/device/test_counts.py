@@ -136,22 +136,15 @@ def test_translation_has_a_call_for_all_sources(on_card: Run) -> None:
 ATTENTION = f"""
 import json, sys
 sys.path[:0] = [{str(ROOT / "tests" / "engine")!r}]
-import numpy as np
 import dynet_lite as dy
 from fused_programs import Model
-from ragged_programs import KINDS, H
+from ragged_programs import KINDS, decoded
 
 def launches(kind, lengths, steps):
     dy.renew_cg()
-    model, losses = Model(), []
+    model = Model()
     counts = [dy.stats()["device"]["launches"]]
-    for k, n in enumerate(lengths):
-        source = dy.inputTensor(np.random.default_rng(k).uniform(-1, 1, (H, n)))
-        keys, state = model.weight("K", H, H) * source, model.weight("s", H) + dy.inputVector(np.full(H, k))
-        for _ in range(steps):
-            state = dy.tanh(source * kind(model, source, keys, state))
-        losses.append(dy.sum_elems(state))
-    loss = dy.esum(losses)
+    loss = decoded(model, lengths, steps, kind)
     loss.value()
     counts.append(dy.stats()["device"]["launches"])
     loss.backward()

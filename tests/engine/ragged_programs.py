@@ -31,6 +31,18 @@ def logarithms(model: Model, source: Any, keys: Any, query: Any) -> Any:
 KINDS: tuple[Callable[[Model, Any, Any, Any], Any], ...] = (additive, dotted, logarithms)
 
 
+def decoded(model: Model, lengths: list[int], steps: int, kind: Callable[[Model, Any, Any, Any], Any]) -> Any:
+    """The loss of decoders that take some steps, over sources of these lengths, and weigh their columns in one way."""
+    losses = []
+    for k, n in enumerate(lengths):
+        source = dy.inputTensor(np.random.default_rng(k).uniform(-1, 1, (H, n)))
+        keys, state = model.weight("K", H, H) * source, model.weight("s", H) + dy.inputVector(np.full(H, k))
+        for _ in range(steps):
+            state = dy.tanh(source * kind(model, source, keys, state))
+        losses.append(dy.sum_elems(state))
+    return dy.esum(losses)
+
+
 class Sources:
     """Each example has a source of some words, and takes steps that look at it. What an example does depends on the seed,
     how often and over how many words on the example."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fused_programs import Model, agree, engine, near, run
-from ragged_programs import KINDS, H, Sources
+from ragged_programs import KINDS, H, Sources, decoded
 
 import dynet_lite as dy
 from dynet_lite import _core, nn
@@ -74,15 +74,7 @@ def test_threads_share_a_call(kind: Any, threads: int) -> None:
 def batches(lengths: list[int], steps: int, kind: Any) -> Counter[str]:
     """How many calls there were of each op for decoders that take some steps, over sources of these lengths."""
     with engine():
-        model, losses = Model(), []
-        for k, n in enumerate(lengths):
-            source = dy.inputTensor(np.random.default_rng(k).uniform(-1, 1, (H, n)))
-            keys, state = model.weight("K", H, H) * source, model.weight("s", H) + dy.inputVector(np.full(H, k))
-            for _ in range(steps):
-                state = dy.tanh(source * kind(model, source, keys, state))
-            losses.append(dy.sum_elems(state))
-        del source, keys, state
-        dy.esum(losses).backward()
+        decoded(Model(), lengths, steps, kind).backward()
         return Counter(line.split("\t")[1].split(" {")[0] for line in dy.plan_text().splitlines()[1:])
 
 

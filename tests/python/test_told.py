@@ -12,7 +12,6 @@ import os
 import pickle
 import random
 import re
-import sys
 import types
 import warnings
 import weakref
@@ -22,16 +21,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from wrong_use import CLUSTERS, PATHS, WORDS, needs_311, vec
 
 import dynet_lite as dy
 from dynet_lite import nn
 from dynet_lite.told import HOT
-
-needs_311 = pytest.mark.skipif(sys.version_info < (3, 11), reason="frames of the package can be taken out from 3.11 on")
-
-
-def vec(n: int) -> Any:
-    return dy.inputVector(np.ones(n))
 
 
 def gone() -> Any:
@@ -124,9 +118,6 @@ def step(state: Any, x: Any) -> Any:
     return dy.tanh(state + x)
 
 
-CLUSTERS = ["a x", "a y", "b z", "c u", "c v"]
-PATHS = ["a b\tx", "a b\ty", "a c\tz", "a c\tw", "a c\tu"]
-WORDS = {w: i for i, w in enumerate("xyzuvw")}
 RECURRENT = (
     "VanillaLSTMBuilder",
     "SimpleRNNBuilder",
