@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,12 @@ def files() -> Iterator[Path]:
         for name in names:
             if name.endswith(TEXT_FILES) or here[:1] == (".ci",):
                 yield Path(folder) / name
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """pytest takes two of one name for the same file; .ci/run, which runs tests/device by itself, would not see it."""
+    counted = Counter(path.name for path in files() if path.match("test_*.py"))
+    assert counted and not [name for name, n in counted.items() if n > 1]
 
 
 def test_no_absolute_paths() -> None:
