@@ -19,7 +19,8 @@ namespace {
 // Measured against OpenBLAS 0.3.34 on an AMD Zen 5 (its AVX2 kernels, which it picks there, and its SkylakeX ones),
 // m, k in 20..10000 and n in 1..1000, by tests/kernels/bench/kernel_speed.cc. Against MKL nothing could be measured on
 // an Intel processor, so only products with few columns, where a call costs more than the arithmetic, are taken from
-// it. On NEON nothing was measured: a BLAS takes all but single columns, as on a baseline.
+// it. Products of up to eight columns, and those of one row by one row, were measured on an AMD Zen 3, too. On NEON
+// nothing was measured: a BLAS takes all but single columns, as on a baseline.
 
 enum class Own { None, Few, Most };
 Own own_kernels() {
@@ -37,7 +38,7 @@ bool own_cols(idx n, idx k, idx lda) {
   if (blas_is_mkl() && n > 8) return false;
   switch (own_kernels()) {
     case Own::Most: return true;
-    case Own::Few: return n <= 64 && k <= 512 && !steps_on_pages(lda);
+    case Own::Few: return n <= 2 || ((n <= 8 || (n <= 64 && k <= 512)) && !steps_on_pages(lda));
     case Own::None: return n == 1 && k <= 512;
   }
   return false;
@@ -46,6 +47,8 @@ bool own_outer(idx n, idx k) {
   if (blas_is_mkl() && n > 8) return false;
   return own_kernels() == Own::Most && k >= 8;
 }
+// Of one row each: every column of C gets a multiple of the same row, and a BLAS would copy both first.
+bool own_rank_one(idx k) { return k == 1 && !blas_is_mkl(); }
 bool own_dots(idx n, idx k) {
   if (blas_is_mkl() && n > 8) return false;
   switch (own_kernels()) {
@@ -148,6 +151,10 @@ struct RowsProduct {
 
 void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
   if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
+  if (own_rank_one(k)) {
+    for (idx j = 0; j < n; ++j) kernels().axpy(m, x[0][j], y[0], c + j * ldc);
+    return;
+  }
   Room& own = room();
   const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);
