@@ -197,6 +197,7 @@ class Settings:
     passes_off: int
     threads: int
     least_work: int
+    keep_plans: bool
     autobatch: bool
     overlap: bool
     backend: str

@@ -371,6 +371,7 @@ def configure(**options: Any) -> Change:
     cells          recorded (default); inline: run a cell's function at each call; check: run it and compare with the
                    recording, CellError when they differ
     compile        compiled functions are recorded once per structure (default on); off: they run at each call
+    keep_plans     keep plans of small graphs for graphs that are made alike (default on); numbers are the same
     verify         check every rewritten graph and every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph used after an update keeps the weights it started with, as in DyNet (default: only in programs that

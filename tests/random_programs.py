@@ -205,6 +205,15 @@ class Program:
             peeked += b.peeked
         return dy.esum(losses), last, peeked
 
+    def with_other_data(self, n: int) -> Program:
+        """The same nodes: other inputs, other rows of the tables."""
+
+        def moved(step: Step) -> Step:  # which table it is, is what is left when divided by 3
+            return Step(step.op, step.picks, step.number + 3 * n) if step.op == "lookup" else step
+
+        templates = tuple(tuple(moved(step) for step in steps) for steps in self.templates)
+        return Program(templates, tuple((which, seed + 10 * n) for which, seed in self.examples))
+
 
 steps = st.builds(
     Step,

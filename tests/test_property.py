@@ -51,6 +51,7 @@ def run(program: Program, model: Model, strategy: str, threads: int) -> dict[str
     out["gradients"] = model.gradients()
     loss.backward()  # once more: gradients do not depend on what an earlier pass left behind
     out["again"] = model.gradients()
+    out["node"] = loss
     return out
 
 
@@ -92,6 +93,35 @@ def test_runs_repeat_exactly(program: Program) -> None:
             assert first[key] == second[key], f"{strategy}, {threads} threads: {key}"
         for a, b in zip(first["gradients"], second["gradients"], strict=True):
             assert np.array_equal(a, b), f"{strategy}, {threads} threads: gradients"
+
+
+def test_plans_that_are_kept_change_nothing() -> None:
+    """Graphs that are made alike, with other data and weights: the bits are those of plans made anew."""
+    found_again = 0
+
+    def steps(program: Program, keep: bool, strategy: str, threads: int) -> list[dict[str, Any]]:
+        nonlocal found_again
+        model, seen = Model(), []
+        update = dy.SimpleSGDTrainer(model.pc, 0.1)
+        with dy.configure(keep_plans=keep):
+            for n in (0, 0, 0, 1, 2, 2, 3, 0):
+                seen.append(run(program.with_other_data(n), model, strategy, threads))
+                found_again += keep and dy.stats()["plans_again"]
+                seen[-1].pop("node").backward()
+                update.update()
+        return seen
+
+    @profile
+    @given(programs)
+    def check(program: Program) -> None:
+        for strategy, threads in (("greedy", 1), ("none", 1), ("auto", 2)):
+            kept, anew = (steps(program, keep, strategy, threads) for keep in (True, False))
+            for one, other in zip(kept, anew, strict=True):
+                for key, wanted in other.items():
+                    np.testing.assert_equal(one[key], wanted, err_msg=f"{strategy}, {threads} threads: {key}")
+
+    check()
+    assert found_again > 300
 
 
 @settings(profile, max_examples=EXAMPLES or 40)

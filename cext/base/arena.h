@@ -67,6 +67,21 @@ class Arena {
     }
     used_ = 0;
   }
+  // How far a round has come. Between rounds take_again() takes at once what had been taken by then, where it lay:
+  // false if the memory lies elsewhere now, or lay in several blocks.
+  struct Mark {
+    const char* block = nullptr;
+    std::size_t used = 0;
+  };
+  Mark mark() const { return blocks_.size() == 1 ? Mark{blocks_[0].p, used_} : Mark{}; }
+  bool take_again(const Mark& m) {
+    if (blocks_.size() != 1 || blocks_[0].p != m.block || m.used > blocks_[0].n) return false;
+    use_.note(used_);
+    cur_ = blocks_[0].p + m.used;
+    left_ = blocks_[0].n - m.used;
+    used_ = m.used;
+    return true;
+  }
   void release() {
     heap_given_back().fetch_add(reserved_, std::memory_order_relaxed);
     use_.given_back();

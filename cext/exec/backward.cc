@@ -19,35 +19,36 @@ void Executor::backward(NodeId loss, bool full) {
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
   list_gradients();
   const std::lock_guard<GradientLocks> lock(locks_);
-  bool again = plan_may_hold(loss, full);
+  bool again = plan_may_hold(loss, full) && grads_.take_again(pass_->ready.grads);
   if (!again) reach(loss, full);
   any_full_ |= full;  // only such a pass writes over values that another one reads without reaching them
   Rewound numbers(g_, *backend_, owner_);
-  if (first_graded_run_ < n_runs_) numbers.check(runs_[first_graded_run_]->ran_at);
+  if (pass_->first_run < n_runs_) numbers.check(runs_[pass_->first_run]->ran_at);
   restore_spent(numbers);
   ran_again_ = false;
   if (again && !leaves_again()) {
     again = false;
     reach(loss, full);
   }
-  ready_.there = false;
+  pass_->ready.there = false;
   back_again_ = again;
   if (!again) place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
-  if (back_.at()[loss]) {
+  if (pass_->planner.at()[loss]) {
     const bool plain = seed(loss, again);
     std::size_t to = n_runs_;
     while (to && runs_[to - 1]->first > loss) --to;
     if (!again) plan_backward(to);
     if (!again && plain) note_plan(loss, full);
     const NodeId root = g_.node(loss).root;
-    if (options.verify) verify_back_plan(g_, back_.plan(), runs_, back_.at()[root], g_.dim(root).size());
+    if (options.verify)
+      verify_back_plan(g_, pass_->planner.plan(), runs_, pass_->planner.at()[root], g_.dim(root).size());
     cache_->begin();
     run_backward(to, numbers);
     totals_.transposed += cache_->count();
     collect_gradients();
-    ready_.there |= again;
+    pass_->ready.there |= again;
   }
   if (options.touches_looked_up) touch_looked_up(loss);
   totals_.backward_time += timer.lap();
@@ -55,11 +56,11 @@ void Executor::backward(NodeId loss, bool full) {
 
 // The gradient of the loss is 1. False: it is added to one that is there.
 bool Executor::seed(NodeId loss, bool again) {
-  float* at = back_.at()[loss];
+  float* at = pass_->planner.at()[loss];
   const NodeId root = g_.node(loss).root;
-  if (again || !facts_.written[root]) {
-    backend_->fill(g_.dim(root).size(), 0.f, back_.at()[root]);
-    facts_.written[root] = kWritten;
+  if (again || !facts().written[root]) {
+    backend_->fill(g_.dim(root).size(), 0.f, pass_->planner.at()[root]);
+    facts().written[root] = kWritten;
     backend_->fill(1, 1.f, at);
     return true;
   }
@@ -71,7 +72,7 @@ bool Executor::seed(NodeId loss, bool again) {
 
 // Values that a pass before wrote gradients over are made again, from the weights that they were made from.
 void Executor::restore_spent(Rewound& numbers) {
-  for (std::size_t r = any_full_ ? 0 : first_graded_run_; r < n_runs_; ++r) {
+  for (std::size_t r = any_full_ ? 0 : pass_->first_run; r < n_runs_; ++r) {
     if (!runs_[r]->any_spent) continue;
     numbers.to(runs_[r]->ran_at);
     runner(runs_[r]->lane).restore(*runs_[r]);
@@ -87,13 +88,14 @@ void Executor::list_gradients() {
 
 // Stages from the last to the first.
 void Executor::plan_backward(std::size_t to) {
-  back_.begin({{options.threads, options.least_work, run_lanes}, shares_calls(), completion_.watch != nullptr});
-  while (to > first_graded_run_) {
+  pass_->planner.begin(
+      {{options.threads, options.least_work, run_lanes}, shares_calls(), completion_.watch != nullptr});
+  while (to > pass_->first_run) {
     std::size_t from = to - 1;
     while (from && same_stage(from - 1, to - 1)) --from;
-    back_.begin_stage(runs_, static_cast<u32>(from), static_cast<u32>(to), grads_);
-    in_lanes(from, to, [this](Run& run) { back_.plan_lane(run.lane); });
-    back_.end_stage();
+    pass_->planner.begin_stage(runs_, static_cast<u32>(from), static_cast<u32>(to), grads_);
+    in_lanes(from, to, [this](Run& run) { pass_->planner.plan_lane(run.lane); });
+    pass_->planner.end_stage();
     to = from;
   }
 }
@@ -102,9 +104,9 @@ void Executor::plan_backward(std::size_t to) {
 void Executor::run_backward(std::size_t to, Rewound& numbers) {
   if (completion_.watch) {
     completion_.begin();
-    for (std::size_t r = first_graded_run_; r < to; ++r) completion_.see(g_, static_cast<u32>(r), *runs_[r]);
+    for (std::size_t r = pass_->first_run; r < to; ++r) completion_.see(g_, static_cast<u32>(r), *runs_[r]);
   }
-  for (const BackStage& stage : back_.plan().stages) {
+  for (const BackStage& stage : pass_->planner.plan().stages) {
     if (numbers.to(runs_[stage.run]->ran_at)) {
       totals_.transposed += cache_->count();
       cache_->begin();
@@ -136,7 +138,7 @@ class Progress {
 
 // Its tasks, taken by whoever has time, in their order: so a task waits only for those that somebody has taken.
 void Executor::run_stage(const BackStage& stage) {
-  const BackPlan& plan = back_.plan();
+  const BackPlan& plan = pass_->planner.plan();
   for (u32 m = 0; m < stage.zeros; ++m) runner(0).move(plan.moves[stage.zero + m]);
   for (u32 t = stage.task; t < stage.task + stage.tasks; ++t)
     runner(plan.tasks[t].runner).shares_calls = stage.tasks == 1 && shares_calls();
@@ -162,30 +164,31 @@ void Executor::run_stage(const BackStage& stage) {
 // The arrays that have something for each node are clear again but where the next pass writes. What the last pass wrote
 // is known: a graph may have grown through thousands of steps, of which each reaches its own nodes only.
 void Executor::forget_gradients(NodeId n) {
-  auto clear = [&, from = facts_.first, to = facts_.end](auto& v, auto nothing) {
+  auto clear = [&, from = facts().first, to = facts().end](auto& v, auto nothing) {
     const NodeId size = static_cast<NodeId>(v.size());
     for (NodeId i = from; i < std::min(to, size); ++i) v[i] = nothing;
-    for (NodeId i : facts_.leaves)
+    for (NodeId i : facts().leaves)
       if (i < size) v[i] = nothing;
     if (size < n) v.resize(n);
     for (NodeId i = size; i < n; ++i) v[i] = nothing;
   };
-  clear(facts_.reached, u8(0));
-  clear(facts_.written, u8(kNothing));
+  clear(facts().reached, u8(0));
+  clear(facts().written, u8(kNothing));
   for (u32 l = 0; l < kMaxLanes; ++l)
-    if (l == 0 || !back_.at(l).empty()) clear(back_.at(l), static_cast<float*>(nullptr));
-  facts_.leaves.clear();
-  reached_aliases_.clear();
-  facts_.first = facts_.end = n;
+    if (l == 0 || !pass_->planner.at(l).empty()) clear(pass_->planner.at(l), static_cast<float*>(nullptr));
+  facts().leaves.clear();
+  pass_->reached_aliases.clear();
+  facts().first = facts().end = n;
 }
 
 // Which nodes the loss depends on and want a gradient. Leaves and aliases among them are listed, the last first.
 void Executor::reach(NodeId loss, bool full) {
   forget_gradients(loss + 1);
-  first_graded_run_ = n_runs_;
-  while (first_graded_run_ && runs_[first_graded_run_ - 1]->first > loss) --first_graded_run_;
+  Gradients& found = facts();
+  pass_->first_run = n_runs_;
+  while (pass_->first_run && runs_[pass_->first_run - 1]->first > loss) --pass_->first_run;
   // Nodes of before the last pass, below `old`, are looked at only if something depends on them.
-  const NodeId old = std::min(first_graded_run_ ? runs_[first_graded_run_ - 1]->first : 0, graded_);
+  const NodeId old = std::min(pass_->first_run ? runs_[pass_->first_run - 1]->first : 0, graded_);
   // What is asked of arguments, which lie all over the graph: once of each node, in order, and kept close together.
   constexpr u8 kWanted = 1, kAliased = 2;
   auto facts = [&](NodeId i) {
@@ -201,9 +204,9 @@ void Executor::reach(NodeId loss, bool full) {
   u32 old_nodes = 0;  // that are marked and not visited yet, but for leaves, which lead nowhere
   old_leaves_.clear();
   auto mark = [&](NodeId i) {
-    u8& r = facts_.reached[i];
+    u8& r = found.reached[i];
     if (!r && i > at)
-      facts_.leaves.push_back(i);  // only leaves stand behind their readers
+      found.leaves.push_back(i);  // only leaves stand behind their readers
     else if (!r && i < old) {
       if (g_.node(i).is(kLeaf))
         old_leaves_.push_back(i);
@@ -218,17 +221,17 @@ void Executor::reach(NodeId loss, bool full) {
   mark(loss);
   NodeId i = loss + 1;
   for (; i > old || old_nodes;) {
-    if (!facts_.reached[--i]) continue;
+    if (!found.reached[--i]) continue;
     at = i;
     const Node& n = g_.node(i);
     if (n.is(kLeaf)) {
-      facts_.leaves.push_back(i);
+      found.leaves.push_back(i);
       continue;
     }
     if (i < old) --old_nodes;
-    facts_.first = i;
+    found.first = i;
     if (n.is(kAlias)) {
-      reached_aliases_.push_back(i);
+      pass_->reached_aliases.push_back(i);
       if (wants(g_.aliased(i))) mark(g_.aliased(i));
       continue;
     }
@@ -243,16 +246,17 @@ void Executor::reach(NodeId loss, bool full) {
   }
   std::sort(old_leaves_.begin(), old_leaves_.end(), std::greater<>());
   for (NodeId leaf : old_leaves_)
-    if (leaf < i) facts_.leaves.push_back(leaf);
-  while (first_graded_run_ && runs_[first_graded_run_ - 1]->last > facts_.first) --first_graded_run_;
+    if (leaf < i) found.leaves.push_back(leaf);
+  while (pass_->first_run && runs_[pass_->first_run - 1]->last > found.first) --pass_->first_run;
 }
 
 // An address for the gradient of each node reached.
 void Executor::place_gradients(NodeId loss) {
   grads_.rewind();
-  Vec<float*>& at = back_.at();
+  Vec<float*>& at = pass_->planner.at();
+  const Vec<u8>& reached = facts().reached;
   place_leaf_gradients();
-  for (std::size_t r = first_graded_run_; r < n_runs_; ++r) {
+  for (std::size_t r = pass_->first_run; r < n_runs_; ++r) {
     Run& run = *runs_[r];
     if (run.first > loss) break;
     run.grad_base = grads_.floats(run.plan.floats ? run.plan.floats : 1);
@@ -261,11 +265,11 @@ void Executor::place_gradients(NodeId loss) {
       if (i > loss) continue;
       const u32 visible = g_.signature(i).visible;
       for (u32 o = 0; o < visible && i + o <= loss; ++o)
-        if (facts_.reached[i + o]) at[i + o] = g_.value(i + o) + shift;
+        if (reached[i + o]) at[i + o] = g_.value(i + o) + shift;
     }
   }
-  for (std::size_t k = reached_aliases_.size(); k-- > 0;) {
-    const NodeId i = reached_aliases_[k];
+  for (std::size_t k = pass_->reached_aliases.size(); k-- > 0;) {
+    const NodeId i = pass_->reached_aliases[k];
     const Node& n = g_.node(i);
     if (g_.signature(i).no_grad) continue;
     if (at[g_.aliased(i)]) at[i] = at[n.root] + n.offset;  // not past an alias that stops gradients
@@ -276,7 +280,7 @@ void Executor::place_gradients(NodeId loss) {
 void Executor::add_moves(u32 first, u32 count) {
   constexpr std::size_t kLeastWork = 1 << 17, kLine = 16;  // floats
   std::size_t all = 0;
-  const Move* moves = back_.plan().moves.data() + first;
+  const Move* moves = pass_->planner.plan().moves.data() + first;
   for (u32 m = 0; m < count; ++m) all += moves[m].n;
   const int parts = all < kLeastWork ? 1 : options.threads;
   run_lanes(parts, parts, [&](int part) {

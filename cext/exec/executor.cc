@@ -18,8 +18,7 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
       values_(memory.values),
       grads_(memory.gradients),
       pipeline_(graph),
-      back_(graph, *backend),
-      facts_(back_.gradients),
+      pass_(std::make_unique<BackPass>(graph, *backend)),
       cache_(backend->pass_cache()) {
   runner(0);
   possible_ = passes_of(*backend_);
@@ -35,9 +34,13 @@ Runner& Executor::runner(u32 lane) {
 }
 
 void Executor::truncated(u32 n) {
+  if (n == 0) {
+    leave_known();
+    renewals_ = std::min(renewals_ + 1, 2u);
+  }
   graded_ = 0;
-  ready_.there = false;
-  back_.begin({});
+  pass_->ready.there = false;
+  pass_->planner.begin({});
   rewritten_ = std::min(rewritten_, n);
   while (!leaf_parts_.empty() && leaf_parts_[leaf_parts_.size() - 1] >= n) leaf_parts_.resize(leaf_parts_.size() - 1);
   if (n == 0) {
@@ -68,9 +71,10 @@ void Executor::note_runs() {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  ready_.there = false;
-  release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, back_, reached_aliases_,
-              old_leaves_, reach_facts_, direct_, apart_, slots_, to_slots_, slot_from_, slot_to_, held_, ready_.slot);
+  pass_->ready.there = false;
+  release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, *pass_, old_leaves_,
+              reach_facts_, to_slots_, slot_from_, slot_to_, held_);
+  known_.release();
   cache_->release();
   runs_ = Runs();
   for (auto& r : runners_) r->release();
@@ -179,12 +183,13 @@ void Executor::forward(bool whole) {
   const NodeId n = g_.size();
   if (done_ == n) return;
   if (refresh_ || done_ < planned_) run_again();
-  if (done_ == n) return;
+  if (done_ == n || run_known(whole)) return;
+  if (n_runs_ == 0) leave_known();
   Timer timer;
   const std::size_t from = n_runs_;
   rewrite(whole);
   one_plan_ = done_ == 0;
-  ready_.there = ran_again_ = false;
+  pass_->ready.there = ran_again_ = false;
   let_go_ = g_.let_go_of();
   try {
     {
@@ -209,6 +214,7 @@ void Executor::forward(bool whole) {
   done_ = planned_ = n;
   owner_ = this_thread();
   note_runs();
+  keep_known(whole);
   totals_.forward_time += timer.lap();
   ++totals_.plans;
 }
@@ -228,6 +234,12 @@ void Executor::run_again() {
     if (memory_.user == this) values_.rewind();
     return;
   }
+  run_by_plan();
+  totals_.forward_time += timer.lap();
+}
+
+// All that is planned, where its values lie.
+void Executor::run_by_plan() {
   for (std::size_t r = 0; r < n_runs_; ++r) runs_[r]->ran_at = now();
   settle_rows();
   g_.fill_leaves(0);
@@ -238,7 +250,6 @@ void Executor::run_again() {
   ran_again_ = true;
   owner_ = this_thread();
   note_runs();
-  totals_.forward_time += timer.lap();
   ++totals_.plans_again;
 }
 

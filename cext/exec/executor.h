@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "exec/complete.h"
+#include "exec/plan_cache.h"
 #include "exec/rewound.h"
 #include "exec/runner.h"
 #include "rewrite/pipeline.h"
-#include "schedule/back_planner.h"
 
 namespace dnl {
 
@@ -69,7 +69,7 @@ class Executor final : private Graph::Listener {
   std::string dump_plans();
   // Of the last backward pass; see dump_back_plan().
   std::string dump_backward(u32 most) const {
-    return graded_ ? dump_back_plan(g_, *backend_, back_.plan(), runs_, most) : std::string();
+    return graded_ ? dump_back_plan(g_, *backend_, pass_->planner.plan(), runs_, most) : std::string();
   }
   // While on, forward() notes the graph after each pass; switching it on forgets what was noted.
   void log_rewrites(bool on);
@@ -105,6 +105,13 @@ class Executor final : private Graph::Listener {
   void make_runs();
   void plan_runs(std::size_t from);
   void run_again();
+  void run_by_plan();
+  bool may_be_known() const;
+  bool run_known(bool whole);
+  void verify_known(const KnownPlan& known, bool whole);
+  void keep_known(bool whole);
+  void exchange_live();
+  void leave_known();
   void run_stages(std::size_t from, bool again);
   void settle_rows();
   void place(std::size_t from);
@@ -166,32 +173,19 @@ class Executor final : private Graph::Listener {
   Split split_;
   Stats totals_;  // what no runner counts: times, plans
 
-  GradientLocks locks_;  // every parameter and table of the graph
-  BackPlanner back_;
-  Gradients& facts_;                  // of it
-  Vec<u8> reach_facts_;               // by node, while reach() looks for these
-  Vec<NodeId> reached_aliases_;       // the last first
-  Vec<NodeId> old_leaves_;            // see reach()
-  std::size_t first_graded_run_ = 0;  // runs before were not reached
-  bool any_full_ = false;             // some pass over this graph was full
-  struct Ready {                      // what the plan of the last backward pass was made for (back_again.cc)
-    bool there = false, full = false, any_spent = false;
-    NodeId loss = 0;
-    u64 let_go = 0;
-    int threads = 0;
-    u64 least_work = 0;
-    Vec<float*> slot;  // where the gradients of slots_ lay
-  } ready_;
-  bool ran_again_ = false;   // since the last backward pass, by the plan that there is
-  bool back_again_ = false;  // the backward pass that is running goes by the plan of the last
-  struct Direct {
-    NodeId node;
-    u64 serial;
-  };
-  Vec<Direct> direct_;    // weights whose gradient lies in the accumulator; its serial number after the pass
-  Vec<NodeId> apart_;     // weights and rows that have memory of their own, which is added to the accumulator
-  Vec<NodeId> slots_;     // rows whose gradient lies in the table's
-  Vec<NodeId> to_slots_;  // what is added to rows' gradients at the end of a pass,
+  PlanCache known_;
+  KnownPlan* live_plan_ = nullptr;  // of it: runs_[0], the calls and pass_ are this one's
+  u32 renewals_ = 0;                // so far, counted to 2
+
+  GradientLocks locks_;             // every parameter and table of the graph
+  std::unique_ptr<BackPass> pass_;  // of the last backward(), and what it was planned for
+  Gradients& facts() { return pass_->planner.gradients; }
+  Vec<u8> reach_facts_;              // by node, while reach() looks for these
+  Vec<NodeId> old_leaves_;           // see reach()
+  bool any_full_ = false;            // some pass over this graph was full
+  bool ran_again_ = false;           // since the last backward pass, by the plan that there is
+  bool back_again_ = false;          // the backward pass that is running goes by the plan of the last
+  Vec<NodeId> to_slots_;             // what is added to rows' gradients at the end of a pass,
   Vec<float*> slot_from_, slot_to_;  // row by row
   Vec<NodeId> held_;                 // rows that an expression refers to, in order, if
   bool held_noted_ = false;          // note_held() has been called; else they are as they are

@@ -25,53 +25,53 @@ bool Executor::is_row(NodeId i) const {
 
 // Memory of its own for the gradient of a leaf, which is added to the accumulator when the pass ends.
 void Executor::place_apart(NodeId i) {
-  back_.at()[i] = grads_.floats(g_.dim(i).size());
-  facts_.written[i] = kWritten;
-  apart_.push_back(i);
+  pass_->planner.at()[i] = grads_.floats(g_.dim(i).size());
+  facts().written[i] = kWritten;
+  pass_->apart.push_back(i);
 }
 
 // What lies side by side, as they do most often, is cleared in one piece.
 void Executor::clear_apart() {
   constexpr std::size_t kLine = 16;  // floats of a line, at which memory of an arena begins
-  const Vec<float*>& at = back_.at();
-  auto size = [&](std::size_t k) { return (g_.dim(apart_[k]).size() + kLine - 1) / kLine * kLine; };
-  for (std::size_t k = 0, first; k < apart_.size();) {
+  const Vec<float*>& at = pass_->planner.at();
+  auto size = [&](std::size_t k) { return (g_.dim(pass_->apart[k]).size() + kLine - 1) / kLine * kLine; };
+  for (std::size_t k = 0, first; k < pass_->apart.size();) {
     std::size_t n = 0;
-    for (first = k; k < apart_.size() && at[apart_[k]] == at[apart_[first]] + n; ++k) n += size(k);
-    backend_->fill(n, 0.f, at[apart_[first]]);
+    for (first = k; k < pass_->apart.size() && at[pass_->apart[k]] == at[pass_->apart[first]] + n; ++k) n += size(k);
+    backend_->fill(n, 0.f, at[pass_->apart[first]]);
   }
 }
 
 void Executor::place_leaf_gradients() {
-  Vec<float*>& at = back_.at();
+  Vec<float*>& at = pass_->planner.at();
   const bool noted = std::exchange(held_noted_, false);
   auto is_held = [&](NodeId i) {
     if (!g_.node(i).is(kCounted)) return true;  // nobody knows
     return noted ? std::binary_search(held_.begin(), held_.end(), i) : g_.node(i).handles != 0;
   };
-  direct_.clear();
-  apart_.clear();
-  slots_.clear();
+  pass_->direct.clear();
+  pass_->apart.clear();
+  pass_->slots.clear();
   auto row_apart = [&](NodeId i) {
     if (!at[i]) place_apart(i);
   };
-  for (NodeId i : reached_aliases_)  // which may be asked for, too
+  for (NodeId i : pass_->reached_aliases)  // which may be asked for, too
     if (is_row(g_.node(i).root)) row_apart(g_.node(i).root);
-  for (NodeId i : facts_.leaves) {
+  for (NodeId i : facts().leaves) {
     if (!is_row(i) || at[i]) continue;
     if (is_held(i)) {
       row_apart(i);
       continue;
     }
     g_.table(g_.signature(i).table)->slot(*g_.lookup_ids(i));
-    slots_.push_back(i);
+    pass_->slots.push_back(i);
   }
-  for (NodeId i : slots_) {  // now that their arrays do not grow any more
+  for (NodeId i : pass_->slots) {  // now that their arrays do not grow any more
     LookupTable& t = *g_.table(g_.signature(i).table);
     at[i] = t.gradients(*backend_) + t.slot(*g_.lookup_ids(i)) * t.row_size;
-    facts_.written[i] = kWritten;
+    facts().written[i] = kWritten;
   }
-  for (NodeId i : facts_.leaves) {
+  for (NodeId i : facts().leaves) {
     if (at[i]) continue;
     if (g_.signature(i).leaf == Leaf::Param && g_.node(i).is(kNeedsGrad))
       place_weight_gradient(i);
@@ -87,18 +87,18 @@ void Executor::place_weight_gradient(NodeId i) {
   const bool alone = !p.touched;
   if (!completion_.watch && (!alone || keep_weights_flag())) return place_apart(i);  // DyNet programs may ask any time
   p.touched = true;
-  back_.at()[i] = p.grad.write(*backend_);
-  facts_.written[i] = kWritten;
+  pass_->planner.at()[i] = p.grad.write(*backend_);
+  facts().written[i] = kWritten;
   p.grad_changed();
-  direct_.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
+  pass_->direct.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
 }
 
 // Gradients that have memory of their own go to the accumulators; those of several rows, and of whole tables, to the
 // slots of their rows.
 void Executor::collect_gradients() {
-  Vec<float*>& at = back_.at();
+  Vec<float*>& at = pass_->planner.at();
   to_slots_.clear();
-  for (NodeId i : apart_) {
+  for (NodeId i : pass_->apart) {
     if (is_row(i)) {
       to_slots_.push_back(i);
       continue;
@@ -108,13 +108,13 @@ void Executor::collect_gradients() {
     p.grad_changed();
     backend_->add_rows(1, p.size(), Rows{at[i], 0, nullptr}, Rows{p.grad.write(*backend_), 0, nullptr});
   }
-  for (NodeId i : facts_.leaves) {
-    if (!at[i] || !facts_.written[i] || !g_.node(i).is(kNeedsGrad)) continue;
+  for (NodeId i : facts().leaves) {
+    if (!at[i] || !facts().written[i] || !g_.node(i).is(kNeedsGrad)) continue;
     const Leaf leaf = g_.signature(i).leaf;
     if (leaf == Leaf::Table || (leaf == Leaf::Lookup && g_.dim(i).bd > 1)) to_slots_.push_back(i);
   }
   add_to_slots();
-  for (NodeId i : slots_) at[i] = nullptr;  // their arrays may have grown
+  for (NodeId i : pass_->slots) at[i] = nullptr;  // their arrays may have grown
 }
 
 // f(row of the node's gradient, row of the table) for each row of a look-up, or of a whole table.
@@ -142,7 +142,7 @@ void Executor::add_to_slots() {
     for (NodeId i : to_slots_) {
       if (g_.table(g_.signature(i).table) != &t) continue;
       each_row(i, [&](u32 k, u32 row) {
-        slot_from_.push_back(back_.at()[i] + k * t.row_size);
+        slot_from_.push_back(pass_->planner.at()[i] + k * t.row_size);
         slot_to_.push_back(gradients + t.slot(row) * t.row_size);
       });
     }
@@ -164,9 +164,9 @@ GradientRead Executor::read_gradient(NodeId i, float* to) {
   if (i >= graded_) return GradientRead::None;
   const std::size_t n = g_.dim(i).size();
   const NodeId root = g_.node(i).root;
-  const float* at = i < back_.at().size() ? back_.at()[i] : nullptr;
-  if (!at && i == root && is_row(i) && facts_.reached[i]) return GradientRead::Summed;
-  for (const Direct& d : direct_) {
+  const float* at = i < pass_->planner.at().size() ? pass_->planner.at()[i] : nullptr;
+  if (!at && i == root && is_row(i) && facts().reached[i]) return GradientRead::Summed;
+  for (const BackPass::Direct& d : pass_->direct) {
     if (d.node != root || !at) continue;
     Parameter& p = *g_.parameter(root);
     const GradientLock lock(p.in_use);
@@ -174,7 +174,7 @@ GradientRead Executor::read_gradient(NodeId i, float* to) {
     backend_->download(n, at, to);
     return GradientRead::Given;
   }
-  if (at && facts_.written[root])
+  if (at && facts().written[root])
     backend_->download(n, at, to);
   else
     std::memset(to, 0, n * sizeof(float));

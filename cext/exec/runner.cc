@@ -14,12 +14,12 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassC
       options_(options),
       cache_(cache),
       scratch_(backend->memory()),
+      kept_(std::make_unique<KeptCalls>()),
       intra_op_(backend->intra_op()) {}
 
 void Runner::release() {
   forget_calls();
-  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, kept_.forward, kept_.backward, kept_.lists,
-              kept_.back_lists);
+  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, *kept_);
   if (intra_op_) intra_op_->release();
 }
 

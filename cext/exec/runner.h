@@ -19,6 +19,7 @@ namespace dnl {
 
 class Runner {
  public:
+  struct CallFrame;
   Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassCache& cache);
 
   // again: the same run as the last time, and nothing of it has been planned since.
@@ -35,6 +36,18 @@ class Runner {
   // Clears or adds.
   void move(const Move& m);
 
+  // Calls of a run that has been run again, by group and by step of the backward pass; null: not put together yet.
+  struct KeptCalls {
+    const Run* run = nullptr;
+    const void* arrays[3] = {};  // of the graph, into which they point
+    Vec<CallFrame*> forward, backward;
+    Arena lists, back_lists;  // what they point to
+
+    void release() { release_all(forward, backward, lists, back_lists); }
+  };
+  // In exchange for those of another run.
+  void exchange_kept(std::unique_ptr<KeptCalls>& calls) { kept_.swap(calls); }
+
   // Could threads share its calls?
   bool can_share() const { return intra_op_ != nullptr; }
   bool shares_calls = false;  // they do: no other runner works at the same time
@@ -43,7 +56,6 @@ class Runner {
   PlanScratch plan_scratch;
 
  private:
-  struct CallFrame;
   struct Extremes {
     bool nan = false, infinity = false;
   };
@@ -60,13 +72,6 @@ class Runner {
     Arena floats;  // the backend's: what kernels work in
   };
 
-  // Calls of the run that has been run again, by group and by step of the backward pass; null: not put together yet.
-  struct KeptCalls {
-    const Run* run = nullptr;
-    const void* arrays[3] = {};  // of the graph, into which they point
-    Vec<CallFrame*> forward, backward;
-    Arena lists, back_lists;  // what they point to
-  };
   // In its time calls are put together of these lists.
   class InLists {
    public:
@@ -119,7 +124,7 @@ class Runner {
   PassCache& cache_;
   ScratchArena scratch_;
   Arena* lists_ = &scratch_.arena;  // for what a call points to
-  KeptCalls kept_;
+  std::unique_ptr<KeptCalls> kept_;
   std::unique_ptr<IntraOp> intra_op_;
   Vec<Numbers> checked_;
 };

@@ -17,24 +17,24 @@ void Runner::use_kept(const Run& run) {
     arrays[1] = g_.key(plan.types[0].sig);
     arrays[2] = g_.member(plan.order[0]);
   }
-  if (kept_.run == &run && std::equal(arrays, arrays + 3, kept_.arrays)) return;
+  if (kept_->run == &run && std::equal(arrays, arrays + 3, kept_->arrays)) return;
   forget_calls();
   if (plan.groups.size() > kMost) return;
-  kept_.run = &run;
-  std::copy(arrays, arrays + 3, kept_.arrays);
-  kept_.forward.assign(plan.groups.size(), nullptr);
+  kept_->run = &run;
+  std::copy(arrays, arrays + 3, kept_->arrays);
+  kept_->forward.assign(plan.groups.size(), nullptr);
 }
 
 void Runner::forget_calls() {
-  kept_.run = nullptr;
-  kept_.forward.clear();
-  kept_.lists.rewind();
+  kept_->run = nullptr;
+  kept_->forward.clear();
+  kept_->lists.rewind();
   forget_backward();
 }
 
 void Runner::forget_backward() {
-  kept_.backward.clear();
-  kept_.back_lists.rewind();
+  kept_->backward.clear();
+  kept_->back_lists.rewind();
 }
 
 Runner::CallFrame* Runner::new_call(Arena& lists) {
@@ -45,13 +45,13 @@ Runner::CallFrame* Runner::new_call(Arena& lists) {
 
 void Runner::forward_again(Run& run, u32 index) {
   const Group& group = run.plan.groups[index];
-  if (index >= kept_.forward.size() || run.plan.types[group.type].over) return run_group(run, index);
+  if (index >= kept_->forward.size() || run.plan.types[group.type].over) return run_group(run, index);
   scratch_.rewind();
   const NodeId* members = run.plan.order.data() + group.begin;
-  CallFrame*& f = kept_.forward[index];
+  CallFrame*& f = kept_->forward[index];
   if (!f) {
-    CallFrame* made = new_call(kept_.lists);
-    const InLists lists(*this, kept_.lists);
+    CallFrame* made = new_call(kept_->lists);
+    const InLists lists(*this, kept_->lists);
     begin_call(*made, run, group.type, members, group.count, group.slot);
     find_arguments(*made, run, index, members);
     made->fixed = lie_still(run, index, *made);
@@ -83,8 +83,8 @@ void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& st
   describe(trace, run, group);
   scratch_.rewind();
   if (!f) {
-    CallFrame* made = new_call(kept_.back_lists);
-    const InLists lists(*this, kept_.back_lists);
+    CallFrame* made = new_call(kept_->back_lists);
+    const InLists lists(*this, kept_->back_lists);
     begin_call(*made, run, group.type, run.plan.order.data() + group.begin + step.first, step.count,
                group.slot + step.first);
     arguments_again(*made, run, step.of, step.first * made->items);

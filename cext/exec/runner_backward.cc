@@ -7,10 +7,10 @@ namespace dnl {
 
 void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, bool again) {
   const ProductCounts before = backend_->product_counts();
-  if (!again || kept_.run != &run)
+  if (!again || kept_->run != &run)
     forget_backward();
-  else if (kept_.backward.empty())
-    kept_.backward.assign(plan.steps.size(), nullptr);
+  else if (kept_->backward.empty())
+    kept_->backward.assign(plan.steps.size(), nullptr);
   for (u32 s = task.first; s < task.first + task.count; ++s) {
     const BackStep& step = plan.steps[s];
     switch (step.kind) {
@@ -19,7 +19,7 @@ void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task
         for (u32 m = 0; m < step.count; ++m) move(plan.moves[step.first + m]);
         break;
       case StepKind::Stacked:
-        kept_.backward.empty() ? back_stacked(run, plan, step) : back_again(run, plan, step, kept_.backward[s]);
+        kept_->backward.empty() ? back_stacked(run, plan, step) : back_again(run, plan, step, kept_->backward[s]);
         break;
       case StepKind::Shared: back_shared(run, plan, step); break;
       case StepKind::Passed: completion.passed(task.run, step.of); break;

@@ -116,13 +116,7 @@ void Graph::truncate(const Mark& m) {
     keys_.resize(sigs_[m.sigs].key);
     sigs_.resize(m.sigs);
     key_len_.resize(m.sigs);
-    std::memset(static_cast<void*>(buckets_.data()), 0, buckets_.size() * sizeof(Slot));
-    for (u32 s = 0; s < m.sigs; ++s) {
-      const u64 h = hash_words(keys_.data() + sigs_[s].key, key_len_[s]);
-      std::size_t b = h & (buckets_.size() - 1);
-      while (buckets_[b].sig) b = (b + 1) & (buckets_.size() - 1);
-      buckets_[b] = {static_cast<u32>(h >> 7), s + 1};
-    }
+    make_buckets(buckets_.size());
   }
   bump_generation();
 }
@@ -136,19 +130,24 @@ void Graph::forget_reads(NodeId from) {
   }
 }
 
+// n buckets, of all signatures.
+void Graph::make_buckets(std::size_t n) {
+  buckets_.resize(n);
+  std::memset(static_cast<void*>(buckets_.data()), 0, n * sizeof(Slot));
+  for (u32 s = 0; s < sigs_.size(); ++s) enter(s);
+}
+
+// Signature s is found from here on. There is room; it may have been there.
+void Graph::enter(u32 s) {
+  const u64 h = hash_words(keys_.data() + sigs_[s].key, key_len_[s]);
+  std::size_t b = h & (buckets_.size() - 1);
+  while (buckets_[b].sig && buckets_[b].sig != s + 1) b = (b + 1) & (buckets_.size() - 1);
+  buckets_[b] = {static_cast<u32>(h >> 7), s + 1};
+}
+
 // Finds the signature with this key, or makes room for a new one (fresh: the caller fills it in).
 u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
-  if ((sigs_.size() + 1) * 2 > buckets_.size()) {
-    const std::size_t cap = buckets_.empty() ? 256 : buckets_.size() * 2;
-    buckets_.resize(cap);
-    std::memset(static_cast<void*>(buckets_.data()), 0, cap * sizeof(Slot));
-    for (u32 s = 0; s < sigs_.size(); ++s) {
-      const u64 hs = hash_words(keys_.data() + sigs_[s].key, key_len_[s]);
-      std::size_t b = hs & (cap - 1);
-      while (buckets_[b].sig) b = (b + 1) & (cap - 1);
-      buckets_[b] = {static_cast<u32>(hs >> 7), s + 1};
-    }
-  }
+  if ((sigs_.size() + 1) * 2 > buckets_.size()) { make_buckets(buckets_.empty() ? 256 : buckets_.size() * 2); }
   const u32 tag = static_cast<u32>(h >> 7);
   std::size_t b = h & (buckets_.size() - 1);
   while (buckets_[b].sig) {

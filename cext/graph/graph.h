@@ -282,6 +282,10 @@ class Graph {
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
   NodeId append(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
+  friend struct MadeNodes;
+  friend class KnownGraph;
+  void enter(u32 s);
+  void make_buckets(std::size_t n);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
   u32 intern_dim(const Dim& d);
   NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float* value);

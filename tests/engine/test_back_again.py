@@ -78,7 +78,8 @@ def test_as_made_anew(trainer: Callable[[Any], Any], held: bool, every: int, ful
         assert dy.stats()["plans_again"] == (len(ROWS) - 1 if kept else 0)
         return found
 
-    equal(steps(True), steps(False))
+    with dy.configure(keep_plans=False):
+        equal(steps(True), steps(False))
 
 
 @pytest.mark.parametrize("setting", [{}, {"verify": True}, {"threads": 2}, {"strategy": "none"}])
@@ -99,7 +100,7 @@ def test_losses_in_turns(setting: dict[str, Any]) -> None:
             found[-1] += model.numbers()
         return found
 
-    with dy.configure(**setting):
+    with dy.configure(keep_plans=False, **setting):
         equal(steps(True), steps(False))
 
 

@@ -50,11 +50,11 @@ def test_every_spelling_of_a_flag(argv: tuple[str, ...]) -> None:
 def test_all_flags() -> None:
     flags = ["--dynet-mem", "512,128,1,1", "--dynet-autobatch", "0", "--dynet-profiling", "1", "--dynet-weight-decay",
              "0.25", "--dynet-threads=2", "--dynet-strategy=agenda", "--dynet-backend", "null", "--dynet-verify=1", "--dynet-keep-weights=1",
-             "--dynet-fuse=0", "--dynet-overlap=0", "--dynet-rewrites=-join,-dead",
+             "--dynet-fuse=0", "--dynet-overlap=0", "--dynet-keep-plans=0", "--dynet-rewrites=-join,-dead",
              "--dynet-shared-parameters", "1", "--dynet-devices", "CPU", "--dynet-unknown", "--dynet-unknown=3"]  # fmt: skip
     out = child("out = dy.config.settings(); out['collection'] = dy.ParameterCollection().get_weight_decay()", *flags)
     assert out == {"mem": "512,128,1,1", "seed": 0, "autobatch": False, "strategy": "agenda", "cells": "recorded", "compile": True, "threads": 2,
-                   "device": "null", "fuse": False, "rewrites": "-dead,-join", "overlap": False, "verify": True, "profile": True, "keep_weights": True, "weight_decay": 0.25,
+                   "device": "null", "fuse": False, "rewrites": "-dead,-join", "overlap": False, "keep_plans": False, "verify": True, "profile": True, "keep_weights": True, "weight_decay": 0.25,
                    "collection": 0.25}  # fmt: skip
 
 
