@@ -23,12 +23,14 @@ KnownPlan* PlanCache::find(const Graph& g, const ExecOptions& options, bool whol
   noted_ = false;
   if (credit_ <= 0 && ++skipped_ % kSeldom != 0) return nullptr;
   looks_.see(g);
-  for (auto& plan : plans_) {
-    if (plan->whole != whole || plan->keep_weights != keep_weights_flag()) continue;
-    if (!plan->graph.like(g, looks_) || !same(plan->options, options)) continue;
+  for (std::size_t k = 0; k < plans_.size(); ++k) {
+    if (hashes_[k] != looks_.hash) continue;
+    KnownPlan& plan = *plans_[k];
+    if (plan.whole != whole || plan.keep_weights != keep_weights_flag()) continue;
+    if (!plan.graph.like(g, looks_) || !same(plan.options, options)) continue;
     credit_ = std::min(credit_ + kOfHit, kCredit);
-    plan->used = ++now_;
-    return plan.get();
+    plan.used = ++now_;
+    return &plan;
   }
   if (credit_ > 0) --credit_;
   made_.note(g);
@@ -38,31 +40,49 @@ KnownPlan* PlanCache::find(const Graph& g, const ExecOptions& options, bool whol
 
 KnownPlan* PlanCache::keep(const Graph& g, Backend& backend) {
   noted_ = false;
-  if (plans_.size() < kMost) {
-    plans_.push_back(std::make_unique<KnownPlan>());
-    KnownPlan& made = *plans_.back();
-    made.run = std::make_unique<Run>();
-    made.calls = std::make_unique<Runner::KeptCalls>();
-    made.pass = std::make_unique<BackPass>(g, backend);
-  } else {
-    auto oldest = std::min_element(plans_.begin(), plans_.end(), [](auto& a, auto& b) { return a->used < b->used; });
-    std::swap(*oldest, plans_.back());
+  std::unique_ptr<KnownPlan> plan;
+  while (plans_.size() == kMost || nodes_ + g.size() > kMostInAll) plan = take_oldest();
+  if (!plan) {
+    plan = std::make_unique<KnownPlan>();
+    plan->run = std::make_unique<Run>();
+    plan->calls = std::make_unique<Runner::KeptCalls>();
+    plan->pass = std::make_unique<BackPass>(g, backend);
   }
-  KnownPlan* plan = plans_.back().get();
   plan->pass->ready.there = false;
   plan->used = ++now_;
-  if (plan->graph.take(g, made_, looks_)) return plan;
-  drop(plan);
-  return nullptr;
+  if (!plan->graph.take(g, made_, looks_)) return nullptr;
+  plans_.push_back(std::move(plan));
+  hashes_.push_back(looks_.hash);
+  nodes_ += g.size();
+  return plans_.back().get();
+}
+
+std::unique_ptr<KnownPlan> PlanCache::take_oldest() {
+  std::size_t oldest = 0;
+  for (std::size_t k = 1; k < plans_.size(); ++k)
+    if (plans_[k]->used < plans_[oldest]->used) oldest = k;
+  return take_out(oldest);
+}
+
+std::unique_ptr<KnownPlan> PlanCache::take_out(std::size_t k) {
+  std::unique_ptr<KnownPlan> plan = std::move(plans_[k]);
+  plans_[k] = std::move(plans_.back());
+  plans_.pop_back();
+  hashes_[k] = hashes_.back();
+  hashes_.pop_back();
+  nodes_ -= plan->graph.nodes();
+  return plan;
 }
 
 void PlanCache::drop(const KnownPlan* plan) {
-  plans_.erase(std::find_if(plans_.begin(), plans_.end(), [&](auto& p) { return p.get() == plan; }));
+  for (std::size_t k = plans_.size(); k-- > 0;)
+    if (plans_[k].get() == plan) take_out(k);
 }
 
 void PlanCache::release() {
   plans_.clear();
-  release_all(looks_, made_);
+  nodes_ = 0;
+  release_all(hashes_, looks_, made_);
   noted_ = false;
 }
 

@@ -1,9 +1,9 @@
 // PlanCache: plans of small graphs of before, found again where a graph is made alike (graph/known_graph.h).
 //
 // Programs that train on one example at a time make the same few graphs again and again. For these, passes and planning
-// take longer than arithmetic. A plan is kept with the backward pass and the calls that went with it; a few dozen are,
-// and the one that was not used for longest goes. Where graphs are seldom alike, fewer and fewer are looked at. Who may
-// include: exec/executor.h. Includes: exec/runner.h, exec/back_pass.h.
+// take longer than arithmetic. A plan is kept with the backward pass and the calls that went with it; some hundred are,
+// of so many nodes in all, and those that were not used for longest go. Where graphs are seldom alike, fewer and fewer
+// are looked at. Who may include: exec/executor.h. Includes: exec/runner.h, exec/back_pass.h.
 #pragma once
 #include <memory>
 #include <vector>
@@ -32,7 +32,7 @@ struct KnownPlan {
 
 class PlanCache {
  public:
-  static constexpr u32 kMostNodes = 512, kMost = 64;
+  static constexpr u32 kMostNodes = 512, kMost = 256, kMostInAll = 1 << 15;
 
   // Of a graph that no pass has seen: the plan of one that was made alike, or null. Then the graph is noted, if it is
   // to be kept.
@@ -40,7 +40,7 @@ class PlanCache {
   // Was the graph that has just run noted when it was made?
   bool noted() const { return noted_; }
   void forget_note() { noted_ = false; }
-  // For it: room, in place of the one that was not used for longest if there is none. Null: it cannot be kept.
+  // For it: room, in place of those that were not used for longest if there is none. Null: it cannot be kept.
   KnownPlan* keep(const Graph& g, Backend& backend);
   // It is of no use.
   void drop(const KnownPlan* plan);
@@ -51,7 +51,12 @@ class PlanCache {
   // every so many.
   static constexpr int kCredit = 64, kOfHit = 8, kSeldom = 32;
 
+  std::unique_ptr<KnownPlan> take_oldest();
+  std::unique_ptr<KnownPlan> take_out(std::size_t k);
+
   std::vector<std::unique_ptr<KnownPlan>> plans_;
+  Vec<u64> hashes_;  // of their graphs
+  u32 nodes_ = 0;    // of all
   GraphLooks looks_;
   MadeNodes made_;
   bool noted_ = false;

@@ -113,7 +113,6 @@ bool KnownGraph::must_stay(const Graph& g, NodeId i, const Node& made) const {
 
 bool KnownGraph::take(const Graph& g, const MadeNodes& made, const GraphLooks& looks) {
   DNL_INTERNAL(g.size() == made.nodes.size(), "known graph: a pass has added nodes");
-  hash_ = looks.hash;
   copy(first_, looks.first);
   copy(made_, made.nodes);
   copy(nodes_, &g.node(0), g.size());
@@ -151,10 +150,9 @@ bool KnownGraph::take(const Graph& g, const MadeNodes& made, const GraphLooks& l
 }
 
 bool KnownGraph::like(const Graph& g, const GraphLooks& looks) const {
-  if (hash_ != looks.hash || g.size() != made_.size() || g.operands_.size() != n_operands_ ||
-      g.words_.size() != n_words_ || g.sigs_.size() != n_sigs_ || g.keys_.size() != n_keys_ ||
-      g.dims_.size() != n_dims_ || g.params_.size() != params_.size() || g.tables_.size() != tables_.size() ||
-      looks.first.size() != first_.size())
+  if (g.size() != made_.size() || g.operands_.size() != n_operands_ || g.words_.size() != n_words_ ||
+      g.sigs_.size() != n_sigs_ || g.keys_.size() != n_keys_ || g.dims_.size() != n_dims_ ||
+      g.params_.size() != params_.size() || g.tables_.size() != tables_.size() || looks.first.size() != first_.size())
     return false;
   for (NodeId i = 0; i < g.size(); ++i)
     if (!same_record(g.node(i), made_[i]) || (g.node(i).handles != 0) != (made_[i].handles != 0)) return false;

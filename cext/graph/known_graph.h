@@ -36,7 +36,7 @@ class KnownGraph {
  public:
   // `made`, whose looks these are, is what g is now. False: it cannot be kept, for a pass has copied a seed.
   bool take(const Graph& g, const MadeNodes& made, const GraphLooks& looks);
-  // Is g, which no pass has seen, made alike?
+  // Is g, which no pass has seen, made alike? Its looks have the same hash.
   bool like(const Graph& g, const GraphLooks& looks) const;
   // Then: g is what this one became, with the data of g.
   void put(Graph& g) const;
@@ -52,7 +52,6 @@ class KnownGraph {
   bool must_stay(const Graph& g, NodeId i, const Node& made) const;
   static Range words_of(const Graph& g, NodeId i);
 
-  u64 hash_ = 0;
   u32 n_operands_ = 0, n_words_ = 0, n_sigs_ = 0, n_keys_ = 0, n_dims_ = 0;  // as it was made
   Vec<Node> made_, nodes_;
   Vec<NodeId> operands_;
