@@ -6,6 +6,7 @@ program, and making one smaller is leaving out steps.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -39,6 +40,19 @@ Program = tuple[Step, ...]
 @cache
 def compiled(text: str) -> Any:
     return compile(text, "<program>", "exec")
+
+
+MAKES = re.compile(r"add_\w*parameters|_from_numpy|Collection\(|Builder\(|Trainer\(|dy\.cell|\bdy\.nn\b")
+
+
+def repeated(program: Program, times: int = 3) -> Program:
+    """Each graph of the program that often: what makes weights and parts of models is done once."""
+    starts = [k for k, step in enumerate(program) if "renew_cg(" in step.text] + [len(program)]
+    out = list(program[: starts[0]])
+    for begin, end in itertools.pairwise(starts):
+        again = [step for step in program[begin:end] if not MAKES.search(step.text)]
+        out += [*program[begin:end], *again * (times - 1)]
+    return tuple(out)
 
 
 def plain(x: Any) -> Any:

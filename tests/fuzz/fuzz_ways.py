@@ -13,7 +13,7 @@ import dynet_lite as dy
 from dynet_lite import _core
 
 Way = dict[str, Any]  # settings of dy.configure(), and overlap, flags of renew_cg()
-PLAIN: Way = {"autobatch": False, "fuse": False}
+PLAIN: Way = {"autobatch": False, "fuse": False, "keep_plans": False}
 PASSES = [name for name, _, _ in _core.passes()]
 WAYS: dict[str, Way] = {
     "unbatched": {"autobatch": False},

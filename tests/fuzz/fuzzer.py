@@ -8,7 +8,7 @@
 A program is a list of statements (fuzz_program.py) that a seed makes (fuzz_generate.py, fuzz_motifs.py, fuzz_sessions.py): ops with
 arguments from the tables of samples, look-ups of every kind, cells by hand, builders, mini-batches, handles that are kept and let go,
 several backward passes, updates, gradients of everything, changes of weights, points to go back to, wrong calls. It is run with
-autobatch and fusing off, and in other ways (fuzz_ways.py): strategies, threads, overlapped steps, each rewrite off. What differs is
+autobatch and fusing off and no plans kept, and in other ways (fuzz_ways.py): strategies, threads, overlapped steps, each rewrite off. What differs is
 made small and printed as Python. test_fuzzer.py runs a little of it.
 
 A batch of programs runs in a process of its own: one that dies is a finding, too.
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_peer import INSTALLED, Peer
-from fuzz_program import Program, source
+from fuzz_program import Program, repeated, source
 from fuzz_sessions import generate
 from fuzz_ways import WAYS, Finding, check
 
@@ -36,7 +36,9 @@ def ways_of(seed: int, count: int) -> list[str]:
 
 
 def look_at(seed: int, program: Program, every: bool = False) -> Finding | None:
-    """One program, in a few ways or in all."""
+    """One program, in a few ways or in all. Of every third the graphs are made several times: plans that are kept are found."""
+    if seed % 3 == 0:
+        program = repeated(program)
     return check(program, seed, list(WAYS) if every else ways_of(seed, 4), keep_weights=bool(seed % 2))
 
 
