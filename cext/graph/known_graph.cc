@@ -26,6 +26,12 @@ void copy_behind(Vec<T>& to, const Vec<T>& from, u32 n) {
 }
 
 template <class T>
+bool ends_alike(const Vec<T>& a, const Vec<T>& b, std::size_t from) {
+  return a.size() == b.size() &&
+         (a.size() == from || std::memcmp(a.data() + from, b.data() + from, (a.size() - from) * sizeof(T)) == 0);
+}
+
+template <class T>
 bool begins_alike(const Vec<T>& a, const Vec<T>& b, std::size_t n) {
   return n == 0 || std::memcmp(a.data(), b.data(), n * sizeof(T)) == 0;
 }
@@ -174,11 +180,19 @@ bool KnownGraph::like(const Graph& g, const GraphLooks& looks) const {
 void KnownGraph::put(Graph& g) const {
   for (NodeId i = 0; i < g.size(); ++i) {
     Node& n = g.nodes_[i];
-    const Node was = n;
-    n = nodes_[i];
-    n.stamp = was.stamp;
-    if (n.handles != Node::kMany) n.handles = was.handles;  // else a signature that a pass made names it, perhaps
-    if (n.is(kLeaf)) n.value = was.value;
+    const Node& m = nodes_[i];
+    n.sig = m.sig;
+    n.args = m.args;
+    n.member = m.member;
+    n.producer = m.producer;
+    n.root = m.root;
+    n.offset = m.offset;
+    n.depth = m.depth;
+    n.dim = m.dim;
+    n.flags = m.flags;
+    n.readers = m.readers;
+    if (m.handles == Node::kMany) n.handles = Node::kMany;  // a signature that a pass made names it, perhaps
+    if (!m.is(kLeaf)) n.value = m.value;
   }
   copy_behind(g.operands_, operands_, n_operands_);
   copy_behind(g.words_, words_, n_words_);
@@ -202,9 +216,8 @@ bool KnownGraph::same(const Graph& g) const {
   }
   for (u32 s = 0; s < sigs_.size(); ++s)
     if (g.sigs_[s].family != sigs_[s].family || g.sigs_[s].items != sigs_[s].items) return false;
-  return begins_alike(g.operands_, operands_, operands_.size()) && begins_alike(g.keys_, keys_, keys_.size()) &&
-         std::memcmp(g.words_.data() + n_words_, words_.data() + n_words_, (words_.size() - n_words_) * sizeof(Word)) ==
-             0;
+  return ends_alike(g.operands_, operands_, 0) && ends_alike(g.keys_, keys_, 0) &&
+         ends_alike(g.words_, words_, n_words_);
 }
 
 }  // namespace dnl
