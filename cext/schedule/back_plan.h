@@ -120,9 +120,9 @@ struct Gradients {
   NodeId root(NodeId i) const { return reached[i] & kReachedAlias ? g.node(i).root : i; }
 };
 
-// Throws Error(Internal) unless what is added to and what is read has been made, nobody assigns what was written
-// before, and tasks that may run at the same time write to different memory. Where the loss has its gradient: n floats
-// at seed.
+// Throws Error(Internal) unless what is added to and what is read has been made (in spare memory by the same call),
+// nobody assigns what was written before, and tasks that may run at the same time write to different memory. Where the
+// loss has its gradient: n floats at seed.
 void verify_back_plan(const Graph& g, const BackPlan& plan, const Runs& runs, const float* seed, std::size_t n);
 // A line per step. most: so many rows of each list.
 std::string dump_back_plan(const Graph& g, Backend& backend, const BackPlan& plan, const Runs& runs, u32 most);

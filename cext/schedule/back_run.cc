@@ -318,13 +318,12 @@ void BackRun::find_target(Planned& c, u32 j) {
   Vec<u8>& written = gradients_->written;
   Found& t = found_[j];
   t.first_fresh = static_cast<u32>(fresh_.size());
-  float* nowhere = nullptr;  // members whose argument wants no gradient write here
   for (u32 m = 0, n = c.members(); m < n; ++m) {
     const NodeId a = operands[m];
     float* p = at(a);
     if (!p) {
-      if (!nowhere) nowhere = spare(most_size(c, j));
-      address[m] = nowhere;
+      if (!t.nowhere) t.nowhere = spare(most_size(c, j));
+      address[m] = t.nowhere;
       continue;
     }
     t.wanted = true;
@@ -408,6 +407,7 @@ bool BackRun::settle(const Planned& c, u32 j, bool several) {
       list_.push_back(to);
   }
   zero_list(size);
+  if (t.nowhere) zero_.push_back(zeros(t.nowhere, most_size(c, j)));
   return true;
 }
 

@@ -50,6 +50,7 @@ class BackRun {
   struct Found {
     u32 fresh, old, again, in_parts;
     u32 first_fresh, end_fresh;  // roots, in fresh_
+    float* nowhere;              // where members write whose argument wants no gradient; null: there are none
     bool wanted;
     bool of_others;  // some argument lies in memory of another size: it is an alias
     // So few are not fresh that these had better be added later than the others be cleared and added to.

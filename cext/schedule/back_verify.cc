@@ -67,8 +67,10 @@ class Verifier {
 
   void step(const Run& run, const BackLane& lane, const BackStep& step) {
     if (step.kind == StepKind::Passed) return;
+    if (step.kind == StepKind::Zero || (step.kind != StepKind::Add && !cleared_)) spare_ = Memory();
+    cleared_ = step.kind == StepKind::Zero;
     if (step.kind == StepKind::Zero || step.kind == StepKind::Add) {
-      for (u32 m = 0; m < step.count; ++m) moved(lane.moves[step.first + m]);
+      for (u32 m = 0; m < step.count; ++m) moved(lane.moves[step.first + m], &lane);
       return;
     }
     const bool stacked = step.kind == StepKind::Stacked;
@@ -109,8 +111,10 @@ class Verifier {
         type.ragged && !shared ? run.operands.ids.data() + run.operands.arg(step.of, j).first + step.first : nullptr;
     for (u32 m = 0; m < rows; ++m) {
       const float *from = to.rows[m], *end = from + (operands ? g_.dim(operands[m]).size() : size);
-      if (from >= lane.spare && from < lane.spare + lane.spares) continue;
-      if (in_slab(from)) {
+      if (in_spare(lane, from)) {
+        check(!to.add || spare_.all(from, end), "a call adds to spare memory that is not clear");
+        spare_.write(from, end);
+      } else if (in_slab(from)) {
         check(!to.add || written_.all(from, end), "a call adds to what nobody has made");
         check(to.add || part || !written_.any(from, end), "a call assigns what was written before");
       }
@@ -118,11 +122,15 @@ class Verifier {
     }
   }
 
-  void moved(const Move& m) {
+  void moved(const Move& m, const BackLane* lane = nullptr) {
     for (std::size_t k = 0; k < m.rows; ++k) {
       const float* to = m.to[static_cast<std::ptrdiff_t>(k)];
       check(!m.from.wanted() || !in_slab(to) || written_.all(to, to + m.n), "something is added to what nobody made");
       write(to, to + m.n);
+      if (!lane) continue;
+      if (in_spare(*lane, to)) spare_.write(to, to + m.n);
+      const float* from = m.from.wanted() ? m.from[static_cast<std::ptrdiff_t>(k)] : nullptr;
+      check(!from || !in_spare(*lane, from) || spare_.all(from, from + m.n), "spare memory is added that nobody made");
     }
   }
 
@@ -130,6 +138,8 @@ class Verifier {
     written_.write(from, to);
     of_task_.write(from, to);
   }
+
+  static bool in_spare(const BackLane& lane, const float* p) { return p >= lane.spare && p < lane.spare + lane.spares; }
 
   // Leaves have memory that is clear from the start.
   bool in_slab(const float* p) const {
@@ -162,6 +172,8 @@ class Verifier {
   const BackPlan& plan_;
   const Runs& runs_;
   Memory written_, of_task_;
+  Memory spare_;          // of what is spare, what the call has written that is looked at, and what was cleared for it
+  bool cleared_ = false;  // the step before cleared something
   std::vector<Write> writes_;
 };
 

@@ -80,6 +80,19 @@ def test_what_is_old_is_added_later_if_it_is_little() -> None:
     assert re.fullmatch(r"add\t r0\+\d+ of 16", lines[softmax + 1])
 
 
+def test_what_nobody_wants_is_clear_before_it_is_added_to() -> None:
+    def build(model: Model) -> Any:
+        w, x, v = model.weight("W", 16, 16), model.table(16), dy.inputTensor(np.ones(16))
+        hs = [dy.tanh(w * x[k]) for k in range(3)]
+        products = [dy.cmult(h, x[k]) for k, h in enumerate([*hs, v])]  # the input wants no gradient
+        old = [dy.dot_product(dy.softmax(dy.softmax(products[k])), h) for k, h in enumerate(hs)]
+        return dy.esum([dy.logsumexp_dim(p) for p in products] + old)
+
+    lines = steps(build)
+    call = next(k for k, line in enumerate(lines) if "cmult {16} x 4" in line)
+    assert re.search(r"\t \+\S*,spare ", lines[call]) and lines[call - 1] == "zero\t spare of 16"
+
+
 def test_gradients_of_joined_maps_lie_over_their_values() -> None:
     def build(model: Model) -> Any:
         x, h = model.table(16)[1], dy.softmax(model.table(16)[2])
