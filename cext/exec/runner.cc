@@ -158,6 +158,8 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.nargs = static_cast<int>(f.nargs);
   c.arg_dim = f.arg_dim;
   c.n_outputs = static_cast<int>(sig.total);
+  c.visible = static_cast<int>(sig.visible);
+  c.partial = sig.partial;
   c.out_dim = f.out_dim;
   c.x = f.x;
   c.shared = f.shared;

@@ -133,6 +133,7 @@ struct Call {
   int nargs;
   const Dim* const* arg_dim;  // of one member
   int n_outputs;              // hidden ones included
+  int visible;                // less these
   const Dim* out_dim;         // of each output, of one member
   const Rows* x;              // arguments; a shared one has stride 0
   const bool* shared;         // per argument: shared in this signature
@@ -155,6 +156,7 @@ struct Call {
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
+  bool partial = false;  // ShapeOut::partial: of an argument larger than the result a part is added to or overwritten
   Transposes* transposes = nullptr;  // of the pass, where the backend keeps some: kernels/transposes.h
   bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
                       // by backward_shared. The same for all calls of a signature in one pass
