@@ -73,6 +73,28 @@ print("on the host", dy.stats()["device"]["on_host"] >= 2 * len(names))
     assert done.stdout.strip() == "on the host True"
 
 
+LOSS = f"""
+import sys
+sys.path[:0] = [{str(ROOT / "tests" / "engine")!r}]
+import apart_memory
+import dynet_lite as dy
+from dynet_lite import _core
+
+def on(backend):
+    with dy.configure(backend=backend, random_seed=1):
+        return list(apart_memory.training(0))
+apart_memory.same(on("cpu"), on("cuda"), exact=False)
+_core.settings.backend = "cuda"
+print("on the host", dy.stats()["device"]["on_host"])
+"""
+
+
+def test_what_keeps_addresses_does_not_run_on_the_host(on_card: Run) -> None:
+    """Its outputs go back to the card, the addresses of the host's copy with them: the pass that makes it is off instead."""
+    done = on_card("-c", LOSS, DYNET_LITE_CUDA_ON_HOST="_affine_loss")
+    assert done.stdout.strip() == "on the host 0", done.stdout + done.stderr[-3000:]
+
+
 EXPLAINED = """
 import dynet_lite as dy
 

@@ -94,7 +94,10 @@ class Cuda final : public Backend {
  public:
   Cuda() : Backend(false) {}
   const char* name() const override { return "cuda"; }
-  bool supports(OpId op) const override { return !op_def(op).keeps_addresses || device_op(op_def(op)); }
+  bool supports(OpId op) const override {
+    const OpDef& def = op_def(op);
+    return !def.keeps_addresses || (device_op(def) && !is_on_host(def));
+  }
   bool on_host(OpId op) const override { return is_on_host(op_def(op)); }
   MemorySource memory() const override { return {alloc, give_back}; }
 
