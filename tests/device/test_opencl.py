@@ -1,8 +1,6 @@
 """The kernels as an OpenCL program: through PoCL, whose compiler is not the host's, and in oclgrind, which sees races
-between threads and what lies outside of a buffer, a case for each kernel. Mistakes that are put in are found.
-
-oclgrind's look at numbers that nobody wrote stays off: it reports sums of numbers that are written. The other stand-in
-has NaN in all memory that was not written instead, also in what the threads of a block share (test_device.py).
+between threads, reads of what nobody wrote and what lies outside of a buffer, a case for each kernel. Mistakes that are
+put in are found.
 """
 
 from __future__ import annotations
@@ -80,7 +78,8 @@ def run(
 
 
 def in_oclgrind(driver: Path, kernels: Path, folder: Path, *cases: str) -> subprocess.CompletedProcess[str]:
-    watch = {"OCLGRIND_DATA_RACES": "1", "OCLGRIND_MAX_ERRORS": "3", "OCLGRIND_GLOBAL_MEM_SIZE": "4000000000"}
+    watch = {"OCLGRIND_DATA_RACES": "1", "OCLGRIND_UNINITIALIZED": "1"}
+    watch |= {"OCLGRIND_MAX_ERRORS": "3", "OCLGRIND_GLOBAL_MEM_SIZE": "4000000000"}
     words = (str(build.HERE / "kernel_cases.py"), *cases)
     return run(driver, kernels, folder, words, DYNET_LITE_OPENCL=str(RUNTIME), **watch)
 
@@ -118,14 +117,18 @@ def test_oclgrind_finds_nothing(part: str, driver: Path, kernels: Path, tmp_path
 
 MISTAKES = {
     "a barrier is missing": (
-        ("products.h", "load(i0, j0, l0, a, b);\n      DNL_BARRIER();", "load(i0, j0, l0, a, b);"),
-        "_lstm_step", "data race",
-    ),
+        ("products.h", "sums.add(a, b);\n      DNL_BARRIER();", "sums.add(a, b);"), "conv2d", "data race"),
     "shared memory is too small": (
         ("elementwise.h", "double part[128];", "double part[100];"), "add", "local memory address"),
     "a number lies outside": (
         ("rows.h", "row(r.y, i / r.n)[i % r.n] = r.v", "row(r.y, i / r.n)[i % r.n + (i64(1) << 34)] = r.v"),
         "_lstm_start", "Invalid write of size 4 at global memory address"),
+    "shared memory is read that nobody wrote": (
+        ("elementwise.h", "double part[128];", "double part[129];\n  if (part[128] > 0) return;"),
+        "add", "depends on uninitialized value"),
+    "what nobody wrote is added to": (
+        ("memory.h", "*at = add ? *at + v : v;", "*at += v;"),
+        "dot_product", "Uninitialized value written to global memory"),
 }  # fmt: skip
 
 
