@@ -110,8 +110,9 @@ class Executor final : private Graph::Listener {
   bool run_known(bool whole);
   void verify_known(const KnownPlan& known, bool whole);
   void keep_known(bool whole);
-  void exchange_live();
+  void take_known(KnownPlan* plan);
   void leave_known();
+  void exchange_runs();
   void run_stages(std::size_t from, bool again);
   void settle_rows();
   void place(std::size_t from);
@@ -174,7 +175,7 @@ class Executor final : private Graph::Listener {
   Stats totals_;  // what no runner counts: times, plans
 
   PlanCache known_;
-  KnownPlan* live_plan_ = nullptr;  // of it: runs_[0], the calls and pass_ are this one's
+  KnownPlan* live_plan_ = nullptr;  // of it: runs_[0] and the calls are this one's, and pass_ may be
   u32 renewals_ = 0;                // so far, counted to 2
 
   GradientLocks locks_;             // every parameter and table of the graph

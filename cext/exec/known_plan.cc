@@ -37,8 +37,7 @@ bool Executor::run_known(bool whole) {
     return false;
   }
   plan->graph.put(g_);
-  live_plan_ = plan;
-  exchange_live();
+  take_known(plan);
   n_runs_ = 1;
   planned_ = rewritten_ = g_.size();
   one_plan_ = true;
@@ -92,19 +91,29 @@ void Executor::keep_known(bool whole) {
   live_plan_ = plan;
 }
 
-// Run, calls and pass of the live plan, in exchange for those that it holds.
-void Executor::exchange_live() {
+// The executor works with what belongs to the plan, and leaves its own there. A backward pass does not if it has none
+// to run again: it may have been one of a graph that grew, whose arrays are large.
+void Executor::take_known(KnownPlan* plan) {
   if (runs_.empty()) runs_.push_back(std::make_unique<Run>());
-  runs_[0].swap(live_plan_->run);
-  runner(0).exchange_kept(live_plan_->calls);
-  pass_.swap(live_plan_->pass);
+  live_plan_ = plan;
+  exchange_runs();
+  if (plan->pass->ready.there) pass_.swap(plan->pass);
 }
 
-// What was found out for the live plan stays with it; the executor goes on with memory of its own.
+// What was found out for the live plan stays with it.
 void Executor::leave_known() {
   if (!live_plan_) return;
-  exchange_live();
+  exchange_runs();
+  if (pass_->ready.there)
+    pass_.swap(live_plan_->pass);
+  else
+    live_plan_->pass->ready.there = false;
   live_plan_ = nullptr;
+}
+
+void Executor::exchange_runs() {
+  runs_[0].swap(live_plan_->run);
+  runner(0).exchange_kept(live_plan_->calls);
 }
 
 }  // namespace dnl

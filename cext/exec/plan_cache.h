@@ -14,8 +14,8 @@
 
 namespace dnl {
 
-// A graph that has run, and all that was found out for it. While it is live the executor works with run, calls and
-// pass, and has left its own here.
+// A graph that has run, and all that was found out for it. While it is live the executor works with run and calls, and
+// with the pass if it can be run again, and has left its own here.
 struct KnownPlan {
   KnownGraph graph;
   ExecOptions options;
@@ -47,8 +47,7 @@ class PlanCache {
   void release();
 
  private:
-  // Looking costs about a tenth of planning. Graphs are looked at as long as there is credit, and of those without only
-  // every so many.
+  // Looking is not free: graphs are looked at as long as there is credit, and without only every so many.
   static constexpr int kCredit = 64, kOfHit = 8, kSeldom = 32;
 
   std::unique_ptr<KnownPlan> take_oldest();

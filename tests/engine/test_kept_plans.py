@@ -314,3 +314,26 @@ def test_a_program_that_repeats_makes_no_heap_calls() -> None:
     for k in range(60):
         step(k)
     assert _core.heap_calls() == before
+
+
+def test_a_graph_that_grows_after_its_plan() -> None:
+    """A value of a few nodes, then many more and a backward pass: the pass is that of the whole graph."""
+
+    def run(keep: bool) -> list[Any]:
+        with dy.configure(keep_plans=keep, seed=3), dy.graph():
+            m, found, again = Model(), [], 0
+            update = dy.SimpleSGDTrainer(m.m)
+            for k in range(24):
+                dy.renew_cg()
+                loss = feed_forward(m, k)
+                found.append(loss.value())
+                again += dy.stats()["plans_again"]
+                if k % 3:
+                    loss = dy.esum([loss, *[dy.squared_norm(m.hidden(m.E[j % 9])) for j in range(200 * (k % 3))]])
+                loss.backward()
+                update.update()
+            assert (again > 10) == keep
+            return [*found, m.W.as_array().copy(), m.b.as_array().copy(), m.E.as_array().copy()]
+
+    for a, b in zip(run(True), run(False), strict=True):
+        np.testing.assert_array_equal(a, b)
