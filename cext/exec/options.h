@@ -4,10 +4,10 @@
 
 namespace dnl {
 
-// Settings. Each is declared here, in one line, and nowhere else: of these lines cext/bindings/generate.py makes the
-// attributes of _core.settings, what a graph takes over of them, and their types; dynet_lite/config.py makes of them
-// what dy.configure() and the variables DYNET_LITE_... know, and says what a value that is no bool may be. `internal`:
-// users do not see it.
+// Settings. Each is declared here, in one line, and nowhere else (exec/plan_cache.cc compares them): of these lines
+// cext/bindings/generate.py makes the attributes of _core.settings, what a graph takes over of them, and their types;
+// dynet_lite/config.py makes of them what dy.configure() and the variables DYNET_LITE_... know, and says what a value
+// that is no bool may be. `internal`: users do not see it.
 struct EngineSettings {
   Strategy strategy = Strategy::Greedy;
   bool verify = false;   // every rewritten graph and every plan before it runs
