@@ -50,7 +50,7 @@ def fresh_engine() -> Iterator[None]:
     _core.force_threads(16)  # however busy the machine is
     _core.set_seed(1)
     np.random.seed(1)
-    _core.cg().renew()
+    _core.cg().forget_plans()  # what is kept of other tests must not be found
     yield
     _core.settle_steps()
     for name, value in before.items():

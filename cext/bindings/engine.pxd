@@ -275,7 +275,8 @@ cdef extern from "exec/executor.h" namespace "dnl":
     cdef cppclass Executor:
         Executor(CGraph&, Backend*, Memory&) except +raise_python_error
         void forward(cbool) except +raise_python_error nogil
-        void invalidate() except +raise_python_error
+        void invalidate()
+        void forget_plans() except +raise_python_error
         void backward(NodeId, cbool) except +raise_python_error nogil
         cbool done(NodeId)
         void read_value(NodeId, float*) except +raise_python_error nogil

@@ -234,6 +234,14 @@ cdef class ComputationGraph:
             self.run()
         return 0
 
+    def forget_plans(self):
+        """Remove all nodes, and the plans that are kept for graphs that are made alike."""
+        self.renew()
+        settle()
+        self.x.forget_plans()
+        if self.other_x != NULL:
+            self.other_x.forget_plans()
+
     @property
     def seed_state(self):
         """State of the generator that gives the graph's random nodes their seeds; saved in checkpoints."""

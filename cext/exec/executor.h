@@ -67,6 +67,12 @@ class Executor final : private Graph::Listener {
   void note_held();
 
   std::string dump_plans();
+  // Between graphs: no plan of before is known any more.
+  void forget_plans() {
+    leave_known();
+    known_.release();
+    renewals_ = 0;
+  }
   // Of the last backward pass; see dump_back_plan().
   std::string dump_backward(u32 most) const {
     return graded_ ? dump_back_plan(g_, *backend_, pass_->planner.plan(), runs_, most) : std::string();

@@ -82,6 +82,8 @@ void PlanCache::drop(const KnownPlan* plan) {
 void PlanCache::release() {
   plans_.clear();
   nodes_ = 0;
+  credit_ = kCredit;
+  skipped_ = 0;
   release_all(hashes_, looks_, made_);
   noted_ = false;
 }

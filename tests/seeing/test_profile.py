@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ def step(n: int = 3) -> dict[str, Any]:
     loss.backward()
     step.trainer.update()  # type: ignore[attr-defined]
     return dy.stats()
+
+
+@pytest.fixture(autouse=True)
+def plans_made_anew() -> Iterator[None]:
+    """A step by a plan that was kept has other phases."""
+    with dy.configure(keep_plans=False):
+        yield
 
 
 @pytest.fixture(autouse=True)
