@@ -273,10 +273,11 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"--wait: expected 0 to 60000; got {o.wait}")
     if not 0 < o.port < 65_536:
         parser.error(f"--port: expected 1 to 65535; got {o.port}")
+    model = load(o.model, source=o.source)
     try:
         import uvicorn
 
-        app = application(load(o.model, source=o.source), Limits(o.batch, o.wait / 1000, o.queue))
+        app = application(model, Limits(o.batch, o.wait / 1000, o.queue))
     except ImportError as error:
         print(f'error: {error}; `pip install "dynet_lite[serve]"` brings what serving needs', file=sys.stderr)
         return 2
