@@ -120,8 +120,7 @@ def test_plans_that_are_kept_change_nothing() -> None:
                 for key, wanted in other.items():
                     np.testing.assert_equal(one[key], wanted, err_msg=f"{strategy}, {threads} threads: {key}")
 
-    with dy.graph():  # which knows no other tests' plans
-        check()
+    check()
     assert found_again > 300
 
 

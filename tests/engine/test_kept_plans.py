@@ -4,7 +4,7 @@ same for that is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -131,13 +131,6 @@ def test_bits_are_those_of_plans_made_anew(
     for k, (one, other) in enumerate(zip(kept, anew, strict=True)):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=f"step {k}")
-
-
-@pytest.fixture(autouse=True)
-def own_graph() -> Iterator[None]:
-    """What other tests left behind does not count."""
-    with dy.graph():
-        yield
 
 
 def found_again(*graphs: Callable[[], Any]) -> list[bool]:
@@ -320,7 +313,7 @@ def test_a_graph_that_grows_after_its_plan() -> None:
     """A value of a few nodes, then many more and a backward pass: the pass is that of the whole graph."""
 
     def run(keep: bool) -> list[Any]:
-        with dy.configure(keep_plans=keep, seed=3), dy.graph():
+        with dy.configure(keep_plans=keep, seed=3):
             m, found, again = Model(), [], 0
             update = dy.SimpleSGDTrainer(m.m)
             for k in range(24):
