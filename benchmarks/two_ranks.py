@@ -6,9 +6,10 @@
     python benchmarks/ranks_model.py ranks.jsonl      # what that means for up to 1,024 ranks
 
 A chunk is some mini-batches (64 sentences; seq2seq 32): graphs are built in Python, run, and the weights updated by
-Adam. The ranks share each mini-batch by length. While one rank works alone the others sleep. Speed-ups are medians over
-neighbouring chunks, since the speed of a shared machine changes while one looks; quartiles tell how much it did, and
-the load of the machine is printed. "Without waiting" is the
+Adam. The ranks share each mini-batch by length; "dealt by time": a rank that was slower in the last steps gets less of
+it. While one rank works alone the others sleep. Speed-ups are medians over neighbouring chunks, since the speed of a
+shared machine changes while one looks; quartiles tell how much it did, and the load of the machine is printed. "Without
+waiting" is the
 CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the others: the
 speed-up that is left where nobody else uses the cores and messages take no time. "Apart": all ranks train at the same
 time, each alone with whole minibatches, and nothing is sent; what they do together over what one does is what the
@@ -50,6 +51,7 @@ class Loop:
         inner.set_clip_threshold(0)
         self.trainer = dy.distributed.Trainer(inner) if world else inner
         self.done = 0
+        self.by_time = False  # minibatches are dealt by measured time
         self.sent = 0.0, 0.0  # messages and bytes of a step
         self.updating = 0.0  # seconds in updates
 
@@ -60,7 +62,7 @@ class Loop:
             batch = self.data[at : at + self.batch]
             self.dy.renew_cg()
             if self.sharer:
-                batch = self.sharer.share(batch, self.task.length)
+                batch = self.sharer.share(batch, self.task.length, measured=self.by_time)
             if batch:
                 loss = self.program.batch_loss(batch)
                 loss.value()
@@ -112,9 +114,15 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
     if not steps:
         one = timed(world, alone, MINIBATCHES, first, waiting)[0]
         steps = int(world.sum([max(MINIBATCHES, round(700 / one)) if first else 0])[0])
+
+    def dealt(by_time: bool) -> tuple[float, float, float, float]:
+        together.by_time = by_time
+        return timed(world, together, steps, True, waiting)
+
     kinds: dict[str, Callable[[], tuple[float, float, float, float]]] = {
         "one": lambda: timed(world, alone, steps, first, waiting),
-        "ranks": lambda: timed(world, together, steps, True, waiting),
+        "ranks": lambda: dealt(False),
+        "by time": lambda: dealt(True),
         "threads": lambda: timed(world, alone, steps, first, waiting),
         "apart": lambda: timed(world, alone, steps, True, waiting),
         "share": lambda: timed(world, share, steps, first, waiting),
@@ -126,14 +134,14 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
                 found[name].append(run())
     walls = {name: [x[0] for x in rows] for name, rows in found.items()}
     out = {"steps": steps, "size": world.size, **{name: median(x) for name, x in walls.items()}}
-    for name in ("ranks", "threads"):
+    for name in ("ranks", "by time", "threads"):
         ratios = [a / b for a, b in zip(walls["one"], walls[name], strict=True)]
         ratios += [a / b for a, b in zip(walls["one"][1:], walls[name], strict=False)]
         out["x " + name], out["quartiles " + name] = median(ratios), [float(q) for q in np.percentile(ratios, [25, 75])]
     several = world.sum([x[0] for x in found["apart"]]) / world.size  # mean of the ranks
     out["x apart"] = median([world.size * a / b for a, b in zip(walls["one"], several, strict=True)])
     out["x share"] = median([a / b for a, b in zip(walls["one"], walls["share"], strict=True)])
-    both = [a / b for a, b in zip(walls["threads"], walls["ranks"], strict=True)]
+    both = [a / b for a, b in zip(walls["threads"], walls["by time"], strict=True)]
     out["ranks to threads"] = median(both)
     work = world.sum([row[3] for row in found["ranks"]]) / world.size
     out["without waiting"] = median([a[2] / b for a, b in zip(found["one"], work, strict=True)])
@@ -142,7 +150,7 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
     weights, tables = together.trainer._members()
     out["dense"] = 4 * sum(math.prod(p.shape()) for p in weights)
     out["buckets"] = len(together.trainer._buckets)
-    out["rows"] = out["bytes"] - 64 - out["dense"] - 4 * len(weights)
+    out["rows"] = out["bytes"] - 72 - out["dense"] - 4 * len(weights)
     out["batch"] = together.batch
     costs = [
         [task.length(x) for x in together.data[k : k + together.batch]]
@@ -189,16 +197,16 @@ def main() -> None:
     for name in names:
         m = measure(dy, TASKS[name], world, args.chunks, args.steps, args.seed)
         load = os.getloadavg()[0]
-        low, high = m["quartiles ranks"]
+        low, high = m["quartiles by time"]
         times = [f"{m[k]:.2f}" for k in ("one", "ranks", "threads")]
-        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x apart']:.2f}", f"{m['x share']:.2f}", f"{m['x threads']:.2f}",
+        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{m['x by time']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x apart']:.2f}", f"{m['x share']:.2f}", f"{m['x threads']:.2f}",
                      f"{m['ranks to threads']:.2f}", f"{m['without waiting']:.2f}", f"{m['messages']:.0f}", f"{m['bytes'] / 1e6:.2f}", f"{load:.1f}"])  # fmt: skip
         if world.rank == 0:
             print(" ".join(rows[-1]), flush=True)
             if args.jsonl:
                 add_line(args.jsonl, {"task": name, **m, **net, "machine": machine()})
     n = world.size
-    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "apart", "share alone", "2 threads, speed-up",
+    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "dealt by time", "quartiles", "apart", "share alone", "2 threads, speed-up",
             "ranks to threads", "without waiting", "messages", "MB sent", "load"]  # fmt: skip
     if world.rank == 0:
         print(

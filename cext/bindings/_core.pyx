@@ -4,6 +4,8 @@
 
 Users import the package, not this module. Thin by rule: argument checks and conversions, no arithmetic.
 """
+import mmap
+import os
 import threading
 import weakref
 
@@ -38,6 +40,7 @@ include "params.pxi"
 include "tables.pxi"
 include "trainers.pxi"
 include "reduce.pxi"
+include "board.pxi"
 include "files.pxi"
 include "ops.pxi"
 include "cells.pxi"

@@ -1,5 +1,5 @@
 # What the bindings use of the engine. Declarations only.
-from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
@@ -130,6 +130,7 @@ cdef extern from "graph/params.h" namespace "dnl":
         size_t size()
         uint32_t slot(uint32_t)
         float* gradients(Backend&) except +raise_python_error
+        float* gradients(Backend&, cbool) except +raise_python_error
         void clear_grad()
         void settle_all(Backend&) except +raise_python_error
         cbool read_in_place

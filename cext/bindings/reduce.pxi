@@ -77,6 +77,7 @@ def _touched(Parameters parameter not None, touched=None):
 
 
 ctypedef const float* Numbers
+ctypedef const uint8_t* Bytes
 
 
 cdef size_t _total_size(list parameters) except? 0:
@@ -92,20 +93,26 @@ def _gather_grads(list parameters not None, float[::1] out, list flagged not Non
 
     Frozen ones count: they are zeros. ValueError unless the sizes fit.
     """
-    cdef Parameters p
-    cdef size_t at = 0, n
+    cdef size_t n
     settle()
     n = _total_size(parameters) + <size_t> len(flagged)
     if n != <size_t> out.shape[0]:
         raise ValueError(f"[gather_grads] {n} numbers are needed; got {out.shape[0]}")
+    if n:
+        _write_grads(parameters, flagged, &out[0])
+
+
+cdef void _write_grads(list parameters, list flagged, float* to):
+    cdef Parameters p
+    cdef size_t n
     for p in parameters:
         n = deref(p.p).size()
         if n:
-            memcpy(&out[at], deref(p.p).grad.host(), n * sizeof(float))
-        at += n
+            memcpy(to, deref(p.p).grad.host(), n * sizeof(float))
+        to += n
     for p in flagged:
-        out[at] = 1 if deref(p.p).touched else 0
-        at += 1
+        to[0] = 1 if deref(p.p).touched else 0
+        to += 1
 
 
 cdef int _check_sums(list parameters, size_t size, const float[::1] touched) except -1:
@@ -139,16 +146,21 @@ def _sum_grads(list parameters not None, list parts not None, const float[::1] t
 
     A parameter with 0 in `touched` has none. ValueError unless the sizes fit; then nothing has changed.
     """
-    cdef Parameters p
     cdef const float[::1] part
     cdef Vec[Numbers] pointers
-    cdef size_t at = 0
-    cdef Py_ssize_t i = 0
     if len(parts) < 2:
         raise ValueError(f"[sum_grads] two parts at least; got {len(parts)}")
     for part in parts:
         _check_sums(parameters, part.shape[0], touched)
         pointers.push_back(&part[0] if part.shape[0] else NULL)
+    _sum_parts(parameters, pointers, touched)
+
+
+cdef void _sum_parts(list parameters, Vec[Numbers]& pointers, const float[::1] touched):
+    # Of sizes that were checked.
+    cdef Parameters p
+    cdef size_t at = 0
+    cdef Py_ssize_t i = 0
     settle()
     for p in parameters:
         if touched[i] == 0:
@@ -207,12 +219,17 @@ def _pack_rows(list tables not None, uint8_t[::1] out):
 
     ValueError unless `out` has _rows_size(tables) bytes.
     """
-    cdef LookupParameters table
-    cdef uint8_t* to = &out[0] if out.shape[0] else NULL
-    cdef uint32_t n
-    cdef size_t floats, size = _rows_size(tables)
+    cdef size_t size = _rows_size(tables)
     if <size_t> out.shape[0] != size:
         raise ValueError(f"[pack_rows] {size} bytes are needed; got {out.shape[0]}")
+    if size:
+        _write_rows(tables, &out[0])
+
+
+cdef void _write_rows(list tables, uint8_t* to):
+    cdef LookupParameters table
+    cdef uint32_t n
+    cdef size_t floats
     for table in tables:
         n = <uint32_t> deref(table.t).touched.size()
         floats = n * <size_t> deref(table.t).row_size
@@ -226,50 +243,53 @@ def _pack_rows(list tables not None, uint8_t[::1] out):
             to += floats * sizeof(float)
 
 
-cdef size_t _check_rows(LookupParameters table, const uint8_t[::1] part, size_t at) except 0:
+cdef size_t _check_rows(LookupParameters table, const uint8_t* part, size_t size, size_t at) except 0:
     # What was packed of this table begins here; where it ends.
     cdef uint32_t n, i, row
-    cdef size_t size = part.shape[0], width = deref(table.t).row_size * sizeof(float)
+    cdef size_t width = deref(table.t).row_size * sizeof(float)
     if at + sizeof(n) > size:
         raise ValueError(_OTHER_ROWS)
-    memcpy(&n, &part[at], sizeof(n))
+    memcpy(&n, part + at, sizeof(n))
     at += sizeof(n)
     if at + n * (sizeof(row) + width) > size:
         raise ValueError(_OTHER_ROWS)
     for i in range(n):
-        memcpy(&row, &part[at + i * sizeof(row)], sizeof(row))
+        memcpy(&row, part + at + i * sizeof(row), sizeof(row))
         if row >= deref(table.t).rows:
             raise ValueError(f"[set_rows] row {row} of a table with {deref(table.t).rows} rows")
     return at + n * (sizeof(row) + width)
 
 
-cdef size_t _add_rows(LookupParameters table, const uint8_t[::1] part, size_t at, Vec[uint32_t]& slots) except 0:
-    # Adds what was packed of this table, which begins here; where it ends.
-    cdef uint32_t n, i, row
-    cdef size_t k, width = deref(table.t).row_size, before = deref(table.t).touched.size()
+cdef int _sum_rows(LookupParameters table, Vec[Bytes]& parts, Vec[size_t]& places) except -1:
+    # The sums of what was packed of this table, which begins at these places of the parts; they become where it ends.
+    cdef Vec[uint32_t] slots, counts
+    cdef uint32_t n, i, row, fresh = 0
+    cdef size_t p, k, at = 0, width = deref(table.t).row_size
     cdef float* to
     cdef float* gradients
     cdef const float* values
-    memcpy(&n, &part[at], sizeof(n))
-    at += sizeof(n)
-    if not n:
-        return at
-    slots.clear()
-    for i in range(n):
-        memcpy(&row, &part[at], sizeof(row))
-        slots.push_back(deref(table.t).slot(row))
-        at += sizeof(row)
-    if width:
-        values = <const float*> &part[at]   # all sizes are multiples of 4
-        gradients = deref(table.t).gradients(host_backend())
-        if before == 0 and deref(table.t).touched.size() == n:   # all are new, and lie in this order
-            memcpy(gradients, values, n * width * sizeof(float))
-            return at + n * width * sizeof(float)
+    for p in range(parts.size()):
+        memcpy(&n, parts[p] + places[p], sizeof(n))
+        counts.push_back(n)
+        places[p] += sizeof(n)
         for i in range(n):
-            to = gradients + slots[i] * width
-            for k in range(width):
-                to[k] += values[i * width + k]
-    return at + n * width * sizeof(float)
+            memcpy(&row, parts[p] + places[p], sizeof(row))
+            slots.push_back(deref(table.t).slot(row))
+            places[p] += sizeof(row)
+    gradients = deref(table.t).gradients(host_backend(), False)
+    for p in range(parts.size()):
+        for i in range(counts[p]):
+            values = <const float*> (parts[p] + places[p])   # all sizes are multiples of 4
+            to = gradients + slots[at] * width
+            if slots[at] == fresh:   # slots are given out in turn: nothing is there yet
+                memcpy(to, values, width * sizeof(float))
+                fresh += 1
+            else:
+                for k in range(width):
+                    to[k] += values[k]
+            places[p] += width * sizeof(float)
+            at += 1
+    return 0
 
 
 def _set_rows(list tables not None, list parts not None):
@@ -277,19 +297,27 @@ def _set_rows(list tables not None, list parts not None):
 
     Rows that no part has have no gradient. ValueError for parts of other tables; then nothing has changed.
     """
+    cdef const uint8_t[::1] part
+    cdef Vec[Bytes] pointers
+    cdef Vec[size_t] sizes
+    for part in parts:
+        pointers.push_back(&part[0] if part.shape[0] else NULL)
+        sizes.push_back(part.shape[0])
+    _rows_of_parts(tables, pointers, sizes)
+
+
+cdef int _rows_of_parts(list tables, Vec[Bytes]& parts, Vec[size_t]& sizes) except -1:
     cdef LookupParameters table
     cdef size_t at, p
     cdef Vec[size_t] places
-    cdef Vec[uint32_t] slots
-    for part in parts:
+    for p in range(parts.size()):
         at = 0
         for table in tables:
-            at = _check_rows(table, part, at)
-        if at != <size_t> len(part):
+            at = _check_rows(table, parts[p], sizes[p], at)
+        if at != sizes[p]:
             raise ValueError(_OTHER_ROWS)
         places.push_back(0)
     settle()
     for table in tables:
         deref(table.t).clear_grad()
-        for p in range(places.size()):
-            places[p] = _add_rows(table, parts[p], places[p], slots)
+        _sum_rows(table, parts, places)

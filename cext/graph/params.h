@@ -126,10 +126,10 @@ struct LookupTable {
     touched.push_back(i);
     return s;
   }
-  // The gradients of all slots, one after another, to be changed there; those of new slots are zero. Good until there
-  // are more slots.
-  float* gradients(Backend& b) {
-    if (const std::size_t n = touched.size() * row_size; n != grad.size()) grad.grow(b, n, true);
+  // The gradients of all slots, one after another, to be changed there; those of new slots are zero, or whatever lies
+  // there where the caller will overwrite them (`zero` is false). Good until there are more slots.
+  float* gradients(Backend& b, bool zero = true) {
+    if (const std::size_t n = touched.size() * row_size; n != grad.size()) grad.grow(b, n, zero);
     return grad.write(b);
   }
   void clear_grad() {

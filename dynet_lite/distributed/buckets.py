@@ -34,16 +34,13 @@ class _Bucket:
         self.count = self.size + len(flagged)
         self._numbers: Any = None
 
-    def fill(self, place: Any) -> None:
-        _core._gather_grads(self.parameters, place, self.flagged)
-
     def numbers(self) -> Any:
         """What MPI adds up."""
         if self.alone:  # in each step: where graphs run on a card, the newest numbers come from there
             return _core._gradient_view(self.parameters[0])
         if self._numbers is None:
             self._numbers = np.empty(self.count, np.float32)
-        self.fill(self._numbers)
+        _core._gather_grads(self.parameters, self._numbers, self.flagged)
         return self._numbers
 
     def empty(self, touched: Any) -> None:
@@ -54,11 +51,9 @@ class _Bucket:
         for p, n in zip(self.parameters, touched, strict=True):
             _core._touched(p, n > 0)
 
-    def flags(self, laid: list[Any] | None) -> Any:
-        """How many ranks have a gradient of each of `flagged`, where all lie or MPI has added up."""
-        if laid is None:
-            return self._numbers[self.size :].copy()
-        return sum(part[self.size :] for part in laid)
+    def flags(self) -> Any:
+        """How many ranks have a gradient of each of `flagged`, when MPI has added up."""
+        return self._numbers[self.size :].copy()
 
 
 class Buckets:
@@ -123,7 +118,7 @@ class Buckets:
 
     def _send(self) -> None:
         bucket = self._all[len(self._sent)]
-        request: Any = self.world.lay_numbers(bucket.count, bucket.fill)
+        request: Any = self.world.lay_grads(bucket.parameters, bucket.flagged, bucket.count)
         if request is None:
             request = self.world.start_sum(bucket.numbers())
             self._under_way.append(request)
@@ -134,15 +129,15 @@ class Buckets:
         for request in self._sent:
             self.world.wait(request)
         if self._all:
-            laid = [request.parts() if isinstance(request, Laid) else None for request in self._sent]
-            touched = self._all[-1].flags(laid[-1])
+            last, request = self._all[-1], self._sent[-1]
+            touched = request.flags(len(last.flagged)) if isinstance(request, Laid) else last.flags()
             at = 0
-            for bucket, parts in zip(self._all, laid, strict=True):
+            for bucket, request in zip(self._all, self._sent, strict=True):
                 part_of_all = touched[at : at + len(bucket.parameters)]
-                if parts is None:
-                    bucket.empty(part_of_all)
+                if isinstance(request, Laid):
+                    request.sum_grads(bucket.parameters, part_of_all)
                 else:
-                    _core._sum_grads(bucket.parameters, parts, part_of_all)
+                    bucket.empty(part_of_all)
                 at += len(bucket.parameters)
             for request in self._sent:
                 if isinstance(request, Laid):

@@ -17,12 +17,19 @@ def default_cost(example: Any) -> float:
     return max(1.0, float(len(example))) if hasattr(example, "__len__") else 1.0
 
 
-def deal(examples: Sequence[E], hands: int, cost: Callable[[E], float] | None = None) -> list[list[E]]:
-    """Divides the examples into `hands` parts of about equal cost.
+def deal(
+    examples: Sequence[E],
+    hands: int,
+    cost: Callable[[E], float] | None = None,
+    speeds: Sequence[float] | None = None,
+) -> list[list[E]]:
+    """Divides the examples into `hands` parts of about equal cost; with `speeds`, a part that is done twice as fast as
+    another gets twice its cost.
 
     The most expensive examples are dealt first, each to the part that has cost least so far (Graham: Bounds on
     multiprocessing timing anomalies, 1969). Ties go to the earlier example and the earlier part. Within a part,
-    examples keep their order. Parts may be empty. ValueError for a cost that is not a number >= 0.
+    examples keep their order. Parts may be empty. ValueError for a cost that is not a number >= 0, or for speeds that
+    are not as many numbers > 0.
     """
     if hands < 1:
         raise ValueError(f"[deal] at least one part is needed; got {hands}")
@@ -32,7 +39,16 @@ def deal(examples: Sequence[E], hands: int, cost: Callable[[E], float] | None = 
     if not all(map(isfinite, costs)) or (costs and min(costs) < 0):
         wrong = next(c for c in costs if not 0 <= c < float("inf"))
         raise ValueError(f"[deal] a cost must be a number >= 0; got {wrong}")
+    if speeds is not None and (len(speeds) != hands or not all(0 < s < float("inf") for s in speeds)):
+        raise ValueError(f"[deal] {hands} speeds > 0 are needed; got {list(speeds)}")
     parts: list[list[int]] = [[] for _ in range(hands)]
+    if speeds is not None:
+        took = [0.0] * hands
+        for i in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
+            k = min(range(hands), key=lambda k: (took[k] + costs[i] / speeds[k], len(parts[k])))
+            took[k] += costs[i] / speeds[k]
+            parts[k].append(i)
+        return [[examples[i] for i in sorted(part)] for part in parts]
     heap = [(0.0, 0, k) for k in range(hands)]  # what a part has cost, how many it has, which one it is
     for i in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):  # keeps the order of equal ones
         cost_so_far, n, k = heap[0]

@@ -153,6 +153,7 @@ class Trainer:
         if not isinstance(world, World):
             return None
         _core.settle_steps()
+        pace = world.pace.end()
         weights, tables = self._members()
         if self._sent is not None and self._sent != (self._digest, _core._backward_calls()):
             raise RuntimeError(
@@ -162,23 +163,25 @@ class Trainer:
         early = world.lays_down or digest == self._agreed
         if early:  # else the others may have other buckets, which the heads tell, and would wait for messages
             buckets.flush()
-        size, gather = _core._rows_size(tables), None
-        if tables and world.lays_down:
-            gather = world.lay_down(lambda place: _core._pack_rows(tables, place), size)
-        heads = world.start_head("update", size, *numbers, digest=digest)
+        size = _core._rows_size(tables)
+        laid = world.lay_rows(tables, size) if tables else None
+        heads = world.start_head("update", size, pace, *numbers, digest=digest)
 
         def finish() -> Any:
-            every, rows = heads(), gather
+            every, rows = heads(), None
             if not early:
                 buckets.flush()
-            if tables and rows is None:
+            if tables and laid is None:
                 sizes = [int(n) for n in every[:, 0]]
                 rows = world.start_gather(lambda place: _core._pack_rows(tables, place), sizes)
             buckets.finish()
-            if rows is not None:
+            if laid is not None:
+                laid.set_rows(tables)
+            elif rows is not None:
                 _core._set_rows(tables, rows())
             self._sent, self._agreed = None, digest
-            return every[:, 1:]
+            world.pace.learn(every[:, 1])
+            return every[:, 2:]
 
         return finish
 

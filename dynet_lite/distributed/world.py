@@ -22,8 +22,9 @@ import numpy as np
 
 from dynet_lite import _core, cards
 
-from .board import LARGE, MOST, NONE, Board, Laid, LaidSum
-from .dealing import deal
+from .board import LARGE, MOST, NONE, Board, Laid, LaidSum, Said
+from .dealing import deal, default_cost
+from .pace import Pace
 from .watch import Sign, Watcher, await_reader
 
 __all__ = ["Alone", "NotAlike", "RankFailed", "World", "current", "init", "launched"]
@@ -32,7 +33,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 Array = np.ndarray[Any, Any]
 
-HEAD = 8  # numbers of a head: what, serial number, digest, and five for the conversation
+HEAD = 9  # numbers of a head: what, serial number, digest, and six for the conversation
 KINDS = ("failed", "update", "first", "gather", "agree", "sum", "barrier", "close")
 LIMIT = 1800.0  # seconds
 AWAKE = 0.05  # seconds in which a rank that waits does not sleep
@@ -65,9 +66,12 @@ class Alone:
     host = ""
     messages = bytes_sent = 0
 
-    def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None) -> list[E]:
+    def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None, measured: bool = False) -> list[E]:
         """This rank's part of a mini-batch, which may be empty. The mini-batch must be the same on all ranks. See
         deal().
+
+        measured: ranks that took less time for their parts in the last steps get more. Two runs then deal differently,
+            and their sums differ by rounding.
         """
         return deal(batch, self.size, cost)[self.rank]
 
@@ -130,8 +134,8 @@ class World(Alone):
         self._heads, self._data, self._alarm = comm.Dup(), comm.Dup(), comm.Dup()
         self.messages = self.bytes_sent = 0
         self._serial = 0
-        self._head, self._all_heads = np.zeros(HEAD), np.zeros((self.size, HEAD))
         self._gathered = np.empty(0, np.uint8)
+        self.pace = Pace(self.size)
         self._open = True
         self._sign = Sign()
         people = comm.allgather((self.host, os.getpid(), self._sign.number))
@@ -164,6 +168,13 @@ class World(Alone):
         """Whether ranks lay down numbers for one another in memory, and send only heads and large sums."""
         return self._board is not None
 
+    def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None, measured: bool = False) -> list[E]:
+        speeds = self.pace.speeds() if measured else None
+        mine = deal(batch, self.size, cost, speeds)[self.rank]
+        if measured:
+            self.pace.begin(sum(map(cost or default_cost, mine)))
+        return mine
+
     # ---- conversations ---------------------------------------------------------------------------------------------
 
     def head(self, kind: str, *numbers: float, digest: int = 0) -> Array:
@@ -180,25 +191,29 @@ class World(Alone):
         _core.settle_steps()
         if not self._open:
             raise RuntimeError("[distributed] this world is closed")
-        self._serial += 1
-        self._head[:] = 0
-        self._head[:3] = KINDS.index(kind), self._serial, digest
-        self._head[3 : 3 + len(numbers)] = numbers
-        self._count(self._head.nbytes)
-        request = self._heads.Iallgather(self._head, self._all_heads)
+        request = self._say(kind, digest, *numbers)
         count = 3 + len(numbers)
 
         def finish() -> Array:
             self.wait(request)
-            heads = self._all_heads
+            heads: Array = request.heads()
             if (heads[:, :3] != heads[0, :3]).any() or heads[0, 0] == 0:
                 failed = [r for r in range(self.size) if heads[r, 0] == 0]
                 if failed:
                     raise RankFailed(f"[distributed] {self._names[failed[0]]} failed")
                 raise NotAlike("[distributed] the ranks are not in the same step: " + self._doing(heads))
-            return np.array(heads[:, 3:count])
+            return heads[:, 3:count]
 
         return finish
+
+    def _say(self, kind: str, digest: int, *numbers: float) -> Any:
+        """The request for the heads of all ranks in the next conversation: heads() gives them."""
+        self._serial += 1
+        head = np.array([KINDS.index(kind), self._serial, digest, *numbers, *[0.0] * (HEAD - 3 - len(numbers))])
+        self._count(head.nbytes)
+        if self._board is not None:
+            return Said(self._board, self._serial, head)
+        return _Gathered(self._heads, self.size, head)
 
     def _doing(self, heads: Array) -> str:
         texts = [f"{KINDS[int(kind)]} (conversation {int(n)}, {int(digest):x})" for kind, n, digest in heads[:, :3]]
@@ -212,10 +227,14 @@ class World(Alone):
     def wait(self, request: Any) -> None:
         """Until the request is complete. Polls: a sum takes many rounds, and each waits for both sides to look. Sleeps only when
         the other side has work of its own."""
+        if request.Test():
+            return
         start = time.perf_counter()
         pause = 0.0
         while not request.Test():
             waited = time.perf_counter() - start
+            if self._board is not None:
+                self._alarm.Iprobe()  # large sums of MPI go on meanwhile: others may wait for them
             if waited < AWAKE:
                 let_others_run()
             else:
@@ -223,6 +242,7 @@ class World(Alone):
                 time.sleep(pause)
             if waited > self.timeout:
                 self._find_silent(waited)
+        self.pace.wait(time.perf_counter() - start)
 
     def _find_silent(self, waited: float) -> None:
         """Nothing came in time: tell the first two ranks that this one is alive; they tell who is not, and end all."""
@@ -254,15 +274,15 @@ class World(Alone):
             return LaidSum(board, values)
         return self._data.Iallreduce(self._mpi.IN_PLACE, values, op=self._mpi.SUM)
 
-    def lay_numbers(self, count: int, fill: Callable[[Array], Any]) -> Laid | None:
-        """Lay down so many float32, which fill(array) writes, for all ranks to read. None where start_sum() has to send
+    def lay_grads(self, parameters: list[Any], flagged: list[Any], count: int) -> Laid | None:
+        """Lay down the `count` numbers of _core._gather_grads() for all ranks to read. None where start_sum() has to send
         them: then nothing has happened.
         """
         board = self._board_for(4 * count)
         if board is None:
             return None
         self._count(4 * count)
-        return Laid(board, count, fill)
+        return Laid(board, board.lay_grads(parameters, flagged))
 
     def _board_for(self, size: int) -> Board | None:
         """With room for a sum of so many bytes; None where MPI does it."""
@@ -293,24 +313,18 @@ class World(Alone):
 
         return finish
 
-    def lay_down(self, fill: Callable[[Array], Any], size: int) -> Callable[[], list[Array]]:
-        """Like start_gather(), in memory, where ranks lay down: nobody need know how many bytes the others have.
+    def lay_rows(self, tables: list[Any], size: int) -> Laid | None:
+        """Lay down the `size` bytes of _core._pack_rows(), where ranks lay down: nobody need know how many the others have.
+        None where start_gather() has to send them.
 
-        What is returned may be called after the next head; the bytes are good until the one after that.
+        All ranks have laid down theirs when the next head is known.
         """
         board = self._board
         if board is None:
-            raise RuntimeError("[distributed] these ranks have no memory in common")
+            return None
         self._count(size)
         self._make_room(board)
-        number = board.lay(size, fill)
-
-        def finish() -> list[Array]:
-            parts = board.read(number)
-            board.taken(number)
-            return parts
-
-        return finish
+        return Laid(board, board.lay_rows(tables))
 
     def _make_room(self, board: Board) -> None:
         if not board.has_room():  # the others are a step behind
@@ -377,16 +391,14 @@ class World(Alone):
         if not self._open:
             return
         digest = zlib.crc32(text.encode())
-        self._serial += 1
-        mine, heads = np.zeros(HEAD), np.zeros((self.size, HEAD))
-        mine[:3] = KINDS.index("failed"), self._serial, digest
-        request = self._heads.Iallgather(mine, heads)
+        request = self._say("failed", digest)
         end = time.perf_counter() + PATIENCE
         heard = False
         while not heard and time.perf_counter() < end:
             heard = bool(request.Test())
             time.sleep(1e-3)
         if heard:
+            heads = request.heads()
             failed = [r for r in range(self.size) if heads[r, 0] == 0]
             if failed[0] != self.rank:
                 self._await_end()
@@ -430,6 +442,19 @@ class World(Alone):
 
     def __repr__(self) -> str:
         return f"<rank {self.rank} of {self.size} on {self.host}>"
+
+
+class _Gathered:
+    """The heads of a conversation, gathered by MPI."""
+
+    def __init__(self, comm: Any, size: int, head: Array) -> None:
+        self._all = np.zeros((size, HEAD))
+        self._request = comm.Iallgather(head, self._all)
+        self._head = head  # it is read until the request is complete
+        self.Test = self._request.Test
+
+    def heads(self) -> Array:
+        return self._all
 
 
 class _Until:

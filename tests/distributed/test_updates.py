@@ -12,6 +12,7 @@ import dynet_lite as dy
 from dynet_lite import _core
 from dynet_lite.distributed import deal
 from dynet_lite.distributed.board import Board
+from dynet_lite.distributed.pace import Pace
 
 TRAINERS = ["SimpleSGDTrainer", "CyclicalSGDTrainer", "MomentumSGDTrainer", "AdagradTrainer", "AdadeltaTrainer",
             "RMSPropTrainer", "AdamTrainer", "AdamWTrainer", "AmsgradTrainer", "EGTrainer"]  # fmt: skip
@@ -119,9 +120,9 @@ def test_bytes_and_messages_of_a_step(ranks: Any, memory: str) -> None:
         W.as_array()  # the update is over
         os.write(1, b"%d %d\\n" % (world.messages - before[0], world.bytes_sent - before[1]))  # lines of ranks do not mix
     """
-    # A head of 8 numbers of 8 bytes; 48 gradients and a count of 4 bytes; how many rows, 2 rows of a number and 6 gradients.
+    # A head of 9 numbers of 8 bytes; 48 gradients and a count of 4 bytes; how many rows, 2 rows of a number and 6 gradients.
     assert (
-        ranks(2, program, DYNET_LITE_SHARED_MEMORY=memory).stdout.split() == ["3", str(64 + 49 * 4 + 4 + 2 * 7 * 4)] * 2
+        ranks(2, program, DYNET_LITE_SHARED_MEMORY=memory).stdout.split() == ["3", str(72 + 49 * 4 + 4 + 2 * 7 * 4)] * 2
     )
 
 
@@ -143,7 +144,7 @@ def test_buckets_are_sent_while_backward_runs(ranks: Any, memory: str) -> None:
                 return function(*arguments)
             return call
         if world.lays_down:
-            world.lay_numbers = noted(world.lay_numbers, lambda count, fill: count)
+            world.lay_grads = noted(world.lay_grads, lambda parameters, flagged, count: count)
         else:
             world.start_sum = noted(world.start_sum, lambda numbers: numbers.size)
         for step in range(3):
@@ -162,7 +163,7 @@ def test_buckets_are_sent_while_backward_runs(ranks: Any, memory: str) -> None:
         trainer.check_weights()
     """
     # Of 400 bytes: the last 40 numbers alone, since the next ones are more; 200 numbers; 30 numbers and 4 counts.
-    bytes_of = 64 + 4 * (40 + 200 + 34) + 4 + 24
+    bytes_of = 72 + 4 * (40 + 200 + 34) + 4 + 24
     late, early = "[-40, -200, -34]", "[40, 200, -34]"
     want = [f"0 {r}: {late}, 5, {bytes_of}" for r in (0, 1)] + [f"1 {r}: {early}, 5, {bytes_of}" for r in (0, 1)]
     want += [f"2 0: {late}, 5, {bytes_of - 24}", f"2 1: {early}, 5, {bytes_of}"]
@@ -198,9 +199,10 @@ def test_sums_in_memory_and_in_messages(ranks: Any) -> None:
                     assert np.array_equal(a, want) or not world.lays_down
                     assert np.allclose(a, want, atol=1e-5)
         if world.lays_down:
-            laid = world.lay_down(lambda place: place.fill(world.rank), 3 * world.rank)
+            number = world._board.lay(np.full(3 * world.rank, world.rank, np.uint8))
             world.barrier()
-            assert [part.tolist() for part in laid()] == [[r] * (3 * r) for r in range(world.size)]
+            assert [part.tolist() for part in world._board.read(number)] == [[r] * (3 * r) for r in range(world.size)]
+            world._board.taken(number)
             request = world.start_sum(np.zeros(1 + world.rank, np.float32))
             try:
                 world.wait(request)
@@ -225,7 +227,7 @@ def test_what_lies_is_kept_until_all_have_taken_it() -> None:
     first, second = boards
 
     def lay(board: Board, value: int, size: int = 100) -> int:
-        return board.lay(size, lambda place: place.fill(value))
+        return board.lay(np.full(size, value, np.uint8))
 
     for step in range(1, 9):
         assert first.has_room() and second.has_room()
@@ -348,6 +350,65 @@ def test_dealing_by_cost() -> None:
         deal([1], 2, cost=lambda x: float("nan"))
     with pytest.raises(ValueError, match="at least one part"):
         deal([1], 0)
+
+
+def test_parts_by_speed() -> None:
+    costs = [9, 1, 1, 1, 5, 1, 4, 2]
+    parts = deal(list(range(8)), 2, costs.__getitem__, speeds=[1, 2])
+    assert sorted(parts[0] + parts[1]) == list(range(8)) and all(part == sorted(part) for part in parts)
+    assert [sum(costs[i] for i in part) for part in parts] == [8, 16]
+    assert deal([7] * 6, 3, lambda _: 1, speeds=[2, 2, 2]) == deal([7] * 6, 3, lambda _: 1)
+    for speeds in ([1], [1, 0], [1, float("nan")], [1, float("inf")]):
+        with pytest.raises(ValueError, match=r"\[deal\] 2 speeds > 0 are needed"):
+            deal([1], 2, speeds=speeds)
+
+
+def test_pace_is_that_of_the_update_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all ranks know, whether or not they have ended the last update; waiting does not count."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    pace = Pace(2)
+
+    def step(seconds: float, waited: float, cost: float, other: float) -> None:
+        pace.begin(cost)
+        now[0] += seconds
+        pace.wait(waited)
+        mine = pace.end()
+        assert mine == (pytest.approx((seconds - waited) / cost) if cost else 0)
+        before = pace.speeds()
+        pace.learn(np.array([mine, other]))
+        assert pace.speeds() == before
+
+    step(5, 1, 2, 1)
+    assert pace.speeds() is None  # the first update is not the one before the last
+    step(9, 1, 2, 1)
+    assert pace.speeds() == [1 / 2, 1]
+    step(3, 1, 0, 0)  # nothing to do: what was known stays
+    assert pace.speeds() == pytest.approx([1 / (0.8 * 2 + 0.2 * 4), 1])
+    step(1, 0, 1, 1)
+    assert pace.speeds() == pytest.approx([1 / 2.4, 1])
+    assert pace.end() == 0.0  # no mini-batch was dealt
+
+
+def test_a_slow_rank_gets_less(ranks: Any) -> None:
+    program = """
+        import os, time
+        import dynet_lite as dy
+        world = dy.distributed.init()
+        m = dy.ParameterCollection()
+        w = m.add_parameters(3)
+        trainer = dy.distributed.Trainer(dy.SimpleSGDTrainer(m))
+        for step in range(8):
+            mine = world.share(range(60), measured=True)
+            time.sleep(len(mine) * (0.003 if world.rank else 0.001))
+            dy.renew_cg()
+            (dy.sum_elems(w) * len(mine)).backward()
+            trainer.update()
+        trainer.check_weights()
+        os.write(1, b"%d %d\\n" % (world.rank, len(mine)))
+    """
+    sizes = dict(map(int, line.split()) for line in ranks(2, program).stdout.splitlines())
+    assert sum(sizes.values()) == 60 and sizes[0] > 1.7 * sizes[1]
 
 
 def test_gradients_as_flat_arrays() -> None:
