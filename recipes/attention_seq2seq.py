@@ -26,7 +26,7 @@ from typing import Any
 import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
-from dynet_lite.nn import Hypothesis, Memory, MLPAttention, beam_search
+from dynet_lite.nn import Hypothesis, Memory, MLPAttention, beam_search, smoothed_loss
 from dynet_lite.text import (
     Batches,
     Pair,
@@ -73,6 +73,7 @@ class Settings(harness.StreamSettings):
     dropout: float = option(
         0.1, "fraction of the decoder's inputs and outputs, and of the source vectors, to drop in training"
     )
+    smoothing: float = option(0.0, "training wants this share of probability spread over all tokens (label smoothing)")
     best: str = option(
         "auto", "dev score that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST
     )
@@ -206,12 +207,13 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         return list(minibatches(train, self.settings.batch, seed=self.random, key=lambda p: (len(p), len(p.target))))
 
     def losses(self, pair: Pair) -> list[dy.Expression]:
-        """-log p(token | those before it, source) of each target token, and of the end."""
+        """-log p(token | those before it, source) of each target token, and of the end; in training, with smoothing."""
+        smoothing = self.settings.smoothing if self.training else 0.0
         losses, now = [], self.start(pair.source)
         for token in self.target.ids(pair.target):
-            losses.append(dy.pickneglogsoftmax(now.scores, token))
+            losses.append(smoothed_loss(now.scores, token, smoothing))
             now = self.step(now, token)
-        return [*losses, dy.pickneglogsoftmax(now.scores, self.end)]
+        return [*losses, smoothed_loss(now.scores, self.end, smoothing)]
 
     def loss(self, batch: list[Pair]) -> dy.Expression:
         """Mean over the target tokens of the mini-batch."""
