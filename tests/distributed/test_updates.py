@@ -333,7 +333,7 @@ def test_backward_passes_that_would_be_lost(ranks: Any) -> None:
     """
     done = ranks(2, program, ok=False)
     out = done.stdout
-    assert done.returncode == 3 and done.stderr == "enough\n", done.stderr
+    assert done.returncode == 3 and done.stderr.startswith("enough\n"), done.stderr  # some MPIs say more
     assert out.count("backward() is called once before each update()") == 2
     assert out.count("a backward pass, or a change of what is trained, came after backward(): it is lost") == 2
 
