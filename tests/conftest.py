@@ -37,7 +37,7 @@ def pytest_report_header() -> str:
     return f"dynet_lite {dynet_lite.__version__} from {Path(dynet_lite.__file__).parent}, {_core.describe()}"
 
 
-SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads", "least_work", "overlap")
+SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads", "least_work", "least_outer", "overlap")
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,7 @@ def fresh_engine() -> Iterator[None]:
     _core.cg()  # the first graph reads variables and flags
     before = {name: getattr(_core.settings, name) for name in SETTINGS}
     _core.settings.verify = True
+    _core.settings.least_outer = 1  # small matrices, too
     _core.settings.is_dynet = False  # a test of the stand-in may have been imported
     _core.force_threads(16)  # however busy the machine is
     _core.set_seed(1)

@@ -97,6 +97,7 @@ cdef extern from "graph/store.h" namespace "dnl":
         const float* host() except +raise_python_error
         float* host_to_write() except +raise_python_error
         float* overwrite(Backend&) except +raise_python_error
+        const void* outer()
 
 cdef extern from "graph/versions.h" namespace "dnl":
     ctypedef const void* Owner

@@ -76,6 +76,11 @@ def _touched(Parameters parameter not None, touched=None):
     return deref(parameter.p).touched
 
 
+def _is_outer(Parameters parameter not None):
+    """Whether the gradient is an outer product that nobody has formed yet (base/outer_later.h)."""
+    return deref(parameter.p).grad.outer() != NULL
+
+
 ctypedef const float* Numbers
 ctypedef const uint8_t* Bytes
 

@@ -45,6 +45,8 @@ void Executor::backward(NodeId loss, bool full) {
     if (options.verify)
       verify_back_plan(g_, pass_->planner.plan(), runs_, pass_->planner.at()[root], g_.dim(root).size());
     cache_->begin();
+    list_outers();
+    const OutersWanted wanted(outers_);
     run_backward(to, numbers);
     totals_.transposed += cache_->count();
     collect_gradients();

@@ -152,6 +152,7 @@ class Executor final : private Graph::Listener {
   bool is_row(NodeId i) const;
   // May threads share a call, where there are no lanes?
   bool shares_calls() const { return options.threads > 1 && runners_[0]->can_share(); }
+  void list_outers();
   void collect_gradients();
   void add_to_slots();
   void touch_looked_up(NodeId loss);
@@ -194,6 +195,7 @@ class Executor final : private Graph::Listener {
   bool back_again_ = false;          // the backward pass that is running goes by the plan of the last
   Vec<NodeId> to_slots_;             // what is added to rows' gradients at the end of a pass,
   Vec<float*> slot_from_, slot_to_;  // row by row
+  Vec<OuterWanted> outers_;          // of this pass
   Vec<NodeId> held_;                 // rows that an expression refers to, in order, if
   bool held_noted_ = false;          // note_held() has been called; else they are as they are
   std::unique_ptr<PassCache> cache_;

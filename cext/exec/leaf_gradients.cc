@@ -93,6 +93,22 @@ void Executor::place_weight_gradient(NodeId i) {
   pass_->direct.push_back({i, alone ? p.grad_serial : 0});  // 0: it holds what passes have added up
 }
 
+// Large matrices that one node reads, and whose accumulators were empty: if a single vector has met them, their
+// gradients are left as outer products (base/outer_later.h). By one thread; not where somebody looks while the pass
+// runs.
+void Executor::list_outers() {
+  outers_.clear();
+  if (backend_ != &host_backend() || options.threads != 1 || completion_.watch || keep_weights_flag()) return;
+  for (const BackPass::Direct& d : pass_->direct) {
+    Parameter& p = *g_.parameter(d.node);
+    if (!d.serial || p.size() < options.least_outer || facts().reached[d.node] & kSeveral) continue;
+    auto of_it = [&](NodeId alias) { return g_.node(alias).root == d.node; };
+    if (std::any_of(pass_->reached_aliases.begin(), pass_->reached_aliases.end(), of_it)) continue;
+    p.grad.drop_outer();
+    outers_.push_back({p.grad.at(*backend_), &p.grad.outer_place(), p.size()});
+  }
+}
+
 // Gradients that have memory of their own go to the accumulators; those of several rows, and of whole tables, to the
 // slots of their rows.
 void Executor::collect_gradients() {
@@ -171,6 +187,7 @@ GradientRead Executor::read_gradient(NodeId i, float* to) {
     Parameter& p = *g_.parameter(root);
     const GradientLock lock(p.in_use);
     if (p.grad_serial != d.serial) return GradientRead::Gone;
+    p.grad.read(*backend_);  // where nobody has formed it
     backend_->download(n, at, to);
     return GradientRead::Given;
   }

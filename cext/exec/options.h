@@ -17,6 +17,7 @@ struct EngineSettings {
   u32 passes_off = 0;    // internal: a PassSet; users say rewrites="-join"
   int threads = 1;
   u64 least_work = 200000;  // internal: floats touched by pending nodes; below this threads are not worth waking
+  u64 least_outer = 16384;  // internal: numbers of a matrix whose gradient may stay an outer product
   bool keep_plans = true;   // of small graphs, for those that are made alike (exec/plan_cache.h)
 };
 // Those that the bindings look at themselves.

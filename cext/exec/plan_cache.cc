@@ -7,9 +7,10 @@ namespace {
 
 // A setting that is new must be named here.
 bool same(const EngineSettings& a, const EngineSettings& b) {
-  const auto& [strategy, verify, profile, fuse, merge, passes_off, threads, least_work, keep_plans] = a;
+  const auto& [strategy, verify, profile, fuse, merge, passes_off, threads, least_work, least_outer, keep_plans] = a;
   return strategy == b.strategy && verify == b.verify && profile == b.profile && fuse == b.fuse && merge == b.merge &&
-         passes_off == b.passes_off && threads == b.threads && least_work == b.least_work && keep_plans == b.keep_plans;
+         passes_off == b.passes_off && threads == b.threads && least_work == b.least_work &&
+         least_outer == b.least_outer && keep_plans == b.keep_plans;
 }
 
 bool same(const ExecOptions& a, const ExecOptions& b) {

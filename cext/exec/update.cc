@@ -45,13 +45,21 @@ Store& Updater::table_state(std::size_t i) { return made(tables_[i].state, rule_
 
 void Updater::list_gradients() {
   gradients_.clear();
-  for (const Dense& d : dense_)
-    if (d.p->updated && d.p->touched) gradients_.push_back({d.p->grad.read(*backend_), d.p->grad.size()});
+  outer_squares_ = 0;
+  for (const Dense& d : dense_) {
+    if (!d.p->updated || !d.p->touched) continue;
+    if (const OuterLater* outer = d.p->grad.outer())
+      outer_squares_ += outer->sum_squares();
+    else
+      gradients_.push_back({d.p->grad.read(*backend_), d.p->grad.size()});
+  }
   for (const Table& t : tables_)
     if (t.t->updated) gradients_.push_back({t.t->gradients(*backend_), t.t->grad.size()});
 }
 
-double Updater::gradient_norm() { return std::sqrt(backend_->sum_squares(gradients_.size(), gradients_.data())); }
+double Updater::gradient_norm() {
+  return std::sqrt(outer_squares_ + backend_->sum_squares(gradients_.size(), gradients_.data()));
+}
 
 void Updater::clear_gradients() {
   for (Dense& d : dense_) d.p->clear_grad();
@@ -91,6 +99,8 @@ UpdateOutcome Updater::update(const UpdateStep& s, double clip) {
   for (const Table& t : tables_) locks_.add(t.t->in_use);
   const std::lock_guard<GradientLocks> lock(locks_);
   backend_ = s.backend;
+  for (const Dense& d : dense_)
+    if (d.p->grad.outer() && !may_be_outer(s)) d.p->grad.read(*backend_);
   UpdateOutcome out;
   float gscale = 1;
   const float* factor = nullptr;
@@ -164,6 +174,11 @@ void Updater::deal(u64 first, u64 last, bool all_rows) {
   }
 }
 
+// Gradients that are outer products are used as they are by one thread, with rules that look at each number by itself.
+bool Updater::may_be_outer(const UpdateStep& s) const {
+  return s.threads == 1 && !rule_->whole && backend_ == &host_backend();
+}
+
 // How many units there are to do.
 u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   Parameter& p = *d.p;
@@ -214,6 +229,7 @@ void Updater::finish(const Work& w, bool all_rows) {
     Parameter& p = *dense_[w.member].p;
     if (!w.units) return;
     if (p.must_turn()) p.turn();
+    p.grad.drop_outer();
     p.touched = false;
     p.grad_changed();
     return;
@@ -235,7 +251,8 @@ UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) {
   t.n = std::min(to, p.size()) - from;
   t.w = (turn ? p.other.overwrite(*backend_) : p.value.write(*backend_)) + from;
   t.from = turn ? p.value.read(*backend_) + from : nullptr;
-  t.g = p.grad.write(*backend_) + from;
+  t.outer = p.grad.outer();
+  t.g = t.outer ? nullptr : p.grad.write(*backend_) + from;
   t.old = d.old ? d.old + from : nullptr;
   point_at_state(t, rule_->states, d.state.write(*backend_), p.size(), from);
   return t;

@@ -81,6 +81,7 @@ class Updater {
   // Global L2 norm of the gradients, summed in double. NaN or infinite when a gradient is.
   double gradient_norm();
   void list_gradients();
+  bool may_be_outer(const UpdateStep& s) const;
   bool clips_without_wait(double clip);
   void step(const UpdateStep& s, float gscale, const float* factor);
   // Before and after the work on a member, in one thread.
@@ -103,6 +104,7 @@ class Updater {
   Vec<UpdateTensor> tensors_;  // of all threads, one after another
   Vec<std::size_t> begin_;     // of each thread's
   Vec<Numbers> gradients_;     // that the norm is of
+  double outer_squares_ = 0;   // and the squares of those that are not formed
   Vec<float*> rows_;           // that are kept
   GradientLocks locks_;
   Needed needed_;  // by nodes that have run

@@ -11,6 +11,7 @@ void Store::release_device() {
 
 void Store::release() {
   release_device();
+  outer_.reset();
   host_.release();
   size_ = 0;
   newest_ = kHost;
@@ -45,13 +46,20 @@ void Store::move_to(Backend& b) {
   newest_ = kBoth;
 }
 
+void Store::form_outer() {
+  outer_->there = false;
+  outer_->add_to(host_to_write());
+}
+
 void Store::resize(std::size_t n) {
+  drop_outer();
   size_ = n;
   host_.clear();
   newest_ = kHost;
 }
 
 void Store::assign_zeros(std::size_t n) {
+  drop_outer();
   host_.assign(n, 0.f);
   size_ = n;
   newest_ = kHost;
@@ -86,6 +94,7 @@ void Store::grow(Backend& b, std::size_t n, bool zero) {
 }
 
 void Store::zero() {
+  if (outer()) return drop_outer();  // they are
   if (backend_ && newest_ != kHost) {
     backend_->fill(size_, 0.f, device_);
     newest_ = kDevice;

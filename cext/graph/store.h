@@ -3,11 +3,13 @@
 // The host has a mirror; a backend with memory of its own has a copy there, made when it is first asked for. The store
 // knows who has the newest numbers and moves them only then: for a backend whose memory is the host's both are one, and
 // nothing is ever moved. Addresses that a backend gets are its own (op/backend.h). Whoever changes numbers holds the
-// mutex of the parameter or table, as for all of what lies in them. Who may include: graph/, exec/, bindings/.
-// Includes: op/backend.h.
+// mutex of the parameter or table, as for all of what lies in them. Zeros on the host may have an outer product beside
+// them, which is added to them when somebody reads. Who may include: graph/, exec/, bindings/. Includes: op/backend.h.
 #pragma once
+#include <memory>
 #include <utility>
 
+#include "base/outer_later.h"
 #include "op/backend.h"
 
 namespace dnl {
@@ -35,6 +37,7 @@ class Store {
   }
   // The same, and the newest numbers lie there.
   float* read(Backend& b) {
+    if (outer_ && outer_->there) form_outer();
     if (newest_ != kBoth && newest_ != (b.host_memory ? kHost : kDevice)) move_to(b);
     return at(b);
   }
@@ -46,9 +49,20 @@ class Store {
   }
   // They will all be overwritten there: nothing is moved.
   float* overwrite(Backend& b) {
+    drop_outer();
     float* p = at(b);
     wrote(b);
     return p;
+  }
+  // The numbers are zero and lie on the host: an outer product may be put here, in their place.
+  OuterLater& outer_place() {
+    if (!outer_) outer_ = std::make_unique<OuterLater>();
+    return *outer_;
+  }
+  // What was put there and nobody has read; null: nothing.
+  const OuterLater* outer() const { return outer_ && outer_->there ? outer_.get() : nullptr; }
+  void drop_outer() {
+    if (outer_) outer_->there = false;
   }
   // On the host, to be read or changed by it.
   const float* host() { return read(host_backend()); }
@@ -63,6 +77,7 @@ class Store {
   // All are zero, wherever they lie.
   void zero();
   void clear() {
+    drop_outer();
     size_ = 0;
     host_.clear();
     newest_ = kHost;
@@ -78,6 +93,7 @@ class Store {
     std::swap(room_, o.room_);
     std::swap(backend_, o.backend_);
     std::swap(newest_, o.newest_);
+    std::swap(outer_, o.outer_);
   }
   void wrote(const Backend& b) {
     const Newest now = b.host_memory ? kHost : b.computes() ? kDevice : newest_;
@@ -85,6 +101,7 @@ class Store {
   }
   float* place(Backend& b);
   void move_to(Backend& b);
+  void form_outer();
   void release_device();
 
   Vec<float> host_;
@@ -93,6 +110,7 @@ class Store {
   std::size_t room_ = 0;  // numbers for which there is room at device_
   Backend* backend_ = nullptr;
   Newest newest_ = kHost;
+  std::unique_ptr<OuterLater> outer_;
 };
 
 }  // namespace dnl

@@ -79,6 +79,15 @@ template <class Fn>
 DNL_INL void update_each(const UpdateArgs& u, Fn rule) {
   float *wp = u.w, *gp = u.g;
   const F scale_g = F(u.gscale), keep = F(1.0f - u.wdecay);
+  if (u.y) {
+    for (idx at = 0; at < u.n; at += u.rows) {
+      const F x = F(u.x[at / u.rows]);
+      for_lanes(u.rows, [&](idx i, auto w) DNL_LAMBDA {
+        w.store(wp + at + i, rule(at + i, w, w.load(wp + at + i), scale_g * (x * w.load(u.y + i))) * keep);
+      });
+    }
+    return;
+  }
   for_lanes(u.n, [&](idx i, auto w) DNL_LAMBDA {
     const F fresh = rule(i, w, w.load(wp + i), scale_g * w.load(gp + i));
     w.store(wp + i, fresh * keep);

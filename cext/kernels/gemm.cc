@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/outer_later.h"
 #include "base/vec.h"
 #include "kernels/blas.h"
 #include "kernels/kernels.h"
@@ -324,6 +325,9 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
 void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
   if (const Products* p = other_products()) return p->gemm_outer(m, n, k, y, x, c, ldc);
   if (m <= 0 || n <= 0) return;
+  if (OuterLater* later =
+          k == 1 && ldc == m ? outer_wanted(c, static_cast<std::size_t>(m), static_cast<std::size_t>(n)) : nullptr)
+    return later->keep(static_cast<std::size_t>(m), y[0], static_cast<std::size_t>(n), x[0]);
   const idx most = rows_at_once(m, n);
   for (idx r = 0; r < k; r += most) {
     const idx some = std::min(most, k - r);

@@ -49,6 +49,11 @@ struct UpdateArgs {
   float gscale;  // gradient is multiplied by this first (clipping)
   float wdecay;  // weights are multiplied by (1 - wdecay) after the update
   float c[6];
+  // Instead of g, and never for eg: the gradient is y times x transposed, column-major, with so many rows. n is a
+  // multiple.
+  const float* y;
+  const float* x;
+  idx rows;
 };
 
 struct Kernels {

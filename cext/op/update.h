@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/outer_later.h"
 #include "base/vec.h"
 
 namespace dnl {
@@ -41,8 +42,9 @@ struct UpdateTensor {
   float* s[3] = {};     // states, which lie as the weights do
   const u32* row = nullptr;
   const i32* slot = nullptr;
-  const float* from = nullptr;  // of numbers: where they are before the update, unless in w
-  float* old = nullptr;         // where those of before are kept, row after row, or null
+  const float* from = nullptr;        // of numbers: where they are before the update, unless in w
+  float* old = nullptr;               // where those of before are kept, row after row, or null
+  const OuterLater* outer = nullptr;  // of numbers: their gradient; those at g are zero
 };
 
 // Elementwise rules may be dealt in units without a difference to any number: so many numbers, or rows of n of them

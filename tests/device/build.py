@@ -45,6 +45,7 @@ def table_check(folder: Path, openblas: str) -> Path:
     """The kernel checks on the card's table."""
     sources = [HERE / "table_check.cc"]
     sources += sorted((HERE.parent / "kernels").glob("check_*.cc"))
+    sources.append(CEXT / "base" / "outer_later.cc")
     sources += sorted((CEXT / "kernels").glob("*.cc"))  # without flags of instruction sets: the baseline's alone
     sources += [
         CEXT / "backends" / "cuda" / f"{name}.cc"

@@ -17,7 +17,10 @@ def test_unlike_types_never_batch(tmp_path: Path) -> None:
     if cxx is None or not CEXT.is_dir():
         pytest.skip("needs a C++ compiler and the source tree")
     names = ("graph/graph", "graph/leaves", "graph/params", "graph/store", "graph/versions", "graph/describe")
-    sources = [CEXT / f"{name}.cc" for name in (*names, "op/op", "op/backend", "base/wait", "backends/null/null")]
+    sources = [
+        CEXT / f"{name}.cc"
+        for name in (*names, "op/op", "op/backend", "base/outer_later", "base/wait", "backends/null/null")
+    ]
     program = tmp_path / "types_check"
     command = [cxx, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{CEXT}", str(HERE / "types_check.cc")]
     built = subprocess.run(

@@ -1,6 +1,7 @@
 // Random numbers (their distribution, and that they depend on seed and place alone) and optimizer rules (the values
 // that DyNet's trainers give).
 #include <algorithm>
+#include <cstring>
 
 #include "check.h"
 
@@ -83,7 +84,7 @@ void updates(const Kernels& k) {
       Buffer w(n, 1), g(n), s0(n, 0), s1(n, 0), s2(n, 0);
       for (int step = 0; step < 3; ++step) {
         g.set(4);
-        dnl::UpdateArgs u = {n, w.p(), g.p(), s0.p(), s1.p(), s2.p(), 0.5f, 0, {}};
+        dnl::UpdateArgs u = {n, w.p(), g.p(), s0.p(), s1.p(), s2.p(), 0.5f, 0, {}, nullptr, nullptr, 0};
         for (int i = 0; i < 4; ++i) u.c[i] = rule.c[i];
         u.c[4] = static_cast<float>(1 - std::pow(double(u.c[1]), step + 1));
         u.c[5] = static_cast<float>(1 - std::pow(double(u.c[2]), step + 1));
@@ -96,15 +97,44 @@ void updates(const Kernels& k) {
       g.set(0);
       const float before = n ? w[0] : 0;
       if (std::string(rule.name) == "sgd") {
-        dnl::UpdateArgs u = {n, w.p(), g.p(), nullptr, nullptr, nullptr, 1, 0.25f, {0.1f}};
+        dnl::UpdateArgs u = {n, w.p(), g.p(), nullptr, nullptr, nullptr, 1, 0.25f, {0.1f}, nullptr, nullptr, 0};
         rule.fn(u);
         if (n) expect_near(w[0], before * 0.75, 1e-6, 0, "weight decay");
       }
     }
+  // A gradient that is an outer product: the same bits as when it is formed. Cards form it.
+  for (const Rule& rule : rules)
+    if (std::string(k.isa) != "cuda")
+      for (idx rows : {1, 7, 16, 33})
+        for (idx columns : {1, 3}) {
+          const idx n = rows * columns;
+          Buffer y(rows), x(columns), g(n), one[4] = {Buffer(n), Buffer(n), Buffer(n), Buffer(n)},
+                                            two[4] = {Buffer(n), Buffer(n), Buffer(n), Buffer(n)};
+          for (idx i = 0; i < rows; ++i) y[i] = 0.3f * static_cast<float>(i) - 1.7f;
+          for (idx j = 0; j < columns; ++j) x[j] = 0.9f - 0.7f * static_cast<float>(j);
+          for (idx i = 0; i < n; ++i) {
+            g[i] = x[i / rows] * y[i % rows];
+            for (int b = 0; b < 4; ++b) one[b][i] = two[b][i] = 0.1f + 0.01f * static_cast<float>(i % 5 + b);
+          }
+          dnl::UpdateArgs u = {n,    one[0].p(), g.p(), one[1].p(), one[2].p(), one[3].p(),
+                               0.7f, 0.01f,      {},    nullptr,    nullptr,    0};
+          for (int i = 0; i < 4; ++i) u.c[i] = rule.c[i];
+          u.c[4] = u.c[5] = 0.5f;
+          rule.fn(u);
+          dnl::UpdateArgs v = {n,    two[0].p(), nullptr, two[1].p(), two[2].p(), two[3].p(),
+                               0.7f, 0.01f,      {},      y.p(),      x.p(),      rows};
+          std::memcpy(v.c, u.c, sizeof u.c);
+          rule.fn(v);
+          const std::string where = std::string(k.isa) + " " + rule.name + " by an outer product";
+          for (int b = 0; b < 4; ++b) {
+            expect(std::memcmp(one[b].p(), two[b].p(), static_cast<std::size_t>(n) * sizeof(float)) == 0, where);
+            two[b].guarded(where);
+          }
+        }
   Buffer w(3), g(3), s0(3, 0);
   w[0] = 0.2f, w[1] = 0.3f, w[2] = 0.5f;
   g[0] = 1, g[1] = 0, g[2] = -1;
-  k.eg({3, w.p(), g.p(), s0.p(), nullptr, nullptr, 1, 0, {0.1f, 0.9f}});
+  k.eg({3, w.p(), g.p(), s0.p(), nullptr, nullptr, 1, 0, {0.1f, 0.9f}, nullptr, nullptr, 0});
   const double e[3] = {0.2 * std::exp(-0.1), 0.3, 0.5 * std::exp(0.1)}, total = e[0] + e[1] + e[2];
   expect_all(w.p(), {e[0] / total, e[1] / total, e[2] / total}, 1e-6, 0, std::string(k.isa) + " eg");
 }

@@ -48,7 +48,11 @@ def program(tmp_path_factory):
         assert done.returncode == 0, done.stderr[-4000:]
         return str(obj)
 
-    sources = sorted(HERE.glob("*.cc")) + sorted((ROOT / "cext" / "kernels").glob("*.cc"))
+    sources = [
+        *sorted(HERE.glob("*.cc")),
+        *sorted((ROOT / "cext" / "kernels").glob("*.cc")),
+        ROOT / "cext" / "base" / "outer_later.cc",
+    ]
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compile_one, sources))
     exe = out / "kernel_check"

@@ -37,6 +37,7 @@ class Update {
     args_.wdecay = s.wdecay;
   }
   void numbers() {
+    if (t_.outer) return matrix();
     const std::size_t unit = rule_.whole ? t_.n : kUpdateUnit;
     for (std::size_t at = 0; at < t_.n; at += unit) {
       const std::size_t n = std::min(unit, t_.n - at);
@@ -71,6 +72,21 @@ class Update {
   }
 
  private:
+  // Some columns at a time.
+  void matrix() {
+    if (nothing_) return;
+    const OuterLater& g = *t_.outer;
+    const std::size_t rows = g.y.size(), some = std::max<std::size_t>(1, kUpdateUnit / rows);
+    args_.y = g.y.data();
+    args_.rows = static_cast<idx>(rows);
+    for (std::size_t column = 0; column < g.x.size(); column += some) {
+      const std::size_t at = column * rows, n = std::min(some, g.x.size() - column) * rows;
+      if (t_.from) std::memcpy(t_.w + at, t_.from + at, n * sizeof(float));
+      if (t_.old) std::memcpy(t_.old + at, t_.w + at, n * sizeof(float));
+      args_.x = g.x.data() + column;
+      run(at, n, nullptr);
+    }
+  }
   void run(std::size_t at, std::size_t n, float* g) {
     if (nothing_) return kernels().fill(static_cast<idx>(n), 0.f, g);
     args_.n = static_cast<idx>(n);

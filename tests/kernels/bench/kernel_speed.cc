@@ -99,7 +99,8 @@ void elementwise() {
   std::printf("%-22s", "adam, random_normal");
   for (const Kernels* t : tables) {
     const dnl::UpdateArgs u = {
-        m, w.data(), g.data(), s0.data(), s1.data(), nullptr, 1, 0, {1e-3f, .9f, .999f, 1e-8f, .1f, .001f}};
+        m,       w.data(), g.data(), s0.data(), s1.data(), nullptr, 1, 0, {1e-3f, .9f, .999f, 1e-8f, .1f, .001f},
+        nullptr, nullptr,  0};
     const auto us = race({[&] { t->adam(u); }, [&] { t->random_normal(m, 5, 0, 1, w.data()); }}, 5, 9);
     std::printf("%9.3f%9.3f", us[0] / m * 1e3, us[1] / m * 1e3);
   }
