@@ -16,6 +16,7 @@ Each has --help.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import platform
 import runpy
@@ -59,9 +60,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _recipe(command: str, arguments: list[str]) -> int:
-    """`train|predict|evaluate|export NAME ...`: as `python NAME.py [COMMAND] ...`."""
-    from dynet_lite.harness import called, catalogue
+    """`train|predict|evaluate|export NAME ...`: as `python NAME.py [COMMAND] ...`. With `--load FILE` but for `train` the name
+    may be left out: the file says it.
+    """
+    from dynet_lite.harness import called, catalogue, find
 
+    if command != "train" and arguments and arguments[0].startswith("-") and (model := _loaded(arguments)):
+        arguments = [find.program_of(model), *arguments]
     if not arguments or arguments[0].startswith("-"):
         asked = any(word in ("-h", "--help") for word in arguments)
         text = f"usage: python -m dynet_lite {command} RECIPE [options]; {command} RECIPE --help lists them\n"
@@ -82,6 +87,14 @@ def _recipe(command: str, arguments: list[str]) -> int:
     finally:
         called.by_name("")
     return 0
+
+
+def _loaded(arguments: list[str]) -> str:
+    """The file after --load; empty if there is none."""
+    for word, following in itertools.pairwise([*arguments, ""]):
+        if word == "--load" or word.startswith("--load="):
+            return following if word == "--load" else word.partition("=")[2]
+    return ""
 
 
 def _recipes(action: str, name: str | None, folder: str) -> int:

@@ -14,8 +14,9 @@ from dynet_lite.errors import DataError
 from .catalogue import program, programs
 from .recipe import Recipe
 from .settings import Settings
+from .state import read_any
 
-__all__ = ["find_recipe", "load_program", "settings_of"]
+__all__ = ["find_recipe", "load_program", "program_of", "settings_of"]
 
 AnyRecipe = type[Recipe[Any, Any]]
 
@@ -87,4 +88,15 @@ def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
     raise DataError(
         f"this model belongs to the recipe {name!r}, which is not part of the package: name its program, "
         f'dy.load_recipe("...", source="my_recipe.py"), or import its class first'
+    )
+
+
+def program_of(path: str) -> str:
+    """The name of the included recipe that wrote this file. DataError if it was another program's."""
+    name = read_any(path).config["recipe"]
+    for short, program_file in programs().items():
+        if _defines(program_file, name):
+            return short
+    raise DataError(
+        f"{path}: this is a model of {name}, which is not part of the package: write its program before --load"
     )

@@ -250,6 +250,10 @@ def test_the_package_has_the_recipes_and_their_data() -> None:
 def test_train_predict_and_evaluate_by_name(tmp_path: Path) -> None:
     done = command("train", "bilstm_tagger", "--smoke", "--save", "t.model", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    named = command("predict", "bilstm_tagger", "--load", "t.model", "-", cwd=tmp_path, stdin="A dog .\n")
+    for load in (["--load", "t.model"], ["--load=t.model"]):  # the file says whose model it is
+        done = command("predict", *load, "-", cwd=tmp_path, stdin="A dog .\n")
+        assert (done.returncode, done.stdout) == (0, named.stdout) and named.stdout, done.stderr
     done = command("predict", "bilstm_tagger", "--load", "t.model", "-", cwd=tmp_path, stdin="the dog\n")
     assert done.returncode == 0 and done.stdout.startswith("the_"), done.stderr
     done = command("evaluate", "bilstm_tagger", "--load", "t.model", catalogue.treebank() / "dev.conllu", cwd=tmp_path)
@@ -278,6 +282,8 @@ def test_the_list_of_recipes(tmp_path: Path) -> None:
     [
         (["train", "bilstm_taggr"], "there is no recipe 'bilstm_taggr'; did you mean 'bilstm_tagger'?"),
         (["train"], "usage: python -m dynet_lite train RECIPE"),
+        (["predict", "-"], "usage: python -m dynet_lite predict RECIPE"),
+        (["predict", "--load", "missing.model"], "missing.model"),
         (["recipes", "copy"], "recipes copy: which one?"),
         (["serve", "missing.model"], "missing.model"),
     ],
