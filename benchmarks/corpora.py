@@ -6,6 +6,7 @@ looked for there.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import subprocess
@@ -47,6 +48,7 @@ def ewt(folder: Path, work: Path, seed: int) -> Files:
     return {part: there(folder / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu") for part in PARTS}
 
 
+QUARTERS = 4  # parts of the training data that a model of the others tags
 TAGGER = (
     "--schedule linear --epochs 10 --patience 0 --dropout 0.5 --hidden 200 --mlp 100 --char-hidden 64 --word-dropout 0.5 "
     "--fold --case-dim 10"
@@ -56,8 +58,8 @@ TAGGER = (
 def ewt_tagged(folder: Path, work: Path, seed: int) -> Files:
     """UD English EWT with the tags of recipes/bilstm_tagger.py, seed 1, in place of its own: what a parser sees in use.
 
-    Dev and test are tagged by a model of the training part. Each half of the training part is tagged by a model of the
-    other half, so that a parser is trained on tags as wrong as those that it will be given.
+    Dev and test are tagged by a model of the training part. Each quarter of the training part is tagged by a model of the
+    other three, so that a parser is trained on tags about as wrong as those that it will be given.
     """
     gold = ewt(folder, work, seed)
 
@@ -80,10 +82,12 @@ def ewt_tagged(folder: Path, work: Path, seed: int) -> Files:
 
     def parts() -> Iterable[Sequence[str]]:
         train, dev, test = (gold[part].read_text("utf-8").strip().split("\n\n") for part in PARTS)
-        half = len(train) // 2
-        first, second = tagged(train[half:], [train[:half]]), tagged(train[:half], [train[half:]])
+        ends = [len(train) * k // QUARTERS for k in range(QUARTERS + 1)]
+        quarters = [
+            tagged(train[:begin] + train[end:], [train[begin:end]])[0] for begin, end in itertools.pairwise(ends)
+        ]
         for_dev, for_test = tagged(train, [dev, test])
-        return [*first, *second], [for_dev], [for_test]
+        return quarters, [for_dev], [for_test]
 
     return made(work, "ewt-tagged", parts)
 
