@@ -9,13 +9,11 @@ A chunk is some mini-batches (64 sentences; seq2seq 32): graphs are built in Pyt
 Adam. The ranks share each mini-batch by length; "dealt by time": a rank that was slower in the last steps gets less of
 it. While one rank works alone the others sleep. Speed-ups are medians over neighbouring chunks, since the speed of a
 shared machine changes while one looks; quartiles tell how much it did, and the load of the machine is printed. "Without
-waiting" is the
-CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the others: the
-speed-up that is left where nobody else uses the cores and messages take no time. "Apart": all ranks train at the same
-time, each alone with whole minibatches, and nothing is sent; what they do together over what one does is what the
-machine gives at most. "Share alone": one rank trains on its share of each minibatch while the others sleep; what a
-step gains is what smaller batches leave. Latency and bandwidth of sums over the
-ranks are measured, too.
+waiting" is the CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the
+others: the speed-up that is left where nobody else uses the cores and messages take no time. "Apart": all ranks train
+at the same time, each alone with whole minibatches, and nothing is sent; what they do together over what one does is
+what the machine gives at most. "Share alone": one rank trains on its share of each minibatch while the others sleep;
+what a step gains is what smaller batches leave. Latency and bandwidth of sums over the ranks are measured, too.
 """
 
 from __future__ import annotations
@@ -141,7 +139,7 @@ def measure(dy: ModuleType, task: ModuleType, world: Any, chunks: int, steps: in
     several = world.sum([x[0] for x in found["apart"]]) / world.size  # mean of the ranks
     out["x apart"] = median([world.size * a / b for a, b in zip(walls["one"], several, strict=True)])
     out["x share"] = median([a / b for a, b in zip(walls["one"], walls["share"], strict=True)])
-    both = [a / b for a, b in zip(walls["threads"], walls["by time"], strict=True)]
+    both = [a / b for a, b in zip(walls["threads"], walls["ranks"], strict=True)]
     out["ranks to threads"] = median(both)
     work = world.sum([row[3] for row in found["ranks"]]) / world.size
     out["without waiting"] = median([a[2] / b for a, b in zip(found["one"], work, strict=True)])
@@ -197,16 +195,16 @@ def main() -> None:
     for name in names:
         m = measure(dy, TASKS[name], world, args.chunks, args.steps, args.seed)
         load = os.getloadavg()[0]
-        low, high = m["quartiles by time"]
+        low, high = m["quartiles ranks"]
         times = [f"{m[k]:.2f}" for k in ("one", "ranks", "threads")]
-        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{m['x by time']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x apart']:.2f}", f"{m['x share']:.2f}", f"{m['x threads']:.2f}",
+        rows.append([f"`{name}`", *times, f"{m['x ranks']:.2f}", f"{low:.2f} to {high:.2f}", f"{m['x by time']:.2f}", f"{m['x apart']:.2f}", f"{m['x share']:.2f}", f"{m['x threads']:.2f}",
                      f"{m['ranks to threads']:.2f}", f"{m['without waiting']:.2f}", f"{m['messages']:.0f}", f"{m['bytes'] / 1e6:.2f}", f"{load:.1f}"])  # fmt: skip
         if world.rank == 0:
             print(" ".join(rows[-1]), flush=True)
             if args.jsonl:
                 add_line(args.jsonl, {"task": name, **m, **net, "machine": machine()})
     n = world.size
-    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "dealt by time", "quartiles", "apart", "share alone", "2 threads, speed-up",
+    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "dealt by time", "apart", "share alone", "2 threads, speed-up",
             "ranks to threads", "without waiting", "messages", "MB sent", "load"]  # fmt: skip
     if world.rank == 0:
         print(

@@ -42,16 +42,17 @@ def deal(
     if speeds is not None and (len(speeds) != hands or not all(0 < s < float("inf") for s in speeds)):
         raise ValueError(f"[deal] {hands} speeds > 0 are needed; got {list(speeds)}")
     parts: list[list[int]] = [[] for _ in range(hands)]
-    if speeds is not None:
+    order = sorted(range(len(costs)), key=costs.__getitem__, reverse=True)  # keeps the order of equal ones
+    if speeds is None:
+        heap = [(0.0, 0, k) for k in range(hands)]  # what a part has cost, how many it has, which one it is
+        for i in order:
+            cost_so_far, n, k = heap[0]
+            parts[k].append(i)
+            heapq.heapreplace(heap, (cost_so_far + costs[i], n + 1, k))
+    else:
         took = [0.0] * hands
-        for i in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
+        for i in order:
             k = min(range(hands), key=lambda k: (took[k] + costs[i] / speeds[k], len(parts[k])))
             took[k] += costs[i] / speeds[k]
             parts[k].append(i)
-        return [[examples[i] for i in sorted(part)] for part in parts]
-    heap = [(0.0, 0, k) for k in range(hands)]  # what a part has cost, how many it has, which one it is
-    for i in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):  # keeps the order of equal ones
-        cost_so_far, n, k = heap[0]
-        parts[k].append(i)
-        heapq.heapreplace(heap, (cost_so_far + costs[i], n + 1, k))
     return [[examples[i] for i in sorted(part)] for part in parts]

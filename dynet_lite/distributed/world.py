@@ -165,7 +165,7 @@ class World(Alone):
 
     @property
     def lays_down(self) -> bool:
-        """Whether ranks lay down numbers for one another in memory, and send only heads and large sums."""
+        """Whether ranks lay down what they say in memory that all can read, and send only large sums."""
         return self._board is not None
 
     def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None, measured: bool = False) -> list[E]:

@@ -68,6 +68,11 @@ def _defines(path: Path, name: str) -> bool:
     return any(isinstance(node, ast.ClassDef) and node.name == name for node in tree.body)
 
 
+def _included(name: str) -> str | None:
+    """The included recipe that defines the class `name`."""
+    return next((short for short, path in programs().items() if _defines(path, name)), None)
+
+
 def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
     """The class `name` of a recipe: in the program `source`, if given; else one that is loaded; else one of ours.
 
@@ -82,9 +87,8 @@ def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
     for kind in reversed(_subclasses(Recipe)):
         if kind.__name__ == name:
             return kind
-    for path in programs().values():
-        if _defines(path, name):
-            return getattr(load_program(path), name)  # type: ignore[no-any-return]
+    if included := _included(name):
+        return getattr(load_program(programs()[included]), name)  # type: ignore[no-any-return]
     raise DataError(
         f"this model belongs to the recipe {name!r}, which is not part of the package: name its program, "
         f'dy.load_recipe("...", source="my_recipe.py"), or import its class first'
@@ -94,9 +98,8 @@ def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
 def program_of(path: str) -> str:
     """The name of the included recipe that wrote this file. DataError if it was another program's."""
     name = read_any(path).config["recipe"]
-    for short, program_file in programs().items():
-        if _defines(program_file, name):
-            return short
+    if included := _included(name):
+        return included
     raise DataError(
         f"{path}: this is a model of {name}, which is not part of the package: write its program before --load"
     )
