@@ -7,7 +7,6 @@
 #pragma once
 #include <cstddef>
 
-#include "base/rows.h"
 #include "base/vec.h"
 
 namespace dnl {
@@ -17,7 +16,6 @@ struct OuterLater {
   Vec<float> y, x;
   bool there = false;
 
-  std::size_t size() const { return y.size() * x.size(); }
   void keep(std::size_t m, const float* rows, std::size_t n, const float* columns);
   double sum_squares() const;
   void add_to(float* matrix) const;

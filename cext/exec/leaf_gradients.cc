@@ -104,7 +104,6 @@ void Executor::list_outers() {
     if (!d.serial || p.size() < options.least_outer || facts().reached[d.node] & kSeveral) continue;
     auto of_it = [&](NodeId alias) { return g_.node(alias).root == d.node; };
     if (std::any_of(pass_->reached_aliases.begin(), pass_->reached_aliases.end(), of_it)) continue;
-    p.grad.drop_outer();
     outers_.push_back({p.grad.at(*backend_), &p.grad.outer_place(), p.size()});
   }
 }
