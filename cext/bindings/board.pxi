@@ -17,7 +17,8 @@ cdef extern from "bindings/shared_list.h" namespace "dnl":
         const double* head(int64_t)
         void say(int64_t, const double*)
 
-    size_t HEAD_NUMBERS "dnl::SharedList::kHead"
+    enum:
+        HEAD_NUMBERS "dnl::SharedList::kHead"
     size_t MOST_LAID "dnl::SharedList::kSlots"
     size_t LIST_BYTES "sizeof(dnl::SharedList)"
 
@@ -105,17 +106,29 @@ cdef class _Board:
 
     # ---- heads of conversations ---------------------------------------------------------------------------------------
 
-    def say(self, int64_t serial, const double[::1] head not None):
-        """Lay down the head of this rank's conversation with this number."""
-        if <size_t> head.shape[0] != HEAD_NUMBERS:
-            raise ValueError(f"[distributed] a head has {HEAD_NUMBERS} numbers; got {head.shape[0]}")
-        self.mine.say(serial, &head[0])
+    def say(self, int64_t serial, tuple head not None):
+        """Lay down the head of this rank's conversation with this number; what it lacks is 0."""
+        cdef double[HEAD_NUMBERS] numbers
+        cdef size_t i, n = len(head)
+        if n > HEAD_NUMBERS:
+            raise ValueError(f"[distributed] a head has {HEAD_NUMBERS} numbers; got {n}")
+        for i in range(HEAD_NUMBERS):
+            numbers[i] = head[i] if i < n else 0.0
+        self.mine.say(serial, numbers)
 
     def all_said(self, int64_t serial):
         """Whether all ranks have begun this conversation."""
         cdef size_t r
         for r in range(self.lists.size()):
             if self.lists[r].said() < serial:
+                return False
+        return True
+
+    def alike(self, int64_t serial, size_t n):
+        """Whether the first n numbers of all heads are the same, after all_said()."""
+        cdef size_t r
+        for r in range(1, self.lists.size()):
+            if memcmp(self.lists[0].head(serial), self.lists[r].head(serial), n * sizeof(double)):
                 return False
         return True
 

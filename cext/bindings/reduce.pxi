@@ -7,6 +7,17 @@ cdef extern from "bindings/watch.h" namespace "dnl":
         void (*call)(PyObject*, Parameter* const*, size_t) noexcept
 
 
+def _which_are_updated(list members not None):
+    """A byte for each parameter and table: 1 unless it is frozen."""
+    cdef Vec[uint8_t] out
+    for p in members:
+        if isinstance(p, Parameters):
+            out.push_back(deref((<Parameters> p).p).updated)
+        else:
+            out.push_back(deref((<LookupParameters?> p).t).updated)
+    return <bytes> (<char*> out.data())[:out.size()]
+
+
 @cython.final
 cdef class _Watch:
     """Calls a function with the parameters whose gradients are complete; keeps its first error."""

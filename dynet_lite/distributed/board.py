@@ -40,13 +40,17 @@ class Board(_core._Board):
 class Said:
     """The heads of a conversation, like a request of MPI."""
 
-    def __init__(self, board: Board, serial: int, head: Array) -> None:
+    def __init__(self, board: Board, serial: int, head: tuple[float, ...]) -> None:
         self._board, self._serial = board, serial
         board.say(serial, head)
 
     def Test(self) -> bool:  # noqa: N802 (as MPI names it)
         """Whether all ranks have said theirs."""
         return self._board.all_said(self._serial)
+
+    def alike(self, n: int) -> bool:
+        """Whether the first n numbers of all ranks are the same, after Test()."""
+        return self._board.alike(self._serial, n)
 
     def heads(self) -> Array:
         """Of all ranks, (ranks, numbers), after Test()."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import Any, TypeVar
+
+from dynet_lite import _core
 
 __all__ = ["deal", "default_cost"]
 
@@ -33,26 +33,19 @@ def deal(
     """
     if hands < 1:
         raise ValueError(f"[deal] at least one part is needed; got {hands}")
+    if speeds is not None and len(speeds) != hands:
+        raise ValueError(f"[deal] {hands} speeds > 0 are needed; got {list(speeds)}")
     if hands == 1:
         return [list(examples)]
-    costs = list(map(float, map(cost or default_cost, examples)))
-    if not all(map(isfinite, costs)) or (costs and min(costs) < 0):
-        wrong = next(c for c in costs if not 0 <= c < float("inf"))
-        raise ValueError(f"[deal] a cost must be a number >= 0; got {wrong}")
-    if speeds is not None and (len(speeds) != hands or not all(0 < s < float("inf") for s in speeds)):
-        raise ValueError(f"[deal] {hands} speeds > 0 are needed; got {list(speeds)}")
-    parts: list[list[int]] = [[] for _ in range(hands)]
-    order = sorted(range(len(costs)), key=costs.__getitem__, reverse=True)  # keeps the order of equal ones
-    if speeds is None:
-        heap = [(0.0, 0, k) for k in range(hands)]  # what a part has cost, how many it has, which one it is
-        for i in order:
-            cost_so_far, n, k = heap[0]
-            parts[k].append(i)
-            heapq.heapreplace(heap, (cost_so_far + costs[i], n + 1, k))
-    else:
-        took = [0.0] * hands
-        for i in order:
-            k = min(range(hands), key=lambda k: (took[k] + costs[i] / speeds[k], len(parts[k])))
-            took[k] += costs[i] / speeds[k]
-            parts[k].append(i)
-    return [[examples[i] for i in sorted(part)] for part in parts]
+    parts: list[list[E]] = [[] for _ in range(hands)]
+    for example, k in zip(examples, hands_of(examples, hands, cost, speeds), strict=True):
+        parts[k].append(example)
+    return parts
+
+
+def hands_of(
+    examples: Sequence[E], hands: int, cost: Callable[[E], float] | None, speeds: Sequence[float] | None
+) -> list[int]:
+    """Which part each example is in; see deal()."""
+    costs = list(map(cost or default_cost, examples))
+    return _core._deal(costs, [1.0] * hands if speeds is None else list(speeds))

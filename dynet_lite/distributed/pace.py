@@ -46,9 +46,12 @@ class Pace:
     def learn(self, paces: np.ndarray[Any, Any]) -> None:
         """The update has ended; what the ranks have sent."""
         last = self._known[1]
+        self._learned = self._updates
+        if not paces.any():
+            self._known = [last, last]
+            return
         new = np.where(last > 0, KEPT * last + (1 - KEPT) * paces, paces)
         self._known = [last, np.where(paces > 0, new, last)]
-        self._learned = self._updates
 
     def speeds(self) -> list[float] | None:
         """What each rank does in the same time; None while some are unknown."""

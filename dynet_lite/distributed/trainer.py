@@ -188,7 +188,7 @@ class Trainer:
     def _members(self) -> tuple[list[Any], list[Any]]:
         """The parameters and tables that are trained; self._digest says which."""
         members = self.trainer.model._all
-        layout = (len(members), *[p.is_updated() for p in members])
+        layout = _core._which_are_updated(members)
         if self._layout is None or self._layout[0] != layout:
             if len(members) > self._shared:
                 raise NotAlike(

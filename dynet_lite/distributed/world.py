@@ -23,7 +23,7 @@ import numpy as np
 from dynet_lite import _core, cards
 
 from .board import LARGE, MOST, NONE, Board, Laid, LaidSum, Said
-from .dealing import deal, default_cost
+from .dealing import deal, default_cost, hands_of
 from .pace import Pace
 from .watch import Sign, Watcher, await_reader
 
@@ -170,7 +170,8 @@ class World(Alone):
 
     def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None, measured: bool = False) -> list[E]:
         speeds = self.pace.speeds() if measured else None
-        mine = deal(batch, self.size, cost, speeds)[self.rank]
+        hands, rank = hands_of(batch, self.size, cost, speeds), self.rank
+        mine = [example for example, k in zip(batch, hands, strict=True) if k == rank]
         if measured:
             self.pace.begin(sum(map(cost or default_cost, mine)))
         return mine
@@ -197,7 +198,7 @@ class World(Alone):
         def finish() -> Array:
             self.wait(request)
             heads: Array = request.heads()
-            if (heads[:, :3] != heads[0, :3]).any() or heads[0, 0] == 0:
+            if not request.alike(3) or heads[0, 0] == 0:
                 failed = [r for r in range(self.size) if heads[r, 0] == 0]
                 if failed:
                     raise RankFailed(f"[distributed] {self._names[failed[0]]} failed")
@@ -209,8 +210,8 @@ class World(Alone):
     def _say(self, kind: str, digest: int, *numbers: float) -> Any:
         """The request for the heads of all ranks in the next conversation: heads() gives them."""
         self._serial += 1
-        head = np.array([KINDS.index(kind), self._serial, digest, *numbers, *[0.0] * (HEAD - 3 - len(numbers))])
-        self._count(head.nbytes)
+        head = KINDS.index(kind), self._serial, digest, *numbers
+        self._count(8 * HEAD)
         if self._board is not None:
             return Said(self._board, self._serial, head)
         return _Gathered(self._heads, self.size, head)
@@ -447,11 +448,15 @@ class World(Alone):
 class _Gathered:
     """The heads of a conversation, gathered by MPI."""
 
-    def __init__(self, comm: Any, size: int, head: Array) -> None:
+    def __init__(self, comm: Any, size: int, head: tuple[float, ...]) -> None:
         self._all = np.zeros((size, HEAD))
-        self._request = comm.Iallgather(head, self._all)
-        self._head = head  # it is read until the request is complete
+        self._head = np.zeros(HEAD)  # read until the request is complete
+        self._head[: len(head)] = head
+        self._request = comm.Iallgather(self._head, self._all)
         self.Test = self._request.Test
+
+    def alike(self, n: int) -> bool:
+        return bool((self._all[:, :n] == self._all[0, :n]).all())
 
     def heads(self) -> Array:
         return self._all
