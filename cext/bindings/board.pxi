@@ -23,6 +23,9 @@ cdef extern from "bindings/shared_list.h" namespace "dnl":
     size_t LIST_BYTES "sizeof(dnl::SharedList)"
 
 
+_HEAD = HEAD_NUMBERS   # for Python
+
+
 @cython.final
 cdef class _SharedFile:
     """A file that lies in memory. It may grow in another process."""

@@ -33,7 +33,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 Array = np.ndarray[Any, Any]
 
-HEAD = 9  # numbers of a head: what, serial number, digest, and six for the conversation
+HEAD = _core._HEAD  # what, serial number, digest, and the rest for the conversation
 KINDS = ("failed", "update", "first", "gather", "agree", "sum", "barrier", "close")
 LIMIT = 1800.0  # seconds
 AWAKE = 0.05  # seconds in which a rank that waits does not sleep
@@ -232,7 +232,7 @@ class World(Alone):
             return
         start = time.perf_counter()
         pause = 0.0
-        while not request.Test():
+        while True:
             waited = time.perf_counter() - start
             if self._board is not None:
                 self._alarm.Iprobe()  # large sums of MPI go on meanwhile: others may wait for them
@@ -241,6 +241,8 @@ class World(Alone):
             else:
                 pause = min(2e-3, max(2e-5, pause * 1.5))
                 time.sleep(pause)
+            if request.Test():
+                break
             if waited > self.timeout:
                 self._find_silent(waited)
         self.pace.wait(time.perf_counter() - start)
