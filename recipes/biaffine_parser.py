@@ -45,7 +45,7 @@ class Settings(harness.ParserSettings):
 class BiaffineParser(harness.ParserRecipe[Settings]):
     """Word and tag vector -> BiLSTM -> for each word a vector as head and one as dependent -> scores of arcs; relations too."""
 
-    predict_options = ("projective",)
+    predict_options = evaluate_options = ("projective",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "tag_dim": 4, "hidden": 6, "arc_dim": 6, "label_dim": 4}
 
     # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------

@@ -122,7 +122,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
 
     shares_evaluation = True
     score_name = "bracket F1"
-    predict_options = ("beam",)
+    predict_options = evaluate_options = ("beam",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "char_dim": 4, "char_hidden": 4, "hidden": 8}
 
     @classmethod

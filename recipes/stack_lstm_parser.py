@@ -81,7 +81,7 @@ class Parse:
 
 
 class StackParser(harness.ParserRecipe[Settings]):
-    predict_options = ("beam",)
+    predict_options = evaluate_options = ("beam",)
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "tag_dim": 4, "item_dim": 6, "action_dim": 4, "hidden": 6}
 
     # --- 2. Model (data, vectors of words and tags, scores: harness.ParserRecipe) ----------------------------

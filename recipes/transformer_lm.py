@@ -92,6 +92,7 @@ class LetterModel(harness.Recipe[Settings, str]):
     lower_is_better = True
     unit = "blocks"
     predict_options = ("temperature", "length", "seed", "context")
+    evaluate_options = ("context",)
     smoke = {"epochs": 1, "batch": 4, "block": 12, "dim": 8, "heads": 2, "layers": 1}
 
     @classmethod

@@ -142,7 +142,7 @@ def engine(s: Settings) -> ExitStack:
 def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequence[str]) -> int:
     """`evaluate --load FILE INPUT...`: the score of a saved model on the examples of the files."""
     parser = saved_parser("evaluate", "The score of a saved model on the examples of files in the format of --train.")
-    add_options(parser, settings, only=["form", "column", "types", *ENGINE, "device"])
+    add_options(parser, settings, only=["form", "column", "types", *kind.evaluate_options, *ENGINE, "device"])
     features_option(parser, settings)
     parser.add_argument("input", nargs="+", metavar="INPUT", help="a file")
     given = vars(parser.parse_args(argv))

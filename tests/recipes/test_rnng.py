@@ -31,6 +31,10 @@ def test_learns_and_parses(run_recipe, corpus, tmp_path):
         assert first == "(S (NP (DET the) (ADJ old) (NOUN dog)) (VP (VERB left) (ADVP (ADV here))) (PUNCT .))"
         assert empty == ""
         assert next(parse_trees([other])).words() == ["we", "saw", "unheardof", "things"]
+        done = run_recipe(NAME, "evaluate", "--load", tmp_path / "model", "--beam", beam, corpus)
+        assert float(done.stdout.split("EVALB F1 ")[1].split("%")[0]) > 95
+    done = run_recipe(NAME, "evaluate", "--load", tmp_path / "model", "--hidden", 8, corpus, ok=False)
+    assert done.returncode == 2 and "--hidden" in done.stderr
 
 
 def test_tags_are_read(run_recipe, tmp_path):
