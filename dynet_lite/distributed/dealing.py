@@ -38,14 +38,15 @@ def deal(
     if hands == 1:
         return [list(examples)]
     parts: list[list[E]] = [[] for _ in range(hands)]
-    for example, k in zip(examples, hands_of(examples, hands, cost, speeds), strict=True):
+    for example, k in zip(examples, hands_of(costs_of(examples, cost), hands, speeds), strict=True):
         parts[k].append(example)
     return parts
 
 
-def hands_of(
-    examples: Sequence[E], hands: int, cost: Callable[[E], float] | None, speeds: Sequence[float] | None
-) -> list[int]:
+def costs_of(examples: Sequence[E], cost: Callable[[E], float] | None) -> list[float]:
+    return list(map(cost or default_cost, examples))
+
+
+def hands_of(costs: list[float], hands: int, speeds: Sequence[float] | None) -> list[int]:
     """Which part each example is in; see deal()."""
-    costs = list(map(cost or default_cost, examples))
     return _core._deal(costs, [1.0] * hands if speeds is None else list(speeds))

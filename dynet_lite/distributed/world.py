@@ -23,7 +23,7 @@ import numpy as np
 from dynet_lite import _core, cards
 
 from .board import LARGE, MOST, NONE, Board, Laid, LaidSum, Said
-from .dealing import deal, default_cost, hands_of
+from .dealing import costs_of, deal, hands_of
 from .pace import Pace
 from .watch import Sign, Watcher, await_reader
 
@@ -170,11 +170,11 @@ class World(Alone):
 
     def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None, measured: bool = False) -> list[E]:
         speeds = self.pace.speeds() if measured else None
-        hands, rank = hands_of(batch, self.size, cost, speeds), self.rank
-        mine = [example for example, k in zip(batch, hands, strict=True) if k == rank]
+        costs, rank = costs_of(batch, cost), self.rank
+        hands = hands_of(costs, self.size, speeds)
         if measured:
-            self.pace.begin(sum(map(cost or default_cost, mine)))
-        return mine
+            self.pace.begin(sum(c for c, k in zip(costs, hands, strict=True) if k == rank))
+        return [example for example, k in zip(batch, hands, strict=True) if k == rank]
 
     # ---- conversations ---------------------------------------------------------------------------------------------
 
