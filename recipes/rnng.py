@@ -5,6 +5,7 @@
     python recipes/rnng.py --train a.ptb --dev b.ptb           # trees in brackets, one or more lines each
     python recipes/rnng.py --nltk treebank                     # trees of the Penn Treebank from NLTK
     python recipes/rnng.py --nltk treebank --tag-dim 30        # reads the tags of the words, too
+    python recipes/rnng.py --oracle dynamic                    # learns what to do after a mistake, too
     python recipes/rnng.py predict --load rnng.model -         # parses the sentences you type; --beam 5
     python recipes/rnng.py --compare --batch 64                # automatic batching on and off
 
@@ -14,6 +15,7 @@ program follows one sentence; dynet_lite runs equal steps of all sentences toget
 
 Dyer, Kuncoro, Ballesteros, Smith: Recurrent neural network grammars (2016), the discriminative model. Here a BiLSTM reads
 the words first, and taking a word also gives it its tag, unless tags come with the words (--tag-dim).
+Fried, Klein: Policy gradient as a surrogate for dynamic oracles in constituency parsing (2018), for --oracle dynamic.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
-from dynet_lite.nn import CLOSE, Progress, TopDown, WordReader, beam_search
+from dynet_lite.nn import CLOSE, Progress, TopDown, TopDownOracle, WordReader, beam_search
 from dynet_lite.text import (
     BracketScore,
     EvalbScore,
@@ -65,6 +67,11 @@ class Settings(harness.Settings):
     spans: bool = option(
         False,
         "the decision also sees the top of the stack, and of the phrase that is open the label and the words at its ends",
+    )
+    oracle: str = option("static", "dynamic: also learn what to do after a mistake", choices=("static", "dynamic"))
+    explore: float = option(
+        0.2,
+        "dynamic: fraction of training steps that are drawn from what the model believes instead of the right action",
     )
     beam: int = option(1, "parses that beam search keeps")
 
@@ -281,13 +288,54 @@ class Grammar(harness.Recipe[Settings, Tree]):
 
     def loss(self, batch: list[Tree]) -> dy.Expression:
         """Mean over the actions of -log p(action | those before it, words)."""
+        losses = self.explored(batch) if self.settings.oracle == "dynamic" else self.followed(batch)
+        return dy.esum(losses) * (1 / len(losses))
+
+    def begun(self, tree: Tree) -> State:
+        return self.start(tree.words(), self.tags_of(tree), tree.features)
+
+    def followed(self, batch: list[Tree]) -> list[dy.Expression]:
+        """The losses on the way to the gold trees."""
         losses = []
         for tree in batch:
-            now = self.start(tree.words(), self.tags_of(tree), tree.features)
+            now = self.begun(tree)
             for action in self.actions.actions(tree):
                 losses.append(dy.pickneglogsoftmax(now.scores, action))
                 now = self.step(now, action)
-        return dy.esum(losses) * (1 / len(losses))
+        return losses
+
+    def explored(self, batch: list[Tree]) -> list[dy.Expression]:
+        """The losses where the model goes, which now and then is wrong; the oracle tells what is best there.
+
+        The network runs when each tree has come to an action that is drawn: until then nothing needs to be known.
+        """
+        losses: list[dy.Expression] = []
+        todo = [(self.begun(tree), TopDownOracle(self.actions, tree)) for tree in batch]
+        while todo:
+            led = [(self.led(now, oracle, losses), oracle) for now, oracle in todo]
+            todo = []
+            draws = [(now, oracle) for now, oracle in led if not oracle.now.finished]
+            for (now, oracle), scores in zip(draws, self.legal_scores([now for now, _ in draws]), strict=True):
+                losses.append(dy.pickneglogsoftmax(now.scores, oracle.best()))
+                action = self.drawn(scores)
+                oracle.follow(action)
+                if not oracle.now.finished:
+                    todo.append((self.step(now, action), oracle))
+        return losses
+
+    def led(self, now: State, oracle: TopDownOracle, losses: list[dy.Expression]) -> State:
+        """The state after the best actions, up to a draw or the end."""
+        while not oracle.now.finished and self.random.random() >= self.settings.explore:
+            action = oracle.best()
+            losses.append(dy.pickneglogsoftmax(now.scores, action))
+            now = self.step(now, action)
+            oracle.follow(action)
+        return now
+
+    def drawn(self, scores: np.ndarray) -> int:
+        """A legal action, each as often as the model believes that it is right."""
+        (action,) = self.random.choices(range(len(scores)), np.exp(scores - scores.max()))
+        return action
 
     def weight(self, batch: list[Tree]) -> int:
         return sum(len(self.actions.actions(tree)) for tree in batch)

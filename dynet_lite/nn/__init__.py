@@ -14,6 +14,7 @@ from .mst import best_projective_tree, best_tree, tree_score
 from .negative_sampling import NegativeSampling
 from .stack_lstm import StackLSTM
 from .top_down import CLOSE, Progress, TopDown
+from .top_down_oracle import TopDownOracle
 from .transformer import LayerNorm, Transformer, TransformerLayer, positions
 from .transitions import LEFT, RIGHT, SHIFT, Actions, ArcHybrid, ArcStandard, Configuration, Oracle, TransitionSystem
 from .words import CASES, WordReader, case_of
@@ -45,6 +46,7 @@ __all__ = [
     "Progress",
     "StackLSTM",
     "TopDown",
+    "TopDownOracle",
     "Transformer",
     "TransformerLayer",
     "TransitionSystem",

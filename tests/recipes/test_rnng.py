@@ -20,9 +20,11 @@ def corpus(tmp_path):
     return tmp_path / "trees.ptb"
 
 
-def test_learns_and_parses(run_recipe, corpus, tmp_path):
+@pytest.mark.parametrize(("oracle", "epochs"), [("static", 8), ("dynamic", 16)])
+def test_learns_and_parses(run_recipe, corpus, tmp_path, oracle, epochs):
     sizes = ["--word-dim", 16, "--hidden", 24, "--char-hidden", 6, "--learning-rate", 0.01, "--dropout", 0.1]
-    done = run_recipe(NAME, "--train", corpus, "--dev", corpus, *sizes, "--epochs", 8, "--save", tmp_path / "model")
+    done = run_recipe(NAME, "--train", corpus, "--dev", corpus, *sizes, "--epochs", epochs, "--oracle", oracle,
+                      "--save", tmp_path / "model")  # fmt: skip
     assert float(done.stdout.splitlines()[-1].split("F1 ")[1].split("%")[0]) > 95
     for beam in ("1", "4"):
         done = run_recipe(NAME, "predict", "--load", tmp_path / "model", "--beam", beam, "-",
@@ -68,7 +70,12 @@ def test_smoke(run_recipe):
 
 @pytest.mark.parametrize(
     "options",
-    [["--strategy", "greedy"], ["--strategy", "agenda"], ["--layers", 2, "--lstm-dropout", 0.3, "--tag-dim", 4]],
+    [
+        ["--strategy", "greedy"],
+        ["--strategy", "agenda"],
+        ["--layers", 2, "--lstm-dropout", 0.3, "--tag-dim", 4],
+        ["--oracle", "dynamic", "--spans"],
+    ],
 )
 def test_batching_changes_nothing(run_recipe, same_losses, options):
     same_losses(run_recipe(NAME, "--smoke", "--compare", *options).stdout)
