@@ -1,16 +1,9 @@
 #include "base/outer_later.h"
 
-#include <cstring>
-
 namespace dnl {
 namespace {
 
 thread_local const Vec<OuterWanted>* t_wanted = nullptr;
-
-void copy(Vec<float>& to, std::size_t n, const float* from) {
-  to.resize(n);
-  if (n) std::memcpy(to.data(), from, n * sizeof(float));
-}
 
 double squares(const Vec<float>& v) {
   double sum = 0;
@@ -21,8 +14,8 @@ double squares(const Vec<float>& v) {
 }  // namespace
 
 void OuterLater::keep(std::size_t m, const float* rows, std::size_t n, const float* columns) {
-  copy(y, m, rows);
-  copy(x, n, columns);
+  y.copy(rows, m);
+  x.copy(columns, n);
   there = true;
 }
 

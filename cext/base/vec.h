@@ -175,6 +175,17 @@ class Vec {
     size_ += n;
     return p;
   }
+  // n elements that lie elsewhere.
+  void append(const T* from, std::size_t n) {
+    if (n) std::memcpy(static_cast<void*>(extend(n)), from, n * sizeof(T));
+  }
+  void append(const Vec& from) { append(from.data_, from.size_); }
+  // These alone.
+  void copy(const T* from, std::size_t n) {
+    clear();
+    append(from, n);
+  }
+  void copy(const Vec& from) { copy(from.data_, from.size_); }
   std::size_t capacity() const { return cap_; }
   void reserve(std::size_t n) {
     if (n > cap_) move_to(n);

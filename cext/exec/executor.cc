@@ -271,9 +271,7 @@ bool Executor::same_stage(std::size_t a, std::size_t b) const {
 // One run for all that is pending, or with threads a head, lanes and a tail.
 void Executor::make_runs() {
   auto give = [&](u8 stage, u32 lane, const Vec<NodeId>& nodes) {
-    if (nodes.empty()) return;
-    Run& run = next_run(stage, lane);
-    std::memcpy(run.plan.exec.extend(nodes.size()), nodes.data(), nodes.size() * sizeof(NodeId));
+    if (!nodes.empty()) next_run(stage, lane).plan.exec.append(nodes);
   };
   if (has_lanes_) {
     for (int l = 0; l < split_.lanes; ++l) runner(l);  // made here: threads must not
@@ -281,9 +279,7 @@ void Executor::make_runs() {
     for (int l = 0; l < split_.lanes; ++l) give(kLanes, l, split_.lane[l]);
     give(kTail, 0, split_.tail);
   } else {
-    Run& run = next_run(kHead, 0);
-    if (!pending_.empty())
-      std::memcpy(run.plan.exec.extend(pending_.size()), pending_.data(), pending_.size() * sizeof(NodeId));
+    next_run(kHead, 0).plan.exec.append(pending_);
   }
 }
 

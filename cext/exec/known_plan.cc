@@ -48,9 +48,7 @@ bool Executor::run_known(bool whole) {
     totals_.dead += plan->dead;
     totals_.merged += plan->merged;
   }
-  leaf_parts_.resize(plan->leaf_parts.size());
-  if (!leaf_parts_.empty())
-    std::memcpy(leaf_parts_.data(), plan->leaf_parts.data(), leaf_parts_.size() * sizeof(NodeId));
+  leaf_parts_.copy(plan->leaf_parts);
   run_by_plan();
   totals_.forward_time += timer.lap();
   return true;
@@ -85,9 +83,7 @@ void Executor::keep_known(bool whole) {
   plan->dead = totals_.dead;
   plan->merged = totals_.merged;
   plan->let_go = let_go_;
-  plan->leaf_parts.resize(leaf_parts_.size());
-  if (!leaf_parts_.empty())
-    std::memcpy(plan->leaf_parts.data(), leaf_parts_.data(), leaf_parts_.size() * sizeof(NodeId));
+  plan->leaf_parts.copy(leaf_parts_);
   live_plan_ = plan;
 }
 

@@ -55,7 +55,7 @@ void Body::record_gone(const Graph& g, NodeId i, Step& s) {
   s.op = g.signature(i).op;
   s.visible = 0;
   s.nmember = g.member_words(i);
-  for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+  words_.append(g.member(i), s.nmember);
   skip_fills(g, i);
 }
 
@@ -72,12 +72,12 @@ void Body::record_op(const Graph& g, NodeId i, Step& s) {
   s.op = sig.op;
   s.visible = sig.alias ? u8(1) : sig.visible;
   s.nargs = sig.nargs;
-  for (u32 j = 0; j < s.nargs; ++j) operands_.push_back(g.operands(i)[j]);
+  operands_.append(g.operands(i), s.nargs);
   DNL_INTERNAL(known_before(g, i), "cell: an argument that is made later");
   s.nkey = sig.nkey;
   s.nmember = g.member_words(i);
-  for (u32 k = 0; k < s.nkey; ++k) words_.push_back(g.key(g.node(i).sig)[k]);
-  for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+  words_.append(g.key(g.node(i).sig), s.nkey);
+  words_.append(g.member(i), s.nmember);
 }
 
 // Weights stand in the graph before the first call.
@@ -104,7 +104,7 @@ void Body::record_leaf(const Graph& g, NodeId i, Step& s) {
     operands_.push_back(table);
     s.nargs = 1;
     s.nmember = g.dim(i).bd;
-    for (u32 k = 0; k < s.nmember; ++k) words_.push_back(g.member(i)[k]);
+    words_.append(g.member(i), s.nmember);
     return;
   }
   DNL_INTERNAL(sig.leaf == Leaf::Input, "cell: a weight without a note");

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/mix.h"
+
 namespace dnl {
 namespace {
-
-u64 mix(u64 h, u32 w) { return (h ^ w) * 0x9E3779B97F4A7C15ull ^ (h >> 29); }
 
 u64 hash_words(const u32* w, u32 n) {
   u64 h = n;
@@ -167,7 +167,7 @@ u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
   sig.items = 1;
   sig.family = s;
   sig.key = static_cast<u32>(keys_.size());
-  std::memcpy(keys_.extend(n), key, n * sizeof(u32));
+  keys_.append(key, n);
   key_len_.push_back(n);
   sigs_.push_back(sig);
   return s;
@@ -444,7 +444,7 @@ inline NodeId Graph::append(u32 s, const NodeId* args, int nargs, const Word* me
   NodeId* to = operands_.extend(static_cast<std::size_t>(nargs));
   for (int j = 0; j < nargs; ++j) to[j] = args[j];
   const u32 words = static_cast<u32>(words_.size());
-  if (nmember) std::memcpy(words_.extend(nmember), member, nmember * sizeof(Word));
+  words_.append(member, static_cast<std::size_t>(nmember));
   if (!sig.alias) {
     const NodeId id = push(s, sig.dim[0], at, words, depth + 1, flags);
     for (u32 o = 1; o < sig.visible; ++o) {
@@ -494,7 +494,7 @@ void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word
   take_arguments(i, args, static_cast<u32>(nargs));
   if (!nmember) return;
   n.member = static_cast<u32>(words_.size());
-  std::memcpy(words_.extend(static_cast<std::size_t>(nmember)), member, nmember * sizeof(Word));
+  words_.append(member, static_cast<std::size_t>(nmember));
 }
 
 void Graph::take_arguments(NodeId i, const NodeId* args, u32 nargs) {

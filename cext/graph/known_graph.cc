@@ -2,27 +2,16 @@
 
 #include <algorithm>
 
+#include "base/mix.h"
+
 namespace dnl {
 namespace {
-
-u64 mix(u64 h, u64 w) { return (h ^ w) * 0x9E3779B97F4A7C15ull ^ (h >> 29); }
-
-template <class T>
-void copy(Vec<T>& to, const T* from, std::size_t n) {
-  to.resize(n);
-  if (n) std::memcpy(static_cast<void*>(to.data()), from, n * sizeof(T));
-}
-
-template <class T>
-void copy(Vec<T>& to, const Vec<T>& from) {
-  copy(to, from.data(), from.size());
-}
 
 // `to` keeps its first n and gets what `from` has behind these.
 template <class T>
 void copy_behind(Vec<T>& to, const Vec<T>& from, u32 n) {
-  to.resize(from.size());
-  if (from.size() > n) std::memcpy(static_cast<void*>(to.data() + n), from.data() + n, (from.size() - n) * sizeof(T));
+  to.resize(n);
+  to.append(from.data() + n, from.size() - n);
 }
 
 template <class T>
@@ -72,7 +61,7 @@ void GraphLooks::see(const Graph& g) {
 }
 
 void MadeNodes::note(const Graph& g) {
-  copy(nodes, &g.node(0), g.size());
+  nodes.copy(&g.node(0), g.size());
   operands = static_cast<u32>(g.operands_.size());
   words = static_cast<u32>(g.words_.size());
   sigs = g.signatures();
@@ -119,15 +108,15 @@ bool KnownGraph::must_stay(const Graph& g, NodeId i, const Node& made) const {
 
 bool KnownGraph::take(const Graph& g, const MadeNodes& made, const GraphLooks& looks) {
   DNL_INTERNAL(g.size() == made.nodes.size(), "known graph: a pass has added nodes");
-  copy(first_, looks.first);
-  copy(made_, made.nodes);
-  copy(nodes_, &g.node(0), g.size());
-  copy(operands_, g.operands_);
-  copy(words_, g.words_);
-  copy(sigs_, g.sigs_);
-  copy(keys_, g.keys_);
-  copy(key_len_, g.key_len_);
-  copy(dims_, g.dims_);
+  first_.copy(looks.first);
+  made_.copy(made.nodes);
+  nodes_.copy(&g.node(0), g.size());
+  operands_.copy(g.operands_);
+  words_.copy(g.words_);
+  sigs_.copy(g.sigs_);
+  keys_.copy(g.keys_);
+  key_len_.copy(g.key_len_);
+  dims_.copy(g.dims_);
   n_operands_ = made.operands;
   n_words_ = made.words;
   n_sigs_ = made.sigs;

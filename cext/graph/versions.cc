@@ -71,7 +71,7 @@ float* Versions::keep_rows(Backend& b, Owner owner, const Needed& needed, Moment
   if (!needed.any) return nullptr;
   Version* v = open(owner, needed, moment, false);
   if (!v) return nullptr;
-  if (n) std::memcpy(v->rows.extend(n), rows, n * sizeof(u32));
+  v->rows.append(rows, n);
   const std::size_t before = v->numbers.size();
   v->numbers.grow(b, before + n * row_size, false);
   return v->numbers.write(b) + before;

@@ -36,8 +36,7 @@ void BackPlanner::begin_stage(const Runs& runs, u32 from, u32 to, Arena& memory)
   stage.add = static_cast<u32>(plan_.moves.size());
   stage.zeros = stage.add - stage.zero;
   stage.adds = static_cast<u32>(private_.size());
-  if (!private_.empty())
-    std::memcpy(plan_.moves.extend(private_.size()), private_.data(), private_.size() * sizeof(Move));
+  plan_.moves.append(private_);
   private_.clear();
 }
 

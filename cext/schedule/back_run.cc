@@ -241,7 +241,7 @@ void BackRun::end_call(BackStep step, u32 nargs) {
 void BackRun::emit(StepKind kind, const Vec<Move>& moves) {
   if (moves.empty()) return;
   const u32 first = static_cast<u32>(lane_->moves.size()), count = static_cast<u32>(moves.size());
-  std::memcpy(lane_->moves.extend(count), moves.data(), count * sizeof(Move));
+  lane_->moves.append(moves);
   lane_->steps.push_back({kind, false, false, 0, first, count, 0});
 }
 
@@ -564,7 +564,7 @@ void BackRun::list_members(u32 type) {
   for (u32 k = t.first_group; members_.size() < t.count; ++k) {
     const Group& group = run_->plan.groups[k];
     if (group.type != type) continue;
-    std::memcpy(members_.extend(group.count), run_->plan.order.data() + group.begin, group.count * sizeof(NodeId));
+    members_.append(run_->plan.order.data() + group.begin, group.count);
   }
 }
 

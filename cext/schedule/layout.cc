@@ -32,8 +32,7 @@ void order_group(Plan& plan, PlanScratch& s, const Group& group, const Wants& wa
   }
   if (sorted) return;
   Vec<NodeId>& copy = s.b;
-  copy.resize(n);
-  std::memcpy(copy.data(), members, n * sizeof(NodeId));
+  copy.copy(members, n);
   const u32 range = high - low + 2;  // the last place is for those that nobody wants
   if (range <= 8 * n + 64) {         // consumers stand together as a rule: by counting
     Vec<u32>& at = s.c;

@@ -107,7 +107,7 @@ u32 Chains::steps_of(Rewriter& r, NodeId i) {
   }
   const bool binary = kind.formula == Formula::Binary;
   const u32 b = binary ? operand(r, args[1]) : 0;
-  for (u32 k = 0; k < kind.constants; ++k) constants_.push_back(g.member(i)[k]);
+  constants_.append(g.member(i), kind.constants);
   programs_.back().constants += kind.constants;
   return add_step({kind.id, binary, static_cast<u8>(a), static_cast<u8>(b), !binary && kind.reads_value_only});
 }

@@ -8,12 +8,11 @@
 // outputs may lie, are merged only where most of them repeat. Random ops and other inputs have no number.
 #include <algorithm>
 
+#include "base/mix.h"
 #include "rewrite/passes.h"
 
 namespace dnl {
 namespace {
-
-u64 mix(u64 h, u64 w) { return (h ^ w) * 0x9E3779B97F4A7C15ull ^ (h >> 31); }
 
 // Will it become a part of its one reader, if it stays what it is?
 bool fusible(const Signature& sig) {

@@ -211,7 +211,7 @@ void FoldSums::rewrite(Rewriter& r, NodeId root, NodeId bias) {
   if (others_.empty()) return;
   args_.clear();
   args_.push_back(place);
-  for (NodeId a : others_) args_.push_back(a);
+  args_.append(others_);
   r.replace(root, args_.size() == 2 ? ops().add : ops().sum, args_.data(), static_cast<u32>(args_.size()));
 }
 
