@@ -1,4 +1,4 @@
-"""Coming from DyNet: a program as it stands, then what you may write now.
+"""Coming from DyNet: an unchanged DyNet program, then the new features.
 
     python docs/tutorials/coming_from_dynet.py
 

@@ -1,4 +1,4 @@
-"""Coming from PyTorch: where the padding, the masks and the batch axis went.
+"""Coming from PyTorch: how to work without padding, masks and a batch axis.
 
     python docs/tutorials/coming_from_pytorch.py
 
@@ -53,7 +53,7 @@ for epoch in range(1, 6):
     random.shuffle(train)
     total = 0.0
     for start in range(0, len(train), 50):
-        dy.renew_cg()  # the graph of the last mini-batch goes
+        dy.renew_cg()  # drop the graph of the last mini-batch
         losses = [dy.pickneglogsoftmax(model(numbers), answer) for numbers, answer in train[start : start + 50]]
         loss = dy.average(losses)
         total += loss.value() * len(losses)  # now all fifty lists run, together
@@ -70,7 +70,7 @@ print(
 )
 
 # %% 5. Using it
-# Ask for all values at once: a value() per list would run the lists one by one.
+# Build all lists first, then ask. If you build one list, read its value and then build the next, they run one by one.
 
 dy.renew_cg()
 scores = [model(numbers) for numbers, _ in test]
@@ -85,4 +85,4 @@ assert np.mean(right) > 0.8
 
 dy.renew_cg()
 x = dy.inputTensor(np.ones((3, 4)))
-print((x + dy.inputVector([1, 2, 3])).npvalue()[0], "is row 0: a number was added to each row, not to each column")
+print((x + dy.inputVector([1, 2, 3])).npvalue()[0], "is row 0, got +1: the vector is a column, and was added to every column")

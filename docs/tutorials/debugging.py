@@ -2,7 +2,7 @@
 
     python docs/tutorials/debugging.py
 
-A mistake is an exception at the line that made it. Where that cannot be (a NaN comes up long after), there is a mode that
+Most mistakes raise an exception at the line that caused them. For those that show up later, such as NaN, a debugging mode
 finds the line.
 """
 
@@ -35,7 +35,7 @@ shows("vectors of different lengths", ValueError, lambda: x + E[1])
 print("shapes are known before anything runs:", (W * E[1]).shape)
 
 # %% 2. Broadcasting aligns the first dims
-# Unlike in NumPy, {3} is added to each column of {3,4}. Shapes that do not fit are an error. Shapes that fit by chance are not,
+# {3,4} is how dynet_lite writes the shape (3, 4). Unlike in NumPy, {3} is added to each column of {3,4}. Shapes that do not fit are an error. Shapes that fit by chance are not,
 # so print them when in doubt.
 
 print("{3,4} + {3} is", (dy.inputTensor(np.ones((3, 4))) + x).shape)
@@ -74,7 +74,8 @@ dy.dump_cg(nan_check_only=True, show_gradients=False)
 # The remedy here: dy.log(p + 1e-9), or a loss on scores (dy.pickneglogsoftmax), which needs no probabilities.
 
 # %% 6. Is the gradient right?
-# A trainer refuses to update with NaN. If a gradient is finite but wrong, usually a part of it was cut off.
+# A trainer refuses to update with NaN. If a gradient is finite but wrong, part of the graph was probably cut off by
+# dy.nobackprop (PyTorch's detach).
 
 
 def cut_off() -> dy.Expression:
@@ -95,8 +96,9 @@ print("on and off:", losses)
 assert np.isclose(*losses)
 
 # %% 8. Why is it slow?
-# First: where does the time go? Then: why are batches small? In the table, (formulas) are elementwise ops that run as one, and
-# (affine maps) are maps of the same inputs that run as one. The explanation shows what they consist of.
+# First: where does the time go? Then: why are batches small? In the table, dot_product is the squared norm. In larger programs you
+# may also see (formulas), elementwise ops that run as one, and (affine maps), linear layers on the same input that run as one. The
+# explanation shows what they consist of.
 
 dy.renew_cg()
 with dy.profile() as profile:

@@ -21,7 +21,7 @@ EXAMPLES = [(word, 0) for word in ENGLISH] + [(word, 1) for word in ITALIAN]
 LETTERS = {letter: i for i, letter in enumerate(sorted({c for word, _ in EXAMPLES for c in word}))}
 
 # %% 3. Parameters
-# They live in a collection and stay when graphs come and go. The initial values are Glorot's unless you say otherwise.
+# They belong to a collection and outlive the graphs. The initial values are those of Glorot (Xavier) unless you say otherwise.
 
 dy.reset_random_seed(1)
 random.seed(1)
@@ -48,7 +48,8 @@ print("shape", x.shape, "nodes in the graph", len(dy.cg()))
 print("now it is computed:", x.npvalue())
 
 # %% 5. Training
-# A mini-batch is a Python list, and its loss is a sum. Asking for the value runs all words together: the engine finds equal steps.
+# A mini-batch is a Python list, and its loss is a sum. Asking for the value runs all words together: the engine finds operations
+# of the same kind, whichever word they belong to.
 # backward() computes the gradients; update() changes the parameters and clears the gradients.
 
 for epoch in range(1, 31):
@@ -66,7 +67,8 @@ for epoch in range(1, 31):
 assert total / len(EXAMPLES) < 0.1
 
 # %% 6. How it ran
-# stats() counts since renew_cg(). Seven words, one batch for each position in the words, and a few more.
+# stats() counts since renew_cg(). Seven words: one batch for each position in them, and one each
+# for the inputs, the scores, the losses and the sum.
 
 counts = dy.stats()
 print(f"{counts['nodes']} nodes in {counts['batches']} batches; no schedule needs fewer than {counts['lower_bound']}")
@@ -77,7 +79,7 @@ print(dy.plan_text(), end="")
 dy.renew_cg()
 words = ["night", "cavallo"]  # neither was in the data
 answers = [dy.softmax(scores(word)) for word in words]
-dy.forward(answers)  # all together; value() would have done them one by one
+dy.forward(answers)  # runs both; so would the first value(), because all words are in the graph already
 for word, answer in zip(words, answers, strict=True):
     print(f"{word}: {answer.value()[0]:.0%} English, {answer.value()[1]:.0%} Italian")
 

@@ -2,7 +2,7 @@
 
     python docs/tutorials/trees.py
 
-The recipe treelstm_sentiment.py is the grown-up version, with a tree LSTM; here the cell is one line.
+The recipe treelstm_sentiment.py is the full version, with a tree LSTM; here the cell is one line.
 """
 
 # %% 1. Trees with labels
@@ -72,7 +72,7 @@ loss = dy.esum([x for losses in both for x in losses])
 explanation = dy.explain_batches()
 print(explanation)
 
-# %% 5. Why two nodes did not
+# %% 5. Why two nodes did or did not run together
 
 print("the losses of the two roots:", explanation.why(both[0][-1], both[1][-1]))
 print("the vectors of the two roots:", explanation.why(roots[0], roots[1]))
@@ -87,7 +87,7 @@ with tempfile.TemporaryDirectory() as folder:
     print("pictures:", sorted(p.name for p in Path(folder).iterdir()))
 print(viz.text(roots[1], names=lambda table, row: words.word(row)))
 
-# %% 7. What it gains
+# %% 7. How much faster it is
 
 
 def step(autobatching: bool) -> dy.Profile:

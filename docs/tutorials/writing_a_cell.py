@@ -2,13 +2,13 @@
 
     python docs/tutorials/writing_a_cell.py
 
-The built-in builders (dy.LSTMBuilder, dy.GRUBuilder, ...) run a step as one node. A cell of your own is a few nodes per
-step; the engine batches them over the sentences all the same. The example is the minimal gated unit (Zhou and others, 2016).
+The built-in builders (dy.LSTMBuilder, dy.GRUBuilder, ...) compute a time step as a single node. A cell of your own is a few
+nodes per step; the engine still batches them across sentences. The example is the minimal gated unit (Zhou and others, 2016).
 """
 
 # %% 1. The cell
-# It has parameters, made in a collection, and a function from the last state and the input to the new state. Whatever needs no
-# state comes first, for all positions: it runs as one batch, however long the sentence is.
+# It has parameters, made in a collection, and a function from the last state and the input to the new state. Each gate is written
+# as the paper writes it.
 import numpy as np
 
 import dynet_lite as dy
@@ -29,7 +29,7 @@ class MinimalGatedUnit:
         h = dy.zeros(self.size)
         states = []
         for x in xs:
-            from_x_f = dy.affine_transform([self.bf, self.Wf, x])  # these two wait for nothing
+            from_x_f = dy.affine_transform([self.bf, self.Wf, x])
             from_x_g = dy.affine_transform([self.bg, self.Wg, x])
             f = dy.logistic(from_x_f + self.Uf * h)
             g = dy.tanh(from_x_g + self.Ug * dy.cmult(f, h))
@@ -62,8 +62,8 @@ off_by = dy.gradcheck(lambda: loss(SENTENCES[0]) * 0.1, *model.parameters_list()
 print(f"the gradient is right, to {off_by:.1e}")
 
 # %% 3. Does it batch?
-# Three sentences of 3, 2 and 5 steps: each node of a step takes 5 batches, because steps depend on each other. The products
-# with x and the losses are one batch each.
+# Three sentences of 3, 2 and 5 steps: each node of a step takes 5 batches, because steps depend on each other. The losses, which
+# nothing waits for, are one batch.
 
 dy.renew_cg()
 total = dy.esum([loss(s) for s in SENTENCES])
@@ -73,10 +73,10 @@ assert counts["batches"] == counts["lower_bound"]
 
 # %% 4. What runs as one
 # That explanation has no line for tanh. If only one other elementwise op reads an elementwise op, it runs inside that one, in one
-# pass over memory. Such nodes show a formula instead of a name: logistic(add(x0, x1)) is the gate f, x0 and x1 are its inputs, and
-# c0, c1, ... are numbers such as the 2 in 2 * x. Also, from_x_f and from_x_g are affine maps of the same x, and ran as one
-# node, "affine_transform x 2". All this is automatic. The numbers are those of single ops; only sums inside joined products may
-# be rounded differently.
+# pass over memory. Such nodes show a formula instead of a name: add(x0, cmult(x1, sub(tanh(x2), x0))) is the new h, where x0, x1
+# and x2 are h, f and the sum inside tanh. Also, the two products of a gate, with x and with h, and their bias ran as one
+# affine_transform. All this is automatic. The numbers are those of single ops; only sums inside joined products may be rounded
+# differently.
 
 dy.renew_cg()
 x = dy.inputVector(np.linspace(-1, 1, 12))
@@ -111,7 +111,7 @@ alone = [loss(s).value() for s in SENTENCES]
 assert np.allclose(together, alone, rtol=1e-5)
 print("together", np.round(together, 4), "alone", np.round(alone, 4))
 
-# %% 6. What makes batches small
+# %% 6. What prevents batching
 # - A value() inside the loop: everything built before it runs alone. Build all sentences first, then ask once.
 # - Many weights, such as a matrix per relation: nodes with different weights are different kinds. Stack the matrices, make one
 #   product and take a slice of it: that is one kind.
@@ -129,7 +129,7 @@ below_each_other = dy.concatenate(relations)  # made of weights alone: computed 
 rows = [dy.pick_range(below_each_other * h, 12 * k, 12 * (k + 1)) for k in range(3)]
 assert np.allclose(rows[2].npvalue(), products[2].npvalue(), atol=1e-5)
 
-# %% 7. When this is not fast enough
+# %% 7. If it is still too slow
 # Measure first: with dy.profile() around some training steps, phases() says how much time Python takes to build the graph. If it
 # is much, use fewer nodes per step, such as dy.affine_transform([b, W, x, U, h]) for two products and two sums, or make the step a
 # cell (dy.cell). To make a step a single node, write an op in C++; CONTRIBUTING.md says how.
@@ -149,7 +149,7 @@ def fused(xs: list[dy.Expression]) -> list[dy.Expression]:
 dy.renew_cg()
 xs = [E[w] for w in SENTENCES[2]]
 assert np.allclose(fused(xs)[-1].npvalue(), cell.transduce(xs)[-1].npvalue(), atol=1e-5)
-for name, function in (("waiting for nothing first", cell.transduce), ("fewer nodes", fused)):
+for name, function in (("as in section 1", cell.transduce), ("fewer nodes", fused)):
     with dy.profile() as p:
         for _ in range(20):
             dy.renew_cg()
