@@ -12,7 +12,7 @@ Switches (environment):
   DYNET_LITE_WERROR=1    warnings of our own files are errors (.ci/run sets it)
   DYNET_LITE_JOBS=N      compile N files at once (default: the number of processors)
   DYNET_LITE_BLAS=system link the BLAS of this machine instead of copying that of the wheel
-  DYNET_LITE_CARDS=1     compile the kernels for all NVIDIA cards into the package (wheels do; it needs NVRTC, two minutes and no card)
+  DYNET_LITE_GPU_KERNELS=1     compile the kernels for all NVIDIA GPUs into the package (wheels do; it needs NVRTC, two minutes and no GPU)
   DYNET_LITE_HOME=URL    the address of the repository, for the links of the package; workflows know it (GITHUB_REPOSITORY)
   _PYTHON_HOST_PLATFORM  the platform to compile for, where it is another one (tools/wheel.sh, cibuildwheel)
 """
@@ -50,8 +50,8 @@ VARIANT = SANITIZED if SANITIZE else "debug" if DEBUG else "release"
 # The library that is copied into the package. A range: a version that is withdrawn does not break builds from source.
 BLAS_WHEEL = "scipy-openblas32>=0.3.29,<0.4"
 
-CARDS = os.environ.get("DYNET_LITE_CARDS", "0") not in ("", "0")
-CARD_COMPILER = "nvidia-cuda-nvrtc-cu12>=12.8,<13"  # only to build with CARDS
+GPUS = os.environ.get("DYNET_LITE_GPU_KERNELS", "0") not in ("", "0")
+GPU_COMPILER = "nvidia-cuda-nvrtc-cu12>=12.8,<13"  # only to build with GPUS
 
 # The one place for Cython's directives; DYNET_LITE_DEBUG turns the checks back on.
 DIRECTIVES = {
@@ -126,15 +126,15 @@ def device_code():
 
 
 def device_images(code):
-    """With CARDS: the kernels for every kind of card, compiled unless they lie in build/ already."""
-    if not CARDS:
+    """With GPUS: the kernels for every kind of GPU, compiled unless they lie in build/ already."""
+    if not GPUS:
         return {}
     folder = ROOT / "build" / "device" / sha(*(f"{name}\0{text}" for name, text in sorted(code.source().items())))[:24]
     files = {arch: folder / code.name_of(arch) for arch in (*code.ARCHITECTURES, code.PTX_FOR)}
     missing = [arch for arch, path in files.items() if not path.exists()]
     nvrtc = code.find_compiler() if missing else None
     if missing and nvrtc is None:
-        raise SystemExit(f"setup.py: DYNET_LITE_CARDS=1 needs NVIDIA's compiler: pip install '{CARD_COMPILER}'")
+        raise SystemExit(f"setup.py: DYNET_LITE_GPU_KERNELS=1 needs NVIDIA's compiler: pip install '{GPU_COMPILER}'")
 
     def make(arch):
         print(f"device code for {arch}", flush=True)
@@ -151,7 +151,7 @@ def device_images(code):
 
 class BuildPackage(build_py):
     """The package's own files, and beside them the recipes and their data: dynet_lite/recipes, dynet_lite/data; and
-    the kernels for cards, as source and, with CARDS, compiled: dynet_lite/device.
+    the kernels for GPUs, as source and, with GPUS, compiled: dynet_lite/device.
 
     In a source tree they stay where they are, and dynet_lite/harness/catalogue.py finds them there.
     """
@@ -163,10 +163,10 @@ class BuildPackage(build_py):
             *(p for p in (ROOT / "data" / "treebank").iterdir() if p.suffix in DATA),
         ]
         code = device_code()
-        of_cards = [(path, Path("source") / name) for name, path in code.source_files().items()]
-        of_cards += [(path, Path("images") / name) for name, path in device_images(code).items()]
+        of_gpus = [(path, Path("source") / name) for name, path in code.source_files().items()]
+        of_gpus += [(path, Path("images") / name) for name, path in device_images(code).items()]
         return [(path.relative_to(ROOT), package / path.relative_to(ROOT)) for path in sorted(files)] + [
-            (path.relative_to(ROOT), package / "device" / name) for path, name in of_cards
+            (path.relative_to(ROOT), package / "device" / name) for path, name in of_gpus
         ]
 
     def run(self):
@@ -468,7 +468,7 @@ def long_description():
 setup(
     # Here and not in pyproject.toml: a build that links the system's library needs no wheel of it. What asks (pip) installs it.
     setup_requires=([] if SYSTEM_BLAS or importlib.util.find_spec("scipy_openblas32") else [BLAS_WHEEL])
-    + ([CARD_COMPILER] if CARDS and device_code().find_compiler() is None else []),
+    + ([GPU_COMPILER] if GPUS and device_code().find_compiler() is None else []),
     ext_modules=[Extension("dynet_lite._core", sources=[])],
     cmdclass={"build_ext": BuildCore, "build_py": BuildPackage},
     project_urls=project_urls(),

@@ -108,7 +108,7 @@ def graph_step(dy: ModuleType, engine: Engine, setup: Question, weights: dict[st
     cpu, train = time.process_time, not setup.get("inference")
     ours = engine.module == "dynet_lite"
 
-    def on_card(batch: Batch) -> tuple[float, dict[str, float]]:
+    def on_gpu(batch: Batch) -> tuple[float, dict[str, float]]:
         t0 = cpu()
         dy.renew_cg()
         loss = program.batch_loss(batch)
@@ -119,7 +119,7 @@ def graph_step(dy: ModuleType, engine: Engine, setup: Question, weights: dict[st
         return loss.value(), {"build": t1 - t0, "forward": cpu() - t1}  # which is all that is queued, and the wait
 
     if engine.device:
-        return on_card, OnCard(dy, program.model.parameters_list()[0])
+        return on_gpu, OnGpu(dy, program.model.parameters_list()[0])
 
     def step(batch: Batch) -> tuple[float, dict[str, float]]:
         t0 = cpu()
@@ -185,8 +185,8 @@ class Counters(Extras):
         return found
 
 
-class OnCard(Counters):
-    """The counters, and what a card did: launches, waits, fallbacks, the time that it was at work."""
+class OnGpu(Counters):
+    """The counters, and what a GPU did: launches, waits, fallbacks, the time that it was at work."""
 
     def __init__(self, dy: ModuleType, weight: Any) -> None:
         super().__init__(dy)
@@ -202,12 +202,12 @@ class OnCard(Counters):
 
     def end(self) -> dict[str, Any]:
         after, busy = self.dy._core.backend_counts(), self.dy._core.device_busy("cuda", False)
-        card = {name: after[name] - before for name, before in self.before.items()}
-        return super().end() | {"card": card, "device_seconds": busy - self.busy}
+        gpu = {name: after[name] - before for name, before in self.before.items()}
+        return super().end() | {"gpu": gpu, "device_seconds": busy - self.busy}
 
 
-class TorchOnCard(Extras):
-    """A round is over when the card has done all of it."""
+class TorchOnGpu(Extras):
+    """A round is over when the GPU has done all of it."""
 
     def __init__(self, torch: ModuleType) -> None:
         self.torch = torch
@@ -230,7 +230,7 @@ def torch_step(torch: ModuleType, engine: Engine, setup: Question, weights: dict
     if engine.device:
         common.use_device(engine.device)
     step: Step = common.training_step(program, engine.mode, setup["sizes"], weights, not setup.get("inference"))
-    return step, TorchOnCard(torch) if engine.device else Extras()
+    return step, TorchOnGpu(torch) if engine.device else Extras()
 
 
 # --- the floor ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
     python benchmarks/run.py --batch-sizes 1,8,64,256           # instead of each task's own
     python benchmarks/run.py --threads 1,2                      # dynet_lite and PyTorch with both
     python benchmarks/run.py --inference                        # the forward pass alone
-    python benchmarks/run.py --device cuda                      # dynet_lite and PyTorch on a card; on_a_card.py does more
+    python benchmarks/run.py --device cuda                      # dynet_lite and PyTorch on a GPU; on_a_gpu.py does more
     python benchmarks/run.py --quick                            # one mini-batch, two rounds: does it run?
 
 All engines start from the same weights and see the same mini-batches; their losses over a first round must agree

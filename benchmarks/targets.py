@@ -31,12 +31,12 @@ ON_OVER_OFF = 0.95  # automatic batching may cost no more than 5 % anywhere
 BATCH_ONE = 1.0  # at one sentence per update: against DyNet without autobatching
 MEMORY = 1.0  # peak memory against DyNet's
 
-# On a card, by wall time (on_a_card.py): times as fast as PyTorch item by item, as its padded batches, and as those of the
+# On a GPU, by wall time (on_a_gpu.py): times as fast as PyTorch item by item, as its padded batches, and as those of the
 # LSTMs that cuDNN makes, from 256 units.
-CARD_ONE, CARD_PADDED, CARD_CUDNN = 8.5, 1.0, 0.9
-# Time of an H100 for one mini-batch of training, ms, as estimated before there was a card: its arithmetic at 40 TFLOP/s of
+GPU_ONE, GPU_PADDED, GPU_CUDNN = 8.5, 1.0, 0.9
+# Time of an H100 for one mini-batch of training, ms, as estimated before there was a GPU: its arithmetic at 40 TFLOP/s of
 # FP32, its memory, and 2.6 us a launch. At most so many times as much is wanted.
-CARD_MODEL = {
+GPU_MODEL = {
     ("tagger", 256): 1.2,
     ("tagger", 1024): 4.5,
     ("treelstm", 150): 0.33,
@@ -44,4 +44,4 @@ CARD_MODEL = {
     ("seq2seq", 256): 2.2,
     ("seq2seq", 1024): 11.7,
 }
-CARD_OVER_MODEL = 2.0
+GPU_OVER_MODEL = 2.0

@@ -13,7 +13,6 @@ from dynet_lite import (
     _core,
     averages,
     builders,
-    cards,
     cell_builder,
     cells,
     checkpoint,
@@ -23,6 +22,7 @@ from dynet_lite import (
     embeddings,
     errors,
     explain,
+    gpus,
     initializers,
     io,
     ops,
@@ -43,7 +43,6 @@ from dynet_lite import tensor as _tensor
 from dynet_lite import told as _told
 from dynet_lite._core import *  # noqa: F403
 from dynet_lite.builders import *  # noqa: F403
-from dynet_lite.cards import *  # noqa: F403
 from dynet_lite.cell_builder import *  # noqa: F403
 from dynet_lite.cells import *  # noqa: F403
 from dynet_lite.checkpoint import *  # noqa: F403
@@ -56,6 +55,7 @@ from dynet_lite.config import *  # noqa: F403
 from dynet_lite.embeddings import *  # noqa: F403
 from dynet_lite.errors import *  # noqa: F403
 from dynet_lite.explain import *  # noqa: F403
+from dynet_lite.gpus import *  # noqa: F403
 from dynet_lite.gradcheck import *  # noqa: F403
 from dynet_lite.graph import *  # noqa: F403
 from dynet_lite.initializers import *  # noqa: F403
@@ -80,7 +80,7 @@ HAVE_CUDA = False
 __all__ = ["HAVE_CUDA", "__gitversion__", "__version__", "config", "distributed", "dynet_config", "install_as_dynet"]
 __all__ += _core.__all__
 __all__ += builders.__all__
-__all__ += cards.__all__
+__all__ += gpus.__all__
 __all__ += cell_builder.__all__
 __all__ += cells.__all__
 __all__ += compiled.__all__
@@ -111,7 +111,7 @@ __all__ = list(dict.fromkeys(__all__))
 
 globals().update(old_names.functions())
 globals().update(_told.tell(
-    averages, cards, cells, checkpoint, compiled, config, embeddings, explain, initializers, io, old_names, ops,
+    averages, gpus, cells, checkpoint, compiled, config, embeddings, explain, initializers, io, old_names, ops,
     ops_loss, ops_random, ops_segment, params, profiling, rewrites, trained, trainers, words,
     _gradcheck, _graph, _summary, _tensor,
 ))  # fmt: skip

@@ -25,7 +25,7 @@ import sys
 import numpy as np
 
 import dynet_lite
-from dynet_lite import _core, cards, compat, config
+from dynet_lite import _core, compat, config, gpus
 from dynet_lite.errors import DataError, ModelFileError
 from dynet_lite.pipes import until_cut
 
@@ -117,7 +117,7 @@ def _info() -> None:
     for name, value in _core.describe().items():
         print(f"  {name}: {value}")
     print("devices:")
-    for device in cards.devices():
+    for device in gpus.devices():
         print(f"  {device}")
     print("settings:")
     for name, value in config.settings().items():

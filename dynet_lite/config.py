@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dynet_lite import _core, cards
+from dynet_lite import _core, gpus
 from dynet_lite.errors import DeviceError
 
 __all__ = [
@@ -106,7 +106,7 @@ def _threads(value: Any) -> int:
 
 
 def _device(value: Any) -> str:
-    cards.choose(str(value))  # DeviceError where it cannot be used
+    gpus.choose(str(value))  # DeviceError where it cannot be used
     return str(value)
 
 
@@ -117,10 +117,10 @@ _CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "strategy": (_known("strategy"), "none, depth, agenda, greedy or auto"),
     "cells": (_cells, "recorded, inline or check"),
     "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors"),
-    "device": (_device, "cpu, cuda or cuda:N, where N is the number of a card"),
+    "device": (_device, "cpu, cuda or cuda:N, where N is the number of a GPU"),
 }
 # Those that are attributes of _core.settings; cext/exec/options.h declares them. What users call a device is a backend
-# there, and the number of a card is told to the backend (devices.choose).
+# there, and the number of a GPU is told to the backend (devices.choose).
 _OF_ENGINE = {
     "device" if name == "backend" else name: default for name, default, internal in _core.SETTINGS if not internal
 }
@@ -140,8 +140,8 @@ ENGINE = {
     "DYNET_LITE_BLAS": (("openblas", "mkl", "system"), "blas"),
 }
 ALIASES = {"random_seed": "seed", "profiling": "profile", "backend": "device"}
-# DyNet's flags that ask for a card, and those that change nothing: the number of words that follow.
-_OF_CARDS = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1}
+# DyNet's flags that ask for a GPU, and those that change nothing: the number of words that follow.
+_OF_GPUS = {"gpu": 0, "gpus": 1, "devices": 1, "gpu_ids": 1}
 _IGNORED = {"shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
 _BY_PREFIX = ("mem", "weight_decay", "seed", "autobatch", "profiling", "gpus", "devices")
 
@@ -273,12 +273,12 @@ def _from_argv(argv: Sequence[str], strict: bool = True) -> dict[str, Any]:
             continue
         flag, equals, value = word.partition("=")
         name = flag[len("--dynet-") :].replace("-", "_")
-        if name not in {*OPTIONS, *ALIASES, *_OF_CARDS, *_IGNORED}:  # DyNet looks at how the word begins
+        if name not in {*OPTIONS, *ALIASES, *_OF_GPUS, *_IGNORED}:  # DyNet looks at how the word begins
             name = next((known for known in _BY_PREFIX if name.startswith(known)), name)
-        if name in _IGNORED or name in _OF_CARDS:
-            if not equals and (_IGNORED | _OF_CARDS)[name]:
+        if name in _IGNORED or name in _OF_GPUS:
+            if not equals and (_IGNORED | _OF_GPUS)[name]:
                 value = next(rest, "")
-            out.update(_card_of_flag(name, value, flag))
+            out.update(_gpu_of_flag(name, value, flag))
             continue
         name = ALIASES.get(name, name)
         if name not in OPTIONS:
@@ -293,20 +293,20 @@ def _from_argv(argv: Sequence[str], strict: bool = True) -> dict[str, Any]:
     return out
 
 
-def _card_of_flag(name: str, value: str, flag: str) -> dict[str, str]:
-    """What a flag of DyNet's says about a card: the setting, or nothing."""
+def _gpu_of_flag(name: str, value: str, flag: str) -> dict[str, str]:
+    """What a flag of DyNet's says about a GPU: the setting, or nothing."""
     if name == "gpu" or (name == "gpus" and value != "0"):
-        return card_if_any("cuda", flag)
+        return gpu_if_any("cuda", flag)
     number = re.search(r"GPU:?(\d*)" if name == "devices" else r"^(\d+)", value)
-    if number is None or name not in _OF_CARDS or name == "gpus":
+    if number is None or name not in _OF_GPUS or name == "gpus":
         return {}
-    return card_if_any(f"cuda:{number[1] or 0}", flag)
+    return gpu_if_any(f"cuda:{number[1] or 0}", flag)
 
 
-def card_if_any(device: str, asked_by: str) -> dict[str, str]:
+def gpu_if_any(device: str, asked_by: str) -> dict[str, str]:
     """The setting of this device, for what DyNet's programs say; where it cannot be used, a warning tells why."""
     try:
-        cards.choose(device)
+        gpus.choose(device)
     except DeviceError as error:
         warnings.warn(f"{asked_by}: {error}; dynet_lite runs on the CPU", stacklevel=3)
         return {}
@@ -359,8 +359,8 @@ def configure(**options: Any) -> Change:
     autobatch      automatic batching (default on)
     strategy       none, depth, agenda, greedy (default), auto
     threads        worker threads of a graph (default 1; 0 is the number of processors)
-    device         where numbers lie and are computed: cpu (default), cuda or cuda:1 (an NVIDIA card, see dy.devices()); null
-                   runs nothing. DeviceError when the card cannot be used. `backend` is another name of this setting
+    device         where data are stored and computed: cpu (default), cuda or cuda:1 (an NVIDIA GPU, see dy.devices()); null
+                   runs nothing. DeviceError when the GPU cannot be used. `backend` is another name of this setting
     fuse           rewrite graphs before they run: several ops run as one, equal ops run once, unneeded ops do not run (default
                    on). Expressions that the program still holds keep their values. Numbers stay the same, up to rounding
                    in losses and sums. explain_rewrites() shows what was done
@@ -371,7 +371,7 @@ def configure(**options: Any) -> Change:
     cells          recorded (default); inline: run a cell's function at each call; check: run it and compare with the
                    recording, CellError when they differ
     compile        compiled functions are recorded once per structure (default on); off: they run at each call
-    keep_plans     keep plans of small graphs for graphs that are made alike (default on); numbers are the same
+    keep_plans     keep plans of small graphs for graphs with the same structure (default on); numbers are the same
     verify         check every rewritten graph and every plan before it runs
     profile        time every op, see stats()
     keep_weights   a graph used after an update keeps the weights it started with, as in DyNet (default: only in programs that
@@ -442,13 +442,13 @@ class DynetParams:
         """Accepted; parameters are not shared between processes."""
 
     def set_requested_gpus(self, requested_gpus: int) -> None:
-        """More than 0 asks for a card, and one is used; where there is none, a warning says why."""
-        self._options.update(card_if_any("cuda", "set_requested_gpus()") if requested_gpus else {})
+        """More than 0 asks for a GPU, and one is used; where there is none, a warning says why."""
+        self._options.update(gpu_if_any("cuda", "set_requested_gpus()") if requested_gpus else {})
 
     def set_gpu_mask(self, gpu_mask: Sequence[int]) -> None:
-        """Asks for the first card whose number has a 1 in the list; where there is none, a warning says why."""
+        """Asks for the first GPU whose number has a 1 in the list; where there is none, a warning says why."""
         wanted = [f"cuda:{number}" for number, wish in enumerate(gpu_mask) if wish]
-        self._options.update(card_if_any(wanted[0], "set_gpu_mask()") if wanted else {})
+        self._options.update(gpu_if_any(wanted[0], "set_gpu_mask()") if wanted else {})
 
     def set_cpu_mode(self) -> None:
         """Computes on the processor."""
@@ -466,7 +466,7 @@ def from_dynet_config(conf: Mapping[str, Any]) -> dict[str, Any]:
     names = {"mem": "mem", "seed": "seed", "autobatch": "autobatch", "profiling": "profile",
              "weight_decay": "weight_decay"}  # fmt: skip
     options = {ours: conf[theirs] for theirs, ours in names.items() if theirs in conf}
-    return options | (card_if_any("cuda", "dynet_config") if conf.get("requested_gpus") else {})
+    return options | (gpu_if_any("cuda", "dynet_config") if conf.get("requested_gpus") else {})
 
 
 def init(shared_parameters: Any = None) -> None:

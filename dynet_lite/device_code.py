@@ -1,8 +1,8 @@
-"""The kernels for a card, as its driver loads them: of the package, of a cache, or compiled when they are first needed.
+"""The kernels for a GPU, as its driver loads them: of the package, of a cache, or compiled when they are first needed.
 
-A wheel has images for all cards since compute capability 7.0 (``device/images``), and every package has the source
+A wheel has images for all GPUs since compute capability 7.0 (``device/images``), and every package has the source
 (``device/source``), which NVIDIA's runtime compiler NVRTC compiles: the package nvidia-cuda-nvrtc-cu12, or a toolkit.
-No driver and no card is needed for that. Standard library only: setup.py and tools/device_image.py load this file
+No driver and no GPU is needed for that. Standard library only: setup.py and tools/device_image.py load this file
 before there is a package.
 """
 
@@ -22,9 +22,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parent / "cext"  # of a source tree
-# A cubin runs on cards of the same major number whose minor number is not smaller.
+# A cubin runs on GPUs of the same major number whose minor number is not smaller.
 ARCHITECTURES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-PTX_FOR = "compute_90"  # drivers of cards for which there is no cubin compile it themselves
+PTX_FOR = "compute_90"  # drivers of GPUs for which there is no cubin compile it themselves
 PTX_FILE = "newer.ptx"
 COMPILER = "nvidia-cuda-nvrtc-cu12"
 
@@ -32,7 +32,7 @@ Capability = tuple[int, int]
 
 
 class NoDeviceCode(RuntimeError):
-    """There are no kernels for this card, and why."""
+    """There are no kernels for this GPU, and why."""
 
 
 # ---- the source ----------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def _taken(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
 
 
 def _architecture(nvrtc: ctypes.CDLL, capability: Capability) -> str | None:
-    """What this compiler can make for such a card: its own architecture, or PTX of the nearest older one."""
+    """What this compiler can make for such a GPU: its own architecture, or PTX of the nearest older one."""
     count = ctypes.c_int()
     if nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)):
         return None
@@ -150,7 +150,7 @@ def name_of(arch: str) -> str:
 
 
 def packaged(capability: Capability, folder: Path | None = None) -> Path | None:
-    """The image of the package for such a card: the nearest cubin of the same major number, or PTX."""
+    """The image of the package for such a GPU: the nearest cubin of the same major number, or PTX."""
     folder = folder or HERE / "device" / "images"
     fits: list[tuple[int, Path]] = []
     for path in folder.glob("sm_*.cubin"):
@@ -165,7 +165,7 @@ def packaged(capability: Capability, folder: Path | None = None) -> Path | None:
 
 
 def cache_file(capability: Capability) -> Path:
-    """Where the image that is compiled for such a card is kept; another source has another name."""
+    """Where the image that is compiled for such a GPU is kept; another source has another name."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     else:
@@ -177,7 +177,7 @@ def cache_file(capability: Capability) -> Path:
 
 
 def problem(capability: Capability) -> str:
-    """Why there are no kernels for such a card; "" if there are, or if they can be made."""
+    """Why there are no kernels for such a GPU; "" if there are, or if they can be made."""
     if os.environ.get("DYNET_LITE_CUDA_IMAGE") or packaged(capability) or cache_file(capability).is_file():
         return ""
     nvrtc = find_compiler()
@@ -192,7 +192,7 @@ def problem(capability: Capability) -> str:
 
 
 def image(capability: Capability) -> bytes:
-    """The kernels for such a card. Compiles them, which takes some seconds, if nobody has; NoDeviceCode if nobody can."""
+    """The kernels for such a GPU. Compiles them, which takes some seconds, if nobody has; NoDeviceCode if nobody can."""
     if named := os.environ.get("DYNET_LITE_CUDA_IMAGE"):
         try:
             return Path(named).read_bytes()

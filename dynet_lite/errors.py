@@ -75,7 +75,7 @@ class InternalError(RuntimeError):
 
 
 class DeviceError(RuntimeError):
-    """A device cannot be used: there is no driver, no such card, or no code for it. ``dy.devices()`` tells of each."""
+    """A device cannot be used: there is no driver, no such GPU, or no code for it. ``dy.devices()`` tells of each."""
 
 
 class DataError(ValueError):

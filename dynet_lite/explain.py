@@ -72,7 +72,7 @@ class BatchKind:
     causes: dict[str, int]
     example: int  # a node
     title: str
-    on_host: bool  # a card has no kernel for it (docs/gpu.md)
+    on_host: bool  # a GPU has no kernel for it (docs/gpu.md)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class BatchExplanation:
         self.batches = len(s.batches)
         self.lower_bound = s.lower_bound
         self.kinds = _kinds(s)
-        self.on_host = _on_host(s, self.kinds)  # op, of a program on a card that the host runs -> its batches
+        self.on_host = _on_host(s, self.kinds)  # op, of a program on a GPU that the host runs -> its batches
         self.ops = _ops(s, self.kinds, profile)
         self.differences = _differences(s, self.kinds)
 
@@ -162,7 +162,7 @@ def explain_batches(graph: ComputationGraph | None = None, profile: Profile | No
     ``print(dy.explain_batches())`` shows a table of the ops, with most batches first, then their kinds. Given the profile of a
     block (``with dy.profile() as p``), the table has each op's share of the time, with the slowest first. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
     are the same as data. Nodes of one signature (op, shapes of the stacked arguments, shared arguments, key attributes)
-    are one kind; different kinds never share a batch. ``.on_host`` names the ops that a card left to the processor.
+    are one kind; different kinds never share a batch. ``.on_host`` names the ops that a GPU left to the CPU.
     """
     g = graph if graph is not None else _core.cg()
     return BatchExplanation(read(g), g, profile)
@@ -208,7 +208,7 @@ def _ops(s: Structure, kinds: list[BatchKind], profile: Profile | None) -> list[
 
 
 def _on_host(s: Structure, kinds: list[BatchKind]) -> dict[str, int]:
-    """What a card has no kernels for, by the names that the table of ops has, and how many batches it took."""
+    """What a GPU has no kernels for, by the names that the table of ops has, and how many batches it took."""
     found: Counter[str] = Counter()
     labels = _core.op_labels()
     for kind in kinds:
@@ -364,7 +364,7 @@ def _text(e: BatchExplanation) -> str:
         lines.append(f"{e.nodes_dead} more nodes do not run: nothing reads them and no expression refers to them")
     if e.on_host:
         ops = ", ".join(f"{op} ({n} batches)" if n > 1 else f"{op} (1 batch)" for op, n in e.on_host.items())
-        lines.append(f"the card has no kernels for these ops, which ran on the host: {ops}")
+        lines.append(f"the GPU has no kernels for these ops, which ran on the host: {ops}")
     lines += ["", *_summary_lines(e.ops), ""]
     for kind in e.kinds:
         lines += _kind_lines(kind)

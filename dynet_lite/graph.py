@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dynet_lite import _core, cards
+from dynet_lite import _core, gpus
 from dynet_lite._core import ComputationGraph, Expression, cg
 
 __all__ = [
@@ -192,7 +192,7 @@ def stats() -> dict[str, Any]:
     plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
     engine, since the process began), compiled_calls, compiled_recorded, compiled_dropped (of compiled functions,
     likewise); passes_on_threads, passes_on_one_thread (forward passes that might use several threads, likewise, by whether
-    they did: on a busy machine several may gain nothing); ops (time by op, while profiling is on); device (what a card was
+    they did: on a busy machine several may gain nothing); ops (time by op, while profiling is on); device (what a GPU was
     asked for since the process began: launches, waits, uploads, on_host and more, see docs/gpu.md; {} on the processor).
     """
     g = cg()
@@ -247,8 +247,8 @@ class DeviceInfo:
 
 
 def available_devices() -> list[str]:
-    """Names of the devices that can be used: "CPU", then "GPU:0", ... for cards. dy.devices() says more."""
-    numbers = [d.name.partition(":")[2] for d in cards.devices()[1:] if d.usable]
+    """Names of the devices that can be used: "CPU", then "GPU:0", ... for GPUs. dy.devices() says more."""
+    numbers = [d.name.partition(":")[2] for d in gpus.devices()[1:] if d.usable]
     return ["CPU", *(f"GPU:{number}" for number in numbers)]
 
 

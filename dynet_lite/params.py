@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynet_lite import cards, config, initializers
+from dynet_lite import config, gpus, initializers
 from dynet_lite._core import LookupParameters, Parameters
 from dynet_lite.compat import old_names
 
@@ -55,7 +55,7 @@ def _checked_name(name: Any) -> str:
 
 
 def _checked_device(device: str) -> None:
-    if not cards.known_name(device):
+    if not gpus.known_name(device):
         raise ValueError(f"[device] there is no such device, see dy.devices(); got {device!r}")
 
 

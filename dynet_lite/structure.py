@@ -103,7 +103,7 @@ class Structure:
     plans: list[Plan]
     signatures: dict[int, Signature]  # of the nodes that ran
     chains: dict[tuple[int, int], int] = field(default_factory=dict)  # (plan, signature) -> most nodes on one path
-    on_host: set[str] = field(default_factory=set)  # ops, as Signature.entry, for which the card has no code
+    on_host: set[str] = field(default_factory=set)  # ops, as Signature.entry, for which the GPU has no code
 
     @property
     def nodes_run(self) -> int:

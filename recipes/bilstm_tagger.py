@@ -9,7 +9,7 @@
     python recipes/bilstm_tagger.py --compare --batch 64          # automatic batching on and off
 
 The network is written for one sentence, with plain loops. Nothing runs until you ask for the loss of the whole mini-batch.
-Then dynet_lite finds equal steps in all sentences and runs them together.
+Then dynet_lite finds operations of the same kind in all sentences and runs them together.
 
 Plank, Søgaard, Goldberg: Multilingual part-of-speech tagging with bidirectional long short-term memory models and
 auxiliary loss (2016).

@@ -9,7 +9,7 @@
 
 Words are the nodes of a graph. Edges lead from each head to its dependents, back, and to the neighbours in the sentence.
 In each layer a word receives messages along its edges, so after n layers it knows of all words n edges away. Every sentence
-is a graph of its own shape, and dynet_lite runs their equal steps together.
+is a graph of its own shape, and dynet_lite runs their operations of the same kind together.
 
 Marcheggiani, Titov: Encoding sentences with graph convolutional networks for semantic role labeling (2017).
 """

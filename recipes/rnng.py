@@ -11,7 +11,7 @@
 
 The parser opens phrases, takes words and closes phrases. A closed phrase becomes one vector, made of its parts, and every
 decision changes what is computed next. So no two sentences have the same network, and in parsing it is not known beforehand. The
-program follows one sentence; dynet_lite runs equal steps of all sentences together.
+program follows one sentence; dynet_lite runs operations of the same kind together, across sentences.
 
 Dyer, Kuncoro, Ballesteros, Smith: Recurrent neural network grammars (2016), the discriminative model. Here a BiLSTM reads
 the words first, and taking a word also gives it its tag, unless tags come with the words (--tag-dim).

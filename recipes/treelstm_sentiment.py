@@ -9,8 +9,8 @@
     python recipes/treelstm_sentiment.py predict --load tree.model -   # labels the trees you type: (0 (0 bad) (0 film))
     python recipes/treelstm_sentiment.py --compare --batch 64          # automatic batching on and off
 
-Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs equal steps
-together: all leaves of a mini-batch, then the nodes above them, and so on.
+Each tree has a network of its own shape, written as a walk from the leaves to the root. dynet_lite runs
+operations of the same kind together: all leaves of a mini-batch, then the nodes above them, and so on.
 
 With classes 0 to 4 the score covers both tasks of the Stanford sentiment treebank, five classes and two, at the roots and at
 all nodes. For two classes, 0 and 1 count as negative, 3 and 4 as positive; --classes binary trains for them directly.

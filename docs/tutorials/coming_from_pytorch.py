@@ -85,4 +85,7 @@ assert np.mean(right) > 0.8
 
 dy.renew_cg()
 x = dy.inputTensor(np.ones((3, 4)))
-print((x + dy.inputVector([1, 2, 3])).npvalue()[0], "is row 0, got +1: the vector is a column, and was added to every column")
+print(
+    (x + dy.inputVector([1, 2, 3])).npvalue()[0],
+    "is row 0, got +1: the vector is a column, and was added to every column",
+)

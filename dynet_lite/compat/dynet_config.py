@@ -25,7 +25,7 @@ def set(
     requested_gpus: int | None = None,
     gpu_mask: Any = None,
 ) -> None:
-    """Change the settings that are named. requested_gpus asks for a card; shared_parameters and gpu_mask do nothing."""
+    """Change the settings that are named. requested_gpus asks for a GPU; shared_parameters and gpu_mask do nothing."""
     named = {"mem": mem, "seed": random_seed, "autobatch": autobatch, "profiling": profiling,
              "weight_decay": weight_decay, "shared_params": shared_parameters, "requested_gpus": requested_gpus,
              "gpu_mask": gpu_mask}  # fmt: skip
@@ -35,11 +35,11 @@ def set(
 
 
 def set_gpu(flag: bool = True) -> None:
-    """Compute on a card from now on, or on the processor again. Where no card can be used, a warning says why."""
+    """Compute on a GPU from now on, or on the CPU again. Where no GPU can be used, a warning says why."""
     global _gpu
     _gpu = flag
     _set["requested_gpus"] = int(flag)
-    config._put("dynet_config", config.card_if_any("cuda", "set_gpu()") if flag else {"device": "cpu"})
+    config._put("dynet_config", config.gpu_if_any("cuda", "set_gpu()") if flag else {"device": "cpu"})
 
 
 def gpu() -> bool | None:

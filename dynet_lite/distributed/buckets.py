@@ -36,7 +36,7 @@ class _Bucket:
 
     def numbers(self) -> Any:
         """What MPI adds up."""
-        if self.alone:  # in each step: where graphs run on a card, the newest numbers come from there
+        if self.alone:  # in each step: where graphs run on a GPU, the newest numbers come from there
             return _core._gradient_view(self.parameters[0])
         if self._numbers is None:
             self._numbers = np.empty(self.count, np.float32)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dynet_lite import _core, cards
+from dynet_lite import _core, gpus
 
 from .board import LARGE, MOST, NONE, Board, Laid, LaidSum, Said
 from .dealing import costs_of, deal, hands_of
@@ -84,13 +84,13 @@ class Alone:
         return [value]
 
     def device(self, count: int | None = None) -> int:
-        """The number of the accelerator that this rank takes, when its machine has `count` of them (by default: the cards
+        """The number of the accelerator that this rank takes, when its machine has `count` of them (by default: the GPUs
         that dynet_lite.devices() finds).
 
         They are given out by local_rank, in turns if there are fewer than ranks. ValueError if there are none.
         """
         if count is None:
-            count = cards.count()
+            count = gpus.count()
         if count < 1:
             raise ValueError(f"[distributed] device() needs one accelerator at least; got {count}")
         return self.local_rank % count

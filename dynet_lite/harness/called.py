@@ -28,7 +28,7 @@ def then() -> str:
     """How to go on with a saved model."""
     if _name:
         return "To use a saved model, write `predict`, `evaluate` or `export` in place of `train`, with --help for their options."
-    return "To use a saved model, write `predict` or `evaluate` in place of the options: see `predict --help` and `evaluate --help`."
+    return "To use a saved model: `predict --load FILE INPUT`; also `evaluate` and `export`. Each has its own --help."
 
 
 def shown(about: str) -> str:

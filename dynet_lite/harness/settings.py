@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from dynet_lite import cards, distributed
+from dynet_lite import distributed, gpus
 from dynet_lite.errors import DataError
 
 from . import called
@@ -280,15 +280,15 @@ def from_dict(cls: type[S], values: Mapping[str, Any], where: str) -> S:
 def of_engine(s: Settings) -> dict[str, Any]:
     """What dy.configure() is to be told; a device only if one is named, for a variable may name it, too.
 
-    Of several processes on one machine, which all are told `cuda`, each takes another card.
+    Of several processes on one machine, which all are told `cuda`, each takes another GPU.
     """
     try:
-        cards.parse(s.device or "cpu")
+        gpus.parse(s.device or "cpu")
     except ValueError:
         raise DataError(f"settings: device: expected cpu, cuda or cuda:N, got {s.device!r}") from None
     out = {name: getattr(s, name) for name in (*ENGINE, *(["device"] if s.device else []))}
     world = distributed.current()
-    if s.device == "cuda" and world.size > 1 and (count := cards.count()):
+    if s.device == "cuda" and world.size > 1 and (count := gpus.count()):
         out["device"] = f"cuda:{world.device(count)}"
     return out
 

@@ -2,7 +2,7 @@
 
 from dynet_lite import told as _told
 
-from . import attention, beam, crf, losses, mst, top_down, transformer, transitions, words
+from . import attention, beam, crf, losses, mst, top_down, top_down_oracle, transformer, transitions, words
 from .attention import DotAttention, Memory, MLPAttention, MultiHeadAttention, causal_mask
 from .beam import Hypothesis, beam_search, sample
 from .biaffine import Biaffine
@@ -63,4 +63,6 @@ __all__ = [
     "tree_score",
 ]
 
-globals().update(_told.tell(attention, beam, crf, losses, mst, top_down, transformer, transitions, words))
+globals().update(
+    _told.tell(attention, beam, crf, losses, mst, top_down, top_down_oracle, transformer, transitions, words)
+)

@@ -90,7 +90,7 @@ def test_programs_of_a_task_compute_the_same(tasks: Any, name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Program", "Idiomatic"])
 def test_attention_is_one_call_a_step(tasks: Any, kind: str) -> None:
-    """Of a decoder, over 32 sources of 20 lengths; tests/device/test_counts.py has the same on a card."""
+    """Of a decoder, over 32 sources of 20 lengths; tests/device/test_counts.py has the same on a GPU."""
     task = tasks["seq2seq"]
     sizes = {**task.SIZES["base"], "emb": 8, "hidden": 8}
     batch = task.data(np.random.RandomState(1), sizes["batch"], sizes)

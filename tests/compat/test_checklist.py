@@ -84,7 +84,7 @@ def test_name(name: str) -> None:
 def test_flag(flag: str) -> None:
     """It is read, or ignored on purpose, and a test uses it."""
     name = flag.removeprefix("--dynet-").replace("-", "_")
-    assert {name, dy.config.ALIASES.get(name)} & {*dy.config.OPTIONS, *dy.config._OF_CARDS, *dy.config._IGNORED}
+    assert {name, dy.config.ALIASES.get(name)} & {*dy.config.OPTIONS, *dy.config._OF_GPUS, *dy.config._IGNORED}
     assert re.search(rf"{flag}\b(?!-)", text_of_tests()), f"no test uses {flag}"
 
 

@@ -1,4 +1,4 @@
-"""Builds what stands in for a card: a libcuda of our own, and the check of the card's kernel table."""
+"""Builds what stands in for a GPU: a libcuda of our own, and the check of the GPU's kernel table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynet_lite import _core
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
 PACKAGE = Path(_core.__file__).parents[1]
-Run = Callable[..., subprocess.CompletedProcess[str]]  # of conftest.py: on_card
+Run = Callable[..., subprocess.CompletedProcess[str]]  # of conftest.py: on_gpu
 Mistake = Callable[[str, str, str], Path]  # of conftest.py: mistake
 FLAGS = ["-std=c++17", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{CEXT}", f"-I{HERE}"]
 # tests/sanitize.sh: the engine has them, and so do the kernels.
@@ -42,7 +42,7 @@ def stand_in(folder: Path, cext: Path = CEXT) -> Path:
 
 
 def table_check(folder: Path, openblas: str) -> Path:
-    """The kernel checks on the card's table."""
+    """The kernel checks on the GPU's table."""
     sources = [HERE / "table_check.cc"]
     sources += sorted((HERE.parent / "kernels").glob("check_*.cc"))
     sources.append(CEXT / "base" / "outer_later.cc")

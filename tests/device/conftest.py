@@ -24,8 +24,8 @@ def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def on_card(libcuda: Path, tmp_path: Path) -> build.Run:
-    """on_card(words of a command line, faults="", other variables): what Python did, with the stand-in as the driver."""
+def on_gpu(libcuda: Path, tmp_path: Path) -> build.Run:
+    """on_gpu(words of a command line, faults="", other variables): what Python did, with the stand-in as the driver."""
 
     def run(*words: str, faults: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         place = {**os.environ, "PYTHONPATH": str(build.PACKAGE), "DYNET_LITE_LIBCUDA": str(libcuda)}

@@ -1,4 +1,4 @@
-"""Run as a program: small work for every kernel of the card, the numbers beside those of the CPU.
+"""Run as a program: small work for every kernel of the GPU, the numbers beside those of the CPU.
 
 For machines that run kernels slowly and look at each access (oclgrind); the op table has many more sizes. Arguments: names
 of cases, or a part of all of them such as 1/2.
@@ -30,7 +30,7 @@ if __name__ == "__main__":  # not for the tests that import this
     os.environ["DYNET_LITE_CUDA_ON_HOST"] = ON_HOST
 OPS.append(ON_HOST)
 ROWS = {"add": (0, 7, 8), "sum_elems": (0, 6)}  # both are repeated, one is a number; a line is long
-# Ops of the card's do without; ops that run on the CPU alone use them there. tests/kernels checks them on the stand-in.
+# Ops of the GPU's do without; ops that run on the CPU alone use them there. tests/kernels checks them on the stand-in.
 UNUSED = {"exp_below", "exp_shifted", "scale_rows", "transpose"}
 
 

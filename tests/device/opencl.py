@@ -1,4 +1,4 @@
-"""The kernels as a program for OpenCL, from the text that the card's compiler takes: clang, LLVM 14, SPIR 1.2.
+"""The kernels as a program for OpenCL, from the text that the GPU's compiler takes: clang, LLVM 14, SPIR 1.2.
 
 clang compiles them as it compiles CUDA, but for a machine whose memory has no kinds. OpenCL's memory has: what was
 declared as shared is moved to local memory here, an address in a record is one of global memory, and LLVM infers the

@@ -1,11 +1,11 @@
 // A stand-in for libcuda.so.1: the driver functions that backends/cuda calls, on the host, with the same kernels.
 //
-// What a card does to a program, this does as well, and worse:
+// What a GPU does to a program, this does as well, and worse:
 //   - its memory cannot be read or written by the host, but while the stream runs; it is full of NaN at first;
 //   - the stream runs as late as it may, so a buffer that is written again too early gives wrong numbers;
 //   - memory ends where it was asked to end: behind it lies a page that is never there.
-// DYNET_LITE_STANDIN is a list of faults: "cards=0", "version=11080", "capability=86", "memory=BYTES", "launches=N"
-// (the launch after these fails), "image" (kernels cannot be loaded), and "open" (the host may read the card's memory).
+// DYNET_LITE_STANDIN is a list of faults: "gpus=0", "version=11080", "capability=86", "memory=BYTES", "launches=N"
+// (the launch after these fails), "image" (kernels cannot be loaded), and "open" (the host may read the GPU's memory).
 // Built by tests/device/build.py. Includes: the kernels.
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -100,7 +100,7 @@ struct Task {
 };
 std::vector<Task> g_tasks;
 unsigned long long g_number = 0;
-int g_error = kOk;  // sticks, as on a card
+int g_error = kOk;  // sticks, as on a GPU
 
 void run_until(unsigned long long number) {
   std::size_t n = 0;
@@ -144,7 +144,7 @@ int cuDriverGetVersion(int* version) {
   return kOk;
 }
 int cuDeviceGetCount(int* n) {
-  *n = static_cast<int>(fault("cards", 1));
+  *n = static_cast<int>(fault("gpus", 1));
   return kOk;
 }
 int cuDeviceGet(int* device, int ordinal) {

@@ -1,4 +1,4 @@
-// The kernel checks of tests/kernels on the card's table: each call is launched and waited for at once. On the
+// The kernel checks of tests/kernels on the GPU's table: each call is launched and waited for at once. On the
 // stand-in, whose kernels can read the host's memory as well.
 #include "../kernels/check.h"
 #include "backends/cuda/table.h"

@@ -1,4 +1,4 @@
-"""Which kernels a card gets: of the package, of the cache, or compiled now."""
+"""Which kernels a GPU gets: of the package, of the cache, or compiled now."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def folder(tmp_path: Path) -> Path:
     [((7, 0), "sm_70"), ((7, 2), "sm_70"), ((7, 5), "sm_75"), ((8, 0), "sm_80"), ((8, 7), "sm_86"), ((8, 9), "sm_89"),
      ((9, 0), "sm_90"), ((10, 3), "sm_100"), ((11, 0), "compute_90"), ((12, 1), "sm_120"), ((13, 0), "compute_90")],
 )  # fmt: skip
-def test_a_card_gets_the_nearest_image(capability: tuple[int, int], image: str, folder: Path) -> None:
+def test_a_gpu_gets_the_nearest_image(capability: tuple[int, int], image: str, folder: Path) -> None:
     found = device_code.packaged(capability, folder)
     assert found and found.read_text() == image
 
 
-def test_older_cards_get_none(folder: Path) -> None:
+def test_older_gpus_get_none(folder: Path) -> None:
     assert device_code.packaged((6, 1), folder) is None
 
 

@@ -1,4 +1,4 @@
-"""What a training step asks of the card: launches, copies and their bytes, waits, and calls that the host runs."""
+"""What a training step asks of the GPU: launches, copies and their bytes, waits, and calls that the host runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from build import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 Counts = dict[str, int]
-# Of a step: one buffer goes to the card, and only the loss is waited for. The other download is the norm that gradients
+# Of a step: one buffer goes to the GPU, and only the loss is waited for. The other download is the norm that gradients
 # are clipped to, which comes with it.
 ALWAYS = {"uploads": 1, "waits": 1, "downloads": 2, "bytes_downloaded": 12, "updates": 1, "on_host": 0, "cublas": 0}
 
@@ -83,19 +83,19 @@ def same_always(counts: Counts) -> None:
     assert {name: counts[name] for name in ALWAYS} == ALWAYS
 
 
-def test_a_tagger(on_card: Run) -> None:
+def test_a_tagger(on_gpu: Run) -> None:
     """64 sentences of up to 38 words, clipping included: both directions of a level in one launch."""
-    counts: Counts = counted(on_card, TAGGER)
+    counts: Counts = counted(on_gpu, TAGGER)
     same_always(counts)
     assert counts["launches"] <= 147 and counts["bytes_uploaded"] <= 415_000
 
 
-def test_a_step_that_asks_for_more_is_seen(on_card: Run) -> None:
+def test_a_step_that_asks_for_more_is_seen(on_gpu: Run) -> None:
     """A value that is read on the way, and an op that is left to the host."""
     last = "    loss = dy.esum(losses)"
-    read = counted(on_card, TAGGER.replace(last, "    losses[0].value()\n" + last))
+    read = counted(on_gpu, TAGGER.replace(last, "    losses[0].value()\n" + last))
     assert read["waits"] == read["uploads"] == 2 and read["on_host"] == 0
-    left = counted(on_card, TAGGER, DYNET_LITE_CUDA_ON_HOST="esum")
+    left = counted(on_gpu, TAGGER, DYNET_LITE_CUDA_ON_HOST="esum")
     assert left["waits"] > 1 and left["on_host"] > 0
     for counts in (read, left):
         with pytest.raises(AssertionError):
@@ -116,18 +116,18 @@ TASKS = {
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_tasks(task: str, on_card: Run) -> None:
+def test_tasks(task: str, on_gpu: Run) -> None:
     """Mini-batches of four. Launches grow with the length of sequences, not with their number."""
-    found: list[Counts] = counted(on_card, TASK, task, json.dumps({"words": 60, "batch": 4}))
+    found: list[Counts] = counted(on_gpu, TASK, task, json.dumps({"words": 60, "batch": 4}))
     for counts, (launches, uploaded) in zip(found, TASKS[task], strict=True):
         same_always(counts)
         assert counts["calls"] > 20
         assert counts["launches"] <= launches and counts["bytes_uploaded"] <= uploaded, counts
 
 
-def test_translation_has_a_call_for_all_sources(on_card: Run) -> None:
+def test_translation_has_a_call_for_all_sources(on_gpu: Run) -> None:
     """32 sentences, whose sources have 20 lengths: eight calls for each of the 52 steps of the longest target."""
-    found: list[Counts] = counted(on_card, TASK, "seq2seq", json.dumps({"emb": 8, "hidden": 8, "batch": 32}))
+    found: list[Counts] = counted(on_gpu, TASK, "seq2seq", json.dumps({"emb": 8, "hidden": 8, "batch": 32}))
     for counts, calls in zip(found, (1017, 1007), strict=True):
         same_always(counts)
         assert counts["calls"] <= calls and counts["launches"] <= 939, counts
@@ -158,9 +158,9 @@ print(json.dumps([[[launches(kind, lengths, steps) for steps in (4, 8)] for leng
 """
 
 
-def test_all_lengths_of_a_level_are_one_launch(on_card: Run) -> None:
+def test_all_lengths_of_a_level_are_one_launch(on_gpu: Run) -> None:
     """Sources of many lengths take as many launches as sources of one length: three ways to weigh their columns."""
-    for alike, *others in counted(on_card, ATTENTION):
+    for alike, *others in counted(on_gpu, ATTENTION):
         for lengths in others:
             for (forward, backward), (forward_alike, backward_alike) in zip(lengths, alike, strict=True):
                 assert forward == forward_alike

@@ -47,10 +47,8 @@ print(_core.backend_counts()["cublas"] - before)
 """
 
 
-def made(
-    on_card: Run, folder: Path, program: str, sizes: tuple[int, int], library: str
-) -> tuple[int, list[np.ndarray]]:
-    done = on_card(
+def made(on_gpu: Run, folder: Path, program: str, sizes: tuple[int, int], library: str) -> tuple[int, list[np.ndarray]]:
+    done = on_gpu(
         "-c",
         PROGRAM.replace("{program}", program).replace("{sizes}", repr(sizes)),
         DYNET_LITE_LIBCUBLAS=library,
@@ -70,31 +68,31 @@ def made(
     ],
 )
 def test_large_products_go_there(
-    program: str, sizes: tuple[int, int], products: set[str], on_card: Run, libcuda: Path, tmp_path: Path
+    program: str, sizes: tuple[int, int], products: set[str], on_gpu: Run, libcuda: Path, tmp_path: Path
 ) -> None:
-    count, there = made(on_card, tmp_path, program, sizes, str(libcuda))
+    count, there = made(on_gpu, tmp_path, program, sizes, str(libcuda))
     asked = (tmp_path / "products").read_text().splitlines()
     assert set(asked) == products and len(asked) == count
-    none, own = made(on_card, tmp_path, program, sizes, "none")
+    none, own = made(on_gpu, tmp_path, program, sizes, "none")
     assert none == 0 and len(there) == len(own)
     for a, b in zip(there, own, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4 * float(np.abs(b).max()))
-    again, same = made(on_card, tmp_path, program, sizes, str(libcuda))
+    again, same = made(on_gpu, tmp_path, program, sizes, str(libcuda))
     assert again == count and all(np.array_equal(a, b) for a, b in zip(there, same, strict=True))
 
 
 @pytest.mark.parametrize(("program", "sizes"), [("layer", (511, 256)), ("matrices", (255, 512)), ("lstm", (300, 64))])
-def test_others_stay(program: str, sizes: tuple[int, int], on_card: Run, libcuda: Path, tmp_path: Path) -> None:
-    assert made(on_card, tmp_path, program, sizes, str(libcuda))[0] == 0
+def test_others_stay(program: str, sizes: tuple[int, int], on_gpu: Run, libcuda: Path, tmp_path: Path) -> None:
+    assert made(on_gpu, tmp_path, program, sizes, str(libcuda))[0] == 0
 
 
 @pytest.mark.parametrize("library", ["", "none", "libnothing.so.7"])
-def test_without_the_library(library: str, on_card: Run, tmp_path: Path) -> None:
-    assert made(on_card, tmp_path, "matrices", (256, 512), library)[0] == 0
+def test_without_the_library(library: str, on_gpu: Run, tmp_path: Path) -> None:
+    assert made(on_gpu, tmp_path, "matrices", (256, 512), library)[0] == 0
 
 
 def test_a_library_that_does_not_start_is_done_without(
-    on_card: Run, libcuda: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_gpu: Run, libcuda: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DYNET_LITE_STANDIN_CUBLAS", "refuses")
-    assert made(on_card, tmp_path, "matrices", (256, 512), str(libcuda))[0] == 0
+    assert made(on_gpu, tmp_path, "matrices", (256, 512), str(libcuda))[0] == 0

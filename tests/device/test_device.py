@@ -1,7 +1,7 @@
 """The CUDA backend on a stand-in for the driver (standin.cc): the same kernels and the same records, on the host.
 
 Its memory cannot be followed by the host, is NaN before it is written, and ends in a page that is not there; work runs
-as late as it may. So what would go wrong on a card ends these tests.
+as late as it may. So what would go wrong on a GPU ends these tests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_checks_of_the_kernels(libcuda: Path, tmp_path: Path) -> None:
-    """Those of tests/kernels, 46 million of them, on the kernels of the card."""
+    """Those of tests/kernels, 46 million of them, on the kernels of the GPU."""
     openblas = pytest.importorskip("scipy_openblas32", reason="needs scipy-openblas32 (a build requirement)")
     check = build.table_check(tmp_path, openblas.get_lib_dir())
     place = {**os.environ, "DYNET_LITE_LIBCUDA": str(libcuda), "DYNET_LITE_STANDIN": "open"}
@@ -56,10 +56,10 @@ def test_the_numbers_are_those_of_the_cpu(libcuda: Path, tmp_path: Path) -> None
     assert "the same" in said(run(f"import runpy, sys; {few}{ON_DEVICE}", libcuda, tmp_path))
 
 
-def test_there_is_a_case_for_every_kernel(on_card: Run, tmp_path: Path) -> None:
+def test_there_is_a_case_for_every_kernel(on_gpu: Run, tmp_path: Path) -> None:
     """That oclgrind looks at each of them (test_opencl.py)."""
     launched = tmp_path / "launched"
-    done = on_card(str(HERE / "kernel_cases.py"), DYNET_LITE_STANDIN_LAUNCHES=str(launched))
+    done = on_gpu(str(HERE / "kernel_cases.py"), DYNET_LITE_STANDIN_LAUNCHES=str(launched))
     said(done)
     assert set(kernels()) - set(launched.read_text().split()) == UNUSED
 
@@ -162,9 +162,9 @@ def gradients(backend):
         loss.backward()
         return [loss.npvalue(), words.grad_as_array(), *(p.grad_as_array() for p in pc.parameters_list())]
 
-cpu, card, again = gradients("cpu"), gradients("cuda"), gradients("cuda")
-assert all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(cpu, card))
-assert all(np.array_equal(a, b) for a, b in zip(card, again))
+cpu, GPU, again = gradients("cpu"), gradients("cuda"), gradients("cuda")
+assert all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(cpu, GPU))
+assert all(np.array_equal(a, b) for a, b in zip(GPU, again))
 print("the same", len(cpu))
 """
 
@@ -197,13 +197,13 @@ print("calls", counts["calls"] > 0, "on the host", counts["on_host"])
 @pytest.mark.parametrize(
     ("faults", "error"),
     [
-        ("cards=0", "DeviceError: [cuda] the NVIDIA driver finds no card"),
+        ("gpus=0", "DeviceError: [cuda] the NVIDIA driver finds no GPU"),
         ("image", "RuntimeError: [cuda] loading the kernels: CUDA_ERROR_INVALID_IMAGE (200)"),
         ("memory=3000000", "OutOfMemoryError: [cuda] taking memory"),
         ("launches=3", "RuntimeError: [cuda] "),
     ],
 )
-def test_a_card_that_fails_is_an_error(faults: str, error: str, libcuda: Path, tmp_path: Path) -> None:
+def test_a_gpu_that_fails_is_an_error(faults: str, error: str, libcuda: Path, tmp_path: Path) -> None:
     program = (
         STEP
         + """
@@ -237,8 +237,8 @@ def test_files_go_from_one_memory_to_the_other(libcuda: Path, tmp_path: Path) ->
         + """
 s = Steps()
 with dy.configure(backend="cuda"):
-    s.step(); s.pc.save("card"); there = s.step()[0]
-t = Steps(); t.pc.populate("card"); here = t.step()[0]
+    s.step(); s.pc.save("GPU"); there = s.step()[0]
+t = Steps(); t.pc.populate("GPU"); here = t.step()[0]
 print(abs(here - there) < 1e-4 * abs(here))
 """
     )
@@ -256,8 +256,8 @@ with dy.configure(backend="cuda"):
     print(float(np.abs(s.w.as_array()).sum()), float(s.words.as_array().sum()))
 """
     )
-    card = np.array(said(run(program + "", libcuda, tmp_path)).split(), dtype=float)
+    gpu = np.array(said(run(program + "", libcuda, tmp_path)).split(), dtype=float)
     cpu = np.array(
         said(run(program.replace('backend="cuda"', 'backend="cpu"'), libcuda, tmp_path)).split(), dtype=float
     )
-    assert np.allclose(card, cpu, rtol=1e-4)
+    assert np.allclose(gpu, cpu, rtol=1e-4)

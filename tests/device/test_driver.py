@@ -1,4 +1,4 @@
-"""The stand-in for the driver does what a card would do to a program that makes a mistake: each one is made on purpose."""
+"""The stand-in for the driver does what a GPU would do to a program that makes a mistake: each one is made on purpose."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def down():
 """
 
 
-def test_memory_is_full_of_nan(libcuda: Path, on_card: Run) -> None:
-    done = on_card("-c", DRIVER + "print(all(x != x for x in down()))", str(libcuda))
+def test_memory_is_full_of_nan(libcuda: Path, on_gpu: Run) -> None:
+    done = on_gpu("-c", DRIVER + "print(all(x != x for x in down()))", str(libcuda))
     assert done.stdout.strip() == "True", done.stderr
 
 
-def test_a_buffer_that_is_written_too_early_gives_other_numbers(libcuda: Path, on_card: Run) -> None:
+def test_a_buffer_that_is_written_too_early_gives_other_numbers(libcuda: Path, on_gpu: Run) -> None:
     """The copy is asked for while it has 1, and made when the stream is waited for."""
     late = "here[0] = 1.0; up(); here[0] = 2.0; print(down()[0])"
     waited = "here[0] = 1.0; up(); cuda.cuStreamSynchronize(None); here[0] = 2.0; print(down()[0])"
-    assert [on_card("-c", DRIVER + text, str(libcuda)).stdout.strip() for text in (late, waited)] == ["2.0", "1.0"]
+    assert [on_gpu("-c", DRIVER + text, str(libcuda)).stdout.strip() for text in (late, waited)] == ["2.0", "1.0"]
 
 
 @pytest.mark.parametrize("access", ["ctypes.string_at(there, 4)", "ctypes.memset(there, 0, 4)"])
-def test_the_host_cannot_follow_an_address_of_the_card(access: str, libcuda: Path, on_card: Run) -> None:
-    done = on_card("-c", f"{DRIVER}up(); down(); {access}; print('went on')", str(libcuda))
+def test_the_host_cannot_follow_an_address_of_the_gpu(access: str, libcuda: Path, on_gpu: Run) -> None:
+    done = on_gpu("-c", f"{DRIVER}up(); down(); {access}; print('went on')", str(libcuda))
     assert done.returncode == -signal.SIGSEGV and not done.stdout
 
 
-def test_copies_end_where_memory_ends(libcuda: Path, on_card: Run) -> None:
-    assert on_card("-c", DRIVER + "print(up(16), up(17))", str(libcuda)).stdout.strip() == "0 1"
+def test_copies_end_where_memory_ends(libcuda: Path, on_gpu: Run) -> None:
+    assert on_gpu("-c", DRIVER + "print(up(16), up(17))", str(libcuda)).stdout.strip() == "0 1"

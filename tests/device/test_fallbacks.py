@@ -1,4 +1,4 @@
-"""Which ops the card leaves to the host: none of the op table's. test_counts.py has the tasks that are measured, and
+"""Which ops the GPU leaves to the host: none of the op table's. test_counts.py has the tasks that are measured, and
 test_device.py the recipes.
 """
 
@@ -39,9 +39,9 @@ print("calls", calls > 1000, "on the host", sorted(found))
 """
 
 
-def test_ops(on_card: Run) -> None:
+def test_ops(on_gpu: Run) -> None:
     """Forward and backward of every row of the op table."""
-    done = on_card("-c", OPS, DYNET_LITE_BACKEND="cuda")
+    done = on_gpu("-c", OPS, DYNET_LITE_BACKEND="cuda")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip() == f"calls True on the host {sorted(ON_THE_HOST)}"
 
@@ -49,7 +49,7 @@ def test_ops(on_card: Run) -> None:
 HOST_OPS = "circ_corr,tanh,matmul,_lstm_step,softmax,esum"
 
 
-def test_ops_without_a_kernel_run_on_the_host(on_card: Run) -> None:
+def test_ops_without_a_kernel_run_on_the_host(on_gpu: Run) -> None:
     """With the same numbers, and they are counted: no op is such an op today, so some are named."""
     program = f"""
 import sys
@@ -68,7 +68,7 @@ apart_memory.same(on("cpu"), on("cuda"), exact=False)
 _core.settings.backend = "cuda"
 print("on the host", dy.stats()["device"]["on_host"] >= 2 * len(names))
 """
-    done = on_card("-c", program, DYNET_LITE_CUDA_ON_HOST=HOST_OPS)
+    done = on_gpu("-c", program, DYNET_LITE_CUDA_ON_HOST=HOST_OPS)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip() == "on the host True"
 
@@ -89,9 +89,9 @@ print("on the host", dy.stats()["device"]["on_host"])
 """
 
 
-def test_what_keeps_addresses_does_not_run_on_the_host(on_card: Run) -> None:
-    """Its outputs go back to the card, the addresses of the host's copy with them: the pass that makes it is off instead."""
-    done = on_card("-c", LOSS, DYNET_LITE_CUDA_ON_HOST="_affine_loss")
+def test_what_keeps_addresses_does_not_run_on_the_host(on_gpu: Run) -> None:
+    """Its outputs go back to the GPU, the addresses of the host's copy with them: the pass that makes it is off instead."""
+    done = on_gpu("-c", LOSS, DYNET_LITE_CUDA_ON_HOST="_affine_loss")
     assert done.stdout.strip() == "on the host 0", done.stdout + done.stderr[-3000:]
 
 
@@ -111,11 +111,11 @@ print(seen._repr_html_().count("on the host"), len(lines), *lines[:1])
 """
 
 
-def test_explain_batches_names_them(on_card: Run) -> None:
+def test_explain_batches_names_them(on_gpu: Run) -> None:
     """With as many batches as there were calls."""
-    done = on_card("-c", EXPLAINED, DYNET_LITE_CUDA_ON_HOST="circ_corr,softmax")
+    done = on_gpu("-c", EXPLAINED, DYNET_LITE_CUDA_ON_HOST="circ_corr,softmax")
     assert done.stdout.splitlines() == [
         "3 {'circ_corr': 2, 'softmax': 1} True ['circ_corr', 'softmax', 'circ_corr']",
-        "3 4 the card has no kernels for these ops, which ran on the host: circ_corr (2 batches), softmax (1 batch)",
+        "3 4 the GPU has no kernels for these ops, which ran on the host: circ_corr (2 batches), softmax (1 batch)",
     ], done.stdout + done.stderr[-3000:]
-    assert on_card("-c", EXPLAINED).stdout.splitlines() == ["0 {} True []", "0 0"]
+    assert on_gpu("-c", EXPLAINED).stdout.splitlines() == ["0 {} True []", "0 0"]

@@ -1,6 +1,6 @@
-"""Tests of engine, builders and cells with the card as their backend, on the stand-in: some, or with --all all of them.
+"""Tests of engine, builders and cells with the GPU as their backend, on the stand-in: some, or with --all all of them.
 
-Left out is what looks at the plans of the CPU instead of numbers: a pass whose op the card has no code for makes less of
+Left out is what looks at the plans of the CPU instead of numbers: a pass whose op the GPU has no code for makes less of
 them there.
 """
 
@@ -35,7 +35,7 @@ def files() -> list[str]:
 
 
 @pytest.mark.parametrize("file", files())
-def test_on_the_card(file: str, libcuda: Path) -> None:
+def test_on_the_gpu(file: str, libcuda: Path) -> None:
     place = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     place |= {"DYNET_LITE_LIBCUDA": str(libcuda), "DYNET_LITE_BACKEND": "cuda"}
     command = [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", "-p", "no:cacheprovider", file]

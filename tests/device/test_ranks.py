@@ -1,4 +1,4 @@
-"""Ranks with cards: each takes its own, and gradients are added up in the memory of the host."""
+"""Ranks with GPUs: each takes its own, and gradients are added up in the memory of the host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from build import PACKAGE
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "bilstm_tagger.py"
 
-# Trains a small tagger; prints the card and the sum of what it computed there, rank 0 writes the weights.
+# Trains a small tagger; prints the GPU and the sum of what it computed there, rank 0 writes the weights.
 PROGRAM = """
 import os, sys
 import numpy as np
@@ -50,8 +50,8 @@ if world.rank == 0:
 """
 
 
-def on_ranks(n: int, libcuda: Path, folder: Path, *words: object, cards: int = 2, memory: str = "1") -> str:
-    env = {**os.environ, **VARIABLES, "PYTHONPATH": str(PACKAGE), "DYNET_LITE_LIBCUDA": str(libcuda), "DYNET_LITE_STANDIN": f"cards={cards}",
+def on_ranks(n: int, libcuda: Path, folder: Path, *words: object, gpus: int = 2, memory: str = "1") -> str:
+    env = {**os.environ, **VARIABLES, "PYTHONPATH": str(PACKAGE), "DYNET_LITE_LIBCUDA": str(libcuda), "DYNET_LITE_STANDIN": f"gpus={gpus}",
            "XDG_CACHE_HOME": str(folder / "cache"), "DYNET_LITE_SHARED_MEMORY": memory}  # fmt: skip
     command = [mpiexec(), "-n", str(n), sys.executable, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=600)
@@ -60,23 +60,23 @@ def on_ranks(n: int, libcuda: Path, folder: Path, *words: object, cards: int = 2
 
 
 @pytest.mark.parametrize("memory", ["1", "0"], ids=["memory", "messages"])
-def test_each_rank_takes_a_card(libcuda: Path, tmp_path: Path, memory: str) -> None:
+def test_each_rank_takes_a_gpu(libcuda: Path, tmp_path: Path, memory: str) -> None:
     import numpy as np
 
-    said = on_ranks(2, libcuda, tmp_path, "-c", PROGRAM, "cuda", "card.npy", memory=memory)
+    said = on_ranks(2, libcuda, tmp_path, "-c", PROGRAM, "cuda", "gpu.npy", memory=memory)
     assert sorted(said.splitlines()) == ["0 cuda:0 True", "1 cuda:1 True"]
     said = on_ranks(2, libcuda, tmp_path, "-c", PROGRAM, "cpu", "cpu.npy", memory=memory)
     assert sorted(said.splitlines()) == ["0 cpu False", "1 cpu False"]
-    card, cpu = np.load(tmp_path / "card.npy"), np.load(tmp_path / "cpu.npy")
-    assert np.abs(card - cpu).max() < 1e-4 * np.abs(cpu).max()
+    gpu, cpu = np.load(tmp_path / "gpu.npy"), np.load(tmp_path / "cpu.npy")
+    assert np.abs(gpu - cpu).max() < 1e-4 * np.abs(cpu).max()
 
 
-def test_ranks_take_turns_if_there_are_fewer_cards(libcuda: Path, tmp_path: Path) -> None:
-    said = on_ranks(3, libcuda, tmp_path, "-c", PROGRAM, "cuda", "card.npy")
+def test_ranks_take_turns_if_there_are_fewer_gpus(libcuda: Path, tmp_path: Path) -> None:
+    said = on_ranks(3, libcuda, tmp_path, "-c", PROGRAM, "cuda", "gpu.npy")
     assert sorted(said.splitlines()) == ["0 cuda:0 True", "1 cuda:1 True", "2 cuda:0 True"]
 
 
-def test_a_recipe_gives_each_rank_a_card(libcuda: Path, tmp_path: Path) -> None:
+def test_a_recipe_gives_each_rank_a_gpu(libcuda: Path, tmp_path: Path) -> None:
     program = f"""
 import os, runpy, sys
 import dynet_lite as dy

@@ -102,7 +102,7 @@ void updates(const Kernels& k) {
         if (n) expect_near(w[0], before * 0.75, 1e-6, 0, "weight decay");
       }
     }
-  // A gradient that is an outer product: the same bits as when it is formed. Cards form it.
+  // A gradient that is an outer product: the same bits as when it is formed. GPUs form it.
   for (const Rule& rule : rules)
     if (std::string(k.isa) != "cuda")
       for (idx rows : {1, 7, 16, 33})

@@ -1,4 +1,4 @@
-// The card's parts of cells: functions of the kernel table (kernels/kernels.h), each of which writes a record.
+// The GPU's parts of cells: functions of the kernel table (kernels/kernels.h), each of which writes a record.
 // Who may include: backends/cuda. Includes: kernels/.
 #pragma once
 #include "kernels/kernels.h"

@@ -17,7 +17,7 @@ std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
-const float* on_card(DeviceAddress at) { return reinterpret_cast<const float*>(static_cast<std::uintptr_t>(at)); }
+const float* on_gpu(DeviceAddress at) { return reinterpret_cast<const float*>(static_cast<std::uintptr_t>(at)); }
 
 }  // namespace
 
@@ -37,15 +37,15 @@ std::unique_ptr<Cublas> Cublas::open(Handle stream, const std::string& file) {
   const std::string wish = variable("DYNET_LITE_LIBCUBLAS");
   if (wish == "none") return nullptr;
   if (!wish.empty()) return found->start(wish, stream) ? std::move(found) : nullptr;
-  if (!variable("DYNET_LITE_LIBCUDA").empty()) return nullptr;  // a stand-in's memory is not that of a card
+  if (!variable("DYNET_LITE_LIBCUDA").empty()) return nullptr;  // a stand-in's memory is not that of a GPU
   for (const char* name : kNames)
     if (found->start(name, stream)) return found;
   return !file.empty() && found->start(file, stream) ? std::move(found) : nullptr;
 }
 
 void Cublas::run(const Gemm& g) const {
-  const Status status = sgemm_(handle_, g.transposed_a, g.transposed_b, g.m, g.n, g.k, &g.alpha, on_card(g.a), g.lda,
-                               on_card(g.b), g.ldb, &g.beta, const_cast<float*>(on_card(g.c)), g.ldc);
+  const Status status = sgemm_(handle_, g.transposed_a, g.transposed_b, g.m, g.n, g.k, &g.alpha, on_gpu(g.a), g.lda,
+                               on_gpu(g.b), g.ldb, &g.beta, const_cast<float*>(on_gpu(g.c)), g.ldc);
   if (status != 0) fail(ErrorKind::Runtime, "[cuda] cuBLAS: a product failed with status " + std::to_string(status));
 }
 

@@ -1,7 +1,7 @@
 // NVIDIA's library for matrix products, cuBLAS, where it is found when it is first wanted: nothing is linked.
 //
 // DYNET_LITE_LIBCUBLAS names the file ("none": do without); else it is what the system has, or the file that came with
-// the choice of the card. Who may include: backends/cuda. Includes: driver.h, base/.
+// the choice of the GPU. Who may include: backends/cuda. Includes: driver.h, base/.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace dnl::cuda {
 
-// C = alpha A B + beta C, all by columns: A is m x k, B k x n, each as it is or transposed. Addresses are the card's.
+// C = alpha A B + beta C, all by columns: A is m x k, B k x n, each as it is or transposed. Addresses are the GPU's.
 struct Gemm {
   bool transposed_a, transposed_b;
   int m, n, k;
@@ -21,7 +21,7 @@ struct Gemm {
 
 class Cublas {
  public:
-  // Null where there is none, or none that starts with this driver. The card's context is the thread's.
+  // Null where there is none, or none that starts with this driver. The GPU's context is the thread's.
   static std::unique_ptr<Cublas> open(Handle stream, const std::string& file);
   // Throws Error(Runtime) when it fails.
   void run(const Gemm& g) const;

@@ -1,14 +1,14 @@
-// The CUDA backend: ops that are written in kernels alone run on the card by writing records (table.h); the others run
+// The CUDA backend: ops that are written in kernels alone run on the GPU by writing records (table.h); the others run
 // on the host (on_host.h).
 //
-// The card is opened when it is first used. One stream does everything in order, so the backend is used by one thread
-// at a time. Nothing waits for the card but what hands numbers to the host.
+// The GPU is opened when it is first used. One stream does everything in order, so the backend is used by one thread
+// at a time. Nothing waits for the GPU but what hands numbers to the host.
 #include <algorithm>
 #include <memory>
 #include <mutex>
 #include <numeric>
 
-#include "backends/cuda/cards.h"
+#include "backends/cuda/gpus.h"
 #include "backends/cuda/on_host.h"
 #include "backends/cuda/ops.h"
 #include "backends/cuda/table.h"
@@ -19,7 +19,7 @@
 namespace dnl::cuda {
 namespace {
 
-// Numbers on the card, which later records of the call read; lists on the host.
+// Numbers on the GPU, which later records of the call read; lists on the host.
 class CallScratch final : public Scratch {
  public:
   explicit CallScratch(Recorder& recorder) : recorder_(recorder) {}
@@ -32,14 +32,14 @@ class CallScratch final : public Scratch {
   Arena lists_;
 };
 
-struct Card {
+struct Gpu {
   Device device;
   Recorder recorder;
   CallScratch scratch{recorder};
 
   u64 calls = 0, row_calls = 0, updates = 0, on_host = 0;
 
-  explicit Card(const Choice& choice) : device(choice.number, choice.image.c_str(), choice.cublas), recorder(device) {}
+  explicit Gpu(const Choice& choice) : device(choice.number, choice.image.c_str(), choice.cublas), recorder(device) {}
   BackendCounts counts() const {
     const Counters& c = device.counters;
     return {calls,        row_calls,  updates, c.uploads,  c.bytes_up, c.downloads,
@@ -48,45 +48,45 @@ struct Card {
 };
 
 std::recursive_mutex g_lock;
-std::unique_ptr<Card> g_card;
+std::unique_ptr<Gpu> g_gpu;
 
-Card& card() {
-  if (!g_card) {
+Gpu& gpu() {
+  if (!g_gpu) {
     const Choice choice = take_choice();
     try {
-      g_card = std::make_unique<Card>(choice);
+      g_gpu = std::make_unique<Gpu>(choice);
     } catch (...) {
       gave_up_choice();
       throw;
     }
-    use(&g_card->recorder);
+    use(&g_gpu->recorder);
   }
-  return *g_card;
+  return *g_gpu;
 }
 
 void* alloc(std::size_t bytes) {
   const std::lock_guard<std::recursive_mutex> lock(g_lock);
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(card().device.alloc(bytes)));
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(gpu().device.alloc(bytes)));
 }
 void give_back(void* p) {
   const std::lock_guard<std::recursive_mutex> lock(g_lock);
   try {
-    Recorder& r = card().recorder;
+    Recorder& r = gpu().recorder;
     r.owes() ? r.download(nullptr, 0, 0) : r.flush();  // what was recorded may still use it
-  } catch (const Error&) { card().recorder.forget(); }
-  card().device.free(static_cast<DeviceAddress>(reinterpret_cast<std::uintptr_t>(p)));
+  } catch (const Error&) { gpu().recorder.forget(); }
+  gpu().device.free(static_cast<DeviceAddress>(reinterpret_cast<std::uintptr_t>(p)));
 }
 
-// While one lives, this thread has the card.
+// While one lives, this thread has the GPU.
 class Turn {
  public:
-  Turn() : lock_(g_lock), card_(card()), kernels_(table(), products()) {}
-  Recorder& recorder() { return card_.recorder; }
-  Card& its_card() { return card_; }
+  Turn() : lock_(g_lock), gpu_(gpu()), kernels_(table(), products()) {}
+  Recorder& recorder() { return gpu_.recorder; }
+  Gpu& its_gpu() { return gpu_; }
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;
-  Card& card_;
+  Gpu& gpu_;
   UseKernels kernels_;
 };
 
@@ -103,7 +103,7 @@ class Cuda final : public Backend {
 
   BackendCounts counts() const override {
     const std::lock_guard<std::recursive_mutex> lock(g_lock);
-    return g_card ? g_card->counts() : BackendCounts{};
+    return g_gpu ? g_gpu->counts() : BackendCounts{};
   }
 
   void forward(const Call& c) override { run(c, Part::Forward, 0); }
@@ -112,28 +112,28 @@ class Cuda final : public Backend {
 
   void fill_rows(std::size_t k, std::size_t n, float v, Rows to) override {
     Turn turn;
-    ++turn.its_card().row_calls;
+    ++turn.its_gpu().row_calls;
     cuda::fill_rows(static_cast<idx>(k), static_cast<idx>(n), v, to);
   }
   void copy_rows(std::size_t k, std::size_t n, Rows from, Rows to) override {
     Turn turn;
-    ++turn.its_card().row_calls;
+    ++turn.its_gpu().row_calls;
     table().copy_rows(static_cast<idx>(k), static_cast<idx>(n), from, to);
   }
   void add_rows(std::size_t k, std::size_t n, Rows from, Rows to) override {
     Turn turn;
-    ++turn.its_card().row_calls;
+    ++turn.its_gpu().row_calls;
     table().add_rows(static_cast<idx>(k), static_cast<idx>(n), from, to);
   }
   void scale_rows(std::size_t k, std::size_t n, const float* factor, Rows rows) override {
     Turn turn;
-    ++turn.its_card().row_calls;
+    ++turn.its_gpu().row_calls;
     for (std::size_t m = 0; m < k; ++m)
       table().scale(static_cast<idx>(n), factor[m], rows[static_cast<std::ptrdiff_t>(m)]);
   }
   void swap_rows(std::size_t k, std::size_t n, Rows a, Rows b) override {
     Turn turn;
-    ++turn.its_card().row_calls;
+    ++turn.its_gpu().row_calls;
     const idx floats = static_cast<idx>(n);
     for (std::ptrdiff_t m = 0; m < static_cast<std::ptrdiff_t>(k); ++m) {
       float* between = turn.recorder().temporary(n);
@@ -161,7 +161,7 @@ class Cuda final : public Backend {
   }
   void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) override {
     Turn turn;
-    ++turn.its_card().updates;
+    ++turn.its_gpu().updates;
     for (std::size_t i = 0; i < k; ++i) cuda::update(turn.recorder(), rule.id, setting, all[i]);
   }
   void download(std::size_t n, const float* from, float* to) override {
@@ -182,7 +182,7 @@ class Cuda final : public Backend {
  private:
   static void run(const Call& call, Part part, int wrt) {
     const std::lock_guard<std::recursive_mutex> lock(g_lock);
-    Card& now = card();
+    Gpu& now = gpu();
     ++now.calls;
     if (is_on_host(*call.op)) {
       ++now.on_host;

@@ -37,15 +37,15 @@ Device::Device(int ordinal, const void* image, const std::string& cublas)
   const Driver& d = *driver_;
   check(d, d.init(0), "starting the driver");
   int count = 0, device = 0;
-  check(d, d.device_count(&count), "counting cards");
+  check(d, d.device_count(&count), "counting GPUs");
   if (ordinal < 0 || ordinal >= count)
-    fail(ErrorKind::Runtime, "[cuda] there is no card " + std::to_string(ordinal) + ": the driver knows " +
+    fail(ErrorKind::Runtime, "[cuda] there is no GPU " + std::to_string(ordinal) + ": the driver knows " +
                                  std::to_string(count) + " (numbered from 0)");
-  check(d, d.device_get(&device, ordinal), "opening the card");
+  check(d, d.device_get(&device, ordinal), "opening the GPU");
   char name[256] = {};
-  check(d, d.device_name(name, sizeof name - 1, device), "asking for the card's name");
+  check(d, d.device_name(name, sizeof name - 1, device), "asking for the GPU's name");
   name_ = name;
-  check(d, d.context_retain(&context_, device), "opening the card");
+  check(d, d.context_retain(&context_, device), "opening the GPU");
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(d, d.stream_create(&stream_, kNonBlocking), "making a stream");
@@ -56,7 +56,7 @@ Device::Device(int ordinal, const void* image, const std::string& cublas)
 DeviceAddress Device::alloc(std::size_t bytes) {
   enter();
   DeviceAddress at = 0;
-  check(*driver_, driver_->memory_alloc(&at, bytes ? bytes : 1), "taking memory on the card");
+  check(*driver_, driver_->memory_alloc(&at, bytes ? bytes : 1), "taking memory on the GPU");
   blocks_.insert(at);
   return at;
 }
@@ -74,7 +74,7 @@ void Device::free(DeviceAddress at) noexcept {
 void* Device::alloc_host(std::size_t bytes) {
   enter();
   void* p = nullptr;
-  check(*driver_, driver_->host_alloc(&p, bytes, 0), "taking memory that the card reads");
+  check(*driver_, driver_->host_alloc(&p, bytes, 0), "taking memory that the GPU reads");
   return p;
 }
 void Device::free_host(void* p) noexcept {
@@ -84,14 +84,14 @@ void Device::free_host(void* p) noexcept {
 void Device::upload(DeviceAddress to, const void* from, std::size_t bytes) {
   if (!bytes) return;
   enter();
-  check(*driver_, driver_->copy_to_device(to, from, bytes, stream_), "copying to the card");
+  check(*driver_, driver_->copy_to_device(to, from, bytes, stream_), "copying to the GPU");
   ++counters.uploads;
   counters.bytes_up += bytes;
 }
 void Device::copy_to_host(void* to, DeviceAddress from, std::size_t bytes) {
   if (!bytes) return;
   enter();
-  check(*driver_, driver_->copy_to_host(to, from, bytes, stream_), "copying from the card");
+  check(*driver_, driver_->copy_to_host(to, from, bytes, stream_), "copying from the GPU");
   ++counters.downloads;
   counters.bytes_down += bytes;
 }
@@ -121,7 +121,7 @@ void Device::product(const Gemm& g) {
 }
 void Device::wait() {
   enter();
-  check(*driver_, driver_->stream_synchronize(stream_), "waiting for the card");
+  check(*driver_, driver_->stream_synchronize(stream_), "waiting for the GPU");
   ++counters.waits;
   add_times();
 }
@@ -166,7 +166,7 @@ void Device::mark(Handle event) {
 }
 void Device::wait_for(Handle event) {
   enter();
-  check(*driver_, driver_->event_synchronize(event), "waiting for the card");
+  check(*driver_, driver_->event_synchronize(event), "waiting for the GPU");
 }
 
 }  // namespace dnl::cuda

@@ -1,4 +1,4 @@
-// A card: its memory, its stream and its kernels. One a process, opened when it is first wanted.
+// A GPU: its memory, its stream and its kernels. One a process, opened when it is first wanted.
 //
 // All work goes to one stream in order; nothing here waits but wait() and free(). Not thread-safe: the backend has
 // a lock. Errors are thrown (driver.h). Who may include: backends/cuda. Includes: driver.h.
@@ -23,13 +23,13 @@ enum class Kernel : u8 {
 };
 constexpr int kKernels = static_cast<int>(Kernel::count);
 
-// What was asked of the card since the process began.
+// What was asked of the GPU since the process began.
 struct Counters {
   u64 launches = 0, records = 0, uploads = 0, bytes_up = 0, downloads = 0, bytes_down = 0, waits = 0;
   u64 products = 0;  // that cuBLAS made
 };
 
-// How long the card was at work on what has been waited for, from the first launch of each flush to the end of its
+// How long the GPU was at work on what has been waited for, from the first launch of each flush to the end of its
 // last. Only while somebody watches: the marks cost a little.
 struct Clock {
   std::atomic<bool> watched{false};
@@ -39,7 +39,7 @@ Clock& device_clock();
 
 class Device {
  public:
-  // Throws Error(Runtime) that says why there is no card, or why it cannot be used. `image`: kernels for it, as the
+  // Throws Error(Runtime) that says why there is no GPU, or why it cannot be used. `image`: kernels for it, as the
   // driver loads them (a cubin, a fat binary or PTX). `cublas`: where that library may lie besides where the system
   // looks.
   Device(int ordinal, const void* image, const std::string& cublas = "");
@@ -47,7 +47,7 @@ class Device {
   DeviceAddress alloc(std::size_t bytes);
   // Where the block begins that this address lies in.
   u64 block_of(u64 at) const;
-  // Waits. A card that fails is not asked why: what has memory is going.
+  // Waits. A GPU that fails is not asked why: what has memory is going.
   void free(DeviceAddress at) noexcept;
   void* alloc_host(std::size_t bytes);  // which copies read while the program goes on
   void free_host(void* p) noexcept;
@@ -74,7 +74,7 @@ class Device {
 
  private:
   // The driver's context is of a thread; any may call.
-  void enter() const { check(*driver_, driver_->context_set_current(context_), "choosing the card"); }
+  void enter() const { check(*driver_, driver_->context_set_current(context_), "choosing the GPU"); }
 
   const Driver* driver_;
   std::set<u64> blocks_;  // what alloc() gave, by where it begins

@@ -1,7 +1,7 @@
-// Ops without device code run on the host: what a call reads comes from the card, what it writes goes back.
+// Ops without device code run on the host: what a call reads comes from the GPU, what it writes goes back.
 //
-// Right for every op, and slow: the card is waited for. Rows may repeat and lie over one another in any way; each piece
-// of the card's memory has one image on the host. Who may include: backends/cuda. Includes: recorder.h, op/op.h.
+// Right for every op, and slow: the GPU is waited for. Rows may repeat and lie over one another in any way; each piece
+// of the GPU's memory has one image on the host. Who may include: backends/cuda. Includes: recorder.h, op/op.h.
 #pragma once
 #include "backends/cuda/recorder.h"
 #include "op/op.h"

@@ -1,4 +1,4 @@
-// Functions of the card's kernel table: products, and the gates of an LSTM, which become one record with the product
+// Functions of the GPU's kernel table: products, and the gates of an LSTM, which become one record with the product
 // before them. Who may include: backends/cuda. Includes: kernels/kernels.h.
 #pragma once
 #include "kernels/kernels.h"

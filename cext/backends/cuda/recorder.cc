@@ -16,7 +16,7 @@ std::size_t aligned(std::size_t n, std::size_t to) { return (n + to - 1) / to * 
 
 Recorder::Recorder(Device& device) : device_(device) {}
 
-Recorder::~Recorder() = default;  // the card's memory goes with the process
+Recorder::~Recorder() = default;  // the GPU's memory goes with the process
 
 // ---- what waits for what ------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ void Recorder::begin_stage(std::size_t bytes) {
   if (!s.passed) s.passed = device_.make_mark();
 }
 
-// The next buffer's turn comes when the card has read this one.
+// The next buffer's turn comes when the GPU has read this one.
 void Recorder::send(std::size_t bytes) {
   Stage& s = stages_[stage_];
   device_.upload(s.device, s.host, bytes);

@@ -1,10 +1,10 @@
-// Work for the card is written down first and launched later, many pieces at a time.
+// Work for the GPU is written down first and launched later, many pieces at a time.
 //
 // A record (kernels/records.h) is one call of the kernel table. Records of one kernel that do not touch each other's
 // memory become one launch, a wave: a record joins the earliest wave of its kernel behind everything that it depends
 // on. Waves have levels: those of one level do not depend on one another, and a new one has the first that may be. What
 // depends on what is told by the memory that is read and written, so any order of calls is right, and the same program
-// makes the same waves. flush() copies records and lists to the card at once and launches the waves.
+// makes the same waves. flush() copies records and lists to the GPU at once and launches the waves.
 // Who may include: backends/cuda. Includes: device.h, kernels/records.h, base/.
 #pragma once
 #include <map>
@@ -35,7 +35,7 @@ struct Span {
   }
 };
 
-// Addresses are numbers on the card's side, pointers that nobody follows on the engine's.
+// Addresses are numbers on the GPU's side, pointers that nobody follows on the engine's.
 inline u64 address(const float* p) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(p)); }
 inline float* floats_at(u64 address) { return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address)); }
 
@@ -75,7 +75,7 @@ class Recorder {
     touched_.push_back({{at, at + bytes}, true});
     return at;
   }
-  // A copy on the card, there when the next records run.
+  // A copy on the GPU, there when the next records run.
   u64 stage(const void* p, std::size_t bytes);
 
   // What the record that is being made touches so far, for later.
@@ -105,7 +105,7 @@ class Recorder {
   float* temporary(std::size_t floats);
 
   void flush();
-  // Instead, when the card has failed: what was recorded will not run.
+  // Instead, when the GPU has failed: what was recorded will not run.
   void forget();
   // Flushes, waits, and copies.
   void download(void* to, u64 from, std::size_t bytes);
@@ -127,7 +127,7 @@ class Recorder {
     u32 wave;
     Gemm gemm;
   };
-  // One upload's worth: a buffer that the card reads from, and its copy there.
+  // One upload's worth: a buffer that the GPU reads from, and its copy there.
   struct Stage {
     char* host = nullptr;
     DeviceAddress device = 0;

@@ -509,7 +509,7 @@ bool rows_apart(idx k, idx n, const Rows& rows) { return Targets(k, n, rows).apa
 void fill_rows(idx k, idx n, float v, const Rows& y) {
   if (k * n > 0) rec().add(Kernel::fill, device::Fill{rec().writes(y, k, n), k, n, v}, k * n);
 }
-// Where the card puts them, one double an array.
+// Where the GPU puts them, one double an array.
 u64 reductions(device::Reduction what, std::size_t k, const Numbers* arrays) {
   Vec<double> zeros;
   zeros.assign(k, 0.0);

@@ -1,4 +1,4 @@
-// Updates on the card: one record a tensor, all tensors of a step in one launch.
+// Updates on the GPU: one record a tensor, all tensors of a step in one launch.
 // Who may include: backends/cuda. Includes: recorder.h, op/update.h.
 #pragma once
 #include "backends/cuda/recorder.h"

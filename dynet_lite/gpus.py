@@ -1,6 +1,6 @@
-"""Devices: the processor, the cards that are there, and why a card cannot be used.
+"""Devices: the CPU, the GPUs that are there, and why a GPU cannot be used.
 
-Nothing of a card is looked for before somebody asks: neither importing nor a program that stays on the processor loads
+Nothing of a GPU is looked for before somebody asks: neither importing nor a program that stays on the CPU loads
 a driver. Who may import: config.py and the package; users reach it as ``dy.devices`` and ``dy.configure(device=...)``.
 """
 
@@ -18,10 +18,10 @@ __all__ = ["Device", "devices"]
 class Device:
     """One device: what ``dy.configure(device=...)`` calls it, and what is known of it."""
 
-    name: str  # "cpu", "cuda:0", ...; "cuda" alone where no card was found
+    name: str  # "cpu", "cuda:0", ...; "cuda" alone where no GPU was found
     model: str = ""
     memory: int = 0  # bytes; 0 where it is not known
-    capability: tuple[int, int] | None = None  # compute capability of a card
+    capability: tuple[int, int] | None = None  # compute capability of a GPU
     problem: str = ""  # why it cannot be used
 
     @property
@@ -40,25 +40,25 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """The processor, then each NVIDIA card, with model, memory, compute capability and, if it cannot be used, why.
+    """The CPU, then each NVIDIA GPU, with model, memory, compute capability and, if it cannot be used, why.
 
-    Where no card is found, one line of the name "cuda" says why: no driver, too old a driver, no card.
+    Where no GPU is found, one line of the name "cuda" says why: no driver, too old a driver, no GPU.
     """
     cpu = Device("cpu", _core.describe()["isa"])
     why, found = _core.devices_of_backend("cuda")
     if why:
         return [cpu, Device("cuda", problem=why)]
-    return [cpu, *(_card(*about) for about in found)]
+    return [cpu, *(_gpu(*about) for about in found)]
 
 
 def count() -> int:
-    """How many NVIDIA cards there are, whether they can be used or not."""
+    """How many NVIDIA GPUs there are, whether they can be used or not."""
     return sum(d.name.startswith("cuda:") for d in devices())
 
 
-def _card(number: int, model: str, memory: int, capability: tuple[int, int], problem: str) -> Device:
+def _gpu(number: int, model: str, memory: int, capability: tuple[int, int], problem: str) -> Device:
     if not problem and not _core.device_brings_code("cuda"):
-        from dynet_lite import device_code  # not at import: only who has a card needs it
+        from dynet_lite import device_code  # not at import: only who has a GPU needs it
 
         problem = device_code.problem(capability)
     return Device(f"cuda:{number}", model, memory, capability, problem)
@@ -76,7 +76,7 @@ def parse(device: str) -> tuple[str, int]:
 
 
 def known_name(device: str) -> bool:
-    """Does a device have this name, in DyNet's way: "CPU", "GPU:0"? Cards are looked for only if one is named."""
+    """Does a device have this name, in DyNet's way: "CPU", "GPU:0"? GPUs are looked for only if one is named."""
     if device in ("", "CPU", "cpu", b"", b"CPU"):
         return True
     return any(d.usable and d.name == f"cuda:{str(device).removeprefix('GPU:')}" for d in devices()[1:])
@@ -85,7 +85,7 @@ def known_name(device: str) -> bool:
 def choose(device: str) -> str:
     """Prepares a device to be used when something is first computed on it; the backend's name.
 
-    DeviceError when it cannot be used, with the reason: a process uses one card.
+    DeviceError when it cannot be used, with the reason: a process uses one GPU.
     """
     backend, number = parse(device)
     if backend != "cuda":
@@ -95,20 +95,20 @@ def choose(device: str) -> str:
     in_use = _core.device_in_use(backend)
     if in_use >= 0:
         if in_use != number:
-            raise DeviceError(f"[cuda] this process uses card {in_use}, and a process uses one card; got card {number}")
+            raise DeviceError(f"[cuda] this process uses GPU {in_use}, and a process uses one GPU; got GPU {number}")
         return backend
     found = devices()[1:]
-    card = next((d for d in found if d.name == f"cuda:{number}"), None)
-    if card is None:
+    gpu = next((d for d in found if d.name == f"cuda:{number}"), None)
+    if gpu is None:
         why = found[0].problem if found[0].name == "cuda" else ""
-        known = f"there is no card {number}: the driver knows {len(found)} (numbered from 0)"
+        known = f"there is no GPU {number}: the driver knows {len(found)} (numbered from 0)"
         raise DeviceError(f"[cuda] {why or known}")
-    if card.problem:
-        raise DeviceError(f"[cuda] {card.name} ({card.model}): {card.problem}")
-    assert card.capability is not None
+    if gpu.problem:
+        raise DeviceError(f"[cuda] {gpu.name} ({gpu.model}): {gpu.problem}")
+    assert gpu.capability is not None
     try:
-        code = b"" if _core.device_brings_code(backend) else device_code.image(card.capability)
+        code = b"" if _core.device_brings_code(backend) else device_code.image(gpu.capability)
     except device_code.NoDeviceCode as error:
-        raise DeviceError(f"[cuda] {card.name} ({card.model}): {error}") from None
+        raise DeviceError(f"[cuda] {gpu.name} ({gpu.model}): {error}") from None
     _core.choose_device(backend, number, code, device_code.find_cublas().encode())
     return backend

@@ -1,4 +1,4 @@
-#include "backends/cuda/cards.h"
+#include "backends/cuda/gpus.h"
 
 #include <cstdlib>
 #include <mutex>
@@ -44,9 +44,9 @@ DeviceInfo ask(const Driver& d, int number) {
     int device = 0;
     char name[256] = {};
     std::size_t bytes = 0;
-    check(d, d.device_get(&device, number), "opening the card");
-    check(d, d.device_name(name, sizeof name - 1, device), "asking for the card's name");
-    check(d, d.device_total_memory(&bytes, device), "asking for the card's memory");
+    check(d, d.device_get(&device, number), "opening the GPU");
+    check(d, d.device_name(name, sizeof name - 1, device), "asking for the GPU's name");
+    check(d, d.device_total_memory(&bytes, device), "asking for the GPU's memory");
     check(d, d.device_attribute(&info.major, kMajorAttribute, device), "asking for the compute capability");
     check(d, d.device_attribute(&info.minor, kMinorAttribute, device), "asking for the compute capability");
     info.model = name;
@@ -63,14 +63,14 @@ bool set(const char* variable) {
   return value && *value;
 }
 
-class Cards final : public Devices {
+class Gpus final : public Devices {
  public:
   const char* backend() const override { return "cuda"; }
   std::string problem() override {
     std::string why;
     const Driver* d = started(&why);
     if (!d) return why;
-    return count(*d) > 0 ? "" : "the NVIDIA driver finds no card";
+    return count(*d) > 0 ? "" : "the NVIDIA driver finds no GPU";
   }
   std::vector<DeviceInfo> list() override {
     std::vector<DeviceInfo> out;
@@ -82,8 +82,8 @@ class Cards final : public Devices {
   void choose(int number, const std::string& image, const std::string& products) override {
     const std::lock_guard<std::mutex> lock(g_lock);
     if (g_in_use >= 0 && g_in_use != number)
-      fail(ErrorKind::Runtime, "[cuda] this process uses card " + std::to_string(g_in_use) +
-                                   " already, and a process uses one card; got card " + std::to_string(number));
+      fail(ErrorKind::Runtime, "[cuda] this process uses GPU " + std::to_string(g_in_use) +
+                                   " already, and a process uses one GPU; got GPU " + std::to_string(number));
     g_choice = {number, image, products};
   }
   int in_use() const override {
@@ -103,8 +103,8 @@ class Cards final : public Devices {
   }
 };
 
-Cards cards;
-const RegisterDevices registered(&cards);
+Gpus gpus;
+const RegisterDevices registered(&gpus);
 
 }  // namespace
 
@@ -112,8 +112,8 @@ Choice take_choice() {
   std::string why;
   if (!started(&why)) fail(ErrorKind::Runtime, "[cuda] " + why);
   const std::lock_guard<std::mutex> lock(g_lock);
-  if (g_choice.image.empty() && !cards.brings_code())
-    fail(ErrorKind::Runtime, "[cuda] there are no kernels for this card; dy.devices() tells what is missing");
+  if (g_choice.image.empty() && !gpus.brings_code())
+    fail(ErrorKind::Runtime, "[cuda] there are no kernels for this GPU; dy.devices() tells what is missing");
   g_in_use = g_choice.number;
   return g_choice;
 }

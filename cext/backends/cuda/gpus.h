@@ -1,4 +1,4 @@
-// The cards that the driver knows, and the one that was chosen. Nothing is asked of the driver before the first
+// The GPUs that the driver knows, and the one that was chosen. Nothing is asked of the driver before the first
 // question. Who may include: backends/cuda. Includes: driver.h, op/devices.h.
 #pragma once
 #include "backends/cuda/driver.h"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python
-"""Everything that only a card can tell, in one go: are its numbers right, and how fast is it beside PyTorch?
+"""Everything that only a GPU can tell, in one go: are its numbers right, and how fast is it beside PyTorch?
 
-Needs the source tree, dynet_lite with `pip install ".[test]"` and, to compare with, PyTorch for cards.
+Needs the source tree, dynet_lite with `pip install ".[test]"` and, to compare with, PyTorch for GPUs.
 
-    python benchmarks/on_a_card.py                  # half an hour; writes on_a_card-<date>.log and .jsonl here
-    python benchmarks/on_a_card.py --out FOLDER     # there
-    python benchmarks/on_a_card.py --smoke          # tiny sizes: does it run? Also on the stand-in (docs/engine/device.md)
+    python benchmarks/on_a_gpu.py                  # half an hour; writes on_a_gpu-<date>.log and .jsonl here
+    python benchmarks/on_a_gpu.py --out FOLDER     # there
+    python benchmarks/on_a_gpu.py --smoke          # tiny sizes: does it run? Also on the stand-in (docs/engine/device.md)
 
-First the op table, random programs and training on the card against the processor, then training speeds: dynet_lite and
-PyTorch on the card in turns, item by item, padded, and padded after sorting, where LSTMs over sequences are cuDNN's.
+First the op table, random programs and training on the GPU against the CPU, then training speeds: dynet_lite and
+PyTorch on the GPU in turns, item by item, padded, and padded after sorting, where LSTMs over sequences are cuDNN's.
 A part that fails is logged, and the next one goes on. What is aimed at stands beside what was measured (targets.py).
 """
 
@@ -33,7 +33,7 @@ from side_by_side import Engine, machine, table
 from tasks.registry import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
-# Task, which of its sizes, units; with them, what PyTorch's LSTMs are on a card.
+# Task, which of its sizes, units; with them, what PyTorch's LSTMs are on a GPU.
 CASES = [
     ("tagger", "large", 256),
     ("tagger", "large", 1024),
@@ -74,7 +74,7 @@ class Log:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / time.strftime("on_a_card-%Y%m%d-%H%M%S.log")
+        self.path = folder / time.strftime("on_a_gpu-%Y%m%d-%H%M%S.log")
         self.failed: list[str] = []
 
     def __call__(self, text: str = "") -> None:
@@ -92,7 +92,7 @@ class Log:
         start = time.perf_counter()
         try:
             work()
-        except Exception as error:  # of a card whatever may come: the next part may work
+        except Exception as error:  # of a GPU whatever may come: the next part may work
             self.failed.append(name)
             self(f"FAILED: {type(error).__name__}: {str(error)[-2000:]}")
             if not isinstance(error, (RuntimeError, run.LossesDiffer)):
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = [case for case in CASES if not wanted or case[0] in wanted]
     log = Log(args.out)
     peers, where = torch_engines(args.smoke)
-    log("# dynet_lite on a card\n")
+    log("# dynet_lite on a GPU\n")
     usable = True
 
     def about() -> None:
@@ -122,8 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     log.part("What there is", about)
     if not usable:
-        log("\nno card can be used: nothing was measured. What would have been:\n")
-        log("- the numbers of all ops, of random programs and of training, beside the processor's")
+        log("\nno GPU can be used: nothing was measured. What would have been:\n")
+        log("- the numbers of all ops, of random programs and of training, beside the CPU's")
         log("- products with cuBLAS and without")
         for task, _, hidden in cases:
             log(f"- the speed of {task}, {hidden} units: {', '.join((*OURS, *PEERS))}")
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def torch_engines(smoke: bool) -> tuple[list[str], str]:
-    """PyTorch's engines, and what is said of it. On the processor only to see whether all runs."""
+    """PyTorch's engines, and what is said of it. On the CPU only to see whether all runs."""
     try:
         import torch
     except ImportError as error:
@@ -151,12 +151,12 @@ def torch_engines(smoke: bool) -> tuple[list[str], str]:
     if torch.cuda.is_available():
         return [f"{name}@cuda" for name in PEERS], f"{about}, cuDNN {torch.backends.cudnn.version()}"
     if smoke:
-        return list(PEERS), f"{about}, on the processor: it sees no card"
-    return [], f"left out: {about} sees no card"
+        return list(PEERS), f"{about}, on the CPU: it sees no GPU"
+    return [], f"left out: {about} sees no GPU"
 
 
 def say_what_there_is(log: Log, torch: str) -> bool:
-    """The machine and its cards; is one of them usable?"""
+    """The machine and its GPUs; is one of them usable?"""
     import dynet_lite as dy
 
     log(f"{time.strftime('%Y-%m-%d %H:%M')}, dynet_lite {dy.__version__}, {json.dumps(machine())}")
@@ -192,11 +192,11 @@ def check_numbers(log: Log, smoke: bool) -> None:
     if importlib.util.find_spec("pytest") is None:
         raise RuntimeError("it needs what pip install '.[test]' installs")
     words = [str(program), *(["--few"] if smoke else [])]
-    log("against the processor, and twice on the card: " + output_of(words, 1800).strip())
+    log("against the CPU, and twice on the GPU: " + output_of(words, 1800).strip())
 
 
 def time_products(log: Log, smoke: bool) -> None:
-    """Microseconds on the card of one product, uploads of its argument left out."""
+    """Microseconds on the GPU of one product, uploads of its argument left out."""
     sizes = (
         [(64, 8, 64)]
         if smoke
@@ -232,7 +232,7 @@ def setup_of(task: str, size: str, hidden: int, smoke: bool) -> dict[str, Any]:
 def speeds(
     log: Log, label: str, setup: dict[str, Any], peers: Sequence[str], args: argparse.Namespace
 ) -> list[report.Verdict]:
-    """One task: everybody's speed by wall time, what the card did in a mini-batch of ours, the aims."""
+    """One task: everybody's speed by wall time, what the GPU did in a mini-batch of ours, the aims."""
     engines = [*(f"{name}@cuda" for name in OURS), *peers]
     answers = run.compare(engines, setup, 1 if args.smoke else args.rounds)
     count, batches = setup["sentences"], setup["sentences"] // setup["sizes"]["batch"]
@@ -248,10 +248,10 @@ def speeds(
         )
     log(f"{count} sentences a round, mini-batches of {setup['sizes']['batch']}, medians of {len(rounds)} rounds; losses "
         f"agree to {max(report.loss_difference(answers).values()):.1e}\n")  # fmt: skip
-    log(table(["engine", "sentences / s", f"x {ours}", "ms a mini-batch", "of them at work on the card"], lines))
+    log(table(["engine", "sentences / s", f"x {ours}", "ms a mini-batch", "of them at work on the GPU"], lines))
     for name, found in answers.items():
-        if "card" in found[-1]:
-            each = {what: round(n / batches, 1) for what, n in found[-1]["card"].items()}
+        if "gpu" in found[-1]:
+            each = {what: round(n / batches, 1) for what, n in found[-1]["gpu"].items()}
             log(f"\n{name}, a mini-batch: {each}")
             log(
                 "the host's ms by op, sentence: " + ", ".join(report.op_lines(found[0]["ops"], count, 6))
@@ -267,7 +267,7 @@ def speeds(
 
 
 def device_ms(rounds: Sequence[dict[str, Any]], batches: int) -> float:
-    """How long the card was at work on a mini-batch: of the round that is in the middle."""
+    """How long the GPU was at work on a mini-batch: of the round that is in the middle."""
     return 1000 * sorted(r["device_seconds"] for r in rounds)[len(rounds) // 2] / batches
 
 
@@ -284,15 +284,15 @@ def aims(setup: dict[str, Any], answers: report.Answers, batches: int) -> list[r
     for peer in (name for name in answers if Engine.parse(name).module == "torch"):
         mode = Engine.parse(peer).mode
         if mode == "one":
-            judge("item by item", peer, targets.CARD_ONE)
+            judge("item by item", peer, targets.GPU_ONE)
         elif setup["task"] in CUDNN:
-            judge(f"cuDNN's LSTM, {mode}", peer, targets.CARD_CUDNN)
+            judge(f"cuDNN's LSTM, {mode}", peer, targets.GPU_CUDNN)
         elif setup["task"] in ("treelstm", "parser"):
-            judge(mode, peer, targets.CARD_PADDED)
-    if model := targets.CARD_MODEL.get((setup["task"], setup["units"])):
+            judge(mode, peer, targets.GPU_PADDED)
+    if model := targets.GPU_MODEL.get((setup["task"], setup["units"])):
         over = device_ms(answers[ours][1:], batches) / model
         found.append(
-            ("time on the card / estimate (at most)", over, targets.CARD_OVER_MODEL, over <= targets.CARD_OVER_MODEL)
+            ("time on the GPU / estimate (at most)", over, targets.GPU_OVER_MODEL, over <= targets.GPU_OVER_MODEL)
         )
     return found
 
