@@ -100,7 +100,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
         cleared, so that the next update works. A backend with memory of its own says so one update later.
         """
-        self._updater.update(self, *self._begin_update(), self._can_wait())
+        self._updater.update(self, *self._begin_update(), True)
         if self._averaging:
             self._average()
 

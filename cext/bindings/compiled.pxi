@@ -148,8 +148,8 @@ cdef class _Program:
             n = g.c.dim(self.inputs[k]).size()
             memcpy(g.c.input_data(self.inputs[k]), numbers, n * sizeof(float))
             numbers += n
+        g.c.seed_state = _next_seed()   # before anything can fail: the function itself would have renewed the graph
         self.feed.give(deref(g.c), f.ints.data())
-        g.c.seed_state = _next_seed()
         g.x.invalidate()
         return 0
 

@@ -1,6 +1,13 @@
 # Cells: functions over expressions that are recorded once per signature and then added to graphs by a loop in C.
 # graph/body.h keeps the nodes; here is what a call looks like, how it finds its recording, and how one is made.
 
+cdef extern from *:
+    """
+    static int dnl_enter_recursive_call(const char* where) { return Py_EnterRecursiveCall(where) ? -1 : 0; }
+    """
+    int enter_recursive_call "dnl_enter_recursive_call"(const char*) except -1
+    void Py_LeaveRecursiveCall()
+
 cdef enum:
     PART_EXPRESSION = 1   # then: its role, mini-batch, dims
     PART_INTEGER = 2      # one that may differ from call to call
@@ -114,8 +121,12 @@ cdef class Frame:
 
     cdef int push_parts(self, uint32_t kind, object parts, ComputationGraph g, bint plain) except -1:
         self.shape.push_back(kind | <uint32_t> len(parts) << 8)
-        for one in parts:
-            self.push(g, one, plain)
+        enter_recursive_call(b" in arguments that are nested too deep")
+        try:
+            for one in parts:
+                self.push(g, one, plain)
+        finally:
+            Py_LeaveRecursiveCall()
         return 0
 
     cdef int push(self, ComputationGraph g, object v, bint plain) except -1:

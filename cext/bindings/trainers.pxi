@@ -63,16 +63,16 @@ cdef class Updater:
         """One update; its gradients are cleared.
 
         c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, 0 or less for none;
-        later: it may be put off with the backward pass, and run with that. Once it has run, trainer._update_done(norm of the
-        gradients, was it clipped?, did it fail?, why so late) is called, if it was put off, clipped or failed. late: why so
-        late, of one that was put off by others.
+        later: it may be put off with the backward pass, and run with that, if trainer._can_wait(). Once it has run,
+        trainer._update_done(norm of the gradients, was it clipped?, did it fail?, why so late) is called, if it was put off,
+        clipped or failed. late: why so late, of one that was put off by others.
         """
         global _job_trainer, _n_updates, _n_updating
         _n_updates += 1
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
         cdef bint failed = True
-        if later and self._may_wait():
+        if later and self._may_wait() and trainer._can_wait():
             remember_update(deref(self.u), s, clip)
             _job_trainer = weakref.ref(trainer)
             return

@@ -56,11 +56,18 @@ Needed LiveRuns::of(Owner owner) {
   return all;
 }
 
+bool LiveRuns::any(Owner owner, Moment from, Moment until) {
+  const std::lock_guard<std::mutex> lock(g_listing);
+  for (const LiveRuns* r : listed())
+    if (r->owner_ == owner && r->newest_ >= from && r->oldest_ < until) return true;
+  return false;
+}
+
 // ---- keeping them ----------------------------------------------------------------------------------------------
 
 float* Versions::keep_all(Backend& b, Owner owner, const Needed& needed, Moment moment, std::size_t n) {
   if (!needed.any) return nullptr;
-  Version* v = open(owner, needed, moment, true);
+  Version* v = open(b, owner, needed, moment, true);
   if (!v) return nullptr;
   v->numbers.resize(n);
   return v->numbers.overwrite(b);
@@ -69,7 +76,7 @@ float* Versions::keep_all(Backend& b, Owner owner, const Needed& needed, Moment 
 float* Versions::keep_rows(Backend& b, Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
                            std::size_t row_size) {
   if (!needed.any) return nullptr;
-  Version* v = open(owner, needed, moment, false);
+  Version* v = open(b, owner, needed, moment, false);
   if (!v) return nullptr;
   v->rows.append(rows, n);
   const std::size_t before = v->numbers.size();
@@ -91,11 +98,15 @@ void Versions::keep_owing(Backend& b, u32 row, float* numbers, std::size_t row_s
 }
 
 // The version that takes what is changed now; null where all is there: nothing has run since all of it was kept.
-Version* Versions::open(Owner owner, const Needed& needed, Moment moment, bool whole) {
+Version* Versions::open(Backend& b, Owner owner, const Needed& needed, Moment moment, bool whole) {
   drop_dead(owner, needed);
+  fold(b, owner);
   if (Version* last = newest(owner); last && needed.newest < last->until && !last->lost) {
     if (last->whole) return nullptr;
-    if (!whole) return last;
+    if (!whole) {
+      drop_repeated(b, *last);
+      return last;
+    }
   }
   if (too_many(owner)) drop_oldest(owner);
   if (spare_.empty()) spare_.push_back(std::make_unique<Version>());
@@ -107,8 +118,77 @@ Version* Versions::open(Owner owner, const Needed& needed, Moment moment, bool w
   v.whole = whole;
   v.lost = v.exchanged = false;
   v.rows.clear();
+  v.once = 0;
   v.numbers.clear();
   return &v;
+}
+
+// Versions that no run reads, since none that is there ran between the one before and this one, are joined to that one:
+// whoever goes on training beside an old graph keeps one copy, not one for each update.
+void Versions::fold(Backend& b, Owner owner) {
+  Version* older = nullptr;
+  for (std::size_t k = 0; k < all_.size(); ++k) {
+    Version& v = *all_[k];
+    if (v.owner != owner) continue;
+    if (!older || v.lost || LiveRuns::any(owner, older->until, v.until)) {
+      older = &v;
+      continue;
+    }
+    if (!older->lost) take_over(b, *older, v);
+    spare(k--);
+  }
+}
+
+// `older` becomes both versions in one: where both have a number, its own, which is the older one.
+void Versions::take_over(Backend& b, Version& older, Version& v) {
+  if (older.whole || (!v.whole && v.rows.empty())) return;
+  const std::size_t n = older.numbers.size(), more = v.numbers.size();
+  if (!v.whole) {
+    older.rows.append(v.rows);
+    older.numbers.grow(b, n + more, false);
+    b.copy_rows(1, more, Rows{v.numbers.read(b), 0, nullptr}, Rows{older.numbers.write(b) + n, 0, nullptr});
+    return drop_repeated(b, older);
+  }
+  if (!older.rows.empty()) exchange_numbers(b, older, v.numbers.write(b), n / older.rows.size(), true);
+  older.exchanged = false;
+  older.whole = true;
+  older.rows.clear();
+  std::swap(older.numbers, v.numbers);
+}
+
+// Of rows that occur again the first is kept. They are looked for when there are twice as many as the last time.
+void Versions::drop_repeated(Backend& b, Version& v) {
+  constexpr std::size_t kFew = 64;
+  const std::size_t n = v.rows.size();
+  if (n < 2 * v.once + kFew) return;
+  const std::size_t row_size = v.numbers.size() / n;
+  std::vector<std::size_t> first(n);
+  for (std::size_t k = 0; k < n; ++k) first[k] = k;
+  auto row = [&](std::size_t k) { return v.rows[k]; };
+  std::stable_sort(first.begin(), first.end(), [&](std::size_t a, std::size_t c) { return row(a) < row(c); });
+  first.erase(std::unique(first.begin(), first.end(), [&](std::size_t a, std::size_t c) { return row(a) == row(c); }),
+              first.end());
+  v.once = first.size();
+  if (v.once == n) return;
+  std::sort(first.begin(), first.end());
+  Store numbers;
+  numbers.resize(v.once * row_size);
+  float* const from = v.numbers.read(b);
+  std::vector<float*> kept;
+  for (std::size_t k = 0; k < v.once; ++k) {
+    kept.push_back(from + first[k] * row_size);
+    v.rows[k] = v.rows[first[k]];
+  }
+  v.rows.resize(v.once);
+  b.copy_rows(v.once, row_size, Rows{nullptr, 0, kept.data()},
+              Rows{numbers.overwrite(b), static_cast<std::ptrdiff_t>(row_size), nullptr});
+  std::swap(v.numbers, numbers);
+}
+
+// Version k goes; its memory is for the next.
+void Versions::spare(std::size_t k) {
+  if (spare_.empty()) spare_.push_back(std::move(all_[k]));
+  all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(k));
 }
 
 bool Versions::too_many(Owner owner) const {

@@ -41,6 +41,8 @@ class LiveRuns {
   void none();
   // Of all executors whose nodes a thread ran.
   static Needed of(Owner owner);
+  // May a node of this thread, whose value is there, have run since moment `from` and before `until`?
+  static bool any(Owner owner, Moment from, Moment until);
 
  private:
   bool listed_ = false;
@@ -55,14 +57,15 @@ struct Version {
   bool lost = false;       // there were too many
   bool exchanged = false;  // the numbers of now are here, these are in their place
   Vec<u32> rows;           // unless whole; one that occurs again was newer then
+  std::size_t once = 0;    // so many of the rows, the first ones, occur once
   Store numbers;
 };
 
 // Of one parameter or table.
 class Versions {
  public:
-  // A program that never renews its graph has no end of versions. So many are always kept, and more while they are
-  // small.
+  // A graph that is never renewed and runs between updates has no end of versions. So many are always kept, and more
+  // while they are small.
   static constexpr std::size_t kAlways = 8, kFloats = 1 << 20;
 
   // The numbers, n floats, will be changed at this moment. Where in the backend's memory their copy goes, or null:
@@ -84,9 +87,13 @@ class Versions {
   void release_dead();
 
  private:
-  Version* open(Owner owner, const Needed& needed, Moment moment, bool whole);
+  Version* open(Backend& b, Owner owner, const Needed& needed, Moment moment, bool whole);
   Version* newest(Owner owner);
   void drop_dead(Owner owner, const Needed& needed);
+  void fold(Backend& b, Owner owner);
+  void take_over(Backend& b, Version& older, Version& v);
+  static void drop_repeated(Backend& b, Version& v);
+  void spare(std::size_t k);
   bool too_many(Owner owner) const;
   void drop_oldest(Owner owner);
   void exchange_numbers(Backend& b, Version& v, float* numbers, std::size_t row_size, bool newest_first);

@@ -156,6 +156,30 @@ def test_random_functions_draw_anew(w: Weights, same: Same) -> None:
     assert len({f([1, 2]) for _ in range(5)}) == 5
 
 
+def test_a_call_that_fails_draws_as_the_function_does(w: Weights) -> None:
+    f = dy.compile(lambda word: dy.dropout(w.E[word] * 0 + 1, 0.5))
+    drawn = []
+    for on in (True, False):
+        with dy.configure(compile=on):
+            f(1)
+            dy.reset_random_seed(7)
+            with pytest.raises(IndexError):
+                f(9)
+            drawn.append(f(1))
+    np.testing.assert_array_equal(*drawn)
+
+
+@pytest.mark.parametrize("how", [dy.compile, dy.cell])
+def test_arguments_that_are_nested_too_deep(w: Weights, how: Callable[..., Any]) -> None:
+    deep: Any = 1
+    for _ in range(60_000):
+        deep = (deep, 1)
+    dy.renew_cg()
+    with pytest.raises(RecursionError):
+        how(lambda x: w.E[1])(deep)
+    assert how(lambda x: w.E[x[0][0]])(((2, 1), 1)) is not None
+
+
 def test_builders_and_cells(w: Weights, same: Same) -> None:
     rnn = dy.BiRNNBuilder(1, 12, 12, w.pc, dy.VanillaLSTMBuilder)
     tree = dy.NaryTreeLSTMBuilder(2, 1, 12, 12, w.pc) if hasattr(dy, "NaryTreeLSTMBuilder") else None

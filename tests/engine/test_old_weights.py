@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ SETTINGS = [
     if o or (t == 2 and f)
 ]
 D = 12
+STATM = Path("/proc/self/statm")
 
 
 @pytest.fixture(params=SETTINGS, ids=lambda s: "-".join(map(str, s.values())))
@@ -399,3 +401,63 @@ def test_a_weight_that_has_not_run_yet_where_graphs_keep_their_weights(setting, 
     loss = dy.sum_elems(W * 2)
     W.scale(3)
     near(loss.value(), D * 1.5 * 2)
+
+
+def bytes_of_heap() -> int:
+    return int(STATM.read_text().split()[1]) * 4096
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="needs the memory figures of Linux")
+@pytest.mark.parametrize("compiled", [True, False])
+def test_training_beside_a_graph_that_is_kept_takes_no_memory(compiled):
+    """Updates between which nothing ran that is still there have one old copy together."""
+    m = dy.ParameterCollection()
+    E, b = m.add_lookup_parameters((400, 100)), m.add_parameters(100)
+    trainer = dy.SimpleSGDTrainer(m, 1e-3)
+
+    def loss(rows: list[int]) -> dy.Expression:
+        return dy.sum_elems(dy.esum([E[row] for row in rows]) + b)
+
+    step = dy.compile(loss, trainer=trainer)
+
+    def by_hand(rows: list[int]) -> None:
+        with dy.graph():
+            loss(rows).backward()
+            trainer.update()
+
+    dy.renew_cg()
+    seen = dy.sum_elems(dy.square(E[0]) + b)
+    before = seen.value(), E.as_array()[0].copy()
+    used = 0
+    for k in range(600):
+        (step if compiled else by_hand)([(7 * k + i) % 400 for i in range(100)])
+        if k == 200:
+            used = bytes_of_heap()
+    assert bytes_of_heap() - used < 4 << 20  # 400 times 40 kB would be 16 MB
+    seen.backward()
+    near(E.grad_as_array()[0], 2 * before[1])
+
+
+@pytest.mark.parametrize("way", ["kept", "compiled", "made before"])
+def test_a_whole_table_has_the_decay_that_it_owes(way):
+    m = dy.ParameterCollection()
+    E = m.lookup_parameters_from_numpy(np.ones((3, 2)))
+    m.set_weight_decay(0.1)
+    trainer = dy.SimpleSGDTrainer(m, 0.1)
+
+    def whole() -> dy.Expression:
+        return dy.sum_elems(E.expr())
+
+    dy.renew_cg()
+    if way == "made before":
+        total, row = whole(), dy.sum_elems(E[0])
+        trainer.update()
+        near([total.value(), row.value()], [5.4, 1.8])
+        return
+    step = dy.compile(whole) if way == "compiled" else None
+    total = whole()
+    values = []
+    for _ in range(3):
+        values.append(float(step()) if step else total.value(recalculate=True))
+        trainer.update()
+    near(values, [6, 5.4, 4.86])
