@@ -234,7 +234,11 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     _dim_from(shape, 1, &d, "sparse_inputTensor")   # sizes are checked before memory is taken
     a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], _as_float(defval, "[sparse_inputTensor] defval"),
                 dtype=np.float32, order="F")
-    a[tuple(np.asarray(i, dtype=np.intp) for i in idxs)] = _numbers(values, "sparse_inputTensor")
+    places, numbers = tuple([np.asarray(i, dtype=np.intp) for i in idxs]), _numbers(values, "sparse_inputTensor")
+    try:
+        a[places] = numbers
+    except (IndexError, ValueError) as error:   # NumPy's words: which place, or how many of each there are
+        raise type(error)(f"[sparse_inputTensor] {error}") from None
     return inputTensor(a, batched=batched)
 
 

@@ -234,6 +234,7 @@ SAID: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "old graph": (lambda m: dy.squared_norm(gone()), dy.StaleExpressionError, "[squared_norm] stale: "),
     "inner op": (lambda m: dy.moment_dim(vec(3), 4, 2), ValueError, "[moment_dim] there is no dim 4; got {3}"),
     "truth": (lambda m: dy.renew_cg(np.ones(2)), TypeError, "[renew_cg] immediate_compute must be True or False; got {2}"),
+    "place": (lambda m: dy.sparse_inputTensor([[7]], [1.0], (3,)), IndexError, "[sparse_inputTensor] index 7 is out of bounds"),
     "trainer": (lambda m: dy.SimpleSGDTrainer(m, "a"), TypeError, "[SimpleSGDTrainer] learning_rate must be a number; got 'a'"),
     "trainer of none": (lambda m: dy.SimpleSGDTrainer(3), TypeError, "[SimpleSGDTrainer] a ParameterCollection is needed; got int"),
     "threshold": (lambda m: dy.SimpleSGDTrainer(m).set_clip_threshold(None), TypeError, "[set_clip_threshold] thr must be a number; got None"),
