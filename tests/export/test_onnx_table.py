@@ -74,7 +74,7 @@ WEIGHT, TABLE = MODEL.add_parameters((3, 4)), MODEL.add_lookup_parameters((5, 4)
 # dynet_lite.cells.
 NO_EXPRESSIONS = {
     f"dynet_lite.{name}"
-    for name in "GPUs cells checkpoint compat compiled config embeddings explain gradcheck graph io profiling rewrites summary trained words".split()
+    for name in "gpus cells checkpoint compat compiled config embeddings explain gradcheck graph io profiling rewrites summary trained words".split()
 }
 
 
