@@ -292,17 +292,18 @@ void Executor::plan_runs(std::size_t from) {
 }
 
 // Rows that are read where they lie in their tables have the weight decay that they owe; all of them where the table is
-// read as a whole. (Look-ups have a node for their table, too, which nobody reads.)
+// read as a whole, by nodes of before or new ones. (Look-ups have a node for their table, too, which nobody reads.)
 void Executor::settle_rows() {
   bool owing = false;
-  for (u32 t = 0; t < g_.tables(); ++t) owing |= !g_.table(t)->decay_of_row.empty();
-  for (NodeId i = done_; i < g_.size() && owing; ++i) {
-    const Signature& sig = g_.signature(i);
-    if (sig.leaf == Leaf::Lookup && g_.dim(i).bd == 1)
-      g_.table(sig.table)->settle(*backend_, g_.lookup_ids(i), 1);
-    else if (sig.leaf == Leaf::Table && (g_.readers(i) || g_.node(i).handles))
-      g_.table(sig.table)->settle_all(*backend_);
+  for (u32 t = 0; t < g_.tables(); ++t) {
+    LookupTable& table = *g_.table(t);
+    owing |= !table.decay_of_row.empty();
+    const NodeId whole = g_.table_node(t);
+    if (g_.readers(whole) || g_.node(whole).handles) table.settle_all(*backend_);
   }
+  for (NodeId i = done_; i < g_.size() && owing; ++i)
+    if (g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1)
+      g_.table(g_.signature(i).table)->settle(*backend_, g_.lookup_ids(i), 1);
 }
 
 // Gives every value of the new runs its address.

@@ -59,6 +59,7 @@ bool Graph::renew() {
   keep_parameters(0);
   known_leaves_.clear();
   tables_.clear();
+  table_nodes_.clear();
   marks_.clear();
   staged_.clear();
   gathered_.clear();
@@ -69,7 +70,8 @@ bool Graph::renew() {
   if (back) {
     use_.given_back();
     release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_,
-                param_nodes_, known_leaves_, marks_, inputs_, uploaded_, copies_, staged_, gathered_, from_, to_);
+                param_nodes_, table_nodes_, known_leaves_, marks_, inputs_, uploaded_, copies_, staged_, gathered_,
+                from_, to_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -109,6 +111,7 @@ void Graph::truncate(const Mark& m) {
   words_.resize(m.words);
   keep_parameters(m.params);
   tables_.resize(m.tables);
+  table_nodes_.resize(m.tables);
   known_leaves_.resize(m.known_leaves);
   staged_.resize(m.staged);
   gathered_.resize(m.gathered);
@@ -251,6 +254,7 @@ NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
   const u32 index = static_cast<u32>(tables_.size());
   const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.at(backend_));
   tables_.push_back(t);
+  table_nodes_.push_back(id);
   return id;
 }
 

@@ -155,6 +155,7 @@ class Graph {
   Parameter* parameter(NodeId i) const { return params_[nodes_[i].offset].get(); }
   LookupTable* table(u32 t) const { return tables_[t].get(); }
   u32 tables() const { return static_cast<u32>(tables_.size()); }
+  NodeId table_node(u32 t) const { return table_nodes_[t]; }
   u32 parameters() const { return static_cast<u32>(params_.size()); }
   // Asks for the record of a node that is read soon.
   void fetch(NodeId i) const { DNL_FETCH(nodes_.data() + i); }
@@ -333,6 +334,7 @@ class Graph {
   Vec<NodeId> param_nodes_;
   Vec<NodeId> known_leaves_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
+  Vec<NodeId> table_nodes_;
   Vec<Mark> marks_;
   Backend& backend_;
   Arena inputs_;  // the host's: what inputs are written to

@@ -1,7 +1,7 @@
 """What is best in building a tree from the top, after mistakes, too (a dynamic oracle, as Fried and Klein 2018 use one).
 
 The cost of a tree is the number of its brackets (phrases with label and place) that are wrong and of gold brackets that it
-misses. `Oracle.best()` is an action after which the lowest cost that could still be had can still be had:
+misses. `TopDownOracle.best()` is an action after which the lowest cost that could still be had can still be had:
 
 1. Close the innermost phrase if it ends here: where the gold phrase that it stands for ends, or, if it is wrong, as soon as it
    may be closed; or if one around it ends here.
