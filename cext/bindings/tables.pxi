@@ -49,9 +49,6 @@ cdef class LookupParameters(Expression):
             if not g.trace.knows(self, False):
                 g.trace.entered(self, False, g.c.add_table(self.t))
             return g.trace.node_of(self, False)
-        # The whole table is read: every row must have had its weight decay.
-        settle()
-        deref(self.t).settle_all(deref(_backend()))
         deref(self.t).read_in_place = True
         self.id = g.c.add_table(self.t)
         self.last = g.link

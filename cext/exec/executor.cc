@@ -292,18 +292,29 @@ void Executor::plan_runs(std::size_t from) {
 }
 
 // Rows that are read where they lie in their tables have the weight decay that they owe; all of them where the table is
-// read as a whole, by nodes of before or new ones. (Look-ups have a node for their table, too, which nobody reads.)
+// read as a whole. Nodes that have not run read leaves of before, too. (Look-ups have a node for their table, which
+// nobody reads.)
 void Executor::settle_rows() {
   bool owing = false;
   for (u32 t = 0; t < g_.tables(); ++t) {
-    LookupTable& table = *g_.table(t);
-    owing |= !table.decay_of_row.empty();
+    owing |= !g_.table(t)->decay_of_row.empty();
     const NodeId whole = g_.table_node(t);
-    if (g_.readers(whole) || g_.node(whole).handles) table.settle_all(*backend_);
+    if (g_.readers(whole) || g_.node(whole).handles) settle_leaf(whole);
   }
-  for (NodeId i = done_; i < g_.size() && owing; ++i)
-    if (g_.signature(i).leaf == Leaf::Lookup && g_.dim(i).bd == 1)
-      g_.table(g_.signature(i).table)->settle(*backend_, g_.lookup_ids(i), 1);
+  for (NodeId i = done_; i < g_.size() && owing; ++i) {
+    settle_leaf(i);
+    for (u32 j = 0; j < g_.nargs(i); ++j)
+      if (const NodeId root = g_.node(g_.operands(i)[j]).root; root < done_) settle_leaf(root);
+  }
+}
+
+// A row, or a whole table, that is read where it lies.
+void Executor::settle_leaf(NodeId i) {
+  const Signature& sig = g_.signature(i);
+  if (sig.leaf == Leaf::Table)
+    g_.table(sig.table)->settle_all(*backend_);
+  else if (sig.leaf == Leaf::Lookup && g_.dim(i).bd == 1)
+    g_.table(sig.table)->settle(*backend_, g_.lookup_ids(i), 1);
 }
 
 // Gives every value of the new runs its address.
@@ -356,6 +367,7 @@ void Executor::place_uneven(const Run& run, const Group& group) {
 
 void Executor::read_value(NodeId i, float* to) {
   if (!done(i)) forward();
+  if (const NodeId root = g_.node(i).root; g_.node(root).is(kLeaf)) settle_leaf(root);
   backend_->download(g_.dim(i).size(), g_.value(i), to);
 }
 

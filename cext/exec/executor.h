@@ -121,6 +121,7 @@ class Executor final : private Graph::Listener {
   void exchange_runs();
   void run_stages(std::size_t from, bool again);
   void settle_rows();
+  void settle_leaf(NodeId i);
   void place(std::size_t from);
   void place_parameters();
   void place_run(Run& run);

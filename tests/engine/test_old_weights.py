@@ -463,3 +463,26 @@ def test_a_whole_table_has_the_decay_that_it_owes(way):
         values.append(float(step()) if step else total.value(recalculate=way == "kept"))
         trainer.update()
     near(values, [6, 5.4, 4.86])
+
+
+@pytest.mark.parametrize("read", ["alone", "by a new node", "as a part by a new node"])
+def test_leaves_of_before_an_update_have_its_decay(read):
+    """A leaf is no node that keeps its numbers: it is the weight, before and after."""
+    m = dy.ParameterCollection()
+    E = m.lookup_parameters_from_numpy(np.ones((3, 2)))
+    F = m.lookup_parameters_from_numpy(np.ones((3, 2)))
+    m.set_weight_decay(0.1)
+    trainer = dy.SimpleSGDTrainer(m, 0.1)
+    dy.renew_cg()
+    row, table = E[0], F.expr()
+    for k in range(1, 4):
+        dy.sum_elems(E[1]).backward()  # runs all that is there
+        trainer.update()
+        if read == "alone":
+            got = row, table
+        elif read == "by a new node":
+            got = row + 0.0, table + 0.0
+        else:
+            got = dy.reshape(row, (1, 2)) + 0.0, table[0:1] + 0.0
+        for one in got:
+            near(one.npvalue(), np.full(one.dim()[0], 0.9**k))
