@@ -180,12 +180,7 @@ cdef class _Program:
             return _value_of(<Expression> (<list> self.outputs)[<Py_ssize_t> part])
         if type(part) is _Constant:
             return (<_Constant> part).value
-        if type(part) is State:
-            return _state_of((<State> part).names, tuple([self.value(one) for one in (<State> part).values]))
-        if type(part) is list:
-            return [self.value(one) for one in <list> part]
-        parts = [self.value(one) for one in <tuple> part]
-        return tuple(parts) if type(part) is tuple else type(part)(*parts)
+        return _made_like(part, [self.value(one) for one in _parts_of(part)])
 
 
 cdef object _value_of(Expression e):
@@ -430,13 +425,12 @@ cdef object _with_inputs(ComputationGraph g, object v):
     """Arguments as the function sees them: arrays of floats are inputs."""
     if isinstance(v, (_array_type, _floating_type)):
         return v.tolist() if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim else _input_of(g, v)
-    if type(v) is list:
-        return [_with_inputs(g, one) for one in v]
-    if type(v) is State:
-        return _state_of((<State> v).names, tuple([_with_inputs(g, one) for one in (<State> v).values]))
-    if isinstance(v, tuple):
-        parts = [_with_inputs(g, one) for one in v]
-        return tuple(parts) if type(v) is tuple else type(v)(*parts)
+    if _has_parts(v):
+        enter_recursive_call(b" in arguments that are nested too deep")
+        try:
+            return _made_like(v, [_with_inputs(g, one) for one in _parts_of(v)])
+        finally:
+            Py_LeaveRecursiveCall()
     if isinstance(v, Expression) and not isinstance(v, (Parameters, LookupParameters)):
         raise _takes_no_expressions()
     return v
@@ -444,22 +438,25 @@ cdef object _with_inputs(ComputationGraph g, object v):
 cdef Expression _first_expression(object result):
     if isinstance(result, Expression):
         return result
-    if isinstance(result, (list, tuple, State)):
-        for one in result:
-            found = _first_expression(one)
-            if found is not None:
-                return found
+    if _has_parts(result):
+        enter_recursive_call(b" in results that are nested too deep")
+        try:
+            for one in _parts_of(result):
+                found = _first_expression(one)
+                if found is not None:
+                    return found
+        finally:
+            Py_LeaveRecursiveCall()
     return None
 
 cdef object _numbers_of(object result):
     if isinstance(result, Expression):
         (<Expression> result).forward()
         return _value_of(result)
-    if type(result) is State:
-        return _state_of((<State> result).names, tuple([_numbers_of(one) for one in (<State> result).values]))
-    if type(result) is list:
-        return [_numbers_of(one) for one in result]
-    if isinstance(result, tuple):
-        parts = [_numbers_of(one) for one in result]
-        return tuple(parts) if type(result) is tuple else type(result)(*parts)
+    if _has_parts(result):
+        enter_recursive_call(b" in results that are nested too deep")
+        try:
+            return _made_like(result, [_numbers_of(one) for one in _parts_of(result)])
+        finally:
+            Py_LeaveRecursiveCall()
     return result

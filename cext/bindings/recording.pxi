@@ -48,13 +48,8 @@ cdef class _Recorder:
             return index
         if isinstance(v, Expression) and kind is not LookupParameters:
             return self.stand_in_of_node(_arg(self.graph, v))
-        if kind is State:
-            return _state_of((<State> v).names, tuple([self.stand_in(one, argument, plain) for one in (<State> v).values]))
-        if kind is list:
-            return [self.stand_in(one, argument, plain) for one in v]
-        if isinstance(v, tuple):
-            parts = [self.stand_in(one, argument, plain) for one in v]
-            return tuple(parts) if kind is tuple else kind(*parts)
+        if _has_parts(v):
+            return _made_like(v, [self.stand_in(one, argument, plain) for one in _parts_of(v)])
         if isinstance(v, np.ndarray):
             return [self.stand_in(one, argument, plain) for one in v.tolist()]
         return v
@@ -79,13 +74,12 @@ cdef class _Recorder:
         if isinstance(v, Expression) and type(v) is not LookupParameters:
             t.out.push_back(_arg(self.scratch, v))
             return <object> (<int> t.out.size() - 1)
-        if type(v) is State:
-            return _state_of((<State> v).names, tuple([self.part(t, one) for one in (<State> v).values]))
-        if type(v) is list:
-            return [self.part(t, one) for one in v]
-        if isinstance(v, tuple):
-            parts = [self.part(t, one) for one in v]
-            return tuple(parts) if type(v) is tuple else type(v)(*parts)
+        if _has_parts(v):
+            enter_recursive_call(b" in results that are nested too deep")
+            try:
+                return _made_like(v, [self.part(t, one) for one in _parts_of(v)])
+            finally:
+                Py_LeaveRecursiveCall()
         if type(v) is IndexStandIn:
             raise _refuses_numbers(v)
         if v is None or type(v) in (bool, int, float, str):

@@ -80,6 +80,21 @@ cdef inline State _state_of(tuple names, tuple values):
     s.names, s.values = names, values
     return s
 
+# What arguments and results are made of.
+cdef inline bint _has_parts(object v):
+    return type(v) is list or type(v) is State or isinstance(v, tuple)
+
+cdef inline object _parts_of(object v):
+    return (<State> v).values if type(v) is State else v
+
+cdef object _made_like(object v, list parts):
+    """These parts put together as those of v are."""
+    if type(v) is State:
+        return _state_of((<State> v).names, tuple(parts))
+    if type(v) is list:
+        return parts
+    return tuple(parts) if type(v) is tuple else type(v)(*parts)
+
 
 @cython.final
 cdef class Frame:
@@ -256,12 +271,7 @@ cdef class Template:
             return _expression(g, self.body.node(self.out[<size_t> part]))
         if type(part) is _Constant:
             return (<_Constant> part).value
-        if type(part) is State:
-            return _state_of((<State> part).names, tuple([self.built(g, one) for one in (<State> part).values]))
-        if type(part) is list:
-            return [self.built(g, one) for one in <list> part]
-        parts = [self.built(g, one) for one in <tuple> part]
-        return tuple(parts) if type(part) is tuple else type(part)(*parts)
+        return _made_like(part, [self.built(g, one) for one in _parts_of(part)])
 
     cdef object answer(self, ComputationGraph g):
         """The result of the last call."""

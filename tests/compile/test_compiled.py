@@ -180,6 +180,28 @@ def test_arguments_that_are_nested_too_deep(w: Weights, how: Callable[..., Any])
     assert how(lambda x: w.E[x[0][0]])(((2, 1), 1)) is not None
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("how", [dy.compile, dy.cell])
+@pytest.mark.parametrize("kind", [tuple, list, lambda parts: dy.state(a=parts[0])])
+def test_results_that_are_nested_too_deep(w: Weights, how: Any, kind: Any, recorded: bool) -> None:
+    def nested(depth: int, word: int) -> Any:
+        out: Any = w.E[word]
+        for _ in range(depth):
+            out = kind([out])
+        return out
+
+    f = how(nested)
+    with dy.configure(compile=recorded, cells="recorded" if recorded else "inline"):
+        dy.renew_cg()
+        if recorded or how is dy.compile:
+            with pytest.raises(RecursionError):
+                f(60_000, 1)
+        out = f(3, 1)
+    for _ in range(3):
+        (out,) = out
+    np.testing.assert_array_equal(out if how is dy.compile else out.npvalue(), w.E[1].npvalue())
+
+
 def test_builders_and_cells(w: Weights, same: Same) -> None:
     rnn = dy.BiRNNBuilder(1, 12, 12, w.pc, dy.VanillaLSTMBuilder)
     tree = dy.NaryTreeLSTMBuilder(2, 1, 12, 12, w.pc) if hasattr(dy, "NaryTreeLSTMBuilder") else None
