@@ -11,7 +11,7 @@ import pytest
 import dynet_lite as dy
 
 IN, HIDDEN = 5, 6
-STRATEGIES = ["depth", "agenda", "greedy"]
+STRATEGIES = ["depth", "agenda", "greedy", "auto"]
 SEQUENCES: dict[str, Callable[[Any], Any]] = {
     "simple": lambda pc: dy.SimpleRNNBuilder(2, IN, HIDDEN, pc),
     "gru": lambda pc: dy.GRUBuilder(2, IN, HIDDEN, pc),

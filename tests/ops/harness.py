@@ -12,7 +12,7 @@ from samples import Array, Row, evaluate
 import dynet_lite as dy
 from dynet_lite import _core
 
-STRATEGIES = ("none", "depth", "agenda", "greedy")
+STRATEGIES = ("none", "depth", "agenda", "greedy", "auto")
 
 
 @contextmanager
