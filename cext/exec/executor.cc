@@ -302,8 +302,8 @@ void Executor::settle_rows() {
     if (g_.readers(whole) || g_.node(whole).handles) settle_leaf(whole);
   }
   for (NodeId i = done_; i < g_.size() && owing; ++i) {
-    settle_leaf(i);
-    for (u32 j = 0; j < g_.nargs(i); ++j)
+    if (g_.node(i).is(kLeaf)) settle_leaf(i);
+    for (u32 j = 0; done_ && j < g_.nargs(i); ++j)
       if (const NodeId root = g_.node(g_.operands(i)[j]).root; root < done_) settle_leaf(root);
   }
 }
