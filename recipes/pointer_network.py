@@ -119,6 +119,7 @@ def read_puzzles(path: str) -> list[Puzzle]:
 class PointerNetwork(harness.Recipe[Settings, Puzzle]):
     """Points -> BiLSTM; an LSTM whose attention to them, or to the end, is the answer of each step."""
 
+    shares_evaluation = True
     score_name = "all right"
     unit = "inputs"
     smoke = {"epochs": 1, "batch": 4, "hidden": 6, "examples": 40}
@@ -228,8 +229,8 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         return answers
 
     def evaluate(self, examples: Sequence[Puzzle]) -> harness.Score:
-        answers = [x for batch in minibatches(examples, 64) for x in self.solve([puzzle.points for puzzle in batch])]
-        return self.compared(examples, answers)
+        spread = self.spread(lambda batch: self.solve([puzzle.points for puzzle in batch]), minibatches(examples, 64))
+        return self.compared(examples, [answer for _, answers in spread for answer in answers])
 
     @staticmethod
     def compared(examples: Sequence[Puzzle], answers: Sequence[Sequence[int]]) -> harness.Score:
