@@ -396,7 +396,9 @@ bool BackRun::settle(const Planned& c, u32 j, bool several) {
   const Found& t = found_[j];
   const std::size_t size = arg_size(c, j);
   const bool in_part = c.sig.partial && size > item_size(c.sig, 0);
-  if (j == 0 && c.kept) return false;
+  // An output that lies over argument 0 has its gradient there, too (Runner::lay_output_over): added, it would count
+  // twice. Nobody else reads that argument.
+  if (j == 0 && (c.kept || run_->plan.types[c.type].over)) return false;
   if (!t.old && (!several || t.in_parts) && (!in_part || !t.fresh)) return false;
   list_.clear();
   for (u32 r = t.first_fresh; r < t.end_fresh; ++r) {

@@ -103,6 +103,7 @@ class Verifier {
               const BackStep& step) {
     const bool shared = g_.arg_shared(type.sig, j);
     if (!to.rows.wanted() || (step.kind == StepKind::Shared && !shared)) return;  // which is only read
+    check(!type.over || j > 0 || !to.add, "a call adds to where it makes what it adds");
     const std::size_t size =
         (shared ? g_.dim(g_.shared_arg(type.sig, j)) : g_.dim_by_id(g_.stacked_dim(type.sig, j))).size();
     const bool part = g_.sig(type.sig).partial && size > g_.dim_by_id(g_.sig(type.sig).dim[0]).size();

@@ -144,3 +144,33 @@ def test_frozen_parts(make: type, frozen: str) -> None:
     whole, rest = grads(False), grads(True)
     for name, value in rest.items():
         np.testing.assert_allclose(value, whole[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("frozen", ["nothing", "with update=False", "by set_updated"])
+@pytest.mark.parametrize("name", [n for n in SEQUENCES if n != "birnn"])
+def test_several_steps_from_one_state(name: str, frozen: str) -> None:
+    """With inputs that want gradients, and inputs that want none: batched as one by one."""
+
+    def grads(**settings: Any) -> list[np.ndarray]:
+        model = dy.ParameterCollection()
+        builder = SEQUENCES[name](model)
+        table = model.add_lookup_parameters((8, IN))
+        random_weights(model)
+        table.init_from_array(np.random.default_rng(3).standard_normal((8, IN)))
+        if frozen == "by set_updated":
+            builder.param_collection().set_updated(False)
+        rng = np.random.default_rng(2)
+        with dy.configure(**settings):
+            dy.renew_cg()
+            states = [builder.initial_state(update=frozen != "with update=False").add_input(table[0])]
+            for k in range(12):
+                x = dy.inputVector(rng.standard_normal(IN)) if rng.random() < 0.5 else table[k % 7 + 1]
+                states.append(states[int(rng.integers(len(states)))].add_input(x))
+            sums = [dy.dot_product(s.output(), dy.inputVector(rng.standard_normal(HIDDEN))) for s in states]
+            dy.esum(sums).backward()
+        return [table.grad_as_array(), *(p.grad_as_array() for p in model.parameters_list())]
+
+    alone = grads(autobatch=False)
+    for settings in ({}, {"fuse": False}, {"threads": 2}, *({"strategy": s} for s in STRATEGIES)):
+        for a, b in zip(alone, grads(**settings), strict=True):
+            assert np.abs(a - b).max() <= 1e-5 * max(1.0, np.abs(a).max())
