@@ -37,7 +37,7 @@ def map_cell(cell, tuple lists not None):
     global _n_calls
     cdef ComputationGraph g = _current()
     cdef Cell c = _cell_of(cell)
-    cdef Frame f = c.frame
+    cdef Frame f = c.take_frame()
     cdef Template t = None
     cdef Vec[uint32_t] kinds   # of the arguments of the row before; empty: not those of one signature
     cdef Py_ssize_t i, k, n, width = len(lists)
@@ -54,31 +54,30 @@ def map_cell(cell, tuple lists not None):
     for i in range(n):
         like_before = not kinds.empty()
         if like_before:
-            f.ids.clear()
-            f.ints.clear()
+            f.clear_row(g)
             for k in range(width):
                 if not _pushed(f, g, (<list> lists[k])[i], kinds[k]):
                     like_before = False
                     break
         if not like_before:
-            t = _template_of_row(c, g, lists, i)
+            t = _template_of_row(c, g, f, lists, i)
             kinds.clear()
             for k in range(width):
                 kinds.push_back(_kind(g, (<list> lists[k])[i], k in c.plain))
         t.add(g, f)
-        out[i] = t.answer(g)
+        out[i] = t.answer(g, f)
+    c.spare = f
     return out
 
-cdef Template _template_of_row(Cell c, ComputationGraph g, tuple lists, Py_ssize_t i):
+cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists, Py_ssize_t i):
     """The recording for row i, whose arguments are then in the frame."""
-    cdef Frame f = c.frame
     cdef Py_ssize_t k
     cdef Template t
-    f.clear()
+    f.clear(g)
     for k in range(len(lists)):
         f.push(g, (<list> lists[k])[i], k in c.plain)
-    t = c.find(g)
-    return c.template(g, tuple([one[i] for one in lists]), {}) if t is None else t
+    t = c.find(g, f)
+    return c.template(g, f, tuple([one[i] for one in lists]), {}) if t is None else t
 
 
 cdef int _see_carried(Cell c, Template t, object init) except -1:
@@ -120,7 +119,7 @@ def scan_cell(cell, init, list xs not None, bint reverse):
     global _n_calls
     cdef ComputationGraph g = _current()
     cdef Cell c = _cell_of(cell)
-    cdef Frame f = c.frame
+    cdef Frame f = c.take_frame()
     cdef Template t = None, before
     cdef Vec[NodeId] outputs
     cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
@@ -130,39 +129,40 @@ def scan_cell(cell, init, list xs not None, bint reverse):
     _n_calls += 1
     for k in range(n):
         i = n - 1 - k if reverse else k
+        if k:
+            f.see_graph(g)
         if kind != KIND_OTHER:
-            f.ids.clear()
-            f.ints.clear()
+            f.clear_row(g)
             for m in range(t.carried):
                 f.ids.push_back(outputs[m])
         if kind == KIND_OTHER or not _pushed(f, g, xs[i], kind):
-            before, t = t, _template_of_step(c, g, t, init, xs[i], outputs)
+            before, t = t, _template_of_step(c, g, f, t, init, xs[i], outputs)
             if t.carried < 0:
                 _see_carried(c, t, init)
             kind = _kind(g, xs[i], 1 in c.plain) if t is before else KIND_OTHER
         t.add(g, f)
-        outputs.resize(t.out.size())
-        for m in range(<Py_ssize_t> t.out.size()):
-            outputs[m] = t.body.node(t.out[m])
-        out[i] = t.built(g, t.result[1]) if t.paired else t.answer(g)
+        outputs.resize(f.outputs.size())
+        for m in range(<Py_ssize_t> f.outputs.size()):
+            outputs[m] = f.outputs[m]
+        out[i] = t.built(g, t.result[1], outputs.data()) if t.paired else t.answer(g, f)
         if k == n - 1:
-            last = t.built(g, t.result[0]) if t.paired else out[i]
+            last = t.built(g, t.result[0], outputs.data()) if t.paired else out[i]
+    c.spare = f
     return out, last
 
-cdef Template _template_of_step(Cell c, ComputationGraph g, Template before, init, x, Vec[NodeId]& outputs):
+cdef Template _template_of_step(Cell c, ComputationGraph g, Frame f, Template before, init, x, Vec[NodeId]& outputs):
     """The recording for a step after the one of `before`, or the first one; its arguments are then in the frame."""
-    cdef Frame f = c.frame
     cdef Template t
-    f.clear()
+    f.clear(g)
     if before is None:
         f.push(g, init, 0 in c.plain)
     else:
         before.hand_on(g, f, _state_part(before), outputs.data())
     f.push(g, x, 1 in c.plain)
-    t = c.find(g)
+    t = c.find(g, f)
     if t is not None:
         return t
-    return c.template(g, (init if before is None else before.built(g, _state_part(before)), x), {})
+    return c.template(g, f, (init if before is None else before.built(g, _state_part(before), outputs.data()), x), {})
 
 cdef object _state_part(Template t):
     return t.result[0] if t.paired else t.result
@@ -185,7 +185,7 @@ def recurse_cell(cell, list inputs not None, list children not None):
     global _n_calls
     cdef ComputationGraph g = _current()
     cdef Cell c = _cell_of(cell)
-    cdef Frame f = c.frame
+    cdef Frame f = c.take_frame()
     cdef Template t, below
     cdef Vec[NodeId] outputs
     cdef Vec[uint32_t] begin
@@ -197,22 +197,26 @@ def recurse_cell(cell, list inputs not None, list children not None):
         row = children[i]
         if type(row) is not tuple and type(row) is not list:
             row = tuple(row)
-        f.clear()
+        if i:
+            f.see_graph(g)
+        f.clear(g)
         f.push(g, inputs[i], 0 in c.plain if c.plain else False)
         for child in row:
             if child is None:
                 f.push_object(None)
                 continue
             k = _earlier(child, i)
+            f.see_graph(g)
             below = <Template> made[k]
             below.hand_on(g, f, below.result, outputs.data() + begin[k])
-        t = c.find(g)
+        t = c.find(g, f)
         if t is None:
-            t = c.template(g, (inputs[i], *[None if child is None else out[child] for child in row]), {})
+            t = c.template(g, f, (inputs[i], *[None if child is None else out[child] for child in row]), {})
         t.add(g, f)
         made[i] = t
         begin.push_back(<uint32_t> outputs.size())
-        for m in range(t.out.size()):
-            outputs.push_back(t.body.node(t.out[m]))
-        out[i] = t.answer(g)
+        for m in range(f.outputs.size()):
+            outputs.push_back(f.outputs[m])
+        out[i] = t.answer(g, f)
+    c.spare = f
     return out

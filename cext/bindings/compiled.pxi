@@ -275,13 +275,14 @@ cdef class Compiled(Cell):
         cdef _Program p
         _n_calls += 1
         _compiled_calls += 1
-        p = self._program(args, kwargs)
+        cdef Frame f = self.take_frame()
+        p = self._program(f, args, kwargs)
         if p.graph.busy:
             raise RuntimeError(f"[compile {self.__name__}] is called while it runs")
         p.used = _compiled_calls
         p.graph.busy = True
         try:
-            p.give(self.frame)
+            p.give(f)
             p.forward()
             if self.trains:
                 p.backward()
@@ -289,25 +290,26 @@ cdef class Compiled(Cell):
         finally:
             p.graph.busy = False
             p.graph.x.invalidate()   # its values need no old weights
+            self.spare = f
         if self.trainer is not None:
             self.trainer.update()
         return result
 
-    cdef _Program _program(self, tuple args, dict kwargs):
-        """The recording for these arguments, whose data are in the frame."""
+    cdef _Program _program(self, Frame f, tuple args, dict kwargs):
+        """The recording for these arguments, whose data are in the frame then."""
         cdef _Program p
-        self.fill(None, args, kwargs)
+        self.fill(None, f, args, kwargs)
         self.check_read()
         p = self.last
-        if p is not None and p.template.fits(self.frame) and p.good():
+        if p is not None and p.template.fits(f) and p.good():
             return self._checked(p, args, kwargs)
-        p = self.templates.get(self._key())
-        if p is not None and p.template.fits(self.frame) and p.good():
+        p = self.templates.get(self._key(f))
+        if p is not None and p.template.fits(f) and p.good():
             self.last = p
             return self._checked(p, args, kwargs)
         p = _program(self, args, kwargs)
-        self.fill(None, args, kwargs)   # integers may be taken in another way now
-        self._note(p)
+        self.fill(None, f, args, kwargs)   # integers may be taken in another way now
+        self._note(p, f)
         return p
 
     cdef _Program _checked(self, _Program p, tuple args, dict kwargs):
@@ -317,19 +319,18 @@ cdef class Compiled(Cell):
                 "what has changed since. Give that as an argument")
         return p
 
-    cdef object _key(self):
-        return _settings_now(), self.key()
+    cdef object _key(self, Frame f):
+        return _settings_now(), self.key(f)
 
-    cdef int _note(self, _Program p) except -1:
+    cdef int _note(self, _Program p, Frame f) except -1:
         global _compiled_dropped
-        cdef Frame f = self.frame
         cdef Template t = p.template
         self._make_room()
         t.shape.resize(f.shape.size())
         if f.shape.size():
             memcpy(t.shape.data(), f.shape.data(), f.shape.size() * sizeof(uint32_t))
         t.objects = [_kept(v) for v in f.objects]
-        key = self._key()
+        key = self._key(f)
         if key in self.templates:
             _compiled_dropped += 1
         self.templates[key] = self.last = p

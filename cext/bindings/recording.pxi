@@ -217,7 +217,7 @@ cdef class Cell:
     cdef uint64_t reading, call
     cdef dict templates
     cdef list recent
-    cdef Frame frame
+    cdef Frame spare           # for the next call; None while one has it
     cdef bint warned
     cdef dict of_objects       # id -> (weak reference, Cell), for methods
     cdef object __weakref__
@@ -227,7 +227,6 @@ cdef class Cell:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.names, self.indices, self.read_by = names, set(indices), read_by
         self.plain = set()
-        self.frame = Frame()
         self.of_objects = {}
         self.forget()
 
@@ -271,25 +270,33 @@ cdef class Cell:
         if _by_hand(g):
             return self._by_hand(g, args, kwargs)
         _n_calls += 1
-        t = self.template(g, args, kwargs)
-        t.add(g, self.frame)
-        return t.answer(g)
+        cdef Frame f = self.take_frame()
+        t = self.template(g, f, args, kwargs)
+        t.add(g, f)
+        answer = t.answer(g, f)
+        self.spare = f
+        return answer
+
+    cdef Frame take_frame(self):
+        """One that no other call has, of another thread or of what arguments do when they are looked at."""
+        cdef Frame f = self.spare
+        self.spare = None
+        return Frame() if f is None else f
 
     cdef object _by_hand(self, ComputationGraph g, tuple args, dict kwargs):
         """The nodes one by one; in checks after a comparison with what is recorded."""
         global _n_calls
         if g.trace is None and not g.for_file and _settings.cells == "check":
             _n_calls += 1
-            if not _alike_templates(self.template(g, args, kwargs), _record(self, g, args, kwargs)):
+            if not _alike_templates(self.template(g, self.take_frame(), args, kwargs), _record(self, g, args, kwargs)):
                 raise _errors.CellError(
                     f"[cell {self.__name__}] makes other nodes now than when it was recorded for these arguments: it reads "
                     "what has changed since. Give that as an argument")
         return self.function(*args, **kwargs)
 
-    cdef int fill(self, ComputationGraph g, tuple args, dict kwargs) except -1:
-        cdef Frame f = self.frame
+    cdef int fill(self, ComputationGraph g, Frame f, tuple args, dict kwargs) except -1:
         cdef Py_ssize_t k
-        f.clear()
+        f.clear(g)
         if not self.plain:
             for v in args:
                 f.push(g, v, False)
@@ -301,15 +308,15 @@ cdef class Cell:
             f.push(g, v, name in self.plain)
         return 0
 
-    cdef Template template(self, ComputationGraph g, tuple args, dict kwargs):
-        """The recording for these arguments; they are in the frame, and weights in the graph."""
+    cdef Template template(self, ComputationGraph g, Frame f, tuple args, dict kwargs):
+        """The recording for these arguments; they are in the frame then, and weights in the graph."""
         cdef Template t
-        self.fill(g, args, kwargs)
-        t = self.find(g)
+        self.fill(g, f, args, kwargs)
+        t = self.find(g, f)
         if t is None:
             new = _record(self, g, args, kwargs)
-            self.fill(g, args, kwargs)   # what was recorded may have used the frame, and taken integers another way
-            t = self.note(new)
+            self.fill(g, f, args, kwargs)   # integers may be taken in another way now
+            t = self.note(new, f)
             t.enter(g)
         return t
 
@@ -331,19 +338,19 @@ cdef class Cell:
                 return 0
         return 0
 
-    cdef Template find(self, ComputationGraph g):
+    cdef Template find(self, ComputationGraph g, Frame f):
         """The recording that fits the frame; None when there is none."""
         cdef Template t
         cdef Py_ssize_t k
         self.check_read()
         for k in range(len(self.recent)):
             t = <Template> (<list> self.recent)[k]
-            if t.fits(self.frame):
+            if t.fits(f):
                 return t if t.enter(g) else self.drop()
         if len(self.templates) <= RECENT_TEMPLATES:
             return None
-        t = self.templates.get(self.key())
-        if t is None or not t.fits(self.frame):
+        t = self.templates.get(self.key(f))
+        if t is None or not t.fits(f):
             return None
         self.recent.insert(0, t)
         self.recent.pop()
@@ -353,13 +360,11 @@ cdef class Cell:
         self.forget()
         return None
 
-    cdef object key(self):
-        cdef Frame f = self.frame
+    cdef object key(self, Frame f):
         return (<char*> f.shape.data())[:f.shape.size() * sizeof(uint32_t)], tuple([_hashable(v) for v in f.objects])
 
-    cdef Template note(self, Template t):
+    cdef Template note(self, Template t, Frame f):
         """Keeps a recording for what is in the frame."""
-        cdef Frame f = self.frame
         if len(self.templates) >= MOST_TEMPLATES:
             if not self.warned:
                 self.warned = True
@@ -374,7 +379,7 @@ cdef class Cell:
         if f.shape.size():
             memcpy(t.shape.data(), f.shape.data(), f.shape.size() * sizeof(uint32_t))
         t.objects = [_kept(v) for v in f.objects]
-        self.templates[self.key()] = t
+        self.templates[self.key(f)] = t
         self.recent.insert(0, t)
         del self.recent[RECENT_TEMPLATES:]
         return t

@@ -104,17 +104,33 @@ cdef class Frame:
     cdef Vec[int32_t] ints
     cdef Vec[float] numbers   # of arrays, one behind the other
     cdef list objects
+    cdef uint32_t generation  # of the graph when the arguments were looked at
+    cdef Vec[NodeId] outputs  # nodes of the last call's results
 
     def __cinit__(self):
         self.objects = []
 
-    cdef int clear(self) except -1:
+    cdef int clear(self, ComputationGraph g) except -1:
+        self.generation = 0 if g is None else g.c.generation()
         self.numbers.clear()
         self.shape.clear()
         self.ids.clear()
         self.ints.clear()
         if self.objects:
             self.objects.clear()
+        return 0
+
+    cdef int clear_row(self, ComputationGraph g) except -1:
+        """For arguments that look like those before: what they look like stays."""
+        self.generation = g.c.generation()
+        self.ids.clear()
+        self.ints.clear()
+        return 0
+
+    cdef int see_graph(self, ComputationGraph g) except -1:
+        """What looked at the arguments may have run Python code."""
+        if self.generation != g.c.generation():
+            raise _errors.StaleExpressionError("[cell] the graph was emptied while the arguments were looked at")
         return 0
 
     cdef int push_node(self, ComputationGraph g, NodeId id) except -1:
@@ -262,29 +278,37 @@ cdef class Template:
         return True
 
     cdef int add(self, ComputationGraph g, Frame f) except -1:
+        """Adds the nodes of a call. The frame has the outputs then: the body belongs to all threads."""
+        cdef size_t k, n = self.out.size()
+        f.see_graph(g)
+        if self.generation != g.c.generation() and not self.enter(g):   # for another graph since find()
+            raise RuntimeError("[cell] a weight that it reads is gone")
         self.body.add_to(deref(g.c), f.ids.data(), f.ints.data())
+        f.outputs.resize(n)
+        for k in range(n):
+            f.outputs[k] = self.body.node(self.out[k])
         return 0
 
-    cdef object built(self, ComputationGraph g, object part):
-        """A part of the result of the last call."""
+    cdef object built(self, ComputationGraph g, object part, const NodeId* outputs):
+        """A part of the result; outputs: nodes of all outputs."""
         if type(part) is int:
-            return _expression(g, self.body.node(self.out[<size_t> part]))
+            return _expression(g, outputs[<size_t> part])
         if type(part) is _Constant:
             return (<_Constant> part).value
-        return _made_like(part, [self.built(g, one) for one in _parts_of(part)])
+        return _made_like(part, [self.built(g, one, outputs) for one in _parts_of(part)])
 
-    cdef object answer(self, ComputationGraph g):
-        """The result of the last call."""
+    cdef object answer(self, ComputationGraph g, Frame f):
+        """The result of the call that the frame was added for."""
         cdef Py_ssize_t k, n
         cdef tuple parts
         if self.flat == 1:
-            return _expression(g, self.body.node(self.out[0]))
+            return _expression(g, f.outputs[0])
         if self.flat == 0:
-            return self.built(g, self.result)
+            return self.built(g, self.result, f.outputs.data())
         n = <Py_ssize_t> self.out.size()
         parts = PyTuple_New(n)
         for k in range(n):
-            e = _expression(g, self.body.node(self.out[k]))
+            e = _expression(g, f.outputs[k])
             Py_INCREF(e)
             PyTuple_SET_ITEM(parts, k, e)
         return parts if self.flat == 2 else _state_of((<State> self.result).names, parts)
