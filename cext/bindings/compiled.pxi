@@ -154,10 +154,15 @@ cdef class _Program:
         return 0
 
     cdef int forward(self) except -1:
+        global _n_passes
         cdef ComputationGraph g = self.graph
         cdef Expression e
-        with nogil:
-            g.x.forward(False)
+        _begin_pass()
+        try:
+            with nogil:
+                g.x.forward(False)
+        finally:
+            _n_passes -= 1
         if not self.ran:
             self.ran = True
             self.feed.rewritten(deref(g.c))
@@ -166,12 +171,16 @@ cdef class _Program:
         return 0
 
     cdef int backward(self) except -1:
-        global _n_backwards
+        global _n_backwards, _n_passes
         cdef ComputationGraph g = self.graph
         _n_backwards += 1
         cdef NodeId loss = (<Expression> self.outputs[0]).id
-        with nogil:
-            g.x.backward(loss, False)
+        _begin_pass()
+        try:
+            with nogil:
+                g.x.backward(loss, False)
+        finally:
+            _n_passes -= 1
         return 0
 
     cdef object value(self, object part):
@@ -229,6 +238,7 @@ cdef class Compiled(Cell):
     cdef bint trains
     cdef Py_ssize_t most
     cdef object lock
+    cdef uint64_t forks             # when the lock was made
     cdef object drop_all            # called when a weight goes
     cdef _Program last
     cdef uint64_t n_dropped
@@ -236,7 +246,7 @@ cdef class Compiled(Cell):
     def __init__(self, function, names, indices, read_by, trainer, bint trains, Py_ssize_t most):
         Cell.__init__(self, function, names, indices, read_by)
         self.trainer, self.trains, self.most = trainer, trains, most
-        self.lock = threading.RLock()
+        self.lock, self.forks = threading.RLock(), _n_forks
         me = weakref.ref(self)
 
         def drop_all(_):
@@ -261,6 +271,9 @@ cdef class Compiled(Cell):
         cdef PyObject* now = current_graph()
         if now != NULL and (<ComputationGraph> now).trace is not None:
             raise (<ComputationGraph> now).trace.no_value()
+        if self.forks != _n_forks:   # a thread that there is no more may have been in here
+            self.lock, self.forks = threading.RLock(), _n_forks
+            self.forget()
         self.lock.acquire()
         try:   # a `with` would leave a frame of its own in traces
             settle()

@@ -170,11 +170,14 @@ cdef class ComputationGraph:
 
     cdef int run(self, bint whole=True) except -1:
         """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.h)."""
+        global _n_passes
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
             return settle()
         if job_state() != JobState.Running:
             settle()   # else the executor plans first
+        _hook()
+        _begin_pass()
         self.busy = True
         try:
             with nogil:
@@ -183,6 +186,7 @@ cdef class ComputationGraph:
             origin = (self.origins or {}).get(e.node)
             raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
         finally:
+            _n_passes -= 1
             self.busy = False
         return settle()
 
@@ -195,7 +199,7 @@ cdef class ComputationGraph:
         return self._not_busy()
 
     cdef int run_backward(self, NodeId loss, bint full) except -1:
-        global _n_backwards
+        global _n_backwards, _n_passes
         _n_backwards += 1
         self.run_to(loss)
         self._not_busy()
@@ -205,11 +209,13 @@ cdef class ComputationGraph:
                 and self.c.dim(loss).size() == 1:
             return _remember(self, loss)
         settle()
+        _begin_pass()
         self.busy = True
         try:
             with nogil:
                 self.x.backward(loss, full)
         finally:
+            _n_passes -= 1
             self.busy = False
         return 0
 
@@ -485,12 +491,17 @@ cdef void _make_current(ComputationGraph g) noexcept:
     slot[0] = <PyObject*> g if g is not None else NULL
 
 cdef inline ComputationGraph _current():
+    """The graph that nodes are added to."""
     cdef PyObject* p = current_graph()
-    if p != NULL:
+    if p != NULL and not (<ComputationGraph> p).busy:
         return <ComputationGraph> p
     return _first_graph()
 
 cdef ComputationGraph _first_graph():
+    cdef PyObject* p = current_graph()
+    if p != NULL:   # `with` made it the current graph of several threads
+        (<ComputationGraph> p)._not_busy()
+        return <ComputationGraph> p
     g = ComputationGraph()
     _stack().append(g)
     _make_current(g)

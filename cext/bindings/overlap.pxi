@@ -60,7 +60,10 @@ cdef object _put_off = None        # a function: the rest of an update
 cdef object _rest_lock = threading.RLock()   # held by who runs it; what it calls may settle
 cdef object _rest_thread = None  # its number
 cdef object _rest_error = None     # what it could not, where nobody could be told
-cdef int _n_updating = 0           # updates that run without the GIL
+cdef int _n_updating = 0           # updates that run without the GIL,
+cdef int _n_passes = 0             # and passes over graphs
+cdef bint _forking = False         # a thread is about to fork: no other begins a pass or an update
+cdef uint64_t _n_forks = 0         # of this process and those that it comes from
 
 
 cdef inline int settle() except -1:
@@ -137,12 +140,10 @@ cdef int _settle() except -1:
             finish_job()   # with the GIL: its thread must not add nodes now
         else:
             g.busy = True
-            with nogil:
-                finish_job()
+            _finish_without_gil()
             g.busy = False
     else:
-        with nogil:
-            finish_job()
+        _finish_without_gil()
     if job_state() != JobState.Done:
         return 0   # another thread was here in between
     cdef bint other = g is not None and job_needs(g.other_x)
@@ -158,13 +159,30 @@ cdef int _settle() except -1:
     return 0
 
 
+cdef inline int _begin_pass() except -1:
+    """The GIL goes next. _n_passes is to be taken back."""
+    global _n_passes
+    while _forking:
+        _time.sleep(0)
+    _n_passes += 1
+    return 0
+
+
+cdef void _finish_without_gil() noexcept:
+    global _n_passes
+    _n_passes += 1
+    with nogil:
+        finish_job()
+    _n_passes -= 1
+
+
 cdef int _hook() except -1:
     global _hooked
     if not _hooked:
         _hooked = True
         atexit.register(_end)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=_before_fork)
+            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
     return 0
 
 
@@ -193,9 +211,27 @@ cdef void _finish() noexcept:
 
 
 def _before_fork():
+    """Nothing may run: the child would wait for ever for locks of threads that it does not have."""
+    global _forking
     _finish()
     _run_rest_quietly()
-    _wait_for_updates()   # the child would wait for ever
+    _forking = True
+    while _n_passes or _n_updating or (job_pending() and job_state() != JobState.Done):
+        _time.sleep(0)
+        _finish()
+
+
+def _after_fork():
+    global _forking
+    _forking = False
+
+
+def _after_fork_in_child():
+    """Locks of Python that other threads may have held are new ones; see Compiled, too."""
+    global _forking, _n_forks, _rest_lock, _rest_thread
+    _forking = False
+    _n_forks += 1
+    _rest_lock, _rest_thread = threading.RLock(), None
 
 
 def _end():

@@ -78,6 +78,8 @@ cdef class Updater:
             return
         settle()
         _hook()
+        while _forking:
+            _time.sleep(0)
         self._enter()
         _n_updating += 1
         try:

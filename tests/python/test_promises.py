@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from forks import holds_in_fork
 from real_dynet import python
 
 import dynet_lite as dy
@@ -314,3 +316,83 @@ def test_fork_after_use(workers: int) -> None:
         assert weights(t.model) == before
         assert repr((t.run(4), dy.random_normal(2).value())) == theirs
         assert twin.run(4) == eval(theirs)[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("what", ["backward", "two threads", "compiled"])
+def test_fork_while_a_thread_runs(what: str) -> None:
+    """The child has no thread that could open what that one had locked."""
+    m = dy.ParameterCollection()
+    W = m.add_parameters((100, 100))
+    compiled = dy.compile(lambda v: dy.squared_norm(W * dy.inputVector(v)), trainer=dy.SimpleSGDTrainer(m, 1e-9))
+
+    def step() -> float:
+        if what == "compiled":
+            return float(compiled(np.ones(100)))
+        dy.renew_cg()
+        loss = dy.esum([dy.squared_norm(dy.tanh(W * dy.inputVector(np.ones(100)))) for _ in range(8)])
+        loss.backward()
+        return float(loss.value())
+
+    stop = threading.Event()
+
+    def beside() -> None:
+        while not stop.is_set():
+            step()
+
+    with dy.configure(threads=2 if what == "two threads" else 1):
+        thread = threading.Thread(target=beside)
+        thread.start()
+        try:
+            for k in range(8):
+                stop.wait(0.003 * k)
+                assert holds_in_fork(lambda: np.isfinite(step()))
+        finally:
+            stop.set()
+            thread.join()
+
+
+# ---- one graph for two threads ---------------------------------------------------------------------------------------
+
+
+def test_nodes_that_a_thread_adds_to_a_graph_that_runs() -> None:
+    """Each thread needs a graph of its own, and is told so."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    W = dy.ParameterCollection().add_parameters((400, 400))
+    dy.renew_cg()
+    g, stop, seen = dy.cg(), threading.Event(), list[str]()
+
+    def chain() -> dy.Expression:
+        x = dy.inputVector(np.ones(400))
+        for _ in range(20):
+            x = dy.tanh(W * x)
+        return x
+
+    def add() -> None:
+        while not stop.is_set():
+            try:
+                with g:
+                    chain()
+            except dy.StaleExpressionError:
+                pass  # the other one has renewed it
+            except RuntimeError as error:
+                seen.append(str(error))
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    try:
+        end = time.monotonic() + 20
+        while len(seen) < 100 and time.monotonic() < end:
+            try:
+                chain().value()
+                dy.renew_cg()
+            except dy.StaleExpressionError:
+                pass  # it was renewed while the other thread let it wait
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(before)
+        dy.renew_cg()
+    assert seen and all("running in another thread" in error for error in seen)
