@@ -32,6 +32,22 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
     return _looks(g, id) == kind
 
 
+cdef object _item(list xs, Py_ssize_t i, str what):
+    """xs[i] of a list that the user's code may have made shorter since it was measured."""
+    if i >= len(xs):
+        raise RuntimeError(f"[{what}] a list changed while it was read")
+    return xs[i]
+
+cdef int _see_unchanged(ComputationGraph g, uint32_t begun, tuple lists, Py_ssize_t n, str what) except -1:
+    """After code of the user's, as that of the cell: the nodes of before are there, and n items of each list."""
+    if g.c.generation() != begun:
+        raise RuntimeError(f"[{what}] the graph was renewed or reverted meanwhile")
+    for one in lists:
+        if len(<list> one) < n:
+            raise RuntimeError(f"[{what}] a list changed while it was read")
+    return 0
+
+
 def map_cell(cell, tuple lists not None):
     """[cell(*row) for row in zip(*lists)]. None where that is to be done in Python: see dynet_lite/cells.py."""
     global _n_calls
@@ -41,6 +57,7 @@ def map_cell(cell, tuple lists not None):
     cdef Template t = None
     cdef Vec[uint32_t] kinds   # of the arguments of the row before; empty: not those of one signature
     cdef Py_ssize_t i, k, n, width = len(lists)
+    cdef uint32_t begun = g.c.generation()
     cdef list out
     cdef bint like_before
     if width == 0 or _by_hand(g):
@@ -63,9 +80,12 @@ def map_cell(cell, tuple lists not None):
             t = _template_of_row(c, g, f, lists, i)
             kinds.clear()
             for k in range(width):
-                kinds.push_back(_kind(g, (<list> lists[k])[i], k in c.plain))
+                kinds.push_back(_kind(g, _item(<list> lists[k], i, "map"), k in c.plain))
+            _see_unchanged(g, begun, lists, n, "map")
         t.add(g, f)
         out[i] = t.answer(g, f)
+        if t.flat == 0:
+            _see_unchanged(g, begun, lists, n, "map")
     c.spare = f
     return out
 
@@ -75,9 +95,9 @@ cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists,
     cdef Template t
     f.clear(g)
     for k in range(len(lists)):
-        f.push(g, (<list> lists[k])[i], k in c.plain)
+        f.push(g, _item(<list> lists[k], i, "map"), k in c.plain)
     t = c.find(g, f)
-    return c.template(g, f, tuple([one[i] for one in lists]), {}) if t is None else t
+    return c.template(g, f, tuple([_item(<list> one, i, "map") for one in lists]), {}) if t is None else t
 
 
 cdef int _see_carried(Cell c, Template t, object init) except -1:
@@ -124,29 +144,34 @@ def scan_cell(cell, init, list xs not None, bint reverse):
     cdef Vec[NodeId] outputs
     cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
     cdef Py_ssize_t i, k, m, n = len(xs)
+    cdef uint32_t begun = g.c.generation()
     cdef list out = [None] * n
     last = init
     _n_calls += 1
     for k in range(n):
         i = n - 1 - k if reverse else k
+        x = xs[i]
         if k:
-            f.see_graph(g)
+            f.see_graph(g)   # its outputs are the next arguments
         if kind != KIND_OTHER:
             f.clear_row(g)
             for m in range(t.carried):
                 f.ids.push_back(outputs[m])
-        if kind == KIND_OTHER or not _pushed(f, g, xs[i], kind):
-            before, t = t, _template_of_step(c, g, f, t, init, xs[i], outputs)
+        if kind == KIND_OTHER or not _pushed(f, g, x, kind):
+            before, t = t, _template_of_step(c, g, f, t, init, x, outputs)
             if t.carried < 0:
                 _see_carried(c, t, init)
-            kind = _kind(g, xs[i], 1 in c.plain) if t is before else KIND_OTHER
+            kind = _kind(g, x, 1 in c.plain) if t is before else KIND_OTHER
+            _see_unchanged(g, begun, (xs,), n, "scan")
         t.add(g, f)
         outputs.resize(f.outputs.size())
         for m in range(<Py_ssize_t> f.outputs.size()):
             outputs[m] = f.outputs[m]
-        out[i] = t.built(g, t.result[1], outputs.data()) if t.paired else t.answer(g, f)
+        out[i] = t.built(g, f, t.result[1], outputs.data()) if t.paired else t.answer(g, f)
         if k == n - 1:
-            last = t.built(g, t.result[0], outputs.data()) if t.paired else out[i]
+            last = t.built(g, f, t.result[0], outputs.data()) if t.paired else out[i]
+        elif t.paired or t.flat == 0:
+            _see_unchanged(g, begun, (xs,), n, "scan")
     c.spare = f
     return out, last
 
@@ -162,7 +187,7 @@ cdef Template _template_of_step(Cell c, ComputationGraph g, Frame f, Template be
     t = c.find(g, f)
     if t is not None:
         return t
-    return c.template(g, f, (init if before is None else before.built(g, _state_part(before), outputs.data()), x), {})
+    return c.template(g, f, (init if before is None else before.built(g, f, _state_part(before), outputs.data()), x), {})
 
 cdef object _state_part(Template t):
     return t.result[0] if t.paired else t.result
@@ -190,28 +215,31 @@ def recurse_cell(cell, list inputs not None, list children not None):
     cdef Vec[NodeId] outputs
     cdef Vec[uint32_t] begin
     cdef Py_ssize_t i, n = len(inputs)
+    cdef uint32_t begun = g.c.generation()
     cdef size_t m, k
     cdef list out = [None] * n, made = [None] * n
     _n_calls += 1
     for i in range(n):
-        row = children[i]
+        row = _item(children, i, "recurse")
         if type(row) is not tuple and type(row) is not list:
             row = tuple(row)
-        if i:
-            f.see_graph(g)
+        x = _item(inputs, i, "recurse")
         f.clear(g)
-        f.push(g, inputs[i], 0 in c.plain if c.plain else False)
+        f.push(g, x, 0 in c.plain if c.plain else False)
+        _see_unchanged(g, begun, (), 0, "recurse")
         for child in row:
             if child is None:
                 f.push_object(None)
                 continue
             k = _earlier(child, i)
-            f.see_graph(g)
+            if type(child) is not int:
+                _see_unchanged(g, begun, (), 0, "recurse")
             below = <Template> made[k]
             below.hand_on(g, f, below.result, outputs.data() + begin[k])
         t = c.find(g, f)
         if t is None:
-            t = c.template(g, f, (inputs[i], *[None if child is None else out[child] for child in row]), {})
+            t = c.template(g, f, (x, *[None if child is None else out[child] for child in row]), {})
+        _see_unchanged(g, begun, (), 0, "recurse")
         t.add(g, f)
         made[i] = t
         begin.push_back(<uint32_t> outputs.size())

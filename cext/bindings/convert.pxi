@@ -40,7 +40,7 @@ cdef tuple _dim_tuple(const Dim& d):
 
 cdef object _as_int(object v, str what):
     try:
-        return v.__index__()
+        return int.__index__(v.__index__())   # an int, whatever the user's code gives
     except AttributeError:
         pass
     except TypeError:
@@ -101,9 +101,13 @@ cdef double _as_float(object v, str where) except? -77:
 cdef int _push_ints(Vec[Word]& to, object v, str where) except -1:
     if not isinstance(v, (list, tuple)):
         v = list(v) if hasattr(v, "__iter__") else [v]
-    _push_int(to, len(v), where)
+    cdef Py_ssize_t n = len(v)
+    _push_int(to, n, where)
     for item in v:
         _push_int(to, item, where)
+        n -= 1
+    if n:
+        raise RuntimeError(f"{where}: the list changed while it was read")
     return 0
 
 cdef int _push_floats(Vec[Word]& to, object v, str where) except -1:

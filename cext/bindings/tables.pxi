@@ -136,6 +136,8 @@ cdef class LookupParameters(Expression):
         out = [None] * n
         table = self.rows_node(g) if n else 0
         for k in range(n):
+            if k >= len(<list> ids):   # __index__ of one of them may run anything
+                raise RuntimeError("[lookup] a list changed while it was read")
             one = (<list> ids)[k]
             i = PyLong_AsLongLongAndOverflow(one, &overflow) if type(one) is int else -1
             if 0 <= i < n_rows:
@@ -143,6 +145,7 @@ cdef class LookupParameters(Expression):
                 out[k] = _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
             else:
                 out[k] = self.look(g, one, update)
+                table = self.rows_node(g)
         return out
 
     def __len__(self):

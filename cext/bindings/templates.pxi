@@ -128,9 +128,9 @@ cdef class Frame:
         return 0
 
     cdef int see_graph(self, ComputationGraph g) except -1:
-        """What looked at the arguments may have run Python code."""
+        """What looks at arguments, and what makes the user's kinds of tuples, may run Python code."""
         if self.generation != g.c.generation():
-            raise _errors.StaleExpressionError("[cell] the graph was emptied while the arguments were looked at")
+            raise RuntimeError("[cell] the graph was renewed or reverted meanwhile")
         return 0
 
     cdef int push_node(self, ComputationGraph g, NodeId id) except -1:
@@ -289,13 +289,14 @@ cdef class Template:
             f.outputs[k] = self.body.node(self.out[k])
         return 0
 
-    cdef object built(self, ComputationGraph g, object part, const NodeId* outputs):
+    cdef object built(self, ComputationGraph g, Frame f, object part, const NodeId* outputs):
         """A part of the result; outputs: nodes of all outputs."""
         if type(part) is int:
+            f.see_graph(g)   # the user's kinds of tuples are made by code of the user's
             return _expression(g, outputs[<size_t> part])
         if type(part) is _Constant:
             return (<_Constant> part).value
-        return _made_like(part, [self.built(g, one, outputs) for one in _parts_of(part)])
+        return _made_like(part, [self.built(g, f, one, outputs) for one in _parts_of(part)])
 
     cdef object answer(self, ComputationGraph g, Frame f):
         """The result of the call that the frame was added for."""
@@ -304,7 +305,7 @@ cdef class Template:
         if self.flat == 1:
             return _expression(g, f.outputs[0])
         if self.flat == 0:
-            return self.built(g, self.result, f.outputs.data())
+            return self.built(g, f, self.result, f.outputs.data())
         n = <Py_ssize_t> self.out.size()
         parts = PyTuple_New(n)
         for k in range(n):

@@ -1,0 +1,153 @@
+"""Arguments whose own code changes a list or renews the graph while they are read: an error, never a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import dynet_lite as dy
+
+N = 2000
+
+
+@pytest.fixture(autouse=True)
+def still_alive() -> Iterator[None]:
+    """Each test begins with a new graph, and after it the next one works."""
+    dy.renew_cg()
+    yield
+    dy.renew_cg()
+    assert dy.sum_elems(dy.inputVector([1.0, 2.0])).value() == 3
+
+
+class Runs:
+    """A number that runs something when it is read."""
+
+    def __init__(self, what: Callable[[], Any], number: int = 1) -> None:
+        self.what, self.number = what, number
+
+    def __index__(self) -> int:
+        self.what()
+        return self.number
+
+    def __float__(self) -> float:
+        self.what()
+        return float(self.number)
+
+
+def vectors() -> list[Any]:
+    return [dy.inputVector([1.0, 2.0]) for _ in range(N)]
+
+
+# ---- lists that become shorter -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["map", "map of two", "scan", "scan back", "recurse", "recurse without children"])
+def test_lists_that_a_cell_changes(how: str) -> None:
+    xs, ys, children = vectors(), list(range(N)), [[], *[[i] for i in range(N - 1)]]
+
+    def clears(x: Any, *_: Any) -> Any:
+        if how != "recurse without children":
+            xs.clear()
+        ys.clear()
+        children.clear()
+        return dy.tanh(x)
+
+    cell: Any = dy.cell(clears)
+    calls: dict[str, Callable[[], Any]] = {
+        "map": lambda: dy.map(cell, xs),
+        "map of two": lambda: dy.map(cell, list(xs), ys),
+        "scan": lambda: dy.scan(cell, dy.inputVector([0.0, 0.0]), xs),
+        "scan back": lambda: dy.scan(cell, dy.inputVector([0.0, 0.0]), xs, reverse=True),
+    }
+    with pytest.raises(RuntimeError, match="changed while it was read"):
+        calls.get(how, lambda: dy.recurse(cell, xs, children))()
+
+
+def test_lists_of_numbers_that_change() -> None:
+    table = dy.ParameterCollection().add_lookup_parameters((10, 3))
+    x = dy.inputTensor([[1.0, 2.0], [3.0, 4.0]], batched=True)
+    ids: list[Any] = []
+    ids += [Runs(ids.clear), *[1] * N]
+    with pytest.raises(RuntimeError, match="changed while it was read"):
+        table.rows(ids)
+    ids += [Runs(lambda: ids.extend([0] * N)), 1]
+    with pytest.raises(RuntimeError, match="changed while it was read"):
+        dy.pickneglogsoftmax(x, ids)
+
+
+def test_rows_of_a_table_that_left_the_graph() -> None:
+    """After a renewal it enters anew."""
+    table = dy.ParameterCollection().add_lookup_parameters((10, 3))
+    before = vectors()
+    *_, last = table.rows([1, Runs(dy.renew_cg), 2])
+    assert last.npvalue().tolist() == table.row_as_array(2).tolist()
+    del before
+
+
+def test_children_whose_numbers_change() -> None:
+    """What gives a number is asked for it once."""
+
+    class Odd(int):
+        def __le__(self, other: Any) -> bool:
+            return True
+
+        __lt__ = __ge__ = __gt__ = __le__
+
+    class Lies:
+        def __index__(self) -> int:
+            return Odd(1 << 30)
+
+    @dy.cell
+    def gather(x: Any, *below: Any) -> Any:
+        return dy.esum([x, *below])
+
+    with pytest.raises(ValueError, match="earlier nodes"):
+        dy.recurse(gather, vectors()[:2], [[], [Lies()]])
+
+
+# ---- graphs that are renewed -------------------------------------------------------------------------------------------
+
+
+class Renewing(tuple):
+    """A pair that renews the graph when it is made."""
+
+    armed = False
+
+    def __new__(cls, *parts: Any) -> Any:
+        if cls.armed:
+            dy.renew_cg()
+        return tuple.__new__(cls, parts)
+
+
+@pytest.mark.parametrize("how", ["call", "map", "scan", "recurse"])
+def test_results_that_renew_the_graph(how: str) -> None:
+    weight: Any = dy.ParameterCollection().add_parameters((2, 2))
+
+    @dy.cell
+    def pairs(x: Any, *_: Any) -> Any:
+        return Renewing(Renewing(dy.tanh(x), weight * x), weight * dy.tanh(x))
+
+    @dy.cell
+    def step(s: Any, k: Any) -> Any:
+        return dy.tanh(s), Renewing(dy.tanh(s), weight * s)
+
+    @dy.cell
+    def node(k: Any, *below: Any) -> Any:
+        return Renewing(weight[0], weight[1])
+
+    x = vectors()[-1]
+    calls: dict[str, Callable[[], Any]] = {
+        "call": lambda: pairs(x),
+        "map": lambda: dy.map(pairs, [x] * N),
+        "scan": lambda: dy.scan(step, x, list(range(N))),
+        "recurse": lambda: dy.recurse(node, list(range(N)), [[], *[[i] for i in range(N - 1)]]),
+    }
+    calls[how]()
+    Renewing.armed = True
+    try:
+        with pytest.raises(RuntimeError):
+            calls[how]()
+    finally:
+        Renewing.armed = False
