@@ -398,8 +398,9 @@ def _cell_node(str op not None, list args not None, keys=()):
     g.args.clear()
     g.keys.clear()
     g.members.clear()
+    cdef uint32_t turn = g.next_turn()
     cdef OpId id = op_by_name(op.encode())
     _push_args(id, g, args)
     for k in keys:
         _push_float(g.keys, k, op)
-    return _op(g, id)
+    return _op_of_turn(g, id, turn)

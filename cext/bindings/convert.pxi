@@ -139,7 +139,7 @@ cdef object _numbers(object v, str op):
         for one in a.flat:
             if one is None or isinstance(one, (str, bytes, Expression)) or not hasattr(one, "__float__"):
                 raise _errors.InputTypeError(f"[{op}] numbers are needed; got {_shown(one)}")
-        return a.astype(np.float32)
+        return np.asarray(a.astype(np.float32), dtype=np.float32)
     raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of {a.dtype}")
 
 cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:

@@ -201,16 +201,14 @@ cdef class Expression:
 
         IndexError if i is out of range, TypeError if the expression was not made by these.
         """
-        cdef NodeId node = self.use()
-        cdef ComputationGraph g = self.home()
-        cdef OpId op = g.c.signature(node).op
+        cdef OpId op = self._picked_by()
         cdef Word w
         cdef uint32_t k
-        if (not g.c.is_op(node) and not g.c.node(node).flags & kAlias
-                or op not in (OP__pick, OP__pick_batch)):
-            raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
-        settle()
         new = [_int32(i, "[set_index] an index")] if op == OP__pick else [_int32(one, "[set_index] an index") for one in i]
+        settle()
+        op = self._picked_by()   # again: what gives an index may have renewed the graph
+        cdef NodeId node = self.use()
+        cdef ComputationGraph g = self.home()
         if op == OP__pick_batch and len(new) != <uint32_t> g.c.member(node)[0].i:
             raise ValueError(f"[set_index] {g.c.member(node)[0].i} indices are needed; got {len(new)}")
         old = [g.c.member(node)[k + (op == OP__pick_batch)].i for k in range(len(new))]
@@ -225,6 +223,16 @@ cdef class Expression:
             raise _at_user(error)
         g.outdate()
 
+    cdef OpId _picked_by(self) except *:
+        """Op of a node whose index can be set."""
+        cdef NodeId node = self.use()
+        cdef ComputationGraph g = self.home()
+        cdef OpId op = g.c.signature(node).op
+        if (not g.c.is_op(node) and not g.c.node(node).flags & kAlias
+                or op not in (OP__pick, OP__pick_batch)):
+            raise TypeError("[set_index] this expression was not made by pick() or pick_batch()")
+        return op
+
     def tensor_value(self, recalculate=False):
         """The value as a Tensor, with the methods as_numpy(), argmax(), topk() and categorical_sample_log_prob()."""
         from dynet_lite.tensor import Tensor
@@ -232,9 +240,10 @@ cdef class Expression:
 
     def forward(self, recalculate=False):
         """Compute the value, and everything else that is pending."""
+        cdef bint again = recalculate   # may run the user's code: before the node is asked for
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
-        if recalculate:
+        if again:
             g.outdate()
         g.run_to(i)
 
@@ -247,9 +256,10 @@ cdef class Expression:
         Nodes that ran before an update get gradients at the weights that they read: the weights before the last 8
         updates of this thread are kept, and of small weights more. RuntimeError if older ones are needed.
         """
+        cdef bint all_nodes = full   # may run the user's code: before the node is asked for
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
-        g.run_backward(i, full)
+        g.run_backward(i, all_nodes)
 
     def gradient(self):
         """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue().
@@ -420,8 +430,11 @@ cdef inline bint _is_array(object v):
     return isinstance(v, np.ndarray)
 
 cdef Expression _coerce(ComputationGraph g, object v):
-    """An expression from an array or a number; anything else is an error."""
-    if isinstance(v, (np.ndarray, np.number)) or type(v) is float or type(v) is int:
+    """An expression from an array or a number; anything else is an error.
+
+    None of the user's code runs here, so arguments beside it stay: what only says that it is an array is none.
+    """
+    if issubclass(type(v), (np.ndarray, np.number)) or type(v) is float or type(v) is int:
         return inputTensor(np.atleast_1d(np.asarray(v)))
     raise TypeError(f"[Expression] an expression, an array or a number is needed; got {_shown(v)}")
 
@@ -501,10 +514,10 @@ cdef Expression _op2(OpId op, object x, object y):
 
 cdef Expression _op1f(OpId op, object x, object c):
     """An op of one argument and one number, which is a member attribute."""
+    cdef Word w
+    w.f = c   # first: it may run the user's code, which may renew the graph
     cdef ComputationGraph g = _current()
     cdef NodeId a = _arg_of(op, g, x)
-    cdef Word w
-    w.f = c
     return _made(g, g.c.add(op, &a, 1, NULL, 0, &w, 1))
 
 cdef Expression _op(ComputationGraph g, OpId op):

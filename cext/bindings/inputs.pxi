@@ -11,32 +11,30 @@ cdef class InputExpression(Expression):
 
         values: an array of the same shape, or flat and column-major. ValueError for another number of values.
         """
-        cdef NodeId i = self.use()
-        cdef const Dim* d = &self.graph.c.dim(i)
-        cdef float* to = self.graph.c.input_data(i)
+        cdef float* to
         cdef size_t k
-        if type(values) is float and d.size() == 1:  # what small programs give, without NumPy
-            self._change(i)
-            to[0] = <float> <double> values
-            return
-        if type(values) is list and <size_t> len(<list> values) == d.size() and _plain_numbers(<list> values):
-            self._change(i)
-            for k in range(d.size()):
+        cdef const float[::1] view
+        if type(values) is float:  # what small programs give, without NumPy
+            self._to_write(1)[0] = <float> <double> values
+        elif type(values) is list and _plain_numbers(<list> values):
+            to = self._to_write(len(<list> values))
+            for k in range(len(<list> values)):
                 to[k] = <float> <double> (<list> values)[k]
-            return
-        a = _numbers(values, "set")
-        a = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
-        if <size_t> a.size != d.size():
-            raise ValueError(f"[set] {d.size()} numbers are needed; got {a.size}")
-        cdef const float[::1] view = a
-        self._change(i)
-        memcpy(to, &view[0], d.size() * sizeof(float))
+        else:
+            a = _numbers(values, "set")   # may run the user's code: before the node is asked for
+            view = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
+            to = self._to_write(view.shape[0])
+            memcpy(to, &view[0], view.shape[0] * sizeof(float))
 
-    cdef int _change(self, NodeId i) except -1:
-        """Its numbers will be others: all runs again, and it is a constant no more."""
+    cdef float* _to_write(self, size_t given) except NULL:
+        """Where so many new numbers go: all runs again, and it is a constant no more."""
+        cdef NodeId i = self.use()
+        cdef size_t n = self.graph.c.dim(i).size()
+        if given != n:
+            raise ValueError(f"[set] {n} numbers are needed; got {given}")
         self.graph.outdate()
         self.graph.c.keep(i)
-        return 0
+        return self.graph.c.input_data(i)
 
 
 cdef InputExpression _empty_input = InputExpression.__new__(InputExpression)
@@ -54,6 +52,8 @@ cdef inline InputExpression _new_input(ComputationGraph g, const Dim& d):
 cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
     """An input node; flat: contiguous float32 numbers in the engine's order."""
     cdef const float[::1] view = flat
+    if <size_t> view.shape[0] != d.size():
+        raise ValueError(f"[input] {d.size()} numbers are needed for {d.text().decode()}; got {view.shape[0]}")
     cdef InputExpression e = _new_input(g, d)
     memcpy(g.c.input_data(e.id), &view[0], d.size() * sizeof(float))
     return e
@@ -116,7 +116,7 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
         arr = np.stack(arr, axis=-1)
         batched = True
-    a = arr if isinstance(arr, np.ndarray) else np.asarray(arr)
+    a = np.asarray(arr)
     if a.dtype.kind not in "fiub":
         raise TypeError(f"[inputTensor] numbers are needed; got an array of {a.dtype}")
     if a.size == 0:

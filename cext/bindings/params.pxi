@@ -125,11 +125,11 @@ cdef class Parameters(Expression):
 
     def set_value(self, arr):
         """Replace all numbers. ValueError if the array has another shape."""
-        settle()
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
+        settle()   # not before: the user's code that gives numbers may put off a step
         if flat.shape[0]:
             if keeps_weights() and _was_read(self.last, self.id, self.stamp):
                 deref(self.p).leave_numbers()
@@ -166,9 +166,10 @@ cdef class Parameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""
+        factor = np.float32(_finite(s, "[scale_gradient] the factor"))
         settle()
         cdef float[::1] g = _floats(deref(self.p).grad.host_to_write(), deref(self.p).size())
-        np.multiply(g, np.float32(_finite(s, "[scale_gradient] the factor")), out=np.asarray(g))
+        np.multiply(g, factor, out=np.asarray(g))
         deref(self.p).grad_changed()
 
     def zero_gradient(self):
@@ -178,11 +179,11 @@ cdef class Parameters(Expression):
 
     def set_grad(self, arr):
         """Replace the accumulated gradient, for tests and updates by hand. ValueError if the array has another shape."""
-        settle()
         a = _numbers(arr, "set_grad")
         if a.shape != self.shape:
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape}; got {a.shape}")
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
+        settle()   # as in set_value()
         if flat.shape[0]:
             memcpy(deref(self.p).grad.host_to_write(), &flat[0], deref(self.p).size() * sizeof(float))
         deref(self.p).touched = True

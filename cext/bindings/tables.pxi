@@ -429,8 +429,7 @@ cdef class LookupExpression(Expression):
 
         IndexError if a row is out of range, ValueError if there are more or fewer than before.
         """
-        cdef NodeId i = self.use()
-        a = np.atleast_1d(np.asarray(index))
+        a = np.atleast_1d(np.asarray(index))   # may run the user's code: before the node is asked for
         if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
             a = a.astype(np.int64)
         if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
@@ -439,6 +438,7 @@ cdef class LookupExpression(Expression):
             raise _errors.OutOfRangeError(f"[set] row {a[(a < 0) | (a > 0xffffffff)][0]} is out of range")
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
         settle()
+        cdef NodeId i = self.use()
         self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
         self.graph.outdate()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dynet_lite as dy
@@ -151,3 +152,116 @@ def test_results_that_renew_the_graph(how: str) -> None:
             calls[how]()
     finally:
         Renewing.armed = False
+
+
+class Array:
+    """Numbers of which NumPy asks for an array; the graph is renewed then."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        for _ in range(2):
+            dy.renew_cg()
+            dy.inputVector([7.0] * 4)
+        return np.array(self.numbers)
+
+
+class Two(int):
+    """A number, for operators."""
+
+    def __float__(self) -> float:
+        dy.renew_cg()
+        return 2.0
+
+    def __neg__(self) -> Any:
+        return Two(-int(self))
+
+
+class Yes:
+    def __bool__(self) -> bool:
+        dy.renew_cg()
+        return True
+
+
+def of_a_table() -> Any:
+    return dy.ParameterCollection().add_lookup_parameters((10, 3))[1]
+
+
+RENEWS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "set": (lambda: vectors()[-1], lambda e: e.set(Array([1.0, 2.0]))),
+    "set of much": (lambda: dy.zeros(1 << 24), lambda e: e.set(Array(np.ones(1 << 24)))),
+    "set of a row": (of_a_table, lambda e: e.set(Array(2))),
+    "set_index": (lambda: dy.pick(vectors()[-1], 0), lambda e: e.set_index(Runs(dy.renew_cg))),
+    "set_index of several": (
+        lambda: dy.pick_batch(vectors()[-1], [0, 1]),
+        lambda e: e.set_index([0, Runs(dy.renew_cg)]),
+    ),
+    "plus": (lambda: vectors()[-1], lambda e: e + Two(2)),
+    "minus": (lambda: vectors()[-1], lambda e: e - Two(2)),
+    "from": (lambda: vectors()[-1], lambda e: Two(2) - e),
+    "times": (lambda: vectors()[-1], lambda e: e * Two(2)),
+    "over": (lambda: vectors()[-1], lambda e: e / Two(2)),
+    "under": (lambda: vectors()[-1], lambda e: Two(2) / e),
+    "to the power": (lambda: vectors()[-1], lambda e: e ** Two(2)),
+    "base": (lambda: vectors()[-1], lambda e: Two(2) ** e),
+    "index": (lambda: vectors()[-1], lambda e: dy.pick(e, Runs(dy.renew_cg))),
+    "float": (lambda: vectors()[-1], lambda e: dy.noise(e, Two(2))),
+    "forward": (lambda: vectors()[-1], lambda e: e.forward(Yes())),
+    "backward": (lambda: dy.sum_elems(vectors()[-1]), lambda e: e.backward(Yes())),
+    "value": (lambda: vectors()[-1], lambda e: e.value(Yes())),
+}
+
+
+@pytest.mark.parametrize("how", RENEWS)
+def test_numbers_that_renew_the_graph(how: str) -> None:
+    """The node is asked for after them, and other nodes keep their numbers."""
+    make, use = RENEWS[how]
+    e = make()
+    with pytest.raises(RuntimeError, match=r"stale|made nodes"):
+        result = use(e)
+        result.value()
+
+
+def test_set_still_takes_all_kinds_of_numbers() -> None:
+    e: Any = dy.inputTensor([[1.0, 2.0], [3.0, 4.0]])
+    for numbers in (
+        [5, 6.0, 7, 8],
+        np.array([[5, 7], [6, 8]]),
+        (5, 6, 7, 8),
+        [[5, 7], [6, 8]],
+        [np.float32(5), 6, 7, 8],
+    ):
+        e.set([0.0] * 4)
+        e.set(numbers)
+        assert e.npvalue().tolist() == [[5, 7], [6, 8]]
+    for wrong in ([], [1.0], 1.0, np.zeros(3), np.zeros((2, 3))):
+        with pytest.raises(ValueError, match=r"\[set\] 4 numbers are needed"):
+            e.set(wrong)
+    one: Any = dy.scalarInput(1.0)
+    for single in (2.0, 2, [2.0], np.float64(2), np.array(2.0)):
+        one.set(0.0)
+        one.set(single)
+        assert one.value() == 2
+
+
+def test_what_only_says_that_it_is_an_array() -> None:
+    class Says(Array):
+        @property
+        def __class__(self) -> Any:
+            return np.ndarray
+
+    x = vectors()[-1]
+    for use in (lambda: dy.cmult(x, Says([1.0, 2.0])), lambda: dy.esum([x, Says([1.0, 2.0])])):
+        with pytest.raises(TypeError, match="an expression, an array or a number is needed"):
+            use()
+    assert x.value() == [1, 2]
+
+
+def test_arrays_that_tell_another_size() -> None:
+    class Long(np.ndarray):
+        def ravel(self, order: Any = "C") -> Any:
+            return np.ones(1, dtype=np.float32)
+
+    a = np.arange(1000.0).reshape(10, 100)
+    assert (dy.inputTensor(a.view(Long)).npvalue() == a).all()
