@@ -196,9 +196,11 @@ cdef class CellStack:
         cdef list out = [], all_layers = []
         cdef CellLayer* l
         cdef ComputationGraph g = self._graph()
-        if not isinstance(xs, (list, tuple)):
+        if type(xs) is not list and type(xs) is not tuple:   # one of the user's kinds may give more than its length says
             xs = list(xs)
         steps = len(xs)
+        if after is not None and len(after) != steps:
+            raise ValueError(f"[transduce] `after` needs a number for each of {steps} inputs; got {len(after)}")
         g.row.resize(steps)
         t = 0
         for x in xs:
@@ -230,6 +232,7 @@ cdef list _followed(after, Py_ssize_t n):
         k = out[i]
         if k < -1 or k >= i:
             raise ValueError(f"[transduce] after[{i}] must be -1 or the number of an earlier input; got {k}")
+        out[i] = k   # an int: what gives one may give another the next time
     return out
 
 
@@ -337,7 +340,7 @@ cdef class TreeStack:
         cdef list out = [None] * self.n_layers
         cdef TreeNode node = TreeNode.__new__(TreeNode)
         cdef ComputationGraph g = self.link.get()
-        if not isinstance(children, (list, tuple)):
+        if type(children) is not list and type(children) is not tuple:
             children = list(children)
         n = len(children)
         if g is None or not g.c.valid(self.last, self.stamp):

@@ -90,6 +90,7 @@ cdef class RNNState:
             return xs.transduced(self._run.builder, self.h(), self.s(), after)
         xs = self._listed(xs)
         if after is not None:
+            xs = list(xs)   # what is in `after` may be the user's, and change the inputs
             order = _followed(after, len(xs))
         try:
             if stack is not None:
@@ -99,8 +100,8 @@ cdef class RNNState:
             raise self._explained(error, xs) from None
 
     def _listed(self, xs):
-        """The inputs as a list or a tuple."""
-        if isinstance(xs, (list, tuple)):
+        """The inputs as a list or a tuple, none of the user's kinds, whose length may be another than what they give."""
+        if type(xs) is list or type(xs) is tuple:
             return xs
         try:
             return list(xs)

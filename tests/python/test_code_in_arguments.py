@@ -265,3 +265,56 @@ def test_arrays_that_tell_another_size() -> None:
 
     a = np.arange(1000.0).reshape(10, 100)
     assert (dy.inputTensor(a.view(Long)).npvalue() == a).all()
+
+
+# ---- sequences and trees whose length is another than what they give ---------------------------------------------------
+
+
+class Padded(list):
+    """A list that counts its real tokens."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Doubled(tuple):
+    def __iter__(self) -> Any:
+        yield from [*tuple.__iter__(self)] * 2
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("kind", [Padded, Doubled])
+def test_inputs_that_are_more_than_their_length(kind: Any, dropout: bool) -> None:
+    builder = dy.LSTMBuilder(1, 2, 2, dy.ParameterCollection())
+    if dropout:
+        builder.set_dropouts(0.5, 0.5)
+    x = dy.inputVector([1.0, 2.0])
+    xs = kind([x] * 5000)
+    state = builder.initial_state()
+    assert len(state.transduce(xs)) == len(state.add_inputs(xs)) == len([*xs])
+
+
+def test_children_that_are_more_than_their_length() -> None:
+    trees = dy.NaryTreeLSTMBuilder(2, 1, 2, 2, dy.ParameterCollection())
+    leaf = trees.node(dy.inputVector([1.0, 2.0]))
+    assert trees.node(None, Padded([leaf, leaf])).output().shape == (2,)
+    with pytest.raises(ValueError, match="at most 2 children"):
+        trees.node(None, Padded([leaf] * N))
+
+
+def test_numbers_in_after_that_change() -> None:
+    """An input follows what the number was when it was checked; inputs that are added meanwhile are none."""
+
+    class Later:
+        asked = 0
+
+        def __index__(self) -> int:
+            self.asked += 1
+            return 0 if self.asked == 1 else 1 << 28
+
+    builder = dy.LSTMBuilder(1, 2, 2, dy.ParameterCollection())
+    x = dy.inputVector([1.0, 2.0])
+    wanted = builder.initial_state().transduce([x, x, x], after=[-1, 0, 0])[2].value()
+    assert builder.initial_state().transduce([x, x, x], after=[-1, 0, Later()])[2].value() == wanted
+    xs = [x, x]
+    assert len(builder.initial_state().transduce(xs, after=[-1, Runs(lambda: xs.extend([x] * N), 0)])) == 2
