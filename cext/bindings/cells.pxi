@@ -64,6 +64,9 @@ cdef class CellStack:
     cdef Word key
     cdef int n_key
 
+    def __cinit__(self):
+        self.link = GraphLink()
+
     def __init__(self, str kind not None, layers, float forget_bias=1.0):
         cdef CellLayer l
         cdef int k
@@ -158,6 +161,12 @@ cdef class CellStack:
             g.node_added(id)
         return id
 
+    cdef int _see_layers(self, tuple h, tuple c) except -1:
+        cdef Py_ssize_t n = <Py_ssize_t> self.layers.size()
+        if h is not None and len(h) != n or c is not None and len(c) != n:   # a state of a builder whose layers were changed
+            raise ValueError(f"[add_input] the state must have {n} layers")
+        return 0
+
     cdef int _state(self, ComputationGraph g, tuple h, tuple c, Py_ssize_t layer, NodeId* h_node, NodeId* c_node) except -1:
         h_node[0] = c_node[0] = NO_NODE
         if h is None:
@@ -177,6 +186,7 @@ cdef class CellStack:
         cdef Expression e
         cdef ComputationGraph g = self._graph()
         x_node = _arg(g, x)
+        self._see_layers(h, c)
         cdef tuple out = PyTuple_New(n)
         for layer in range(n):
             self._state(g, h, c, layer, &h_node, &c_node)
@@ -198,6 +208,7 @@ cdef class CellStack:
         cdef ComputationGraph g = self._graph()
         if type(xs) is not list and type(xs) is not tuple:   # one of the user's kinds may give more than its length says
             xs = list(xs)
+        self._see_layers(h, c)
         steps = len(xs)
         if after is not None and len(after) != steps:
             raise ValueError(f"[transduce] `after` needs a number for each of {steps} inputs; got {len(after)}")
@@ -241,12 +252,12 @@ cdef class TreeNode:
     """A node of a tree, as a tree builder made it."""
     cdef tuple _h   # of each layer
 
-    def __init__(self, tuple h not None):
-        self._h = h
+    def __init__(self, *args, **kwargs):
+        raise TypeError("[TreeNode] a node of a tree comes from node() of a tree builder")
 
     def output(self):
         """h of the last layer, {hidden_dim}."""
-        return self._h[len(self._h) - 1]
+        return self._h[len(self._h) - 1]   # there is one at least
 
     def h(self):
         """The h's, {hidden_dim}, one per layer."""
@@ -272,6 +283,9 @@ cdef class TreeStack:
     cdef uint32_t size
     cdef CellWeights weights   # all layers, one after another
     cdef int n_weights, n_layers
+
+    def __cinit__(self):
+        self.link = GraphLink()
 
     def __init__(self, bint n_ary, layers, uint32_t size, float forget_bias):
         cdef NodeId id
@@ -321,12 +335,16 @@ cdef class TreeStack:
 
     cdef int _push_child(self, ComputationGraph g, child, Py_ssize_t layer) except -1:
         cdef NodeId h
+        cdef tuple layers
         if child is None:
             h = self._absent(g)
             g.row.push_back(h)
             g.row.push_back(h)
         else:
-            h = _arg(g, (<TreeNode?> child)._h[layer])
+            layers = (<TreeNode?> child)._h
+            if layers is None or len(layers) != self.n_layers:
+                raise ValueError(f"[add_input] a child must be a node of a builder with {self.n_layers} layers")
+            h = _arg(g, layers[layer])
             g.row.push_back(h)
             h += 1
             g.row.push_back(h)

@@ -30,8 +30,7 @@ cdef class Expression:
         argument.
         """
         if args or kwargs or type(self) is not Expression:
-            raise TypeError(f"[{type(self).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "
-                            "parameters from a collection; only Expression(), an empty placeholder, is made by its class")
+            raise _made_by_class(self)
 
     cdef NodeId use(self) except? 0xffffffff:
         """The node in its own graph; an error when it is gone."""
@@ -398,6 +397,10 @@ cdef class Expression:
     def __reduce__(self):
         raise TypeError("[Expression] an expression is a part of a graph and cannot be pickled; pickle its npvalue()")
 
+
+cdef object _made_by_class(object e):
+    return TypeError(f"[{type(e).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "
+                     "parameters from a collection; only Expression(), an empty placeholder, is made by its class")
 
 cdef str _why_no_gradient(GradientRead what):
     if what == GradientRead.Gone:

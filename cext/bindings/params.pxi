@@ -52,6 +52,17 @@ cdef bint _was_read(GraphLink link, NodeId id, uint32_t stamp):
     return g is not None and g.c.valid(id, stamp) and g.x.done(id)
 
 
+cdef bint _making_weight = False   # by make(): others would have no numbers
+
+cdef object _new_weight(object kind):
+    global _making_weight
+    _making_weight = True
+    try:
+        return kind.__new__(kind)
+    finally:
+        _making_weight = False
+
+
 cdef class Parameters(Expression):
     """A weight, from ParameterCollection.add_parameters(). It can be used as an expression in any graph.
 
@@ -61,10 +72,14 @@ cdef class Parameters(Expression):
     cdef str _name
     cdef GraphLink last   # the graph that it entered last
 
+    def __cinit__(self):
+        if not _making_weight:   # also a class of the user's, whose __init__ may not call ours
+            raise _made_by_class(self)
+
     @staticmethod
     def make(shape, name):
         """A parameter of zeros. Users call ParameterCollection.add_parameters()."""
-        cdef Parameters self = Parameters.__new__(Parameters)
+        cdef Parameters self = _new_weight(Parameters)
         cdef Dim d
         _dim_from(shape, 1, &d, "add_parameters", least=0)   # an empty weight or table may be made and saved, but not used
         self.p = make_shared[Parameter](d)

@@ -222,12 +222,14 @@ cdef class Cell:
     cdef dict of_objects       # id -> (weak reference, Cell), for methods
     cdef object __weakref__
 
+    def __cinit__(self):
+        self.plain, self.indices, self.of_objects = set(), set(), {}
+        self.templates, self.recent = {}, []
+
     def __init__(self, function, names, indices, read_by):
         self.function = self.__wrapped__ = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.names, self.indices, self.read_by = names, set(indices), read_by
-        self.plain = set()
-        self.of_objects = {}
         self.forget()
 
     cdef int forget(self) except -1:
@@ -328,6 +330,8 @@ cdef class Cell:
         if self.reading != _reading:
             self.reading = _reading
             self.forget()
+        if self.read_by is None:   # __init__ was not called
+            raise TypeError("[cell] a cell is made by @dy.cell")
         if self.read is None:
             self.read = self.read_by(self.function)
             return 0

@@ -49,16 +49,21 @@ cdef class RNNState:
                              " state_idx, prev_state and out cannot be given")
         if not hasattr(builder, "initial_state"):
             raise TypeError(f"[RNNState] a recurrent builder is needed; got {type(builder).__name__}")
-        cdef RNNState start = builder.initial_state()
+        cdef RNNState start = <RNNState?> builder.initial_state()
         self._run, self._h, self._c = start._run, start._h, start._c
+
+    cdef inline BuilderRun run(self):
+        if self._run is None:   # of a class of the user's, whose __init__ does not call ours
+            raise TypeError("[RNNState] a state comes from a builder (initial_state) or a state (add_input)")
+        return self._run
 
     def add_input(self, x):
         """The state after the input x {input_dim}. ValueError if x has another shape."""
-        cdef CellStack stack = self._run.begun()
+        cdef CellStack stack = self.run().begun()
         try:
             if stack is not None:
                 return _state_after(self, stack.step(x, self._h, self._c), None)
-            h, c = self._run.step(x, self._h, self._c)
+            h, c = self.run().step(x, self._h, self._c)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, [x]) from None
         return _state_after(self, h, c)
@@ -69,7 +74,7 @@ cdef class RNNState:
         cdef RNNState state = self
         xs = self._listed(xs)
         try:
-            states = self._run.states(xs, self._h, self._c)
+            states = self.run().states(xs, self._h, self._c)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
         for h, c in states:
@@ -84,10 +89,10 @@ cdef class RNNState:
         ``after[i]``, which must come earlier, or this state where ``after[i]`` is -1. Without it, each input follows
         the one before it. ValueError for inputs of another shape.
         """
-        cdef CellStack stack = self._run.begun()
+        cdef CellStack stack = self.run().begun()
         cdef list order = None
         if type(xs) is not list and hasattr(xs, "transduced"):  # of a length that is not known: dynet_lite/onnx
-            return xs.transduced(self._run.builder, self.h(), self.s(), after)
+            return xs.transduced(self.run().builder, self.h(), self.s(), after)
         xs = self._listed(xs)
         if after is not None:
             xs = list(xs)   # what is in `after` may be the user's, and change the inputs
@@ -95,7 +100,7 @@ cdef class RNNState:
         try:
             if stack is not None:
                 return stack.run(xs, self._h, self._c, False, order)
-            return self._run.shown(self._run.outputs(xs, self._h, self._c, order))
+            return self.run().shown(self.run().outputs(xs, self._h, self._c, order))
         except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
 
@@ -106,11 +111,11 @@ cdef class RNNState:
         try:
             return list(xs)
         except TypeError:
-            raise TypeError(f"[{self._run.builder.whoami()}] a list of inputs is needed; got {_shown(xs)}") from None
+            raise TypeError(f"[{self.run().builder.whoami()}] a list of inputs is needed; got {_shown(xs)}") from None
 
     def _explained(self, error, xs):
         """The error in terms of the builder: which input, or part of the state, is wrong."""
-        builder = self._run.builder
+        builder = self.run().builder
         for what, size, given in (("an input", builder.input_dim, xs), ("a state", builder.hidden_dim, self.h())):
             wrong = _needs.wrong_vector(what, size, given)
             if wrong is not None:
@@ -132,7 +137,7 @@ cdef class RNNState:
         """The whole state, {hidden_dim} each: the h of each layer; for LSTMs the cells of all layers, then their h's."""
         if self._h is None:
             return ()
-        return self._cells() + self._h if self._run.builder.has_cell else self._h
+        return self._cells() + self._h if self.run().builder.has_cell else self._h
 
     def _cells(self):
         if self._c is None and self._h is not None:
@@ -143,7 +148,7 @@ cdef class RNNState:
         """A state with these h's, one per layer. Cells stay as they are (zero before any input). ValueError for another
         number or shape.
         """
-        builder = self._run.builder
+        builder = self.run().builder
         h = _state_tensors(builder, es, "set_h", (builder.layers,))
         c = None
         if builder.has_cell:
@@ -154,7 +159,7 @@ cdef class RNNState:
         """A state with these contents, in the order of s(). For LSTMs, cells alone may be given; h's then stay as they
         are. ValueError for another number or shape.
         """
-        builder = self._run.builder
+        builder = self.run().builder
         n = builder.layers
         if not builder.has_cell:
             return self.set_h(es)
@@ -168,14 +173,14 @@ cdef class RNNState:
 
     def b(self):
         """The builder."""
-        return self._run.builder
+        return self.run().builder
 
     def __repr__(self):
         cdef RNNState state = self._prev
         steps = 0
         while state is not None:
             steps, state = steps + 1, state._prev
-        return f"<state of a {self._run.builder.whoami()}, {steps} steps from its start>"
+        return f"<state of a {self.run().builder.whoami()}, {steps} steps from its start>"
 
 
 cdef inline RNNState _state_after(RNNState prev, tuple h, tuple c):

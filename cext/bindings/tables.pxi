@@ -18,10 +18,14 @@ cdef class LookupParameters(Expression):
     cdef NodeId rows_id
     cdef uint32_t rows_stamp
 
+    def __cinit__(self):
+        if not _making_weight:
+            raise _made_by_class(self)
+
     @staticmethod
     def make(shape, name):
         """A table of zeros of shape (V, d1, ...). Users call ParameterCollection.add_lookup_parameters()."""
-        cdef LookupParameters self = LookupParameters.__new__(LookupParameters)
+        cdef LookupParameters self = _new_weight(LookupParameters)
         cdef Dim d
         shape = tuple(shape)
         if len(shape) < 2:

@@ -73,12 +73,19 @@ cdef object _refuses_numbers(IndexStandIn self):
     return _UsedAsNumber(self.argument)
 
 
+cdef Trace _no_trace = Trace("cell", False)   # that is done, of one that no recording made
+_no_trace.done = True
+
+
 @cython.final
 cdef class IndexStandIn:
     """Stands for an integer argument while a cell is recorded: good for rows, labels and places, and nothing else."""
     cdef Trace trace
     cdef uint32_t number     # among the integers of the call
     cdef object argument     # number or name of the argument that it is, or is a part of
+
+    def __cinit__(self):
+        self.trace = _no_trace
 
     cdef int note(self, size_t buffer, size_t at) except -1:
         """It becomes the next word of a node's attributes."""
