@@ -41,7 +41,7 @@ cdef int _push_data(Frame f, object v, bint plain) except -1:
         return f.push_object(v)
     if isinstance(v, Expression):
         raise _takes_no_expressions()
-    if isinstance(v, _array_type) and v.dtype.kind in "iu":
+    if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim:
         return f.push(None, v.tolist(), plain)
     if not _push_floats_of(f, v):
         _push_any_array(f, v)
@@ -322,6 +322,8 @@ cdef class Compiled(Cell):
             return self._checked(p, args, kwargs)
         p = _program(self, args, kwargs)
         self.fill(None, f, args, kwargs)   # integers may be taken in another way now
+        if not p.template.is_of(f):
+            raise self.changes()
         self._note(p, f)
         return p
 

@@ -101,6 +101,7 @@ cdef class _Recorder:
         named = {k: self.stand_in(v, k, k in self.cell.plain) for k, v in kwargs.items()}
         cdef uint32_t n_args = self.scratch.c.size()
         self.n_arrays = n_args
+        self.count(t)
         self.scratch.__enter__()
         try:  # a `with` would add a frame to traces
             result = self.cell.function(*given, **named)
@@ -122,6 +123,16 @@ cdef class _Recorder:
         t.entered.resize(len(t.outside))
         t.copies = t.body.copies_rows()
         return t
+
+    cdef int count(self, Template t) except -1:
+        cdef NodeId k
+        t.n_ints = self.n_ints
+        if self.graph is not None:
+            t.n_ids = self.n_arrays
+            return 0
+        for k in range(self.n_arrays):
+            t.n_numbers += self.scratch.c.dim(k).size()
+        return 0
 
     cdef int rewrite(self, Template t) except -1:
         """Passes look at the nodes here, once, and not at those of each call. Weights may be other ones at the next."""
@@ -318,9 +329,14 @@ cdef class Cell:
         if t is None:
             new = _record(self, g, args, kwargs)
             self.fill(g, f, args, kwargs)   # integers may be taken in another way now
+            if not (<Template> new).is_of(f):
+                raise self.changes()
             t = self.note(new, f)
             t.enter(g)
         return t
+
+    cdef object changes(self):
+        return RuntimeError(f"[{self.__name__}] an argument gives other items each time that it is read")
 
     cdef int check_read(self) except -1:
         """Recordings go when what the function reads besides its arguments has changed."""

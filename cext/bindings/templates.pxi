@@ -230,6 +230,7 @@ cdef class Template:
     """What a cell does for arguments of one signature."""
     cdef Body body
     cdef Vec[uint32_t] shape     # of the arguments
+    cdef size_t n_ids, n_ints, n_numbers   # of them when it was recorded
     cdef list objects
     cdef list outside            # (reference to a weight, for single rows)
     cdef uint32_t passes         # that have looked at the body
@@ -253,6 +254,10 @@ cdef class Template:
             if not _same_object(self.objects[k], f.objects[k]):
                 return False
         return True
+
+    cdef bint is_of(self, Frame f):
+        """Were the arguments the same when it was recorded? A tuple of the user's kind may give other items each time."""
+        return self.n_ids == f.ids.size() and self.n_ints == f.ints.size() and self.n_numbers == f.numbers.size()
 
     cdef bint enter(self, ComputationGraph g) except -1:
         """Weights into the graph; False when one of them is gone, or the graph is for other passes."""

@@ -318,3 +318,34 @@ def test_numbers_in_after_that_change() -> None:
     assert builder.initial_state().transduce([x, x, x], after=[-1, 0, Later()])[2].value() == wanted
     xs = [x, x]
     assert len(builder.initial_state().transduce(xs, after=[-1, Runs(lambda: xs.extend([x] * N), 0)])) == 2
+
+
+# ---- tuples that give other items each time ----------------------------------------------------------------------------
+
+
+class Fickle(tuple):
+    """Gives one item the first time and the last, when a call is written down, and all in between."""
+
+    asked = 0
+
+    def __new__(cls, *parts: Any) -> Any:
+        return tuple.__new__(cls, parts)
+
+    def __iter__(self) -> Any:
+        Fickle.asked += 1
+        return iter([*tuple.__iter__(self)][: 1 if Fickle.asked in (1, 6) else None])
+
+    def __len__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("make", [dy.cell, dy.compile])
+def test_tuples_that_give_other_items_each_time(make: Any) -> None:
+    Fickle.asked = 0
+    item: Any = dy.inputVector([1.0, 2.0]) if make is dy.cell else np.ones(100)
+    with pytest.raises(RuntimeError, match="gives other items"):
+        make(lambda v: dy.esum(list(v)))(Fickle(*[item] * 20_000))
+
+
+def test_an_integer_in_an_array_without_dims_is_data() -> None:
+    assert dy.compile(lambda a: a * 2)(np.array(3)) == 6
