@@ -18,6 +18,7 @@ from dynet_lite import _core
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.averages import MovingAverages
 from dynet_lite.compat.old_names import TrainerType
+from dynet_lite.kept import weights_changed
 from dynet_lite.naming import by_place
 from dynet_lite.params import ParameterCollection
 
@@ -112,6 +113,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
             self.swap_params_to_weights()
         self._updater.finish(self)
         decay = self.decay()
+        weights_changed()
         self.updates += 1
         self._recent_updates += 1
         return self.coefficients(), self._clip, decay, self._sparse

@@ -20,6 +20,7 @@ from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
+from dynet_lite.kept import last_update
 from dynet_lite.needs import Told, wrong_vector
 
 Tensors = tuple[Expression, ...]
@@ -178,7 +179,7 @@ class RNNBuilder(Part):
     Parameters are called ``NAME/layer0/Wx``, ...; name: that of the builder's collection, for those who read its files.
     """
 
-    of_graph: ClassVar[tuple[str, ...]] = ("_stacks", "_latest", "_started", "_shown")
+    of_graph: ClassVar[tuple[str, ...]] = ("_stacks", "_made_after", "_latest", "_started", "_shown")
     needs: ClassVar = {"initial_state__vecs": _wrong_start}
     has_cell: ClassVar[bool] = False
 
@@ -196,11 +197,16 @@ class RNNBuilder(Part):
         self._forget_graph()
 
     def _forget_graph(self) -> None:
-        self._stacks: dict[bool, Any] = {}
+        self._forget_stacks()
         # The sequence that was started last. Weak: sequences hold their builder, and memory goes without the collector.
         self._latest: weakref.ref[Sequence] | None = None
         self._started: tuple[int, bool] | None = None  # the stamp of its graph, with update
         self._shown: tuple[int, list[list[Expression]]] | None = None
+
+    def _forget_stacks(self) -> None:
+        """Weights enter the graph anew, with what is computed from them; sequences that have begun keep theirs."""
+        self._stacks: dict[bool, Any] = {}
+        self._made_after = last_update()
 
     # ---- for builders to fill in ----------------------------------------------------------------------------------
 
@@ -224,6 +230,8 @@ class RNNBuilder(Part):
         update=False: what is computed from this state gives the builder's parameters no gradient.
         """
         update = bool(update)
+        if self._made_after is not last_update():
+            self._forget_stacks()
         sequence = self._sequence(update)
         self._latest = weakref.ref(sequence)
         self._started = (sequence.stamp, update)

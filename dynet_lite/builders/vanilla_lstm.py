@@ -8,6 +8,7 @@ from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked, rate
 from dynet_lite.builders.part import add_weight
+from dynet_lite.kept import Kept
 from dynet_lite.ops import pick_range
 
 
@@ -21,7 +22,7 @@ class VanillaLSTMBuilder(FusedBuilder):
     {4 hidden,input}, Wh {4 hidden,hidden}, b {4 hidden}. With ``ln_lstm`` the two products and the cell are layer-normalised
     (Ba et al. 2016): six more per layer, gains and biases for Wh h', Wx x and c, in the builder's collection (norm_h_gain,
     norm_h_bias, ...).
-    Dropout is variational; that of weights, set_weight_dropout(), is one draw for all sequences of a graph.
+    Dropout is variational; that of weights, set_weight_dropout(), is one draw for all sequences of a graph, until an update.
     """
 
     collection_name = "vanilla-lstm-builder"
@@ -67,12 +68,13 @@ class VanillaLSTMBuilder(FusedBuilder):
 
     def _forget_graph(self) -> None:
         super()._forget_graph()
-        self._dropped: tuple[int, dict[tuple[int, bool], Expression]] = (-1, {})  # version of the graph; its Wh's
+        self._dropped = Kept()  # Wh's
 
     def set_weight_dropout(self, p: float) -> None:
         """Drops a share p of the numbers of Wh, 0 <= p < 1, in states started from now on; the others are divided by 1 - p.
 
-        The same numbers at every step of all sequences of a graph, so that they still run together; others in the next graph.
+        The same numbers at every step of all sequences of a graph, so that they still run together; others in the next graph,
+        and in sequences that start after an update.
         It is DropConnect on the recurrent weights, "weight drop": Merity, Keskar, Socher, Regularizing and optimizing LSTM
         language models (2018). ValueError for another p.
         """
@@ -88,13 +90,7 @@ class VanillaLSTMBuilder(FusedBuilder):
 
     def _dropped_out(self, wh: Expression, key: tuple[int, bool]) -> Expression:
         """Wh with the mask of this graph."""
-        version = _core.cg().version()
-        if self._dropped[0] != version:
-            self._dropped = (version, {})
-        known = self._dropped[1]
-        if key not in known:
-            known[key] = _core.dropout(wh, self._weight_rate)
-        return known[key]
+        return self._dropped.get(key, lambda: _core.dropout(wh, self._weight_rate))
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
         wx, wh, b = layer

@@ -10,6 +10,7 @@ import numpy as np
 
 import dynet_lite as dy
 from dynet_lite.errors import DataError
+from dynet_lite.kept import Kept
 from dynet_lite.needs import part
 from dynet_lite.text import Vocab, WordVectors, shown_words
 
@@ -84,8 +85,7 @@ class WordReader:
         self.case_table = None
         if case_dim:
             self.case_table = add((len(CASES), case_dim), init="uniform", scale=0.1, name="cases")
-        self._spelled: dict[str, dy.Expression] = {}
-        self._graph = -1
+        self._spelled = Kept()  # what the letters of words say
 
     @staticmethod
     def build(
@@ -119,8 +119,6 @@ class WordReader:
     def __call__(self, forms: Sequence[str], training: bool = False, features: Any = None) -> list[dy.Expression]:
         """For each word a vector {width}. features: an array (words, numbers), where build() was told of one; DataError, which
         names the sentence, if it does not fit."""
-        if self._graph != dy.cg_version():
-            self._graph, self._spelled = dy.cg_version(), {}
         vectors = [self.table[self._index(word, training)] for word in forms]
         given = self._given(forms, features)
         if not self.chars and self.case_table is None and not self.features:
@@ -185,8 +183,10 @@ class WordReader:
 
     def _spell(self, word: str) -> dy.Expression:
         """What the letters say. A word that comes again in the same graph is read once."""
-        if word not in self._spelled:
+
+        def read() -> dy.Expression:
             half = self.LONGEST // 2
             text = word if len(word) <= self.LONGEST else word[:half] + word[-half:]
-            self._spelled[word] = self.char_reader([self.char_table[i] for i in self.letters.ids(text)])
-        return self._spelled[word]
+            return self.char_reader([self.char_table[i] for i in self.letters.ids(text)])
+
+        return self._spelled.get(word, read)

@@ -192,6 +192,25 @@ def test_weight_dropout_is_one_draw_for_a_graph(layer_norm: bool) -> None:
     np.testing.assert_allclose(outputs(builder, xs), plain, rtol=1e-6)
 
 
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_weight_dropout_of_the_weights_after_an_update(layer_norm: bool) -> None:
+    model = dy.ParameterCollection()
+    builder = dy.VanillaLSTMBuilder(1, IN, HIDDEN, model, layer_norm)
+    builder.set_weight_dropout(0.5)
+    trainer = dy.SimpleSGDTrainer(model)
+    dy.renew_cg()
+    outputs(builder, [np.ones(IN)] * 3)
+    wh = builder.get_parameters()[0][1]
+    wh.set_grad(100 * np.ones(wh.shape()))
+    trainer.set_clip_threshold(0)
+    trainer.update()
+    builder.initial_state()
+    dropped = builder.get_parameter_expressions()[0][1].npvalue()
+    kept = dropped != 0
+    assert kept.any() and not kept.all()
+    np.testing.assert_allclose(dropped[kept], 2 * wh.as_array()[kept], rtol=1e-6)
+
+
 def test_weight_dropout_drops_gradients() -> None:
     """What is dropped gets no gradient, and that at the given rate; the input weights are left alone."""
     model = dy.ParameterCollection()

@@ -132,6 +132,31 @@ def test_after_a_revert(make: type) -> None:
     assert y.npvalue().shape == (IN,)
 
 
+@pytest.mark.parametrize("update", [True, False])
+@pytest.mark.parametrize("make", [*BUILDERS, dy.SparseLSTMBuilder])
+def test_after_an_update_in_the_same_graph(make: type, update: bool) -> None:
+    """A sequence that starts after an update has the new weights; one that goes on ends as it began."""
+    model = dy.ParameterCollection()
+    builder, trainer = make(LAYERS, IN, HIDDEN, model), dy.SimpleSGDTrainer(model, 1.0)
+
+    def begun() -> dy.RNNState:
+        return builder.initial_state(update=update).add_input(dy.inputVector(np.ones(IN)))
+
+    def ended(state: dy.RNNState) -> np.ndarray:
+        return state.transduce([dy.inputVector(np.ones(IN))] * 2)[-1].npvalue()
+
+    dy.renew_cg()
+    old = begun()
+    before = ended(old)
+    dy.squared_norm(builder.initial_state().transduce([dy.inputVector(np.ones(IN))] * 3)[-1]).backward()
+    trainer.update()
+    after = ended(begun())
+    assert np.isfinite(ended(old)).all()
+    dy.renew_cg()
+    np.testing.assert_allclose(after, ended(begun()), rtol=1e-6)
+    assert not np.allclose(after, before)
+
+
 @pytest.mark.parametrize("make", BUILDERS)
 def test_update_flag_counts_for_each_call(make: type) -> None:
     model = dy.ParameterCollection()

@@ -41,6 +41,22 @@ def test_a_word_is_spelled_once_in_a_graph():
     assert reader(["dog"])[0].npvalue().shape == (8,)  # nothing of the old graph is used
 
 
+@pytest.mark.parametrize("char_reader", ["lstm", "cnn"])
+def test_a_word_is_spelled_anew_after_an_update(char_reader: str):
+    model = dy.ParameterCollection()
+    sizes = {"dim": 4, "char_dim": 3, "char_hidden": 2, "rng": random.Random(1)}
+    reader = WordReader(model, WordReader.build(SENTENCES), char_reader=char_reader, **sizes)
+    trainer = dy.SimpleSGDTrainer(model, 1.0)
+    dy.renew_cg()
+    before = (vector := reader(["dog"])[0]).npvalue()
+    dy.squared_norm(vector).backward()
+    trainer.update()
+    after = reader(["dog"])[0].npvalue()
+    dy.renew_cg()
+    np.testing.assert_allclose(after, reader(["dog"])[0].npvalue(), rtol=1e-6)
+    assert not np.allclose(after[4:], before[4:])
+
+
 def test_long_words_are_cut():
     reader = make()
     reader(["x" * 1000])

@@ -1,0 +1,50 @@
+"""Expressions that are made of weights once and kept for further uses in the same graph: until when they may be kept.
+
+Trainers call ``weights_changed()`` at each update. Values that are set by hand need no such call: then the whole graph runs
+again. Who may import: trainers.py and whatever keeps such expressions (builders/, softmax_builders/, nn/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from dynet_lite import _core
+from dynet_lite._core import ComputationGraph, Expression
+
+# Stands for the last update of any trainer. An object, not a number: threads that train at once cannot make two alike.
+_last_update = object()
+
+
+def weights_changed() -> None:
+    """An update is made: what was computed from weights is that of the old ones."""
+    global _last_update
+    _last_update = object()
+
+
+def last_update() -> object:
+    """What is the same object until the next update."""
+    return _last_update
+
+
+class Kept:
+    """Expressions by key, each made at its first use in a graph, and again after an update. Copies are empty."""
+
+    def __init__(self) -> None:
+        self._graph: ComputationGraph | None = None
+        self._version = -1
+        self._update: object = None
+        self._made: dict[Hashable, Expression] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Expression]) -> Expression:
+        """The expression with this key, which make() makes if there is none."""
+        graph = _core.cg()
+        version = graph.version()
+        if self._graph is not graph or self._version != version or self._update is not _last_update:
+            self._graph, self._version, self._update, self._made = graph, version, _last_update, {}
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make()
+        return found
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()
