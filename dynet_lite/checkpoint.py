@@ -288,6 +288,8 @@ class Checkpoint:
         for key, t in self._trainers.items():
             if set(t["parameters"]) - set(self._about):
                 raise self._fail(f"trainer {key} has parameters that are not in the file")
+            if not isinstance(t["class"], str):
+                raise self._fail("the class of a trainer must be text")
             packing.unpack(t["settings"])
             names = [f"trainer:{key}{name}" for name in t["parameters"]]
             expected.update({name: ("f4", None) for name in names if name in self._arrays})
