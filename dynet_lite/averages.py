@@ -6,6 +6,7 @@ Who may import: trainers.py.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -27,7 +28,8 @@ class MovingAverages:
         trainer.swap_params_to_weights()               # update() does it too
 
     The average of a weight w starts at 0. Exponential: a = beta a + (1 - beta) w, which with bias correction is divided by
-    1 - beta^n after n values; cumulative: the mean of all values.
+    1 - beta^n after n values; cumulative: the mean of all values. The values of a parameter that is added later count from
+    the next update on; until then the average does not take its place.
     """
 
     updates: int
@@ -38,6 +40,8 @@ class MovingAverages:
         self._averaging_every = 1
         self._averaged = 0  # how many values the averages are of
         self._averages: dict[tuple[bool, int], Array] = {}  # by kind (is it a table?) and number of the member
+        # How many of the values there were before members that were added after the first.
+        self._missed: dict[tuple[bool, int], int] = {}
         # The weights while the averages are in their place, else None. {}: they were not saved.
         self._set_aside: dict[tuple[bool, int], Array] | None = None
 
@@ -83,20 +87,19 @@ class MovingAverages:
             raise RuntimeError("[swap_params_to_moving_average] there are no averages before the first update")
         if self._set_aside is not None:
             return
-        scale = 1.0
-        if bias_correction and MODES[self._averaging] == "exponential":
-            scale = 1 / (1 - self._averaging_beta**self._averaged)
+        corrected = bias_correction and MODES[self._averaging] == "exponential"
         self._set_aside = {(table, i): p._values() for p, i, table in self._members()} if save_weights else {}
         for p, i, table in self._members():
             average = self._averages.get((table, i))
             if average is not None:  # a parameter added since keeps its values
-                _put(p, average * np.float32(scale))
+                n = self._averaged - self._missed.get((table, i), 0)
+                _put(p, average * np.float32(1 / (1 - self._averaging_beta**n) if corrected else 1))
 
     def swap_params_to_weights(self) -> None:
         """Put the weights back; nothing when they are there. RuntimeError when they were not saved."""
         if self._set_aside is None:
             return
-        if not self._set_aside:
+        if not self._set_aside and self._averages:  # else no weight was replaced
             raise RuntimeError("[swap_params_to_weights] the weights were not saved when the averages took their place")
         for p, i, table in self._members():
             if (table, i) in self._set_aside:
@@ -107,11 +110,15 @@ class MovingAverages:
         """After update number self.updates, the first being 1; as in DyNet the first counts whatever update_freq is."""
         if not self._averaging or (self.updates - 1) % self._averaging_every:
             return
-        n, beta = np.float32(self._averaged), np.float32(self._averaging_beta)
+        beta = np.float32(self._averaging_beta)
         for p, i, table in self._members():
             w = p._values()
             a = self._averages.get((table, i))
-            a = np.zeros_like(w) if a is None else a
+            if a is None:
+                a = np.zeros_like(w)
+                if self._averaged:
+                    self._missed[table, i] = self._averaged
+            n = np.float32(self._averaged - self._missed.get((table, i), 0))
             if MODES[self._averaging] == "exponential":
                 self._averages[table, i] = beta * a + (1 - beta) * w
             else:
@@ -132,11 +139,33 @@ class MovingAverages:
         row = np.zeros(p._values().size, np.float32) if a is None else a.ravel(order="F")
         return np.concatenate([state.reshape(len(state), row.size), row[None]])
 
+    def _all_missed(self) -> dict[str, int]:
+        """By name of the parameter, how many values its average lacks; where it lacks all there is no average."""
+        out = {}
+        for p, i, table in self._members() if self._averaging else ():
+            missed = self._missed.get((table, i), 0) if (table, i) in self._averages else self._averaged
+            if missed and math.prod(p.shape()):
+                out[p.name()] = missed
+        return out
+
+    def _checked_missed(self, given: Any, pairs: dict[str, str], averaged: int) -> dict[tuple[bool, int], int]:
+        """What _all_missed() gave, by member. pairs: {name there: name here}. ValueError if it does not fit."""
+        if not isinstance(given, dict) or not set(given) <= set(pairs):
+            raise ValueError(f"[{type(self).__name__}] missed: a dict by parameter is needed; got {given!r:.200}")
+        for name, n in given.items():
+            if type(n) is not int or not 0 < n <= averaged:
+                raise ValueError(f"[{type(self).__name__}] missed: of {averaged} values {name} cannot lack {n!r}")
+        missed = {pairs[name]: n for name, n in given.items()}
+        return {(table, i): missed[p.name()] for p, i, table in self._members() if p.name() in missed}
+
     def _take_average(self, p: Any, i: int, table: bool, state: Array) -> Array:
-        """The reverse: the state without its last row, which becomes the average."""
+        """The reverse of _with_average(): the state without its last row, which becomes the average."""
         if not self._averaging:
             return state
-        self._averages[table, i] = np.array(state[-1]).reshape(p.shape(), order="F")
+        if not self._averaged or self._missed.get((table, i)) == self._averaged:
+            self._missed.pop((table, i), None)
+        else:
+            self._averages[table, i] = np.array(state[-1]).reshape(p.shape(), order="F")
         return state[:-1] if len(state) > 1 else np.zeros((0, 0), np.float32)
 
 

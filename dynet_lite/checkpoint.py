@@ -167,7 +167,11 @@ def _describe_trainer(t: Trainer, key: str, named: Mapping[str, Any], arrays: Ar
         members.append(names[id(p)])
         if state["state"][p.name()].size:
             arrays[f"trainer:{key}{names[id(p)]}"] = state["state"][p.name()]
-    return {"class": state["trainer"], "settings": packing.pack(state["settings"]), "parameters": members}
+    about = {"class": state["trainer"], "settings": packing.pack(state["settings"]), "parameters": members}
+    if "missed" in state:
+        theirs = {p.name(): names[id(p)] for p, _, _ in t._members()}
+        about["missed"] = {theirs[name]: n for name, n in state["missed"].items()}
+    return about
 
 
 def _engine_state() -> list[int | None]:
@@ -290,6 +294,9 @@ class Checkpoint:
                 raise self._fail(f"trainer {key} has parameters that are not in the file")
             if not isinstance(t["class"], str):
                 raise self._fail("the class of a trainer must be text")
+            missed = t.get("missed", {})
+            if not isinstance(missed, dict) or not set(missed) <= set(t["parameters"]):
+                raise self._fail(f"trainer {key} has averages of other parameters than its own")
             packing.unpack(t["settings"])
             names = [f"trainer:{key}{name}" for name in t["parameters"]]
             expected.update({name: ("f4", None) for name in names if name in self._arrays})
@@ -397,8 +404,12 @@ class Checkpoint:
             empty = t._updater.get_state(i, table)
             state[p.name()] = np.zeros((len(empty), 0), np.float32) if array is None else array
         settings = packing.unpack(about["settings"])
+        given = {"trainer": about["class"], "settings": settings, "state": state}
         try:
-            return t._checked({"trainer": about["class"], "settings": settings, "state": state})
+            if "missed" in about:
+                ours = {name: own for own, name in members.items()}
+                given["missed"] = {ours[name]: n for name, n in about["missed"].items()}
+            return t._checked(given)
         except (ValueError, TypeError) as e:
             raise self._fail(str(e)) from None
 

@@ -215,11 +215,13 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed training needs besides the parameters: settings by name, state arrays by parameter.
 
-        Numbers and arrays only: {"settings": {...}, "state": {name of parameter: float32 (states, size)}}.
+        Numbers and arrays only: {"settings": {...}, "state": {name of parameter: float32 (states, size)}}. "missed" is there if
+        parameters were added after moving averages began: {name: how many values their averages lack}.
         """
+        missed = self._all_missed()
         state = {p.name(): self._state(p, i, table) for p, i, table in self._members()}
         return {"trainer": type(self).__name__, "settings": {k.lstrip("_"): vars(self)[k] for k in self._settings()},
-                "state": state}  # fmt: skip
+                "state": state, **({"missed": missed} if missed else {})}  # fmt: skip
 
     def _state(self, p: Any, i: int, table: bool) -> np.ndarray[Any, Any]:
         return self._with_average(p, i, table, self._updater.get_state(i, table))
@@ -238,7 +240,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def _checked(self, state: Any) -> tuple[dict[str, Any], list[Any]]:
         """A state_dict() as (attributes, arrays in the order of _members()); ValueError if it does not fit."""
         name, members = type(self).__name__, self._members()
-        if not isinstance(state, dict) or set(state) != {"trainer", "settings", "state"}:
+        if not isinstance(state, dict) or set(state) - {"missed"} != {"trainer", "settings", "state"}:
             raise ValueError(f"[{name}] what state_dict() gives is needed; got {type(state).__name__}")
         if state["trainer"] != name:
             raise ValueError(f"[{name}] the state is that of a {state['trainer']}")
@@ -251,6 +253,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
             wanted, got = ", ".join(sorted(own)), ", ".join(sorted(map(str, state["settings"])))
             raise ValueError(f"[{name}] the settings {wanted} are needed; the state has {got}")
         fields = {own[k]: self._checked_setting(k, getattr(self, own[k]), v) for k, v in state["settings"].items()}
+        fields["_missed"] = self._checked_missed(state.get("missed", {}), pairs, fields["_averaged"])
         arrays = []
         for p, i, table in members:
             a = np.asarray(of[p.name()], dtype=np.float32)
@@ -293,6 +296,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        vars(self).setdefault("_missed", {})  # pickles of before do not have it
         members = state["_updater"]
         self._updater = Updater(self.rule)
         for p, _ in members:

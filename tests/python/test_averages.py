@@ -118,6 +118,106 @@ def test_a_parameter_that_came_later() -> None:
     assert late.as_array().tolist() == [5, 5]
 
 
+@pytest.mark.parametrize("mode", ["cumulative", "exponential"])
+def test_values_of_a_parameter_that_came_later_count_from_then_on(mode: str) -> None:
+    m, w, e = model()
+    trainer = dy.SimpleSGDTrainer(m)
+    if mode == "cumulative":
+        trainer.cumulative_moving_average()
+    else:
+        trainer.exponential_moving_average(0.9)
+    for k in range(9):
+        first = step(trainer, w, e, k % 4)[0]
+    late, table = m.add_parameters(2), m.add_lookup_parameters((3, 2))
+    seen = []
+    for value in (3, 5):
+        late.set_value(np.full(2, value))
+        table.init_from_array(np.full((3, 2), value))
+        trainer.update()  # no gradients
+        seen.append(value)
+    trainer.swap_params_to_moving_average(bias_correction=True)
+    mean = np.mean(seen) if mode == "cumulative" else (0.9 * 3 + 5) / 1.9
+    np.testing.assert_allclose(late.as_array(), mean, rtol=1e-5)
+    np.testing.assert_allclose(table.as_array(), mean, rtol=1e-5)
+    assert not np.allclose(w.as_array(), first)
+
+
+def test_a_collection_that_is_empty_at_first() -> None:
+    m = dy.ParameterCollection()
+    trainer = dy.SimpleSGDTrainer(m)
+    trainer.cumulative_moving_average()
+    for save in (True, False):
+        trainer.update()
+        trainer.swap_params_to_moving_average(save_weights=save)
+        trainer.swap_params_to_weights()
+    w = m.add_parameters(2, init=3)
+    trainer.update()
+    trainer.swap_params_to_moving_average()
+    np.testing.assert_allclose(w.as_array(), 3)
+
+
+def gone_over(how: str, m: Any, trainer: Any, path: Path) -> tuple[Any, Any]:
+    """The model and the trainer after a way through bytes; the trainer alone is another one."""
+    if how == "pickle":
+        return tuple(pickle.loads(pickle.dumps((m, trainer))))  # type: ignore[return-value]
+    if how == "deepcopy":
+        return copy.deepcopy((m, trainer))
+    other = type(trainer)(m)
+    if how == "checkpoint":
+        dy.save_checkpoint(path, m, trainer)
+        dy.load_checkpoint(path, m, other)
+    else:
+        other.load_state_dict(trainer.state_dict())
+    return m, other
+
+
+@pytest.mark.parametrize("kind", ["SimpleSGDTrainer", "AdamTrainer"])
+@pytest.mark.parametrize("how", ["state_dict", "pickle", "deepcopy", "checkpoint"])
+def test_when_parameters_came_is_state(kind: str, how: str, tmp_path: Path) -> None:
+    """One has been there from the first value, one came later, and one has no average yet and keeps its values."""
+    m, w, e = model()
+    trainer = getattr(dy, kind)(m)
+    trainer.exponential_moving_average(0.9)
+    for k in range(4):
+        step(trainer, w, e, k)
+    assert "missed" not in trainer.state_dict()
+    m.add_parameters(2, init=1)
+    m.add_parameters((0, 2))
+    step(trainer, w, e)
+    last = m.parameters_from_numpy(np.array([5.0, 7.0]))
+    assert sorted(trainer.state_dict()["missed"].values()) == [4, 5]
+    m2, other = gone_over(how, m, trainer, tmp_path / "c")
+    assert repr(other.state_dict()) == repr(trainer.state_dict())
+    found = []
+    for collection, t in ((m, trainer), (m2, other)):
+        t.swap_params_to_moving_average(bias_correction=True)
+        found.append([p.as_array().tolist() for p in collection.parameters_list()])
+        t.swap_params_to_weights()
+    assert found[0] == found[1]
+    np.testing.assert_allclose(found[1][1], 1, rtol=1e-5)
+    assert found[1][-1] == [5, 7] == last.as_array().tolist()
+
+
+def test_states_of_before_and_wrong_ones() -> None:
+    m, w, e = model()
+    trainer = dy.SimpleSGDTrainer(m)
+    trainer.cumulative_moving_average()
+    step(trainer, w, e)
+    late = m.add_parameters(2, init=1)
+    step(trainer, w, e)
+    state = trainer.state_dict()
+    assert state["missed"] == {late.name(): 1}
+    before = repr(state)
+    for wrong in ([], {"/x": 1}, {late.name(): 0}, {late.name(): 3}, {late.name(): True}, {late.name(): "1"}):
+        with pytest.raises(ValueError, match="missed"):
+            trainer.load_state_dict({**state, "missed": wrong})
+        assert repr(trainer.state_dict()) == before
+    del state["missed"]
+    trainer.load_state_dict(state)  # of all values
+    trainer.swap_params_to_moving_average()
+    np.testing.assert_allclose(late.as_array(), 1)
+
+
 @pytest.mark.parametrize("kind", ["SimpleSGDTrainer", "AdamTrainer"])
 @pytest.mark.parametrize("how", ["state_dict", "pickle", "deepcopy", "checkpoint"])
 def test_averages_are_state(kind: str, how: str, tmp_path: Path) -> None:
