@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dynet_lite import _core, gpus
+from dynet_lite import _core, gpus, kept
 from dynet_lite._core import ComputationGraph, Expression, cg
 
 __all__ = [
@@ -77,7 +77,7 @@ def cg_checkpoint() -> None:
 
 def cg_revert() -> None:
     """Drop every node made since the last mark; their expressions become stale. Does nothing without a mark."""
-    cg().revert()
+    kept.revert()
 
 
 def _list(es: Iterable[Expression], what: str) -> list[Expression]:

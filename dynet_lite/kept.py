@@ -1,12 +1,14 @@
-"""Expressions that are made of weights once and kept for further uses in the same graph: until when they may be kept.
+"""What is kept for further uses in the same graph, such as expressions that are made of weights: until when it may be kept.
 
-Trainers call ``weights_changed()`` at each update. Values that are set by hand need no such call: then the whole graph runs
-again. Who may import: trainers.py and whatever keeps such expressions (builders/, softmax_builders/, nn/).
+cg_revert() calls ``revert()``, and trainers call ``weights_changed()`` at each update. Values that are set by hand need no such
+call: then the whole graph runs again. Who may import: graph.py, trainers.py and whatever keeps such things (builders/,
+softmax_builders/, nn/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from weakref import WeakKeyDictionary
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
@@ -24,6 +26,29 @@ def weights_changed() -> None:
 def last_update() -> object:
     """What is the same object until the next update."""
     return _last_update
+
+
+# Of graphs that were reverted: the version before the first revert since a renewal, and the one after the last.
+_versions: WeakKeyDictionary[ComputationGraph, tuple[int, int]] = WeakKeyDictionary()
+
+
+def revert() -> None:
+    """Revert the current graph to its last mark."""
+    graph = _core.cg()
+    before = graph.version()
+    graph.revert()
+    first, last = _versions.get(graph, (before, before))
+    _versions[graph] = (first if last == before else before, graph.version())
+
+
+def since_renewal(version: int) -> bool:
+    """Did the current graph have this version after its last renewal? Reverts give it other ones."""
+    graph = _core.cg()
+    now = graph.version()
+    if version == now:
+        return True
+    first, last = _versions.get(graph, (now, now))
+    return last == now and first <= version < now
 
 
 class Kept:

@@ -20,7 +20,7 @@ from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
-from dynet_lite.kept import last_update
+from dynet_lite.kept import last_update, since_renewal
 from dynet_lite.needs import Told, wrong_vector
 
 Tensors = tuple[Expression, ...]
@@ -355,5 +355,5 @@ class FusedBuilder(RNNBuilder):
         """
         size = positive(batch_size, "batch_size")
         latest = self._latest() if self._latest is not None else None
-        if latest is not None:
+        if latest is not None and since_renewal(latest.stamp):  # else it is of the graph before
             latest.draw_masks(size)

@@ -89,6 +89,39 @@ def test_set_dropout_masks() -> None:
     dy.SimpleRNNBuilder(1, 2, 2, dy.ParameterCollection()).set_dropout_masks()  # before a sequence: nothing to do
 
 
+@pytest.mark.parametrize("make", [*VARIATIONAL, dy.CoupledLSTMBuilder, dy.FastLSTMBuilder])
+def test_masks_before_the_first_sequence_of_a_graph(make: type) -> None:
+    """They are for no sequence of the graph before, even if that is still there."""
+    builder = make(1, IN, HIDDEN, dy.ParameterCollection())
+    builder.set_dropout(0.5)
+    if isinstance(builder, dy.CompactVanillaLSTMBuilder):
+        builder.set_weightnoise(0.1)
+    dy.renew_cg()
+    old = builder.initial_state()
+    state = old.add_input(dy.inputVector(np.ones(IN)))
+    dy.renew_cg()
+    builder.set_dropout_masks(1)
+    assert len(dy.cg()) == 0
+    for stale in (old, state):
+        with pytest.raises(dy.StaleExpressionError):
+            stale.add_input(dy.inputVector(np.ones(IN)))
+    assert np.isfinite(builder.initial_state().add_input(dy.inputVector(np.ones(IN))).output().npvalue()).all()
+
+
+def test_masks_after_each_revert() -> None:
+    """The sequence that was started before the mark is still the last one."""
+    builder = linear_rnn(0.5, 0.0)
+    dy.renew_cg()
+    state = builder.initial_state()
+    seen = set()
+    for _ in range(5):
+        dy.cg_checkpoint()
+        builder.set_dropout_masks(1)
+        seen.add(tuple(state.add_input(dy.inputVector(np.ones(IN))).output().npvalue()))
+        dy.cg_revert()
+    assert len(seen) == 5
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("make", [*VARIATIONAL, *SINGLE_RATE])
 def test_on_and_off(make: type, layers: int) -> None:
