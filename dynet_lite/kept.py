@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
+from dynet_lite.errors import StaleExpressionError
 
 # Stands for the last update of any trainer. An object, not a number: threads that train at once cannot make two alike.
 _last_update = object()
@@ -49,6 +50,15 @@ def since_renewal(version: int) -> bool:
         return True
     first, last = _versions.get(graph, (now, now))
     return last == now and first <= version < now
+
+
+def is_gone(e: Expression) -> bool:
+    """Was its graph renewed, or reverted to before it?"""
+    try:
+        e.dim()
+    except StaleExpressionError:
+        return True
+    return False
 
 
 class Kept:

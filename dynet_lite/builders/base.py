@@ -20,7 +20,7 @@ from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
-from dynet_lite.kept import last_update, since_renewal
+from dynet_lite.kept import is_gone, last_update, since_renewal
 from dynet_lite.needs import Told, wrong_vector
 
 Tensors = tuple[Expression, ...]
@@ -111,6 +111,11 @@ class Sequence(_core.BuilderRun):
 
     def draw_masks(self, batch_size: int) -> None:
         """New dropout masks for inputs of this batch size; nothing where there is no such dropout."""
+
+    def reverted(self, made: Iterable[Expression | None]) -> bool:
+        """Did a revert take what was made together at the first input, but not the start of the sequence?"""
+        first = next((e for e in made if e is not None), None)
+        return first is not None and is_gone(first) and since_renewal(self.stamp)
 
 
 class FusedSequence(Sequence):
@@ -256,7 +261,7 @@ class RNNBuilder(Part):
         stamp = _core.cg().version()
         if self._shown is not None and self._shown[0] == stamp:
             return self._shown[1]
-        if self._started is None or self._started[0] != stamp:
+        if self._started is None or not since_renewal(self._started[0]):
             raise StaleExpressionError(f"[{self.whoami()}] call initial_state() in this graph first")
         shown = [self._layer_expressions(layer, self._started[1]) for layer in self._parameters]
         self._shown = (stamp, shown)

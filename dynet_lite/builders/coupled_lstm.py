@@ -71,7 +71,7 @@ class PeepholeSequence(Sequence):
         ]
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
-        if self.masks is None:
+        if self.masks is None or self.reverted(m for layer in self.masks for m in layer):
             self.draw_masks(batch_of(x))
         assert self.masks is not None
         new_h, new_c = [], []

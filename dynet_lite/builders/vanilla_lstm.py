@@ -131,7 +131,7 @@ class NormedSequence(Sequence):
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         builder: Any = self.builder
         n = builder.hidden_dim
-        if self.masks is None:
+        if self.masks is None or self.reverted(m for layer in self.masks for m in layer):
             self.draw_masks(batch_of(x))
         assert self.masks is not None
         new_h, new_c = [], []
@@ -148,7 +148,7 @@ class NormedSequence(Sequence):
         return tuple(new_h), tuple(new_c)
 
     def _zero(self) -> Expression:
-        if self.zero is None:
+        if self.zero is None or self.reverted([self.zero]):
             self.zero = _core.zeros(self.builder.hidden_dim)
         return self.zero
 

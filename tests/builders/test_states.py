@@ -132,6 +132,35 @@ def test_after_a_revert(make: type) -> None:
     assert y.npvalue().shape == (IN,)
 
 
+OF_ORDINARY_NODES = {
+    "normed": lambda m: dy.VanillaLSTMBuilder(LAYERS, IN, HIDDEN, m, ln_lstm=True),
+    "normed, dropout": lambda m: dy.VanillaLSTMBuilder(LAYERS, IN, HIDDEN, m, ln_lstm=True),
+    "coupled, dropout": lambda m: dy.CoupledLSTMBuilder(LAYERS, IN, HIDDEN, m),
+    "GRU, dropout": lambda m: dy.GRUBuilder(LAYERS, IN, HIDDEN, m),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ORDINARY_NODES)
+def test_a_state_first_used_after_a_mark(kind: str) -> None:
+    """It can be used after the revert, too, but not in another graph."""
+    builder = OF_ORDINARY_NODES[kind](dy.ParameterCollection())
+    builder.set_dropout(0.5 if "dropout" in kind else 0.0)
+    dy.renew_cg()
+    state = builder.initial_state()
+    for _ in range(3):
+        dy.cg_checkpoint()
+        after = state.transduce([dy.inputVector(np.ones(IN))] * 2)
+        assert np.isfinite(after[-1].npvalue()).all()
+        dy.cg_revert()
+    assert len(builder.get_parameter_expressions()) == LAYERS
+    state.add_input(dy.inputVector(np.ones(IN))).output().npvalue()
+    dy.renew_cg()
+    with pytest.raises(dy.StaleExpressionError):
+        state.add_input(dy.inputVector(np.ones(IN))).output().npvalue()
+    with pytest.raises(dy.StaleExpressionError):
+        builder.get_parameter_expressions()
+
+
 @pytest.mark.parametrize("update", [True, False])
 @pytest.mark.parametrize("make", [*BUILDERS, dy.SparseLSTMBuilder])
 def test_after_an_update_in_the_same_graph(make: type, update: bool) -> None:
