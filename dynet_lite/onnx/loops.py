@@ -46,14 +46,15 @@ def scanned(
         raise ValueError(
             "[onnx] scan: the function gives the next state, made up like the first one, or a pair of that and an output"
         )
-    same_dims("scan", init, after)
+    states_after = same_dims("scan", init, after)
     if any(e.batch_size != 1 for e in flat(out)):
         raise ValueError("[onnx] scan: the function gives an output with a mini-batch")
-    bodies = [Body([*states, *row], [*flat(after), *flat(out)])]
+    bodies = [Body([*states, *row], [*states_after, *flat(out)])]
     if begin is not None:
         x, row = stand_ins(xs)
         given = begin(x)
-        bodies.append(Body(row, [*flat(given[0]), *flat(given[1])] if pair else [*flat(given), *flat(given)]))
+        after, first_out = given if pair else (given, given)
+        bodies.append(Body(row, [*same_dims("scan", init, after), *same_dims("scan", out, first_out)]))
     whole = Several(
         [*flat(init), *(s.e for s in steps), *(e for body in bodies for e in body.outer)],
         lambda w, get: _scan(w, get, flat(init), steps, bodies, reverse),

@@ -11,7 +11,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression, State
 
-from .symbolic import Get, Number, Sequence, node_of, trace
+from .symbolic import Get, Number, Sequence, cut, node_of, trace, with_dims
 from .writer import Unsupported, Writer
 
 
@@ -68,11 +68,12 @@ def names(x: Any) -> list[str] | None:
     return list(x) if isinstance(x, dict) else None
 
 
-def same_dims(what: str, before: Any, after: Any) -> None:
-    """ValueError unless a state stays as large as it was."""
+def same_dims(what: str, before: Any, after: Any) -> list[Expression]:
+    """The parts of a state with the dims that it had before. ValueError unless it stays as large as it was."""
     for x, y in zip(flat(before), flat(after), strict=True):
-        if (x.shape, x.batch_size) != (y.shape, 1):
+        if (cut(x.shape), x.batch_size) != (cut(y.shape), 1):
             raise ValueError(f"[onnx] {what}: a state has the dims {x.shape} and then {y.shape}, without a mini-batch")
+    return [with_dims(y, tuple(x.shape)) for x, y in zip(flat(before), flat(after), strict=True)]
 
 
 class States:

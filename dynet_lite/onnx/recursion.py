@@ -36,8 +36,7 @@ def recurse(f: Callable[..., Any], xs: Any, children: Any, absent: Any) -> Any:
     after = f(x, *[state for state, _ in below])
     if not alike(after, absent):
         raise ValueError("[onnx] recurse: the function gives a state that is made up like `absent`")
-    same_dims("recurse", absent, after)
-    body = Body([*own, *(e for _, leaves in below for e in leaves)], flat(after))
+    body = Body([*own, *(e for _, leaves in below for e in leaves)], same_dims("recurse", absent, after))
 
     def write(w: Writer, get: Get) -> list[str]:
         inputs = [get(s.e).name for s in steps]
@@ -51,7 +50,7 @@ def recurse(f: Callable[..., Any], xs: Any, children: Any, absent: Any) -> Any:
 
         return _over_nodes(w, children.name, inputs[0], nobody, [len(e.shape) for e in flat(absent)], turn)
 
-    return _made(Several([*flat(absent), *(s.e for s in steps), *body.outer], write), steps, after)
+    return _made(Several([*flat(absent), *(s.e for s in steps), *body.outer], write), steps, absent)
 
 
 def recursed(cell: Callable[..., Any], xs: Any, children: Any) -> Any:
@@ -108,8 +107,7 @@ def _of_children(cell: Callable[..., Any], xs: Any, leaf: Any, k: int) -> Body:
         ) from error
     if not alike(after, leaf):
         raise ValueError(f"[onnx] recurse: the states of leaves and of nodes with {k} children are not made up alike")
-    same_dims("recurse", leaf, after)
-    return Body([*own, *(e for _, leaves in below for e in leaves)], flat(after))
+    return Body([*own, *(e for _, leaves in below for e in leaves)], same_dims("recurse", leaf, after))
 
 
 def _given(xs: Any, children: Any) -> tuple[list[Steps], Children]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .rows_products import product
-from .table import row
+from .table import Lowering, row
 from .writer import Made, Value, Writer
+
+
+def cell(*ops: str) -> Callable[[Lowering], Lowering]:
+    """row() for ops that take {D,1} where they need {D}: the function gets {D}."""
+
+    def enter(f: Lowering) -> Lowering:
+        return row(*ops)(lambda w, node, xs: f(w, node, [w.cut(x, len(node.dims)) for x in xs]))
+
+    return enter
 
 
 def total(w: Writer, *names: str) -> str:
@@ -42,14 +51,14 @@ def lstm_gates_of(w: Writer, sums: str, forget_bias: float) -> list[str]:
     return [w.op("Sigmoid", i), w.op("Sigmoid", f), w.op("Sigmoid", o), w.op("Tanh", g)]
 
 
-@row("_lstm_start")
+@cell("_lstm_start")
 def lstm_start(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     i, _, o, g = lstm_gates_of(w, xs[0].name, node["forget_bias"])
     c = w.op("Mul", i, g)
     return gated(w, o, c), c
 
 
-@row("_lstm_step")
+@cell("_lstm_step")
 def lstm_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     proj, h, c, wh = xs
     i, f, o, g = lstm_gates_of(w, total(w, proj.name, times(w, wh, h)), node["forget_bias"])
@@ -57,36 +66,36 @@ def lstm_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     return gated(w, o, new), new
 
 
-@row("_lstm_gates")
+@cell("_lstm_gates")
 def lstm_gates(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     return w.op("Concat", *lstm_gates_of(w, xs[0].name, node["forget_bias"]), axis=-1)
 
 
-@row("vanilla_lstm_c")
+@cell("vanilla_lstm_c")
 def vanilla_lstm_c(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     i, f, _, g = blocks(w, xs[1].name, 4)
     return w.op("Add", w.op("Mul", f, xs[0].name), w.op("Mul", i, g))
 
 
-@row("vanilla_lstm_h")
+@cell("vanilla_lstm_h")
 def vanilla_lstm_h(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     _, _, o, _ = blocks(w, xs[1].name, 4)
     return gated(w, o, xs[0].name)
 
 
-@row("_rnn_step")
+@cell("_rnn_step")
 def rnn_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     proj, h, wh = xs
     return w.op("Tanh", total(w, proj.name, times(w, wh, h)))
 
 
-@row("_gru_start")
+@cell("_gru_start")
 def gru_start(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     z, _, a = blocks(w, xs[0].name, 3)
     return w.op("Mul", w.op("Sigmoid", z), w.op("Tanh", a))
 
 
-@row("_gru_step")
+@cell("_gru_step")
 def gru_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     proj, h, uzr, uh = xs
     n = node.dims[0]
@@ -97,7 +106,7 @@ def gru_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     return w.op("Add", w.op("Mul", w.op("Sub", w.number(1), z), h.name), w.op("Mul", z, a))
 
 
-@row("_coupled_lstm_start")
+@cell("_coupled_lstm_start")
 def coupled_lstm_start(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     i, o, g = blocks(w, xs[0].name, 3)
     c = w.op("Mul", w.op("Sigmoid", i), w.op("Tanh", g))
@@ -106,7 +115,7 @@ def coupled_lstm_start(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     return gated(w, w.op("Sigmoid", o), c), c
 
 
-@row("_coupled_lstm_step")
+@cell("_coupled_lstm_step")
 def coupled_lstm_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     proj, h, c, u = xs[:4]
     i, o, g = blocks(w, total(w, proj.name, times(w, u, h)), 3)
@@ -123,7 +132,7 @@ def coupled_lstm_step(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
 # ---- trees -----------------------------------------------------------------------------------------------------------
 
 
-@row("_tree_lstm_leaf")
+@cell("_tree_lstm_leaf")
 def tree_lstm_leaf(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     i, o, g = blocks(w, xs[0].name, 3)
     c = w.op("Mul", w.op("Sigmoid", i), w.op("Tanh", g))
@@ -139,7 +148,7 @@ def tree_node(w: Writer, iog: str, forget: Sequence[tuple[str, Value]], bias: fl
     return gated(w, w.op("Sigmoid", o), c), c
 
 
-@row("_nary_tree_lstm")
+@cell("_nary_tree_lstm")
 def nary_tree_lstm(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     iog, f, *rest = xs
     n = node.dims[0]
@@ -150,7 +159,7 @@ def nary_tree_lstm(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     return tree_node(w, sums, forget, node["forget_bias"])
 
 
-@row("_child_sum_tree_lstm")
+@cell("_child_sum_tree_lstm")
 def child_sum_tree_lstm(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     iog, f, uiog, uf, *rest = xs
     hs, cs = rest[0::2], rest[1::2]

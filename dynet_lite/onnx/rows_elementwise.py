@@ -32,7 +32,7 @@ def broadcast(kind: str) -> Lowering:
 
 def of_list(kind: str) -> Lowering:
     """ONNX has the op, of a list."""
-    return lambda w, node, xs: w.op(kind, *[w.lift(x, len(node.dims)) for x in xs])
+    return lambda w, node, xs: w.op(kind, *[w.lift(w.cut(x, len(node.dims)), len(node.dims)) for x in xs])
 
 
 for _op, _kind in {

@@ -35,7 +35,7 @@ def matmul(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
 def affine_transform(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     first = len(xs) % 2
     terms = [product(w, a, b, node.dims) for a, b in zip(xs[first::2], xs[first + 1 :: 2], strict=True)]
-    out = w.lift(xs[0], len(node.dims)) if first else terms.pop(0)
+    out = w.lift(w.cut(xs[0], len(node.dims)), len(node.dims)) if first else terms.pop(0)
     for term in terms:
         out = w.op("Add", term, out)
     return out
@@ -159,6 +159,7 @@ def layer_norm(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     deviation = w.op("Sqrt", w.op("ReduceMean", w.op("Mul", d, d), axes, keepdims=1))
     safe = w.op("Where", w.op("Equal", deviation, w.number(0)), w.number(1), deviation)
     normal = w.op("Div", d, safe)
+    gain, bias = w.cut(gain, rank), w.cut(bias, rank)
     return w.op("Add", w.op("Mul", normal, w.lift(gain, rank)), w.lift(bias, rank))
 
 

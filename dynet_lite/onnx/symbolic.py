@@ -85,6 +85,18 @@ def node_of(e: Expression | int) -> int:
     return i
 
 
+def cut(dims: Dims) -> Dims:
+    """Without trailing ones: where the engine takes {D}, {D,1} will do."""
+    while len(dims) > 1 and dims[-1] == 1:
+        dims = dims[:-1]
+    return tuple(dims)
+
+
+def with_dims(e: Expression, dims: Dims) -> Expression:
+    """The same numbers with as many trailing ones as these dims have."""
+    return e if e.shape == dims else _core.reshape(e, dims)
+
+
 class Trace:
     """What is known while a function runs: how special nodes write themselves, and how long the named lengths pretend to be."""
 
@@ -227,6 +239,10 @@ class Sequence:
 
     def _longer(self, step: Expression, front: bool) -> Sequence:
         e = self.e
+        if cut(step.shape) != cut(e.shape):
+            what = "ended" if front == self.backwards else "begun"
+            raise ValueError(f"[onnx] {what}: a step {tuple(step.shape)} does not fit a sequence of {e.shape}")
+        step = with_dims(step, e.shape)
 
         def write(w: Writer, get: Get) -> str:
             parts = [w.op("Unsqueeze", get(step).name, w.ints(0)), get(e).name]
@@ -239,10 +255,12 @@ class Sequence:
         """The product of each step {m,k} or {k} with each step {k} of another sequence."""
         if self.backwards or others.backwards:
             raise ValueError("[onnx] products: needs sequences that go forwards")
-        x, y = self.e, others.e
-        blocks = x.shape[:-1]
+        x, y = self.e, with_dims(others.e, cut(others.e.shape))
         if y.shape != x.shape[-1:]:
-            raise ValueError(f"[onnx] products: steps {x.shape} and {y.shape} do not fit")
+            x = with_dims(x, cut(x.shape))
+        if y.shape != x.shape[-1:]:
+            raise ValueError(f"[onnx] products: steps {self.e.shape} and {others.e.shape} do not fit")
+        blocks = x.shape[:-1]
 
         def write(w: Writer, get: Get) -> str:
             return w.op("Einsum", get(x).name, get(y).name, equation="akm,bk->abm" if blocks else "ak,bk->ab")
@@ -283,7 +301,8 @@ class Sequence:
             raise Unsupported("[onnx] transduce: `after` has no form in a file")
         if not has_op(builder):
             return self._scanned(builder, s)
-        layers, x, backwards = Layers(builder), self.e, self.backwards
+        layers, x, backwards = Layers(builder), with_dims(self.e, cut(self.e.shape)), self.backwards
+        s = tuple(with_dims(one, cut(one.shape)) for one in s)
 
         def write(w: Writer, get: Get) -> str:
             start = [get(one).name for one in s]

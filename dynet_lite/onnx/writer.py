@@ -220,9 +220,16 @@ class Writer:
         first = int(x.batched)
         return self.op("Unsqueeze", x.name, self.ints(*range(first, first + extra)))
 
+    def cut(self, x: Value, rank: int) -> Value:
+        """x with at most `rank` dims, where those behind them are ones."""
+        dims = x.dims[:rank]
+        if not all(n == 1 for n in x.dims[rank:]) or dims == x.dims:
+            return x
+        return Value(self.reshaped(x.name, x.batched, dims), dims, x.batch, x.symbol)
+
     def alike(self, xs: Sequence[Value], rank: int) -> list[str]:
         """The xs with `rank` dims and, when one has a mini-batch, all with it."""
-        names = [self.lift(x, rank, force=True) for x in xs]
+        names = [self.lift(self.cut(x, rank), rank, force=True) for x in xs]
         leader = next((name for name, x in zip(names, xs, strict=True) if x.batched), None)
         if leader is None:
             return names
