@@ -131,7 +131,10 @@ class Pending:
         """Close it; if it has not taken the name, it goes, unless it stays."""
         if not self.f.closed:
             _unlock(self.f.fileno())
-            self.f.close()
+            try:
+                self.f.close()
+            except OSError:  # a full disk: what could not be written before cannot be now, and the caller knows it
+                pass
         if self.name != self.path and not self.stays:
             _unlink(self.name)
 

@@ -129,6 +129,22 @@ def test_what_a_killed_writer_leaves_goes_with_the_next_save(call: str, step: st
     assert sorted(os.listdir(tmp_path)) == ["model", "model.keep.tmp"]
 
 
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    p = dy.ParameterCollection().add_parameters(3)  # less than a buffer: the disk is full when it is flushed
+    p.save(str(tmp_path / "p"))
+    before = (tmp_path / "p").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            p.save(str(tmp_path / "p"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "p").read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["p"]
+
+
 def test_a_writer_at_work_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "model"
     with files.replacing(path) as f:
