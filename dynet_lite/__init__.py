@@ -7,7 +7,10 @@ The names are DyNet's. Importing does nothing else: settings are read at first u
 
 from types import ModuleType
 
-from dynet_lite import _load  # noqa: F401  isort: skip
+from dynet_lite import _load  # isort: skip
+
+if "__all__" in globals():  # importlib.reload: functions stand where the modules of their names are looked for
+    globals().update(_load.submodules())
 
 from dynet_lite import (
     _core,

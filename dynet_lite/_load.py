@@ -7,6 +7,8 @@ comes first, so that its own BLAS keeps the threads the user wants. The package 
 from __future__ import annotations
 
 import os
+import sys
+from types import ModuleType
 
 import numpy  # noqa: F401
 
@@ -28,3 +30,9 @@ finally:
         del os.environ[_NAME]
     else:
         os.environ[_NAME] = _before
+
+
+def submodules() -> dict[str, ModuleType]:
+    """The modules of the package that are loaded, by their names in it."""
+    found = [(name.split("."), module) for name, module in list(sys.modules.items())]
+    return {path[1]: module for path, module in found if path[0] == "dynet_lite" and len(path) == 2}

@@ -39,6 +39,8 @@ def tell(*modules: ModuleType) -> dict[str, Any]:
 
 def told(function: Any, name: str = "") -> Any:
     """The function, whose errors are told. name: what users call it, if not by its own."""
+    if isinstance(function, _core.told_type):  # they are already: the package is loaded again
+        return function
     return _core.told(function, partial(_explained, name))
 
 

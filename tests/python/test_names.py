@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,26 @@ def test_all() -> None:
 def test_everything_has_a_docstring(name: str) -> None:
     doc = getattr(dy, name).__doc__
     assert doc and len(doc.strip()) > 10, name
+
+
+RELOADED = """
+import importlib
+import dynet_lite as dy
+before = dict(vars(dy))
+importlib.reload(dy)
+assert vars(dy).keys() == before.keys(), vars(dy).keys() ^ before.keys()
+assert [type(one) for one in before.values()] == [type(vars(dy)[name]) for name in before]
+assert all(vars(dy)[name] is one for name, one in before.items() if isinstance(one, type))  # objects keep their classes
+rate = vars(dy.Trainer)['learning_rate'].fget
+importlib.reload(dy)
+assert vars(dy.Trainer)['learning_rate'].fget is rate  # wrapped once
+print(dy.tanh(dy.scalarInput(0)).value())
+"""
+
+
+def test_reload() -> None:
+    done = subprocess.run([sys.executable, "-c", RELOADED], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0.0\n", "")
 
 
 def test_version() -> None:
