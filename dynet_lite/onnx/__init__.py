@@ -8,6 +8,8 @@ Needs the extra `onnx` (pip install "dynet_lite[onnx]"), which is imported when 
 tensors, what sequences can do, and a program that predicts without this package.
 """
 
+from dynet_lite import told as _told
+
 from .attention import attend, waves
 from .export import OPSET, export, export_recipe
 from .graphs import chosen, heard
@@ -39,3 +41,5 @@ __all__ = [
     "tree",
     "waves",
 ]
+
+globals().update(export=_told.told(export, "onnx"))

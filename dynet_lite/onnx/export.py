@@ -12,6 +12,7 @@ import numpy as np
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
+from dynet_lite.needs import shown
 
 from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, weight
 from .symbolic import Sequence as Steps
@@ -47,6 +48,8 @@ def export(
         import onnx
     except ImportError:
         raise ImportError(f"[onnx] export {_NEEDED}") from None
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"[onnx] inputs: a dict, such as {{'x': onnx.Input((4,))}}, is needed; got {shown(inputs)}")
     for name, spec in inputs.items():
         if not isinstance(spec, (Input, Ids, Children)):
             raise TypeError(

@@ -196,6 +196,10 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
         onnx.export(lambda x: 3.0, tmp_path / "x.onnx", inputs, ["a"])
     with pytest.raises(TypeError, match=r"input x: onnx.Input"):
         onnx.export(lambda x: x, tmp_path / "x.onnx", {"x": (4,)})
+    for given, shown in ((dy.zeros(2), r"\{2\}"), ([onnx.Input((4,))], "a list"), (None, "None")):
+        with pytest.raises(TypeError, match=rf"^\[onnx\] inputs: a dict, such as .*, is needed; got {shown}$") as error:
+            onnx.export(dy.tanh, tmp_path / "x.onnx", given)
+        assert str(error.traceback[-1].path) == __file__, "the trace ends at the call"
     with pytest.raises(RuntimeError, match="inside a function"):
         onnx.lookup(dy.ParameterCollection().add_lookup_parameters((2, 2)), onnx.symbolic.Chosen("x", onnx.Ids()))
     dropping, noisy, fewer = (dy.CompactVanillaLSTMBuilder(1, 4, 3, kept) for _ in range(3))
