@@ -22,6 +22,8 @@ cdef class BuilderRun:
 
     cdef CellStack begun(self):
         """The stack; None when it is not there yet and the first input decides which it is."""
+        if self.stack is not None and not self.stack.is_alive() and self.goes_on():
+            self.stack = None   # a revert took it, but not the start
         if self.stack is None and self.usual and self.builder._rates == _no_rates:
             stack = (<dict?> self.builder._stacks).get(self.update)
             if stack is not None and (<CellStack?> stack).is_alive():
@@ -73,6 +75,7 @@ cdef class RNNState:
         cdef list out = []
         cdef RNNState state = self
         xs = self._listed(xs)
+        self.run().begun()
         try:
             states = self.run().states(xs, self._h, self._c)
         except (ValueError, TypeError, AttributeError) as error:

@@ -112,10 +112,14 @@ class Sequence(_core.BuilderRun):
     def draw_masks(self, batch_size: int) -> None:
         """New dropout masks for inputs of this batch size; nothing where there is no such dropout."""
 
+    def goes_on(self) -> bool:
+        """Was the current graph not renewed since the start? It may have been reverted."""
+        return since_renewal(self.stamp)
+
     def reverted(self, made: Iterable[Expression | None]) -> bool:
         """Did a revert take what was made together at the first input, but not the start of the sequence?"""
         first = next((e for e in made if e is not None), None)
-        return first is not None and is_gone(first) and since_renewal(self.stamp)
+        return first is not None and is_gone(first) and self.goes_on()
 
 
 class FusedSequence(Sequence):

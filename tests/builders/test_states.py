@@ -161,6 +161,30 @@ def test_a_state_first_used_after_a_mark(kind: str) -> None:
         builder.get_parameter_expressions()
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("make", [*BUILDERS, dy.SparseLSTMBuilder])
+def test_states_first_used_after_a_mark(make: type, dropout: float) -> None:
+    """Two of them, of which the second takes over what the first has made."""
+    builder = make(LAYERS, IN, HIDDEN, dy.ParameterCollection())
+    builder.set_dropout(dropout)
+    dy.renew_cg()
+    states = [builder.initial_state(), builder.initial_state()]
+    found = []
+    for _ in range(3):
+        dy.cg_checkpoint()
+        for state in states:
+            xs = [dy.inputVector(np.ones(IN))] * 2
+            found.append(state.add_input(xs[0]).add_input(xs[1]).output().npvalue())
+            found += [state.transduce(xs)[-1].npvalue(), state.add_inputs(xs)[-1].output().npvalue()]
+        dy.cg_revert()
+    for one in found:
+        assert dropout or np.allclose(one, found[0], rtol=1e-6)
+    states[0].add_input(dy.inputVector(np.ones(IN)))
+    dy.renew_cg()
+    with pytest.raises(dy.StaleExpressionError):
+        states[0].add_input(dy.inputVector(np.ones(IN))).output().npvalue()
+
+
 @pytest.mark.parametrize("update", [True, False])
 @pytest.mark.parametrize("make", [*BUILDERS, dy.SparseLSTMBuilder])
 def test_after_an_update_in_the_same_graph(make: type, update: bool) -> None:

@@ -129,5 +129,5 @@ def test_an_argument_that_empties_the_graph() -> None:
     dy.renew_cg()
     pair = Pair(dy.inputVector([1.0]), dy.inputVector([2.0]))
     double((dy.inputVector([1.0]), dy.inputVector([2.0])))
-    with pytest.raises(RuntimeError, match="renewed or reverted"):
+    with pytest.raises(RuntimeError, match="renewed"):
         double(pair)
