@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from real_dynet import needs_dynet, run
+from real_dynet import needs_dynet, python, run
 
 import dynet_lite as dy
 
@@ -54,7 +52,7 @@ print(dy.tanh(dy.scalarInput(0)).value())
 
 
 def test_reload() -> None:
-    done = subprocess.run([sys.executable, "-c", RELOADED], capture_output=True, text=True)
+    done = python("-c", RELOADED)
     assert (done.stdout, done.stderr) == ("0.0\n", "")
 
 
