@@ -141,7 +141,6 @@ def scan_cell(cell, init, list xs not None, bint reverse):
     cdef Cell c = _cell_of(cell)
     cdef Frame f = c.take_frame()
     cdef Template t = None, before
-    cdef Vec[NodeId] outputs
     cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
     cdef Py_ssize_t i, k, m, n = len(xs)
     cdef uint32_t begun = g.c.generation()
@@ -152,42 +151,39 @@ def scan_cell(cell, init, list xs not None, bint reverse):
         i = n - 1 - k if reverse else k
         x = xs[i]
         if k:
-            f.see_graph(g)   # its outputs are the next arguments
+            f.see_graph(g)   # the outputs of before are the next arguments
         if kind != KIND_OTHER:
             f.clear_row(g)
             for m in range(t.carried):
-                f.ids.push_back(outputs[m])
+                f.ids.push_back(f.outputs[m])
         if kind == KIND_OTHER or not _pushed(f, g, x, kind):
-            before, t = t, _template_of_step(c, g, f, t, init, x, outputs)
+            before, t = t, _template_of_step(c, g, f, t, init, x)
             if t.carried < 0:
                 _see_carried(c, t, init)
             kind = _kind(g, x, 1 in c.plain) if t is before else KIND_OTHER
             _see_unchanged(g, begun, (xs,), n, "scan")
         t.add(g, f)
-        outputs.resize(f.outputs.size())
-        for m in range(<Py_ssize_t> f.outputs.size()):
-            outputs[m] = f.outputs[m]
-        out[i] = t.built(g, f, t.result[1], outputs.data()) if t.paired else t.answer(g, f)
+        out[i] = t.built(g, f, t.result[1]) if t.paired else t.answer(g, f)
         if k == n - 1:
-            last = t.built(g, f, t.result[0], outputs.data()) if t.paired else out[i]
+            last = t.built(g, f, t.result[0]) if t.paired else out[i]
         elif t.paired or t.flat == 0:
             _see_unchanged(g, begun, (xs,), n, "scan")
     c.spare = f
     return out, last
 
-cdef Template _template_of_step(Cell c, ComputationGraph g, Frame f, Template before, init, x, Vec[NodeId]& outputs):
+cdef Template _template_of_step(Cell c, ComputationGraph g, Frame f, Template before, init, x):
     """The recording for a step after the one of `before`, or the first one; its arguments are then in the frame."""
     cdef Template t
     f.clear(g)
     if before is None:
         f.push(g, init, 0 in c.plain)
     else:
-        before.hand_on(g, f, _state_part(before), outputs.data())
+        before.hand_on(g, f, _state_part(before), f.outputs.data())
     f.push(g, x, 1 in c.plain)
     t = c.find(g, f)
     if t is not None:
         return t
-    return c.template(g, f, (init if before is None else before.built(g, f, _state_part(before), outputs.data()), x), {})
+    return c.template(g, f, (init if before is None else before.built(g, f, _state_part(before)), x), {})
 
 cdef object _state_part(Template t):
     return t.result[0] if t.paired else t.result

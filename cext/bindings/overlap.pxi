@@ -159,11 +159,17 @@ cdef int _settle() except -1:
     return 0
 
 
+cdef inline int _let_fork() except -1:
+    """Before a pass or an update: a thread that is about to fork goes first."""
+    while _forking:
+        _time.sleep(0)
+    return 0
+
+
 cdef inline int _begin_pass() except -1:
     """The GIL goes next. _n_passes is to be taken back."""
     global _n_passes
-    while _forking:
-        _time.sleep(0)
+    _let_fork()
     _n_passes += 1
     return 0
 
@@ -228,8 +234,8 @@ def _after_fork():
 
 def _after_fork_in_child():
     """Locks of Python that other threads may have held are new ones; see Compiled, too."""
-    global _forking, _n_forks, _rest_lock, _rest_thread
-    _forking = False
+    global _n_forks, _rest_lock, _rest_thread
+    _after_fork()
     _n_forks += 1
     _rest_lock, _rest_thread = threading.RLock(), None
 

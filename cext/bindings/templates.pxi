@@ -294,23 +294,23 @@ cdef class Template:
             f.outputs[k] = self.body.node(self.out[k])
         return 0
 
-    cdef object built(self, ComputationGraph g, Frame f, object part, const NodeId* outputs):
-        """A part of the result; outputs: nodes of all outputs."""
+    cdef object built(self, ComputationGraph g, Frame f, object part):
+        """A part of the result of the call that the frame was added for."""
         if type(part) is int:
             f.see_graph(g)   # the user's kinds of tuples are made by code of the user's
-            return _expression(g, outputs[<size_t> part])
+            return _expression(g, f.outputs[<size_t> part])
         if type(part) is _Constant:
             return (<_Constant> part).value
-        return _made_like(part, [self.built(g, f, one, outputs) for one in _parts_of(part)])
+        return _made_like(part, [self.built(g, f, one) for one in _parts_of(part)])
 
     cdef object answer(self, ComputationGraph g, Frame f):
-        """The result of the call that the frame was added for."""
+        """The whole result."""
         cdef Py_ssize_t k, n
         cdef tuple parts
         if self.flat == 1:
             return _expression(g, f.outputs[0])
         if self.flat == 0:
-            return self.built(g, f, self.result, f.outputs.data())
+            return self.built(g, f, self.result)
         n = <Py_ssize_t> self.out.size()
         parts = PyTuple_New(n)
         for k in range(n):

@@ -78,8 +78,7 @@ cdef class Updater:
             return
         settle()
         _hook()
-        while _forking:
-            _time.sleep(0)
+        _let_fork()
         self._enter()
         _n_updating += 1
         try:
