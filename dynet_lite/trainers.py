@@ -58,7 +58,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     added to the collection later are included. A trainer of a sub-collection updates only that one's parameters.
 
     The graph may still be used: nodes that ran keep their values, and backward() through them uses the weights that they
-    read. Nodes that run later read the new weights, which a weight and a row of a table show, too.
+    read. Nodes that run later read the new weights. A weight or a row of a table shows its new numbers at once.
     """
 
     rule = ""

@@ -139,7 +139,11 @@ cdef class Parameters(Expression):
         return _copied(deref(self.p).grad).reshape(self.shape, order="F")
 
     def set_value(self, arr):
-        """Replace all numbers. ValueError if the array has another shape."""
+        """Replace all numbers. ValueError if the array has another shape.
+
+        The graph that used the weight last runs again at the next value(), with the new numbers and with new random
+        ones. Other graphs keep the values they have; with ``dy.configure(keep_weights=True)``, as in DyNet, all do.
+        """
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")

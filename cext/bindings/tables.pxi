@@ -253,7 +253,8 @@ cdef class LookupParameters(Expression):
     def init_from_array(self, arr):
         """Replace the table, or the first rows if the array has fewer than the table.
 
-        arr (V, d1, ...). ValueError if its rows have another shape.
+        arr (V, d1, ...). ValueError if its rows have another shape. For graphs that have used the table, see
+        Parameters.set_value().
         """
         arr = _numbers(arr, "init_from_array")
         rows = min(arr.shape[0], len(self)) if arr.ndim and arr.shape[0] else len(self)
@@ -265,7 +266,10 @@ cdef class LookupParameters(Expression):
         self._changed()
 
     def init_row(self, i, row):
-        """Replace row i by an array (d1, ...). ValueError for another shape, IndexError if i is out of range."""
+        """Replace row i by an array (d1, ...). ValueError for another shape, IndexError if i is out of range.
+
+        For graphs that have used the table, see Parameters.set_value().
+        """
         i = int(self._row_ids([i])[0])
         a = _numbers(row, "init_row")
         if <size_t> a.size == deref(self.t).row_size:
