@@ -30,25 +30,27 @@ def compile(
         for words, tags in sentences:
             total += step(words, tags)
 
-    It gives numbers where the function gives expressions: a float for one number, else an array of float32,
-    shaped as npvalue(), made up as the result is (tuples, lists, ``dy.state``).
+    A call returns numbers where the function returns expressions: a float for one number, else an array of float32 with the
+    shape of npvalue(). Tuples, lists and ``dy.state`` stay as they are.
 
-    *Data* may differ from call to call: integers that choose a row, a label or a place, alone, in lists, tuples and arrays,
-    and arrays of floats, which the function gets as expressions (``inputTensor`` and ``inputVector`` hand them on). All else
-    is *structure*: lengths, the make-up of tuples (trees), shapes of arrays, and strings, floats, ``None`` and objects, which
-    may decide what is done. Integers that the function computes with are structure, too. Each structure is recorded when it
-    is first seen, at most ``structures`` are kept, and what was not called for longest goes; ``dy.stats()`` counts.
+    *Data* may differ from call to call: integers that choose a row, a label or a position, alone, in lists, tuples and arrays,
+    and arrays of floats, which the function gets as expressions (``inputTensor`` and ``inputVector`` accept these). All else
+    is *structure*: lengths, the nesting of tuples (trees), shapes of arrays, and strings, floats, ``None`` and objects, on
+    which the function may branch. Integers that it computes with are structure, too.
 
-    ``trainer``: each call is a training step: the value, the gradients of the first expression that the function gives, which
-    must be one number, and ``trainer.update()``. ``backward=True``: gradients alone are added up, and an update is the
-    caller's.
+    Each structure is recorded when it is first seen. At most ``structures`` are kept; then the one that has not been called
+    for the longest time is dropped. ``dy.stats()`` counts.
+
+    ``trainer``: each call is a training step: the value, the gradients of the first expression that the function returns,
+    which must be one number, and ``trainer.update()``. ``backward=True``: values and gradients, which add up until you
+    update.
 
     Values, gradients and random numbers are those of the function called in a graph of its own, up to the order of sums;
     dropout draws anew at each call. What is recorded is only used while settings, frozen weights, and variables and attributes
     that the function names are what they were. ``dy.configure(compile=False)`` runs the function at each call.
 
-    CompileError, at its line, when the function asks for a value or uses an expression from outside; IndexError for an integer
-    out of range. May be used as a decorator, of methods too. Text and syntax trees go to Python's ``compile``.
+    CompileError, at its line, if the function asks for a value or uses an expression from outside; IndexError for an integer
+    out of range. Also a decorator, of functions and methods. Text and syntax trees go to Python's ``compile``.
     """
     if isinstance(function, (str, bytes, bytearray, memoryview, ast.AST)):
         return builtins.compile(function, *args, **kwargs)  # type: ignore[arg-type]

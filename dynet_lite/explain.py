@@ -37,7 +37,7 @@ SHOWN = 6  # values of a part, batches of a kind: what the text lists
 
 @dataclass(frozen=True)
 class OpSummary:
-    """All nodes of one op; those that several ops were made into are (formulas) and (affine maps).
+    """All nodes of one op. Nodes that were made of several ops are in the rows (formulas) and (affine maps).
 
     share: of the time of all ops, forward and backward; None without a profile.
     """

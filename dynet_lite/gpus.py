@@ -26,7 +26,7 @@ class Device:
 
     @property
     def usable(self) -> bool:
-        """Is nothing known that keeps it from being used?"""
+        """Whether it can be used, as far as is known."""
         return not self.problem
 
     def __str__(self) -> str:

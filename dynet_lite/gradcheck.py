@@ -165,8 +165,8 @@ def check_grad(
     """Compare the gradients of an expression with differences of its value, for every parameter of a collection.
 
     ``expr`` is a scalar of the current graph; it is evaluated again with changed parameters, so its graph must not be
-    random. ``model`` is a collection or a list of parameters. True when all agree; what does not is told on stderr unless
-    verbosity is 0 (2 tells all). Gradients of the parameters are zero afterwards.
+    random. ``model`` is a collection or a list of parameters. True if all agree. Those that do not are printed on
+    stderr, unless verbosity is 0; with 2, all are. Gradients of the parameters are zero afterwards.
     """
     params = _all_parameters(model)
     for p in params:

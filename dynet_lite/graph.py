@@ -45,9 +45,10 @@ def renew_cg(
 ) -> ComputationGraph:
     """Empty the current graph and give it back; expressions made before are stale from now on.
 
-    immediate_compute: each node is computed when it is made. check_validity: NaN in a value, or an infinity that does not
-    come of an input (a mask) or of what log_softmax leaves out, raises NotFiniteError, which names the line that made the
-    node. autobatching: overrides the setting for this graph.
+    immediate_compute  compute each node when it is made
+    check_validity     NaN in a value, or infinity, raises NotFiniteError, which names the line that made the node. Infinities
+                       from an input (a mask), or from what log_softmax leaves out, are allowed
+    autobatching       overrides the setting for this graph
     """
     g = cg()
     if g.backend != _settings.backend:
@@ -184,16 +185,26 @@ def _dump(out: TextIO, show_values: bool, show_gradients: bool, nan_check_only: 
 def stats() -> dict[str, Any]:
     """Counters of the current graph since its renewal, and of the process.
 
-    nodes (that ran; what runs inside another one is not counted), nodes_merged (others compute the same), nodes_dead (nothing
-    reads them and no expression refers to them: they do not run), batches, lower_bound (fewest batches possible),
-    mean_batch_size, plans, plans_again (forward passes by a plan that was there), plan_steps (what the planner compared);
-    floats_gathered, floats_scattered (copied for a matrix library), rows_repeated (of products, not
-    multiplied again: the same word twice), matrices_transposed (weights, each once in a backward pass; joined ones count as one);
-    plan_time, forward_time, backward_time (seconds); graph_nodes, value_bytes, gradient_bytes; heap_calls (of the
-    engine, since the process began), compiled_calls, compiled_recorded, compiled_dropped (of compiled functions,
-    likewise); passes_on_threads, passes_on_one_thread (forward passes that might use several threads, likewise, by whether
-    they did: on a busy machine several may gain nothing); ops (time by op, while profiling is on); device (what a GPU was
-    asked for since the process began: launches, waits, uploads, on_host and more, see docs/gpu.md; {} on the processor).
+    nodes                     that ran; what runs inside another node is not counted
+    nodes_merged, nodes_dead  nodes that did not run: equal to another one; needed by nothing
+    batches, lower_bound      how many batches ran, and the fewest possible
+    mean_batch_size           nodes per batch
+    plans, plans_again        forward passes that were planned, and those that used an earlier plan
+    plan_steps                comparisons that the planner made
+    plan_time, forward_time, backward_time    seconds
+    floats_gathered, floats_scattered         numbers copied for a matrix library
+    rows_repeated             rows of products that were not multiplied again, such as the same word twice
+    matrices_transposed       weights transposed for backward passes, each once a pass; joined ones count as one
+    graph_nodes, value_bytes, gradient_bytes  size of the graph
+    ops                       time by op, while profiling is on
+
+    Since the process began:
+
+    heap_calls                of the engine
+    compiled_calls, compiled_recorded, compiled_dropped    of compiled functions
+    passes_on_threads, passes_on_one_thread   forward passes that might use several threads, by whether they did: on a busy
+                              machine several may gain nothing
+    device                    what a GPU was asked for: launches, waits, uploads, on_host and more (docs/gpu.md); {} on the CPU
     """
     g = cg()
     several, one = _core.passes_by_threads()

@@ -153,9 +153,8 @@ class FanInInitializer(PyInitializer):
 
     A matrix {m,n}: n is its number of columns, so that W x is about as large as a number of x whatever m is. A table
     (V, d): n is d, so that a row's norm is about gain whatever V is. Unlike GlorotInitializer's, the range does not
-    shrink with the
-    number of classes or words: output layers over a vocabulary and tables of words should begin with it. A vector {n}:
-    n. Four dims, the convolution {h,w,in,out}: h w in. Not in DyNet.
+    shrink with the number of classes or words: use it for output layers over a vocabulary and for tables of words. A
+    vector {n}: n. Four dims, the convolution {h,w,in,out}: h w in. Not in DyNet.
     """
 
     def __init__(self, gain: float = 1.0) -> None:

@@ -28,10 +28,10 @@ def segment_sum(xs: Expression | NDArray[Any], ids: Iterable[int], num_segments:
 @overload
 def segment_sum(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None = None) -> list[Expression]: ...
 def segment_sum(xs: Any, ids: Iterable[int], num_segments: int | None = None) -> Any:
-    """The sum of those xs that have one id, for each id: the messages to each node of a graph.
+    """For each id, the sum of the xs that have it: in a graph, the sum of the messages to each node.
 
-    xs              a list of expressions of one shape: the sums are a list, too; or a matrix {d,n}, as a rule any shape whose
-                    last dim is n, with the elements along it: the sums are {d,num_segments}
+    xs              a list of expressions of one shape: the sums are a list, too; or a matrix {d,n}, or any shape whose last
+                    dim is n, with the elements along it: the sums are {d,num_segments}
     ids             a number for each of the xs, 0 to num_segments - 1, in any order
     num_segments    how many sums there are; None: one more than the largest id
 
@@ -52,7 +52,7 @@ def segment_mean(xs: Expression | NDArray[Any], ids: Iterable[int], num_segments
 @overload
 def segment_mean(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None = None) -> list[Expression]: ...
 def segment_mean(xs: Any, ids: Iterable[int], num_segments: int | None = None) -> Any:
-    """The mean of those xs that have one id, for each id; 0 where there are none. Arguments as of segment_sum()."""
+    """For each id, the mean of the xs that have it; 0 where there are none. Arguments as for segment_sum()."""
     if _is_matrix(xs):
         return _along(xs, ids, num_segments, "segment_mean", lambda x, ids, n: _core._segment_sum(x, ids, n, True))
     return _of_list(
@@ -65,9 +65,9 @@ def segment_max(xs: Expression | NDArray[Any], ids: Iterable[int], num_segments:
 @overload
 def segment_max(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None = None) -> list[Expression]: ...
 def segment_max(xs: Any, ids: Iterable[int], num_segments: int | None = None) -> Any:
-    """The largest, number by number, of those xs that have one id, for each id. Arguments as of segment_sum().
+    """For each id, the elementwise maximum of the xs that have it. Arguments as for segment_sum().
 
-    The first of equal ones gets the gradient. ValueError when a segment has no members, for there is no largest.
+    Of equal numbers the first gets the gradient. ValueError if a segment has no members.
     """
     if _is_matrix(xs):
         return _along(xs, ids, num_segments, "segment_max", _core._segment_max)

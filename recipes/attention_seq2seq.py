@@ -73,7 +73,9 @@ class Settings(harness.StreamSettings):
     dropout: float = option(
         0.1, "fraction of the decoder's inputs and outputs, and of the source vectors, to drop in training"
     )
-    smoothing: float = option(0.0, "training wants this share of probability spread over all tokens (label smoothing)")
+    smoothing: float = option(
+        0.0, "label smoothing: the share of the target probability that is spread over all tokens"
+    )
     best: str = option(
         "auto", "dev score that chooses the best epoch; auto: bleu for words, error for letters", choices=BEST
     )

@@ -60,7 +60,7 @@ class Settings(harness.StreamSettings):
     char_hidden: int = option(50, "size of the character LSTM, each direction")
     char_reader: str = option(
         "lstm",
-        "what reads the letters; cnn: 2 x char_hidden filters over three letters each",
+        "what reads the letters; cnn: 2 x --char-hidden filters over three letters each",
         choices=("lstm", "cnn"),
     )
     hidden: int = option(128, "size of the sentence LSTM, each direction")

@@ -59,7 +59,7 @@ class Settings(harness.StreamSettings):
     word_dim: int = option(128, "size of a word vector")
     hidden: int = option(128, "size of the LSTM")
     layers: int = option(1, "layers of the LSTM")
-    tie: bool = option(False, "share one table between input and output words; word_dim then equals hidden")
+    tie: bool = option(False, "share one table between input and output words; needs --word-dim equal to --hidden")
     context: int = option(0, "how many preceding sentences to read before each sentence")
     ngrams: float = option(
         0.0, "scores: weight of a trigram model in the probability of a word, for files of up to a million words"

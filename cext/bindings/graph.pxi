@@ -241,7 +241,7 @@ cdef class ComputationGraph:
         return 0
 
     def forget_plans(self):
-        """Remove all nodes, and the plans that are kept for graphs that are made alike."""
+        """Remove all nodes, and the plans that are kept for graphs with the same structure."""
         self.renew()
         settle()
         self.x.forget_plans()

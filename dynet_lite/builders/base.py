@@ -359,8 +359,8 @@ class FusedBuilder(RNNBuilder):
     def set_dropout_masks(self, batch_size: int = 1) -> None:
         """New masks for the sequence that initial_state() started last, for inputs of this batch size.
 
-        Without this call the masks are drawn at the first input, for its batch size; so nothing is done before
-        initial_state(), where programs call it, too.
+        Without this call the masks are drawn at the first input, for its batch size. Before initial_state() it does
+        nothing.
         """
         size = positive(batch_size, "batch_size")
         latest = self._latest() if self._latest is not None else None

@@ -48,7 +48,9 @@ class ParserSettings(Settings):
     char_dim: int = option(25, "size of a character vector")
     char_hidden: int = option(0, "size of the character LSTM, each direction; 0: words are not read letter by letter")
     char_reader: str = option(
-        "lstm", "what reads the letters; cnn: 2 x char_hidden filters over three letters", choices=("lstm", "cnn")
+        "lstm",
+        "what reads the letters; cnn: 2 x --char-hidden filters over three letters each",
+        choices=("lstm", "cnn"),
     )
     case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
     fold: bool = option(False, "give house and House the same word vector")

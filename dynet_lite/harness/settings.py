@@ -49,7 +49,7 @@ class Settings:
     unused: ClassVar[tuple[str, ...]] = ()
     noise: ClassVar[tuple[str, ...]] = ("dropout",)  # these are 0 in comparisons: the engine draws by batch
 
-    train: tuple[str, ...] = option((), "files to train on (default: included data)")
+    train: tuple[str, ...] = option((), "files to train on (default: the recipe's own data)")
     dev: tuple[str, ...] = option((), "files that choose the best epoch (default: the last tenth of the training data)")
     test: tuple[str, ...] = option((), "files to test the best model on, after training")
     nltk: str = option("", "train on this NLTK corpus")

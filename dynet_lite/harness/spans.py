@@ -54,7 +54,7 @@ class SpanSettings(Settings):
     char_hidden: int = option(50, "size of the character LSTM, each direction; 0: do not read letters")
     char_reader: str = option(
         "lstm",
-        "what reads the letters; cnn: 2 x char_hidden filters over three letters each",
+        "what reads the letters; cnn: 2 x --char-hidden filters over three letters each",
         choices=("lstm", "cnn"),
     )
     case_dim: int = option(0, "size of a vector for how a word is written: capitals, digits; 0: none")
