@@ -5,7 +5,7 @@
     python benchmarks/flat_memory.py --gigabytes 0.1 --conllu
 
 The file is made of random words. One pass counts the examples, one goes through the mini-batches of an epoch and parses
-all of them, and one begins in the midst. Memory is what the process has at its highest, less what it had before.
+all of them, and one starts in the middle. Memory is what the process has at its highest, less what it had before.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def highest() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=2.0)
-    parser.add_argument("--conllu", action="store_true", help="CoNLL-U in the place of plain text")
+    parser.add_argument("--conllu", action="store_true", help="CoNLL-U instead of plain text")
     parser.add_argument("--window", type=int, default=200, help="minibatches of 64 in memory")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -76,10 +76,10 @@ class MovingAverages:
         self._averaging_beta, self._averaging_every = beta, every
 
     def swap_params_to_moving_average(self, save_weights: bool = True, bias_correction: bool = False) -> None:
-        """Put the averages in the place of the weights; nothing when they are there already.
+        """Replace the weights by their averages. Does nothing if they have been replaced already.
 
         save_weights=False forgets the weights; no update is possible then. bias_correction: of exponential averages.
-        RuntimeError when no averages are kept, or before the first.
+        RuntimeError if no averages are kept, or before the first.
         """
         if not self._averaging:
             raise RuntimeError("[swap_params_to_moving_average] no averages are kept; see exponential_moving_average()")

@@ -440,7 +440,7 @@ class AdamTrainer(Trainer):
 
 
 class AmsgradTrainer(AdamTrainer):
-    """AMSGrad (Reddi, Kale, Kumar 2018): Adam with the largest v so far in the place of v."""
+    """AMSGrad (Reddi, Kale, Kumar 2018): Adam with the largest v so far in place of v."""
 
     rule = "amsgrad"
 

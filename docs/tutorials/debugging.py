@@ -35,8 +35,8 @@ shows("vectors of different lengths", ValueError, lambda: x + E[1])
 print("shapes are known before anything runs:", (W * E[1]).shape)
 
 # %% 2. Broadcasting aligns the first dims
-# {3,4} is how dynet_lite writes the shape (3, 4). Unlike in NumPy, {3} is added to each column of {3,4}. Shapes that do not fit are an error. Shapes that fit by chance are not,
-# so print them when in doubt.
+# {3,4} is how dynet_lite writes the shape (3, 4). Unlike in NumPy, {3} is added to each column of {3,4}. Shapes that do not fit are
+# an error. Shapes that fit by chance are not, so print them when in doubt.
 
 print("{3,4} + {3} is", (dy.inputTensor(np.ones((3, 4))) + x).shape)
 

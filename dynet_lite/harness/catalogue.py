@@ -29,7 +29,7 @@ def _home(name: str) -> Path:
 
 
 def treebank() -> Path:
-    """The folder of the small treebank in the package: `train.conllu` and `dev.conllu`, and the same as .ptb and .sst."""
+    """The folder of the small treebank in the package: train and dev as .conllu, .ptb, .sst, and names as .iob."""
     return _home("data") / "treebank"
 
 
