@@ -70,6 +70,8 @@ def _recipe(command: str, arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         asked = any(word in ("-h", "--help") for word in arguments)
         text = f"usage: python -m dynet_lite {command} RECIPE [options]; {command} RECIPE --help lists them\n"
+        if command != "train":
+            text += "With --load FILE, the name of an included recipe may be left out.\n"
         names = f"recipes: {', '.join(catalogue.programs())}, or a file such as my_recipe.py"
         print(text + names, file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
