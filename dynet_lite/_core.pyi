@@ -208,6 +208,9 @@ class Settings:
     is_dynet: bool
     start: Callable[[], None] | None
 
+def last_update() -> int: ...
+def weights_changed() -> None: ...
+
 class Updater:
     parameters: list[Parameters]
     tables: list[LookupParameters]

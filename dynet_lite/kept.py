@@ -1,8 +1,7 @@
 """What is kept for further uses in the same graph, such as expressions that are made of weights: until when it may be kept.
 
-cg_revert() calls ``revert()``, and trainers call ``weights_changed()`` at each update. Values that are set by hand need no such
-call: then the whole graph runs again. Who may import: graph.py, trainers.py and whatever keeps such things (builders/,
-softmax_builders/, nn/).
+cg_revert() calls ``revert()``, and the core counts updates. Values that are set by hand are not counted: then the whole graph
+runs again. Who may import: graph.py and whatever keeps such things (builders/, softmax_builders/, nn/).
 """
 
 from __future__ import annotations
@@ -11,23 +10,8 @@ from collections.abc import Callable, Hashable
 from weakref import WeakKeyDictionary
 
 from dynet_lite import _core
-from dynet_lite._core import ComputationGraph, Expression
+from dynet_lite._core import ComputationGraph, Expression, last_update
 from dynet_lite.errors import StaleExpressionError
-
-# Stands for the last update of any trainer. An object, not a number: threads that train at once cannot make two alike.
-_last_update = object()
-
-
-def weights_changed() -> None:
-    """An update is made: what was computed from weights is that of the old ones."""
-    global _last_update
-    _last_update = object()
-
-
-def last_update() -> object:
-    """What is the same object until the next update."""
-    return _last_update
-
 
 # Of graphs that were reverted: the version before the first revert since a renewal, and the one after the last.
 _versions: WeakKeyDictionary[ComputationGraph, tuple[int, int]] = WeakKeyDictionary()
@@ -67,15 +51,15 @@ class Kept:
     def __init__(self) -> None:
         self._graph: ComputationGraph | None = None
         self._version = -1
-        self._update: object = None
+        self._update = -1
         self._made: dict[Hashable, Expression] = {}
 
     def get(self, key: Hashable, make: Callable[[], Expression]) -> Expression:
         """The expression with this key, which make() makes if there is none."""
         graph = _core.cg()
-        version = graph.version()
-        if self._graph is not graph or self._version != version or self._update is not _last_update:
-            self._graph, self._version, self._update, self._made = graph, version, _last_update, {}
+        version, update = graph.version(), last_update()
+        if self._graph is not graph or self._version != version or self._update != update:
+            self._graph, self._version, self._update, self._made = graph, version, update, {}
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()

@@ -18,7 +18,6 @@ from dynet_lite import _core
 from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.averages import MovingAverages
 from dynet_lite.compat.old_names import TrainerType
-from dynet_lite.kept import weights_changed
 from dynet_lite.naming import by_place
 from dynet_lite.params import ParameterCollection
 
@@ -87,7 +86,8 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def decay(self) -> float:
         """The share of the weights that this update takes off."""
-        return self.model.get_weight_decay()
+        model = self.model
+        return model._weight_decay if model._parent is None else model.get_weight_decay()
 
     def _sync(self) -> None:
         members = self.model._all
@@ -101,22 +101,22 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
         cleared, so that the next update works. A backend with memory of its own says so one update later.
         """
-        self._updater.update(self, *self._begin_update(), True)
+        decay = self._begin_update()
+        self._updater.update(self, self.coefficients(), self._clip, decay, self._sparse, True)
         if self._averaging:
             self._average()
 
-    def _begin_update(self) -> tuple[tuple[float, ...], float, float, bool]:
-        """Counts the update; what the updater needs to make it."""
+    def _begin_update(self) -> float:
+        """Counts the update; its decay."""
         if self._seen != len(self.model._all):
             self._sync()
         if self._set_aside is not None:
             self.swap_params_to_weights()
         self._updater.finish(self)
         decay = self.decay()
-        weights_changed()
         self.updates += 1
         self._recent_updates += 1
-        return self.coefficients(), self._clip, decay, self._sparse
+        return decay
 
     def _can_wait(self) -> bool:
         """May an update be put off? A subclass with an update() of its own may ask what the update did."""

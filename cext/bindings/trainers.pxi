@@ -13,6 +13,16 @@ cdef UpdateStep _update_step(tuple c, double decay, bint sparse) except *:
     return s
 
 
+def last_update():
+    """The number of the last update of any trainer in this process."""
+    return _n_updates
+
+def weights_changed():
+    """Count an update that was put off: what was computed from weights is that of the old ones."""
+    global _n_updates
+    _n_updates += 1
+
+
 @cython.final
 cdef class Updater:
     """One optimizer rule and its state for a list of parameters and tables.

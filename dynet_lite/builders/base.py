@@ -20,7 +20,7 @@ from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
-from dynet_lite.kept import is_gone, last_update, since_renewal
+from dynet_lite.kept import is_gone, since_renewal
 from dynet_lite.needs import Told, wrong_vector
 
 Tensors = tuple[Expression, ...]
@@ -215,7 +215,7 @@ class RNNBuilder(Part):
     def _forget_stacks(self) -> None:
         """Weights enter the graph anew, with what is computed from them; sequences that have begun keep theirs."""
         self._stacks: dict[bool, Any] = {}
-        self._made_after = last_update()
+        self._made_after = _core.last_update()
 
     # ---- for builders to fill in ----------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class RNNBuilder(Part):
         update=False: what is computed from this state gives the builder's parameters no gradient.
         """
         update = bool(update)
-        if self._made_after is not last_update():
+        if self._made_after != _core.last_update():
             self._forget_stacks()
         sequence = self._sequence(update)
         self._latest = weakref.ref(sequence)

@@ -124,7 +124,9 @@ class Trainer:
                 finish()
             inner.update()
             return
-        step = inner._begin_update()
+        decay = inner._begin_update()
+        step = inner.coefficients(), inner._clip, decay, inner._sparse
+        _core.weights_changed()
 
         def rest() -> None:
             try:
