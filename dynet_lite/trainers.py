@@ -139,13 +139,14 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}{where}")
 
     def restart(self, learning_rate: float | None = None) -> None:
-        """Zero the state (moments, sums) and, if given, set the learning rate."""
+        """Zero the state (moments, sums) and, if given, set the learning rate. updates begins at 0 again."""
         _core.settle_steps()
         self._sync()
         if learning_rate is not None:
             self.set_learning_rate(learning_rate)
         self._updater.restart()
-        self.updates = 0
+        if not _core.settings.is_dynet:  # DyNet counts on, and Adam corrects the new moments as if they were old
+            self.updates = 0
 
     # ---- settings --------------------------------------------------------------------------------------------------
 
@@ -384,7 +385,10 @@ class AdagradTrainer(Trainer):
 
 
 class AdadeltaTrainer(Trainer):
-    """Adadelta (Zeiler 2012): s = rho s + (1 - rho) g^2; d = -g sqrt(u + eps) / sqrt(s + eps); u likewise of d; w += d."""
+    """Adadelta (Zeiler 2012): s = rho s + (1 - rho) g^2; d = -g sqrt(u + eps) / sqrt(s + eps); u likewise of d; w += lr d.
+
+    The learning rate is 1 unless set.
+    """
 
     rule = "adadelta"
 
@@ -393,7 +397,8 @@ class AdadeltaTrainer(Trainer):
         self.eps, self.rho = _number(eps, "eps"), _number(rho, "rho")
 
     def coefficients(self) -> tuple[float, ...]:
-        return self._learning_rate, self.eps, self.rho
+        # In DyNet the learning rate can be set, but has no effect.
+        return 1.0 if _core.settings.is_dynet else self._learning_rate, self.eps, self.rho
 
 
 class RMSPropTrainer(Trainer):
