@@ -53,10 +53,20 @@ def fill_from_embeddings(p: LookupParameters, fname: Any, dic: Any) -> int:
 
 
 def save_pretrained_embeddings(fname: Any, d: Dict, lp: LookupParameters) -> None:
-    """Write the rows of a table for the words of d, a line each, as GloVe does. ValueError when there are too few rows."""
+    """Write the rows of a table for the words of d, a line each, as GloVe does.
+
+    ValueError when there are too few rows, or when the file could not be read again: because of NaN or infinity, a word with a
+    line end, or a first word that is empty or has a blank. Then nothing is written.
+    """
     words = d.get_words()
     if len(words) > len(lp):
         raise ValueError(f"[save_pretrained_embeddings] {len(words)} words, but {lp.name()} has {len(lp)} rows")
+    bad = [word for word in words if "\n" in word] + [word for word in words[:1] if not word or " " in word]
+    if bad:  # the first line tells how many numbers there are
+        raise ValueError(f"[save_pretrained_embeddings] a word has no line end, the first one no blank; got {bad[0]!r}")
+    rows = lp._values()[: len(words)]
+    if not np.isfinite(rows).all():
+        raise ValueError(f"[save_pretrained_embeddings] {lp.name()} has NaN or infinity")
     with replacing(fname) as f:
-        for word, row in zip(words, lp._values(), strict=False):
+        for word, row in zip(words, rows, strict=True):
             f.write((word + "".join(f" {v:.9g}" for v in row.ravel(order="F")) + "\n").encode())

@@ -81,7 +81,10 @@ def read_vectors(path: str | os.PathLike[str], keep: Container[str] | None = Non
             continue
         if not isinstance(row, np.ndarray):
             try:
-                row = np.array(row, dtype=np.float32)
+                if "_" in "".join(row):  # Python's digits may have it
+                    raise ValueError
+                with np.errstate(over="ignore"):
+                    row = np.array(row, dtype=np.float32)
             except ValueError:
                 raise DataError(f"{where}: expected {len(row)} numbers after {word!r}") from None
         if not np.isfinite(row).all():

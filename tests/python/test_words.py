@@ -68,6 +68,33 @@ def test_embeddings(first: str, tmp_path: Path) -> None:
         dy.fill_from_embeddings(wrong, path, {"a": 0})
 
 
+@pytest.mark.parametrize(
+    ("words", "value", "what"),
+    [
+        (["a b", "c"], 1, "'a b'"),
+        (["", "c"], 1, "''"),
+        (["c", "a\nb"], 1, r"'a\\nb'"),
+        (["a", "c"], float("nan"), "NaN"),
+    ],
+)
+def test_embeddings_that_could_not_be_read_again(tmp_path: Path, words: list[str], value: float, what: str) -> None:
+    p = dy.ParameterCollection().add_lookup_parameters((2, 2))
+    p.init_row(1, [value, 0])
+    (tmp_path / "v").write_text("a 1 2\n")
+    with pytest.raises(ValueError, match=what):
+        dy.save_pretrained_embeddings(tmp_path / "v", dy.Dict(words), p)
+    assert (tmp_path / "v").read_text() == "a 1 2\n"
+
+
+def test_embeddings_of_words_with_blanks(tmp_path: Path) -> None:
+    d = dy.Dict(["c", "a b", ". . ."])
+    p = dy.ParameterCollection().add_lookup_parameters((3, 2))
+    dy.save_pretrained_embeddings(tmp_path / "v", d, p)
+    found = dy.read_pretrained_embeddings(tmp_path / "v", back := dy.Dict())
+    assert back.get_words() == d.get_words()
+    np.testing.assert_array_equal([found[i] for i in range(3)], p.as_array())
+
+
 def test_embeddings_there_and_back(tmp_path: Path) -> None:
     d = dy.Dict(["a", "b", "c"])
     p = dy.ParameterCollection().add_lookup_parameters((4, 6))

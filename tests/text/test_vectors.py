@@ -74,3 +74,11 @@ def test_damaged_files(tmp_path: Path, data: bytes, what: str) -> None:
     path.write_bytes(data)
     with pytest.raises(DataError, match=what):
         read_vectors(path)
+
+
+@pytest.mark.parametrize(("number", "what"), [("1_0", "expected 2 numbers"), ("1e39", "expected finite numbers")])
+def test_numbers_that_no_table_takes(tmp_path: Path, number: str, what: str) -> None:
+    path = tmp_path / "v.txt"
+    path.write_text(f"the_house 1 2\na {number} 2\n")
+    with pytest.raises(DataError, match=f"v.txt:2: {what} after 'a'"):
+        read_vectors(path)
