@@ -279,3 +279,25 @@ def test_numbers_that_a_float32_does_not_hold() -> None:
     x = dy.inputVector([2.0, -1.0])
     close(((x * 1e-30) / 1e-40).npvalue() / 1e10, [2, -1])
     close((1e40 / (x * 1e30)).npvalue() / 1e10, [0.5, -1])
+
+
+@pytest.mark.parametrize("kind", ["VanillaLSTMBuilder", "CompactVanillaLSTMBuilder", "CoupledLSTMBuilder"])
+def test_set_h_keeps_the_cell_of_its_own_state(kind: str) -> None:
+    """DyNet takes the cell of the newest state of the builder."""
+    builder = getattr(dy, kind)(1, 2, 2, dy.ParameterCollection())
+    x = dy.inputVector([0.5, -0.3])
+    older = builder.initial_state().add_input(x)
+    older.add_input(x)
+    h = dy.inputVector([0.9, 0.8])
+    c, shown = older.set_h([h]).s()
+    np.testing.assert_array_equal(c.npvalue(), older.s()[0].npvalue())
+    np.testing.assert_array_equal(shown.npvalue(), h.npvalue())
+
+
+def test_tables_of_matrices_are_the_array_that_they_are_made_of() -> None:
+    """DyNet mixes up the numbers of each row."""
+    a = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    m = dy.ParameterCollection()
+    for table in (m.add_lookup_parameters((2, 2, 3), init=a), m.lookup_parameters_from_numpy(a)):
+        np.testing.assert_array_equal(table.as_array(), a)
+        np.testing.assert_array_equal(table[1].npvalue(), a[1])
