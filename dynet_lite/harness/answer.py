@@ -18,6 +18,7 @@ from dynet_lite.text import is_conllu, numbered_lines
 from . import called
 from .features import FeaturesOfLines
 from .recipe import Recipe
+from .report import keep_apart
 from .settings import ENGINE, Parser, Settings, add_options, of_engine
 from .state import load_recipe
 
@@ -65,6 +66,7 @@ def predict(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequen
         parser.error("--scores needs --json")
     if features and len(features) != len(inputs):
         parser.error(f"--features: expected one for each of {len(inputs)} inputs; got {len(features)}")
+    keep_apart({"--output": output}, [path, *inputs, *features])
     recipe = load_recipe(kind, settings, path, given)
     s = recipe.settings
     with ExitStack() as stack:

@@ -19,7 +19,7 @@ from .loop import Diverged, Training, check_same
 from .onoff import compare
 from .ranks import complain, follower, silent, wait, without_files
 from .recipe import Recipe
-from .report import Report
+from .report import Report, keep_apart
 from .settings import ENGINE, Settings, add_options, from_dict, of_engine, parse_settings
 from .state import load_recipe, make_recipe, read
 
@@ -88,6 +88,11 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
         file = read(s.load, kind)
         saved = old_files(file.config["settings"], given)
         s = from_dict(cls, {**saved, **given}, s.load)
+    keep_apart(
+        {"--save": s.save, "--save's state": s.save and s.save + ".state", "--log": s.log, "--plot": s.plot},
+        [*s.train, *s.dev, *s.test, *getattr(s, "features", ()), getattr(s, "vectors", ""), s.config],
+    )
+    keep_apart({"--log": s.log, "--plot": s.plot}, [s.load])
     s = without_files(s)
     with engine(s):
         if s.compare and follower():
@@ -168,6 +173,7 @@ def export(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Sequenc
         "--to", required=True, metavar="FILE", help="the file to write; additional networks are written beside it"
     )
     given = vars(parser.parse_args(argv))
+    keep_apart({"--to": given["to"]}, [given["load"]])
     recipe = load_recipe(kind, settings, given["load"])
     try:
         written = onnx.export_recipe(recipe, given["to"])

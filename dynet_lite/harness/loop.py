@@ -173,6 +173,7 @@ class Training:
         self.best_weights: Arrays | None = None
         self.ranks = ranks_of(recipe, self.trainer, data)
         self.interrupts = _Interrupts(self.ranks)
+        self.closing = False  # the state is written, and the weights are those of the best epoch
         self.baseline = recipe.baseline(data.train) if isinstance(data.train, list) else None
 
     # ---- training ----------------------------------------------------------------------------------------------------
@@ -303,6 +304,7 @@ class Training:
         s, where = self.settings, f", saved to {self.settings.save}" if self.settings.save else ""
         if self.best is None:
             return
+        self.closing = True
         if self.best_weights is not None:
             set_weights(self.recipe.model, self.best_weights)
         self.report.say(f"best dev {self.best['text']} after epoch {self.best['epoch']}{where}")
@@ -317,11 +319,11 @@ class Training:
         say("\nstopped by the keyboard")
         self._random_as_before()
         self._weights_as_before()
-        if s.save:
+        if s.save and self.updates:  # before the first one, files of an earlier run are worth more
             if self.best is None:  # not even one epoch: better than nothing
                 save_recipe(self.recipe, s.save)
                 say(f"the current model is in {s.save}")
-            if not self.interrupts.broken:
+            if not self.interrupts.broken and not self.closing:
                 self._save_state()
             if Path(s.save + ".state").exists():
                 say(f"go on with --resume {s.save}" + ", from the last complete epoch" * self.interrupts.broken)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Ranks", "alone", "complain", "follower", "parsed", "ranks_of", "silent", "wait", "without_files"]
 
 SAMPLE = 200  # examples of each part of the data that the ranks compare
+LONGEST = 2000  # letters of a message
 S = TypeVar("S", bound=Settings)
 
 
@@ -69,7 +70,9 @@ def without_files(s: S) -> S:
 
 
 def complain(text: str, status: int) -> int:
-    """Says why the run ends; with several ranks all of them end here."""
+    """Says why the run ends; with several ranks all of them end here. Of a line of a file that is endless, both ends."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST - 200]} ... {text[-200:]}"
     distributed.current().fail(f"error: {text}", status)
     print(f"error: {text}", file=sys.stderr)
     return status

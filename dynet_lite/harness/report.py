@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynet_lite.errors import DataError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .loop import Epoch
     from .recipe import Score
 
-__all__ = ["Report", "draw", "needed"]
+__all__ = ["Report", "draw", "keep_apart", "needed"]
 
 
 def needed(module: str, extra: str, what: str) -> Any:
@@ -32,8 +33,8 @@ class Report:
     """Where a run reports to. Fails at the start, not after hours, when something that it needs is missing."""
 
     def __init__(self, s: Settings, resumed: bool = False) -> None:
-        for path in (s.save, s.plot):
-            if path and not os.path.isdir(os.path.dirname(path) or "."):
+        for path in (s.save, s.save and s.save + ".state", s.plot):
+            if path and (os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or ".")):
                 raise DataError(f"{path}: expected a file name in an existing folder")
         self._log = open(s.log, "ab" if resumed else "wb") if s.log else None
         self._board = (
@@ -42,7 +43,7 @@ class Report:
             else None
         )
         if s.plot:
-            needed("matplotlib", "plot", "--plot")
+            _check_ending(s.plot)
 
     def say(self, text: str) -> None:
         """A line for people."""
@@ -100,6 +101,33 @@ class Report:
         """Drop what was written after the state."""
         if self._log and 0 < size < self.log_size():
             self._log.truncate(size)
+
+
+def keep_apart(written: Mapping[str, str], read: Iterable[str]) -> None:
+    """DataError if a file is to be written over one that is read, or two over each other. written: option -> its file."""
+    taken = {_place(path): f"{path} is read" for path in read if path not in ("", "-")}
+    for option, path in written.items():
+        if path and _place(path) in taken:
+            raise DataError(f"{option} {path}: expected another file, for {taken[_place(path)]}")
+        if path and os.path.realpath(path) != os.path.realpath(os.devnull):
+            taken[_place(path)] = f"{option} writes this one"
+
+
+def _place(path: str) -> Any:
+    """Equal for two names of one file."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return (found.st_dev, found.st_ino) if found.st_ino and stat.S_ISREG(found.st_mode) else os.path.realpath(path)
+
+
+def _check_ending(path: str) -> None:
+    """DataError if there is no picture with this ending."""
+    known = needed("matplotlib.backend_bases", "plot", "--plot").FigureCanvasBase.get_supported_filetypes()
+    ending = os.path.splitext(path)[1][1:].lower()
+    if ending and ending not in known:
+        raise DataError(f"--plot {path}: expected a name that ends in one of {', '.join(sorted(known))}")
 
 
 def draw(epochs: Sequence[Epoch], path: str, score_name: str = "score") -> None:

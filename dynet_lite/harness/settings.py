@@ -248,6 +248,8 @@ def checked(cls: type[Settings], values: Mapping[str, Any], where: str) -> dict[
             wanted = kind.__name__ if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) else str(kind)
             raise DataError(f"{where}: {name}: expected {wanted}, got {value!r}") from None
         numbers = out[name] if isinstance(out[name], tuple) else (out[name],)
+        if any(isinstance(text, str) and "\0" in text for text in numbers):
+            raise DataError(f"{where}: {name}: expected text without the character 0, got {value!r}")
         if kind in (int, float, tuple[int, ...]):
             words, fits = _range(name, kind, (*default, 0)[0] if isinstance(default, tuple) else default)
             for number in numbers:

@@ -121,6 +121,7 @@ def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
         ("nltk = 'x'", "no setting 'nltk'"),  # this recipe does not have it
         ("hidden 3", "expected a TOML file"),
         ("batch = 0", "batch: expected at least 1"),
+        ('save = "a\\u0000b"', "save: expected text without the character 0"),
     ],
 )
 def test_wrong_file(tmp_path, capsys, text, what):
@@ -353,6 +354,37 @@ def test_a_finished_run_goes_on_with_more_epochs(tmp_path, capsys):
     assert "hidden = 4" in capsys.readouterr().err
 
 
+def test_ctrl_c_after_the_last_epoch_keeps_the_state(tmp_path, monkeypatch):
+    """While the best model is measured on the test data, the weights are not those of training."""
+    data = Parity.load_data(Settings())
+    common = ["--learning-rate", 1, "--batch", 8, "--patience", 0]  # the last epoch is not the best one
+    monkeypatch.setattr(
+        Parity, "load_data", lambda s: harness.Data("bits", "", data.train, data.dev, data.dev, unit="lists")
+    )
+    assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", "--epochs", 6, *common) == 0
+    close = harness.loop.set_weights
+
+    def interrupted(model, arrays):
+        close(model, arrays)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(harness.loop, "set_weights", interrupted)
+        assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 4, *common) == 130
+    state = harness.state.read(str(tmp_path / "b.state"), Parity).config
+    assert state["best"]["epoch"] < 4  # else this test tests nothing
+    assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 6) == 0
+    assert curve(tmp_path / "a.log") == curve(tmp_path / "b.log")
+
+
+def test_ctrl_c_before_the_first_update_keeps_old_files(tmp_path, capsys, monkeypatch):
+    assert run("--save", tmp_path / "m", "--epochs", 1) == 0
+    old = [(tmp_path / name).read_bytes() for name in ("m", "m.state")]
+    monkeypatch.setattr(harness.loop.Training, "_say_baseline", lambda *_: signal.raise_signal(signal.SIGINT))
+    assert run("--save", tmp_path / "m", "--hidden", 5) == 130
+    assert [(tmp_path / name).read_bytes() for name in ("m", "m.state")] == old
+
+
 def test_two_runs_with_one_seed_are_one(tmp_path):
     for name in "ab":
         assert run("--log", tmp_path / name) == 0
@@ -406,6 +438,56 @@ def test_a_folder_that_is_not_there_is_told_at_the_start(tmp_path, capsys):
         assert run(option_name, tmp_path / "none" / "file") == 2
         printed = capsys.readouterr()
         assert "none" in printed.err and "epoch" not in printed.out
+
+
+def test_a_folder_is_no_file(tmp_path, capsys):
+    (tmp_path / "m.state").mkdir()
+    for option_name, path in (("--save", tmp_path), ("--save", tmp_path / "m"), ("--plot", tmp_path)):
+        assert run(option_name, path) == 2
+        printed = capsys.readouterr()
+        assert "expected a file name in an existing folder" in printed.err and "epoch" not in printed.out
+
+
+def test_a_picture_of_an_unknown_kind_is_told_at_the_start(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert run("--plot", tmp_path / "curve.txt") == 2
+    printed = capsys.readouterr()
+    assert "ends in one of" in printed.err and "epoch" not in printed.out
+
+
+def test_files_that_are_read_are_not_written_over(tmp_path, capsys):
+    model, text = tmp_path / "m", tmp_path / "in.txt"
+    assert run("--save", model, "--epochs", 1) == 0
+    text.write_text("101\n")
+    (tmp_path / "link").symlink_to(text)
+    (tmp_path / "a.toml").write_text("hidden = 3\n")
+    whole = model.read_bytes()
+    for wrong in (
+        ["predict", "--load", model, "--output", text, text],
+        ["predict", "--load", model, "--output", tmp_path / "link", text],
+        ["predict", "--load", model, "--output", model, text],
+        ["export", "--load", model, "--to", model],
+        ["--load", model, "--log", model],
+        ["--save", tmp_path / "n", "--log", tmp_path / "n.state"],
+        ["--save", tmp_path / "n", "--plot", tmp_path / "n"],
+        ["--config", tmp_path / "a.toml", "--save", tmp_path / "a.toml"],
+    ):
+        capsys.readouterr()
+        assert run(*wrong) == 2
+        assert "expected another file, for" in capsys.readouterr().err
+    assert model.read_bytes() == whole and text.read_text() == "101\n"
+    assert (tmp_path / "a.toml").read_text() == "hidden = 3\n"
+    assert run("--load", model, "--save", model, "--epochs", 1) == 0  # trained on
+
+
+def test_endless_messages_are_cut(capsys, monkeypatch):
+    def load_data(s: Settings) -> harness.Data:
+        raise dy.DataError("a:1: expected columns, got " + "x" * 100_000 + " at its end")
+
+    monkeypatch.setattr(Parity, "load_data", load_data)
+    assert run() == 2
+    err = capsys.readouterr().err
+    assert len(err) < 2100 and err.startswith("error: a:1: expected") and err.endswith("at its end\n")
 
 
 def test_predict(tmp_path, capsys):
