@@ -90,10 +90,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         return model._weight_decay if model._parent is None else model.get_weight_decay()
 
     def _sync(self) -> None:
-        members = self.model._all
-        while self._seen < len(members):
-            self._updater.add(members[self._seen])
-            self._seen += 1
+        self._seen = self._updater.take(self.model._all)
 
     def update(self) -> None:
         """Change the parameters by their gradients and clear these.
@@ -300,8 +297,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         vars(self).setdefault("_missed", {})  # pickles of before do not have it
         members = state["_updater"]
         self._updater = Updater(self.rule)
-        for p, _ in members:
-            self._updater.add(p)
+        self._updater.take([p for p, _ in members])
         weights = len(self._updater.parameters)
         for k, (p, a) in enumerate(members):
             table = isinstance(p, LookupParameters)

@@ -31,6 +31,7 @@ cdef class Updater:
     """
     cdef CUpdater* u
     cdef bint busy
+    cdef Py_ssize_t taken     # members of the list that take() gets
     cdef readonly list parameters
     cdef readonly list tables
 
@@ -44,8 +45,28 @@ cdef class Updater:
             _finish()
         del self.u
 
+    def take(self, list members not None):
+        """Take what was added to the end of this list into the updates; how many it has now. Each is taken once, whatever
+        other threads do meanwhile."""
+        while self.taken < len(members):
+            member = members[self.taken]
+            self._not_updating()
+            if job_needs(self.u):
+                settle()   # other threads may run
+            if self.taken < len(members) and members[self.taken] is member:
+                self.taken += 1
+                self.add(member)
+        return self.taken
+
+    cdef int _not_updating(self) except -1:
+        """What an update works on is not changed under it."""
+        if self.busy:
+            raise RuntimeError("[update] this trainer is updating in another thread")
+        return 0
+
     def add(self, member):
         """Take a Parameters or a LookupParameters into the updates."""
+        self._not_updating()
         if job_needs(self.u):
             settle()
         if isinstance(member, Parameters):
@@ -58,8 +79,7 @@ cdef class Updater:
             raise TypeError(f"[trainer] a parameter is needed; got {type(member).__name__}")
 
     cdef int _enter(self) except -1:
-        if self.busy:
-            raise RuntimeError("[update] this trainer is updating in another thread")
+        self._not_updating()
         self.busy = True
         return 0
 
@@ -117,17 +137,20 @@ cdef class Updater:
     def clear_gradients(self):
         """Forget all accumulated gradients."""
         settle()
+        self._not_updating()
         self.u.clear_gradients()
 
     def restart(self):
         """Zero the state."""
         settle()
+        self._not_updating()
         self.u.restart()
 
     cdef Store* _state(self, Py_ssize_t i, bint table) except NULL:
         if not 0 <= i < len(self.tables if table else self.parameters):
             raise IndexError(f"[trainer] member {i}")
         settle()
+        self._not_updating()
         return &self.u.table_state(i) if table else &self.u.parameter_state(i)
 
     def get_state(self, Py_ssize_t i, bint table):

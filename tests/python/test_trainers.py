@@ -6,6 +6,9 @@ import copy
 import gc
 import math
 import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -399,3 +402,26 @@ def test_dense_updates_of_tables_are_those_of_a_weight(trainer: type[dy.Trainer]
         loss.backward()
         t.update()
         np.testing.assert_allclose(table.as_array(), weight.as_array().reshape(rows, width), rtol=1e-5, atol=1e-7)
+
+
+def test_threads_that_share_a_trainer_take_each_parameter_once():
+    """One that was taken twice would be updated twice."""
+
+    def look(go, trainer):
+        go.wait()
+        trainer.state_dict()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            model = dy.ParameterCollection()
+            trainer = dy.SimpleSGDTrainer(model)
+            parameters = [model.add_parameters(1) for _ in range(200)]
+            go = threading.Barrier(3)
+            with ThreadPoolExecutor(3) as threads:
+                for done in [threads.submit(look, go, trainer) for _ in range(3)]:
+                    done.result()
+            assert trainer._updater.parameters == parameters
+    finally:
+        sys.setswitchinterval(before)
