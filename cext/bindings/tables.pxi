@@ -5,6 +5,36 @@ cdef object _no_row(str where, object ids, str name, n):
     return _errors.OutOfRangeError(f"[{where}] row {ids[(ids < 0) | (ids >= n)][0]} of {name}, a table with {n} rows")
 
 
+cdef object _row_array(str where, object ids):
+    """Row numbers that a user gave as an array of ints, one dimension; floats that are whole count as ints."""
+    if isinstance(ids, (str, bytes)):
+        raise TypeError(f"[{where}] a list of row numbers is needed; got {_shown(ids)}")
+    if not isinstance(ids, (list, tuple, np.ndarray)):
+        ids = _row_list(where, ids)
+    try:
+        a = np.asarray(ids)
+    except ValueError:   # lists of different lengths
+        raise ValueError(f"[{where}] a list of row numbers is needed; got a list of lists") from None
+    if a.dtype.kind in "iu":
+        return a
+    if a.dtype.kind == "f" and (a == np.floor(a)).all() and np.isfinite(a).all():
+        return a.astype(np.int64)  # numbers read from an array of floats
+    if a.ndim != 1 or a.dtype.kind == "b":
+        raise ValueError(f"[{where}] a list of row numbers is needed; got an array of {a.dtype} with shape {a.shape}")
+    cdef list numbers = [_as_int(one, f"[{where}] a row number") for one in ids]
+    for one in numbers:
+        if not -0x80000000 <= one <= 0x7fffffff:
+            raise _errors.OutOfRangeError(f"[{where}] row {one} of a table")
+    return np.array(numbers, dtype=np.int64)
+
+
+cdef list _row_list(str where, object ids):
+    """The items of an iterable. Errors of the user's own code stay as they are."""
+    if isinstance(ids, (str, bytes)) or not (hasattr(type(ids), "__iter__") or hasattr(type(ids), "__getitem__")):
+        raise TypeError(f"[{where}] a list of row numbers is needed; got {_shown(ids)}")
+    return list(ids)
+
+
 cdef class LookupParameters(Expression):
     """A table of rows, such as word vectors, from ParameterCollection.add_lookup_parameters().
 
@@ -93,7 +123,7 @@ cdef class LookupParameters(Expression):
         cdef uint32_t few[256]
         cdef size_t k, n
         if g.trace is not None:
-            return _look_traced(self, g, list(ids), True, update)
+            return _look_traced(self, g, _row_list("lookup_batch", ids), True, update)
         settle()   # where graphs keep weights, rows are copied here
         if type(ids) is list and 0 < len(<list> ids) <= 256:
             n = len(<list> ids)
@@ -105,10 +135,8 @@ cdef class LookupParameters(Expression):
             else:
                 table = self.rows_node(g)
                 return _lookup_expression(g, g.c.add_lookup(table, few, <uint32_t> n, True, update))
-        a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids))
-        if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
-            a = a.astype(np.int64)  # numbers read from an array of floats
-        if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
+        a = _row_array("lookup_batch", ids)
+        if a.ndim != 1 or a.size == 0:
             raise ValueError("[lookup_batch] a list of row numbers is needed; got an empty or another kind of list")
         if a.min() < 0 or a.max() >= deref(self.t).rows:
             raise _no_row("lookup_batch", a, self._name, deref(self.t).rows)
@@ -135,7 +163,7 @@ cdef class LookupParameters(Expression):
         cdef int overflow = 0
         cdef list out
         if type(ids) is not list or g.trace is not None:
-            return [self.look(g, i, update) for i in ids]
+            return [self.look(g, one, update) for one in (ids if type(ids) is list else _row_list("lookup", ids))]
         n = len(<list> ids)
         out = [None] * n
         table = self.rows_node(g) if n else 0
@@ -234,7 +262,7 @@ cdef class LookupParameters(Expression):
         self._changed()
 
     def _row_ids(self, ids):
-        a = np.asarray(ids if isinstance(ids, (list, tuple, np.ndarray)) else list(ids), dtype=np.int64).reshape(-1)
+        a = _row_array("lookup", ids).astype(np.int64).reshape(-1)
         if a.size and (a.min() < 0 or a.max() >= len(self)):
             raise _no_row("lookup", a, self._name, len(self))
         return a

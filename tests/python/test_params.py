@@ -189,3 +189,24 @@ def test_repr_and_truth() -> None:
     assert m  # an empty collection is still something
     m.add_parameters((2, 3))
     assert repr(m) == "<parameter collection /: 1 weights, 0 tables, 6 numbers>"
+
+
+def test_wrong_row_numbers_are_told():
+    """In the name of the function, and never another row: 1.7 is not 1."""
+    t = dy.ParameterCollection().add_lookup_parameters((5, 3))
+    for where, call in (
+        ("lookup", t.rows),
+        ("lookup_batch", t.batch),
+        ("lookup_batch", lambda ids: dy.lookup_batch(t, ids)),
+        ("lookup", t.rows_as_array),
+        ("lookup", t.rows_grad_as_array),
+    ):
+        for ids in ("1", 3, None, [1.7], [float("nan")], ["1"], [None], [2**70], [[1], [1, 2]], [1, object()]):
+            with pytest.raises((TypeError, ValueError, IndexError), match=rf"^\[{where}\] "):
+                call(ids)
+    for call in (t.row_as_array, t.row_grad_as_array, lambda i: t.init_row(i, [1, 2, 3])):
+        for i in ("x", None, 0.5, 2**70):
+            with pytest.raises((TypeError, ValueError, IndexError), match=r"^\[lookup\] "):
+                call(i)
+    assert t.rows_as_array(np.array([1.0, 2.0])).shape == t.rows_as_array(iter([1, 2])).shape == (2, 3)
+    assert t.batch([2.0, np.int8(1)]).dim() == ((3,), 2) and t.batch(range(2)).dim() == ((3,), 2)
