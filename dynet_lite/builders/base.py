@@ -27,8 +27,11 @@ Tensors = tuple[Expression, ...]
 Layer = list[Parameters]
 
 
-def positive(value: Any, what: str, least: int = 1) -> int:
-    """A whole number of at least `least`, or ValueError."""
+LAYERS = 10_000  # of a builder, at most: a size in the place of their number would take all memory
+
+
+def positive(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number of at least `least`, and at most `most`, or ValueError."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -39,6 +42,8 @@ def positive(value: Any, what: str, least: int = 1) -> int:
             raise ValueError(f"[builder] {what} must be a whole number; got {value!r}") from None
     if number < least:
         raise ValueError(f"[builder] {what} must be {least} or more; got {value}")
+    if most is not None and number > most:
+        raise ValueError(f"[builder] {what} must be {most} or less; got {value}")
     return number
 
 
@@ -193,7 +198,7 @@ class RNNBuilder(Part):
     has_cell: ClassVar[bool] = False
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: Any, *, name: str | None = None) -> None:
-        self.layers = positive(layers, "layers")
+        self.layers = positive(layers, "layers", most=LAYERS)
         self.input_dim = positive(input_dim, "input_dim", least=0)  # programs make builders that they never use
         self.hidden_dim = positive(hidden_dim, "hidden_dim")
         self._begin_collection(model, name)

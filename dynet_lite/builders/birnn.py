@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dynet_lite import _core, config
 from dynet_lite._core import Expression, RNNState
-from dynet_lite.builders.base import positive
+from dynet_lite.builders.base import LAYERS, positive
 from dynet_lite.builders.part import Part, place
 from dynet_lite.needs import many
 
@@ -35,7 +35,7 @@ class BiRNNBuilder(Part):
         *,
         name: str | None = None,
     ) -> None:
-        layers, hidden = positive(num_layers, "num_layers"), positive(hidden_dim, "hidden_dim")
+        layers, hidden = positive(num_layers, "num_layers", most=LAYERS), positive(hidden_dim, "hidden_dim")
         if hidden % 2:
             raise ValueError(f"[BiRNNBuilder] hidden_dim must be even; got {hidden}")
         self._spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, SupportsIndex
 
 from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, TreeNode
-from dynet_lite.builders.base import positive
+from dynet_lite.builders.base import LAYERS, positive
 from dynet_lite.builders.part import Part, add_weight, folder
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
 from dynet_lite.needs import Told, many, rows
@@ -76,7 +76,7 @@ class _CellTreeBuilder(_NumberedTree):
     def __init__(
         self, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float, name: str | None
     ) -> None:
-        self.layers = positive(layers, "layers")
+        self.layers = positive(layers, "layers", most=LAYERS)
         self.input_dim = positive(input_dim, "input_dim")
         self.hidden_dim = positive(hidden_dim, "hidden_dim")
         self.forget_bias = float(forget_bias)

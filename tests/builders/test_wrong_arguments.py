@@ -342,3 +342,15 @@ def test_compiled_functions_leave_no_frame() -> None:
             names.append(trace.tb_frame.f_globals["__name__"])
             trace = trace.tb_next
         assert "dynet_lite._core" not in names
+
+
+@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.GRUBuilder, dy.ChildSumTreeLSTMBuilder])
+def test_a_size_as_the_number_of_layers(kind: Any) -> None:
+    """It would make layers until the memory is full."""
+    model = dy.ParameterCollection()
+    for n in (10**9, 1e300):
+        with pytest.raises(ValueError, match=r"Builder\] layers must be 10000 or less"):
+            kind(n, 3, 3, model)
+    with pytest.raises(ValueError, match=r"\[BiRNNBuilder\] num_layers must be 10000 or less"):
+        dy.BiRNNBuilder(10**9, 3, 4, model, dy.LSTMBuilder)
+    assert not model.parameters_list()
