@@ -54,13 +54,13 @@ def program(name: str) -> Path:
 
 def summary(path: str | Path) -> str:
     """The first line of a recipe's docstring."""
-    return (ast.get_docstring(ast.parse(Path(path).read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(Path(path).read_bytes())) or "").partition("\n")[0]
 
 
 def has_options(path: str | Path) -> bool:
     """Whether a recipe has a command line: it hands it to `harness.main`, or reads it by itself."""
-    text = Path(path).read_text(encoding="utf-8")
-    return any(word in text for word in ("harness.main(", "import main", "argv", "argparse"))
+    text = Path(path).read_bytes()  # Python says what is wrong with its coding
+    return any(word in text for word in (b"harness.main(", b"import main", b"argv", b"argparse"))
 
 
 def copy(name: str, folder: str | Path = ".") -> Path:

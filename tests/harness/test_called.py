@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from dynet_lite.__main__ import main
-from dynet_lite.harness import called
+from dynet_lite.harness import called, catalogue
 
 
 def test_help_shows_commands_that_work_without_a_clone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +26,10 @@ def test_help_shows_commands_that_work_without_a_clone(monkeypatch: pytest.Monke
 def test_a_program_without_options_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "xor", "--help"]) == 0 and "It has no options" in capsys.readouterr().out
     assert main(["predict", "xor", "--load", "x"]) == 2 and "saves no model" in capsys.readouterr().err
+
+
+def test_a_program_in_another_coding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "old.py"
+    program.write_bytes("# -*- coding: latin-1 -*-\n'''Für alle'''\nprint('harness.main(')\n".encode("latin-1"))
+    assert main(["train", str(program)]) == 0 and capsys.readouterr().out == "harness.main(\n"
+    assert catalogue.summary(program) == "Für alle"
