@@ -178,6 +178,9 @@ cdef class RNNState:
         """The builder."""
         return self.run().builder
 
+    def __reduce__(self):
+        raise TypeError("[RNNState] a state is a part of a graph and cannot be pickled; pickle the npvalue() of its s()")
+
     def __repr__(self):
         cdef RNNState state = self._prev
         steps = 0

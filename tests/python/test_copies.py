@@ -292,3 +292,11 @@ def test_what_belongs_to_a_graph_is_not_copied() -> None:
         for call in (pickle.dumps, copy.deepcopy):
             with pytest.raises(TypeError, match="a part of"):
                 call(thing)
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
+def test_a_state_cannot_be_pickled(how):
+    dy.renew_cg()
+    state = dy.LSTMBuilder(1, 3, 3, dy.ParameterCollection()).initial_state().add_input(dy.inputVector([1, 2, 3]))
+    with pytest.raises(TypeError, match=r"^\[RNNState\] a state is a part of a graph"):
+        how(state)
