@@ -15,6 +15,7 @@ from dynet_lite.text import (
     BytePairs,
     ClassifiedText,
     MostFrequent,
+    NgramClassifier,
     NgramEvidence,
     Vocab,
     has_brackets,
@@ -47,6 +48,11 @@ class ClassifierSettings(Settings):
     evidence: int = option(0, "add naive Bayes evidence from runs of up to this many words to the scores; 0: none")
     evidence_letters: tuple[int, ...] = option(
         (), "with --evidence: also from the first letters of longer words, such as 4 6"
+    )
+    linear: float = option(
+        0.0,
+        "with --evidence: a linear classifier also learns from the n-grams, and its scores, times this, are added to "
+        "the trained network's; 0: none",
     )
     word_dropout: float = option(0.0, "fraction of the words to replace by the unknown word in training")
 
@@ -87,12 +93,14 @@ class TextClassifier(Recipe[S, ClassifiedText]):
             known = (w for w in read_vectors(s.vectors).words if w not in words)
             words = Vocab.from_words({**{w: words.count(w) for w in words}, **dict.fromkeys(known, 1)})
         parts = {"words": words.to_json(), "labels": labels.to_json(), "pieces": pieces.to_json() if pieces else None}
-        if s.evidence_letters and not s.evidence:
-            raise DataError("--evidence-letters goes with --evidence")
+        if (s.evidence_letters or s.linear) and not s.evidence:
+            raise DataError(f"--{'evidence-letters' if s.evidence_letters else 'linear'} goes with --evidence")
         if s.evidence:
-            texts = ((text.words, labels[text.label]) for text in train)
-            learned = NgramEvidence.learn(texts, len(labels), s.evidence, [n for n in s.evidence_letters if n])
-            parts["evidence"] = learned.to_json()
+            texts = [(text.words, labels[text.label]) for text in train]
+            ngrams = len(labels), s.evidence, [n for n in s.evidence_letters if n]
+            parts["evidence"] = NgramEvidence.learn(texts, *ngrams).to_json()
+            if s.linear:
+                parts["linear"] = NgramClassifier.learn(texts, *ngrams).to_json()
         return parts
 
     def __init__(self, s: S, parts: dict[str, Any]) -> None:
@@ -106,6 +114,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         self.evidence = NgramEvidence.from_json(parts["evidence"]) if parts.get("evidence") else None
         if self.evidence is not None:  # what the evidence of each kind is worth
             self.worth = self.model.add_parameters(len(self.evidence), init=0.3, name="worth")
+        self.linear = NgramClassifier.from_json(parts["linear"]) if parts.get("linear") else None
 
     def begin(self) -> None:
         if self.settings.vectors:
@@ -141,11 +150,27 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         scores = self.scores(words)
         if self.evidence is None:
             return scores
-        return self.with_evidence(scores, dy.inputTensor(np.array(self.evidence(words, own))))
+        return self.with_evidence(scores, dy.inputTensor(np.array(self.evidence_of(words, own))))
+
+    def evidence_of(self, words: Sequence[str], own: int = -1) -> list[list[float]]:
+        """A row for each class: the evidence of each kind and, except for a text that is trained on, what the linear
+        classifier says if there is one. The rows are an input of the network that `export` writes.
+
+        ValueError if the model has no evidence.
+        """
+        if self.evidence is None:
+            raise ValueError("[evidence_of] this model was trained without --evidence")
+        rows = self.evidence(words, own)
+        if self.linear is None or own >= 0:
+            return rows
+        return [[*row, score] for row, score in zip(rows, self.linear(words), strict=True)]
 
     def with_evidence(self, scores: dy.Expression, evidence: dy.Expression) -> dy.Expression:
-        """{classes} from scores {classes} and evidence {classes, kinds}."""
-        return dy.affine_transform([scores, evidence, self.worth])
+        """{classes} from scores {classes} and evidence {classes, kinds}, where the linear classifier may be the last kind."""
+        worth = self.worth
+        if evidence.dim()[0][1] > worth.shape()[0]:
+            worth = dy.concatenate([worth, dy.inputVector([self.settings.linear])])
+        return dy.affine_transform([scores, evidence, worth])
 
     def scores_of(self, vectors: Any) -> dy.Expression:
         """scores() for a text of unknown length, an onnx.Sequence of word vectors. For `export`."""
@@ -163,7 +188,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
 
         inputs: dict[str, Any] = {"words": onnx.Ids("n")}
         if self.evidence is not None:
-            inputs["evidence"] = onnx.Input((len(self.labels), len(self.evidence)))
+            inputs["evidence"] = onnx.Input((len(self.labels), len(self.evidence) + (self.linear is not None)))
         return {"scores": (scores, inputs, ["scores"])}
 
     def loss(self, batch: list[ClassifiedText]) -> dy.Expression:

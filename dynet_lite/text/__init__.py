@@ -45,6 +45,7 @@ from .evidence import NgramEvidence
 from .features import WordFeatures, feature_size, shown_words
 from .forms import FORMS, Form, form_of, has_brackets, split_tagged
 from .lines import numbered_lines, split_words, unpacked
+from .ngram_classifier import NgramClassifier
 from .ngrams import KneserNey
 from .pair_files import pair_source, read_pair_files
 from .parallel import Pair, read_pairs, read_parallel, source_tokens, spelled
@@ -80,6 +81,7 @@ __all__ = [
     "KneserNey",
     "LabeledSentence",
     "MostFrequent",
+    "NgramClassifier",
     "NgramEvidence",
     "Pair",
     "Parallel",

@@ -58,7 +58,7 @@ class NgramEvidence:
         texts: Counter[int] = Counter()
         for words, label in examples:
             texts[label] += 1
-            for grams in _kinds(words, order, beginnings):
+            for grams in kinds_of(words, order, beginnings):
                 for gram in grams:
                     counts.setdefault(gram, [0] * classes)[label] += 1
         return cls(counts, [texts[i] for i in range(classes)], order, beginnings)
@@ -71,7 +71,7 @@ class NgramEvidence:
         classes = range(len(self.texts))
         sizes = [math.log(n - (i == own and n > 0) + 2) for i, n in enumerate(self.texts)]
         out = [[0.0] * len(self) for _ in classes]
-        for kind, grams in enumerate(_kinds(words, self.order, self.beginnings)):
+        for kind, grams in enumerate(kinds_of(words, self.order, self.beginnings)):
             for gram in grams:
                 found = list(self.counts.get(gram, ()))
                 if found and own >= 0 and found[own]:
@@ -99,7 +99,7 @@ class NgramEvidence:
         return cls(value["counts"], value["texts"], value["order"], value.get("beginnings", ()))
 
 
-def _kinds(words: Sequence[str], order: int, beginnings: Sequence[int]) -> list[list[str]]:
+def kinds_of(words: Sequence[str], order: int, beginnings: Sequence[int]) -> list[list[str]]:
     """The different n-grams of each length, then the different beginnings of each; a blank before keeps the latter apart."""
     grams = [_grams(words, n) for n in range(1, order + 1)]
     return grams + [list(dict.fromkeys(f" {n} {word[:n]}" for word in words if len(word) > n)) for n in beginnings]

@@ -70,6 +70,7 @@ def test_spans(exported: Any, name: str, tags: bool) -> None:
         ("dan_classifier", ()),
         ("text_cnn", ("--subwords", "50")),
         ("dan_classifier", ("--evidence", "2", "--evidence-letters", "4")),
+        ("text_cnn", ("--evidence", "1", "--linear", "0.5")),
     ],
 )
 def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None:
@@ -80,7 +81,7 @@ def test_classifiers(exported: Any, name: str, options: tuple[str, ...]) -> None
         inputs = {"words": np.array(recipe.words.ids(words))}
         if recipe.evidence is not None:
             inputs["evidence"] = np.array(
-                recipe.evidence(text.words), dtype=np.float32
+                recipe.evidence_of(text.words), dtype=np.float32
             ).T  # axes in the file go the other way
         (scores,) = run.run(None, inputs)
         dy.renew_cg()

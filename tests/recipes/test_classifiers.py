@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+
+import dynet_lite as dy
 
 BOTH = pytest.mark.parametrize("name", ["text_cnn", "dan_classifier"])
 TEXTS = "good\ta fine film\nbad\ta dull film\ngood\tfine and funny\nbad\tdull , dull , dull\n" * 20
@@ -31,13 +34,22 @@ def test_learns_from_a_table(run_recipe, tmp_path, name, subwords):
 @BOTH
 def test_evidence_of_naive_bayes(run_recipe, same_losses, tmp_path, name):
     (tmp_path / "a.tsv").write_text(TEXTS + "good\tfine fine fine\n" * 3)
-    assert "goes with --evidence" in run_recipe(name, "--train", "a.tsv", "--evidence-letters", 4, ok=False).stderr
-    options = ["--train", "a.tsv", "--evidence", 2, "--evidence-letters", 2, 3, "--word-dropout", 0.7]
+    for option in (["--evidence-letters", 4], ["--linear", 0.5]):
+        assert "goes with --evidence" in run_recipe(name, "--train", "a.tsv", *option, ok=False).stderr
+    options = ["--train", "a.tsv", "--evidence", 2, "--evidence-letters", 2, 3, "--linear", 0.5, "--word-dropout", 0.7]
     same_losses(run_recipe(name, *options, "--smoke", "--compare").stdout)
     done = run_recipe(name, *options, "--epochs", 8, "--learning-rate", 0.01, "--save", "model")
     assert "accuracy 100.00%" in done.stdout.splitlines()[-1]
     lines = run_recipe(name, "predict", "--load", "model", "-", stdin="a funny film\nso dull\n").stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["good", "bad"]
+    recipe = dy.load_recipe(tmp_path / "model").recipe
+    assert len(recipe.evidence_of(["funny"], own=0)[0]) == 4
+    words = ["funny", "film"]
+    (whole,), linear = recipe.probabilities([words]), recipe.linear(words)
+    recipe.linear = None
+    (network,) = recipe.probabilities([words])
+    odds = np.log(whole / whole[::-1]) - np.log(network / network[::-1])
+    assert odds == pytest.approx([0.5 * (linear[0] - linear[1]), 0.5 * (linear[1] - linear[0])], abs=1e-4)
 
 
 @BOTH
