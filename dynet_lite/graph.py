@@ -36,7 +36,6 @@ __all__ = [
     "values",
 ]
 
-_settings = _core.settings
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -50,10 +49,7 @@ def renew_cg(
                        from an input (a mask), or from what log_softmax leaves out, are allowed
     autobatching       overrides the setting for this graph
     """
-    g = cg()
-    if g.backend != _settings.backend:
-        g = _core.replace_graph()
-    return g.renew(immediate_compute, check_validity, autobatching)
+    return _core.renewed(immediate_compute, check_validity, autobatching)
 
 
 def graph(

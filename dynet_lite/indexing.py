@@ -23,14 +23,10 @@ def getitem(x: Any, index: Any) -> Any:
 
     IndexError when out of range or with too many indices, ValueError when nothing is left, TypeError for no index.
     """
-    # The three common forms, without the general machinery.
-    if type(index) is int or type(index) is _core.IndexStandIn:
-        return _core._pick(x, index, 0)  # type: ignore[arg-type]
-    if type(index) is slice:
-        start, stop, step = _whole(index).indices(len(x))
-        if step == 1 and stop > start:
-            return x if stop - start == len(x) else _core._pick_range(x, start, stop - start, 0)
-    elif type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
+    # Two common forms, without the general machinery. What is commoner, x[i] and x[i:k], is in the core (expression.pxi).
+    if type(index) is _core.IndexStandIn:
+        return _core._pick(x, index, 0)
+    if type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
         if type(index[0]) is slice and index[0] == _ALL:
             return _core._pick(x, index[1], 1)
     return _Selection(x, index if isinstance(index, tuple) else (index,)).result()

@@ -237,9 +237,15 @@ def pick_range(x: Any, s: int, e: int, d: int = 0) -> Expression:
     return _core._pick_range(x, s, e - s, d)
 
 
+_warned_of_pickrange = False
+
+
 def pickrange(x: Any, s: int, e: int, d: int = 0) -> Expression:
-    """Old name of pick_range()."""
-    warnings.warn("pickrange is the old name of pick_range", DeprecationWarning, stacklevel=2)
+    """Old name of pick_range(). Warns once."""
+    global _warned_of_pickrange
+    if not _warned_of_pickrange:
+        _warned_of_pickrange = True
+        warnings.warn("pickrange is the old name of pick_range", DeprecationWarning, stacklevel=2)
     return pick_range(x, s, e, d)
 
 
@@ -379,7 +385,8 @@ def squared_distance(x: Any, y: Any) -> Expression:
 
     Batch sizes must be equal or 1. ValueError for different shapes.
     """
-    return sum_elems(_core._squared_difference(*_same_shape("squared_distance", x, y)))
+    found = _core._sum_of_squares(x, y)
+    return sum_elems(_core._squared_difference(*_same_shape("squared_distance", x, y))) if found is None else found
 
 
 def l1_distance(x: Any, y: Any) -> Expression:
@@ -387,7 +394,8 @@ def l1_distance(x: Any, y: Any) -> Expression:
 
     Batch sizes must be equal or 1. ValueError for different shapes.
     """
-    return sum_elems(_core._abs_difference(*_same_shape("l1_distance", x, y)))
+    found = _core._sum_of_differences(x, y)
+    return sum_elems(_core._abs_difference(*_same_shape("l1_distance", x, y))) if found is None else found
 
 
 def huber_distance(x: Any, y: Any, c: float = 1.345) -> Expression:
@@ -409,7 +417,8 @@ def binary_log_loss(x: Any, y: Any) -> Expression:
 
     x and y have one shape; the result is {1}. Batch sizes must be equal or 1. ValueError for different shapes.
     """
-    return sum_elems(_core._binary_log_loss_terms(*_same_shape("binary_log_loss", x, y)))
+    found = _core._sum_of_log_losses(x, y)
+    return sum_elems(_core._binary_log_loss_terms(*_same_shape("binary_log_loss", x, y))) if found is None else found
 
 
 def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Expression:

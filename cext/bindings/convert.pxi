@@ -3,6 +3,10 @@
 cdef int _dim_from(object dims, object batch, Dim* out, str what, int least=1) except -1:
     """A Dim from an int or an iterable of ints, each of them at least `least`. what: the function called, for messages."""
     cdef list sizes
+    if type(dims) is int and type(batch) is int and batch == 1 and least <= dims <= 0x7fffffff:
+        memset(out.d, 0, sizeof(out.d))
+        out.d[0], out.nd, out.bd = dims, 1, 1
+        return 0
     if hasattr(dims, "__iter__"):
         sizes = [v if type(v) is int else _as_int(v, f"[{what}] a size") for v in dims]
     else:

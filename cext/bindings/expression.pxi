@@ -4,6 +4,10 @@ cdef extern from "recycle.h" namespace "dnl":
     void recycle(object type)
     object one_like(PyObject* empty)
 
+cdef extern from "Python.h":
+    int PySlice_Unpack(object, Py_ssize_t* start, Py_ssize_t* stop, Py_ssize_t* step) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t* start, Py_ssize_t* stop, Py_ssize_t step) nogil
+
 _new_array = np.empty
 
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
@@ -369,9 +373,17 @@ cdef class Expression:
         raise _no_order()
 
     def __getitem__(self, index):
-        from dynet_lite.indexing import getitem
+        global _getitem
+        if _getitem is None:
+            from dynet_lite.indexing import getitem
+            _getitem = getitem
+        cdef Expression part
         try:
-            return getitem(self, index)
+            if type(index) is slice:
+                part = _plain_slice(self, index)
+                if part is not None:
+                    return part
+            return _pick(self, index, 0) if type(index) is int else _getitem(self, index)
         except Exception as error:
             raise _at_user(_said_by("x[...]", error))
 
@@ -397,6 +409,24 @@ cdef class Expression:
     def __reduce__(self):
         raise TypeError("[Expression] an expression is a part of a graph and cannot be pickled; pickle its npvalue()")
 
+
+cdef object _getitem = None   # dynet_lite/indexing.py, once it is needed
+
+cdef inline bint _is_bound(object v):
+    return v is None or type(v) is int
+
+cdef Expression _plain_slice(Expression e, slice index):
+    """The rows from one int to another; None: the index is another one, or wrong."""
+    cdef Py_ssize_t start, stop, step, n
+    if index.step is not None or not (_is_bound(index.start) and _is_bound(index.stop)):
+        return None
+    cdef NodeId i = e.use()
+    n = e.home().c.dim(i).d[0]
+    PySlice_Unpack(index, &start, &stop, &step)
+    PySlice_AdjustIndices(n, &start, &stop, step)
+    if stop <= start:
+        return None
+    return e if stop - start == n else _pick_range(e, start, stop - start, 0)
 
 cdef object _made_by_class(object e):
     return TypeError(f"[{type(e).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "

@@ -521,6 +521,13 @@ def replace_graph():
     _make_current(g)
     return g
 
+def renewed(immediate_compute, check_validity, autobatching):
+    """The current graph, renewed; another one if the backend has changed."""
+    cdef ComputationGraph g = _current()
+    if g.backend != _settings.backend:
+        g = replace_graph()
+    return g.renew(immediate_compute, check_validity, autobatching)
+
 def cg():
     """The current graph of this thread."""
     return _current()

@@ -262,3 +262,20 @@ def _alike(x, y):
     cdef ComputationGraph g = _current()
     cdef NodeId a = _arg(g, x), b = _arg(g, y)
     return g.c.dim(a).like(g.c.dim(b))
+
+
+cdef Expression _summed(OpId op, object x, object y):
+    """The sum of what an elementwise op makes of two expressions of one shape; None for other arguments."""
+    return _op1(OP_sum_elems, _op2(op, x, y)) if _alike(x, y) else None
+
+def _sum_of_squares(x, y):
+    """squared_distance() of arguments as _summed() takes them."""
+    return _summed(OP_squared_difference, x, y)
+
+def _sum_of_differences(x, y):
+    """l1_distance() likewise."""
+    return _summed(OP_abs_difference, x, y)
+
+def _sum_of_log_losses(x, y):
+    """binary_log_loss() likewise."""
+    return _summed(OP_binary_log_loss_terms, x, y)
