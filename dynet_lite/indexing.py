@@ -29,7 +29,13 @@ def getitem(x: Any, index: Any) -> Any:
     if type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
         if type(index[0]) is slice and index[0] == _ALL:
             return _core._pick(x, index[1], 1)
+        if type(index[0]) is int and _is_element(x.shape, *index):
+            return _core._pick(_core._pick(x, index[1], 1), index[0], 0)  # a column is not copied
     return _Selection(x, index if isinstance(index, tuple) else (index,)).result()
+
+
+def _is_element(shape: tuple[int, ...], i: int, k: int) -> bool:
+    return len(shape) == 2 and -shape[0] <= i < shape[0] and -shape[1] <= k < shape[1]
 
 
 class _Selection:

@@ -72,30 +72,40 @@ cdef bint _plain_numbers(list v) except -1:
     return True
 
 
-cdef Expression _plain_vector(object a):
-    """A vector of floats or doubles as an input, without NumPy; None: the array is another one."""
+cdef Expression _plain_array(object a):
+    """A vector or matrix of floats or doubles, row by row, as an input, without NumPy; None: the array is another one."""
     cdef Py_buffer b
     cdef Dim d
     cdef InputExpression e
     cdef float* to
-    cdef Py_ssize_t k
+    cdef Py_ssize_t rows, columns, i, k
     try:
         PyObject_GetBuffer(a, &b, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
     except (ValueError, BufferError):   # columns first, or with gaps
         return None
     cdef bint known = b.format != NULL and (b.format[0] == c"f" or b.format[0] == c"d") and b.format[1] == 0
     try:
-        if not known or b.ndim != 1 or not 0 < b.shape[0] <= 0x7fffffff:
+        if not known or not 1 <= b.ndim <= 2:
             return None
-        d.nd = d.bd = 1
-        d.d[0] = <unsigned int> b.shape[0]
+        rows, columns = b.shape[0], b.shape[b.ndim - 1] if b.ndim == 2 else 1
+        if not (0 < rows <= 0x7fffffff and 0 < columns <= 0x7fffffff // rows):
+            return None
+        d.nd, d.bd = b.ndim, 1
+        d.d[0] = <unsigned int> rows
+        if b.ndim == 2:
+            d.d[1] = <unsigned int> columns
         e = _new_input(_current(), d)
         to = e.graph.c.input_data(e.id)
-        if b.format[0] == c"f":
-            memcpy(to, b.buf, b.shape[0] * sizeof(float))
+        if b.format[0] == c"d":
+            for k in range(columns):
+                for i in range(rows):
+                    to[k * rows + i] = <float> (<double*> b.buf)[i * columns + k]
+        elif columns == 1:
+            memcpy(to, b.buf, rows * sizeof(float))
         else:
-            for k in range(b.shape[0]):
-                to[k] = <float> (<double*> b.buf)[k]
+            for k in range(columns):
+                for i in range(rows):
+                    to[k * rows + i] = (<float*> b.buf)[i * columns + k]
         return e
     finally:
         PyBuffer_Release(&b)
@@ -111,8 +121,8 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     cdef Dim d
     if type(arr) is InputExpression:
         return _taken(arr, batched)
-    if type(arr) is _array_type and not batched and (vector := _plain_vector(arr)) is not None:
-        return vector
+    if type(arr) is _array_type and not batched and (plain := _plain_array(arr)) is not None:
+        return plain
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
         arr = np.stack(arr, axis=-1)
         batched = True

@@ -205,8 +205,26 @@ def _first_state(BuilderRun run not None, es):
     return state
 
 
+cdef bint _are_vectors(tuple es, uint32_t n):
+    """Are all of them expressions {n} without a mini-batch? False, too, for what must be looked at more closely."""
+    cdef Expression e
+    for one in es:
+        if not isinstance(one, Expression):
+            return False
+        e = <Expression> one
+        if e.graph is None or not e.graph.c.valid(e.id, e.stamp):
+            return False
+        if e.graph.c.dim(e.id).nd != 1 or e.graph.c.dim(e.id).d[0] != n or e.graph.c.dim(e.id).bd != 1:
+            return False
+    return True
+
 cdef tuple _state_tensors(builder, es, str name, tuple counts):
     """A tuple of expressions {hidden_dim}, as many as one of counts says; arrays become inputs."""
+    cdef tuple given
+    if isinstance(es, (list, tuple)):
+        given = tuple(es)
+        if len(given) in counts and _are_vectors(given, builder.hidden_dim):
+            return given
     who = builder.whoami()
     if es is None or isinstance(es, (Expression, str)) or not hasattr(es, "__iter__"):
         raise TypeError(f"[{who}] {name}() takes a list of expressions of shape {{{builder.hidden_dim}}}; got {_shown(es)}")
