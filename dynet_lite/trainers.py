@@ -48,6 +48,12 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
+def _in_engine(beta: float) -> float:
+    """The float that the engine computes with: of a beta near 1, 1 - beta may differ by a thousandth. Never 1."""
+    near = float(np.float32(beta))
+    return near if near < 1 else beta
+
+
 class Trainer(MovingAverages, metaclass=TrainerType):
     """Base of all trainers. A subclass names its rule and gives coefficients().
 
@@ -437,7 +443,8 @@ class AdamTrainer(Trainer):
 
     def coefficients(self) -> tuple[float, ...]:
         t = self.updates
-        return self._learning_rate, self.beta_1, self.beta_2, self.eps, 1 - self.beta_1**t, 1 - self.beta_2**t
+        shares = (1 - _in_engine(beta) ** t for beta in (self.beta_1, self.beta_2))
+        return self._learning_rate, self.beta_1, self.beta_2, self.eps, *shares
 
 
 class AmsgradTrainer(AdamTrainer):

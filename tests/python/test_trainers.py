@@ -123,6 +123,22 @@ def test_defaults_and_settings(capfd: pytest.CaptureFixture[str]) -> None:
         dy.Trainer(m, 0.1)
 
 
+@pytest.mark.parametrize("beta", [0.9, 0.999, 0.9999, 0.99999, 0.999999])
+@pytest.mark.parametrize("which", ["beta_1", "beta_2"])
+@pytest.mark.parametrize("name", ["AdamTrainer", "AmsgradTrainer", "AdamWTrainer"])
+def test_steps_of_adam_with_equal_gradients_are_equal(name: str, which: str, beta: float) -> None:
+    """The corrected moments are g and g^2 then, whatever the betas."""
+    m = dy.ParameterCollection()
+    p = m.add_parameters(1, init=0)
+    t = getattr(dy, name)(m, 0.1, **{which: beta, "eps": 1e-20})
+    if name == "AdamWTrainer":
+        t.weight_decay = 0.0
+    for k in range(1, 6):
+        with_gradient(p, 3.0)
+        t.update()
+        np.testing.assert_allclose(p.as_array(), [-0.1 * k], rtol=1e-6)
+
+
 def test_restart_zeroes_moments() -> None:
     def path(restart: bool) -> list[float]:
         m = dy.ParameterCollection()
