@@ -110,7 +110,7 @@ class MovingAverages:
         """After update number self.updates, the first being 1; as in DyNet the first counts whatever update_freq is."""
         if not self._averaging or (self.updates - 1) % self._averaging_every:
             return
-        beta = np.float32(self._averaging_beta)
+        share = np.float32(1 - self._averaging_beta)  # of a beta near 1 a float holds 1 - beta better than beta
         for p, i, table in self._members():
             w = p._values()
             a = self._averages.get((table, i))
@@ -120,7 +120,7 @@ class MovingAverages:
                     self._missed[table, i] = self._averaged
             n = np.float32(self._averaged - self._missed.get((table, i), 0))
             if MODES[self._averaging] == "exponential":
-                self._averages[table, i] = beta * a + (1 - beta) * w
+                self._averages[table, i] = a + share * (w - a)
             else:
                 self._averages[table, i] = (n * a + w) / (n + 1)
         self._averaged += 1

@@ -48,6 +48,18 @@ def test_exponential(every: int, correction: bool) -> None:
     np.testing.assert_array_equal(e.as_array(), ve)
 
 
+@pytest.mark.parametrize("beta", [0.999, 0.9999, 0.99999, 1 - 1e-8])
+def test_averages_of_equal_values_are_these(beta: float) -> None:
+    m, w, e = model()
+    trainer = dy.SimpleSGDTrainer(m, 0.0)
+    trainer.exponential_moving_average(beta)
+    for _ in range(20):
+        vw, ve = step(trainer, w, e)
+    trainer.swap_params_to_moving_average(bias_correction=True)
+    np.testing.assert_allclose(w.as_array(), vw, rtol=2e-6)
+    np.testing.assert_allclose(e.as_array(), ve, rtol=2e-6)
+
+
 def test_cumulative() -> None:
     m, w, e = model()
     m.set_weight_decay(0.01)
