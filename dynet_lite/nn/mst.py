@@ -17,12 +17,15 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def _prepared(scores: Any) -> Array:
-    """A float64 copy with finite numbers, columns contiguous: ValueError for another shape or NaN."""
+    """A float64 copy with finite numbers, columns contiguous: ValueError for another shape, NaN or +inf. What is not looked at
+    is as one of the arcs."""
     s = np.array(scores, dtype=np.float64, order="F")
     if s.ndim != 2 or s.shape[0] != s.shape[1] or len(s) < 2:
         raise ValueError(f"expected a square matrix of scores, at least 2 by 2; got shape {s.shape}")
-    if np.isnan(s).any():
-        raise ValueError("expected scores without NaN")
+    s[:, 0] = s[0, 1]
+    np.fill_diagonal(s, s[0, 1])
+    if not (s < np.inf).all():
+        raise ValueError("expected scores without NaN and +inf")
     finite = np.isfinite(s)
     if not finite.all():
         low, high = s.min(initial=np.inf, where=finite), s.max(initial=-np.inf, where=finite)

@@ -125,6 +125,20 @@ def test_refused_shapes(shape):
         best_tree(np.zeros(shape))
 
 
+@pytest.mark.parametrize("filler", [np.nan, np.inf, -np.inf, -1e30, float(np.finfo(np.float32).min), 1e30])
+def test_what_is_not_looked_at_may_hold_anything(filler):
+    for seed, one_root in itertools.product(range(5), (True, False)):
+        scores = random_scores(4, seed, False)
+        wanted = best_tree(scores, one_root), best_projective_tree(scores, one_root)
+        np.fill_diagonal(scores, filler)
+        scores[:, 0] = filler
+        assert (best_tree(scores, one_root), best_projective_tree(scores, one_root)) == wanted
+
+
 def test_refused_nan():
     with pytest.raises(ValueError, match="NaN"):
         best_projective_tree(np.full((3, 3), np.nan))
+    scores = np.zeros((3, 3))
+    scores[1, 2] = np.inf
+    with pytest.raises(ValueError, match="inf"):
+        best_tree(scores)
