@@ -112,11 +112,12 @@ class Transformer:
         self.norm = LayerNorm(dim, collection, name="norm")
 
     def __call__(self, x: Any, mask: Any = None, causal: bool = False, dropout: float = 0.0) -> Any:
-        """{dim,n} -> {dim,n}. causal: column i sees columns 0..i only; otherwise mask, if any, says what is seen."""
+        """{dim,n} -> {dim,n}. causal: column i sees columns 0..i only, and of these what the mask, if any, lets be seen."""
         if isinstance(x, np.ndarray):
             x = dy.inputTensor(x)
-        if causal and mask is None:
-            mask = causal_mask(x.dim()[0][1])
+        if causal:
+            earlier = causal_mask(x.dim()[0][1])
+            mask = earlier if mask is None else earlier + mask
         for layer in self.layers:
             x = layer(x, mask, dropout)
         return self.norm(x)

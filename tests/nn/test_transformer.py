@@ -58,6 +58,22 @@ def test_causal_means_that_the_future_is_not_seen(model):
         assert not np.allclose(a[:, n:], b[:, n:])
 
 
+def test_causal_with_a_mask(model):
+    """A column sees what both let it see."""
+    transformer, rng = Transformer(2, 4, 2, 8, model), np.random.default_rng(4)
+    mask = np.zeros((6, 6))
+    mask[2, [0, 1, 3, 4, 5]] = -np.inf
+    x = rng.standard_normal((4, 6))
+    for changed, same in ((5, [0, 1, 2, 3, 4]), (2, [0, 1, 3, 4, 5])):
+        other = x.copy()
+        other[:, changed] += 1
+        dy.renew_cg()
+        a, b = (transformer(v, dy.inputTensor(mask), causal=True).npvalue() for v in (x, other))
+        np.testing.assert_array_equal(a[:, same], b[:, same])
+    both = dy.inputTensor(np.minimum(mask, np.where(np.tri(6, k=-1), -np.inf, 0)))
+    np.testing.assert_array_equal(b, transformer(other, both).npvalue())
+
+
 @pytest.mark.parametrize("strategy", ["greedy", "agenda", "depth"])
 def test_together_and_alone(strategy, model):
     transformer = Transformer(2, 6, 3, 8, model)
