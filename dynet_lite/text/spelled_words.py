@@ -80,7 +80,8 @@ class SpelledWords:
                 continue
             complete = low < high and self._words[low] == prefix  # of words that begin alike the shortest comes first
             p = (total[low + 1] - total[low]) / mass if complete and mass > 0 else 0.0
-            before.append(low if complete else len(self._words) + 1)
+            if n:  # else a space after a space, which ends no word
+                before.append(low if complete else len(self._words) + 1)
             ends = self._model.probability(before, len(self._words))
             found.append(p * (ends if letter == self.end else 1 - ends))
             if letter == self.end:

@@ -76,3 +76,9 @@ def test_the_distribution_of_ngrams_is_their_probabilities(order):
         wanted = [model.probability(context, token) for token in range(5)]
         assert model.distribution(context, 5) == pytest.approx(wanted)
         assert model.distribution(context, 3) == pytest.approx(wanted[:3])
+
+
+def test_a_space_after_a_space_ends_no_word():
+    model = SpelledWords(ids(TEXT), SPACE, END)
+    one, two = (model.probabilities(ids(text))[0] for text in ("_a_ab_abc.", "__a__ab__abc."))
+    assert [p for p in two if p] == one[1:] and not one[0]
