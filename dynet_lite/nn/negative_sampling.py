@@ -71,6 +71,8 @@ class NegativeSampling:
             raise ValueError("[NegativeSampling] at least one word is needed")
         if wrong := [word for word in near if not 0 <= word < len(self._ends)]:
             raise IndexError(f"[NegativeSampling] word {wrong[0]}: there are {len(self._ends)}")
+        if isinstance(x, dy.Expression) and x.batch_size > 1:  # the scores of the words are one
+            raise ValueError(f"[NegativeSampling] x is one vector, not a mini-batch of {x.batch_size}")
         losses = [self._one(x, word, self.draw(self.samples) if negative is None else list(negative)) for word in near]
         return losses[0] if len(losses) == 1 else dy.esum(losses)
 

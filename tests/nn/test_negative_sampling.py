@@ -90,3 +90,6 @@ def test_wrong_use() -> None:
         sampling.loss(dy.ones(2), [])
     with pytest.raises(IndexError):
         sampling.loss(dy.ones(2), 2)
+    for batch in (2, 6):  # the second: as many as there are scores of a word
+        with pytest.raises(ValueError, match="one vector"):
+            sampling.loss(dy.zeros(2, batch_size=batch), 1)
