@@ -11,10 +11,15 @@ from .writer import Made, Value, Writer
 
 
 def cell(*ops: str) -> Callable[[Lowering], Lowering]:
-    """row() for ops that take {D,1} where they need {D}: the function gets {D}."""
+    """row() for ops that take {D,1} where they need {D}, and the reverse: the function gets as many dims as the result has."""
+
+    def fitting(w: Writer, x: Value, rank: int) -> Value:
+        x = w.cut(x, rank)
+        more = max(0, rank - len(x.dims))
+        return Value(w.lift(x, rank, force=True), x.dims + (1,) * more, x.batch, x.symbol) if more else x
 
     def enter(f: Lowering) -> Lowering:
-        return row(*ops)(lambda w, node, xs: f(w, node, [w.cut(x, len(node.dims)) for x in xs]))
+        return row(*ops)(lambda w, node, xs: f(w, node, [fitting(w, x, len(node.dims)) for x in xs]))
 
     return enter
 

@@ -106,4 +106,5 @@ def constrained_softmax(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     others = w.op("ReduceSum", w.op("Mul", weight, w.op("Sub", double(w, 1), cut)), w.ints(-1), keepdims=1)
     left = w.op("Max", w.op("Sub", double(w, 1), held), zero)
     share = w.op("Div", w.op("Mul", weight, left), others)
-    return cast(w, w.op("Where", w.op("Greater", cut, zero), u, share), FLOAT)
+    out = cast(w, w.op("Where", w.op("Greater", cut, zero), u, share), FLOAT)
+    return out if len(node.dims) == 1 else w.reshaped(out, node.batched, node.dims)

@@ -75,7 +75,7 @@ def filter1d_narrow(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
 
 
 def circular(w: Writer, node: Made, xs: Sequence[Value], sign: int) -> str:
-    u, v = xs
+    u, v = (w.cut(x, 1) for x in xs)
     n = u.dims[0]
     places = (np.arange(n)[:, None] + sign * np.arange(n)) % n  # [k, j]
     turned = Value(w.op("Gather", v.name, w.constant(places.astype(np.int64)), axis=-1), (n, n), v.batch)  # {j,k}

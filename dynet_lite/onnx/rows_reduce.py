@@ -158,7 +158,7 @@ def sparsemax(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
 
 @row("sparsemax_loss")
 def sparsemax_loss(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
-    x, labels = xs[0], node["v"]
+    x, labels = w.cut(xs[0], 1), node["v"]
     tau = threshold(w, x.name, x.dims[0])
     square, limit = w.op("Mul", x.name, x.name), w.op("Mul", tau, tau)
     inside = w.op("Cast", w.op("Greater", x.name, tau), to=1)

@@ -248,6 +248,6 @@ class Writer:
         inputs, output = terms.split("->")
         parts = inputs.split(",")
         given = ["b" * x.batched + part[::-1] for x, part in zip(xs, parts, strict=True)]
-        names = [self.lift(x, len(part), force=True) for x, part in zip(xs, parts, strict=True)]
+        names = [self.lift(self.cut(x, len(part)), len(part), force=True) for x, part in zip(xs, parts, strict=True)]
         out = "b" * any(x.batched for x in xs) + output[::-1]
         return self.op("Einsum", *names, equation=f"{','.join(given)}->{out}")

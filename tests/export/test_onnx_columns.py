@@ -156,3 +156,34 @@ def test_ops_of_both(name: str, runtime: Any, tmp_path: Any) -> None:
     (found,) = runtime(path, {"x": np.array([0.5, -1], dtype=np.float32)})
     dy.renew_cg()
     near(found, network(dy.inputVector([0.5, -1])).npvalue().T)
+
+
+# Ops of vectors, where some are columns: the function, and the dims of its arguments.
+COLUMNS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "circ_conv": (dy.circ_conv, [(3,), (3, 1)]),
+    "circ_corr": (dy.circ_corr, [(3, 1), (3,)]),
+    "constrained_softmax": (lambda x, y: dy.constrained_softmax(x, dy.logistic(y) + 0.5), [(3, 1), (3,)]),
+    "contract3d_1d": (dy.contract3d_1d, [(2, 3, 4), (4, 1)]),
+    "contract3d_1d_1d": (dy.contract3d_1d_1d, [(2, 3, 4), (4, 1), (3, 1)]),
+    "sparsemax": (dy.sparsemax, [(3, 1)]),
+    "sparsemax_loss": (lambda x: dy.sparsemax_loss(x, [0, 1]), [(3, 1)]),
+    "vanilla_lstm_c": (dy.vanilla_lstm_c, [(2,), (8, 1)]),
+    "vanilla_lstm_h": (dy.vanilla_lstm_h, [(2, 1), (8,)]),
+    "vanilla_lstm_h of columns": (dy.vanilla_lstm_h, [(2,), (8, 1)]),
+}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_for_vectors(name: str, batch: int, runtime: Any, tmp_path: Any) -> None:
+    f, shapes = COLUMNS[name]
+    rng = np.random.default_rng(3)
+    data = [rng.standard_normal((*shape, batch)).astype(np.float32) for shape in shapes]
+    data = data if batch > 1 else [x[..., 0] for x in data]
+    inputs = {f"x{i}": onnx.Input(shape, batch=batch) for i, shape in enumerate(shapes)}
+    path = onnx.export(lambda **xs: f(*xs.values()), tmp_path / "x.onnx", inputs)
+    (found,) = runtime(path, {f"x{i}": x.T for i, x in enumerate(data)})
+    dy.renew_cg()
+    e = f(*(dy.inputTensor(x, batched=batch > 1) for x in data))
+    assert found.shape == (*([batch] if batch > 1 else []), *reversed(e.shape))
+    near(found.ravel(), e.npvalue().ravel("F"))
