@@ -74,7 +74,7 @@ class NgramClassifier:
             for c in range(1 if classes == 2 else 0, classes)
         ]
         columns = np.array([-told[0] / 2, told[0] / 2] if classes == 2 else told)
-        rows = columns.T.round(6).tolist()
+        rows = [[float(f"{x:.6g}") for x in row] for row in columns.T.tolist()]  # a small cost makes small weights
         return cls(dict(zip(ids, rows, strict=False)), rows[-1], order, beginnings)
 
     def __call__(self, words: Sequence[str]) -> list[float]:

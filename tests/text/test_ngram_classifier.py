@@ -58,6 +58,16 @@ def test_the_weights_are_the_best(classes: int, cost: float) -> None:
         assert np.abs(gradient).max() < 2e-3 * cost * len(examples)
 
 
+@pytest.mark.parametrize("cost", [1e-4, 1e-7, 1e-10])
+def test_a_small_cost_makes_small_weights(cost: float) -> None:
+    """Far below 1 the shares of all texts are half of the cost, and the weights in proportion to it."""
+    learned, wanted = (NgramClassifier.learn(texts(3), 3, cost=c, passes=100) for c in (cost, 1e-6))
+    for gram, weights in wanted.weights.items():
+        np.testing.assert_allclose(
+            np.divide(learned.weights[gram], cost), np.divide(weights, 1e-6), rtol=0.05, atol=0.05
+        )
+
+
 def test_it_tells_classes_apart() -> None:
     learned = NgramClassifier.learn(texts(3), 3)
     right = [int(np.argmax(learned(words))) == label for words, label in texts(3)]
