@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ def _number(value: Any, what: str) -> float:
     return number
 
 
+@lru_cache(maxsize=64)
 def _in_engine(beta: float) -> float:
     """The float that the engine computes with: of a beta near 1, 1 - beta may differ by a thousandth. Never 1."""
     near = float(np.float32(beta))
@@ -442,9 +444,8 @@ class AdamTrainer(Trainer):
             raise ValueError(f"[{type(self).__name__}] beta_1 and beta_2 must be >= 0 and < 1; got {beta_1}, {beta_2}")
 
     def coefficients(self) -> tuple[float, ...]:
-        t = self.updates
-        shares = (1 - _in_engine(beta) ** t for beta in (self.beta_1, self.beta_2))
-        return self._learning_rate, self.beta_1, self.beta_2, self.eps, *shares
+        t, beta_1, beta_2 = self.updates, self.beta_1, self.beta_2
+        return self._learning_rate, beta_1, beta_2, self.eps, 1 - _in_engine(beta_1) ** t, 1 - _in_engine(beta_2) ** t
 
 
 class AmsgradTrainer(AdamTrainer):

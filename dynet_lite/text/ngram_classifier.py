@@ -114,7 +114,9 @@ def _against_others(
     logs = np.log(counts / counts.sum(axis=1, keepdims=True))
     scale = np.append(logs[1] - logs[0], 1.0)
     ids = [np.append(text, ngrams) for text in texts]
-    return _logistic([(i, scale[i]) for i in ids], np.where(own, 1.0, -1.0), ngrams + 1, cost, passes, seed) * scale
+    rows = [(i, scale[i]) for i in ids]
+    weights: Array = scale * _logistic(rows, np.where(own, 1.0, -1.0), ngrams + 1, cost, passes, seed)
+    return weights
 
 
 def _logistic(
