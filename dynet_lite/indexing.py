@@ -25,7 +25,7 @@ def getitem(x: Any, index: Any) -> Any:
     """
     # Two common forms, without the general machinery. What is commoner, x[i] and x[i:k], is in the core (expression.pxi).
     if type(index) is _core.IndexStandIn:
-        return _core._pick(x, index, 0)
+        return _core._pick(x, index, 0)  # type: ignore[arg-type]
     if type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
         if type(index[0]) is slice and index[0] == _ALL:
             return _core._pick(x, index[1], 1)

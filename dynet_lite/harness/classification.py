@@ -168,7 +168,7 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     def with_evidence(self, scores: dy.Expression, evidence: dy.Expression) -> dy.Expression:
         """{classes} from scores {classes} and evidence {classes, kinds}, where the linear classifier may be the last kind."""
         worth: dy.Expression = self.worth
-        if evidence.dim()[0][1] > worth.shape()[0]:
+        if evidence.dim()[0][1] > len(self.worth):
             worth = dy.concatenate([worth, dy.inputVector([self.settings.linear])])
         return dy.affine_transform([scores, evidence, worth])
 
