@@ -20,6 +20,7 @@ from dynet_lite.errors import OutOfRangeError, StaleExpressionError
 
 __all__ = ["segment_max", "segment_mean", "segment_sum"]
 
+MOST = 10_000_000  # sums of a list: a wrong number in the place of an id would take all memory
 WIDTH = 4  # what a node of a tree takes: more makes wide trees shallow, and leaves more unread where segments are small
 
 
@@ -109,6 +110,8 @@ def _of_list(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None, wh
         raise ValueError(f"[{who}] one id for each expression is needed; got {len(numbers)} for {len(members)}")
     if not members and n:
         raise ValueError(f"[{who}] the list is empty, so that the shape of {n} segments is not known")
+    if n > MOST:
+        raise ValueError(f"[{who}] a list may have {MOST} segments at most; got {n}")
     groups: list[list[Any]] = [[] for _ in range(n)]
     for x, i in zip(members, numbers, strict=True):
         groups[i].append(x)

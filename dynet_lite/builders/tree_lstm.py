@@ -17,6 +17,8 @@ from dynet_lite.builders.part import Part, add_weight, folder
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
 from dynet_lite.needs import Told, many, rows
 
+NODES = 10_000_000  # of a numbered tree, at most: a list of more would take all memory
+
 
 class _NumberedTree(Part):
     """DyNet's way to build trees: set_num_elements(n), then add_input(id, children, x), children first."""
@@ -28,7 +30,7 @@ class _NumberedTree(Part):
 
     def set_num_elements(self, n: int) -> None:
         """Begin a tree of n nodes, numbered from 0."""
-        self._nodes = [None] * positive(n, "the number of nodes")
+        self._nodes = [None] * positive(n, "the number of nodes", most=NODES)
 
     def _place(self, number: Any) -> int:
         if not isinstance(number, SupportsIndex):
@@ -144,7 +146,7 @@ class NaryTreeLSTMBuilder(_CellTreeBuilder):
         self, N: int, layers: int, input_dim: int, hidden_dim: int, model: Any, forget_bias: float = 0.0, *,
         name: str | None = None,
     ) -> None:  # fmt: skip
-        self.N = positive(N, "N")
+        self.N = positive(N, "N", most=LAYERS)  # each child has weights of its own
         super().__init__(layers, input_dim, hidden_dim, model, forget_bias, name)
 
     def _recurrent_shapes(self) -> dict[str, tuple[int, int]]:

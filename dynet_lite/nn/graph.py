@@ -31,6 +31,8 @@ class GraphConvolution:
         """dim, out: numbers of a node before and after; kinds: how many kinds of edges there are."""
         if kinds < 0:
             raise ValueError(f"[GraphConvolution] kinds must be 0 or more; got {kinds}")
+        if kinds > 100_000:  # each has weights of its own
+            raise ValueError(f"[GraphConvolution] kinds must be 100000 or less; got {kinds}")
         here = model.add_subcollection("graph")
         self.W, self.b = here.add_parameters((out, dim), name="W"), here.add_parameters(out, init=0, name="b")
         self.out = out

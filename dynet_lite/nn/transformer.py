@@ -107,6 +107,8 @@ class Transformer:
     ) -> None:
         if layers < 1:
             raise ValueError(f"[transformer] expected at least one layer, got {layers}")
+        if layers > 10_000:  # a size in the place of their number would take all memory
+            raise ValueError(f"[transformer] expected 10000 layers at most, got {layers}")
         collection = model.add_subcollection(name)
         self.layers = [TransformerLayer(dim, heads, hidden, collection, name=f"layer{i}") for i in range(layers)]
         self.norm = LayerNorm(dim, collection, name="norm")

@@ -354,3 +354,17 @@ def test_a_size_as_the_number_of_layers(kind: Any) -> None:
     with pytest.raises(ValueError, match=r"\[BiRNNBuilder\] num_layers must be 10000 or less"):
         dy.BiRNNBuilder(10**9, 3, 4, model, dy.LSTMBuilder)
     assert not model.parameters_list()
+
+
+def test_a_size_as_another_number() -> None:
+    """Children, nodes, layers and kinds, which have weights or places of their own."""
+    model = dy.ParameterCollection()
+    tree = dy.NaryTreeLSTMBuilder(2, 1, 3, 4, model)
+    for call, text in (
+        (lambda: dy.NaryTreeLSTMBuilder(2**31, 1, 3, 4, model), r"\[NaryTreeLSTMBuilder\] N must be 10000 or less"),
+        (lambda: tree.set_num_elements(2**40), r"\[NaryTreeLSTMBuilder\] the number of nodes must be 10000000 or less"),
+        (lambda: nn.Transformer(2**31, 4, 2, 8, model), "10000 layers at most"),
+        (lambda: nn.GraphConvolution(model, 3, 4, 2**31), "kinds must be 100000 or less"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()

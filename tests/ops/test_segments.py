@@ -129,6 +129,8 @@ def test_wrong_use() -> None:
             (lambda: dy.segment_sum([x], [-1]), IndexError, "id -1"),
             (lambda: dy.segment_sum([x], ["a"]), TypeError, "whole numbers"),
             (lambda: dy.segment_sum([x], [0], -1), ValueError, "num_segments"),
+            (lambda: dy.segment_sum([x], [0], 2**40), ValueError, r"\[segment_sum\] .* 10000000 segments at most"),
+            (lambda: dy.segment_mean([x], [2**31]), ValueError, r"\[segment_mean\] .* 10000000 segments at most"),
             (lambda: dy.segment_sum([], [], 2), ValueError, "the list is empty"),
             (lambda: dy.segment_sum([x, None], [0, 0]), TypeError, "None"),
         ):
