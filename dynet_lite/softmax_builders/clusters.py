@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dynet_lite.errors import DataError, MissingFileError
+from dynet_lite.needs import shown
 from dynet_lite.whitespace import split_words
 
 
@@ -36,6 +37,8 @@ def lines_of(source: Any, who: str) -> Iterator[tuple[str, str]]:
     else:
         lines, where = list(source), "cluster line"
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, str):
+            raise TypeError(f"[{who}] {where} {number} must be text; got {shown(line)}")
         if line.strip():
             yield line.rstrip("\r\n"), f"[{who}] {where}, line {number}"
 

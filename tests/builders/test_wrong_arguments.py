@@ -368,3 +368,9 @@ def test_a_size_as_another_number() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             call()
+
+
+@pytest.mark.parametrize("kind", [dy.ClassFactoredSoftmaxBuilder, dy.HierarchicalSoftmaxBuilder])
+def test_cluster_lines_are_text(kind: Any) -> None:
+    with pytest.raises(TypeError, match=rf"\[{kind.__name__}\] cluster line 1 must be text; got 3"):
+        kind(3, [3], {"x": 0}, dy.ParameterCollection())
