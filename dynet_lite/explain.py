@@ -125,7 +125,10 @@ class BatchExplanation:
         """Why the nodes of two expressions ran together or not. Only until the graph is renewed."""
         if self._graph.version() != self._version:
             raise RuntimeError("[explain] the graph was renewed since; ask before renew_cg()")
-        return why(self._structure, node_number(a, self._graph), node_number(b, self._graph))
+        one, other = node_number(a, self._graph), node_number(b, self._graph)
+        if max(one, other) >= len(self._structure.nodes):
+            raise ValueError("[why] the node was made after the explanation; ask explain_batches() again")
+        return why(self._structure, one, other)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but why() as dicts and lists that json can write."""

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression
+from dynet_lite.errors import OutOfRangeError
 
 Dim = tuple[tuple[int, ...], int]
 
@@ -212,8 +214,11 @@ def read(graph: ComputationGraph | None = None) -> Structure:
 
 def node_number(e: Expression | int, graph: ComputationGraph) -> int:
     """The number of an expression's node in this graph; a number is left as it is."""
-    if isinstance(e, int):
-        return e
+    if not isinstance(e, Expression):
+        number = operator.index(e)
+        if not 0 <= number < len(graph):
+            raise OutOfRangeError(f"[graph] node {number} of a graph of {len(graph)} nodes")
+        return number
     g, number = _core.expression_node(e)
     if g is not graph:
         raise ValueError("[graph] the expression belongs to another graph")

@@ -43,6 +43,17 @@ def test_alike_nodes_run_together() -> None:
     assert not e.differences
 
 
+def test_why_of_what_is_not_there() -> None:
+    a = dy.tanh(vector())
+    e = dy.explain_batches()
+    for number in (999, -1):
+        with pytest.raises(IndexError, match=rf"\[why\] node {number} of a graph of 2 nodes"):
+            e.why(number, a)
+    assert e.why(np.int64(1), a).cause == "same"
+    with pytest.raises(ValueError, match=r"\[why\] the node was made after the explanation"):
+        e.why(a, dy.tanh(a))
+
+
 def test_another_op() -> None:
     a, b = dy.tanh(vector()), dy.logistic(vector())
     assert str(dy.explain_batches().why(a, b)) == "different ops: tanh and logistic"
