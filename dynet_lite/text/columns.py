@@ -164,7 +164,7 @@ def to_iob1(labels: Sequence[str]) -> list[str]:
 def to_bioes(labels: Sequence[str]) -> list[str]:
     """BIOES from IOB2: E-X ends a span of several words, S-X is a span of one word (Ratinov and Roth 2009)."""
     out: list[str] = []
-    for label, after in zip(labels, [*labels[1:], "O"], strict=True):
+    for label, after in zip(labels, [*labels, "O"][1:], strict=True):
         prefix, _, kind = label.partition("-")
         goes_on = after == f"I-{kind}"
         if label != "O" and not goes_on:

@@ -105,6 +105,7 @@ def test_conversions_from_iob2():
     labels = ["B-A", "I-A", "B-A", "O", "B-B", "B-A", "I-A", "I-A"]
     assert to_iob1(labels) == ["I-A", "I-A", "B-A", "O", "I-B", "I-A", "I-A", "I-A"]
     assert to_bioes(labels) == ["B-A", "E-A", "S-A", "O", "S-B", "B-A", "I-A", "E-A"]
+    assert to_iob1([]) == to_iob2([]) == to_bioes([]) == []
 
 
 def test_spans():
