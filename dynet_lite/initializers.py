@@ -7,6 +7,7 @@ rows last. Who may import: dynet_lite/params.py and the public face.
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class UniformInitializer(PyInitializer):
     """Uniform between -scale and scale."""
 
     def __init__(self, scale: float) -> None:
-        if not scale >= 0:
+        if not 0 <= scale < math.inf:
             raise ValueError(f"[UniformInitializer] a scale >= 0 is needed; got {scale}")
         self.scale = float(scale)
 
@@ -199,6 +200,8 @@ class NumpyInitializer(PyInitializer):
 
     def __init__(self, array: Any) -> None:
         given = np.asarray(array)
+        if given.dtype.kind not in "fiubOUS":  # of complex numbers it would take a part, of dates the days
+            raise TypeError(f"[NumpyInitializer] numbers are needed; got an array of {given.dtype}")
         kinds = {type(one) for one in given.flat} if given.dtype.kind == "O" else {given.dtype.type}
         for kind in kinds:  # NumPy would make NaN of None, and numbers of words
             if issubclass(kind, (type(None), str, bytes)):

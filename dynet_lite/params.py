@@ -67,7 +67,7 @@ def _cut(shape: Shape) -> Shape:
 
 
 def _shape(dim: Any) -> Shape:
-    if isinstance(dim, str):
+    if isinstance(dim, (str, bytes)):
         raise ValueError(f"[add_parameters] the shape comes first, unlike in DyNet 1: write (shape, name={dim!r})")
     if isinstance(dim, (int, np.integer)) or not hasattr(dim, "__iter__"):
         dim = (dim,)

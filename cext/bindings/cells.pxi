@@ -235,12 +235,14 @@ cdef class CellStack:
 
 cdef list _followed(after, Py_ssize_t n):
     """Of n inputs which one each follows, as a list: the number of an earlier one, or -1 for the state at the start."""
+    if isinstance(after, (str, bytes)) or not hasattr(after, "__iter__"):
+        raise TypeError(f"[transduce] `after` needs a list of {n} numbers; got {_shown(after)}")
     cdef list out = list(after)
     cdef Py_ssize_t i, k
     if len(out) != n:
         raise ValueError(f"[transduce] `after` needs a number for each of {n} inputs; got {len(out)}")
     for i in range(n):
-        k = out[i]
+        k = _int32(out[i], "[transduce] a number of `after`")
         if k < -1 or k >= i:
             raise ValueError(f"[transduce] after[{i}] must be -1 or the number of an earlier input; got {k}")
         out[i] = k   # an int: what gives one may give another the next time

@@ -7,6 +7,7 @@ cdef int _dim_from(object dims, object batch, Dim* out, str what, int least=1) e
         memset(out.d, 0, sizeof(out.d))
         out.d[0], out.nd, out.bd = dims, 1, 1
         return 0
+    dims = _listed(dims)
     if hasattr(dims, "__iter__"):
         sizes = [v if type(v) is int else _as_int(v, f"[{what}] a size") for v in dims]
     else:
@@ -48,7 +49,7 @@ cdef object _as_int(object v, str what):
     except AttributeError:
         pass
     except TypeError:
-        if not isinstance(v, np.ndarray):  # arrays have one that tells nothing; what stands for an integer has its own words
+        if not isinstance(v, (np.ndarray, type)):  # theirs tells nothing; what stands for an integer has its own words
             raise
     if isinstance(v, (float, np.floating)):
         if v == np.floor(v) and np.isfinite(v):
@@ -82,6 +83,17 @@ cdef int _push_int(Vec[Word]& to, object v, str where) except -1:
         w.i = _int32(v, where)
     to.push_back(w)
     return 0
+
+cdef inline bint _truth(object v, str where) except -1:
+    return v is True or (v is not False and _truth_of(v, where))
+
+cdef bint _truth_of(object v, str where) except -1:
+    try:
+        return bool(v)
+    except ValueError:
+        if not isinstance(v, np.ndarray):   # the user's code
+            raise
+    raise ValueError(f"{where} must be True or False; got an array of shape {v.shape}")
 
 cdef int _push_float(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
@@ -131,17 +143,28 @@ cdef int _push_index(Vec[Word]& to, object v, str where) except -1:
         return 0
     return _push_ints(to, v, where)
 
+cdef object _as_array(object v, str op):
+    if isinstance(v, np.ndarray):
+        return v
+    try:
+        return np.asarray(v)
+    except ValueError as error:
+        if not isinstance(v, (list, tuple)):   # of the user's code
+            raise
+        # Lists of different lengths.
+        raise _errors.InputTypeError(f"[{op}] {error}") from None
+
 cdef object _numbers(object v, str op):
     """A float32 array of what a user gave as numbers.
 
     None, text, and expressions in a list are errors: NumPy would make NaN or numbers of them without a word.
     """
-    a = v if isinstance(v, np.ndarray) else np.asarray(v)
+    a = _as_array(v, op)
     if a.dtype.kind in "fiub":
         return np.asarray(a, dtype=np.float32)
     if a.dtype.kind == "O":  # numbers of other kinds: fractions, very large ints
         for one in a.flat:
-            if one is None or isinstance(one, (str, bytes, Expression)) or not hasattr(one, "__float__"):
+            if one is None or isinstance(one, (str, bytes, type, Expression)) or not hasattr(one, "__float__"):
                 raise _errors.InputTypeError(f"[{op}] numbers are needed; got {_shown(one)}")
         return np.asarray(a.astype(np.float32), dtype=np.float32)
     raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of {a.dtype}")
@@ -168,7 +191,7 @@ cdef object _as_sequence(object es, str op):
     if isinstance(es, Expression):
         raise TypeError(f"[{op}] takes a list of expressions; got one expression")
     if not isinstance(es, (list, tuple)):
-        if not hasattr(es, "__iter__"):
+        if not hasattr(es, "__iter__") or isinstance(es, np.ndarray) and es.ndim == 0:
             raise TypeError(f"[{op}] takes a list of expressions; got {_shown(es)}")
         es = list(es)
     if not es:

@@ -259,7 +259,7 @@ cdef class Expression:
         Nodes that ran before an update get gradients at the weights that they read: the weights before the last 8
         updates of this thread are kept, and of small weights more. RuntimeError if older ones are needed.
         """
-        cdef bint all_nodes = full   # may run the user's code: before the node is asked for
+        cdef bint all_nodes = _truth(full, "[backward] full")   # may run the user's code: before the node is asked for
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         g.run_backward(i, all_nodes)

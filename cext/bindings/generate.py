@@ -117,7 +117,7 @@ def entries(cext: Path) -> list[Entry]:
 
 WRITE = {
     "int": ["_push_int({buf}, {name}, {where})"],
-    "bool": ["_push_int({buf}, 1 if {name} else 0, {where})"],
+    "bool": ["_push_int({buf}, 1 if _truth({name}, {where}) else 0, {where})"],
     "float": ["_push_float({buf}, {name}, {where})"],
     "ints": ["_push_ints({buf}, {name}, {where})"],
     "floats": ["_push_floats({buf}, {name}, {where})"],

@@ -379,8 +379,9 @@ cdef class ComputationGraph:
 
     def backward_text(self, most=8):
         """How the last backward pass ran, a line per step, with at most this many rows of each list."""
+        most = max(0, _int32(most, "[backward_text] most"))
         settle()
-        return self.x.dump_backward(most).decode()
+        return self.x.dump_backward(<uint32_t> most).decode()
 
     def nodes(self):
         """(number, op, dims, arguments) of every node, for pictures and tests.
@@ -435,11 +436,11 @@ cdef class ComputationGraph:
         cdef Dim d
         self._need_current("inputSparseTensor")
         _dim_from(dim, batch_size, &d, "inputSparseTensor")
-        places, values = np.asarray(idxs, dtype=np.int64).ravel(), np.asarray(v, dtype=np.float32).ravel()
+        places, values = _places(idxs, "inputSparseTensor").ravel(), _numbers(v, "inputSparseTensor").ravel()
         if places.size != values.size or (places.size and not 0 <= places.min() <= places.max() < <Py_ssize_t> d.size()):
             raise ValueError("[inputSparseTensor] as many numbers as places are needed, and places from 0 to "
                              f"{d.size() - 1}")
-        flat = np.full(d.size(), defval, dtype=np.float32)
+        flat = np.full(d.size(), _as_float(defval, "[inputSparseTensor] defval"), dtype=np.float32)
         flat[places] = values
         return _input(self, d, flat)
 

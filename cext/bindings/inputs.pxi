@@ -119,14 +119,18 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     is not made of numbers.
     """
     cdef Dim d
+    batched = _truth(batched, "[inputTensor] batched")
     if type(arr) is InputExpression:
         return _taken(arr, batched)
     if type(arr) is _array_type and not batched and (plain := _plain_array(arr)) is not None:
         return plain
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
-        arr = np.stack(arr, axis=-1)
+        try:
+            arr = np.stack(arr, axis=-1)
+        except ValueError as error:   # shapes that differ
+            raise ValueError(f"[inputTensor] {error}") from None
         batched = True
-    a = np.asarray(arr)
+    a = _as_array(arr, "inputTensor")
     if a.dtype.kind not in "fiub":
         raise TypeError(f"[inputTensor] numbers are needed; got an array of {a.dtype}")
     if a.size == 0:
@@ -172,8 +176,6 @@ def inputVector(v, device=""):
         a = np.ascontiguousarray(_numbers(v, "inputVector"))
     except _errors.InputTypeError as e:
         raise _at_user(e)
-    except ValueError as e:
-        raise _errors.InputTypeError(f"[inputVector] {e}") from None
     if a.ndim != 1:
         raise _errors.InputTypeError(f"[inputVector] a flat list of numbers is needed; got shape {a.shape}")
     if a.size == 0:
@@ -222,7 +224,8 @@ def one_hot(d, idx, device=""):
     """A vector {d} with 1 at idx and 0 elsewhere; a list of n indices gives {d} X n. IndexError if one is out of range.
     """
     cdef Dim dim
-    ids = [idx] if not hasattr(idx, "__iter__") else list(idx)
+    idx = _listed(idx)
+    ids = list(idx) if hasattr(idx, "__iter__") else [idx]
     d = _as_int(d, "[one_hot] the size")
     _dim_from(d, len(ids), &dim, "one_hot")
     a = np.zeros((len(ids), d), dtype=np.float32)
@@ -240,16 +243,40 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     With ``batched=True`` the last axis of shape is the mini-batch. IndexError if a place is out of range.
     """
     cdef Dim d
+    shape = _listed(shape)
     shape = list(shape) if hasattr(shape, "__iter__") else [shape]
+    batched = _truth(batched, "[sparse_inputTensor] batched")
     _dim_from(shape, 1, &d, "sparse_inputTensor")   # sizes are checked before memory is taken
     a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], _as_float(defval, "[sparse_inputTensor] defval"),
                 dtype=np.float32, order="F")
-    places, numbers = tuple([np.asarray(i, dtype=np.intp) for i in idxs]), _numbers(values, "sparse_inputTensor")
+    places = tuple([_places(i, "sparse_inputTensor") for i in _dim_by_dim(idxs)])
+    numbers = _numbers(values, "sparse_inputTensor")
     try:
         a[places] = numbers
     except (IndexError, ValueError) as error:   # NumPy's words: which place, or how many of each there are
         raise type(error)(f"[sparse_inputTensor] {error}") from None
     return inputTensor(a, batched=batched)
+
+
+cdef list _dim_by_dim(object idxs):
+    if isinstance(idxs, (str, bytes)) or not hasattr(idxs, "__iter__") or isinstance(idxs, np.ndarray) and idxs.ndim == 0:
+        raise TypeError(f"[sparse_inputTensor] a list of places for each dim is needed; got {_shown(idxs)}")
+    return list(idxs)
+
+
+cdef object _places(object v, str op):
+    """Whole numbers as an array of any shape. NumPy would cut fractions, and read numbers out of text."""
+    a = _as_array(v, op)
+    if a.size == 0 or a.dtype.kind in "iu":
+        return a.astype(np.intp)
+    if a.dtype.kind == "f" and not (np.isfinite(a).all() and (a == np.floor(a)).all()):
+        raise ValueError(f"[{op}] places must be whole numbers; got {a[~(np.isfinite(a) & (a == np.floor(a)))][0]}")
+    if a.dtype.kind == "O":   # very large ints, or anything else
+        for one in a.flat:
+            _int32(one, f"[{op}] a place")
+    elif a.dtype.kind != "f":
+        raise TypeError(f"[{op}] places must be whole numbers; got an array of {a.dtype}")
+    return a.astype(np.intp)
 
 
 def inputTensorTranspose(flat_list, dim, batch_size=1, device=""):

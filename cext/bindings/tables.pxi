@@ -30,7 +30,8 @@ cdef object _row_array(str where, object ids):
 
 cdef list _row_list(str where, object ids):
     """The items of an iterable. Errors of the user's own code stay as they are."""
-    if isinstance(ids, (str, bytes)) or not (hasattr(type(ids), "__iter__") or hasattr(type(ids), "__getitem__")):
+    kind = type(ids)
+    if isinstance(ids, (str, bytes, np.generic)) or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
         raise TypeError(f"[{where}] a list of row numbers is needed; got {_shown(ids)}")
     return list(ids)
 
@@ -276,7 +277,7 @@ cdef class LookupParameters(Expression):
 
     def row_as_array(self, row):
         """A copy of one row: (d1, ...). IndexError if it is out of range."""
-        return self.rows_as_array([row])[0]
+        return self.rows_as_array([_as_int(row, "[lookup] a row number")])[0]
 
     def init_from_array(self, arr):
         """Replace the table, or the first rows if the array has fewer than the table.
@@ -298,7 +299,7 @@ cdef class LookupParameters(Expression):
 
         For graphs that have used the table, see Parameters.set_value().
         """
-        i = int(self._row_ids([i])[0])
+        i = int(self._row_ids([_as_int(i, "[lookup] a row number")])[0])
         a = _numbers(row, "init_row")
         if <size_t> a.size == deref(self.t).row_size:
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
@@ -343,7 +344,7 @@ cdef class LookupParameters(Expression):
 
     def row_grad_as_array(self, row):
         """The accumulated gradient of one row: (d1, ...). IndexError if it is out of range."""
-        return self.rows_grad_as_array([row])[0]
+        return self.rows_grad_as_array([_as_int(row, "[lookup] a row number")])[0]
 
     def gradient(self):
         """The gradient of the last backward() of the current graph, (V, d1, ...). grad_as_array() is the sum over all
@@ -465,7 +466,7 @@ cdef class LookupExpression(Expression):
 
         IndexError if a row is out of range, ValueError if there are more or fewer than before.
         """
-        a = np.atleast_1d(np.asarray(index))   # may run the user's code: before the node is asked for
+        a = np.atleast_1d(_as_array(index, "set"))   # may run the user's code: before the node is asked for
         if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
             a = a.astype(np.int64)
         if a.ndim != 1 or a.size == 0 or a.dtype.kind not in "iu":
@@ -486,15 +487,21 @@ cdef inline Expression _lookup_expression(ComputationGraph g, NodeId id):
     return _referring(_empty_lookup, g, id)
 
 
-def lookup(LookupParameters p not None, index=0, update=True):
+cdef LookupParameters _table(object p, str what):
+    if isinstance(p, LookupParameters):
+        return p
+    raise TypeError(f"[{what}] a table is needed, from add_lookup_parameters(); got {_shown(p)}")
+
+
+def lookup(p, index=0, update=True):
     """Row `index` of a table: {d1, ...}. With update=False this use gives the table no gradient. The same as
     ``p[index]``.
     """
     if _of_a_file(index):
         return index.row_of(p)
-    return p.look(_current(), index, update)
+    return _table(p, "lookup").look(_current(), index, update)
 
 
-def lookup_batch(LookupParameters p not None, indices, update=True):
+def lookup_batch(p, indices, update=True):
     """Rows `indices` of a table as one mini-batch: {d1, ...} X n. The same as ``p.batch(indices)``."""
-    return p.look_batch(_current(), indices, update)
+    return _table(p, "lookup_batch").look_batch(_current(), indices, update)
