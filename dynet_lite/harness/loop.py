@@ -6,6 +6,7 @@ What a run computes depends on the settings alone: a run that was stopped and re
 from __future__ import annotations
 
 import math
+import os
 import random
 import signal
 import threading
@@ -376,10 +377,17 @@ class Training:
             self.report.cut_log(state["log_size"])
         except (KeyError, TypeError) as error:
             raise DataError(f"{file.path}: expected the state that --save wrote: {error!r}") from None
-        model = file.path.removesuffix(".state")
+        model, save = file.path.removesuffix(".state"), self.settings.save
+        moved = bool(save) and os.path.realpath(save) != os.path.realpath(model)
         if self.best is not None and Path(model).exists():
-            self.best_weights = read(model, type(self.recipe)).parameters_of(self.recipe.model)
+            best = read(model, type(self.recipe))
+            self.best_weights = best.parameters_of(self.recipe.model)
+            if moved:  # the new file, too, has the best model, also if no later epoch is better
+                best.restore(self.recipe.model)
+                save_recipe(self.recipe, save)
         file.restore(self.recipe.model, self.trainer, rng=self._generators())
+        if moved:
+            self._save_state()
 
 
 def check_same(given: dict[str, Any], saved: dict[str, Any], path: str) -> None:

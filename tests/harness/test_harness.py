@@ -354,6 +354,23 @@ def test_a_finished_run_goes_on_with_more_epochs(tmp_path, capsys):
     assert "hidden = 4" in capsys.readouterr().err
 
 
+def test_a_run_that_goes_on_in_another_file_has_the_best_model_there(tmp_path, monkeypatch):
+    """Although no later epoch is better, or there is none."""
+    common = ["--learning-rate", 1, "--batch", 8, "--patience", 0, "--epochs", 4]  # an early epoch is the best one
+    assert run("--save", tmp_path / "a", "--log", tmp_path / "a.log", *common) == 0
+    monkeypatch.setattr(Parity, "interrupts", {-4: 1})
+    assert run("--save", tmp_path / "b", "--log", tmp_path / "b.log", *common) == 130
+    monkeypatch.setattr(Parity, "interrupts", {})
+    old = (tmp_path / "b").read_bytes(), (tmp_path / "b.state").read_bytes()
+    assert run("--resume", tmp_path / "b", "--save", tmp_path / "c", "--log", tmp_path / "b.log") == 0
+    assert run("--resume", tmp_path / "c", "--save", tmp_path / "d") == 0
+    assert curve(tmp_path / "a.log") == curve(tmp_path / "b.log")
+    assert old == ((tmp_path / "b").read_bytes(), (tmp_path / "b.state").read_bytes())
+    for name in "cd":
+        assert (weights(tmp_path / "a") == weights(tmp_path / name)).all()
+        assert dy.read_checkpoint(tmp_path / f"{name}.state").config["best"]["epoch"] < 4
+
+
 def test_ctrl_c_after_the_last_epoch_keeps_the_state(tmp_path, monkeypatch):
     """While the best model is measured on the test data, the weights are not those of training."""
     data = Parity.load_data(Settings())
