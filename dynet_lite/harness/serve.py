@@ -180,8 +180,12 @@ async def _read(request: Any, limits: Limits) -> tuple[list[str], bool]:
     scores = asked.get("scores", False) if isinstance(asked, dict) else None
     if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts) or not isinstance(scores, bool):
         raise _Bad(400, 'expected {"texts": ["...", ...], "scores": false}')
-    if len(texts) > min(limits.texts, limits.batch):
-        raise _Bad(413, f"expected at most {min(limits.texts, limits.batch)} texts")
+    if len(texts) > (most := min(limits.texts, limits.batch, limits.queue)):
+        raise _Bad(413, f"expected at most {most} texts")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:  # half of a pair, "\ud800": no answer could repeat it
+        raise _Bad(400, "expected texts that UTF-8 can hold") from None
     return texts, scores
 
 

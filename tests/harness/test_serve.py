@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,19 @@ def test_nothing_is_computed_for_clients_that_left_the_queue() -> None:
     assert model.batches == [2, 1]
 
 
+def test_a_request_that_never_fits_is_too_large() -> None:
+    """More texts than may wait: later there is no place for them, either."""
+
+    class Request:
+        async def stream(self) -> AsyncIterator[bytes]:
+            yield b'{"texts": ["a", "b", "c"]}'
+
+    assert asyncio.run(serve._read(Request(), Limits(queue=3))) == (["a", "b", "c"], False)
+    with pytest.raises(serve._Bad, match="at most 2 texts") as caught:
+        asyncio.run(serve._read(Request(), Limits(queue=2)))
+    assert caught.value.status == 413
+
+
 # ---- over HTTP -------------------------------------------------------------------------------------------------------
 
 
@@ -223,6 +236,7 @@ def test_nonsense_and_too_much(server: Server) -> None:
                  b"[" * 100_000):  # fmt: skip
         status, answer = server.ask("POST", "/predict", body)
         assert status == 400 and answer["error"].startswith("expected"), body[:20]
+    assert server.predict(texts=["the \ud800"]) == (400, {"error": "expected texts that UTF-8 can hold"})
     assert server.predict(texts=["a"] * 300)[0] == 413
     assert server.ask("POST", "/predict", b" " * (2 << 20))[0] == 413
     assert server.ask("GET", "/predict")[0] == 405
