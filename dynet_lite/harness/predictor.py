@@ -16,6 +16,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite.errors import DataError
+from dynet_lite.text import split_words
 
 from .find import find_recipe, settings_of
 from .recipe import Recipe
@@ -92,7 +93,7 @@ def _line(text: Text) -> str:
         return text
     words = list(text)
     for word in words:
-        if not isinstance(word, str) or not word or any(c in word for c in " \t\r\n"):
+        if not isinstance(word, str) or split_words(word) != [word]:
             raise ValueError(f"[predict] expected words without blanks; got {word!r}")
     return " ".join(words)
 

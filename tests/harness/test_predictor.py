@@ -115,7 +115,7 @@ def test_one_text_many_texts_words(saved: Callable[[str], str]) -> None:
     assert isinstance(one, dict) and one["words"] == WORDS.split()
     assert predictor.predict([WORDS.split()]) == [one]
     assert predictor.predict([]) == []
-    for wrong in (["a b"], [""], [3]):
+    for wrong in (["a b"], [""], [3], ["a\fb"]):
         with pytest.raises(ValueError, match=r"\[predict\] expected words without blanks"):
             predictor.predict([wrong])
 
