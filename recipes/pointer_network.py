@@ -74,7 +74,7 @@ def convex_hull(points: Sequence[Sequence[float]]) -> list[int]:
         return out[:-1]
 
     order = sorted(range(len(points)), key=lambda i: tuple(points[i]))
-    corners = chain(order) + chain(reversed(order))
+    corners = chain(order) + chain(reversed(order)) or order  # a point alone is its own hull
     first = corners.index(min(corners))
     return corners[first:] + corners[:first]
 

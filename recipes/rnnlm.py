@@ -233,6 +233,8 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     def predict(self, lines: list[str]) -> Iterator[str]:
         """Goes on from each line, all lines at once, until a sentence ends or is long enough."""
         s, rng = self.settings, random.Random(self.settings.seed)
+        self.lstm.disable_dropout()
+        self.lstm.set_weight_dropout(0.0)
         dy.renew_cg()
         sentences = [split_words(line) for line in lines]
         going = {}  # number of the sentence: state

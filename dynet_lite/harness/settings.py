@@ -110,7 +110,7 @@ ZERO = ("patience", "warmup", "seed", "char_hidden", "case_dim", "hops", "subwor
 def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], bool]]:
     """What the number of a setting may be, in words and as a test, by its name and its default."""
     if (
-        name in ("average", "dropout", "ngrams", "smoothing", "weight_drop")
+        name in ("average", "dropout", "ngrams", "smoothing", "weight_drop", "words")
         or name.endswith("_dropout")
         and default < 1
         and name != "word_dropout"

@@ -36,6 +36,7 @@ def test_convex_hulls(program):
             left = all(program.turn(points[a], points[b], points[c]) > 0 for c in range(n) if c not in (a, b))
             assert ((a, b) in sides) == left
         assert hull[0] == min(hull)
+    assert program.convex_hull([[0.5, 0.5]]) == [0]
 
 
 @pytest.mark.parametrize("task", ["hull", "sort"])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dynet_lite as dy
+from dynet_lite.harness import make_recipe
+from dynet_lite.harness.find import load_program
+
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 NAME = "rnnlm"
 
@@ -24,6 +28,21 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
             len(line.split()) <= len(prompt.split()) + 5
             for line, prompt in zip(lines, prompts.splitlines(), strict=True)
         )
+
+
+def test_answers_are_without_dropout():
+    """Also right after a step of training."""
+    module = load_program(RECIPES / f"{NAME}.py")
+    s = module.Settings(word_dim=6, hidden=6, lstm_dropout=0.5, weight_drop=0.5, temperature=0.0, length=40, seed=3)
+    data = module.LanguageModel.load_data(s)
+    recipe = make_recipe(module.LanguageModel, s, module.LanguageModel.build(s, data.train))
+    lines = ["The", "We", "A dog"] * 4
+    before = list(recipe.predict(lines))
+    dy.renew_cg()
+    recipe.training = True
+    recipe.loss(data.train[:4]).value()
+    recipe.training = False
+    assert list(recipe.predict(lines)) == before
 
 
 def test_regularised(run_recipe, same_losses, tmp_path):

@@ -35,6 +35,12 @@ def test_scores_in_context_and_in_a_mixture(run_recipe):
     assert wrong.returncode == 2 and "--context: expected fewer than the 12 letters of a block; got 12" in wrong.stderr
 
 
+def test_shares_of_a_mixture(run_recipe):
+    for name in ("ngrams", "words"):
+        done = run_recipe(NAME, f"--{name}", 1.5, ok=False)
+        assert done.returncode == 2 and f"error: settings: {name}: expected at least 0 and below 1, got 1.5" in done.stderr
+
+
 def test_pieces_are_the_text():
     """Every letter after the first is counted once, and none has fewer letters before it than asked for, but at the start."""
     recipes = Path(__file__).resolve().parents[2] / "recipes"
