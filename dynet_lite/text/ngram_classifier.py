@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from .evidence import kinds_of
 
-__all__ = ["NgramClassifier"]
+if TYPE_CHECKING:
+    import numpy as np
 
-Array = npt.NDArray[Any]
+    Array = np.ndarray[Any, Any]
+
+__all__ = ["NgramClassifier"]
 
 
 class NgramClassifier:
@@ -61,6 +61,8 @@ class NgramClassifier:
                 "[NgramClassifier] expected order 1 or more, two classes or more, and a positive cost; "
                 f"got {order}, {classes} and {cost}"
             )
+        import numpy as np  # here, since most users of this package have no use for it
+
         ids: dict[str, int] = {}
         texts: list[Array] = []
         labels: list[int] = []
@@ -108,6 +110,8 @@ def _against_others(
 
     texts: the numbers of the n-grams of each; own: is it of the class?
     """
+    import numpy as np
+
     counts = np.ones((2, ngrams))
     for text, mine in zip(texts, own, strict=True):
         counts[int(mine), text] += 1
@@ -128,6 +132,8 @@ def _logistic(
     by Newton's method (Yu, Huang, Lin: Dual coordinate descent methods for logistic regression and maximum entropy
     models, 2011). A pass that changes no share by a thousandth of the cost is the last one.
     """
+    import numpy as np
+
     weights = np.zeros(size)
     squares = [float(x @ x) for _, x in rows]
     shares = [cost / 1000] * len(rows)
