@@ -51,6 +51,7 @@ class UsualHead:
 
     def __init__(self, sentences: Iterable[Sentence]) -> None:
         """From sentences with tags, heads and relations; ValueError if there are none."""
+        sentences = list(sentences)
         self.places = MostFrequent(
             [(tag, f"{head - i if head else 0}") for i, (tag, head) in enumerate(zip(x.upos, x.heads, strict=True), 1)]
             for x in sentences

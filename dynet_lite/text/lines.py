@@ -28,9 +28,10 @@ def numbered_lines(path: str | os.PathLike[str] | int, name: str = "") -> Iterat
     path: a file, or the number of an open one (0 is standard input), which stays open
     name: what messages call the file
     """
-    name = name or str(path if isinstance(path, int) else os.fspath(path))
+    number_of_file = isinstance(path, int) and not isinstance(path, bool)  # False is not standard input
+    name = name or str(path if number_of_file else os.fspath(path))  # type: ignore[arg-type]
     # Lines end at \n only: str.splitlines() also breaks at U+2028 and the like, which may stand inside a word.
-    with open(path, "rb", closefd=not isinstance(path, int)) as file:
+    with open(path, "rb", closefd=not number_of_file) as file:
         try:
             for number, line in enumerate(unpacked(file), 1):
                 try:

@@ -125,7 +125,7 @@ def test_the_usual_head_of_each_tag():
     assert found.forms == ["big", "the", "cat", "runs", "now"]
     assert guess(conllu("the D 0 x")).heads == [0]  # nothing but the root is left
     assert guess(conllu("barks V 0 x, the D 0 x")).heads == [0, 1]  # the next word is beyond the end
-    back = UsualHead([conllu("x V 0 root, y R 1 adv")])
+    back = UsualHead(iter([conllu("x V 0 root, y R 1 adv")]))
     assert back(conllu("y R 0 x, x V 0 x")).heads == [2, 0]  # the word before is beyond the start
 
 

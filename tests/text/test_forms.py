@@ -11,6 +11,8 @@ from dynet_lite.text import (
     BytePairs,
     DataError,
     form_of,
+    has_brackets,
+    numbered_lines,
     read_classified,
     read_conllu,
     read_dependencies,
@@ -213,6 +215,12 @@ def test_kinds(write):
     for text, kind in ((joined("_"), "tagged"), (columns("\t"), "columns"), (CONLLU, "conllu"), (TREES, "trees"), ("a b\n", "text"),
                        ("", "text"), ("a\tb c\nd\te f\n", "table")):  # fmt: skip
         assert form_of(write(text)).kind == kind
+
+
+def test_false_is_not_standard_input():
+    for read in (form_of, has_brackets, lambda path: list(numbered_lines(path))):
+        with pytest.raises(TypeError, match="bool"):
+            read(False)
 
 
 def test_tagged_text_with_something_else_in_it(write):
