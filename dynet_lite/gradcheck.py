@@ -9,7 +9,8 @@ step), and the loss should be smooth within the step and not random.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,19 @@ def _put(p: Any, values: np.ndarray) -> None:
         p.init_from_array(values)
     else:
         p.set_value(values)
+
+
+@contextmanager
+def _unfrozen(params: Iterable[Any]) -> Iterator[None]:
+    """In graphs that are built meanwhile frozen parameters have a gradient, too."""
+    frozen = [p for p in params if not isinstance(p, np.ndarray) and not p.is_updated()]
+    for p in frozen:
+        p.set_updated(True)
+    try:
+        yield
+    finally:
+        for p in frozen:
+            p.set_updated(False)
 
 
 class _Problem:
@@ -74,7 +88,8 @@ class _Problem:
         return value, grads
 
     def gradients(self) -> list[np.ndarray]:
-        return self._run(self.start, True)[1]
+        with _unfrozen(self.params):
+            return self._run(self.start, True)[1]
 
     def slope(self, which: int, direction: np.ndarray, step: float) -> float:
         """Difference quotient along a direction in one parameter."""
@@ -166,9 +181,10 @@ def check_grad(
 
     ``expr`` is a scalar of the current graph; it is evaluated again with changed parameters, so its graph must not be
     random. ``model`` is a collection or a list of parameters. True if all agree. Those that do not are printed on
-    stderr, unless verbosity is 0; with 2, all are. Gradients of the parameters are zero afterwards.
+    stderr, unless verbosity is 0; with 2, all are. Frozen parameters have no gradient and are left out. Gradients of the
+    parameters are zero afterwards.
     """
-    params = _all_parameters(model)
+    params = [p for p in _all_parameters(model) if p.is_updated()]
     for p in params:
         p.zero_gradient()
     expr.scalar_value()

@@ -45,6 +45,25 @@ def test_right_gradients_pass() -> None:
         assert not np.any(p.grad_as_array())
 
 
+def test_frozen_parameters(capsys: Any) -> None:
+    """gradcheck() looks at the function; an expression has no gradient of them."""
+    w, t, v = parameter(3, 3), table(4, 3), parameter(3, 3, seed=1)
+    for p in (w, t):
+        p.set_updated(False)
+
+    def loss(x: Any) -> Any:
+        return scalar(dy.tanh(v * (w * (x + t[1]))))
+
+    assert gradcheck(loss, w, t, v, np.ones(3)) < 2e-3
+    assert [p.is_updated() for p in (w, t, v)] == [False, False, True]
+    with pytest.raises(GradientError, match="/p0"):
+        gradcheck(lambda: scalar(wrong_factor(dy.tanh(w))), w)
+    assert not w.is_updated()
+    dy.renew_cg()
+    assert check_grad([w, t, v], loss(dy.inputVector([0.5, -1.0, 2.0])))
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("wrong", [wrong_factor, lambda x: -wrong_factor(x), dy.nobackprop, dy.flip_gradient])
 def test_wrong_gradients_are_found(wrong: Any) -> None:
     w = parameter(3)
