@@ -227,15 +227,15 @@ def _labels(numbers: Iterable[int] | None = None) -> dict[str, list[int]]:
 
 def _seconds(s: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if s >= scale:
-            return f"{s / scale:.3g} {unit}" if s / scale < 1000 else f"{s / scale:,.0f} {unit}"
+        if s >= 0.9995 * scale:  # which three digits make 1
+            return f"{s / scale:.3g} {unit}" if s / scale < 999.5 else f"{s / scale:,.0f} {unit}"
     return f"{s * 1e6:.3g} us"
 
 
 def _bytes(n: int) -> str:
     size = float(n)
     for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
+        if size < 999.5 or unit == "GB":
             break
         size /= 1000
-    return f"{size:.3g} {unit}"
+    return f"{size:.3g} {unit}" if size < 999.5 else f"{size:,.0f} {unit}"

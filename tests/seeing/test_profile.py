@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import _core
+from dynet_lite import _core, profiling
 
 
 def step(n: int = 3) -> dict[str, Any]:
@@ -134,6 +134,13 @@ def test_table() -> None:
     rows = [line.split()[0] for line in text.splitlines() if line]
     assert {"op", "tanh", "esum", "sum_elems"} <= set(rows)
     assert "more" in p.table(limit=1)
+
+
+def test_three_digits() -> None:
+    """Also where rounding leads to the next unit."""
+    times = [profiling._seconds(s) for s in (0.9994, 0.9996, 0.0009996, 12.0, 999.7)]
+    assert times == ["999 ms", "1 s", "1 ms", "12 s", "1,000 s"]
+    assert [profiling._bytes(n) for n in (999, 999_400, 999_700, 2 * 10**12)] == ["999 B", "999 KB", "1 MB", "2,000 GB"]
 
 
 def test_chrome_trace(tmp_path: Path) -> None:
