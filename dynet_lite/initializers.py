@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynet_lite import _core, config
+from dynet_lite.needs import number
 
 __all__ = [
     "ConstInitializer",
@@ -57,9 +58,9 @@ class NormalInitializer(PyInitializer):
     """Normal with this mean and this *variance* (not standard deviation)."""
 
     def __init__(self, mean: float = 0, var: float = 1) -> None:
-        if not var >= 0:
+        if not 0 <= var < math.inf:
             raise ValueError(f"[NormalInitializer] a variance >= 0 is needed; got {var}")
-        self.mean, self.var = float(mean), float(var)
+        self.mean, self.var = number(mean), float(var)
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         out = generator().standard_normal(shape, dtype=np.float32)
@@ -87,7 +88,7 @@ class ConstInitializer(PyInitializer):
     """One number everywhere."""
 
     def __init__(self, c: float) -> None:
-        self.c = float(c)
+        self.c = number(c)
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         return np.full(shape, self.c, dtype=np.float32)
@@ -110,13 +111,20 @@ class SaxeInitializer(PyInitializer):
     """A random orthogonal matrix times scale (Saxe, McClelland, Ganguli: Exact solutions ..., 2014); shape (n, n)."""
 
     def __init__(self, scale: float = 1.0) -> None:
-        self.scale = float(scale)
+        self.scale = number(scale)
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         n = _square(shape, "SaxeInitializer")
         q, r = np.linalg.qr(generator().standard_normal((n, n)))
         q *= np.sign(np.diag(r)) * self.scale  # without the signs the distribution is not uniform
         return q.astype(np.float32)
+
+
+def _gain(value: Any, what: str) -> float:
+    gain = number(value)
+    if not math.isfinite(gain):
+        raise ValueError(f"[{what}] a finite gain is needed; got {value}")
+    return gain
 
 
 class GlorotInitializer(PyInitializer):
@@ -128,7 +136,7 @@ class GlorotInitializer(PyInitializer):
     """
 
     def __init__(self, is_lookup: bool = False, gain: float = 1.0) -> None:
-        self.is_lookup, self.gain = bool(is_lookup), float(gain)
+        self.is_lookup, self.gain = bool(is_lookup), _gain(gain, "GlorotInitializer")
 
     def scale(self, dims: Shape) -> float:
         """s, from DyNet's dims."""
@@ -159,7 +167,7 @@ class FanInInitializer(PyInitializer):
     """
 
     def __init__(self, gain: float = 1.0) -> None:
-        self.gain = float(gain)
+        self.gain = _gain(gain, "FanInInitializer")
 
     def scale(self, shape: Shape, is_lookup: bool = False) -> float:
         """s, from the shape; a table's is (V, d1, ...)."""

@@ -21,6 +21,7 @@ from dynet_lite import errors
 __all__ = [
     "is_users",
     "many",
+    "number",
     "of",
     "part",
     "renamed",
@@ -45,6 +46,13 @@ BRACKETS = re.compile(r"\[(.+?)\] (.*)", re.DOTALL)  # a message: what was calle
 CALLED = ("__init__", "__call__", "__getitem__", "__enter__", "__new__")
 GENERAL = ("Expression", "Parameters", "attention", "builder", "trainer", "transformer")  # of nothing that was called
 OLD = "an expression of an old graph: build it again after renew_cg()"
+
+
+def number(value: Any, what: str = "the value") -> float:
+    """float(value), except that text is no number: TypeError."""
+    if isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{what} must be a number; got {value!r}")
+    return float(value)
 
 
 # ---- needs -------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dynet_lite._core import LookupParameters, Updater
 from dynet_lite.averages import MovingAverages
 from dynet_lite.compat.old_names import TrainerType
 from dynet_lite.naming import by_place
+from dynet_lite.needs import number
 from dynet_lite.params import ParameterCollection
 
 __all__ = [
@@ -41,12 +42,12 @@ _warned_epoch = False
 
 def _number(value: Any, what: str) -> float:
     try:
-        number = float(value)
+        found = number(value)
     except (TypeError, ValueError):
         raise TypeError(f"[trainer] {what} must be a number; got {value!r}") from None
-    if not math.isfinite(number):
+    if not math.isfinite(found):
         raise ValueError(f"[trainer] {what} must be a finite number; got {value}")
-    return number
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -170,7 +171,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def set_clip_threshold(self, thr: float) -> None:
         """Greatest global L2 norm of the gradients; 0 or less switches clipping off."""
-        thr = float(thr)
+        thr = number(thr)
         if math.isnan(thr):
             raise ValueError("[trainer] the clip threshold must be a number; got nan")
         self._clip = thr

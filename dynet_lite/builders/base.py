@@ -21,7 +21,7 @@ from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
 from dynet_lite.kept import is_gone, since_renewal
-from dynet_lite.needs import Told, wrong_vector
+from dynet_lite.needs import Told, number, wrong_vector
 
 Tensors = tuple[Expression, ...]
 Layer = list[Parameters]
@@ -50,7 +50,7 @@ def positive(value: Any, what: str, least: int = 1, most: int | None = None) -> 
 def rate(value: Any, what: str = "set_dropout") -> float:
     """A dropout rate, or ValueError."""
     try:
-        p = float(value)
+        p = number(value)
     except (TypeError, ValueError):
         raise TypeError(f"[{what}] a rate must be a number in [0, 1); got {value!r}") from None
     if not 0 <= p < 1:

@@ -15,7 +15,7 @@ from dynet_lite._core import Expression, Parameters, TreeNode
 from dynet_lite.builders.base import LAYERS, positive
 from dynet_lite.builders.part import Part, add_weight, folder
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
-from dynet_lite.needs import Told, many, rows
+from dynet_lite.needs import Told, many, number, rows
 
 NODES = 10_000_000  # of a numbered tree, at most: a list of more would take all memory
 
@@ -81,7 +81,7 @@ class _CellTreeBuilder(_NumberedTree):
         self.layers = positive(layers, "layers", most=LAYERS)
         self.input_dim = positive(input_dim, "input_dim")
         self.hidden_dim = positive(hidden_dim, "hidden_dim")
-        self.forget_bias = float(forget_bias)
+        self.forget_bias = number(forget_bias, "forget_bias")
         self._begin_collection(model, name)
         self._parameters = [self._add_layer(i) for i in range(self.layers)]
         self._forget_graph()

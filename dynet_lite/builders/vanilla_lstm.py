@@ -9,6 +9,7 @@ from dynet_lite._core import Expression
 from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked, rate
 from dynet_lite.builders.part import add_weight
 from dynet_lite.kept import Kept
+from dynet_lite.needs import number
 from dynet_lite.ops import pick_range
 
 
@@ -42,7 +43,7 @@ class VanillaLSTMBuilder(FusedBuilder):
         name: str | None = None,
     ) -> None:
         self.ln_lstm = bool(ln_lstm)
-        self.forget_bias = float(forget_bias)
+        self.forget_bias = number(forget_bias, "forget_bias")
         self._norms: list[Layer] = []
         self._weight_rate = 0.0
         super().__init__(layers, input_dim, hidden_dim, model, name=name)

@@ -150,7 +150,7 @@ class DotAttention(_Attention):
             self.W = model.add_subcollection(name).add_parameters((query_dim, memory_dim), name="W")
         elif query_dim != memory_dim:
             raise ValueError(f"[attention] without a projection the dims are equal; got {query_dim} and {memory_dim}")
-        self.scale = 1 / math.sqrt(memory_dim)
+        self.scale = 1 / math.sqrt(max(1, memory_dim))
 
     def _keys(self, columns: Any) -> Any:
         return columns * self.scale if self.W is None else self.W * columns

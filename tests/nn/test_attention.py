@@ -170,6 +170,17 @@ def test_logits(kind, model):
     np.testing.assert_allclose(attention.weights(q, memory).npvalue(), e / e.sum(), rtol=1e-5)
 
 
+def test_memory_without_rows(model):
+    """All columns are alike."""
+    dy.renew_cg()
+    for attention, query in (
+        (DotAttention(3, 0, model), np.ones(3)),
+        (DotAttention(0, 0, projected=False), np.ones(0)),
+    ):
+        memory = attention.remember(dy.inputTensor(np.ones((0, 2))))
+        assert attention.weights(dy.inputTensor(query), memory).npvalue().ravel().tolist() == [0.5, 0.5]
+
+
 def test_logits_of_heads(model):
     """{memory, queries} X heads, the mask added; the weights are their softmax."""
     attention = MultiHeadAttention(4, 2, model)
