@@ -38,7 +38,9 @@ def test_scores_in_context_and_in_a_mixture(run_recipe):
 def test_shares_of_a_mixture(run_recipe):
     for name in ("ngrams", "words"):
         done = run_recipe(NAME, f"--{name}", 1.5, ok=False)
-        assert done.returncode == 2 and f"error: settings: {name}: expected at least 0 and below 1, got 1.5" in done.stderr
+        assert (
+            done.returncode == 2 and f"error: settings: {name}: expected at least 0 and below 1, got 1.5" in done.stderr
+        )
 
 
 def test_pieces_are_the_text():
