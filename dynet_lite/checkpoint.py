@@ -102,7 +102,9 @@ def save_checkpoint(
 
     named, trainers = _names(model), _named(trainer, "trainer", _is_trainer)
     try:
-        json.dumps(config, allow_nan=False)
+        json.loads(
+            json.dumps(config, allow_nan=False), object_pairs_hook=_without_repeats
+        )  # {1: 2, "1": 3} has a name twice
     except (TypeError, ValueError, RecursionError) as e:
         raise type(e)(f"[save_checkpoint] config must be what JSON can hold: {e}") from None
     arrays: Arrays = {}

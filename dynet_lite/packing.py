@@ -41,10 +41,12 @@ def class_of(name: str) -> Any:
 
 
 def pack(value: Any) -> Any:
-    """The JSON form of a value; TypeError when there is none."""
+    """The JSON form of a value; TypeError when there is none, ValueError for NaN."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
+        if math.isnan(value):  # no two of them are equal, and builders are compared
+            raise ValueError("[checkpoint] NaN cannot be kept")
         return float(value) if math.isfinite(value) else {"number": repr(float(value))}
     if value is None or isinstance(value, (bool, int, str)):
         return value

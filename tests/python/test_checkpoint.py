@@ -327,6 +327,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         ({"trainer": {"a/b": other}}, ValueError, "without '/'"),
         ({"config": {1: object()}}, TypeError, "JSON"),
         ({"config": [float("nan")]}, ValueError, "JSON"),
+        ({"config": {"a": {1: 2, "1": 3}}}, ValueError, "JSON can hold: a name occurs twice"),
+        ({"builders": dy.LSTMBuilder(1, 2, 2, a.model, forget_bias=float("nan"))}, ValueError, "NaN cannot be kept"),
         ({"rng": [3]}, TypeError, "not a generator"),
         ({"rng": random.SystemRandom()}, TypeError, "iterable"),
         ({"builders": [a.w]}, TypeError, "not a builder"),
