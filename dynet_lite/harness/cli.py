@@ -83,7 +83,8 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
     if s.resume:
         file = read(s.resume + ".state", kind)
         check_same(given, file.config["settings"], s.resume)
-        s = from_dict(cls, {**file.config["settings"], **given, "save": s.save or s.resume}, s.resume)
+        small = {"smoke": bool(file.config.get("smoke"))}  # goes on with the few examples that it had
+        s = from_dict(cls, {**file.config["settings"], **small, **given, "save": s.save or s.resume}, s.resume)
     elif s.load:
         file = read(s.load, kind)
         saved = old_files(file.config["settings"], given)

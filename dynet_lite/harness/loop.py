@@ -349,6 +349,7 @@ class Training:
             "halvings": self.halvings,
             "best": self.best,
             "log_size": self.report.log_size(),
+            "smoke": self.settings.smoke,
         }
         path = self.settings.save + ".state"
         dy.save_checkpoint(path, self.recipe.model, self.trainer, config=config, rng=self._generators())

@@ -354,6 +354,13 @@ def test_a_finished_run_goes_on_with_more_epochs(tmp_path, capsys):
     assert "hidden = 4" in capsys.readouterr().err
 
 
+def test_a_tiny_run_goes_on_as_one(tmp_path):
+    assert run("--smoke", "--save", tmp_path / "a", "--log", tmp_path / "a.log", "--epochs", 3) == 0
+    assert run("--smoke", "--save", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 2) == 0
+    assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 3) == 0
+    assert curve(tmp_path / "a.log") == curve(tmp_path / "b.log")
+
+
 def test_a_run_that_goes_on_in_another_file_has_the_best_model_there(tmp_path, monkeypatch):
     """Although no later epoch is better, or there is none."""
     common = ["--learning-rate", 1, "--batch", 8, "--patience", 0, "--epochs", 4]  # an early epoch is the best one
