@@ -4,10 +4,6 @@ cdef extern from "recycle.h" namespace "dnl":
     void recycle(object type)
     object one_like(PyObject* empty)
 
-cdef extern from "Python.h":
-    int PySlice_Unpack(object, Py_ssize_t* start, Py_ssize_t* stop, Py_ssize_t* step) except -1
-    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t* start, Py_ssize_t* stop, Py_ssize_t step) nogil
-
 _new_array = np.empty
 
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
