@@ -39,6 +39,7 @@ class Rewriter {
   std::size_t count() const { return g_.size() - first_; }
   // Which one a node is in, counted from 0.
   u32 lane(NodeId i) const { return lane_[at(i)] - 1u; }
+  bool same_lane(NodeId i, NodeId k) const { return lane_.empty() || lane_[at(i)] == lane_[at(k)]; }
   const Kind& kind(NodeId i) { return kinds_.of(g_, i); }
 
   // ---- may it become a part of what reads it? ---------------------------------------------------
@@ -82,7 +83,6 @@ class Rewriter {
   void release() { release_all(kinds_, lane_, chains); }
 
  private:
-  bool same_lane(NodeId i, NodeId k) const { return lane_.empty() || lane_[at(i)] == lane_[at(k)]; }
   void forget_uses(NodeId i);
   void count_uses(NodeId i);
 

@@ -171,6 +171,26 @@ def test_a_signature_stays_in_one_piece() -> None:
     both(program)
 
 
+def test_read_by_two_threads() -> None:
+    """A product of one thread's share and one of what follows all shares read the same concatenation."""
+
+    def program(model: Model) -> Observed:
+        words, tags = model.table(WORD, rows=200), model.table(TAG, rows=200)
+        xs = [dy.concatenate([words[k], tags[k]]) for k in range(80)]
+        states = dy.tanh(dy.concatenate_to_batch([dy.tanh(model.weight("W", OUT, WORD + TAG) * x) for x in xs]))
+        ys = []
+        for k, x in enumerate(xs):
+            state = dy.pick_batch_elem(states, k)
+            ys.append(dy.affine_transform([
+                model.weight("b", OUT), model.weight("V", OUT, WORD + TAG), x, model.weight("U", OUT, OUT), state,
+            ]))  # fmt: skip
+            ys.append(model.weight("R", OUT, OUT + TAG) * dy.concatenate([tags[100 + k], state]))
+        del xs, x, states, state
+        return observe(model, ys)
+
+    both(program, threads=2)
+
+
 def test_gates_that_are_joined_are_left_to_that() -> None:
     def program(model: Model) -> Observed:
         ys = []

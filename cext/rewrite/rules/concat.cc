@@ -29,9 +29,13 @@ class FoldConcatenations final : public Pass {
 
  private:
   bool is_parts(const Rewriter& r, NodeId i) const;
+  // May the product take it apart? Nodes of other lanes run without waiting for it.
+  bool is_parts_of(const Rewriter& r, NodeId x, NodeId product) const {
+    return is_parts(r, x) && r.same_lane(x, product);
+  }
   void find_products(Rewriter& r, const Lane& lane);
   void keep_whole_signatures(const Graph& g, const Lane& lane);
-  bool folds(const Rewriter& r, NodeId x) const;
+  bool folds(const Rewriter& r, NodeId x, NodeId product) const;
   void rewrite(Rewriter& r, NodeId product);
 
   const OpId affine_ = op_by_name("_affine");
@@ -74,13 +78,13 @@ void FoldConcatenations::find_products(Rewriter& r, const Lane& lane) {
   for (NodeId i : lane.of[Kind::kProduct]) {
     if (!g.is_op(i) || !r.kind(i).maps || g.nargs(i) > kMostArgs)
       continue;  // others have become parts of something else
-    if (AffineMap(g, i).any_vector([&](NodeId x) { return is_parts(r, x); })) products_.push_back(i);
+    if (AffineMap(g, i).any_vector([&](NodeId x) { return is_parts_of(r, x, i); })) products_.push_back(i);
   }
 }
 
-// Do all of its readers take its parts?
-bool FoldConcatenations::folds(const Rewriter& r, NodeId x) const {
-  return is_parts(r, x) && reads_[r.at(x)] == r.graph().readers(x);
+// Do all of its readers, one of which the product is, take its parts?
+bool FoldConcatenations::folds(const Rewriter& r, NodeId x, NodeId product) const {
+  return is_parts_of(r, x, product) && reads_[r.at(x)] == r.graph().readers(x);
 }
 
 u32 FoldConcatenations::run(Rewriter& r, const Lane& lane) {
@@ -94,10 +98,10 @@ u32 FoldConcatenations::run(Rewriter& r, const Lane& lane) {
   if (reads_.empty()) reads_.assign(r.count(), 0);
   for (NodeId i : products_)
     AffineMap(g, i).any_vector([&](NodeId x) {
-      if (is_parts(r, x)) reads_[r.at(x)] += reads_[r.at(x)] < Node::kMany;
+      if (is_parts_of(r, x, i)) reads_[r.at(x)] += reads_[r.at(x)] < Node::kMany;
       return false;  // go on
     });
-  keep(products_, [&](NodeId i) { return AffineMap(g, i).any_vector([&](NodeId x) { return folds(r, x); }); });
+  keep(products_, [&](NodeId i) { return AffineMap(g, i).any_vector([&](NodeId x) { return folds(r, x, i); }); });
   for (NodeId i : products_) rewrite(r, i);
   return static_cast<u32>(products_.size());
 }
@@ -106,7 +110,7 @@ void FoldConcatenations::rewrite(Rewriter& r, NodeId i) {
   const Graph& g = r.graph();
   const AffineMap map(g, i);
   // One that is fused was another product's before.
-  const auto in_parts = [&](NodeId x) { return g.node(x).is(kFused) || folds(r, x); };
+  const auto in_parts = [&](NodeId x) { return g.node(x).is(kFused) || folds(r, x, i); };
   written_.begin();
   for (u32 t = 0; t < map.terms(); ++t) {
     const NodeId x = map.vector(t);
@@ -126,7 +130,7 @@ void FoldConcatenations::rewrite(Rewriter& r, NodeId i) {
     for (u32 k = in_parts(map.vector(t)) ? g.nargs(map.vector(t)) : 1; k > 0; --k) written_.add_weight(map.matrix(t));
   folded_.clear();
   map.any_vector([&](NodeId x) {
-    if (folds(r, x)) folded_.push_back(x);
+    if (folds(r, x, i)) folded_.push_back(x);
     return false;  // go on
   });
   for (NodeId x : folded_)
