@@ -209,6 +209,29 @@ def test_shapes_that_differ() -> None:
     both(run)
 
 
+def test_a_number_for_all_rows() -> None:
+    """A weight or a value of one number, which the sum repeats, is no bias of a map and no term of a list."""
+
+    def run(model: Model) -> Observed:
+        W, U, one = model.weight("W", H, N), model.weight("U", H, N), model.weight("one", 1)
+        x, y = inputs(0, N, 2)
+        long = dy.tanh(model.weight("b", H))
+        sums = [
+            W * x + one,
+            one + W * x + U * y,
+            W * x + U * y + one + model.weight("b", H),
+            W * x + U * y + dy.tanh(one),
+            W * x + U * y + long + dy.tanh(one),
+            W * x + (U * y + one) + long + one,
+        ]
+        loss = dy.esum([dy.squared_norm(dy.tanh(s)) for s in sums] + [dy.pickneglogsoftmax(U * x + one, 1)])
+        del sums, long
+        loss.backward()
+        return {"loss": loss.npvalue(), **gradients(model)}
+
+    both(run)
+
+
 def test_weights_that_are_not_trained() -> None:
     for trained in ("W", "U", "b", ""):
 

@@ -152,6 +152,7 @@ NodeId FoldSums::take_bias(const Graph& g) {
   for (NodeId& b : others_) {
     const Dim& d = g.dim(b);
     if (g.signature(b).leaf != Leaf::Param || d.nd != 1 || d.bd != 1) continue;
+    if (!maps_.empty() && d.rows() != g.dim(maps_[0]).rows()) continue;  // a number for all rows
     if (g.node(b).is(kNeedsGrad) && !differentiated && others_.size() > 1) continue;  // the map would not run backward
     bias = b;
     std::copy(&b + 1, others_.end(), &b);
@@ -171,6 +172,8 @@ bool FoldSums::fold(Rewriter& r, NodeId root) {
   if (size.maps && size.row_maps) keep_maps([&](NodeId m) { return !r.kind(m).long_rows || !of_rows(g, m); });
   const NodeId bias = take_bias(g);
   if (maps_.empty() || (maps_.size() == 1 && (bias == kNoNode || AffineMap(g, maps_[0]).has_bias()))) return false;
+  const auto broadcast = [&](NodeId a) { return !g.dim(a).like(g.dim(root)); };
+  if (others_.size() > 1 && std::any_of(others_.begin(), others_.end(), broadcast)) return false;  // no op has these
   u32 terms = 0;
   for (NodeId m : maps_) terms += AffineMap(g, m).terms();
   if (2 * terms + (bias != kNoNode) > kMostArgs) return false;
