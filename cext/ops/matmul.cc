@@ -190,18 +190,37 @@ ShapeOut affine_shape(const ShapeIn& in) {
   return out;
 }
 
-void affine_forward(const Call& c) {
-  if (c.nargs == 1) return kernels().copy_rows(c.members, c.out_size(), c.x[0], c.y[0]);
-  // The bias is repeated over columns and batch elements.
+// Is the bias a column for each batch element, beside products of several columns?
+bool column_per_element(const Call& c) { return c.arg_dim[0]->bd > 1 && c.arg_size(0) < c.out_size(); }
+
+// The bias as a row for each column: it is repeated over columns and batch elements.
+Rows repeated_bias(const Call& c) {
   const idx m = c.out_dim[0].rows(), per = static_cast<idx>(c.out_size()) / m,
             own = static_cast<idx>(c.arg_size(0)) / m;
+  if (!column_per_element(c)) return columns_of(c, c.x[0], m, own, per);
+  float** p = c.scratch->array<float*>(static_cast<std::size_t>(c.members * per));
+  for (int i = 0; i < c.members; ++i)
+    for (idx col = 0; col < per; ++col) p[i * per + col] = c.x[0][i] + col / (per / own) * m;
+  return Rows{nullptr, 0, p};
+}
+
+void affine_forward(const Call& c) {
+  if (c.nargs == 1) return kernels().copy_rows(c.members, c.out_size(), c.x[0], c.y[0]);
   for (int j = 1; j < c.nargs; j += 2)
-    Product(c, j, j + 1).forward(j == 1 ? columns_of(c, c.x[0], m, own, per) : Rows{}, j > 1);
+    Product(c, j, j + 1).forward(j == 1 ? repeated_bias(c) : Rows{}, j > 1);
 }
 
 void add_bias_gradient(const Call& c) {
   const idx out = c.out_size(), b = c.arg_size(0);
   const Rows &dy = c.dy[0], &db = c.dx[0];
+  if (column_per_element(c)) {
+    const idx m = c.out_dim[0].rows(), element = static_cast<idx>(c.out_dim[0].batch_size());
+    for (int i = 0; i < c.members; ++i)
+      for (u32 e = 0; e < c.out_dim[0].bd; ++e)
+        kernels().sum_rows(element / m, m, Rows{dy[i] + e * element, m, nullptr}, db[i] + e * m,
+                           c.shared[0] || c.acc[0]);
+    return;
+  }
   if (c.shared[0] && dy.packed(out))
     return kernels().sum_rows(c.members * (out / b), b, Rows{dy.base, b}, db.base, true);
   for (int i = 0; i < c.members; ++i)
