@@ -11,9 +11,10 @@
 namespace dnl {
 namespace {
 
-// A number of 32 bits that orders as the float does, NaN above all.
+// A number of 32 bits that orders as the float does, NaN above all; -0 and 0 are equal.
 u32 order_of(float v) {
   if (v != v) return 0xffffffffu;
+  if (v == 0.f) v = 0.f;
   u32 bits;
   std::memcpy(&bits, &v, sizeof bits);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;

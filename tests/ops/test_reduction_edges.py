@@ -60,6 +60,7 @@ def test_ties_give_the_gradient_to_the_first() -> None:
     assert gradient(dy.max_dim, [1, 2, 2]) == [0, 1, 0]
     assert gradient(dy.min_dim, [2, 1, 1]) == [0, 1, 0]
     assert gradient(lambda x: dy.sum_elems(dy.kmax_pooling(x, 2, 0)), [3, 3, 3]) == [1, 1, 0]
+    assert gradient(lambda x: dy.sum_elems(dy.kmax_pooling(x, 2, 0)), [-0.0, 0.0, 0.0]) == [1, 1, 0]
     assert gradient(lambda x: dy.sum_elems(dy.emax([x, x, dy.square(x)])), [1, 1]) == [1, 1]
     assert gradient(lambda x: dy.sum_elems(dy.maxpooling2d(x, (2, 2), (1, 1))), [[1, 1], [1, 1]]) == [1, 0, 0, 0]
     assert gradient(lambda x: dy.sum_elems(dy.maxpooling2d(x, (2, 2), (1, 1))), [[0, 1], [1, 1]]) == [0, 0, 1, 0]
