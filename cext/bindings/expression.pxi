@@ -294,7 +294,7 @@ cdef class Expression:
         if isinstance(other, Expression):
             return _op2(OP_sub, self, other)
         if _is_number(other):
-            return _op1f(OP_add_const, self, -other)
+            return _op1f(OP_add_const, self, -<double> other)   # NumPy's integers have no sign, or too few numbers
         return _op2(OP_sub, self, other) if _is_array(other) else NotImplemented
 
     def __rsub__(self, other):

@@ -40,6 +40,19 @@ def test_refused(name: str) -> None:
             REFUSED[name](x, table[1])
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int16, np.float16, np.float64])
+def test_numbers_beside_an_expression(kind: Any) -> None:
+    """Those without a sign, or with few bits, too, whose negative is another number."""
+    dy.renew_cg()
+    x = dy.inputVector([10, 20])
+    for number in (kind(3), kind(-128) if kind is np.int8 else kind(100)):
+        c = float(number)
+        assert (x - number).npvalue().tolist() == [10 - c, 20 - c]
+        assert (number - x).npvalue().tolist() == [c - 10, c - 20]
+        assert (x + number).npvalue().tolist() == [10 + c, 20 + c] == (number + x).npvalue().tolist()
+        assert (x * number).npvalue().tolist() == [10 * c, 20 * c] == (number * x).npvalue().tolist()
+
+
 AS_NUMBERS: dict[str, Callable[[Any], Any]] = {
     "scalarInput": dy.scalarInput,
     "constant": lambda x: dy.constant(2, x),
