@@ -105,6 +105,7 @@ struct ConstPow {
   }
   template <class T>
   static T bwd(T, T y, T dy, const float* a) {
+    if (a[0] <= 0.0f) return T(0.0f);  // as in pow
     return times(dy, y * vlog(T(a[0])));
   }
 };

@@ -120,7 +120,7 @@ struct Pow {
   }
   template <class T>
   static T bwd_v(T u, T, T y, T dy, const float*) {
-    return select(u > T(0.0f), dy * y * vlog(select(u > T(0.0f), u, T(1.0f))), T(0.0f));
+    return select(u > T(0.0f), times(dy, y * vlog(select(u > T(0.0f), u, T(1.0f)))), T(0.0f));
   }
 };
 DNL_BINARY(Pow)

@@ -122,3 +122,22 @@ def test_layer_norm_far_from_zero() -> None:
     a = a.astype(np.float32).astype(np.float64)
     y = dy.layer_norm(dy.inputVector(a), dy.ones((64,)), dy.zeros((64,))).npvalue()
     assert np.allclose(y, (a - a.mean()) / a.std(), atol=2e-3)
+
+
+@pytest.mark.parametrize("base", [0.0, -1.0, -2.5])
+def test_power_of_a_number_that_is_not_positive(base: float) -> None:
+    """The exponent has no gradient there, as in pow()."""
+    x = dy.inputVector([1.0, 2.0, 3.0, 0.0] * 5)
+    y = base**x
+    assert np.allclose(y.npvalue(), base ** x.npvalue())
+    assert not np.any(gradient(x, scalar(y)))
+    one = dy.inputVector([base])
+    power = dy.pow(one, x)
+    assert not np.any(gradient(x, scalar(power)))
+
+
+def test_nothing_flows_into_an_infinite_power() -> None:
+    x, y = dy.inputVector([1e30, 2.0]), dy.inputVector([2.0, 3.0])
+    loss = dy.pow(x, y)[1]
+    loss.backward(full=True)
+    assert np.allclose(y.gradient(), [0, 8 * np.log(2)]) and np.allclose(x.gradient(), [0, 12])
