@@ -206,8 +206,7 @@ Rows repeated_bias(const Call& c) {
 
 void affine_forward(const Call& c) {
   if (c.nargs == 1) return kernels().copy_rows(c.members, c.out_size(), c.x[0], c.y[0]);
-  for (int j = 1; j < c.nargs; j += 2)
-    Product(c, j, j + 1).forward(j == 1 ? repeated_bias(c) : Rows{}, j > 1);
+  for (int j = 1; j < c.nargs; j += 2) Product(c, j, j + 1).forward(j == 1 ? repeated_bias(c) : Rows{}, j > 1);
 }
 
 void add_bias_gradient(const Call& c) {
