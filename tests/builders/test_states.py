@@ -407,9 +407,9 @@ def test_transduce_along_a_sequence(make: type) -> None:
         ([-1, 1], ValueError, r"after\[1\].*got 1"),
         ([0, 0], ValueError, r"after\[0\].*got 0"),
         ([-1, -2], ValueError, r"after\[1\].*got -2"),
-        ([-1, 0.0], TypeError, "integer"),
-        ([-1, None], TypeError, "integer"),
-        (7, TypeError, "iterable"),
+        ([-1, 0.5], ValueError, "a number of `after` must be a whole number; got 0.5"),
+        ([-1, None], TypeError, "a number of `after` must be a whole number; got None"),
+        (7, TypeError, "`after` needs a list of 2 numbers; got int"),
     ],
 )
 @pytest.mark.parametrize("make", [dy.GRUBuilder, dy.CoupledLSTMBuilder])
