@@ -144,10 +144,8 @@ cdef int _push_index(Vec[Word]& to, object v, str where) except -1:
     return _push_ints(to, v, where)
 
 cdef object _as_array(object v, str op):
-    if isinstance(v, np.ndarray):
-        return v
     try:
-        return np.asarray(v)
+        return np.asarray(v)   # of a subclass, too, whose methods may be others
     except ValueError as error:
         if not isinstance(v, (list, tuple)):   # of the user's code
             raise
