@@ -261,3 +261,14 @@ with dy.configure(backend="cuda"):
         said(run(program.replace('backend="cuda"', 'backend="cpu"'), libcuda, tmp_path)).split(), dtype=float
     )
     assert np.allclose(gpu, cpu, rtol=1e-4)
+
+
+def test_equal_numbers_of_kmax_pooling(libcuda: Path, tmp_path: Path) -> None:
+    """-0 and 0 are: the first of them gets the gradient."""
+    program = """
+import dynet_lite as dy
+x = dy.inputVector([-0.0, 0.0, 0.0])
+dy.sum_elems(dy.kmax_pooling(x, 2, 0)).backward(full=True)
+print(x.gradient().tolist())
+"""
+    assert said(run(program, libcuda, tmp_path, backend="cuda")).strip() == "[1.0, 1.0, 0.0]"

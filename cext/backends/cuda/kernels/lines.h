@@ -311,9 +311,9 @@ DNL_KERNEL(argmax, Lines) {
     for (i64 k = 0; k < r.n; ++k) row(r.y, line.m)[line.at + k * r.inner] = k == best ? 1.0f : 0.0f;
   });
 }
-// A number that orders as the float does, NaN above all.
+// A number that orders as the float does, NaN above all; -0 and 0 are equal.
 inline u32 order_of(const float* at) {
-  const u32 bits = get_place(at);
+  const u32 bits = *at == 0.0f ? 0u : get_place(at);
   if (*at != *at) return 0xffffffffu;
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
