@@ -84,7 +84,6 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         self._recent_updates = 0
         self._recent_clips = 0
         self._updater = Updater(self.rule)
-        self._seen = 0
         self._begin_averages()
 
     # ---- the update ------------------------------------------------------------------------------------------------
@@ -95,11 +94,10 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def decay(self) -> float:
         """The share of the weights that this update takes off."""
-        model = self.model
-        return model._weight_decay if model._parent is None else model.get_weight_decay()
+        return self.model.get_weight_decay()
 
     def _sync(self) -> None:
-        self._seen = self._updater.take(self.model._all)
+        self._updater.take(self.model._all)
 
     def update(self) -> None:
         """Change the parameters by their gradients and clear these.
@@ -114,7 +112,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _begin_update(self) -> float:
         """Counts the update; its decay."""
-        if self._seen != len(self.model._all):
+        if self._updater.taken != len(self.model._all):
             self._sync()
         if self._set_aside is not None:
             self.swap_params_to_weights()
@@ -235,7 +233,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _settings(self) -> list[str]:
         """Names of the attributes that are numbers and switches."""
-        return [k for k, v in vars(self).items() if isinstance(v, (int, float)) and k != "_seen"]
+        return [k for k, v in vars(self).items() if isinstance(v, (int, float))]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ.
@@ -303,7 +301,8 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        vars(self).setdefault("_missed", {})  # pickles of before do not have it
+        vars(self).setdefault("_missed", {})  # pickles of before do not have it,
+        vars(self).pop("_seen", None)  # but this
         members = state["_updater"]
         self._updater = Updater(self.rule)
         self._updater.take([p for p, _ in members])

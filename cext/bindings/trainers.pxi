@@ -31,7 +31,7 @@ cdef class Updater:
     """
     cdef CUpdater* u
     cdef bint busy
-    cdef Py_ssize_t taken     # members of the list that take() gets
+    cdef readonly Py_ssize_t taken   # members of the list that take() gets
     cdef readonly list parameters
     cdef readonly list tables
 
@@ -46,8 +46,8 @@ cdef class Updater:
         del self.u
 
     def take(self, list members not None):
-        """Take what was added to the end of this list into the updates; how many it has now. Each is taken once, whatever
-        other threads do meanwhile."""
+        """Take what was added to the end of this list into the updates. Each is taken once, whatever other threads do
+        meanwhile."""
         while self.taken < len(members):
             member = members[self.taken]
             self._not_updating()
@@ -56,7 +56,6 @@ cdef class Updater:
             if self.taken < len(members) and members[self.taken] is member:
                 self.taken += 1
                 self.add(member)
-        return self.taken
 
     cdef int _not_updating(self) except -1:
         """What an update works on is not changed under it."""
@@ -98,7 +97,8 @@ cdef class Updater:
         clipped or failed. late: why so late, of one that was put off by others.
         """
         global _job_trainer, _n_updates, _n_updating
-        _n_updates += 1
+        if not late:   # else weights_changed() has counted it
+            _n_updates += 1
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
         cdef bint failed = True

@@ -16,6 +16,7 @@ import pytest
 from real_dynet import needs_dynet, run
 
 import dynet_lite as dy
+from dynet_lite import _core
 
 # Trainer, 1.0 after 1, 2, 3 steps with gradient 2 and no clipping (dynet-api.md 1.9, measured on DyNet).
 TABLE = [
@@ -441,3 +442,26 @@ def test_threads_that_share_a_trainer_take_each_parameter_once():
             assert trainer._updater.parameters == parameters
     finally:
         sys.setswitchinterval(before)
+
+
+def test_an_update_is_counted_once():
+    """Also one that was put off: what is made of weights between its call and its end is kept."""
+    t = dy.SimpleSGDTrainer(model := dy.ParameterCollection())
+    model.add_parameters(2)
+    before = _core.last_update()
+    t.update()
+    assert _core.last_update() == before + 1
+    _core.weights_changed()
+    t._updater.update(t, t.coefficients(), 5.0, 0.0, True, False, "overlap")
+    assert _core.last_update() == before + 2
+
+
+def test_pickles_of_before_are_read():
+    t = dy.SimpleSGDTrainer(model := dy.ParameterCollection())
+    model.add_parameters(2)
+    again = pickle.loads(pickle.dumps(t))
+    again.__setstate__({**t.__getstate__(), "_seen": 1})
+    assert set(again.state_dict()["settings"]) == set(t.state_dict()["settings"])
+    again.model.add_parameters(3)
+    again.update()
+    assert len(again._updater.parameters) == 2
