@@ -23,7 +23,7 @@ def getitem(x: Any, index: Any) -> Any:
 
     IndexError when out of range or with too many indices, ValueError when nothing is left, TypeError for no index.
     """
-    # Two common forms, without the general machinery. What is commoner, x[i] and x[i:k], is in the core (expression.pxi).
+    # Common forms, without the general machinery. What is commoner, x[i] and x[i:k], is in the core (expression.pxi).
     if type(index) is _core.IndexStandIn:
         return _core._pick(x, index, 0)  # type: ignore[arg-type]
     if type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:

@@ -87,7 +87,7 @@ cdef Expression _plain_array(object a):
     try:
         if not known or not 1 <= b.ndim <= 2:
             return None
-        rows, columns = b.shape[0], b.shape[b.ndim - 1] if b.ndim == 2 else 1
+        rows, columns = b.shape[0], b.shape[1] if b.ndim == 2 else 1
         if not (0 < rows <= 0x7fffffff and 0 < columns <= 0x7fffffff // rows):
             return None
         d.nd, d.bd = b.ndim, 1

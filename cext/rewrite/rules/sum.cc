@@ -152,7 +152,8 @@ NodeId FoldSums::take_bias(const Graph& g) {
   for (NodeId& b : others_) {
     const Dim& d = g.dim(b);
     if (g.signature(b).leaf != Leaf::Param || d.nd != 1 || d.bd != 1) continue;
-    if (!maps_.empty() && d.rows() != g.dim(maps_[0]).rows()) continue;               // a number for all rows
+    const bool repeated = !maps_.empty() && d.rows() != g.dim(maps_[0]).rows();  // one number for all rows
+    if (repeated) continue;
     if (g.node(b).is(kNeedsGrad) && !differentiated && others_.size() > 1) continue;  // the map would not run backward
     bias = b;
     std::copy(&b + 1, others_.end(), &b);
