@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -125,7 +126,11 @@ class Pool {
   int pid() const { return pid_; }
 
   void run(int n, int threads, const std::function<void(int)>& lane) {
-    admit(threads - 1);
+    try {
+      admit(threads - 1);
+    } catch (const std::system_error&) {
+      // No more threads are to be had: those that there are run the lanes.
+    }
     more_lanes(n, lane);
   }
   // The same for the task, whose helpers are admitted.

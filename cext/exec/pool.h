@@ -12,9 +12,9 @@
 
 namespace dnl {
 
-// Runs lanes 0 to n - 1 and blocks until all are done. At most `threads` threads work on them, the caller among them.
-// One caller at a time uses the workers; a second one runs its lanes one after another. Throws what the first lane that
-// failed threw; with one thread the lanes after it have not run then.
+// Runs lanes 0 to n - 1 and blocks until all are done. At most `threads` threads work on them, the caller among them;
+// fewer where the system gives the process no more. One caller at a time uses the workers; a second one runs its lanes
+// one after another. Throws what the first lane that failed threw; with one thread those after it have not run then.
 void run_lanes(int n, int threads, const std::function<void(int)>& lane);
 
 // Runs the task on a worker. What it does in lanes is done by at most `threads` - 1 workers, and by who waits for it.

@@ -188,6 +188,58 @@ def test_more_threads_than_processors() -> None:
             assert [net.step() for _ in range(5)] == expected
 
 
+NO_MORE_THREADS = """
+import os, resource
+import numpy as np, dynet_lite as dy
+from dynet_lite import _core
+
+def step():
+    dy.renew_cg()
+    losses = []
+    for k in range(40):
+        h = words[k]
+        for _ in range(3):
+            h = dy.tanh(W * h)
+        losses.append(dy.squared_norm(h))
+    loss = dy.esum(losses)
+    value = loss.value()
+    loss.backward()
+    return value, W.grad_as_array().tolist()
+
+dy.configure(threads=2, overlap=False)
+_core.settings.least_work = 0
+pc = dy.ParameterCollection()
+rng = np.random.default_rng(0)
+W, words = pc.parameters_from_numpy(rng.normal(size=(8, 8))), pc.lookup_parameters_from_numpy(rng.normal(size=(40, 8)))
+_core.force_threads(1)  # from the next pass on; the steps take the memory, and begin no thread
+dy.squared_norm(words[0]).value()
+for _ in range(3):
+    pc.reset_gradient()
+    one = step()
+pc.reset_gradient()
+before = len(os.listdir("/proc/self/task"))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 1_500_000, resource.RLIM_INFINITY))  # less than the stack of a thread
+_core.force_threads(2)
+several = step()
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(several == one, len(os.listdir("/proc/self/task")) - before)
+pc.reset_gradient()
+print(step() == one, len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the memory limits of Linux")
+@pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
+def test_where_no_more_threads_are_to_be_had(tmp_path: Path) -> None:
+    """A limit on processes or memory: the lanes run all the same, and later with workers."""
+    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_MORE_THREADS], capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path
+    )  # not in the folder of the sources, which may not be built
+    assert done.stdout.split() == ["True", "0", "True", "1"], done.stdout + done.stderr
+
+
 def affinities() -> dict[int, set[int]]:
     return {int(name): os.sched_getaffinity(int(name)) for name in os.listdir("/proc/self/task")}
 
