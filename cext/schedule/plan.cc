@@ -9,7 +9,6 @@ constexpr const char* kNames[] = {"none", "depth", "agenda", "greedy", "auto"};
 // Local indices, types and dependencies of plan.exec.
 void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node) {
   const u32 n = static_cast<u32>(plan.exec.size());
-  s.make_local(g.size());
   s.type_of_sig.assign(g.signatures(), kNoNode);
   s.type_of.resize(n);
   for (u32 i = 0; i < n; ++i) {
@@ -63,6 +62,7 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
   plan.floats = 0;
   plan.lower_bound = 0;
   plan.steps = 0;
+  const LocalPlaces places(scratch, plan.exec, g.size());
   prepare(g, plan, scratch, strategy == Strategy::None);
   const StrategyInput in{g, plan, scratch};
   switch (strategy) {
@@ -79,7 +79,6 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
     case Strategy::Auto: schedule_auto(in, plan); break;
   }
   lay_out(g, plan, scratch);
-  for (NodeId id : plan.exec) scratch.local[id] = kNoNode;
 }
 
 }  // namespace dnl

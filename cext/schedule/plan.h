@@ -89,12 +89,27 @@ struct PlanScratch {
     release_all(type_graph, frontier, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, where,
                 lane, a, b, c, d, e, keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
   }
-  // Room for the nodes of the graph in `local`.
-  void make_local(u32 nodes) {
-    const std::size_t old = local.size();
-    if (old < nodes) local.resize(nodes);
-    for (std::size_t i = old; i < nodes; ++i) local[i] = kNoNode;
+};
+
+// While it lives, some nodes of a graph of so many may have places in `local`. Then none has, however planning ended:
+// it may have run out of memory.
+class LocalPlaces {
+ public:
+  LocalPlaces(PlanScratch& scratch, const Vec<NodeId>& nodes, u32 size) : local_(scratch.local), nodes_(nodes) {
+    const std::size_t old = local_.size();
+    if (old < size) local_.resize(size);
+    for (std::size_t i = old; i < size; ++i) local_[i] = kNoNode;
   }
+  ~LocalPlaces() { clear(); }
+  LocalPlaces(const LocalPlaces&) = delete;
+  LocalPlaces& operator=(const LocalPlaces&) = delete;
+  void clear() {
+    for (NodeId i : nodes_) local_[i] = kNoNode;
+  }
+
+ private:
+  Vec<u32>& local_;
+  const Vec<NodeId>& nodes_;
 };
 
 // Fills plan.order, groups and types from plan.exec.

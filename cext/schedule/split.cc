@@ -77,7 +77,6 @@ enum class Tail : u8 {
 class Finder {
  public:
   Finder(const Graph& g, PlanScratch& s, Components& found, Tail tail) : g_(g), s_(s), found_(found) {
-    s.make_local(g.size());
     s.sig_cost.assign(g.signatures(), 0);
     s.c.clear();
     tail_ = tail == Tail::Batches ? found.add(0, 0) : kNoNode;
@@ -215,6 +214,7 @@ bool deal(Components& found, int lanes, u64 least_work, Vec<u32>& by_cost, Vec<u
 bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work, Split& out, PlanScratch& s) {
   out.lanes = std::min(threads, kMaxLanes);
   if (threads < 2 || (exec.size() < 64 && least_work)) return false;
+  LocalPlaces places(s, exec, g.size());
   Vec<u32>& lane_of = s.e;
   bool worth = false;
   for (const Tail tail : {Tail::Sums, Tail::Batches}) {
@@ -223,7 +223,7 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work,
     for (NodeId i : exec) finder.see(i);
     worth = !finder.torn() && deal(found, out.lanes, least_work, s.d, lane_of);
     if (worth) break;
-    for (NodeId i : exec) s.local[i] = kNoNode;
+    places.clear();
     if (!finder.batches()) break;
   }
   if (!worth) return false;
@@ -232,7 +232,6 @@ bool split(const Graph& g, const Vec<NodeId>& exec, int threads, u64 least_work,
   for (Vec<NodeId>& nodes : out.lane) nodes.clear();
   for (NodeId i : exec) {
     const u32 c = s.local[i], lane = c == kNoNode ? kHeadLane : lane_of[c];
-    s.local[i] = kNoNode;
     (lane == kHeadLane ? out.head : lane == kTailLane ? out.tail : out.lane[lane]).push_back(i);
   }
   return std::none_of(out.lane, out.lane + out.lanes, [](const Vec<NodeId>& nodes) { return nodes.empty(); });

@@ -316,5 +316,46 @@ def test_memory_of_values_and_gradients_comes_back() -> None:
     assert found["after"] < 40 * MB
 
 
+PLAN_WITHOUT_MEMORY = """
+import resource
+import numpy as np, dynet_lite as dy
+dy.configure(verify=True)
+pc = dy.ParameterCollection()
+weights = [pc.parameters_from_numpy(np.eye(2) * (k + 1) / 900) for k in range(900)]
+
+def chain(few):
+    dy.renew_cg()
+    h = dy.inputVector([0.1, 0.2])
+    for k in range(4000):
+        h = dy.tanh(weights[k % few] * h)
+    return dy.squared_norm(h).value()
+
+chain(1)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 3_000_000, resource.RLIM_INFINITY))
+try:
+    chain(900)  # its plan takes a number for each node and weight
+except dy.errors.OutOfMemoryError:
+    print("failed")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+dy.renew_cg()
+xs = [dy.inputVector([k, 1]) for k in range(6000)]
+loss = dy.esum([dy.squared_norm(dy.tanh(x * 1e-4)) for x in xs[-4000:]][:40])
+wanted = sum(np.tanh(k * 1e-4) ** 2 + np.tanh(1e-4) ** 2 for k in range(2000, 2040))
+print(abs(loss.value() / wanted - 1) < 1e-5)
+"""
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="needs the memory limits of Linux")
+@pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
+def test_a_plan_without_memory_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Nodes of the next graph are not taken for nodes of the plan that was begun."""
+    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).resolve().parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", PLAN_WITHOUT_MEMORY], capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path
+    )
+    assert done.stdout.split() == ["failed", "True"], done.stdout + done.stderr
+
+
 if __name__ == "__main__":
     print(json.dumps(PROGRAMS[sys.argv[1]]()))
