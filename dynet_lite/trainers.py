@@ -105,13 +105,13 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
         cleared, so that the next update works. A backend with memory of its own says so one update later.
         """
-        decay = self._begin_update()
-        self._updater.update(self, self.coefficients(), self._clip, decay, self._sparse, True)
+        coefficients, decay = self._begin_update()
+        self._updater.update(self, coefficients, self._clip, decay, self._sparse, True)
         if self._averaging:
             self._average()
 
-    def _begin_update(self) -> float:
-        """Counts the update; its decay."""
+    def _begin_update(self) -> tuple[tuple[float, ...], float]:
+        """Counts the update; its coefficients and decay."""
         if self._updater.taken != len(self.model._all):
             self._sync()
         if self._set_aside is not None:
@@ -120,7 +120,11 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         decay = self.decay()
         self.updates += 1
         self._recent_updates += 1
-        return decay
+        try:
+            return self.coefficients(), decay
+        except BaseException:
+            self._update_done(0.0, False, True, "")  # there will be none
+            raise
 
     def _can_wait(self) -> bool:
         """May an update be put off? A subclass with an update() of its own may ask what the update did."""
@@ -142,9 +146,14 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         where += " (with configure(overlap=False) it is raised there)" if late == "overlap" else ""
         raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}{where}")
 
+    def _settle(self) -> None:
+        """All updates have run, and what became of them is told."""
+        _core.settle_steps()
+        self._updater.finish(self)
+
     def restart(self, learning_rate: float | None = None) -> None:
         """Zero the state (moments, sums) and, if given, set the learning rate. updates begins at 0 again."""
-        _core.settle_steps()
+        self._settle()
         self._sync()
         if learning_rate is not None:
             self.set_learning_rate(learning_rate)
@@ -186,8 +195,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def status(self) -> None:
         """Write learning rate, clips and updates since the last call on stderr."""
-        _core.settle_steps()
-        self._updater.finish(self)
+        self._settle()
         sys.stderr.write(f"[lr={self._learning_rate:g} clips={self._recent_clips} updates={self._recent_updates}] ")
         sys.stderr.flush()
         self._recent_clips = self._recent_updates = 0
@@ -212,7 +220,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _members(self) -> list[tuple[Any, int, bool]]:
         """All members of the updater with (number, is it a table?)."""
-        _core.settle_steps()
+        self._settle()
         self._sync()
         weights, tables = self._updater.parameters, self._updater.tables
         return [*((p, i, False) for i, p in enumerate(weights)), *((p, i, True) for i, p in enumerate(tables))]

@@ -101,23 +101,25 @@ cdef class Updater:
             _n_updates += 1
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
-        cdef bint failed = True
+        cdef bint failed = True, entered = False
         if later and self._may_wait() and trainer._can_wait():
             remember_update(deref(self.u), s, clip)
             _job_trainer = weakref.ref(trainer)
             return
-        settle()
-        _hook()
-        _let_fork()
-        self._enter()
-        _n_updating += 1
         try:
+            settle()   # may raise what the update before could not
+            _hook()
+            _let_fork()
+            self._enter()
+            entered = True
+            _n_updating += 1
             with nogil:
                 outcome = self.u.update(s, clip)
             failed = False
         finally:
-            _n_updating -= 1
-            self.busy = False
+            if entered:
+                _n_updating -= 1
+                self.busy = False
             if failed or outcome.clipped or not isfinite(outcome.norm):
                 trainer._update_done(outcome.norm, outcome.clipped, failed, late)
 

@@ -124,8 +124,8 @@ class Trainer:
                 finish()
             inner.update()
             return
-        decay = inner._begin_update()
-        step = inner.coefficients(), inner._clip, decay, inner._sparse
+        coefficients, decay = inner._begin_update()
+        step = coefficients, inner._clip, decay, inner._sparse
         _core.weights_changed()
 
         def rest() -> None:

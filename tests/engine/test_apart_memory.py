@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,25 @@ def test_clipping_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
         np.testing.assert_allclose(w.as_array(), [2.16, 2.88], rtol=1e-6)
         trainer.status()
         assert "clips=0" in capsys.readouterr().err
+        dy.renew_cg()
+
+
+@pytest.mark.parametrize("use", [dy.AdamTrainer.restart, dy.AdamTrainer.state_dict, dy.AdamTrainer.status])
+def test_a_bad_gradient_is_told_before_updates_are_counted_anew(use: Callable[[dy.Trainer], object]) -> None:
+    with dy.configure(backend="apart"):
+        pc = dy.ParameterCollection()
+        w = pc.add_parameters(2, init=np.array([3.0, 4.0]))
+        trainer = dy.AdamTrainer(pc)
+        for factor in (float("inf"), 1.0, 1.0):
+            dy.renew_cg()
+            (0.5 * dy.squared_norm(w) * factor).backward()
+            trainer.update()
+            if factor > 1:
+                with pytest.raises(RuntimeError, match="Magnitude of gradient is bad"):
+                    use(trainer)
+                use(trainer)
+                assert trainer.updates == 0
+        assert trainer.updates == 2 and np.isfinite(w.as_array()).all()
         dy.renew_cg()
 
 

@@ -465,3 +465,31 @@ def test_pickles_of_before_are_read():
     again.model.add_parameters(3)
     again.update()
     assert len(again._updater.parameters) == 2
+
+
+def test_an_update_that_is_not_made_is_not_counted():
+    class Odd(dy.AdamTrainer):
+        wrong = False
+
+        def coefficients(self) -> tuple[float, ...]:
+            if self.wrong:
+                raise ZeroDivisionError
+            return super().coefficients()
+
+    t = Odd(model := dy.ParameterCollection())
+    model.add_parameters(2)
+    t.wrong = True
+    with pytest.raises(ZeroDivisionError):
+        t.update()
+    assert t.updates == 0
+    t.wrong = False
+
+    def rest() -> None:
+        raise ZeroDivisionError
+
+    _core.put_off(rest)  # what an update before it could not
+    with pytest.raises(ZeroDivisionError):
+        t.update()
+    assert t.updates == 0
+    t.update()
+    assert t.updates == 1
