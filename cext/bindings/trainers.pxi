@@ -164,8 +164,8 @@ cdef class Updater:
 
     def set_state(self, Py_ssize_t i, bint table, values):
         """Overwrite the state of member i; the shape must be equal."""
+        a = np.ascontiguousarray(values, dtype=np.float32)   # first: other threads may run
         cdef Store* v = self._state(i, table)
-        a = np.ascontiguousarray(values, dtype=np.float32)
         shape = (self.u.states(), 0 if v.empty() else v.size() // self.u.states())
         if a.shape != shape:
             raise ValueError(f"[trainer] state of shape {shape} is needed; got {a.shape}")
