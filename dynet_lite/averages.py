@@ -71,6 +71,8 @@ class MovingAverages:
         every = operator.index(update_freq)
         if every < 1:
             raise ValueError(f"[{mode}_moving_average] update_freq must be 1 or more; got {update_freq}")
+        if self._set_aside:
+            self.swap_params_to_weights()  # else they would be lost
         self._begin_averages()
         self._averaging = MODES.index(mode)
         self._averaging_beta, self._averaging_every = beta, every

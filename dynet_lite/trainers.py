@@ -248,7 +248,10 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
         Then nothing has changed. Parameters are found by name; those that had or have none (``/_0``) by their place.
         """
-        self._take(self._checked(state))
+        checked = self._checked(state)
+        if self._set_aside:
+            self.swap_params_to_weights()  # else they would be lost
+        self._take(checked)
 
     def _checked(self, state: Any) -> tuple[dict[str, Any], list[Any]]:
         """A state_dict() as (attributes, arrays in the order of _members()); ValueError if it does not fit."""

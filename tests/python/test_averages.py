@@ -90,6 +90,24 @@ def test_update_puts_the_weights_back() -> None:
     np.testing.assert_array_equal(w.as_array(), before)
 
 
+def test_weights_are_not_lost_while_averages_are_in_their_place() -> None:
+    m, w, e = model()
+    trainer = dy.SimpleSGDTrainer(m)
+    trainer.exponential_moving_average(0.9)
+    before, _ = step(trainer, w, e)
+    state = trainer.state_dict()
+    trainer.swap_params_to_moving_average()
+    with pytest.raises(ValueError):
+        trainer.load_state_dict({**state, "trainer": "AdamTrainer"})
+    assert (w.as_array() != before).any()
+    trainer.load_state_dict(state)
+    np.testing.assert_array_equal(w.as_array(), before)
+    trainer.swap_params_to_moving_average()
+    trainer.restart()
+    trainer.cumulative_moving_average()
+    np.testing.assert_array_equal(w.as_array(), before)
+
+
 def test_weights_that_were_not_saved() -> None:
     m, w, e = model()
     trainer = dy.AdamTrainer(m)
