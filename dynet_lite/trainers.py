@@ -37,6 +37,10 @@ __all__ = [
     "Trainer",
 ]
 
+# Settings that are whole numbers >= 0.
+_COUNTS = frozenset(
+    ("updates", "recent_updates", "recent_clips", "averaging", "averaging_every", "averaged", "iteration")
+)
 _warned_epoch = False
 
 
@@ -233,7 +237,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         """
         missed = self._all_missed()
         state = {p.name(): self._state(p, i, table) for p, i, table in self._members()}
-        return {"trainer": type(self).__name__, "settings": {k.lstrip("_"): vars(self)[k] for k in self._settings()},
+        return {"trainer": type(self).__name__, "settings": {k.lstrip("_"): self._setting(k) for k in self._settings()},
                 "state": state, **({"missed": missed} if missed else {})}  # fmt: skip
 
     def _state(self, p: Any, i: int, table: bool) -> np.ndarray[Any, Any]:
@@ -241,7 +245,12 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _settings(self) -> list[str]:
         """Names of the attributes that are numbers and switches."""
-        return [k for k, v in vars(self).items() if isinstance(v, (int, float))]
+        return [k for k, v in vars(self).items() if isinstance(v, (int, float, np.integer, np.floating))]
+
+    def _setting(self, key: str) -> Any:
+        """One of these, as a number of Python's."""
+        value = vars(self)[key]
+        return value.item() if isinstance(value, np.generic) else value
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what state_dict() gave. ValueError when it is another trainer's, or parameters differ.
@@ -258,6 +267,9 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         name, members = type(self).__name__, self._members()
         if not isinstance(state, dict) or set(state) - {"missed"} != {"trainer", "settings", "state"}:
             raise ValueError(f"[{name}] what state_dict() gives is needed; got {type(state).__name__}")
+        for key in ("settings", "state"):
+            if not isinstance(state[key], dict):
+                raise ValueError(f"[{name}] {key} must be a dict; got {type(state[key]).__name__}")
         if state["trainer"] != name:
             raise ValueError(f"[{name}] the state is that of a {state['trainer']}")
         pairs = by_place([p.name() for p, _, _ in members], state["state"])
@@ -268,7 +280,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         if set(own) != set(state["settings"]):
             wanted, got = ", ".join(sorted(own)), ", ".join(sorted(map(str, state["settings"])))
             raise ValueError(f"[{name}] the settings {wanted} are needed; the state has {got}")
-        fields = {own[k]: self._checked_setting(k, getattr(self, own[k]), v) for k, v in state["settings"].items()}
+        fields = {own[k]: self._checked_setting(k, self._setting(own[k]), v) for k, v in state["settings"].items()}
         fields["_missed"] = self._checked_missed(state.get("missed", {}), pairs, fields["_averaged"])
         arrays = []
         for p, i, table in members:
@@ -290,7 +302,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         infinite = isinstance(value, float) and not math.isfinite(value)
         if infinite and (key != "clip" or math.isnan(value)):
             raise ValueError(f"[{type(self).__name__}] {key} must be a finite number; got {value!r}")
-        if kind is int and (not isinstance(value, int) or value < 0):
+        if key in _COUNTS and (not isinstance(value, int) or value < 0):
             raise ValueError(f"[{type(self).__name__}] {key} must be a whole number >= 0; got {value!r}")
         if (key == "averaging" and value > 2) or (key == "averaging_every" and not value):
             raise ValueError(f"[{type(self).__name__}] there is no {key}={value!r}")

@@ -53,7 +53,7 @@ class Trainer:
     def _begin(self, world: World) -> None:
         inner = self.trainer
         members = inner.model._all
-        settings = {k: getattr(inner, k) for k in inner._settings()}
+        settings = {k: inner._setting(k) for k in inner._settings()}
         world.agree(
             parameters=[(p.name(), p.shape(), p.is_updated()) for p in members],
             trainer=type(inner).__name__,

@@ -493,3 +493,21 @@ def test_an_update_that_is_not_made_is_not_counted():
     assert t.updates == 0
     t.update()
     assert t.updates == 1
+
+
+def test_settings_may_be_numbers_of_numpy_and_whole_ones():
+    t = dy.MomentumSGDTrainer(model := dy.ParameterCollection())
+    model.add_parameters(2)
+    for mom in (np.float32(0.5), np.float64(0.5), np.int64(1), 0, 0.25):
+        t.mom = mom
+        again = dy.MomentumSGDTrainer(model)
+        again.mom = 0
+        state = t.state_dict()
+        assert type(state["settings"]["mom"]) in (int, float)
+        again.load_state_dict(state)
+        assert again.mom == mom
+    with pytest.raises(ValueError, match="updates must be a whole number >= 0"):
+        t.load_state_dict({**state, "settings": {**state["settings"], "updates": 0.5}})
+    for part in ("settings", "state"):
+        with pytest.raises(ValueError, match=rf"\[MomentumSGDTrainer\] {part} must be a dict; got NoneType"):
+            t.load_state_dict({**state, part: None})
