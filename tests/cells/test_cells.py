@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable
@@ -301,13 +303,94 @@ def test_methods_of_several_objects_which_go_with_them(w: Weights) -> None:
     assert kept(w.b, 1).dim() == ((4,), 1)
 
 
-def test_check_finds_what_is_not_noticed(w: Weights) -> None:
-    class Hidden:
-        __slots__ = ("number",)
+class Reads:
+    """Each method reads ``self.number`` of an object or ``Reads.number`` in another way."""
 
-    hidden = Hidden()
-    hidden.number = 1.0
-    cell = dy.cell(lambda x: x * hidden.number)
+    number = 1.0
+
+    @property
+    def as_property(self) -> float:
+        return self.number
+
+    @classmethod
+    def of_class(cls) -> float:
+        return cls.number
+
+    @staticmethod
+    def without_object() -> float:
+        return Reads.number
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.number
+
+    @dy.cell
+    def cell(self, x: Any) -> Any:
+        return x * self.number
+
+
+class Slots:
+    __slots__ = ("number",)
+
+
+def ways_to_read() -> dict[str, tuple[Any, Any]]:
+    """(a function, whose ``number`` it reads)."""
+    reads, module, slots = Reads(), types.ModuleType("module"), Slots()
+    inner = types.SimpleNamespace(number=1.0, other=1.0)
+    outer = types.SimpleNamespace(inner=inner)
+    module.number = slots.number = 1.0  # type: ignore[attr-defined]
+    listed = [inner]
+
+    def helper() -> Any:
+        return outer.inner.number
+
+    def by_partial(y: Any, x: Any) -> Any:
+        return x * y.number
+
+    def by_default(x: Any, y: Any = listed) -> Any:
+        return x * y[0].number
+
+    bound = functools.partial(by_partial, inner)
+    return {
+        "module": (lambda x: x * module.number, module),
+        "class": (lambda x: x * Reads.number, Reads),
+        "class of an object": (lambda x: x * reads.number, Reads),
+        "property": (lambda x: x * reads.as_property, Reads),
+        "class method": (lambda x: x * Reads.of_class(), Reads),
+        "static method": (lambda x: x * reads.without_object(), Reads),
+        "object that is called": (reads, Reads),
+        "object that it calls": (lambda x: reads(x), reads),
+        "cell of an object": (lambda x: reads.cell(x), reads),
+        "partial": (bound, inner),
+        "partial that it calls": (lambda x: bound(x), inner),
+        "default": (by_default, inner),
+        "slots": (lambda x: x * slots.number, slots),
+        "two functions that read of one object": (lambda x: x * (outer.inner.other * helper()), inner),
+    }
+
+
+@pytest.mark.parametrize("way", ways_to_read())
+def test_what_is_read_in_other_ways_is_noticed(way: str, w: Weights) -> None:
+    function, owner = ways_to_read()[way]
+    before = Reads.number
+    for make, argument in ((dy.cell, w.b), (dy.compile, np.ones(4))):
+        made = make(function)
+        try:
+            owner.number = 1.0
+            dy.renew_cg()
+            first = sums(made(argument))
+            owner.number = 3.0
+            assert sums(made(argument)) == pytest.approx(3 * first)
+        finally:
+            Reads.number = before
+
+
+def sums(x: Any) -> Any:
+    return (x.npvalue() if isinstance(x, dy.Expression) else x).sum()
+
+
+def test_check_finds_what_is_not_noticed(w: Weights) -> None:
+    hidden = types.SimpleNamespace(number=1.0)
+    cell = dy.cell(lambda x: x * vars(hidden)["number"])
     with dy.configure(cells="check"):
         dy.renew_cg()
         cell(w.b)
