@@ -171,7 +171,7 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
         cell.plain |= {*range(len(args)), *kwargs} - cell.indices
         if cell.plain == before:
             raise _at_user(error)
-        cell.forget()
+        cell.begin_anew()
         try:
             return _recorded(cell, g, args, kwargs)
         except BaseException as error:
@@ -182,7 +182,7 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
             f"[cell {cell.__name__}] {cell.argument_name(argument)} is declared as dy.Index, which may choose a row, a "
             "label or a place, but is computed with here; declare it as int, and the cell is recorded for each value")
     cell.plain.add(argument)
-    cell.forget()
+    cell.begin_anew()
     return _recorded(cell, g, args, kwargs)
 
 cdef bint _alike_templates(Template a, Template b) except -1:
@@ -246,6 +246,11 @@ cdef class Cell:
     cdef int forget(self) except -1:
         self.templates, self.recent, self.read = {}, [], None
         return 0
+
+    cdef int begin_anew(self) except -1:
+        """Recordings go. What the function reads is looked at before the next one is made: it may change soon after."""
+        self.forget()
+        return self.check_read()
 
     def signatures(self):
         """How many signatures are recorded."""
@@ -340,7 +345,7 @@ cdef class Cell:
 
     cdef int check_read(self) except -1:
         """Recordings go when what the function reads besides its arguments has changed."""
-        if self.call == _n_calls:
+        if self.call == _n_calls and self.read is not None:
             return 0
         self.call = _n_calls
         if self.reading != _reading:
@@ -349,6 +354,8 @@ cdef class Cell:
         if self.read_by is None:   # __init__ was not called
             raise TypeError("[cell] a cell is made by @dy.cell")
         if self.read is None:
+            if self.templates:   # forget() came while one was recorded
+                self.forget()
             self.read = self.read_by(self.function)
             return 0
         for where, key, value in self.read:
@@ -377,7 +384,7 @@ cdef class Cell:
         return t if t.enter(g) else self.drop()
 
     cdef Template drop(self):
-        self.forget()
+        self.begin_anew()
         return None
 
     cdef object key(self, Frame f):
@@ -393,8 +400,7 @@ cdef class Cell:
                     f"[cell {self.__name__}] has been recorded for {MOST_TEMPLATES} signatures, each takes time and memory: "
                     "an argument has many values. Integers that only choose rows, labels or places are no part of it",
                     stacklevel=2)
-            self.forget()
-            self.check_read()
+            self.begin_anew()
         t.shape.resize(f.shape.size())
         if f.shape.size():
             memcpy(t.shape.data(), f.shape.data(), f.shape.size() * sizeof(uint32_t))

@@ -388,6 +388,30 @@ def sums(x: Any) -> Any:
     return (x.npvalue() if isinstance(x, dy.Expression) else x).sum()
 
 
+def test_changes_right_after_a_recording_are_noticed(w: Weights) -> None:
+    """Also where that was made twice, for an integer that is computed with, and where all were dropped before it."""
+    factor = 1.0
+
+    def product(x: Any, n: int) -> Any:
+        return x * (factor * n)
+
+    for make, argument in ((dy.cell, w.b), (dy.compile, np.ones(4))):
+        made = make(product)
+        factor = 1.0
+        dy.renew_cg()
+        first = sums(made(argument, 2))
+        factor = 3.0
+        assert sums(made(argument, 2)) == pytest.approx(3 * first)
+    made = dy.cell(product)
+    dy.renew_cg()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in range(513):
+            last = made(w.b, n)
+    factor = 6.0
+    assert sums(made(w.b, 512)) == pytest.approx(2 * sums(last))
+
+
 def test_check_finds_what_is_not_noticed(w: Weights) -> None:
     hidden = types.SimpleNamespace(number=1.0)
     cell = dy.cell(lambda x: x * vars(hidden)["number"])
