@@ -184,6 +184,8 @@ cdef class Frame:
             return self.push_node(g, _arg(g, v))
         if isinstance(v, np.integer):
             return self.push(g, int(v), plain)
+        if isinstance(v, np.floating):
+            return self.push_object(float(v))   # by its value
         if isinstance(v, np.ndarray):
             if v.dtype.kind in "iu" and v.ndim == 1:
                 return self.push_parts(PART_LIST, v.tolist(), g, plain)

@@ -412,6 +412,15 @@ def test_changes_right_after_a_recording_are_noticed(w: Weights) -> None:
     assert sums(made(w.b, 512)) == pytest.approx(2 * sums(last))
 
 
+def test_floats_of_numpy_are_values(w: Weights) -> None:
+    cell = dy.cell(lambda x, y: x * float(y))
+    dy.renew_cg()
+    for kind in (float, np.float32, np.float64):
+        for _ in range(3):
+            assert np.allclose(cell(w.b, kind(0.5)).npvalue(), w.b.npvalue() * 0.5)
+    assert cell.signatures() == 1
+
+
 def test_check_finds_what_is_not_noticed(w: Weights) -> None:
     hidden = types.SimpleNamespace(number=1.0)
     cell = dy.cell(lambda x: x * vars(hidden)["number"])
