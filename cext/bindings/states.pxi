@@ -44,14 +44,17 @@ cdef class RNNState:
     cdef RNNState _prev
     cdef object _output
 
-    def __init__(self, builder, int state_idx=-1, prev_state=None, out=None):
+    def __init__(self, builder, state_idx=-1, prev_state=None, out=None):
         """RNNState(builder) is ``builder.initial_state()``. DyNet's other arguments take their defaults only."""
         if state_idx != -1 or prev_state is not None or out is not None:
             raise ValueError("[RNNState] a state is made by its builder (initial_state) or by a state (add_input, set_s);"
                              " state_idx, prev_state and out cannot be given")
         if not hasattr(builder, "initial_state"):
             raise TypeError(f"[RNNState] a recurrent builder is needed; got {type(builder).__name__}")
-        cdef RNNState start = <RNNState?> builder.initial_state()
+        first = builder.initial_state()
+        if not isinstance(first, RNNState):
+            raise TypeError(f"[RNNState] a recurrent builder is needed; got {type(builder).__name__}")
+        cdef RNNState start = <RNNState> first
         self._run, self._h, self._c = start._run, start._h, start._c
 
     cdef inline BuilderRun run(self):
@@ -127,7 +130,7 @@ cdef class RNNState:
 
     def output(self):
         """h of the last layer, {hidden_dim}; None before any input."""
-        if self._output is None and self._h is not None:
+        if self._h is not None and (self._output is None or _is_reverted(self._output)):
             h = self._h[len(self._h) - 1]
             self._output = h if self._run.stack is not None else self._run.output(h)
         return self._output
@@ -187,6 +190,12 @@ cdef class RNNState:
         while state is not None:
             steps, state = steps + 1, state._prev
         return f"<state of a {self.run().builder.whoami()}, {steps} steps from its start>"
+
+
+cdef bint _is_reverted(object e):
+    """Has a revert taken it? The state that it is made from may be older."""
+    return isinstance(e, Expression) and (<Expression> e).graph is not None and not (<Expression> e).graph.c.valid(
+        (<Expression> e).id, (<Expression> e).stamp)
 
 
 cdef inline RNNState _state_after(RNNState prev, tuple h, tuple c):
