@@ -98,6 +98,21 @@ cdef class CellStack:
             self.last = id
         return id
 
+    def weights(self):
+        """(b, Wx, recurrent weights) of each layer: the expressions that it was made of."""
+        cdef ComputationGraph g = self._graph()
+        cdef CellLayer* l
+        cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
+        cdef int k
+        cdef list out = [], u
+        for layer in range(n):
+            l = &self.layers[layer]
+            u = []
+            for k in range(self.n_u):
+                u.append(_expression(g, l.u[k]))
+            out.append((_expression(g, l.b), _expression(g, l.wx), tuple(u)))
+        return out
+
     def alive(self):
         """False when the graph was renewed, or reverted to before the weights entered it."""
         return self.is_alive()

@@ -336,7 +336,7 @@ class FusedBuilder(RNNBuilder):
         return stack
 
     def _masked_stack(self, update: bool, batch_size: int, weights: list[Any] | None = None) -> Any:
-        """The layers with new masks; weights: instead of the builder's."""
+        """The layers with new masks; weights: instead of those that the builder's sequences share in this graph."""
         p, p_h = self._rates
         layers = [
             (
@@ -344,7 +344,7 @@ class FusedBuilder(RNNBuilder):
                 mask(self.hidden_dim if i else self.input_dim, p, batch_size),
                 mask(self.hidden_dim, p_h, batch_size),
             )
-            for i, layer in enumerate(weights or self._all_weights(update))
+            for i, layer in enumerate(weights or self._stack(update).weights())
         ]
         return _core.CellStack(self.kind, layers, self._forget_bias())
 

@@ -58,8 +58,7 @@ class DroppedSequence(Sequence):
     def __init__(self, builder: GRUBuilder, update: bool) -> None:
         super().__init__(builder, update)
         self.p = builder._rates[0]
-        weights = builder._all_weights(update)
-        self.layers = [_core.CellStack(builder.kind, [w]) for w in weights]
+        self.layers = [_core.CellStack(builder.kind, [w]) for w in builder._stack(update).weights()]
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         out = []

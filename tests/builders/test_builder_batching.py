@@ -119,6 +119,24 @@ def test_few_batches() -> None:
     assert dy.cg().stats()["batches"] <= 1 + 19 + 1
 
 
+@pytest.mark.parametrize("update", [True, False])
+@pytest.mark.parametrize("name", ["simple", "gru", "lstm", "compact", "sparse", "fast"])
+def test_few_batches_with_dropout(name: str, update: bool) -> None:
+    """The weights that sentences share are one expression, also where dropout gives each sentence masks of its own."""
+    builder = SEQUENCES[name](dy.ParameterCollection())
+    builder.set_dropout(0.5)
+    counts = []
+    for sentences in (1, 8):
+        dy.renew_cg()
+        outs = [
+            builder.initial_state(update=update).transduce([dy.inputVector(np.full(IN, 0.1 * k)) for k in range(4)])[-1]
+            for _ in range(sentences)
+        ]
+        dy.esum(outs).forward()
+        counts.append(dy.cg().stats()["batches"])
+    assert counts[1] <= counts[0] + 2
+
+
 @pytest.mark.parametrize("frozen", ["input", "recurrent", "bias", "all"])
 @pytest.mark.parametrize("make", [dy.SimpleRNNBuilder, dy.GRUBuilder, dy.VanillaLSTMBuilder, dy.CoupledLSTMBuilder])
 def test_frozen_parts(make: type, frozen: str) -> None:
