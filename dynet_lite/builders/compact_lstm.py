@@ -7,6 +7,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite.builders.base import FusedSequence, Sequence
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
+from dynet_lite.needs import number
 
 
 class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
@@ -27,10 +28,12 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
         For states started from now on. A sequence with noise shares no matrix with others, so it batches less.
         """
-        std = float(std)
+        std = number(std, "a standard deviation")
         if not 0 <= std < float("inf"):
             raise ValueError(f"[set_weightnoise] a standard deviation must be >= 0; got {std}")
-        self._noise = std
+        if std != self._noise:
+            self._noise = std
+            _core.structure_changed()
 
     def _sequence(self, update: bool) -> Sequence:
         return NoisySequence(self, update) if self._noise else super()._sequence(update)

@@ -12,6 +12,7 @@ from dynet_lite._core import Expression
 from dynet_lite.builders.base import Layer
 from dynet_lite.builders.part import add_weight
 from dynet_lite.builders.vanilla_lstm import VanillaLSTMBuilder
+from dynet_lite.needs import number
 
 
 class SparseLSTMBuilder(VanillaLSTMBuilder):
@@ -41,7 +42,7 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
 
         What is off already counts as smallest, so with a growing share it stays off.
         """
-        sparsity = float(sparsity)
+        sparsity = number(sparsity, "a share")
         if not 0 <= sparsity <= 1:
             raise ValueError(f"[set_sparsity] a share between 0 and 1 is needed; got {sparsity}")
         pairs = [pair for wx, wh, _, mask_x, mask_h in self._parameters for pair in ((wx, mask_x), (wh, mask_h))]

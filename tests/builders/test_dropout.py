@@ -198,6 +198,20 @@ def test_weight_noise() -> None:
     builder.disable_dropout()
     builder.set_weightnoise(0)
     np.testing.assert_allclose(outputs(builder, xs)[-1], plain, rtol=1e-6)
+    for wrong in ("0.1", None):
+        with pytest.raises(TypeError, match="a standard deviation must be a number|not 'NoneType'"):
+            builder.set_weightnoise(wrong)
+
+
+def test_weight_noise_in_what_was_recorded() -> None:
+    builder = dy.CompactVanillaLSTMBuilder(1, IN, HIDDEN, dy.ParameterCollection())
+    last = dy.compile(lambda x: builder.initial_state().transduce([x, x])[-1])
+    plain = last(np.ones(IN))
+    np.testing.assert_array_equal(last(np.ones(IN)), plain)
+    builder.set_weightnoise(0.5)
+    assert (last(np.ones(IN)) != plain).any() and (last(np.ones(IN)) != last(np.ones(IN))).any()
+    builder.set_weightnoise(0)
+    np.testing.assert_array_equal(last(np.ones(IN)), plain)
     with pytest.raises(ValueError, match="set_weightnoise"):
         builder.set_weightnoise(-1)
 
