@@ -38,6 +38,10 @@ class BiRNNBuilder(Part):
         layers, hidden = positive(num_layers, "num_layers", most=LAYERS), positive(hidden_dim, "hidden_dim")
         if hidden % 2:
             raise ValueError(f"[BiRNNBuilder] hidden_dim must be even; got {hidden}")
+        if builder_layers is not None:
+            builder_layers = [(forward, backward) for forward, backward in builder_layers]
+            if not builder_layers:
+                raise ValueError("[BiRNNBuilder] builder_layers: a pair of builders for each layer is needed; got none")
         self._spec = (num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers)
         self._begin_collection(model, name)
         self.model = self._collection

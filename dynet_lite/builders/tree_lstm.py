@@ -232,7 +232,7 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
         ]
         self._forget_graph()
 
-    def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
+    def node(self, x: Any, children: Iterable[Expression] = (), update: bool = True) -> Expression:
         """The output {hidden_dim} of a node with input x and children of these outputs."""
         (builder,) = self._builders
         return builder.initial_state(update=update).transduce([x, *children])[-1]
@@ -262,8 +262,9 @@ class BidirectionalTreeLSTMBuilder(UnidirectionalTreeLSTMBuilder):
     collection_name = "bidirectional-tree-lstm-builder"
     directions = 2
 
-    def node(self, x: Any, children: SequenceOf[Expression] = (), update: bool = True) -> Expression:
+    def node(self, x: Any, children: Iterable[Expression] = (), update: bool = True) -> Expression:
         forward, backward = self._builders
+        children = list(children)
         ahead = forward.initial_state(update=update).transduce([x, *children])[-1]
         back = backward.initial_state(update=update).transduce([x, *children[::-1]])[-1]
         return _core.concatenate([ahead, back])

@@ -323,6 +323,19 @@ def test_birnn() -> None:
         both = np.concatenate([ahead.output().npvalue(), back.output().npvalue()])
         np.testing.assert_allclose(e.npvalue(), both, atol=1e-6)
     assert builder.transduce([]) == []
+    pairs = [(dy.GRUBuilder(1, IN, 3, model), dy.GRUBuilder(1, IN, 3, model))]
+    given = dy.BiRNNBuilder(1, IN, HIDDEN, model, dy.GRUBuilder, iter(pairs))
+    assert given.builder_layers == pairs == given.spec[-1]
+    assert len(pickle.loads(pickle.dumps((model, given)))[1].builder_layers) == 1
+    with pytest.raises(
+        ValueError, match=r"\[BiRNNBuilder\] builder_layers: a pair of builders for each layer is needed"
+    ):
+        dy.BiRNNBuilder(1, IN, HIDDEN, model, dy.GRUBuilder, [])
+    with pytest.raises(ValueError, match="even"):
+        dy.BiRNNBuilder(1, IN, 5, model, dy.GRUBuilder)
+    pairs = [(dy.GRUBuilder(1, IN, 2, model), dy.LSTMBuilder(1, IN, 3, model))]
+    (out,) = dy.BiRNNBuilder(1, IN, HIDDEN, model, None, pairs).transduce(xs[:1])
+    assert out.dim() == ((5,), 1)
 
 
 def test_stacked_states() -> None:

@@ -105,6 +105,7 @@ def test_lstm_over_children(make: type) -> None:
         for lstm, children in zip(builder._builders, ([a, b], [b, a]), strict=False)
     ]
     np.testing.assert_allclose(root.npvalue(), np.concatenate(parts), atol=1e-6)
+    np.testing.assert_array_equal(builder.node(x[2], (child for child in (a, b))).npvalue(), root.npvalue())
     with pytest.raises(ValueError, match="input_dim"):
         make(1, 4, 6, dy.ParameterCollection())
 
