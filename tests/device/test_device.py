@@ -272,3 +272,21 @@ dy.sum_elems(dy.kmax_pooling(x, 2, 0)).backward(full=True)
 print(x.gradient().tolist())
 """
     assert said(run(program, libcuda, tmp_path, backend="cuda")).strip() == "[1.0, 1.0, 0.0]"
+
+
+def test_memory_that_one_call_takes_lies_apart(libcuda: Path, tmp_path: Path) -> None:
+    """However much it is: gradients of arguments that occur twice are written beside those of others."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def gradients(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        x, y, w = (dy.inputTensor(np.random.RandomState(i).randn(400_000).astype("f")) for i in range(3))
+        dy.sum_elems(dy.cmult(w, dy.logsumexp([x, x, y, y]))).backward(full=True)
+        return x.gradient(), y.gradient()
+
+print([bool(np.allclose(a, b, atol=1e-5)) for a, b in zip(gradients("cpu"), gradients("cuda"))])
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "[True, True]"

@@ -80,7 +80,7 @@ void give_back(void* p) {
 // While one lives, this thread has the GPU.
 class Turn {
  public:
-  Turn() : lock_(g_lock), gpu_(gpu()), kernels_(table(), products()) {}
+  Turn() : lock_(g_lock), gpu_(gpu()), kernels_(table(), products()) { begin_call(); }
   Recorder& recorder() { return gpu_.recorder; }
   Gpu& its_gpu() { return gpu_; }
 
@@ -136,6 +136,7 @@ class Cuda final : public Backend {
     ++turn.its_gpu().row_calls;
     const idx floats = static_cast<idx>(n);
     for (std::ptrdiff_t m = 0; m < static_cast<std::ptrdiff_t>(k); ++m) {
+      begin_call();  // each pair needs room for a row
       float* between = turn.recorder().temporary(n);
       const Rows here{a[m], 0, nullptr}, there{b[m], 0, nullptr}, aside{between, 0, nullptr};
       table().copy_rows(1, floats, here, aside);
@@ -183,6 +184,7 @@ class Cuda final : public Backend {
   static void run(const Call& call, Part part, int wrt) {
     const std::lock_guard<std::recursive_mutex> lock(g_lock);
     Gpu& now = gpu();
+    begin_call();
     ++now.calls;
     if (is_on_host(*call.op)) {
       ++now.on_host;

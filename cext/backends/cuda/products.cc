@@ -172,6 +172,10 @@ void product_rows(const Left& a, const Rows& b, const Rows& add_to, const Rows& 
 }  // namespace
 
 void use(Recorder* recorder) { g_recorder = recorder; }
+void begin_call() {
+  g_waiting.is = false;
+  g_recorder->begin_call();
+}
 void end_call() { record_waiting(); }
 Recorder& recorder() {
   record_waiting();

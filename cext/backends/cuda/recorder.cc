@@ -143,15 +143,21 @@ u64 Recorder::stage(const void* p, std::size_t bytes) {
 
 float* Recorder::temporary(std::size_t floats) {
   const std::size_t bytes = aligned(floats * sizeof(float), 64);
+  if (eager) temporary_taken_ = 0;  // functions of the table alone: no calls begin
   if (temporary_used_ + bytes > temporary_size_) {
-    if (bytes > temporary_size_) {  // the old block stays: the record that is made may read it
-      temporary_size_ = std::max(2 * bytes, kFirstTemporary);
-      temporary_ = device_.alloc(temporary_size_);
-    }
-    temporary_used_ = 0;  // from the front again: what is there is still read by earlier records, which go first
+    // From the front again: what earlier calls left there is still read by their records, which go first.
+    temporary_taken_ += temporary_size_ - temporary_used_;
+    temporary_used_ = 0;
+  }
+  if (temporary_taken_ + bytes > temporary_size_) {  // the old block stays: this call may read it
+    const std::size_t size = std::max(2 * (temporary_taken_ + bytes), kFirstTemporary);
+    temporary_ = device_.alloc(size);
+    temporary_size_ = size;
+    temporary_used_ = temporary_taken_ = 0;
   }
   const DeviceAddress at = temporary_ + temporary_used_;
   temporary_used_ += bytes;
+  temporary_taken_ += bytes;
   return floats_at(at);
 }
 

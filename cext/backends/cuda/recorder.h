@@ -101,7 +101,12 @@ class Recorder {
   // A product by cuBLAS instead, in its place among the waves.
   bool has_cublas() { return device_.has_cublas(); }
   void add(const Gemm& product);
-  // Memory for numbers that are read before the next round() of this much.
+  // A call begins: what one that failed was making is forgotten, and what temporary() gave is free again.
+  void begin_call() {
+    touched_.clear();
+    temporary_taken_ = 0;
+  }
+  // Memory for numbers that records of this call write and read. What is given in one call lies apart.
   float* temporary(std::size_t floats);
 
   void flush();
@@ -167,7 +172,7 @@ class Recorder {
   Vec<Late> late_;
   Touched touched_;  // by the record that is being made
   DeviceAddress temporary_ = 0;
-  std::size_t temporary_size_ = 0, temporary_used_ = 0;
+  std::size_t temporary_size_ = 0, temporary_used_ = 0, temporary_taken_ = 0;  // the last: by this call
 };
 
 }  // namespace dnl::cuda

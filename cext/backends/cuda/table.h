@@ -17,7 +17,9 @@ void use(Recorder* recorder);
 const Kernels& table();
 const Products& products();
 
-// A call is over: what waited for its next part is recorded.
+// A call begins: of one that failed nothing is left.
+void begin_call();
+// It is over: what waited for its next part is recorded.
 void end_call();
 // What ops and the backend record besides.
 Recorder& recorder();
