@@ -290,3 +290,25 @@ def gradients(backend):
 print([bool(np.allclose(a, b, atol=1e-5)) for a, b in zip(gradients("cpu"), gradients("cuda"))])
 """
     assert said(run(program, libcuda, tmp_path)).strip() == "[True, True]"
+
+
+def test_a_gpu_that_was_full_is_used_again(libcuda: Path, tmp_path: Path) -> None:
+    """The buffer that an array goes through could not be had; smaller ones can."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def double(n):
+    dy.renew_cg()
+    return dy.mean_elems(2 * dy.inputTensor(np.ones(n, "f"))).value()
+
+dy.configure(device="cuda")
+print(double(3))
+try:
+    double(8_000_000)
+except dy.OutOfMemoryError as e:
+    print(str(e)[:18])
+print(*(double(n) for n in (3, 4, 5, 6)))
+"""
+    text = said(run(program, libcuda, tmp_path, "memory=60000000")).split("\n")
+    assert text[:3] == ["2.0", "[cuda] taking memo", "2.0 2.0 2.0 2.0"], text

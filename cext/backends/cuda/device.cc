@@ -78,7 +78,9 @@ void* Device::alloc_host(std::size_t bytes) {
   return p;
 }
 void Device::free_host(void* p) noexcept {
-  if (p) driver_->host_free(p);
+  if (!p) return;
+  driver_->context_set_current(context_);
+  driver_->host_free(p);
 }
 
 void Device::upload(DeviceAddress to, const void* from, std::size_t bytes) {

@@ -111,10 +111,14 @@ void Recorder::begin_stage(std::size_t bytes) {
     device_.free(s.device);
     device_.free_host(s.host);
   }
-  s.size = std::max(aligned(bytes, kFirstStage), 2 * s.size);
-  s.host = static_cast<char*>(device_.alloc_host(s.size));
-  s.device = device_.alloc(s.size);
+  const std::size_t size = std::max(aligned(bytes, kFirstStage), 2 * s.size);
+  s.host = nullptr;  // there is none, of no size, until all of it is there
+  s.device = 0;
+  s.size = 0;
   if (!s.passed) s.passed = device_.make_mark();
+  s.host = static_cast<char*>(device_.alloc_host(size));
+  s.device = device_.alloc(size);
+  s.size = size;
 }
 
 // The next buffer's turn comes when the GPU has read this one.
