@@ -81,6 +81,27 @@ def test_large_products_go_there(
     assert again == count and all(np.array_equal(a, b) for a, b in zip(there, same, strict=True))
 
 
+ALONE = """
+import numpy as np
+import dynet_lite as dy
+
+dy.configure(device="cuda", random_seed=3)
+W, Y = dy.ParameterCollection().add_parameters((512, 512)), dy.inputTensor(np.ones((512, 256), "f"))
+there, here = [], [np.ones((512, 256), "f")]
+for _ in range(3):
+    Y = W * Y
+    there.append(Y.npvalue())
+    here.append(W.as_array() @ here[-1])
+print([bool(np.allclose(a, b, rtol=1e-3, atol=1e-3)) for a, b in zip(there, here[1:])])
+"""
+
+
+def test_a_product_that_comes_alone(on_gpu: Run, libcuda: Path) -> None:
+    """There is nothing to be copied to the GPU for it."""
+    done = on_gpu("-c", ALONE, DYNET_LITE_LIBCUBLAS=str(libcuda))
+    assert done.stdout.strip() == "[True, True, True]", done.stdout + done.stderr[-3000:]
+
+
 @pytest.mark.parametrize(("program", "sizes"), [("layer", (511, 256)), ("matrices", (255, 512)), ("lstm", (300, 64))])
 def test_others_stay(program: str, sizes: tuple[int, int], on_gpu: Run, libcuda: Path, tmp_path: Path) -> None:
     assert made(on_gpu, tmp_path, program, sizes, str(libcuda))[0] == 0

@@ -216,11 +216,11 @@ void Recorder::add(const Gemm& product) {
 void Recorder::flush() {
   if (waves_.empty() && staged_ == 0) return;
   if (staged_ && staged_ + records_.size() > stages_[stage_].size) send(staged_);  // no room behind the lists
-  if (staged_ == 0) begin_stage(records_.size());
+  if (staged_ == 0 && !records_.empty()) begin_stage(records_.size());
   Stage& s = stages_[stage_];
   std::size_t at = staged_;
   for (Wave& w : waves_) {
-    w.at = static_cast<u32>(at);
+    w.at = at;
     at += static_cast<std::size_t>(w.records) * w.size;
   }
   for (const Entry& e : entries_) {
@@ -228,7 +228,7 @@ void Recorder::flush() {
     std::memcpy(s.host + w.at, records_.data() + e.at, e.size);
     w.at += e.size;
   }
-  send(at);
+  if (at > 0) send(at);  // products by cuBLAS alone need nothing
   device_.begin_stretch();
   launch_all(s.device);
   device_.end_stretch();

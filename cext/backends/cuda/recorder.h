@@ -123,7 +123,8 @@ class Recorder {
  private:
   struct Wave {
     Kernel kernel;
-    u32 level, records, blocks, size, at;
+    u32 level, records, blocks, size;
+    std::size_t at;
   };
   struct Entry {
     u32 wave, at, size;
