@@ -312,3 +312,36 @@ print(*(double(n) for n in (3, 4, 5, 6)))
 """
     text = said(run(program, libcuda, tmp_path, "memory=60000000")).split("\n")
     assert text[:3] == ["2.0", "[cuda] taking memo", "2.0 2.0 2.0 2.0"], text
+
+
+def test_lists_of_a_record_that_fill_several_buffers(libcuda: Path, tmp_path: Path) -> None:
+    """A sum of 330 terms, of 5000 members at once, whose terms lie anywhere: 13 MB of addresses."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def sums(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        random = np.random.RandomState(1)
+        table = dy.ParameterCollection().add_lookup_parameters((500, 1), init=random.randn(500, 1).astype("f"))
+        rows = [table[i] for i in range(500)]
+        lists = random.randint(500, size=(5000, 330))
+        return dy.concatenate([dy.esum([rows[i] for i in some]) for some in lists]).npvalue()
+
+print(np.allclose(sums("cpu"), sums("cuda"), rtol=1e-4, atol=1e-3))
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "True"
+
+
+def test_an_array_beside_another_takes_no_more_memory(libcuda: Path, tmp_path: Path) -> None:
+    """A buffer of its size, not of 16 times that: it has 16 MB, the GPU 200."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+dy.configure(device="cuda")
+a, b = dy.inputTensor([1.0, 2.0]), dy.inputTensor(np.ones(4_000_000, "f"))
+print(dy.concatenate([a, b]).npvalue().sum())
+"""
+    assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "4000003.0"

@@ -175,6 +175,7 @@ class Cuda final : public Backend {
   }
   void upload(std::size_t n, const float* from, float* to) override {
     Turn turn;
+    turn.recorder().make_room(n * sizeof(float));
     const u64 staged = turn.recorder().stage(from, n * sizeof(float));
     float* at = floats_at(staged);
     table().copy_rows(1, static_cast<idx>(n), Rows{at, 0, nullptr}, Rows{to, 0, nullptr});

@@ -45,6 +45,7 @@ class Image {
   }
   void upload(Recorder& r) {
     if (numbers_.empty()) return;
+    r.make_room(numbers_.size() * sizeof(float) + pieces_.size() * sizeof(device::Segment) + 32);
     const u64 staged = r.stage(numbers_.data(), numbers_.size() * sizeof(float));
     copy(r, pieces_, numbers_.size(), floats_at(staged), true);
   }

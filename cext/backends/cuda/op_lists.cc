@@ -7,6 +7,11 @@ namespace {
 // The arguments, and of which members how many take part (member word 0), times what (member word 1).
 device::List list_of(const Call& c, device::ListKind what, bool counted, bool factored) {
   device::List r{};
+  // Addresses of all members for each argument and, in backward, its gradient; a few numbers for each; and the rest.
+  std::size_t lists = 4;
+  for (int j = 0; j < c.nargs; ++j) lists += (c.x[j].ptr ? 1u : 0u) + (c.dx && c.dx[j].ptr ? 1u : 0u);
+  recorder().make_room(lists * static_cast<std::size_t>(c.members + 2) * sizeof(u64) +
+                       static_cast<std::size_t>(c.nargs) * 64 + 64);
   Vec<device::Rows> args;
   Vec<i64> step;
   for (int j = 0; j < c.nargs; ++j) {
@@ -39,8 +44,7 @@ void list_forward(const Call& c, device::List r) {
   const bool is_long = r.what == device::kListSum && r.nargs >= kLong;
   recorder().add(is_long ? Kernel::list_sum : Kernel::list, r, numbers(r) * (is_long ? 128 : 1));
 }
-void list_backward(const Call& c, device::List r) {
-  Gradients to(c);
+void list_backward(const Call& c, const Gradients& to, device::List r) {
   Vec<device::Rows> rows;
   Vec<i32> acc;
   for (int j = 0; j < c.nargs; ++j) {
@@ -67,9 +71,10 @@ DeviceOp list_op() {
             list_forward(c, r);
           },
           [](const Call& c) {
+            const Gradients to(c);  // first: it may record something
             device::List r = list_of(c, kWhat, kCounted, kFactored);
             if (kMean) r.scale = 1.0f / static_cast<float>(c.nargs);
-            list_backward(c, r);
+            list_backward(c, to, r);
           }};
 }
 const DeviceOpEntry esum("esum", list_op<device::kListSum, false, false, false>());

@@ -136,13 +136,19 @@ u64 Recorder::stage(const void* p, std::size_t bytes) {
   if (staged_ == 0) begin_stage(room);
   if (staged_ + records_.size() + room > stages_[stage_].size) {
     flush();
-    begin_stage(16 * room);  // a record has so many lists at most: they stay until it has run
+    begin_stage(16 * room);  // for the other lists of the record: they stay until it has run
   }
   Stage& s = stages_[stage_];
   std::memcpy(s.host + staged_, p, bytes);
   const u64 at = s.device + staged_;
   staged_ += room;
   return at;
+}
+
+void Recorder::make_room(std::size_t bytes) {
+  const std::size_t room = aligned(bytes, 16);
+  if (staged_ && staged_ + records_.size() + room > stages_[stage_].size) flush();
+  if (staged_ == 0) begin_stage(records_.size() + room);
 }
 
 float* Recorder::temporary(std::size_t floats) {

@@ -77,6 +77,8 @@ class Recorder {
   }
   // A copy on the GPU, there when the next records run.
   u64 stage(const void* p, std::size_t bytes);
+  // So much is going to be staged: all of it lies together. For large arrays, and for records of any number of lists.
+  void make_room(std::size_t bytes);
 
   // What the record that is being made touches so far, for later.
   struct Touch {
