@@ -345,3 +345,22 @@ a, b = dy.inputTensor([1.0, 2.0]), dy.inputTensor(np.ones(4_000_000, "f"))
 print(dy.concatenate([a, b]).npvalue().sum())
 """
     assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "4000003.0"
+
+
+def test_bounds_below_zero(libcuda: Path, tmp_path: Path) -> None:
+    """Which roundings make of bounds that others used up: constrained_softmax() ends, with the numbers of the CPU."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def numbers(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        x, u = dy.inputTensor([1.0, 2.0, 0.5]), dy.inputTensor([-1e-3, 0.5, 0.9])
+        y = dy.constrained_softmax(x, u)
+        dy.sum_elems(dy.square(y)).backward(full=True)
+        return [y.npvalue(), x.gradient(), u.gradient()]
+
+print(all(np.allclose(a, b) for a, b in zip(numbers("cpu"), numbers("cuda"))))
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "True"

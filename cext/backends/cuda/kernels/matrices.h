@@ -113,14 +113,14 @@ inline void bound_softmax(i64 n, const float* x, const float* u, float* p) {
     return;
   }
   auto weight = [&](i64 i) { return exp(static_cast<double>(x[i]) - top); };
-  for (i64 i = 0; i < n; ++i) p[i] = -1.0f;  // not cut off
+  for (i64 i = 0; i < n; ++i) p[i] = DNL_NAN;  // not cut off: bounds are no NaN
   double mass = 1, rest = 0;
   for (;;) {
     i64 next = -1;
     double tightest = 0;
     rest = 0;
     for (i64 i = 0; i < n; ++i) {
-      if (p[i] >= 0.0f) continue;
+      if (p[i] == p[i]) continue;
       const double w = weight(i), tight = w > 0 ? u[i] / w : static_cast<double>(DNL_INFINITY);
       rest += w;
       if (next < 0 || tight < tightest) next = i, tightest = tight;
@@ -130,7 +130,7 @@ inline void bound_softmax(i64 n, const float* x, const float* u, float* p) {
     mass -= u[next];
   }
   for (i64 i = 0; i < n; ++i)
-    if (p[i] < 0.0f) p[i] = static_cast<float>(weight(i) * (mass > 0 ? mass : 0.0) / rest);
+    if (p[i] != p[i]) p[i] = static_cast<float>(weight(i) * (mass > 0 ? mass : 0.0) / rest);
 }
 
 DNL_KERNEL(bounded_softmax, TwoVectors) {
