@@ -1,5 +1,6 @@
 #include "backends/cuda/products.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cuda/table.h"
@@ -105,7 +106,8 @@ void cublas_product(const Left& a, const Rows& b, idx b_step, const Rows& add_to
   g.m = as_int(m), g.n = as_int(n), g.k = as_int(k);
   g.alpha = alpha;
   g.beta = sums ? 1.0f : 0.0f;
-  g.a = r.reads(a.a, a.floats), g.lda = as_int(a.row == 1 ? a.column : a.row);
+  // The distance of columns that is given for a matrix of one column means nothing, and may be that of rows.
+  g.a = r.reads(a.a, a.floats), g.lda = as_int(a.row == 1 ? std::max(a.column, m) : a.row);
   g.b = address(from.base), g.ldb = as_int(from.stride);
   r.reads(from, right.count, right.n);
   g.c = address(to.base), g.ldc = as_int(to.stride);
