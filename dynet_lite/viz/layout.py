@@ -7,6 +7,8 @@ join are parts, drawn one below the other. Pure: numbers in, places out.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
@@ -36,11 +38,16 @@ def layout(nodes: Sequence[int], arrows: Sequence[tuple[int, int]], joins: Colle
         least, most = min(rows.values()), max(rows.values())
         places.update({n: (column[n], top + row - least) for n, row in rows.items()})
         top += most - least + 1.5
+    taken: dict[int, list[float]] = defaultdict(list)  # rows of each column, ascending
+    for c, row in sorted(places.values()):
+        taken[c].append(row)
     for n in sorted(joins):  # in the middle of what they join, below what is there
-        row = sum(places[a][1] for a in before[n]) / len(before[n])
-        taken = {places[m][1] for m in places if places[m][0] == column[n]}
-        while any(abs(row - t) < 1 for t in taken):
-            row += 0.5
+        row, others = sum(places[a][1] for a in before[n]) / len(before[n]), taken[column[n]]
+        k = bisect_right(others, row - 1)
+        while k < len(others) and others[k] < row + 1:  # too near
+            row += math.ceil(2 * (others[k] + 1 - row)) / 2
+            k += 1
+        others.insert(k, row)
         places[n] = column[n], row
     return places
 

@@ -128,6 +128,13 @@ def test_inputs_stand_before_their_use() -> None:
     assert layout(range(5), [(0, 1), (1, 2), (2, 4), (3, 4)])[3][0] == 2
 
 
+def test_joins_in_one_place_stand_below_one_another() -> None:
+    """Of as many as a picture may have: those of the same things have the same middle."""
+    many = MOST // 2
+    places = layout(range(7 + many), [(a, 7 + b) for b in range(many) for a in range(7)])
+    assert [places[7 + b] for b in range(many)] == [(1, 4.5 + b) for b in range(many)]
+
+
 # ---- formats -----------------------------------------------------------------------------------------------------------
 
 
