@@ -125,7 +125,8 @@ step.oninput = () => {
   told.textContent = n === DATA.batches.length ? 'all batches have run' :
     last ? 'batch ' + last.number + ' has run: ' + last.what : 'nothing has run';
 };
-step.max = step.value = DATA.batches.length;
+step.max = DATA.batches.length;  // first: no value is above it, and it is 100 by itself
+step.value = step.max;
 step.oninput();
 choose(null);
 """

@@ -251,3 +251,14 @@ def test_slider_follows_the_order(page: Any) -> None:
     assert page.one("#told").text.startswith(f"batch {first} has run")
     page.run(step % 999)
     assert not page.all(".node.later") and page.one("#told").text == "all batches have run"
+
+
+def test_slider_of_a_long_graph(tmp_path: Path, open_page: Any) -> None:
+    """A slider goes up to 100 by itself."""
+    x = dy.scalarInput(0.5)
+    for _ in range(60):
+        x = dy.concatenate([x, dy.tanh(x)[:1]])
+    viz.save(tmp_path / "graph.html", x)
+    page = open_page(tmp_path / "graph.html")
+    assert len(page.all("#batches button")) > 100
+    assert page.one("#told").text == "all batches have run" and not page.all(".node.later")
