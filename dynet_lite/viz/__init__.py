@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from dynet_lite.files import replacing
+
 from .formats import to_dot, to_svg, to_text
 from .page import to_html
 from .picture import Names, What, picture
@@ -48,4 +50,6 @@ def save(path: str | os.PathLike[str], what: What = None, weights: bool = False,
     ending = Path(path).suffix.lower()
     if ending not in formats:
         raise ValueError(f"[viz] a file name ends in {', '.join(formats)}; got {os.fspath(path)!r}")
-    Path(path).write_text(formats[ending](what, weights, names), encoding="utf-8")
+    drawn = formats[ending](what, weights, names).encode("utf-8", "backslashreplace")
+    with replacing(os.fspath(path)) as file:
+        file.write(drawn)

@@ -6,6 +6,7 @@ Knows nothing of places, colours or formats.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ What = ComputationGraph | Expression | Iterable[Expression] | None
 Names = Callable[[str, int], str | None] | None  # of rows: (name of the table, row) -> a word, or None
 
 MOST = 4000  # boxes of a picture
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # not all of them may stand in an SVG file
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _graph_and_roots(what: What) -> tuple[ComputationGraph, list[int] | None]:
 
 def _box(s: Structure, node: Node, names: Names) -> Box:
     if node.sort == "lookup":
-        called = names(node.name, node.attributes["row"]) if names else None
+        called = _called(node, names)
         title, details = (called, [node.title]) if called else (node.title, [])
     else:
         title, details = node.title, [f"{name}={value}" for name, value in node.attributes.items()]
@@ -118,4 +120,22 @@ def _box(s: Structure, node: Node, names: Names) -> Box:
         if shared:
             details.append("weights " + " ".join(w.name or f"node {w.number}" for w in shared))
     total = len(s.batches[node.batch].nodes) if node.batch is not None else 0
-    return Box(node.number, title, dim_text(node.dim), node.sort, node.batch, total, node.origin, " ".join(details))
+    words = _visible(" ".join(details))
+    return Box(node.number, _visible(title), dim_text(node.dim), node.sort, node.batch, total, node.origin, words)
+
+
+def _called(node: Node, names: Names) -> str | None:
+    """The name of a row; of several rows, of which the first is known, with three dots."""
+    if names is None:
+        return None
+    if not callable(names):
+        raise TypeError(f"[viz] names: a function of a table's name and a row is needed; got {names!r}")
+    called = names(node.name, node.attributes["row"])
+    if called is not None and not isinstance(called, str):
+        raise TypeError(f"[viz] names: the function gives a word or None; got {called!r}")
+    return f"{called}..." if called and node.dim[1] > 1 else called
+
+
+def _visible(text: str) -> str:
+    """With line ends and the like as Python writes them."""
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

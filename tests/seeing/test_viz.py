@@ -80,6 +80,23 @@ def test_rows_have_names() -> None:
         assert "WORD" in function(x, names=lambda table, row: "WORD")  # type: ignore[operator]
 
 
+def test_rows_of_a_batch_are_not_all_called_like_the_first() -> None:
+    words = dy.ParameterCollection().add_lookup_parameters((9, 2), name="E")
+    (box,) = picture(words.batch([3, 4]), names=lambda table, row: f"word {row}").boxes
+    assert box.title == "word 3..." and box.details == "E[3...]"
+
+
+def test_names_that_are_no_words(tmp_path: Path) -> None:
+    x = dy.ParameterCollection().add_lookup_parameters((9, 2), name="E")[3]
+    for wrong in ("E", lambda table, row: row):
+        with pytest.raises(TypeError, match=r"\[viz\] names: "):
+            viz.text(x, names=wrong)  # type: ignore[arg-type]
+    for named, shown in (("\n", r"\n"), ("a\x0c\udc80 é", r"a\x0c\udc80 é")):  # letters of a file are rows, too
+        assert f"  {shown} {{2}}\n" in viz.text(x, names=lambda table, row, named=named: named)
+        viz.save(tmp_path / "g.svg", x, names=lambda table, row, named=named: named)
+        assert ElementTree.parse(tmp_path / "g.svg").find(".//{*}text").text == shown  # type: ignore[union-attr]
+
+
 def test_wrong_things(losses: list[dy.Expression]) -> None:
     for wrong in ([], [1], 3):
         with pytest.raises(TypeError, match="viz"):
@@ -180,6 +197,14 @@ def test_save(tmp_path: Path, losses: list[dy.Expression]) -> None:
     for ending, start in ((".txt", "17 nodes"), (".dot", "digraph"), (".svg", "<svg"), (".html", "<!DOCTYPE html>")):
         viz.save(tmp_path / f"g{ending}", losses[0])
         assert (tmp_path / f"g{ending}").read_text().startswith(start)
+
+
+def test_a_picture_that_cannot_be_made_leaves_the_old_one(tmp_path: Path, losses: list[dy.Expression]) -> None:
+    path = tmp_path / "g.html"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="no names"):
+        viz.save(path, losses[0], names=lambda table, row: (_ for _ in ()).throw(RuntimeError("no names")))
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
 def test_page_stands_alone(losses: list[dy.Expression]) -> None:
