@@ -17,20 +17,27 @@ Series = tuple[str, Sequence[tuple[float, float]]]
 
 def short(v: float) -> str:
     """Short: 1,200, 0.35, 12k."""
-    if v >= 10000:
-        return f"{v / 1000:.3g}k" if v < 1e6 else f"{v / 1e6:.3g}M"
-    return f"{v:,.0f}" if v >= 100 or v == int(v) else f"{v:.2g}"
+    for least, size, unit in ((999_500, 1e6, "M"), (10000, 1e3, "k")):
+        if v >= least:
+            return (f"{v / size:,.0f}" if v >= 100 * size else f"{v / size:.3g}") + unit
+    return f"{v:,.0f}" if v >= 100 or v == int(v) else f"{v:.3g}"
 
 
 def ticks(least: float, most: float) -> list[float]:
-    """1, 2 and 5 times powers of ten (powers alone over a wide range) in [least, most]."""
+    """1, 2 and 5 times powers of ten (powers alone over a wide range) in [least, most]; where there is one at most, steps of
+    equal size."""
     wide = most / least > 60
     found = [
         step * 10.0**power
         for power in range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
         for step in ((1,) if wide else (1, 2, 5))
     ]
-    return [v for v in found if least <= v * 1.0001 and v <= most * 1.0001]
+    found = [v for v in found if least <= v * 1.0001 and v <= most * 1.0001]
+    if len(found) > 1:
+        return found
+    power = 10.0 ** math.floor(math.log10(most - least))
+    step = power if most - least >= 2 * power else power / 2
+    return [k * step for k in range(math.ceil(least / step), math.floor(most / step) + 1)]
 
 
 def lines(series: Sequence[Series], across: str, up: str) -> str:

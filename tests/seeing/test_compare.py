@@ -12,7 +12,7 @@ import pytest
 
 from dynet_lite.__main__ import main
 from dynet_lite.compare import Comparison, Way, compare, table
-from dynet_lite.compare.chart import bars, lines, ticks
+from dynet_lite.compare.chart import bars, lines, short, ticks
 from dynet_lite.compare.cli import find_recipe, write
 from dynet_lite.errors import DataError
 from dynet_lite.harness.find import load_program
@@ -213,6 +213,21 @@ def test_help_names_it(capsys: pytest.CaptureFixture[str]) -> None:
 def testticks() -> None:
     assert ticks(9, 110) == [10, 20, 50, 100]
     assert ticks(0.5, 1500) == [1, 10, 100, 1000]
+
+
+def test_marks_of_a_narrow_axis() -> None:
+    """A single point, or points of nearly one height: between 2 and 5 there would be no mark."""
+    assert ticks(2.4, 3.75) == [2.5, 3, 3.5] and ticks(5.2, 9.8) == [6, 7, 8, 9] and ticks(101, 190)[0] == 110
+    for y in (*range(100, 1000, 7), 0.0031):
+        marks = ticks(y / 1.25, y * 1.25)
+        assert 2 <= len(marks) <= 10 and len({short(v) for v in marks}) == len(marks)
+        assert all(abs(float(short(v).replace(",", "")) - v) < 1e-9 for v in marks)
+
+
+def test_short_numbers_have_no_exponents() -> None:
+    given = (0, 0.351, 9.96, 99.7, 99.96, 1200, 9999.7, 12345, 99960, 999_400, 999_700, 12_345_678, 1e9)
+    assert [short(v) for v in given] == ["0", "0.351", "9.96", "99.7", "100", "1,200", "10,000", "12.3k", "100k", "999k",
+                                         "1M", "12.3M", "1,000M"]  # fmt: skip
 
 
 def test_charts_with_little_to_show() -> None:
