@@ -14,7 +14,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite.errors import DataError, DeviceError
 from dynet_lite.files import replacing
-from dynet_lite.harness import Recipe, Settings, parse_settings
+from dynet_lite.harness import Diverged, Recipe, Settings, parse_settings
 from dynet_lite.harness.catalogue import program
 from dynet_lite.harness.find import load_program
 
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="", metavar="NAME",
                         help="where to compute: cpu, cuda or cuda:1 (default: cpu)")  # fmt: skip
-    parser.add_argument("--sentences", type=int, default=0, metavar="N",
+    parser.add_argument("--sentences", type=_count, default=0, metavar="N",
                         help="training examples to use (default: two of the largest mini-batches)")  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="N", help="timings per setting; the best counts (default: 3)"
@@ -70,6 +70,12 @@ def _numbers(least: int) -> Callable[[str], list[int]]:
         return found
 
     return convert
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"a number of at least 0 is needed; got {text!r}")
+    return int(text)
 
 
 def _strategies(text: str) -> list[str]:
@@ -98,12 +104,16 @@ def main(argv: Sequence[str]) -> int:
         s = replace(s, device=options.device or s.device)
         data = kind.load_data(s)
         print(data, flush=True)
+        Path(options.out).mkdir(parents=True, exist_ok=True)
         c = compare(kind, s, data, ways, sentences=options.sentences, rounds=max(1, options.rounds),
                     clock=options.clock, say=_progress)  # fmt: skip
         c.recipe = Path(options.script).stem
     except BrokenPipeError:
         raise
-    except (DataError, DeviceError, OSError, UnicodeError) as error:
+    except FileExistsError as error:
+        print(f"error: --out {error.filename}: a folder is needed, and this is a file", file=sys.stderr)
+        return 2
+    except (DataError, DeviceError, Diverged, OSError, UnicodeError) as error:
         _progress("")
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -118,7 +118,7 @@ def compare(
 
     rounds: how often each way is timed, less when its rounds have taken so many seconds. Noise such as dropout is
     off. clock: "wall", or "cpu" for one thread on a busy machine. Ways with more examples per mini-batch than there are
-    examples are left out, which a note says.
+    examples are left out, which a note says; DataError if none is left.
     """
     ways = list(ways)
     if clock == "cpu" and any(w.threads > 1 for w in ways):
@@ -136,6 +136,8 @@ def compare(
     if settings.device not in ("", "cpu"):
         notes.append(f"computed on {_device(settings.device)}")
     ways = [w for w in ways if w.batch <= len(examples)]
+    if not ways:
+        raise DataError(f"no batch size is that small: there are {len(examples)} {kind.unit} to measure with")
     parts = kind.build(settings, data.train)
     out = Comparison(kind.__name__, str(data), kind.unit, notes, {**_core.describe(), "version": dy.__version__})
     times: dict[Way, list[list[float]]] = {way: [] for way in ways}

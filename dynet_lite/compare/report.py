@@ -53,7 +53,9 @@ def table(c: Comparison) -> str:
 MEANING = (
     "fewest: the fewest batches that any schedule could have",
     "values, gradients: the largest memory of a mini-batch",
-    "loss differs: relative difference from batching off, in the first mini-batch; at most: the largest in any mini-batch",
+    "x off: times as fast as batching off on one thread",
+    "loss differs: relative difference from batching off on one thread, in the first mini-batch; at most: in any mini-batch",
+    "where batching off on one thread was not run, losses are compared with the first line of the same batch size",
 )
 
 

@@ -175,12 +175,26 @@ def test_recipes_of_the_project(path: Path, tmp_path: Path) -> None:
         (["--batch-sizes", "a"], "numbers of at least 1"),
         (["--strategies", "greedy,clever"], "off, greedy, auto, agenda, depth"),
         (["--", "--hiden", "3"], "unrecognized arguments"),
+        (["--sentences", "-5"], "a number of at least 0"),
     ],
 )
 def test_wrong_options(script: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["compare", str(script), *words])
     assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_what_cannot_be_measured(script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["compare", str(script), "--batch-sizes", "4", "--sentences", "8", "--rounds", "1"]
+    assert main([*small, "--batch-sizes", "64,128", "--out", str(tmp_path)]) == 2
+    assert "no batch size is that small: there are 8 chains" in capsys.readouterr().err
+    assert main([*small, "--out", str(script)]) == 2  # said before anything is measured
+    printed = capsys.readouterr()
+    assert "chains.py: a folder is needed" in printed.err and "loss differs" not in printed.out
+    small[1] = str(script.with_name("endless.py"))
+    Path(small[1]).write_text(SCRIPT.replace("return dy.esum(ends)", "return dy.esum(ends) * 1e38 * 1e38"))
+    assert main([*small, "--out", str(tmp_path)]) == 2
+    assert "error: epoch 1, mini-batch 1: the loss is " in capsys.readouterr().err
 
 
 def test_wrong_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
