@@ -87,6 +87,7 @@ class Watcher:
         child = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         if child.stdout is not None:
             child.stdout.readline()  # it watches from here on
+            child.stdout.close()
         self._child, self.pid = child, child.pid
 
     def dismiss(self) -> None:

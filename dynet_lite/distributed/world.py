@@ -393,7 +393,7 @@ class World(Alone):
         """Ends all ranks with this message, which the first of the ranks that fail writes. Does not return."""
         if not self._open:
             return
-        digest = zlib.crc32(text.encode())
+        digest = zlib.crc32(text.encode("utf-8", "surrogatepass"))
         request = self._say("failed", digest)
         end = time.perf_counter() + PATIENCE
         heard = False
@@ -410,9 +410,8 @@ class World(Alone):
         self._end(f"[distributed] {self._names[self.rank]} failed, all ranks end: {text}", status)
 
     def _end(self, text: str, status: int) -> None:
-        sys.stdout.flush()
-        sys.stderr.write(text.rstrip("\n") + "\n")
-        sys.stderr.flush()
+        _write(sys.stdout, "")
+        _write(sys.stderr, text.rstrip("\n") + "\n")
         await_reader()
         self._quiet_watcher()
         silent = os.open(os.devnull, os.O_WRONLY)
@@ -432,7 +431,7 @@ class World(Alone):
 
     def _await_end(self) -> None:
         """Another rank ends all. Does not return."""
-        sys.stdout.flush()
+        _write(sys.stdout, "")
         time.sleep(PATIENCE + 10)
         os._exit(1)
 
@@ -469,6 +468,15 @@ class _Until:
 
     def __init__(self, test: Callable[[], bool]) -> None:
         self.Test = test
+
+
+def _write(stream: Any, text: str) -> None:
+    """The text, and what was written before; nothing where the program has closed the stream: all ranks end nevertheless."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except (AttributeError, OSError, ValueError):
+        pass
 
 
 def _parts(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -58,6 +58,17 @@ def test_a_rank_that_raises(ranks: Any) -> None:
     assert all_gone(done.stdout, 3)
 
 
+@pytest.mark.parametrize("before", ["sys.stdout.close()", "sys.stdout = None", "print('so far')"])
+def test_a_rank_that_raises_whatever_its_streams_are(ranks: Any, before: str) -> None:
+    """At once, and not when the others have given up; also with letters that no file takes."""
+    body = f"step()\nif world.rank == 1:\n    {before}\n    raise ValueError('file \\udce9')\nstep()\nstep()"
+    start = time.monotonic()
+    done = ranks(2, program(body), ok=False)
+    assert done.returncode == 1 and len(messages(done.stderr)) == 1, done.stderr
+    assert "rank 1 of 2" in done.stderr and done.stderr.count(r"ValueError: file \udce9") == 1, done.stderr
+    assert time.monotonic() - start < 12 and all_gone(done.stdout)
+
+
 def test_all_ranks_raise_alike(ranks: Any) -> None:
     done = ranks(2, program("step()\nraise ValueError('both')"), ok=False)
     assert done.stderr.count("Traceback") == 1 and "ValueError: both" in done.stderr, done.stderr
