@@ -14,7 +14,10 @@ E = TypeVar("E")
 
 def default_cost(example: Any) -> float:
     """The length of an example that has one (a sentence), else 1."""
-    return max(1.0, float(len(example))) if hasattr(example, "__len__") else 1.0
+    try:
+        return max(1.0, float(len(example)))
+    except TypeError:  # a number, also in an array without axes
+        return 1.0
 
 
 def deal(
@@ -33,10 +36,11 @@ def deal(
     """
     if hands < 1:
         raise ValueError(f"[deal] at least one part is needed; got {hands}")
+    examples, speeds = list(examples), None if speeds is None else list(speeds)  # which may come from generators
     if speeds is not None and len(speeds) != hands:
-        raise ValueError(f"[deal] {hands} speeds > 0 are needed; got {list(speeds)}")
+        raise ValueError(f"[deal] {hands} speeds > 0 are needed; got {speeds}")
     if hands == 1:
-        return [list(examples)]
+        return [examples]
     parts: list[list[E]] = [[] for _ in range(hands)]
     for example, k in zip(examples, hands_of(costs_of(examples, cost), hands, speeds), strict=True):
         parts[k].append(example)

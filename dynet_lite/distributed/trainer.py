@@ -39,6 +39,8 @@ class Trainer:
     def __init__(self, trainer: _trainers.Trainer, world: Alone | None = None, bucket: int = 1 << 20) -> None:
         if not isinstance(trainer, _trainers.Trainer):
             raise TypeError(f"[distributed.Trainer] a trainer is needed; got {type(trainer).__name__}")
+        if world is not None and not isinstance(world, Alone):
+            raise TypeError(f"[distributed.Trainer] world: that of init() is needed; got {type(world).__name__}")
         self.trainer = trainer
         self.world = current() if world is None else world
         self._layout: Any = None
@@ -142,8 +144,10 @@ class Trainer:
         """Only adds up: afterwards every rank has the same gradients. Takes up to four numbers, and returns those of all
         ranks: (size, n).
 
-        RankFailed if another rank has failed, NotAlike if the models have come to differ.
+        ValueError for more numbers. RankFailed if another rank has failed, NotAlike if the models have come to differ.
         """
+        if len(numbers) > 4:
+            raise ValueError(f"[distributed.Trainer] add_up() takes up to four numbers; got {len(numbers)}")
         finish = self._start(*numbers)
         return np.array([numbers], dtype=np.float64) if finish is None else finish()
 

@@ -170,6 +170,7 @@ class World(Alone):
 
     def share(self, batch: Sequence[E], cost: Callable[[E], float] | None = None, measured: bool = False) -> list[E]:
         speeds = self.pace.speeds() if measured else None
+        batch = list(batch)  # which may come from a generator
         costs, rank = costs_of(batch, cost), self.rank
         hands = hands_of(costs, self.size, speeds)
         if measured:

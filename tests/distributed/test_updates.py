@@ -346,6 +346,8 @@ def test_dealing_by_cost() -> None:
     assert deal(["a", "bb"], 3) == [["bb"], ["a"], []]
     assert deal([], 2) == [[], []]
     assert deal([1, 2], 1) == [[1, 2]]
+    assert deal(iter("ab"), 2) == deal(["a", "b"], 2, speeds=iter([1, 1])) == [["a"], ["b"]]  # type: ignore[arg-type]
+    assert deal([np.array(2.0), 3], 2) == [[2.0], [3]]
     with pytest.raises(ValueError, match=r"\[deal\] a cost must be a number >= 0; got nan"):
         deal([1], 2, cost=lambda x: float("nan"))
     with pytest.raises(ValueError, match="at least one part"):
@@ -510,6 +512,11 @@ def test_one_process_is_as_without_it() -> None:
     assert w.as_array().tolist() == [0.5] and trainer.updates == 1
     with pytest.raises(TypeError, match="a trainer is needed; got int"):
         dy.distributed.Trainer(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="world: that of init\\(\\) is needed; got int"):
+        dy.distributed.Trainer(inner, 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="up to four numbers; got 5"):  # as with several ranks
+        trainer.add_up(1, 2, 3, 4, 5)
+    assert trainer.add_up(1, 2).tolist() == [[1, 2]]
 
 
 def test_what_a_rank_knows_of_its_machine(ranks: Any) -> None:
@@ -520,6 +527,7 @@ def test_what_a_rank_knows_of_its_machine(ranks: Any) -> None:
         devices = [world.device(n) for n in (1, 2, 8)]
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         assert world.threads() in (max(1, cores // 3), cores), world.threads()
+        assert world.share(x for x in "abc") == ["abc"[world.rank]]
         names = world.gather({"rank": world.rank})
         assert [name["rank"] for name in names] == [0, 1, 2]
         try:
