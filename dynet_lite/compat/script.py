@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.machinery
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +24,11 @@ def run(script: str, arguments: Sequence[str]) -> None:
         print(f"dynet_lite run: can't open {script!r}: {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
     sys.argv = [script, *arguments]
-    sys.path[0] = str(path.resolve().parent)
+    if not getattr(sys.flags, "safe_path", False):  # with -P no folder of a program is on the path
+        sys.path[0] = str(path.resolve().parent)
     install_everywhere()
-    _run_code(compile(source, str(path), "exec", dont_inherit=True), str(path))
+    name = os.path.abspath(path)  # programs ask for it when they have gone to another folder
+    _run_code(compile(source, name, "exec", dont_inherit=True), name)
 
 
 def _run_code(code: CodeType, path: str) -> None:
@@ -32,7 +36,7 @@ def _run_code(code: CodeType, path: str) -> None:
     main.__file__ = path
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     main.__spec__ = None
-    vars(main)["__builtins__"] = __builtins__
+    vars(main).update(__cached__=None, __builtins__=builtins)  # the module itself, as in every main program
     sys.modules["__main__"] = main
     exec(code, vars(main))
 

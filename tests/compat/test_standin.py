@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,30 @@ print(sys.argv[1:], a.dynet_seed, a.m, a.rest, dy.config.get("seed"))
     assert output(done) == "['--dynet-seed', '3', '-m', 'x', 'y'] 3 x ['y'] 3"
 
 
+def test_a_script_finds_itself_and_adds_builtins(tmp_path: Path) -> None:
+    code = """
+import os, sys
+__builtins__.xrange = range             # as programs do that once were for Python 2
+os.chdir("/")
+print(os.path.samefile(__file__, os.path.join(sys.argv[1], "script.py")), list(xrange(2)))
+"""
+    (tmp_path / "script.py").write_text(code)
+    start = "import os, runpy, sys; os.chdir(sys.argv[1]); sys.argv[1:] = ['run', 'script.py', sys.argv[1]]; "
+    done = python("-c", start + "runpy.run_module('dynet_lite', run_name='__main__')", str(tmp_path), **QUIET)
+    assert output(done) == "True [0, 1]"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="there is no -P")
+def test_paths_that_are_safe_stay_so(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import sys; print(sys.path)")
+    paths = [_path(tmp_path / "own"), str(tmp_path / "other")]
+    done = python(
+        "-P", "-m", "dynet_lite", "run", str(tmp_path / "script.py"), PYTHONPATH=os.pathsep.join(paths), **QUIET
+    )
+    found = ast.literal_eval(output(done))
+    assert found[0] == str(tmp_path / "own") and str(tmp_path) not in found
+
+
 def test_flags_are_read_when_dynet_is_imported(tmp_path: Path) -> None:
     code = """
 import sys
@@ -155,8 +182,6 @@ def test_run_a_module(tmp_path: Path) -> None:
 
 
 def _path(tmp_path: Path) -> str:
-    import os
-
     import dynet_lite
 
     return os.pathsep.join([str(tmp_path), str(Path(dynet_lite.__file__).parents[1])])
