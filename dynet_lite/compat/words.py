@@ -37,6 +37,8 @@ class Dict:
         if isinstance(word, str):
             found = self._ids.get(word)
             return self._new(word) if found is None else found
+        if not hasattr(word, "__index__"):
+            raise TypeError(f"[Dict] a word or the id of one is needed; got {word!r}")
         number = word.__index__()
         if not 0 <= number < len(self._words):
             raise NoSuchId(f"[Dict] word number {number} of {len(self._words)}")

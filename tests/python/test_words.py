@@ -34,6 +34,9 @@ def test_dict() -> None:
     assert copied.convert("x") == 3 and repr(copied) == "<Dict of 4 words, frozen>"
     d.clear()
     assert d.size() == 0 and d.is_frozen()
+    for wrong in (1.0, b"a", None):
+        with pytest.raises(TypeError, match="a word or the id of one is needed"):
+            d.convert(wrong)  # type: ignore[call-overload]
 
 
 def test_read_sentence() -> None:
