@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
+from dynet_lite.files import replacing
 from dynet_lite.needs import shown
 
 from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, weight
@@ -55,6 +56,7 @@ def export(
             raise TypeError(
                 f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}"
             )
+    outputs = _named(outputs, [name for given, spec in inputs.items() for name, _, _ in declared(given, spec)])
     before, Trace.current = Trace.current, Trace()
     try:
         with _core.ComputationGraph() as graph:
@@ -69,8 +71,17 @@ def export(
     finally:
         Trace.current = before
     model = _model(onnx, writer, inputs, dict(zip(outputs, values, strict=True)), metadata or {})
-    onnx.save(model, os.fspath(path))
+    with replacing(os.fspath(path)) as file:
+        onnx.save(model, file)
     return Path(path)
+
+
+def _named(outputs: Iterable[str], inputs: Sequence[str]) -> list[str]:
+    """The names of the outputs. ValueError unless each is another one, and none is that of an input."""
+    names = [outputs] if isinstance(outputs, str) else list(outputs)
+    if not names or len({*names, *inputs}) < len(names) + len(set(inputs)):
+        raise ValueError(f"[onnx] outputs: names are needed that are not equal, and not those of inputs; got {names}")
+    return names
 
 
 def _results(found: Any, outputs: Sequence[str]) -> list[Expression]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynet_lite.builders import VanillaLSTMBuilder
-
 from .symbolic import Input
 
 
@@ -16,7 +14,9 @@ def step(builder: Any) -> tuple[Any, dict[str, Any], list[str]]:
     c0, c1, ... before them. The outputs are the state after the step, c0_next, ..., h0_next, ... The last one is the
     output of the step.
     """
-    kinds = "ch" if isinstance(builder, VanillaLSTMBuilder) else "h"
+    if not hasattr(builder, "layers"):
+        raise TypeError(f"[onnx] step: a recurrent builder of one direction is needed; got {type(builder).__name__}")
+    kinds = "ch" if getattr(builder, "has_cell", False) else "h"
     names = [f"{kind}{layer}" for kind in kinds for layer in range(builder.layers)]
 
     def network(x: Any, **before: Any) -> Any:

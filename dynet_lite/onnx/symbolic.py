@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,14 @@ class Input:
     shape: tuple[int, ...]
     length: str = ""
     batch: int | str = 1
+
+    def __post_init__(self) -> None:
+        sizes = self.shape if isinstance(self.shape, (tuple, list)) else (self.shape,)
+        if not sizes or not all(hasattr(n, "__index__") for n in sizes):
+            raise TypeError(f"[onnx] Input: a shape such as (4,) is needed; got {self.shape!r}")
+        object.__setattr__(self, "shape", tuple(map(index, sizes)))
+        if hasattr(self.batch, "__index__"):
+            object.__setattr__(self, "batch", index(self.batch))
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class Children:
     counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if hasattr(self.most, "__index__"):
+            object.__setattr__(self, "most", index(self.most))
         most = self.most if isinstance(self.most, int) else 0
         if self.counts and (0 not in self.counts or not all(0 <= k <= most for k in self.counts)):
             raise ValueError(f"[onnx] Children: counts must be 0 and other numbers up to {most}; got {self.counts}")

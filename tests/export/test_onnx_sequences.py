@@ -152,6 +152,31 @@ def test_a_step_with_states(runtime: Any, tmp_path: Any) -> None:
         near(list(values.values()), [e.npvalue() for e in state.s()])
 
 
+@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.CoupledLSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder])
+def test_a_step_of_a_builder(kind: Any, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    rnn = kind(2, 4, 3, model)
+    filled(model, rng)
+    network, inputs, outputs = onnx.step(rnn)
+    path = onnx.export(network, tmp_path / "x.onnx", inputs, outputs)
+    dy.renew_cg()
+    state, values = rnn.initial_state(), {name: np.zeros(3, dtype=np.float32) for name in inputs if name != "x"}
+    for x in rng.normal(size=(3, 4)).astype(np.float32):
+        state = state.add_input(dy.inputVector(x))
+        values = dict(zip(values, runtime(path, {"x": x, **values}), strict=True))
+        for mine, theirs in zip(state.s(), values.values(), strict=True):
+            near(theirs, mine.npvalue())
+    with pytest.raises(TypeError, match="of one direction is needed; got BiRNNBuilder"):
+        onnx.step(dy.BiRNNBuilder(1, 4, 4, model, kind))
+
+
+def test_numbers_of_numpy_are_sizes(runtime: Any, tmp_path: Any) -> None:
+    four, two = np.arange(2, 5, 2)[::-1]
+    path = onnx.export(lambda x: x * 2.0, tmp_path / "x.onnx", {"x": onnx.Input((four,), batch=two)}, "y")
+    near(runtime(path, {"x": np.ones((2, 4), dtype=np.float32)})[0], 2 * np.ones((2, 4)))
+    assert onnx.Children("n", two, (0, 2)) == onnx.Children("n", 2, (0, 2)) and onnx.Input(4) == onnx.Input((4,))  # type: ignore[arg-type]
+
+
 def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
     import onnx as package
 
@@ -194,6 +219,12 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
         onnx.export(lambda x: x, tmp_path / "x.onnx", inputs, ["a", "b"])
     with pytest.raises(TypeError, match="output a"):
         onnx.export(lambda x: 3.0, tmp_path / "x.onnx", inputs, ["a"])
+    for names in ([], ["a", "a"], ["x"], iter("xy")):
+        with pytest.raises(ValueError, match=r"outputs: names are needed that are not equal, .*; got \["):
+            onnx.export(lambda x: (x, x), tmp_path / "x.onnx", inputs, names)  # type: ignore[arg-type]
+    for shape in ((), "n", (2.5,)):
+        with pytest.raises(TypeError, match=r"Input: a shape such as \(4,\) is needed"):
+            onnx.Input(shape)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"input x: onnx.Input"):
         onnx.export(lambda x: x, tmp_path / "x.onnx", {"x": (4,)})
     for given, shown in ((dy.zeros(2), r"\{2\}"), ([onnx.Input((4,))], "a list"), (None, "None")):
