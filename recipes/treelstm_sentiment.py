@@ -83,6 +83,9 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Tree]:
+        if s.cell == "nary" and s.most < 2:
+            raise dy.DataError(f"--most: a node may have at least 2 children, got {s.most}")
+
         def detail(train: Sequence[Tree]) -> str:
             labels = {label for tree in train for label in cls.labels_of(tree)}
             return f"{sum(map(len, train)):,} words, {len(labels)} labels"

@@ -84,6 +84,8 @@ def test_wide_trees_and_a_malformed_file(tmp_path: Path) -> None:
     for options in (["--most", "3"], ["--cell", "childsum"], []):
         done = run("--smoke", "--train", str(trees), *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+    done = run("--smoke", "--train", str(trees), "--most", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "error: --most: a node may have at least 2 children, got 1\n")
     trees.write_text("(S (NP the)\n(VP barks\n")
     done = run("--smoke", "--train", str(trees), cwd=tmp_path)
     assert done.returncode == 2
