@@ -20,6 +20,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 import dynet_lite as dy
 from dynet_lite import harness, onnx
 from dynet_lite.harness import option
@@ -109,7 +111,7 @@ class BiaffineParser(harness.ParserRecipe[Settings]):
         arcs = [self.arcs.all_pairs(head, dependent) for head, dependent, _, _ in views]
         dy.forward(arcs)  # all sentences at once
         decode = best_projective_tree if self.settings.projective else best_tree
-        trees = [decode(scores.npvalue()) for scores in arcs]
+        trees = [decode(np.nan_to_num(scores.npvalue())) for scores in arcs]  # a network that fails says NaN
         labels = [self.labels.pairs(h[:, tree], d[:, 1:]) for (_, _, h, d), tree in zip(views, trees, strict=True)]
         dy.forward(labels)
         parsed = []

@@ -347,7 +347,7 @@ class Grammar(harness.Recipe[Settings, Tree]):
         for now, values in zip(states, dy.npvalues([dy.log_softmax(now.scores) for now in states]), strict=True):
             scores = np.full(len(values), -np.inf)
             legal = self.legal(now.progress, now.tags)
-            scores[legal] = values[legal]
+            scores[legal] = np.nan_to_num(values[legal])  # a network that fails says NaN
             yield scores
 
     def legal(self, progress: Progress, tags: Sequence[int]) -> list[int]:

@@ -21,7 +21,7 @@ Ballesteros, Goldberg, Dyer, Smith: Training with exploration improves a greedy 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -260,16 +260,16 @@ class StackParser(harness.ParserRecipe[Settings]):
 
     # --- 3. Parsing ---------------------------------------------------------------------------------------------
 
-    def legal_scores(self, p: Parse, values: np.ndarray) -> np.ndarray:
-        """The scores of the actions, -inf for those that are not legal."""
-        penalty = np.full(3, -np.inf)
-        penalty[self.system.legal(p.configuration)] = 0
-        scores: np.ndarray = values + penalty[self.moves]
-        return scores
+    def legal(self, p: Parse) -> np.ndarray:
+        """The actions that may be next."""
+        moves = np.zeros(3, dtype=bool)
+        moves[self.system.legal(p.configuration)] = True
+        return np.flatnonzero(moves[self.moves])
 
     def best_action(self, p: Parse, values: np.ndarray) -> int:
-        """The legal action with the highest score."""
-        return int(self.legal_scores(p, values).argmax())
+        """The legal action with the highest score; a legal one also where a network that fails says NaN."""
+        legal = self.legal(p)
+        return int(legal[values[legal].argmax()])
 
     def parse(self, batch: list[Sentence]) -> list[Sentence]:
         """The sentences with heads and relations as the model chooses them, step by step; their own are not looked at."""
@@ -287,9 +287,12 @@ class StackParser(harness.ParserRecipe[Settings]):
     def searched(self, starts: list[Parse]) -> list[Parse]:
         """The parses whose actions together are the most probable, as far as a beam search finds them."""
 
-        def scores(parses: list[Parse]) -> list[np.ndarray]:
+        def scores(parses: list[Parse]) -> Iterator[np.ndarray]:
             found = dy.npvalues([dy.log_softmax(self.scores(p)) for p in parses])  # all of all sentences at once
-            return [self.legal_scores(p, x) for p, x in zip(parses, found, strict=True)]
+            for p, x in zip(parses, found, strict=True):
+                row, legal = np.full(len(x), -np.inf), self.legal(p)
+                row[legal] = np.nan_to_num(x[legal])
+                yield row
 
         def advance(p: Parse, action: int) -> Parse:
             new = p.copy()

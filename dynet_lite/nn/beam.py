@@ -16,6 +16,7 @@ import numpy as np
 __all__ = ["Hypothesis", "beam_search", "sample"]
 
 S = TypeVar("S")
+WORST = float(np.finfo(np.float32).min)  # of scores that are allowed
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ def beam_search(
     """The best finished hypotheses from each start: at most `width` for each, the best first.
 
     scores: a function that takes states and gives for each a vector with the scores of its actions, log probabilities
-        or others; -inf forbids an action
+        or others; -inf forbids an action, NaN counts as the worst score
     advance: the state after an action. States must not change
     is_final: whether a state is finished and needs no more actions
     limit: the most actions of a hypothesis, one number for all or one per start. If nothing is finished by then,
@@ -85,7 +86,7 @@ class _Search(Generic[S]):
         parents = np.repeat(np.arange(len(totals)), [len(total) for total in totals])
         actions = np.concatenate([np.arange(len(total)) for total in totals])
         flat = np.concatenate(totals)
-        flat[np.isnan(flat)] = -np.inf
+        flat[np.isnan(flat)] = WORST
         live: list[Hypothesis[S]] = []
         for i in np.argsort(-flat, kind="stable")[: self.width]:
             if flat[i] == -np.inf:

@@ -95,6 +95,15 @@ def test_limits():
         search([never], width=0)
 
 
+def test_scores_that_are_no_numbers_come_last():
+    """A network that fails gives an answer, too: what it is worth, the score of the answers tells."""
+    nothing = search([lambda history: np.full(4, math.nan)], width=2)[0]
+    assert [h.actions for h in nothing] == [(END,)]
+    row = np.array([-3.0, math.nan, -2.0, -math.inf])
+    assert [h.actions for h in search([lambda history: row], width=9, limit=1)[0]] == [(0,)]
+    assert [h.actions for h in search([lambda history: row[1:]], width=9, limit=1)[0]] == [(END,)]
+
+
 def test_dead_ends_and_starts_that_are_ends():
     assert search([lambda history: np.full(3, -math.inf)], width=2) == [[]]
     found = beam_search(["x"], lambda states: 1 / 0, lambda state, action: state, lambda state: True, width=3, limit=5)

@@ -52,6 +52,11 @@ def test_it_learns_and_parses_files(tmp_path: Path) -> None:
         assert is_projective(sentences[0].heads) and sentences[0].heads[0] == 2
 
 
+def test_a_network_that_fails_gives_trees(tmp_path: Path) -> None:
+    done = run("--smoke", "--learning-rate", "1e30", "--batch", "99", cwd=tmp_path)
+    assert done.returncode == 0 and "best dev LAS" in done.stdout, done.stderr
+
+
 def test_a_file_without_trees_is_a_clear_error(tmp_path: Path) -> None:
     bad = tmp_path / "bad.conllu"
     bad.write_text("1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t1\troot\t_\t_\n\n")

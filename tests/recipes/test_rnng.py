@@ -79,3 +79,11 @@ def test_smoke(run_recipe):
 )
 def test_batching_changes_nothing(run_recipe, same_losses, options):
     same_losses(run_recipe(NAME, "--smoke", "--compare", *options).stdout)
+
+
+def test_a_network_that_fails_gives_trees(run_recipe):
+    """Weights that are so large make scores that are no numbers."""
+    failing = "--smoke", "--learning-rate", 3e38
+    assert "best dev bracket F1" in run_recipe(NAME, *failing, "--batch", 99).stdout
+    drawn = run_recipe(NAME, *failing, "--oracle", "dynamic", "--explore", 1, ok=False)
+    assert drawn.stderr.startswith("error: epoch 1, mini-batch 2: the loss is nan"), drawn.stderr

@@ -70,6 +70,21 @@ def test_a_dynamic_oracle_needs_arc_hybrid(tmp_path: Path) -> None:
     assert "--oracle dynamic goes with --system arc-hybrid" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--system", "arc-hybrid", "--oracle", "dynamic"], "error: epoch 1, mini-batch 2: the loss is nan"),
+        (["--batch", "99"], ""),
+        (["--batch", "99", "--beam", "2"], ""),
+    ],
+)
+def test_a_network_that_fails_makes_legal_moves(options: list[str], said: str, tmp_path: Path) -> None:
+    done = run("--smoke", "--learning-rate", "1e30", *options, cwd=tmp_path)
+    assert done.returncode == bool(said) and done.stderr.startswith(said) and "Traceback" not in done.stderr, (
+        done.stderr
+    )
+
+
 def test_a_file_without_trees_is_a_clear_error(tmp_path: Path) -> None:
     bad = tmp_path / "bad.conllu"
     bad.write_text("1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t1\troot\t_\t_\n\n")
