@@ -394,10 +394,10 @@ def reset_random_seed(seed: int) -> None:
     the next one has new ones.
 
     The main thread seeds the generator of all threads. Any other thread gets a generator of its own, so that its numbers
-    do not depend on what the others do.
+    do not depend on what the others do; programs that ``import dynet`` have one for all threads, as in DyNet.
     """
     start()
-    own = threading.current_thread() is not threading.main_thread()
+    own = threading.current_thread() is not threading.main_thread() and not is_dynet()
     _core.set_seed(_convert("seed", seed, "reset_random_seed()"), own)
 
 

@@ -5,6 +5,7 @@ cdef extern from "tls.h" namespace "dnl":
     bint alive(PyObject*) nogil
 
 _thread = threading.local()   # owns the graphs of this thread: .stack
+_common = None                # the graph that all threads begin with where dynet_lite stands in for DyNet, which has one
 
 
 @cython.final
@@ -30,7 +31,8 @@ cdef class ComputationGraph:
     """A graph: expressions, and what is needed to compute them.
 
     Each thread has one current graph, to which new expressions are added. ``renew_cg()`` empties it. ``with
-    dy.graph():`` makes another graph current for a block. Graphs of different threads are independent.
+    dy.graph():`` makes another graph current for a block. Graphs of different threads are independent; programs that
+    ``import dynet`` have one for all threads, as in DyNet.
     """
     cdef CGraph* c
     cdef Executor* x
@@ -499,22 +501,33 @@ cdef inline ComputationGraph _current():
     return _first_graph()
 
 cdef ComputationGraph _first_graph():
+    global _common
     cdef PyObject* p = current_graph()
-    if p != NULL:   # `with` made it the current graph of several threads
+    cdef ComputationGraph g
+    if p != NULL:   # it is the current graph of several threads
         (<ComputationGraph> p)._not_busy()
         return <ComputationGraph> p
-    g = ComputationGraph()
+    if _settings.is_dynet and _common is not None:
+        g = _common
+    else:
+        g = ComputationGraph()
+        if _settings.is_dynet:
+            _common = g
     _stack().append(g)
     _make_current(g)
+    g._not_busy()
     return g
 
 def replace_graph():
     """After a change of backend: a new graph in the place of the current one, unless that belongs to a 'with' block."""
+    global _common
     cdef list stack = _stack()
     cdef ComputationGraph g = _current()
     if g.entered:
         return g
     g = ComputationGraph()
+    if _settings.is_dynet:
+        _common = g
     if stack:
         stack[len(stack) - 1] = g
     else:

@@ -206,6 +206,39 @@ if __name__ == "__main__":
     assert output(run(tmp_path, code)) == f"[('{where}', 2.0), ('{where}', 4.0)]\n{where}"
 
 
+def test_threads_share_one_graph() -> None:
+    """As in DyNet: a program may begin a sentence in one thread and go on in another, as with a time limit for each."""
+    code = """
+import dynet_lite; dynet_lite.install_as_dynet()
+from concurrent.futures import ThreadPoolExecutor
+import dynet as dy
+dy.reset_random_seed(1)
+m = dy.ParameterCollection()
+w = m.add_parameters((2, 2), init=2)
+trainer = dy.SimpleSGDTrainer(m, 0.5)
+
+def go_on(x):
+    return dy.sum_elems(dy.concatenate([w * x, dy.zeros(1)]))
+
+def elsewhere(f, *args):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(f, *args).result(60)
+
+for _ in range(2):
+    elsewhere(dy.renew_cg)
+    loss = elsewhere(go_on, dy.inputVector([1, 3]))
+    print(loss.value(), end=" ")
+    elsewhere(loss.backward)
+    trainer.update()
+print((go_on(dy.inputVector([1, 3])) + loss).value(), end=" ")
+dy.reset_random_seed(5)
+first = dy.renew_cg() and dy.random_normal((2,)).value()
+elsewhere(dy.reset_random_seed, 5)
+print((dy.renew_cg() and dy.random_normal((2,)).value()) == first)
+"""
+    assert output(python("-c", code, **QUIET)) == "16.0 6.0 12.0 True"
+
+
 def test_info() -> None:
     done = python("-m", "dynet_lite", "info", DYNET_LITE_SEED="5")
     assert done.returncode == 0 and done.stdout.startswith("dynet_lite ") and "seed: 5" in done.stdout
