@@ -7,11 +7,12 @@ that lies in one piece is not copied. Gradients flow through all of it.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from dynet_lite import _core
+from dynet_lite import _core, config
 
 __all__ = ["getitem"]
 
@@ -146,12 +147,12 @@ class _Selection:
 
 
 def _whole(item: slice) -> slice:
-    """The slice with ints where programs write half / 2."""
+    """The slice with ints where programs write half / 2; where dynet_lite stands in for DyNet cut off, as there."""
     if not isinstance(item.start, float) and not isinstance(item.stop, float):
         return item
-    return slice(
-        *(int(v) if isinstance(v, float) and v.is_integer() else v for v in (item.start, item.stop, item.step))
-    )
+    cut = config.is_dynet()
+    parts = (item.start, item.stop, item.step)
+    return slice(*(int(v) if isinstance(v, float) and (v.is_integer() or cut and isfinite(v)) else v for v in parts))
 
 
 def _text(item: slice) -> str:

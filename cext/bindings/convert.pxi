@@ -52,8 +52,8 @@ cdef object _as_int(object v, str what):
         if not isinstance(v, (np.ndarray, type)):  # theirs tells nothing; what stands for an integer has its own words
             raise
     if isinstance(v, (float, np.floating)):
-        if v == np.floor(v) and np.isfinite(v):
-            return int(v)
+        if np.isfinite(v) and (v == np.floor(v) or _settings.is_dynet):
+            return int(v)   # DyNet cuts fractions off: its programs write width / 2
         raise ValueError(f"{what} must be a whole number; got {v}")
     raise TypeError(f"{what} must be a whole number; got {_shown(v)}")
 

@@ -217,8 +217,22 @@ dynet_lite.install_as_dynet()
 import dynet as dy
 m = dy.ParameterCollection()
 print(m.add_parameters((7 / 2, 2)).shape(), dy.LSTMBuilder(1, 3, 9 / 2, m).hidden_dim)
+x = dy.inputVector([1, 2, 3, 4, 5])
+print(x[: 5 / 2].value(), x[5 / 2 :].value(), x[1.5:2.5].value())
+left, right = dy.zeroes((2, 3 / 2)), dy.random_normal((2, 5 / 2, 1), batch_size=3 / 2)
+print(left.dim(), right.dim(), dy.reshape(x, (11 / 2, 1)).dim(), dy.pick_range(x, 0.5, 2.5).value(), dy.pick(x, 7 / 2).value())
+table = m.add_lookup_parameters((4, 1), init=dy.NumpyInitializer([[0], [1], [2], [3]]))
+print(table[3 / 2].value(), table.batch([0.5, 2.5]).npvalue())
+try: dy.zeros(float("nan"))
+except ValueError as error: print(error)
 """
-    assert python("-c", code).stdout == "(3, 2) 4\n"
+    assert python("-c", code).stdout.splitlines() == [
+        "(3, 2) 4",
+        "[1.0, 2.0] [3.0, 4.0, 5.0] 2.0",
+        "((2, 1), 1) ((2, 2, 1), 1) ((5, 1), 1) [1.0, 2.0] 4.0",
+        "1.0 [[0. 2.]]",
+        "[zeros] a size must be a whole number; got nan",
+    ]
 
 
 def test_fewer_rows_than_the_table_has() -> None:
