@@ -6,6 +6,7 @@ cdef extern from "tls.h" namespace "dnl":
 
 _thread = threading.local()   # owns the graphs of this thread: .stack
 _common = None                # the graph that all threads begin with where dynet_lite stands in for DyNet, which has one
+cdef bint _keeps_gil = False  # several threads have begun with it: as in DyNet, they wait for what runs
 
 
 @cython.final
@@ -159,6 +160,8 @@ cdef class ComputationGraph:
     cdef int _not_busy(self) except -1:
         if self.trace is not None:
             raise self.trace.no_value()
+        while self.busy and _settings.is_dynet:
+            _time.sleep(0)   # it ran when this thread came to it; see _keeps_gil
         if self.busy:
             raise RuntimeError("[graph] this graph is running in another thread; each thread needs its own "
                                "(with dy.graph():)")
@@ -182,8 +185,11 @@ cdef class ComputationGraph:
         _begin_pass()
         self.busy = True
         try:
-            with nogil:
+            if _keeps_gil:
                 self.x.forward(whole)
+            else:
+                with nogil:
+                    self.x.forward(whole)
         except _errors.NotFiniteError as e:
             origin = (self.origins or {}).get(e.node)
             raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
@@ -214,8 +220,11 @@ cdef class ComputationGraph:
         _begin_pass()
         self.busy = True
         try:
-            with nogil:
+            if _keeps_gil:
                 self.x.backward(loss, full)
+            else:
+                with nogil:
+                    self.x.backward(loss, full)
         finally:
             _n_passes -= 1
             self.busy = False
@@ -501,7 +510,7 @@ cdef inline ComputationGraph _current():
     return _first_graph()
 
 cdef ComputationGraph _first_graph():
-    global _common
+    global _common, _keeps_gil
     cdef PyObject* p = current_graph()
     cdef ComputationGraph g
     if p != NULL:   # it is the current graph of several threads
@@ -509,6 +518,7 @@ cdef ComputationGraph _first_graph():
         return <ComputationGraph> p
     if _settings.is_dynet and _common is not None:
         g = _common
+        _keeps_gil = True
     else:
         g = ComputationGraph()
         if _settings.is_dynet:

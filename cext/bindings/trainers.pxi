@@ -113,8 +113,11 @@ cdef class Updater:
             self._enter()
             entered = True
             _n_updating += 1
-            with nogil:
+            if _keeps_gil:
                 outcome = self.u.update(s, clip)
+            else:
+                with nogil:
+                    outcome = self.u.update(s, clip)
             failed = False
         finally:
             if entered:

@@ -239,6 +239,33 @@ print((dy.renew_cg() and dy.random_normal((2,)).value()) == first)
     assert output(python("-c", code, **QUIET)) == "16.0 6.0 12.0 True"
 
 
+def test_threads_take_turns_in_one_graph() -> None:
+    """As in DyNet, which keeps the interpreter's lock: whoever comes while another runs waits."""
+    code = """
+import dynet_lite; dynet_lite.install_as_dynet()
+import sys, threading
+import dynet as dy
+sys.setswitchinterval(1e-6)
+m = dy.ParameterCollection()
+w = m.add_parameters((60, 60), init=0.01)
+x = dy.inputVector([1] * 60)
+sums, errors = [0.0] * 4, []
+
+def work(k):
+    try:
+        for i in range(60):
+            sums[k] += round(dy.sum_elems(w * (x * (k + 1))).value())
+    except Exception as error:
+        errors.append(repr(error))
+
+threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sums, errors)
+"""
+    assert output(python("-c", code, **QUIET)) == "[2160.0, 4320.0, 6480.0, 8640.0] []"
+
+
 def test_info() -> None:
     done = python("-m", "dynet_lite", "info", DYNET_LITE_SEED="5")
     assert done.returncode == 0 and done.stdout.startswith("dynet_lite ") and "seed: 5" in done.stdout
