@@ -235,6 +235,25 @@ def test_update_false_counts_for_its_call_alone() -> None:
     )
 
 
+def test_update_of_a_softmax_counts_for_its_call_alone() -> None:
+    """In DyNet the third of these calls has no gradient, as if it were said of it as of the second."""
+    m = dy.ParameterCollection()
+    softmax = dy.StandardSoftmaxBuilder(2, 3, m)
+
+    def gradients(*calls: tuple[int, bool]) -> list[np.ndarray]:
+        dy.renew_cg()
+        dy.esum([softmax.neg_log_softmax(dy.inputVector([1, 2]), c, update) for c, update in calls]).backward()
+        found = [p.grad_as_array().copy() for p in m.parameters_list()]
+        for p in m.parameters_list():
+            p.scale_gradient(0)
+        return found
+
+    alone = zip(gradients((0, True)), gradients((2, True)), strict=True)
+    for both, (first, third) in zip(gradients((0, True), (1, False), (2, True)), alone, strict=True):
+        assert first.any() and third.any()
+        close(both, first + third)
+
+
 def test_layer_norm_weights_are_saved_with_their_builder(tmp_path: Path) -> None:
     """In DyNet they lie outside the builder's collection and are lost."""
     m = dy.ParameterCollection()
