@@ -41,7 +41,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 def module(name: str) -> ModuleType:
     """The module that stands in for dynet, _dynet or dynet_config.
 
-    `from dynet import *` brings DyNet's names; every other name of dynet_lite is found, too.
+    `from dynet import *` brings DyNet's names, with three of DyNet 1; every other name of dynet_lite is found, too.
     """
     if name == "dynet_config":
         return dynet_config
@@ -55,7 +55,7 @@ def module(name: str) -> ModuleType:
     vars(standin).update(np=np, os=os, pickle=pickle, sys=sys)
     # Programs ask which DyNet they run on; dynet_lite.__version__ is ours.
     vars(standin).update(__version__="2.1", __gitversion__=dynet_lite.__gitversion__)
-    vars(standin).update({"__all__": [*known, "np", "os", "pickle", "sys"], MARK: True})
+    vars(standin).update({"__all__": [*known, *names.OF_DYNET_1, "np", "os", "pickle", "sys"], MARK: True})
     standin.__file__ = dynet_lite.__file__
     standin.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=dynet_lite.__file__)
     return standin

@@ -1,6 +1,6 @@
 """The public names of DyNet 2.2: what `from dynet import *` brings in a program that runs on the stand-in.
 
-Only the list; the tests compare it with DyNet, where that is installed. Who may import: this folder and tests.
+Only the lists; the tests compare it with DyNet, where that is installed. Who may import: this folder and tests.
 """
 
 NAMES: tuple[str, ...] = tuple(
@@ -32,6 +32,10 @@ NAMES: tuple[str, ...] = tuple(
     vanilla_lstm_gates_dropout_concat vanilla_lstm_h vecInput weight_norm zeroes zeros
     """.split()
 )
+
+# Functions of DyNet 1 that a program with `from dynet import *` calls by these names: no other library has them, so bringing them
+# hides nothing. The other old names (sum_dims, sigmoid, Saver, ...) are common words; `dy.sum_dims` finds them.
+OF_DYNET_1: tuple[str, ...] = ("conv1d_narrow", "conv1d_wide", "cwise_multiply")
 
 # Names that dir(dynet_lite) leaves out: DyNet's devices and command line, its second names for one thing, functions that only
 # its own modules call, bases of classes, and what only a benchmark asks for. They work all the same.

@@ -75,15 +75,30 @@ def test_star_brings_the_names_of_dynet_and_no_others() -> None:
 import dynet_lite; dynet_lite.install_as_dynet()
 before = set(globals())
 from dynet import *
-from dynet_lite.compat.names import NAMES
+from dynet_lite.compat.names import NAMES, OF_DYNET_1
 new = set(globals()) - before - {"before"}
 assert {"np", "sys", "os", "pickle"} <= new          # DyNet's star brings them
-assert new - {"np", "sys", "os", "pickle", "NAMES"} <= set(NAMES)
+assert new - {"np", "sys", "os", "pickle", "NAMES", "OF_DYNET_1"} <= {*NAMES, *OF_DYNET_1}
 assert "config" not in new and "graph" not in new and "stats" not in new
 import dynet
 print(dynet.configure.__name__, hasattr(dynet, "nonsense"))
 """
     assert output(python("-c", code, **QUIET)) == "configure False"
+
+
+def test_star_brings_functions_of_dynet_1() -> None:
+    code = """
+import dynet_lite; dynet_lite.install_as_dynet()
+from dynet import *
+cube_of = lambda x: tanh(cwise_multiply(cwise_multiply(x, x), x))
+print("%.4f" % cube_of(scalarInput(0.5)).value())
+try: conv1d_narrow(scalarInput(1), scalarInput(1))
+except AttributeError as error: print(error)
+"""
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0.1244\n[conv1d_narrow]") and "write conv2d" in done.stdout
+    assert done.stderr.count("cwise_multiply is an old name") == 1
 
 
 def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
