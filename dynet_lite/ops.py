@@ -8,7 +8,6 @@ expression is made.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -237,15 +236,8 @@ def pick_range(x: Any, s: int, e: int, d: int = 0) -> Expression:
     return _core._pick_range(x, s, e - s, d)
 
 
-_warned_of_pickrange = False
-
-
 def pickrange(x: Any, s: int, e: int, d: int = 0) -> Expression:
-    """Old name of pick_range(). Warns once."""
-    global _warned_of_pickrange
-    if not _warned_of_pickrange:
-        _warned_of_pickrange = True
-        warnings.warn("pickrange is the old name of pick_range", DeprecationWarning, stacklevel=2)
+    """Old name of pick_range(), which DyNet still has."""
     return pick_range(x, s, e, d)
 
 

@@ -115,6 +115,7 @@ def test_names_of_2_that_are_called_old() -> None:
         for e in (p, dy.vecInput(2), dy.inputVector([1, 2]), dy.zeroes((2,))):
             total += dy.sum_elems(e)
         assert (1 - total * 2 + sum([total, total]) / 2).value() == 1 - 10 + 5
+        assert dy.pickrange(dy.inputVector([1, 2, 3]), 1, 3).value() == [2, 3]
 
 
 def test_boxes() -> None:

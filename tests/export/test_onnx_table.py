@@ -92,7 +92,6 @@ def test_every_public_function_is_exported_or_refused() -> None:
     assert found > 150 and all(hasattr(dy, name) for name in MORE)
 
 
-@pytest.mark.filterwarnings("ignore:pickrange is the old name")
 @pytest.mark.parametrize("name", MORE)
 def test_functions_beside_the_op_table(name: str, runtime: Any, tmp_path: Any) -> None:
     rng = np.random.default_rng(3)
