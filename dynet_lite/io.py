@@ -3,7 +3,7 @@
 A file is a run of entries: a header line ``#Parameter# NAME DIM BYTES GRAD`` (or ``#LookupParameter#``), a line of
 values, and with FULL_GRAD a line of gradients; column-major, 16 characters a number. dy.save writes ``base.data`` (such
 a file) and ``base.meta`` (a run of pickles that name the objects). Pickles are read by an unpickler that knows tuples,
-numbers, text and classes with ``from_spec``, and executes nothing.
+numbers, text, classes with ``from_spec`` and functions such as ``tanh``, and executes nothing.
 
 A file is written beside its target and then moved there (files.py); what is read is checked in full (numbers present, finite,
 dims as they should be) before any parameter changes.
@@ -20,7 +20,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from math import prod
-from typing import Any
+from types import FunctionType
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -330,42 +331,65 @@ OURS = ("_dynet", "dynet", "dynet_lite")
 
 
 class MetaUnpickler(pickle.Unpickler):
-    """Finds classes that can be loaded; imports and calls nothing."""
+    """Finds classes that can be loaded, and functions that their specs name; imports and calls nothing.
+
+    A spec may name what dynet_lite offers (the activation of a layer, an initializer), a ufunc of NumPy, and functions of
+    the module that the class is from.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self.modules: set[str] = set()  # of the classes found so far: an item begins with its class
 
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] in OURS:
-            found = getattr(sys.modules["dynet_lite"], name, None)
+            ours = sys.modules["dynet_lite"]
+            found = getattr(ours, name, None)
+            if callable(found) and name in ours.__all__:
+                return found
         else:
-            found = getattr(sys.modules.get(module), name, None)
             if module not in sys.modules:
                 raise pickle.UnpicklingError(f"class {module}.{name}: import its module first")
-        if not isinstance(found, type) or not hasattr(found, "from_spec"):
-            raise pickle.UnpicklingError(f"{module}.{name} is not a class with from_spec()")
+            found = getattr(sys.modules[module], name, None)
+        if isinstance(found, type) and hasattr(found, "from_spec"):
+            self.modules.add(module)
+        elif not isinstance(found, np.ufunc) and not (
+            isinstance(found, FunctionType) and found.__module__ == module and module in self.modules
+        ):
+            raise pickle.UnpicklingError(
+                f"{module}.{name} is not a class with from_spec(), nor a function of its module"
+            )
         return found
 
 
 class MetaPickler(pickle._Pickler):  # type: ignore[name-defined]
-    """Writes classes by name: ours under DyNet's module name, so that DyNet reads the file, too."""
+    """Writes classes and functions by name: ours under DyNet's module name, so that DyNet reads the file, too."""
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         if isinstance(obj, np.generic):
             obj = obj.item()
-        if not isinstance(obj, type):
+        module, name = getattr(obj, "__module__", None), getattr(obj, "__name__", None)
+        if module and module.split(".")[0] in OURS and getattr(sys.modules["dynet_lite"], str(name), None) is obj:
+            module = "_dynet"
+        elif not isinstance(obj, type):
             super().save(obj, save_persistent_id)  # type: ignore[misc]
             return
-        module = "_dynet" if obj.__module__.split(".")[0] in OURS else obj.__module__
-        self.write(pickle.GLOBAL + f"{module}\n{obj.__name__}\n".encode())  # type: ignore[attr-defined]
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())  # type: ignore[attr-defined]
 
 
 def dump_meta(item: Any) -> bytes:
-    out = io.BytesIO()
-    try:
-        MetaPickler(out, 2).dump(item)
-        load_metas(out.getvalue(), "")
-    except Exception as e:
-        raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, tuples, lists, dicts and classes with "
-                         f"from_spec only: {e}") from None  # fmt: skip
-    return out.getvalue()
+    for protocol in (2, 4):  # 2, as ever, but sets and bytes need the other
+        out = io.BytesIO()
+        try:
+            MetaPickler(out, protocol).dump(item)
+            load_metas(out.getvalue(), "")
+        except Exception as e:
+            error = e
+        else:
+            return out.getvalue()
+    raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, tuples, lists, dicts, sets, classes with "
+                     "from_spec, and functions of DyNet's, of NumPy's or of the module of its class only: "
+                     f"{error}") from None  # fmt: skip
 
 
 def load_metas(data: bytes, path: str) -> list[tuple[Any, ...]]:
@@ -381,7 +405,9 @@ def load_metas(data: bytes, path: str) -> list[tuple[Any, ...]]:
         except Exception as e:
             raise ModelFileError(f"[load] {path}: {e}") from None
         named = isinstance(item, tuple) and len(item) == 2 and item[0] in ("Parameters", "LookupParameters")
-        built = isinstance(item, tuple) and len(item) == 3 and isinstance(item[0], type)
+        built = (
+            isinstance(item, tuple) and len(item) == 3 and isinstance(item[0], type) and hasattr(item[0], "from_spec")
+        )
         if not (named or built) or not isinstance(item[-1], str):
             raise ModelFileError(f"[load] {path}: an object's description is needed; got {item!r:.80}")
         out.append(item)

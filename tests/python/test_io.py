@@ -374,6 +374,53 @@ def test_objects_between_dynet_and_us(tmp_path: Path) -> None:
         same(a, b)
 
 
+def twice(x: Any) -> Any:
+    return x + x
+
+
+class Layer(Pair):
+    """Its activation is a part of its spec, as in DyNet's own example of a user's class."""
+
+    act: Any = None
+
+    @property
+    def spec(self) -> Any:
+        return self.n, self.act
+
+    @classmethod
+    def from_spec(cls, spec: Any, m: Any) -> Layer:
+        made = cls(spec[0], m)
+        made.act = spec[1]
+        return made
+
+
+def test_a_spec_may_name_functions(tmp_path: Path) -> None:
+    for act in (
+        dy.tanh,
+        dy.noise,
+        np.tanh,
+        twice,
+        dy.GlorotInitializer,
+        dy.AdamTrainer,
+        {"a", "b"},
+        b"x",
+        [dy.rectify],
+    ):
+        layer = Layer(2, dy.ParameterCollection())
+        layer.act = act
+        dy.save(tmp_path / "x", layer)
+        [loaded] = dy.load(tmp_path / "x", dy.ParameterCollection())
+        assert loaded.act == act
+        same(loaded, layer)
+    layer.act = dy.tanh
+    dy.save(tmp_path / "x", layer)
+    assert b"c_dynet\ntanh\n" in (tmp_path / "x.meta").read_bytes()  # where DyNet finds it
+    for foreign in (os.system, lambda x: x, Path, os.path.join):
+        layer.act = foreign
+        with pytest.raises(ValueError, match="spec may hold"):
+            dy.save(tmp_path / "x", layer)
+
+
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     m = dy.ParameterCollection()
     p = m.add_parameters(2)
@@ -405,6 +452,8 @@ class Evil:
         b"(S'evil'\nios\nmkdir\n.",
         pickle.dumps((os.path.join, "/x", "/y")),
         pickle.dumps((Path, (), "/x/")),
+        pickle.dumps((Pair, (os.path.join,), "/x/")),
+        b"(c_dynet\nAdamTrainer\n(tX\x02\x00\x00\x00/xt.",
         b"cantigravity\nfly\n.",
         b"c_dynet\nsave\n.",
         b"c_dynet\n__builtins__\n.",
