@@ -2,8 +2,9 @@
 
 A file is a run of entries: a header line ``#Parameter# NAME DIM BYTES GRAD`` (or ``#LookupParameter#``), a line of
 values, and with FULL_GRAD a line of gradients; column-major, 16 characters a number. dy.save writes ``base.data`` (such
-a file) and ``base.meta`` (a run of pickles that name the objects). Pickles are read by an unpickler that knows tuples,
-numbers, text, classes with ``from_spec`` and functions such as ``tanh``, and executes nothing.
+a file) and ``base.meta`` (a run of pickles that name the objects). Pickles are read by an unpickler that makes numbers,
+text, containers, arrays and objects of plain classes, finds classes with ``from_spec`` and functions such as ``tanh``,
+and runs nothing of what it finds.
 
 A file is written beside its target and then moved there (files.py); what is read is checked in full (numbers present, finite,
 dims as they should be) before any parameter changes.
@@ -17,6 +18,7 @@ import pickle
 import pickletools
 import re
 import sys
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from math import prod
@@ -318,24 +320,55 @@ def add_entry(collection: Any, entry: Entry) -> Any:
 
 # ---- dy.save, dy.load ----------------------------------------------------------------------------------------------
 
-# What the pickles of DyNet's .meta files are made of; everything that could call something is missing.
+# What the pickles of DyNet's .meta files are made of; what imports or calls freely is missing.
 SAFE = {
     "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT",
     "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
     "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
     "EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT",
     "DICT", "SETITEM", "SETITEMS", "EMPTY_SET", "ADDITEMS", "FROZENSET", "GLOBAL", "STACK_GLOBAL", "PUT", "BINPUT",
-    "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "MEMOIZE",
+    "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "MEMOIZE", "REDUCE", "NEWOBJ", "BUILD",
 }  # fmt: skip
 OURS = ("_dynet", "dynet", "dynet_lite")
+BUILTINS = {
+    "bool": bool,
+    "dict": dict,
+    "float": float,
+    "int": int,
+    "list": list,
+    "set": set,
+    "str": str,
+    "tuple": tuple,
+}
+CONTAINERS: tuple[type, ...] = (Counter, OrderedDict, defaultdict, deque)
+# All that is called while a spec is read: it makes containers and arrays.
+CALLED: dict[tuple[str, str], Any] = {("collections", c.__name__): c for c in CONTAINERS}
+CALLED |= {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
+CALLED |= {(f"numpy.{core}.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0] for core in ("core", "_core")}
 
 
-class MetaUnpickler(pickle.Unpickler):
-    """Finds classes that can be loaded, and functions that their specs name; imports and calls nothing.
+def plain(kind: Any) -> bool:
+    """Whether making an object of this class, and setting its attributes, runs nothing of the class's own."""
+    return (
+        isinstance(kind, type)
+        and kind.__module__.split(".")[0] not in OURS
+        and kind.__new__ in (object.__new__, dict.__new__, list.__new__)
+        and not hasattr(kind, "__setstate__")
+        and not hasattr(kind, "__del__")
+    )
 
-    A spec may name what dynet_lite offers (the activation of a layer, an initializer), a ufunc of NumPy, and functions of
-    the module that the class is from.
+
+Interpreter: Any = pickle._Unpickler  # type: ignore[attr-defined]  # the one in Python, whose steps can be looked at
+
+
+class MetaUnpickler(Interpreter):  # type: ignore[misc]
+    """Finds classes that can be loaded, and what their specs may hold; imports nothing, and calls only CALLED.
+
+    A spec may hold objects of plain classes (a vocabulary), arrays and containers, and it may name what dynet_lite offers
+    (the activation of a layer, an initializer), a ufunc of NumPy, and functions of the module that the class is from.
     """
+
+    dispatch = dict(Interpreter.dispatch)
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
@@ -347,19 +380,43 @@ class MetaUnpickler(pickle.Unpickler):
             found = getattr(ours, name, None)
             if callable(found) and name in ours.__all__:
                 return found
+        elif (module, name) in CALLED:
+            return CALLED[module, name]
+        elif module == "builtins" and name in BUILTINS:
+            return BUILTINS[name]
         else:
             if module not in sys.modules:
                 raise pickle.UnpicklingError(f"class {module}.{name}: import its module first")
             found = getattr(sys.modules[module], name, None)
         if isinstance(found, type) and hasattr(found, "from_spec"):
             self.modules.add(module)
-        elif not isinstance(found, np.ufunc) and not (
-            isinstance(found, FunctionType) and found.__module__ == module and module in self.modules
+        elif (
+            not isinstance(found, np.ufunc)
+            and not plain(found)
+            and not (isinstance(found, FunctionType) and found.__module__ == module and module in self.modules)
         ):
-            raise pickle.UnpicklingError(
-                f"{module}.{name} is not a class with from_spec(), nor a function of its module"
-            )
+            raise pickle.UnpicklingError(f"{module}.{name} is not a class with from_spec(), nor what a spec may hold")
         return found
+
+    def load_reduce(self) -> None:
+        if not any(self.stack[-2] is f for f in CALLED.values()):
+            raise pickle.UnpicklingError(f"{self.stack[-2]!r} is not called by a file")
+        super().load_reduce()
+
+    def load_newobj(self) -> None:
+        if not plain(self.stack[-2]) or self.stack[-1] != ():
+            raise pickle.UnpicklingError(f"{self.stack[-2]!r} is not made by a file")
+        super().load_newobj()
+
+    def load_build(self) -> None:
+        made = self.stack[-2]
+        if not isinstance(made, (np.ndarray, np.dtype, *CONTAINERS)) and not plain(type(made)):
+            raise pickle.UnpicklingError(f"{made!r} is not changed by a file")
+        super().load_build()
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
+    dispatch[pickle.NEWOBJ[0]] = load_newobj
+    dispatch[pickle.BUILD[0]] = load_build
 
 
 class MetaPickler(pickle._Pickler):  # type: ignore[name-defined]
@@ -378,7 +435,7 @@ class MetaPickler(pickle._Pickler):  # type: ignore[name-defined]
 
 
 def dump_meta(item: Any) -> bytes:
-    for protocol in (2, 4):  # 2, as ever, but sets and bytes need the other
+    for protocol in (2, 4):  # 2, as ever, but sets, bytes and arrays need the other
         out = io.BytesIO()
         try:
             MetaPickler(out, protocol).dump(item)
@@ -387,8 +444,8 @@ def dump_meta(item: Any) -> bytes:
             error = e
         else:
             return out.getvalue()
-    raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, tuples, lists, dicts, sets, classes with "
-                     "from_spec, and functions of DyNet's, of NumPy's or of the module of its class only: "
+    raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, containers, arrays, objects of plain classes, "
+                     "classes with from_spec, and functions of DyNet's, of NumPy's or of the module of its class only: "
                      f"{error}") from None  # fmt: skip
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import pickle
+import threading
 import time
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
@@ -421,6 +424,48 @@ def test_a_spec_may_name_functions(tmp_path: Path) -> None:
             dy.save(tmp_path / "x", layer)
 
 
+class Words:
+    """A vocabulary, as parsers on DyNet keep them in their specs."""
+
+    def __init__(self) -> None:
+        self.index: dict[Any, int] = {"a": 0, (): 1, ("S", "VP"): 2}
+        self.counts = defaultdict(int, a=3)
+        self.frozen = True
+
+
+class Dictionary(dict[str, int]):
+    pass
+
+
+class Closes:
+    def __del__(self) -> None: ...
+
+
+class Sets:
+    def __setstate__(self, state: Any) -> None:
+        raise AssertionError("called")
+
+
+def test_a_spec_may_hold_plain_objects(tmp_path: Path) -> None:
+    layer = Layer(2, dy.ParameterCollection())
+    table = np.arange(6.0).reshape(2, 3)
+    layer.act = {"words": Words(), "own": Dictionary(a=1), "table": table, "object": np.array([None, "x"], dtype=object),
+                 "ordered": OrderedDict(b=1, a=2), "count": Counter("aab"), "line": deque([1, 2]), "type": np.dtype("f4"),
+                 "options": argparse.Namespace(size=3)}  # fmt: skip
+    dy.save(tmp_path / "x", layer)
+    [loaded] = dy.load(tmp_path / "x", dy.ParameterCollection())
+    words = loaded.act.pop("words")
+    assert type(words) is Words and vars(words) == vars(Words())
+    np.testing.assert_array_equal(loaded.act.pop("table"), table)
+    assert loaded.act.pop("object").tolist() == [None, "x"]
+    assert type(loaded.act["own"]) is Dictionary and loaded.act == {k: layer.act[k] for k in loaded.act}
+    assert len(loaded.act) == 6
+    for strange in (Closes(), Sets(), threading.Lock(), dy.ParameterCollection(), Path("x")):
+        layer.act = strange
+        with pytest.raises(ValueError, match="spec may hold"):
+            dy.save(tmp_path / "x", layer)
+
+
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     m = dy.ParameterCollection()
     p = m.add_parameters(2)
@@ -430,7 +475,7 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
         dy.save(tmp_path / "x", [p, dy.ParameterCollection().add_parameters(2)])
 
     class Strange(Pair):
-        spec = property(lambda self: object())  # type: ignore[assignment]
+        spec = property(lambda self: threading.Lock())  # type: ignore[assignment]
 
     with pytest.raises(ValueError, match="spec may hold"):
         dy.save(tmp_path / "x", Strange(2, m))
@@ -454,6 +499,11 @@ class Evil:
         pickle.dumps((Path, (), "/x/")),
         pickle.dumps((Pair, (os.path.join,), "/x/")),
         b"(c_dynet\nAdamTrainer\n(tX\x02\x00\x00\x00/xt.",
+        pickle.dumps((Pair, Sets(), "/x/")),
+        pickle.dumps((Pair, Closes(), "/x/")),
+        f"(c{__name__}\nPair\nc{__name__}\ntwice\n(K\x01tRX\x02\x00\x00\x00/xt.".encode(),  # calls a function
+        f"(c{__name__}\nPair\nc{__name__}\nPair\n(K\x01K\x01tRX\x02\x00\x00\x00/xt.".encode(),  # a class
+        f"(c{__name__}\nPair\nc{__name__}\nWords\n(N}}X\x01\x00\x00\x00aK\x01stbX\x02\x00\x00\x00/xt.".encode(),  # changes one
         b"cantigravity\nfly\n.",
         b"c_dynet\nsave\n.",
         b"c_dynet\n__builtins__\n.",
