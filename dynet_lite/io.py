@@ -358,6 +358,20 @@ def plain(kind: Any) -> bool:
     )
 
 
+def belong_together(module: str, other: str) -> bool:
+    """Whether two modules are of one program or package: the same outermost package, or beside each other on the path."""
+    if module.split(".")[0] == other.split(".")[0]:
+        return True
+    roots = []
+    for name in (module, other):
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is None:
+            return False
+        up = name.count(".") + (os.path.basename(file) == "__init__.py")
+        roots.append(os.path.abspath(os.path.join(os.path.dirname(file), *[os.pardir] * up)))
+    return roots[0] == roots[1] and os.path.basename(roots[0]) not in ("site-packages", "dist-packages")
+
+
 Interpreter: Any = pickle._Unpickler  # type: ignore[attr-defined]  # the one in Python, whose steps can be looked at
 
 
@@ -365,7 +379,7 @@ class MetaUnpickler(Interpreter):  # type: ignore[misc]
     """Finds classes that can be loaded, and what their specs may hold; imports nothing, and calls only CALLED.
 
     A spec may hold objects of plain classes (a vocabulary), arrays and containers, and it may name what dynet_lite offers
-    (the activation of a layer, an initializer), a ufunc of NumPy, and functions of the module that the class is from.
+    (the activation of a layer, an initializer), a ufunc of NumPy, and functions of the program that the class is from.
     """
 
     dispatch = dict(Interpreter.dispatch)
@@ -390,13 +404,15 @@ class MetaUnpickler(Interpreter):  # type: ignore[misc]
             found = getattr(sys.modules[module], name, None)
         if isinstance(found, type) and hasattr(found, "from_spec"):
             self.modules.add(module)
-        elif (
-            not isinstance(found, np.ufunc)
-            and not plain(found)
-            and not (isinstance(found, FunctionType) and found.__module__ == module and module in self.modules)
-        ):
+        elif not isinstance(found, np.ufunc) and not plain(found) and not self.is_own(found, module):
             raise pickle.UnpicklingError(f"{module}.{name} is not a class with from_spec(), nor what a spec may hold")
         return found
+
+    def is_own(self, found: Any, module: str) -> bool:
+        """Whether it is a function of the program that the class of this item is from."""
+        if not isinstance(found, FunctionType) or found.__module__ != module:
+            return False
+        return any(belong_together(module, m) for m in self.modules)
 
     def load_reduce(self) -> None:
         if not any(self.stack[-2] is f for f in CALLED.values()):
@@ -445,7 +461,7 @@ def dump_meta(item: Any) -> bytes:
         else:
             return out.getvalue()
     raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, containers, arrays, objects of plain classes, "
-                     "classes with from_spec, and functions of DyNet's, of NumPy's or of the module of its class only: "
+                     "classes with from_spec, and functions of DyNet's, of NumPy's or of its own program only: "
                      f"{error}") from None  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import pickle
 import threading
@@ -422,6 +423,32 @@ def test_a_spec_may_name_functions(tmp_path: Path) -> None:
         layer.act = foreign
         with pytest.raises(ValueError, match="spec may hold"):
             dy.save(tmp_path / "x", layer)
+
+
+def test_functions_of_modules_beside_the_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (
+        ("specs_pack/__init__", ""),
+        ("specs_pack/layers", "from test_io import Layer\nclass Mine(Layer): pass\n"),
+        ("specs_pack/more", "def f(x): return x\n"),
+        ("specs_beside", "def f(x): return x\n"),
+        ("elsewhere/specs_far", "def f(x): return x\n"),
+    ):
+        file = tmp_path / "program" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    for folder in (tmp_path / "program" / "elsewhere", tmp_path / "program"):
+        monkeypatch.syspath_prepend(str(folder))
+    layers, more, beside, far = map(
+        importlib.import_module, ("specs_pack.layers", "specs_pack.more", "specs_beside", "specs_far")
+    )
+    layer = layers.Mine(2, dy.ParameterCollection())
+    for module in (more, beside):
+        layer.act = module.f
+        dy.save(tmp_path / "x", layer)
+        assert dy.load(tmp_path / "x", dy.ParameterCollection())[0].act is module.f
+    layer.act = far.f
+    with pytest.raises(ValueError, match="spec may hold"):
+        dy.save(tmp_path / "x", layer)
 
 
 class Words:
