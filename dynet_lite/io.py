@@ -330,32 +330,32 @@ SAFE = {
     "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "MEMOIZE", "REDUCE", "NEWOBJ", "BUILD",
 }  # fmt: skip
 OURS = ("_dynet", "dynet", "dynet_lite")
-BUILTINS = {
-    "bool": bool,
-    "dict": dict,
-    "float": float,
-    "int": int,
-    "list": list,
-    "set": set,
-    "str": str,
-    "tuple": tuple,
-}
 CONTAINERS: tuple[type, ...] = (Counter, OrderedDict, defaultdict, deque)
-# All that is called while a spec is read: it makes containers and arrays.
-CALLED: dict[tuple[str, str], Any] = {("collections", c.__name__): c for c in CONTAINERS}
-CALLED |= {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
-CALLED |= {(f"numpy.{core}.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0] for core in ("core", "_core")}
+ARRAY = np.zeros(0).__reduce__()[0]  # the function by which pickles of arrays begin
+# What is found by name though no program defines it. Containers, dtypes and ARRAY are all that a file can call.
+KNOWN: dict[tuple[str, str], Any] = {("collections", c.__name__): c for c in CONTAINERS}
+KNOWN |= {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
+KNOWN |= {(f"numpy.{core}.multiarray", "_reconstruct"): ARRAY for core in ("core", "_core")}
+KNOWN |= {("builtins", kind.__name__): kind for kind in (bool, dict, float, int, list, set, str, tuple)}
+
+
+def overrides(kind: type, *names: str) -> bool:
+    """Whether the class, or one that it is derived from, has one of these methods in a way of its own."""
+    own = [vars(c) for c in kind.__mro__ if c.__module__ not in ("builtins", "collections")]
+    return any(name in methods for methods in own for name in names)
 
 
 def plain(kind: Any) -> bool:
-    """Whether making an object of this class, and setting its attributes, runs nothing of the class's own."""
-    return (
-        isinstance(kind, type)
-        and kind.__module__.split(".")[0] not in OURS
-        and kind.__new__ in (object.__new__, dict.__new__, list.__new__)
-        and not hasattr(kind, "__setstate__")
-        and not hasattr(kind, "__del__")
-    )
+    """Whether an object of this class can be made, and given attributes, without any code of the class."""
+    if not isinstance(kind, type) or kind.__module__.split(".")[0] in OURS:
+        return False
+    made_here = kind.__new__ in (object.__new__, dict.__new__, list.__new__)
+    return made_here and not overrides(kind, "__new__", "__setstate__", "__del__")
+
+
+def keyed(key: Any) -> bool:
+    """Whether hashing and comparing a key runs no program's code."""
+    return all(map(keyed, key)) if type(key) is tuple else not overrides(type(key), "__hash__", "__eq__")
 
 
 def belong_together(module: str, other: str) -> bool:
@@ -376,7 +376,7 @@ Interpreter: Any = pickle._Unpickler  # type: ignore[attr-defined]  # the one in
 
 
 class MetaUnpickler(Interpreter):  # type: ignore[misc]
-    """Finds classes that can be loaded, and what their specs may hold; imports nothing, and calls only CALLED.
+    """Finds classes that can be loaded, and what their specs may hold; imports nothing, and runs no program's code.
 
     A spec may hold objects of plain classes (a vocabulary), arrays and containers, and it may name what dynet_lite offers
     (the activation of a layer, an initializer), a ufunc of NumPy, and functions of the program that the class is from.
@@ -394,14 +394,12 @@ class MetaUnpickler(Interpreter):  # type: ignore[misc]
             found = getattr(ours, name, None)
             if callable(found) and name in ours.__all__:
                 return found
-        elif (module, name) in CALLED:
-            return CALLED[module, name]
-        elif module == "builtins" and name in BUILTINS:
-            return BUILTINS[name]
+        elif (module, name) in KNOWN:
+            return KNOWN[module, name]
         else:
             if module not in sys.modules:
                 raise pickle.UnpicklingError(f"class {module}.{name}: import its module first")
-            found = getattr(sys.modules[module], name, None)
+            found = vars(sys.modules[module]).get(name)
         if isinstance(found, type) and hasattr(found, "from_spec"):
             self.modules.add(module)
         elif not isinstance(found, np.ufunc) and not plain(found) and not self.is_own(found, module):
@@ -415,24 +413,64 @@ class MetaUnpickler(Interpreter):  # type: ignore[misc]
         return any(belong_together(module, m) for m in self.modules)
 
     def load_reduce(self) -> None:
-        if not any(self.stack[-2] is f for f in CALLED.values()):
-            raise pickle.UnpicklingError(f"{self.stack[-2]!r} is not called by a file")
+        called, given = self.stack[-2:]
+        if called is ARRAY:
+            allowed = given == (np.ndarray, (0,), b"b")
+        elif called is np.dtype:
+            allowed = re.fullmatch("[a-zA-Z][0-9]*", given[0]) and given[1:] == (False, True)
+        else:
+            allowed = any(called is kind for kind in CONTAINERS)
+        self.see(allowed, called, "called")
         super().load_reduce()
 
     def load_newobj(self) -> None:
-        if not plain(self.stack[-2]) or self.stack[-1] != ():
-            raise pickle.UnpicklingError(f"{self.stack[-2]!r} is not made by a file")
+        kind, given = self.stack[-2:]
+        self.see(plain(kind) and given == (), kind, "made")
         super().load_newobj()
 
     def load_build(self) -> None:
-        made = self.stack[-2]
-        if not isinstance(made, (np.ndarray, np.dtype, *CONTAINERS)) and not plain(type(made)):
-            raise pickle.UnpicklingError(f"{made!r} is not changed by a file")
+        made, state = self.stack[-2:]
+        kind = type(made)
+        if isinstance(made, np.dtype):  # a state of another kind may break NumPy
+            simple = type(state) is tuple and all(type(part) in (int, str, type(None)) for part in state)
+            usual = [made.newbyteorder("<").__reduce__()[2], made.newbyteorder(">").__reduce__()[2]]
+            self.see(simple and state in usual, made, "changed in this way")
+        elif kind is not np.ndarray:
+            self.see(type(state) is dict and plain(kind) and all(type(key) is str for key in state), kind, "changed")
+            object.__getattribute__(made, "__dict__").update(self.stack.pop())
+            return
         super().load_build()
+
+    def load_items(self, code: int) -> None:
+        """Puts items into a container, whose methods are Python's own."""
+        one_by_one = {pickle.APPEND[0]: 2, pickle.SETITEM[0]: 3}
+        into = self.stack[-one_by_one[code]] if code in one_by_one else self.metastack[-1][-1]
+        keys = self.stack[-2:-1] if code == pickle.SETITEM[0] else self.stack
+        self.see(not overrides(type(into), "append", "extend", "add", "__setitem__"), type(into), "filled")
+        if code != pickle.APPEND[0]:
+            step = 2 if code == pickle.SETITEMS[0] else 1
+            self.see(code == pickle.APPENDS[0] or all(map(keyed, keys[::step])), type(into), "filled with these keys")
+        Interpreter.dispatch[code](self)
+
+    def load_frozenset(self) -> None:
+        self.see(all(map(keyed, self.stack)), frozenset, "filled with these")
+        super().load_frozenset()
+
+    def load_dict(self) -> None:
+        self.see(all(map(keyed, self.stack[::2])), dict, "filled with these keys")
+        super().load_dict()
+
+    def see(self, allowed: Any, what: Any, done: str) -> None:
+        if not allowed:
+            raise pickle.UnpicklingError(f"{what!r} is not {done} by a file")
 
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.BUILD[0]] = load_build
+    dispatch[pickle.FROZENSET[0]] = load_frozenset
+    dispatch[pickle.DICT[0]] = load_dict
+    for items in (pickle.APPEND, pickle.APPENDS, pickle.SETITEM, pickle.SETITEMS, pickle.ADDITEMS):
+        dispatch[items[0]] = partial(lambda code, self: self.load_items(code), items[0])
 
 
 class MetaPickler(pickle._Pickler):  # type: ignore[name-defined]

@@ -473,6 +473,31 @@ class Sets:
         raise AssertionError("called")
 
 
+class Runs(dict[Any, Any]):
+    """Has code that pickles of its objects would run."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise AssertionError("called")
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        raise AssertionError("called")
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    @size.setter
+    def size(self, value: int) -> None:
+        raise AssertionError("called")
+
+
+PAIR, RUNS = (
+    f"(c{__name__}\nPair\n".encode(),
+    f"c{__name__}\nRuns\n)\x81".encode("latin-1"),
+)  # a class; an object is made
+END = b"X\x02\x00\x00\x00/xt."
+
+
 def test_a_spec_may_hold_plain_objects(tmp_path: Path) -> None:
     layer = Layer(2, dy.ParameterCollection())
     table = np.arange(6.0).reshape(2, 3)
@@ -531,6 +556,17 @@ class Evil:
         f"(c{__name__}\nPair\nc{__name__}\ntwice\n(K\x01tRX\x02\x00\x00\x00/xt.".encode(),  # calls a function
         f"(c{__name__}\nPair\nc{__name__}\nPair\n(K\x01K\x01tRX\x02\x00\x00\x00/xt.".encode(),  # a class
         f"(c{__name__}\nPair\nc{__name__}\nWords\n(N}}X\x01\x00\x00\x00aK\x01stbX\x02\x00\x00\x00/xt.".encode(),  # changes one
+        PAIR + RUNS + b"K\x01K\x01s" + END,  # an item
+        PAIR + RUNS + b"(K\x01K\x01u" + END,
+        PAIR + RUNS + b"N}X\x04\x00\x00\x00sizeK\x01s\x86b" + END,  # an attribute that is a property
+        PAIR + b"}" + RUNS + b"K\x01s" + END,  # a key
+        PAIR + b"}(" + RUNS + b"K\x01u" + END,
+        PAIR + b"(" + RUNS + b"K\x01d" + END,
+        b"\x80\x04" + PAIR + b"\x8f(K\x01" + RUNS + b"\x90" + END,  # of a set
+        b"\x80\x04" + PAIR + b"(K\x01" + RUNS + b"\x91" + END,
+        PAIR + b"cnumpy\ndtype\n(X\x02\x00\x00\x00f4I00\nI01\ntR"
+        b"(K\x03X\x01\x00\x00\x00<NNNK\x63J\xff\xff\xff\xffK\x00tb" + END,  # a state that no dtype has
+        PAIR + b"cnumpy\nndarray\n(K\x01tR" + END,
         b"cantigravity\nfly\n.",
         b"c_dynet\nsave\n.",
         b"c_dynet\n__builtins__\n.",
