@@ -37,7 +37,7 @@ Updater::~Updater() {
   for (Table& t : tables_) release(*t.t);
 }
 
-void Updater::add_parameter(const std::shared_ptr<Parameter>& p) { dense_.push_back({p, {}, nullptr}); }
+void Updater::add_parameter(const std::shared_ptr<Parameter>& p) { dense_.push_back({p, {}, nullptr, false}); }
 void Updater::add_table(const std::shared_ptr<LookupTable>& t) { tables_.push_back({t, {}, nullptr}); }
 
 Store& Updater::parameter_state(std::size_t i) { return made(dense_[i].state, rule_->states * dense_[i].p->size()); }
@@ -185,8 +185,9 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   if (!p.updated) p.clear_grad();
   if (!p.updated || p.size() == 0 || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
   made(d.state, rule_->states * p.size());
-  if (p.must_turn()) p.other.resize(p.size());
-  d.old = p.must_turn() || p.holders == 0 ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
+  d.turn = p.must_turn();
+  if (d.turn) p.other.resize(p.size());
+  d.old = d.turn || p.holders == 0 ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
   const std::size_t unit = unit_of(p);
   return static_cast<u32>((p.size() + unit - 1) / unit);
 }
@@ -228,7 +229,7 @@ void Updater::finish(const Work& w, bool all_rows) {
   if (w.member < dense_.size()) {
     Parameter& p = *dense_[w.member].p;
     if (!w.units) return;
-    if (p.must_turn()) p.turn();
+    if (dense_[w.member].turn) p.turn();
     p.grad.drop_outer();
     p.touched = false;
     p.grad_changed();
@@ -245,12 +246,11 @@ void Updater::finish(const Work& w, bool all_rows) {
 // Of a parameter.
 UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) {
   Parameter& p = *d.p;
-  const bool turn = p.must_turn();
   UpdateTensor t{};
   t.rows = 1;
   t.n = std::min(to, p.size()) - from;
-  t.w = (turn ? p.other.overwrite(*backend_) : p.value.write(*backend_)) + from;
-  t.from = turn ? p.value.read(*backend_) + from : nullptr;
+  t.w = (d.turn ? p.other.overwrite(*backend_) : p.value.write(*backend_)) + from;
+  t.from = d.turn ? p.value.read(*backend_) + from : nullptr;
   t.outer = p.grad.outer();
   t.g = t.outer ? nullptr : p.grad.write(*backend_) + from;
   t.old = d.old ? d.old + from : nullptr;

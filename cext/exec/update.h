@@ -64,6 +64,7 @@ class Updater {
     std::shared_ptr<Parameter> p;
     Store state;
     float* old = nullptr;  // where numbers go before they change, or null
+    bool turn = false;     // new numbers go to the other buffer, whatever graphs other threads make or renew meanwhile
   };
   struct Table {
     std::shared_ptr<LookupTable> t;

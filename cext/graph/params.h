@@ -80,6 +80,7 @@ struct Parameter {
   void turn() {
     std::swap(value, other);
     turned = true;
+    if (holders == 0) turned = false;  // the last graph went meanwhile
   }
   // The host will overwrite the numbers.
   void keep_numbers();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -370,6 +371,38 @@ def test_updates_of_other_threads_do_not_count():
 def keeps_weights() -> Iterator[None]:
     with dy.configure(keep_weights=True):
         yield
+
+
+@pytest.mark.parametrize("other", ["begins", "ends"])
+@pytest.mark.usefixtures("keeps_weights")
+def test_graphs_of_other_threads_come_and_go_during_an_update(other):
+    """Which buffer an update writes to is decided once, whoever begins or ceases to hold the weight meanwhile."""
+    n = 2000
+    m = dy.ParameterCollection()
+    W = m.add_parameters((n, n))
+    W.set_value(np.ones((n, n)))
+    trainer = dy.AdamTrainer(m, 0.1)
+    ready = threading.Event()
+
+    def hold() -> None:
+        with dy.graph():
+            if other == "begins":
+                ready.set()
+                time.sleep(0.005)
+            W[0].dim()
+            ready.set()
+            time.sleep(0.005)
+
+    for step in range(1, 7):
+        dy.renew_cg()
+        W.set_grad(np.ones((n, n)))
+        ready.clear()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        ready.wait()
+        trainer.update()
+        thread.join()
+        assert abs(W.as_array() - (1 - 0.1 * step)).max() < 1e-3
 
 
 @pytest.mark.parametrize("change", CHANGES)
