@@ -1,5 +1,7 @@
 #include "exec/rewound.h"
 
+#include <utility>
+
 namespace dnl {
 
 template <class F>
@@ -27,10 +29,12 @@ void Rewound::check(Moment ran_at) const {
 bool Rewound::to(Moment ran_at) {
   if (ran_at == at_) return false;
   bool any = ran_at > at_ && present();
-  any |= each([&](Versions& v, Store& numbers, std::size_t row) {
+  const bool before = std::exchange(rewound_, true);  // what fails halfway goes back, too
+  const bool exchanged = each([&](Versions& v, Store& numbers, std::size_t row) {
     return v.exchange(backend_, owner_, ran_at, numbers.write(backend_), row);
   });
-  rewound_ |= any;
+  any |= exchanged;
+  rewound_ = before || exchanged;
   at_ = ran_at;
   return any;
 }

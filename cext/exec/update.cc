@@ -120,12 +120,39 @@ UpdateOutcome Updater::update(const UpdateStep& s, double clip) {
   return out;
 }
 
-// The work lies in one long line, member behind member, of which each thread does an equal stretch.
 void Updater::step(const UpdateStep& s, float gscale, const float* factor) {
-  constexpr u64 kLeastWork = 1 << 17;  // numbers; with fewer, waking a thread takes longer
   const TraceScope trace(Phase::Update, nullptr);
   needed_ = s.keeps ? LiveRuns::of(s.owner) : Needed{};
   moment_ = needed_.any ? next_moment() : now();
+  for (Dense& d : dense_) d.old = nullptr;
+  for (Table& t : tables_) t.old = nullptr;
+  u64 lanes;
+  try {
+    lanes = prepare(s);
+  } catch (...) {
+    keep_unchanged(s);
+    throw;
+  }
+  for (const Table& table : tables_) {
+    LookupTable& t = *table.t;
+    if (s.decay != 0 && t.updated && t.size()) t.decay(std::log1p(-s.decay));
+  }
+  UpdateSetting setting;
+  std::memcpy(setting.c, s.c, sizeof s.c);
+  setting.gscale = gscale;
+  setting.factor = factor;
+  setting.wdecay = static_cast<float>(s.decay);
+  run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
+    const std::size_t from = begin_[static_cast<std::size_t>(l)], to = begin_[static_cast<std::size_t>(l) + 1];
+    if (from < to) backend_->update(*rule_, setting, to - from, tensors_.data() + from);
+  });
+  for (const Work& w : work_) finish(w, every_row(s));
+}
+
+// All that may fail for want of memory, before any number changes. The work lies in one long line, member behind
+// member, of which each thread does an equal stretch: so many threads.
+u64 Updater::prepare(const UpdateStep& s) {
+  constexpr u64 kLeastWork = 1 << 17;  // numbers; with fewer, waking a thread takes longer
   work_.clear();
   u64 all = 0;
   auto add = [&](std::size_t member, u32 units, u64 cost) {
@@ -146,16 +173,16 @@ void Updater::step(const UpdateStep& s, float gscale, const float* factor) {
     deal(all * l / lanes, all * (l + 1) / lanes, every_row(s));
   }
   begin_.push_back(tensors_.size());
-  UpdateSetting setting;
-  std::memcpy(setting.c, s.c, sizeof s.c);
-  setting.gscale = gscale;
-  setting.factor = factor;
-  setting.wdecay = static_cast<float>(s.decay);
-  run_lanes(static_cast<int>(lanes), s.threads, [&](int l) {
-    const std::size_t from = begin_[static_cast<std::size_t>(l)], to = begin_[static_cast<std::size_t>(l) + 1];
-    if (from < to) backend_->update(*rule_, setting, to - from, tensors_.data() + from);
-  });
-  for (const Work& w : work_) finish(w, every_row(s));
+  return lanes;
+}
+
+// No number changes after all: what is kept of those of before are those that there are.
+void Updater::keep_unchanged(const UpdateStep& s) {
+  for (Dense& d : dense_)
+    if (d.old)
+      backend_->copy_rows(1, d.p->size(), Rows{d.p->value.read(*backend_), 0, nullptr}, Rows{d.old, 0, nullptr});
+  for (Table& t : tables_)
+    if (t.old) copy_old(t, every_row(s));
 }
 
 void Updater::deal(u64 first, u64 last, bool all_rows) {
@@ -186,7 +213,10 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   if (!p.updated || p.size() == 0 || (!p.touched && rule_->can_skip && s.decay == 0)) return 0;
   made(d.state, rule_->states * p.size());
   d.turn = p.must_turn();
-  if (d.turn) p.other.resize(p.size());
+  if (d.turn) {
+    p.other.resize(p.size());
+    p.other.overwrite(*backend_);
+  }
   d.old = d.turn || p.holders == 0 ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
   const std::size_t unit = unit_of(p);
   return static_cast<u32>((p.size() + unit - 1) / unit);
@@ -201,7 +231,7 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
   const u32 n = static_cast<u32>(all_rows ? t.rows : t.touched.size());
   t.pay(*backend_, all_rows ? nullptr : t.touched.data(), n);
-  if (s.decay != 0) t.decay(std::log1p(-s.decay));
+  if (s.decay != 0) t.decay(0);  // room to note it
   const std::size_t unit = rows_of_unit(*rule_, t.row_size);
   return static_cast<u32>(all_rows ? (t.rows + unit - 1) / unit : t.touched.size());
 }
@@ -214,7 +244,12 @@ void Updater::keep_rows(Table& table, const UpdateStep& s, bool all_rows) {
   table.old = all_rows ? t.before.keep_all(*backend_, s.owner, needed_, moment_, t.size())
                        : t.before.keep_rows(*backend_, s.owner, needed_, moment_, t.touched.data(), t.touched.size(),
                                             t.row_size);
-  if (!table.old || t.decay_of_row.empty()) return;
+  if (table.old && !t.decay_of_row.empty()) copy_old(table, all_rows);
+}
+
+// At once, not beside the update.
+void Updater::copy_old(Table& table, bool all_rows) {
+  LookupTable& t = *table.t;
   rows_.clear();
   for (u32 row : t.touched) rows_.push_back(t.row(*backend_, row));
   const Rows to{table.old, static_cast<std::ptrdiff_t>(t.row_size), nullptr};

@@ -85,10 +85,13 @@ class Updater {
   bool may_be_outer(const UpdateStep& s) const;
   bool clips_without_wait(double clip);
   void step(const UpdateStep& s, float gscale, const float* factor);
+  u64 prepare(const UpdateStep& s);
   // Before and after the work on a member, in one thread.
   u32 prepare_parameter(Dense& d, const UpdateStep& s);
   u32 prepare_table(Table& table, const UpdateStep& s);
   void keep_rows(Table& table, const UpdateStep& s, bool all_rows);
+  void copy_old(Table& table, bool all_rows);
+  void keep_unchanged(const UpdateStep& s);
   void finish(const Work& w, bool all_rows);
   // The tensors of what lies from one cost to another in the line of all work.
   void deal(u64 first, u64 last, bool all_rows);

@@ -69,19 +69,33 @@ float* Versions::keep_all(Backend& b, Owner owner, const Needed& needed, Moment 
   if (!needed.any) return nullptr;
   Version* v = open(b, owner, needed, moment, true);
   if (!v) return nullptr;
-  v->numbers.resize(n);
-  return v->numbers.overwrite(b);
+  try {
+    v->numbers.resize(n);
+    return v->numbers.overwrite(b);
+  } catch (...) {
+    all_.pop_back();  // without memory it is none
+    throw;
+  }
 }
 
 float* Versions::keep_rows(Backend& b, Owner owner, const Needed& needed, Moment moment, const u32* rows, std::size_t n,
                            std::size_t row_size) {
   if (!needed.any) return nullptr;
   Version* v = open(b, owner, needed, moment, false);
-  if (!v) return nullptr;
-  v->rows.append(rows, n);
-  const std::size_t before = v->numbers.size();
-  v->numbers.grow(b, before + n * row_size, false);
-  return v->numbers.write(b) + before;
+  return v ? add_rows(b, *v, rows, n, row_size) : nullptr;
+}
+
+// Where the numbers of n rows more go. Without memory for them the version stays what it is.
+float* Versions::add_rows(Backend& b, Version& v, const u32* rows, std::size_t n, std::size_t row_size) {
+  const std::size_t rows_before = v.rows.size(), before = v.numbers.size();
+  v.rows.append(rows, n);
+  try {
+    v.numbers.grow(b, before + n * row_size, false);
+  } catch (...) {
+    v.rows.resize(rows_before);
+    throw;
+  }
+  return v.numbers.write(b) + before;
 }
 
 void Versions::keep_owing(Backend& b, u32 row, float* numbers, std::size_t row_size) {
@@ -90,10 +104,8 @@ void Versions::keep_owing(Backend& b, u32 row, float* numbers, std::size_t row_s
     if (v.whole || v.lost || newest(v.owner) != &v) continue;
     const Needed needed = LiveRuns::of(v.owner);
     if (!needed.any || needed.oldest >= v.until) continue;
-    v.rows.push_back(row);
-    const std::size_t before = v.numbers.size();
-    v.numbers.grow(b, before + row_size, false);
-    b.copy_rows(1, row_size, Rows{numbers, 0, nullptr}, Rows{v.numbers.write(b) + before, 0, nullptr});
+    float* const to = add_rows(b, v, &row, 1, row_size);
+    b.copy_rows(1, row_size, Rows{numbers, 0, nullptr}, Rows{to, 0, nullptr});
   }
 }
 
@@ -144,9 +156,8 @@ void Versions::take_over(Backend& b, Version& older, Version& v) {
   if (older.whole || (!v.whole && v.rows.empty())) return;
   const std::size_t n = older.numbers.size(), more = v.numbers.size();
   if (!v.whole) {
-    older.rows.append(v.rows);
-    older.numbers.grow(b, n + more, false);
-    b.copy_rows(1, more, Rows{v.numbers.read(b), 0, nullptr}, Rows{older.numbers.write(b) + n, 0, nullptr});
+    float* const to = add_rows(b, older, v.rows.data(), v.rows.size(), more / v.rows.size());
+    b.copy_rows(1, more, Rows{v.numbers.read(b), 0, nullptr}, Rows{to, 0, nullptr});
     return drop_repeated(b, older);
   }
   if (!older.rows.empty()) exchange_numbers(b, older, v.numbers.write(b), n / older.rows.size(), true);
@@ -173,15 +184,13 @@ void Versions::drop_repeated(Backend& b, Version& v) {
   std::sort(first.begin(), first.end());
   Store numbers;
   numbers.resize(v.once * row_size);
-  float* const from = v.numbers.read(b);
+  float *const from = v.numbers.read(b), *const to = numbers.overwrite(b);
   std::vector<float*> kept;
-  for (std::size_t k = 0; k < v.once; ++k) {
-    kept.push_back(from + first[k] * row_size);
-    v.rows[k] = v.rows[first[k]];
-  }
+  for (std::size_t k = 0; k < v.once; ++k) kept.push_back(from + first[k] * row_size);
+  for (std::size_t k = 0; k < v.once; ++k) v.rows[k] = v.rows[first[k]];
   v.rows.resize(v.once);
   b.copy_rows(v.once, row_size, Rows{nullptr, 0, kept.data()},
-              Rows{numbers.overwrite(b), static_cast<std::ptrdiff_t>(row_size), nullptr});
+              Rows{to, static_cast<std::ptrdiff_t>(row_size), nullptr});
   std::swap(v.numbers, numbers);
 }
 
@@ -256,13 +265,13 @@ bool Versions::lost(Owner owner, Moment ran_at) const {
 }
 
 void Versions::exchange_numbers(Backend& b, Version& v, float* numbers, std::size_t row_size, bool newest_first) {
-  v.exchanged = !v.exchanged;
   float* kept = v.numbers.write(b);
-  if (v.whole) return b.swap_rows(1, v.numbers.size(), Rows{kept, 0, nullptr}, Rows{numbers, 0, nullptr});
-  const std::size_t n = v.rows.size();
-  if (n == 0) return;
+  const std::size_t n = v.whole ? 0 : v.rows.size();
   listed_.clear();
   for (std::size_t k = 0; k < n; ++k) listed_.push_back(numbers + v.rows[newest_first ? n - 1 - k : k] * row_size);
+  v.exchanged = !v.exchanged;
+  if (v.whole) return b.swap_rows(1, v.numbers.size(), Rows{kept, 0, nullptr}, Rows{numbers, 0, nullptr});
+  if (n == 0) return;
   const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(row_size);
   const Rows rows = newest_first ? Rows{kept + (n - 1) * row_size, -size, nullptr} : Rows{kept, size, nullptr};
   b.swap_rows(n, row_size, rows, Rows{nullptr, 0, listed_.data()});

@@ -92,6 +92,7 @@ class Versions {
   void drop_dead(Owner owner, const Needed& needed);
   void fold(Backend& b, Owner owner);
   void take_over(Backend& b, Version& older, Version& v);
+  static float* add_rows(Backend& b, Version& v, const u32* rows, std::size_t n, std::size_t row_size);
   static void drop_repeated(Backend& b, Version& v);
   void spare(std::size_t k);
   bool too_many(Owner owner) const;

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -519,3 +522,53 @@ def test_leaves_of_before_an_update_have_its_decay(read):
             got = dy.reshape(row, (1, 2)) + 0.0, table[0:1] + 0.0
         for one in got:
             near(one.npvalue(), np.full(one.dim()[0], 0.9**k))
+
+
+UPDATE_WITHOUT_MEMORY = """
+import resource
+import numpy as np, dynet_lite as dy
+m = dy.ParameterCollection()
+n = 512
+A, T, B = m.add_parameters((n, n)), m.add_lookup_parameters((64, n)), m.add_parameters((4096, 4096))
+A.set_value(np.eye(n) / 2)
+T.init_from_array(np.ones((64, n)))
+trainer = dy.SimpleSGDTrainer(m, 0.1)
+m.set_weight_decay_lambda(0.1)
+
+def gradients():
+    for p in (A, T, B):
+        p.zero_gradient()
+    loss.backward()
+    return A.grad_as_array(), T.grad_as_array()
+
+loss = dy.sum_elems(dy.tanh(A * (A * T[3]))) + dy.sum_elems(B) * 0
+loss.value()
+wanted = gradients()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 6_000_000, resource.RLIM_INFINITY))
+try:
+    trainer.update()  # what the graph has read of A is kept, and of B there is no room for it
+except dy.errors.OutOfMemoryError:
+    print("failed")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(all(np.allclose(a, b) for a, b in zip(gradients(), wanted)), (A.as_array() == np.eye(n) / 2).all())
+trainer.update()
+print(np.allclose(T.as_array()[5], 0.9))
+print(all(np.allclose(a, b) for a, b in zip(gradients(), wanted)))
+"""
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="needs the memory limits of Linux")
+@pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
+def test_an_update_without_memory_changes_nothing(tmp_path: Path) -> None:
+    """Neither weights, nor what they owe, nor what is kept of them for graphs that have read them."""
+    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).resolve().parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", UPDATE_WITHOUT_MEMORY],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=env,
+        cwd=tmp_path,
+    )
+    assert done.stdout.split() == ["failed", "True", "True", "True", "True"], done.stdout + done.stderr
