@@ -36,8 +36,10 @@ bool Executor::run_known(bool whole) {
     known_.drop(plan);
     return false;
   }
+  leaf_parts_.copy(plan->leaf_parts);
+  if (runs_.empty()) runs_.push_back(std::make_unique<Run>());
   plan->graph.put(g_);
-  take_known(plan);
+  take_known(plan);  // nothing fails from here on until it runs
   n_runs_ = 1;
   planned_ = rewritten_ = g_.size();
   one_plan_ = true;
@@ -48,7 +50,6 @@ bool Executor::run_known(bool whole) {
     totals_.dead += plan->dead;
     totals_.merged += plan->merged;
   }
-  leaf_parts_.copy(plan->leaf_parts);
   run_by_plan();
   totals_.forward_time += timer.lap();
   return true;
@@ -90,7 +91,6 @@ void Executor::keep_known(bool whole) {
 // The executor works with what belongs to the plan, and leaves its own there. A backward pass does not if it has none
 // to run again: it may have been one of a graph that grew, whose arrays are large.
 void Executor::take_known(KnownPlan* plan) {
-  if (runs_.empty()) runs_.push_back(std::make_unique<Run>());
   live_plan_ = plan;
   exchange_runs();
   if (plan->pass->ready.there) pass_.swap(plan->pass);

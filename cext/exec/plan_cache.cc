@@ -42,6 +42,8 @@ KnownPlan* PlanCache::find(const Graph& g, const ExecOptions& options, bool whol
 KnownPlan* PlanCache::keep(const Graph& g, Backend& backend) {
   noted_ = false;
   std::unique_ptr<KnownPlan> plan;
+  plans_.reserve(kMost);
+  hashes_.reserve(kMost);
   while (plans_.size() == kMost || nodes_ + g.size() > kMostInAll) plan = take_oldest();
   if (!plan) {
     plan = std::make_unique<KnownPlan>();

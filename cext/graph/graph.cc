@@ -165,14 +165,15 @@ u32 Graph::intern(const u32* key, u32 n, u64 h, bool* fresh) {
   }
   *fresh = true;
   const u32 s = static_cast<u32>(sigs_.size());
-  buckets_[b] = {tag, s + 1};
   Signature sig{};
   sig.items = 1;
   sig.family = s;
   sig.key = static_cast<u32>(keys_.size());
   keys_.append(key, n);
+  key_len_.resize(s);  // one more where there was no memory for the signature
   key_len_.push_back(n);
   sigs_.push_back(sig);
+  buckets_[b] = {tag, s + 1};
   return s;
 }
 

@@ -167,6 +167,14 @@ bool KnownGraph::like(const Graph& g, const GraphLooks& looks) const {
 }
 
 void KnownGraph::put(Graph& g) const {
+  // All that may fail comes first.
+  g.operands_.reserve(operands_.size());
+  g.words_.reserve(words_.size());
+  g.keys_.reserve(keys_.size());
+  g.key_len_.reserve(key_len_.size());
+  g.dims_.reserve(dims_.size());
+  g.sigs_.reserve(sigs_.size());
+  while ((sigs_.size() + 1) * 2 > g.buckets_.size()) g.make_buckets(g.buckets_.size() * 2);
   for (NodeId i = 0; i < g.size(); ++i) {
     Node& n = g.nodes_[i];
     const Node& m = nodes_[i];
@@ -189,7 +197,6 @@ void KnownGraph::put(Graph& g) const {
   copy_behind(g.key_len_, key_len_, n_sigs_);
   copy_behind(g.dims_, dims_, n_dims_);
   copy_behind(g.sigs_, sigs_, n_sigs_);
-  while ((sigs_.size() + 1) * 2 > g.buckets_.size()) g.make_buckets(g.buckets_.size() * 2);
   for (u32 s = n_sigs_; s < g.signatures(); ++s) g.enter(s);
 }
 
