@@ -113,8 +113,8 @@ cdef extern from "graph/params.h" namespace "dnl":
         cbool updated
         cbool touched
         void grad_changed()
-        void keep_numbers() except +raise_python_error
-        void leave_numbers() except +raise_python_error
+        void copy_to(float*) except +raise_python_error nogil
+        void overwrite(const float*, cbool) except +raise_python_error nogil
         Parameter(const Dim&) except +raise_python_error
         size_t size()
         void clear_grad()
@@ -136,7 +136,8 @@ cdef extern from "graph/params.h" namespace "dnl":
         void settle_all(Backend&) except +raise_python_error
         cbool read_in_place
         void keep_numbers() except +raise_python_error
-        void keep_row(uint32_t) except +raise_python_error
+        void copy_to(float*) except +raise_python_error nogil
+        void overwrite(uint32_t, uint32_t, const float*) except +raise_python_error nogil
         double decay_now
         Vec[double] decay_of_row
 

@@ -125,8 +125,21 @@ cdef class Parameters(Expression):
 
     def _values(self):
         """A copy of the numbers in float32, as they are kept."""
+        global _n_passes
         settle()
-        return _copied(deref(self.p).value).reshape(self.shape, order="F")
+        out = np.empty(deref(self.p).size(), dtype=np.float32)
+        cdef float[::1] flat = out
+        cdef float* to = NULL
+        cdef Parameter* p = self.p.get()
+        if flat.shape[0]:
+            to = &flat[0]
+        _begin_pass()
+        try:
+            with nogil:
+                p.copy_to(to)
+        finally:
+            _n_passes -= 1
+        return out.reshape(self.shape, order="F")
 
     def grad_as_array(self):
         """A copy of the accumulated gradient, as float64: what all backward passes since the last update have added up.
@@ -144,17 +157,23 @@ cdef class Parameters(Expression):
         The graph that used the weight last runs again at the next value(), with the new numbers and with new random
         ones. Other graphs keep the values they have; with ``dy.configure(keep_weights=True)``, as in DyNet, all do.
         """
+        global _n_passes
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         settle()   # not before: the user's code that gives numbers may put off a step
+        cdef bint leave = keeps_weights() and _was_read(self.last, self.id, self.stamp)
+        cdef const float* numbers
+        cdef Parameter* p = self.p.get()
         if flat.shape[0]:
-            if keeps_weights() and _was_read(self.last, self.id, self.stamp):
-                deref(self.p).leave_numbers()
-            else:
-                deref(self.p).keep_numbers()
-            memcpy(deref(self.p).value.host_to_write(), &flat[0], deref(self.p).size() * sizeof(float))
+            numbers = &flat[0]
+            _begin_pass()   # as one: no fork meanwhile
+            try:
+                with nogil:
+                    p.overwrite(numbers, leave)
+            finally:
+                _n_passes -= 1
         self._changed()
 
     def load_array(self, arr):

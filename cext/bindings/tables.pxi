@@ -208,6 +208,41 @@ cdef class LookupParameters(Expression):
         cdef float[:, ::1] view = <float[:v, :n]> numbers
         return np.asarray(view)
 
+    cdef object _copy(self):
+        """All values as they are kept, float32 array (V, row size)."""
+        global _n_passes
+        cdef LookupTable* t = self.t.get()
+        out = np.empty(t.size(), dtype=np.float32)
+        cdef float[::1] flat = out
+        cdef float* to = NULL
+        if flat.shape[0]:
+            to = &flat[0]
+        _begin_pass()
+        try:
+            with nogil:
+                t.copy_to(to)
+        finally:
+            _n_passes -= 1
+        return out.reshape(t.rows, t.row_size)
+
+    cdef int _overwrite(self, uint32_t first, object rows) except -1:
+        """Rows from `first` on: float32 array (n, row size)."""
+        global _n_passes
+        cdef LookupTable* t = self.t.get()
+        cdef const float[::1] flat = np.ascontiguousarray(rows, dtype=np.float32).reshape(-1)
+        cdef const float* numbers = NULL
+        cdef uint32_t n = rows.shape[0]
+        if flat.shape[0]:
+            numbers = &flat[0]
+        _begin_pass()
+        try:
+            with nogil:
+                t.overwrite(first, n, numbers)
+        finally:
+            _n_passes -= 1
+        self._changed()
+        return 0
+
     def _rows_array(self, rows):
         """(n, row size) numbers, each row stored column-major, as (n, d1, ...)."""
         shape = _shape_of(deref(self.t).row_dim)
@@ -230,7 +265,7 @@ cdef class LookupParameters(Expression):
         """A copy of the table in float32, as it is kept."""
         settle()
         deref(self.t).settle_all(host_backend())
-        return np.array(self._rows_array(self._view()))
+        return self._rows_array(self._copy())
 
     def _unsettled(self):
         """(numbers as they are kept, float32 (V, d1, ...); weight decay, float64 (1 + V), None if there was none).
@@ -239,7 +274,7 @@ cdef class LookupParameters(Expression):
         row what of it the row has had; e to the power of the difference is what its numbers still have to be multiplied by.
         """
         settle()
-        values = np.array(self._rows_array(self._view()))
+        values = self._rows_array(self._copy())
         if deref(self.t).decay_of_row.empty():
             return values, None
         cdef Py_ssize_t v = deref(self.t).rows
@@ -289,10 +324,7 @@ cdef class LookupParameters(Expression):
         rows = min(arr.shape[0], len(self)) if arr.ndim and arr.shape[0] else len(self)
         flat = self._flat_rows(arr, rows)
         settle()
-        deref(self.t).settle_all(host_backend())
-        deref(self.t).keep_numbers()
-        self._view(True)[:rows] = flat
-        self._changed()
+        self._overwrite(0, flat)
 
     def init_row(self, i, row):
         """Replace row i by an array (d1, ...). ValueError for another shape, IndexError if i is out of range.
@@ -305,10 +337,7 @@ cdef class LookupParameters(Expression):
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
         flat = self._flat_rows(a[None], 1)
         settle()
-        deref(self.t).settle_all(host_backend())
-        deref(self.t).keep_row(i)
-        self._view(True)[i] = flat[0]
-        self._changed()
+        self._overwrite(<uint32_t> i, flat)
 
     cdef int _changed(self) except -1:
         _outdate(self.last, self.id, self.stamp)
@@ -372,20 +401,12 @@ cdef class LookupParameters(Expression):
 
     def zero(self):
         """Set all numbers to 0."""
-        settle()
-        deref(self.t).settle_all(host_backend())
-        deref(self.t).keep_numbers()
-        self._view(True)[:] = 0
-        self._changed()
+        self.init_from_array(np.zeros(self.shape, dtype=np.float32))
 
     def scale(self, s):
         """Multiply all numbers by s. ValueError if s is not finite."""
         factor = np.float32(_finite(s, "[scale] the factor"))
-        settle()
-        deref(self.t).settle_all(host_backend())
-        deref(self.t).keep_numbers()
-        self._view(True)[:] *= factor
-        self._changed()
+        self.init_from_array(self._values() * factor)
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""

@@ -13,6 +13,17 @@ void Parameter::keep_numbers() {
     b.copy_rows(1, size(), Rows{value.read(b), 0, nullptr}, Rows{to, 0, nullptr});
 }
 
+void Parameter::copy_to(float* to) {
+  const GradientLock lock(in_use);
+  if (size()) std::memcpy(to, value.host(), size() * sizeof(float));
+}
+
+void Parameter::overwrite(const float* from, bool leave) {
+  const GradientLock lock(in_use);
+  leave ? leave_numbers() : keep_numbers();
+  if (size()) std::memcpy(value.host_to_write(), from, size() * sizeof(float));
+}
+
 void LookupTable::settle_owing(Backend& b, const u32* ids, std::size_t n) {
   const GradientLock lock(in_use);
   pay(b, ids, n, !before.empty());
@@ -51,6 +62,18 @@ void LookupTable::keep_row(u32 i) {
   Backend& b = host_backend();
   if (float* to = before.keep_rows(b, this_thread(), needed, next_moment(), &i, 1, row_size))
     b.copy_rows(1, row_size, Rows{value.read(b) + i * row_size, 0, nullptr}, Rows{to, 0, nullptr});
+}
+
+void LookupTable::copy_to(float* to) {
+  const GradientLock lock(in_use);
+  if (size()) std::memcpy(to, value.host(), size() * sizeof(float));
+}
+
+void LookupTable::overwrite(u32 first, u32 n, const float* from) {
+  const GradientLock lock(in_use);
+  settle_all(host_backend());
+  n == 1 ? keep_row(first) : keep_numbers();
+  if (n && row_size) std::memcpy(value.host_to_write() + first * row_size, from, n * row_size * sizeof(float));
 }
 
 }  // namespace dnl

@@ -90,6 +90,10 @@ struct Parameter {
     other.resize(size());
     turn();
   }
+  // The host reads all numbers, or overwrites them, `leave`: by leave_numbers(). It waits for backward passes of other
+  // threads, which may have old numbers in the place of these (exec/rewound.h).
+  void copy_to(float* to);
+  void overwrite(const float* from, bool leave);
   void clear_grad() {
     const GradientLock lock(in_use);
     if (touched) grad.zero();
@@ -160,6 +164,9 @@ struct LookupTable {
   // The host will overwrite all numbers, or those of one row.
   void keep_numbers();
   void keep_row(u32 i);
+  // The host reads all numbers, as they are kept, or overwrites n rows, which owe nothing then; see Parameter.
+  void copy_to(float* to);
+  void overwrite(u32 first, u32 n, const float* from);
 
  private:
   Vec<float*> owing_;  // rows, and what they are multiplied by

@@ -370,6 +370,38 @@ def test_updates_of_other_threads_do_not_count():
     assert np.isfinite(W.as_array()).all()
 
 
+def test_what_another_thread_sets_during_a_backward_pass_stays():
+    """The pass has the weights of then in the place of those of now: who sets others waits for it."""
+    n = 512
+    m = dy.ParameterCollection()
+    W, T = m.add_parameters((n, n)), m.add_lookup_parameters((4, n))
+    trainer = dy.SimpleSGDTrainer(m, 1e-3)
+    for k in range(4):
+        dy.renew_cg()
+        h = T[3]
+        for _ in range(300):
+            h = dy.tanh(W * h)
+        loss = dy.sum_elems(h)
+        loss.value()
+        loss.backward()
+        trainer.update()
+        numbers, rows = np.full((n, n), 0.5 + k), np.full((4, n), 0.25 + k)
+        with dy.graph():  # W has entered another graph last, which is gone
+            dy.sum_elems(W * T[3]).dim()
+
+        def change(k: int = k, numbers: Any = numbers, rows: Any = rows) -> None:
+            time.sleep(0.003)
+            W.set_value(numbers)
+            T.init_from_array(rows) if k % 2 else T.init_row(3, rows[3])
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        loss.backward()
+        thread.join()
+        assert (W.as_array() == numbers).all()
+        assert (T.row_as_array(3) == rows[3]).all()
+
+
 @pytest.fixture
 def keeps_weights() -> Iterator[None]:
     with dy.configure(keep_weights=True):
