@@ -347,6 +347,30 @@ print(dy.concatenate([a, b]).npvalue().sum())
     assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "4000003.0"
 
 
+@pytest.mark.parametrize("op", ["dot_product", "circ_conv"])
+def test_gradients_wait_for_the_arguments(op: str, libcuda: Path, tmp_path: Path) -> None:
+    """Which are made many launches later than the gradient of the result. One occurs twice, in some calls."""
+    program = f"""
+import numpy as np
+import dynet_lite as dy
+
+def gradients(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        random = np.random.RandomState(1)
+        W = dy.inputTensor(random.randn(4, 4).astype("f"))
+        us, ys = ([dy.inputTensor(random.randn(4).astype("f")) for _ in range(n)] for n in (2, 3))
+        deep = list(us)
+        for _ in range(12):
+            deep = [dy.tanh(W * u) for u in deep]
+        dy.esum([dy.sum_elems(dy.{op}(deep[k // 2], y)) for k, y in enumerate(ys)]).backward(full=True)
+        return [e.gradient() for e in (*us, *ys)]
+
+print(all(np.allclose(a, b, atol=1e-5) for a, b in zip(gradients("cpu"), gradients("cuda"))))
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "True"
+
+
 def test_bounds_below_zero(libcuda: Path, tmp_path: Path) -> None:
     """Which roundings make of bounds that others used up: constrained_softmax() ends, with the numbers of the CPU."""
     program = """

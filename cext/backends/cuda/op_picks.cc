@@ -84,9 +84,8 @@ device::TwoVectors dot_of(const Call& c) {
   r.step_v = step_of(c, 1);
   return r;
 }
-// Gradients of both arguments, where they are wanted.
-void give_both(const Call& c, device::TwoVectors r, Kernel kernel, idx threads) {
-  Gradients to(c);
+// Gradients of both arguments, where they are wanted. `to` is made before r: it may record something.
+void give_both(const Call& c, const Gradients& to, device::TwoVectors r, Kernel kernel, idx threads) {
   r.dy = read_gradient(c, 0);
   r.du = to.wanted(0) ? to.write(0) : device::Rows{};
   r.dv = to.wanted(1) ? to.write(1) : device::Rows{};
@@ -101,8 +100,9 @@ const DeviceOpEntry dot_product("dot_product", {[](const Call& c) {
                                                   recorder().add(Kernel::dot, r, r.members * r.batch * 128);
                                                 },
                                                 [](const Call& c) {
+                                                  const Gradients to(c);
                                                   const device::TwoVectors r = dot_of(c);
-                                                  give_both(c, r, Kernel::dot_back, r.members * r.n);
+                                                  give_both(c, to, r, Kernel::dot_back, r.members * r.n);
                                                 }});
 
 // ---- circular convolution and correlation, softmax with bounds: the same two vectors -------------------------------
@@ -116,9 +116,10 @@ DeviceOp circular_op() {
             recorder().add(Kernel::circular, r, r.members * r.batch * r.n);
           },
           [](const Call& c) {
+            const Gradients to(c);
             device::TwoVectors r = dot_of(c);
             r.correlation = kCorrelation;
-            give_both(c, r, Kernel::circular_back, r.members * r.n);
+            give_both(c, to, r, Kernel::circular_back, r.members * r.n);
           }};
 }
 const DeviceOpEntry circ_conv("circ_conv", circular_op<false>());
@@ -131,9 +132,10 @@ const DeviceOpEntry constrained_softmax("constrained_softmax",
                                            recorder().add(Kernel::bounded_softmax, r, r.members * r.batch);
                                          },
                                          [](const Call& c) {
+                                           const Gradients to(c);
                                            device::TwoVectors r = dot_of(c);
                                            r.y = read_output(c, 0);
-                                           give_both(c, r, Kernel::bounded_softmax_back, r.members);
+                                           give_both(c, to, r, Kernel::bounded_softmax_back, r.members);
                                          }});
 
 }  // namespace
