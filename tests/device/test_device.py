@@ -371,6 +371,26 @@ print(all(np.allclose(a, b, atol=1e-5) for a, b in zip(gradients("cpu"), gradien
     assert said(run(program, libcuda, tmp_path)).strip() == "True"
 
 
+def test_an_infinite_gradient_of_a_first_step(libcuda: Path, tmp_path: Path) -> None:
+    """The forget gate has none, as there is no state: not infinity times 0."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+from dynet_lite import _core
+
+def gradient(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        x = dy.inputTensor([0.1 * i for i in range(8)])
+        dy.sum_elems(dy.cmult(_core._lstm_start(x), dy.inputTensor([np.inf, 1.0]))).backward(full=True)
+        return x.gradient()
+
+cpu, gpu = gradient("cpu"), gradient("cuda")
+print(gpu[2:4].tolist(), np.allclose(cpu, gpu, equal_nan=True))
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "[0.0, 0.0] True"
+
+
 def test_bounds_below_zero(libcuda: Path, tmp_path: Path) -> None:
     """Which roundings make of bounds that others used up: constrained_softmax() ends, with the numbers of the CPU."""
     program = """

@@ -37,7 +37,7 @@ DNL_KERNEL(lstm_back, LstmBack) {
     const float dh = or_zero(r.dh, m, j), s = dh * o * (1.0f - t * t) + or_zero(r.dc, m, j);
     float* da = row(r.da, m) + j;
     put(da, s * g * i * (1.0f - i), r.acc_a);
-    put(da + r.h, s * or_zero(r.c_prev, m, j) * f * (1.0f - f), r.acc_a);
+    put(da + r.h, wanted(r.c_prev) ? s * row(r.c_prev, m)[j] * f * (1.0f - f) : 0.0f, r.acc_a);
     put(da + 2 * r.h, dh * t * o * (1.0f - o), r.acc_a);
     put(da + 3 * r.h, s * i * (1.0f - g * g), r.acc_a);
     if (wanted(r.dc_prev)) put(row(r.dc_prev, m) + j, s * f, r.acc_c);
