@@ -334,6 +334,31 @@ print(np.allclose(sums("cpu"), sums("cuda"), rtol=1e-4, atol=1e-3))
     assert said(run(program, libcuda, tmp_path)).strip() == "True"
 
 
+def test_lists_of_tree_nodes_that_fill_several_buffers(libcuda: Path, tmp_path: Path) -> None:
+    """5000 nodes at once, of 330 children each, whose cells lie anywhere: 13 MB of addresses."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+from dynet_lite import _core
+
+def states(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        random = np.random.RandomState(1)
+        pc = dy.ParameterCollection()
+        table = pc.add_lookup_parameters((500, 1), init=random.randn(500, 1).astype("f"))
+        iog, f, uiog, uf = (pc.add_parameters(d, init=0.1) for d in (3, 1, (3, 1), (1, 1)))
+        rows = [table[i] for i in range(500)]
+        lists = random.randint(500, size=(5000, 330))
+        children = ([e for i in some for e in (rows[0], rows[i])] for some in lists)
+        nodes = [_core._child_sum_tree_lstm(iog, f, uiog, uf, some) for some in children]
+        return dy.concatenate(nodes).npvalue()
+
+print(np.allclose(states("cpu"), states("cuda"), rtol=1e-3, atol=1e-3))
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "True"
+
+
 def test_an_array_beside_another_takes_no_more_memory(libcuda: Path, tmp_path: Path) -> None:
     """A buffer of its size, not of 16 times that: it has 16 MB, the GPU 200."""
     program = """

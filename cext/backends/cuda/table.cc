@@ -389,6 +389,13 @@ void gru_zr_bwd(idx k, idx h, Rows zr, Rows h_prev, Rows drh, Rows dzr, Rows dh_
   rec().add(Kernel::gru_zr_back, r, k * h);
   to.done();
 }
+// What k rows of several lists take of the room for what is staged: a record's are asked for together.
+std::size_t bytes_of_lists(const Rows* rows, int count, idx k) {
+  std::size_t bytes = static_cast<std::size_t>(count + 1) * (sizeof(device::Rows) + sizeof(std::int32_t));
+  for (int i = 0; i < count; ++i)
+    if (rows[i].ptr) bytes += static_cast<std::size_t>(k + 2) * sizeof(u64);
+  return bytes;
+}
 u64 stage_lists(const Rows* rows, int count, bool written, idx k, idx h) {
   Vec<device::Rows> all;
   for (int i = 0; i < count; ++i) all.push_back(written ? rec().writes(rows[i], k, h) : rec().reads(rows[i], k, h));
@@ -397,6 +404,9 @@ u64 stage_lists(const Rows* rows, int count, bool written, idx k, idx h) {
 void tree_lstm_fwd(idx k, idx h, int n_children, Rows iog, const Rows* f, const Rows* c_child, float forget_bias,
                    Rows c, Rows h_out) {
   if (k * h <= 0) return;
+  const Rows own[] = {iog, c, h_out};
+  rec().make_room(bytes_of_lists(own, 3, k) + bytes_of_lists(f, n_children, k) +
+                  bytes_of_lists(c_child, n_children, k));
   device::TreeLstm r{};
   r.iog = rec().writes(iog, k, 3 * h);
   r.c = rec().writes(c, k, h);
@@ -412,6 +422,10 @@ void tree_lstm_fwd(idx k, idx h, int n_children, Rows iog, const Rows* f, const 
 void tree_lstm_bwd(idx k, idx h, int n_children, Rows iog, const Rows* f, const Rows* c_child, Rows c, Rows dh, Rows dc,
                    Rows diog, const Rows* df, const Rows* dc_child, const bool* acc_child) {
   if (k * h <= 0) return;
+  const Rows own[] = {iog, c, dh, dc, diog};
+  std::size_t room = bytes_of_lists(own, 5, k);
+  for (const Rows* lists : {f, c_child, df, dc_child}) room += bytes_of_lists(lists, n_children, k);
+  rec().make_room(room);
   device::TreeLstmBack r{};
   r.iog = rec().reads(iog, k, 3 * h);
   r.c = rec().reads(c, k, h);
