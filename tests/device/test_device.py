@@ -334,6 +334,29 @@ print(np.allclose(sums("cpu"), sums("cuda"), rtol=1e-4, atol=1e-3))
     assert said(run(program, libcuda, tmp_path)).strip() == "True"
 
 
+def test_records_are_sent_before_they_fill_a_buffer(libcuda: Path, tmp_path: Path) -> None:
+    """However many there are: sending them takes no more memory, which there may be none of."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+from dynet_lite import _core
+
+def numbers(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        x = dy.inputTensor([0.5, -1.0])
+        for _ in range(200_000):
+            x = dy.tanh(x)
+        return x.npvalue(), _core.backend_counts()
+
+cpu, _ = numbers("cpu")
+gpu, counts = numbers("cuda")
+sent = counts["bytes_uploaded"]
+print(np.allclose(cpu, gpu, rtol=1e-2), sent > 2**22, sent <= counts["uploads"] * 2**22)
+"""
+    assert said(run(program, libcuda, tmp_path)).strip() == "True True True"
+
+
 def test_lists_of_tree_nodes_that_fill_several_buffers(libcuda: Path, tmp_path: Path) -> None:
     """5000 nodes at once, of 330 children each, whose cells lie anywhere: 13 MB of addresses."""
     program = """

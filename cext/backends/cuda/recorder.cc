@@ -197,6 +197,9 @@ u32 Recorder::join_wave(Kernel kernel, std::size_t size) {
 }
 
 void Recorder::append(Kernel kernel, const void* record, std::size_t size, std::ptrdiff_t threads) {
+  // There is room to send it before there is a record: a flush, which may be one to give memory back, takes none.
+  if (staged_ + records_.size() + size > stages_[stage_].size) flush();
+  if (stages_[stage_].size == 0) begin_stage(size);
   const u32 at = join_wave(kernel, size);
   Wave& wave = waves_[at];
   const std::ptrdiff_t each = threads_of(kernel);
@@ -221,7 +224,6 @@ void Recorder::add(const Gemm& product) {
 // Records go behind the lists, wave by wave; then all of it is copied, and the waves are launched by level.
 void Recorder::flush() {
   if (waves_.empty() && staged_ == 0) return;
-  if (staged_ && staged_ + records_.size() > stages_[stage_].size) send(staged_);  // no room behind the lists
   if (staged_ == 0 && !records_.empty()) begin_stage(records_.size());
   Stage& s = stages_[stage_];
   std::size_t at = staged_;
