@@ -62,7 +62,8 @@ def form_of(path: str | os.PathLike[str]) -> Form:
         del rows[0]  # a comment
     if not rows:
         return Form("text")
-    if _CONLLU.match(rows[0]) and len(split_words(rows[0])) >= 8:
+    first = next((row for row in rows if row[0] != "#"), rows[0])  # a comment may end like a span label: U-Bahn.
+    if _CONLLU.match(first) and len(split_words(first)) >= 8:
         return Form("conllu")
     return (
         _columns(rows, "" in (line.strip(" \t\r") for line in lines[: _last(lines)])) or _trees(full) or _tagged(rows)

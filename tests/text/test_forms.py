@@ -231,3 +231,11 @@ def test_tagged_text_with_something_else_in_it(write):
     with pytest.raises(DataError, match=r"file:1: expected WORD/TAG, got '\['"):
         read_tagged(path)
     assert form_of(write("either/or is what we/they say and do not/never mean to say\n")).kind == "text"
+
+
+@pytest.mark.parametrize("comment", ["# text = Take the U-Bahn.", "# title = Plan B-52", "# text = Vitamin O"])
+def test_comments_that_end_like_the_label_of_a_span(write, comment):
+    path = write("".join(f"# sent_id = {i}\n{comment}\n1\tdog\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n" for i in range(3)))
+    assert form_of(path).kind == "conllu"
+    assert read_words(path) == [["dog"]] * 3
+    assert [sentence.upos for sentence in read_tagged(path)] == [["NOUN"]] * 3
