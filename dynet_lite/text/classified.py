@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from dataclasses import dataclass
 
 from dynet_lite.errors import DataError
@@ -18,6 +19,7 @@ __all__ = ["ClassifiedText", "load_nltk_classified", "read_classified", "read_po
 _COLUMN_NAMES = ("label", "class", "category", "target", "sentiment", "polarity")
 _PREFIX = "__label__"
 _BLANKS = " \t\r"
+_BLANK = re.compile("[ \t\r]")
 
 
 @dataclass(slots=True)
@@ -42,12 +44,12 @@ def read_classified(path: str | os.PathLike[str]) -> list[ClassifiedText]:
     name = os.fspath(path)
     lines = [(number, line) for number, line in numbered_lines(path) if split_words(line)]
     prefixed = bool(lines) and all(line.startswith(_PREFIX) for _, line in lines)
-    mark = " " if prefixed else BARS if lines and all(BARS in line for _, line in lines) else "\t"
+    mark = "" if prefixed else BARS if lines and all(BARS in line for _, line in lines) else "\t"
     rows = []
     for number, line in lines:
-        columns = [column.strip(_BLANKS) for column in (line.split(mark, 1) if prefixed else line.split(mark))]
+        columns = [column.strip(_BLANKS) for column in (line.split(mark) if mark else _BLANK.split(line, 1))]
         if len(columns) != 2 or not all(columns):
-            wanted = {" ": f"{_PREFIX}CLASS TEXT", BARS: "CLASS ||| TEXT or TEXT ||| CLASS"}
+            wanted = {"": f"{_PREFIX}CLASS TEXT", BARS: "CLASS ||| TEXT or TEXT ||| CLASS"}
             raise DataError(
                 f"{name}:{number}: expected {wanted.get(mark, 'CLASS<tab>TEXT or TEXT<tab>CLASS')}, got {line[:60]!r}"
             )

@@ -140,7 +140,8 @@ def test_labeled_trees_and_errors(write):
 
 
 @pytest.mark.parametrize("text", ["pos\tgood 8\u00a02\nneg\tbad\n", "good 8\u00a02\tpos\nbad\tneg\nnot\tneg\n",
-                                  "pos ||| good 8\u00a02\nneg ||| bad\twhat\n", "__label__pos good 8\u00a02\n__label__neg bad\n"])  # fmt: skip
+                                  "pos ||| good 8\u00a02\nneg ||| bad\twhat\n", "__label__pos good 8\u00a02\n__label__neg bad\n",
+                                  "__label__pos\tgood 8\u00a02\n__label__neg\tbad\n"])  # fmt: skip
 def test_classified(write, text):
     found = read_classified(write(text))
     assert (found[0].label, found[0].words, found[1].label) == ("pos", ["good", "8\u00a02"], "neg")
