@@ -59,8 +59,8 @@ class LabeledSentence:
 def read_columns(path: str | os.PathLike[str], label: int = -1) -> list[LabeledSentence]:
     """The sentences of a file of columns: one word per line, and an empty line after each sentence.
 
-    The word is the first column and the tag the second, if there are at least three. `label` is the number of the
-    column with the labels, by default the last. A malformed file is a DataError, an unreadable one an OSError.
+    The word is the first column and the tag the second, if there are at least three and it does not hold the labels.
+    `label` is the number of the column with the labels, by default the last. A malformed file is a DataError, an unreadable one an OSError.
     """
     return list(parse_columns(numbered_lines(path), os.fspath(path), label))
 
@@ -69,7 +69,8 @@ def parse_columns(lines: Iterable[tuple[int, str]], name: str = "<text>", label:
     """Sentences from numbered lines. Messages call the file `name`."""
 
     def is_comment(columns: list[str]) -> bool:
-        return not is_span_label(columns[-1])
+        named = len(columns) > 3 and "=" in columns[1:3]  # "# text = Take the U-Bahn." ends like a label
+        return named or not is_span_label(columns[-1])
 
     for rows in parse_rows(lines, name, is_comment):
         labels = []
@@ -79,7 +80,8 @@ def parse_columns(lines: Iterable[tuple[int, str]], name: str = "<text>", label:
             if not is_span_label(columns[label]):
                 raise DataError(f"{name}:{number}: expected O, B-TYPE or I-TYPE as label, got {columns[label]!r}")
             labels.append(columns[label])
-        tags = [columns[1] for _, columns in rows] if len(rows[0][1]) > 2 else []
+        width = len(rows[0][1])
+        tags = [columns[1] for _, columns in rows] if width > 2 and label not in (1, 1 - width) else []
         yield LabeledSentence([columns[0] for _, columns in rows], to_iob2(labels), tags)
 
 
@@ -103,6 +105,8 @@ def parse_rows(
             continue
         if len(columns) < 2:
             raise DataError(f"{name}:{number}: expected a word and a label with a blank or a tab between, got {line!r}")
+        if not columns[0]:
+            raise DataError(f"{name}:{number}: expected a word before the first tab, got {line!r}")
         if rows and len(columns) != len(rows[0][1]):
             raise DataError(
                 f"{name}:{number}: expected {len(rows[0][1])} columns as in the line before, got {len(columns)}"

@@ -47,6 +47,20 @@ def test_tabs_and_comments(tmp_path):
     assert (second.forms, second.labels) == (["#"], ["B-X"])
 
 
+def test_comments_that_end_like_a_label(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("# text = Take the U-Bahn.\nTake\tO\n\n#text = The E-mail\nThe\tO\n\n# NN I-NP B-X\n")
+    assert [(x.forms, x.labels) for x in read_columns(file)] == [(["Take"], ["O"]), (["The"], ["O"]), (["#"], ["B-X"])]
+
+
+@pytest.mark.parametrize("label", [1, -2])
+def test_labels_are_never_the_tags(tmp_path, label):
+    file = tmp_path / "a.txt"
+    file.write_text("EU B-ORG NNP\nrejects O VBZ\n")
+    (sentence,) = read_columns(file, label)
+    assert sentence.labels == ["B-ORG", "O"] and sentence.tags == []
+
+
 @pytest.mark.parametrize(
     "text, line, what",
     [
@@ -54,6 +68,7 @@ def test_tabs_and_comments(tmp_path):
         ("EU B-ORG\nrejects VBZ O\n", 2, "2 columns"),
         ("EU B-ORG\n\nrejects X\n", 3, "O, B-TYPE or I-TYPE"),
         ("EU NNP\n", 1, "label"),
+        ("EU\tB-ORG\n\tO\n", 2, "a word before the first tab"),
     ],
 )
 def test_malformed(tmp_path, text, line, what):
