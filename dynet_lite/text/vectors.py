@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Container, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
+_TAB = re.compile(r"\t(?=[-+]?\.?[0-9])")
 _LONGEST = 10_000  # bytes of a word or of a first line; what goes on for longer is none
 
 
@@ -101,6 +103,11 @@ def read_vectors(path: str | os.PathLike[str], keep: Container[str] | None = Non
 # ---- text --------------------------------------------------------------------------------------------------------------
 
 
+def _parts(line: str) -> list[str]:
+    """What blanks separate in a line, or tabs before numbers; a word may be a tab."""
+    return _TAB.sub(" ", line.rstrip(" \t\r")).split(" ")
+
+
 def _is_header(parts: list[str]) -> bool:
     return len(parts) == 2 and all(p.isascii() and p.isdigit() for p in parts)
 
@@ -109,7 +116,7 @@ def _text(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, Any]]:
     """(file and line, word, numbers as strings) of each line."""
     size = 0
     for number, line in numbered_lines(path):
-        parts = line.rstrip(" \t").split(" ")
+        parts = _parts(line)
         if number == 1 and _is_header(parts):
             size = int(parts[1])
             continue
@@ -125,7 +132,7 @@ def _text(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, Any]]:
 def _size_of_text(path: str | os.PathLike[str]) -> int:
     """Numbers of a vector, of a file of which no word was kept; 0 if it is empty."""
     for _, line in numbered_lines(path):
-        parts = line.rstrip(" \t").split(" ")
+        parts = _parts(line)
         return int(parts[1]) if _is_header(parts) else len(parts) - 1
     return 0
 
@@ -148,8 +155,8 @@ def _binary_shape(path: str | os.PathLike[str]) -> tuple[int, int] | None:
             raise DataError(
                 f"{os.fspath(path)}:1: expected numbers of words and of their numbers, got {first.decode('latin-1').strip()!r}"
             )
-        second = file.read(_LONGEST).split(b"\n")[0].decode("latin-1").split(" ")
-    return None if words == 0 or _all_numbers(second[1:]) else (words, size)
+        second = file.read(_LONGEST).split(b"\n")[0].decode("latin-1")
+    return None if words == 0 or _all_numbers(_parts(second)[1:]) else (words, size)
 
 
 def _all_numbers(parts: list[str]) -> bool:

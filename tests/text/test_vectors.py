@@ -82,3 +82,15 @@ def test_numbers_that_no_table_takes(tmp_path: Path, number: str, what: str) -> 
     path.write_text(f"the_house 1 2\na {number} 2\n")
     with pytest.raises(DataError, match=f"v.txt:2: {what} after 'a'"):
         read_vectors(path)
+
+
+@pytest.mark.parametrize("header", ["", "2 3\n"])
+@pytest.mark.parametrize("between", [" ", "\t"])
+def test_tabs_are_as_good_as_blanks(tmp_path: Path, header: str, between: str) -> None:
+    path = tmp_path / "v.txt"
+    path.write_text(header + "".join(f"{word}\t1{between}2{between}3\n" for word in ("the", "dog")))
+    found = read_vectors(path)
+    assert found.words == ["the", "dog"] and found.matrix.tolist() == [[1, 2, 3]] * 2
+    assert read_vectors(path, keep=()).size == 3
+    path.write_text("\t 1 2 3\na\tb 1 2 3\n")
+    assert read_vectors(path).words == ["\t", "a\tb"]
