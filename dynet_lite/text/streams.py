@@ -127,7 +127,7 @@ class Stream(Sequence[E], Generic[E]):
             place = after
             index.examples += 1
             index.words += record.size
-            index.digest = zlib.crc32(record.lines[0].encode("utf-8", "surrogatepass"), index.digest)
+            index.digest = zlib.crc32("\n".join(record.lines).encode("utf-8", "surrogatepass"), index.digest)
         return index
 
     def _window(self, number: int, start: Place) -> tuple[list[Record], Place]:

@@ -255,3 +255,18 @@ def test_sources_of_files(tmp_path: Path, files: list[str]) -> None:
         words_source(TREEBANK / "dev.ptb")
     with pytest.raises(DataError, match="which are read bit by bit; got"):
         tagged_source(files[0])
+
+
+def test_any_change_of_a_file_changes_the_fingerprint(tmp_path: Path) -> None:
+    """The tags of CoNLL-U, the targets of parallel files: not the first line of an example alone."""
+    names = [str(tmp_path / name) for name in ("a", "b")]
+
+    def fingerprint(first: str, second: str) -> tuple[int, int]:
+        for name, text in zip(names, (first, second), strict=True):
+            Path(name).write_text(text)
+        return Stream([tuple(names)], Parallel(), batch=2).fingerprint, Stream(names, Conllu(), batch=2).fingerprint
+
+    row = "# id\n1\tdog\t_\t{}\t_\t_\t0\troot\t_\t_\n"
+    noun, verb = row.format("NOUN"), row.format("VERB")
+    found = [fingerprint(noun, noun), fingerprint(noun, verb), fingerprint(noun, noun)]
+    assert found[0] == found[2] and found[0][0] != found[1][0] and found[0][1] != found[1][1]
