@@ -157,7 +157,9 @@ def evaluate(kind: type[Recipe[Any, Any]], settings: type[Settings], argv: Seque
         raise DataError("this recipe reads no files")
     recipe = load_recipe(kind, settings, path, given)
     with engine(recipe.settings):
-        more = {"features": features * 2} if hasattr(recipe.settings, "features") else {}
+        more: dict[str, Any] = {"features": features * 2} if hasattr(recipe.settings, "features") else {}
+        if hasattr(recipe.settings, "stream"):  # a stream looks for each example from its start
+            more["stream"] = "off"
         data = kind.load_data(replace(recipe.settings, train=inputs, dev=inputs, test=(), nltk="", **more))
         check_shared(recipe, data.train, data.name)
         score = recipe.evaluate(data.train)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import dynet_lite as dy
@@ -12,6 +13,7 @@ import dynet_lite as dy
 from .data import Data
 from .loop import Epoch, train_step
 from .progress import bar
+from .ranks import parsed
 from .recipe import Recipe
 from .settings import Settings
 from .state import get_random, make_recipe, set_random
@@ -82,9 +84,9 @@ class _Run:
         self.epochs.append(epoch)
         self.recipe.epoch = number
         try:
-            todo = self.recipe.batches(data.train)[:UPDATES]
+            todo = list(islice(self.recipe.batches(data.train), UPDATES))
             for batch in bar(todo, desc=f"{self.name} {number}"):
-                train_step(self.recipe, self.trainer, batch, epoch, clock)
+                train_step(self.recipe, self.trainer, parsed(batch), epoch, clock)
         finally:
             if epoch.losses:
                 print(
@@ -110,7 +112,7 @@ def _print_ratio(runs: dict[bool, _Run]) -> None:
 def _warm_up(kind: type[Recipe[Any, Any]], s: Settings, parts: dict[str, Any], data: Data[Any]) -> None:
     """What happens only once (libraries that are loaded, memory that is taken) happens to a model that is thrown away."""
     recipe = make_recipe(kind, s, parts)
-    trainer, batches = recipe.trainer(), recipe.batches(data.train)[:2]
+    trainer, batches = recipe.trainer(), [parsed(batch) for batch in islice(recipe.batches(data.train), 2)]
     for autobatch in (True, False):
         with dy.configure(autobatch=autobatch):
             for batch in batches:

@@ -15,6 +15,7 @@ import pytest
 from dynet_lite import harness
 from dynet_lite.harness import report, streaming
 from dynet_lite.harness.report import Report
+from dynet_lite.text import Stream
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SIZES = ["--epochs", "2", "--batch", "8", "--word-dim", "6", "--hidden", "6"]
@@ -78,6 +79,22 @@ def test_it_goes_on_at_the_exact_minibatch(train: Any, monkeypatch: pytest.Monke
     module = recipe("rnnlm")
     assert harness.main(module.LanguageModel, module.Settings, "", ["--resume", "m", "--log", "parts.jsonl"]) == 0
     assert losses("parts.jsonl") == losses("whole.jsonl")
+
+
+def test_a_stream_with_and_without_batching(train: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("--stream", "on", "--compare", "--epochs", "1") == 0
+    assert "automatic batching is" in capsys.readouterr().out
+
+
+def test_the_file_of_an_evaluation_is_read_once(
+    train: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train("--stream", "on", "--save", "m", "--epochs", "1") == 0
+    best = re.search(r"best dev (.*) after", capsys.readouterr().out)
+    monkeypatch.setattr(Stream, "__iter__", None)
+    module = recipe("rnnlm")
+    assert harness.main(module.LanguageModel, module.Settings, "", ["evaluate", "--load", "m", "dev.txt"]) == 0
+    assert best is not None and capsys.readouterr().out == f"dev.txt: 20 sentences: {best[1]}\n"
 
 
 def test_large_files_are_streamed_by_themselves(
