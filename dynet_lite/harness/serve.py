@@ -124,9 +124,10 @@ class Batcher:
         """Those whose clients wait: nothing is computed for others, and they get Gone."""
         now = asyncio.get_running_loop().time()
         asked = [request for request in batch if request.gone is not None and now - request.since > PATIENCE]
-        for request, gone in zip(asked, await asyncio.gather(*(r.gone() for r in asked if r.gone)), strict=True):
-            if gone and not request.answer.done():
-                request.answer.set_exception(Gone())
+        found = await asyncio.gather(*(r.gone() for r in asked if r.gone), return_exceptions=True)
+        for request, gone in zip(asked, found, strict=True):
+            if gone and not request.answer.done():  # an error of the connection is one client's, too
+                request.answer.set_exception(gone if isinstance(gone, Exception) else Gone())
         return [request for request in batch if not request.answer.done()]
 
     async def _answer(self, batch: list[_Request]) -> None:
@@ -141,6 +142,8 @@ class Batcher:
             answers = await asyncio.get_running_loop().run_in_executor(
                 self.thread, self.predict, texts, batch[0].scores
             )
+            if len(answers) != len(texts):  # nobody gets the answer to another's text
+                raise RuntimeError(f"[serve] expected {len(texts)} answers from the recipe; got {len(answers)}")
         except Exception as error:
             if len(batch) > 1:  # a text that the model refuses spoils nobody else's answers
                 for request in batch:

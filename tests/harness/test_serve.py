@@ -106,6 +106,35 @@ def test_a_client_that_is_gone_is_not_answered() -> None:
     assert sum(model.batches) == 2
 
 
+def test_a_broken_connection_stops_nobody_else() -> None:
+    model = Model(pause=2 * serve.PATIENCE)
+
+    async def broken() -> bool:
+        raise RuntimeError("the connection is broken")
+
+    async def main() -> list[Any]:
+        batcher = Batcher(model, Limits(batch=1))
+        worker = asyncio.create_task(batcher.run())
+        asks = [batcher.ask(["a"], False), batcher.ask(["b"], False, broken), batcher.ask(["c"], False)]
+        found = await asyncio.wait_for(asyncio.gather(*asks, return_exceptions=True), 30)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+        return found
+
+    a, b, c = asyncio.run(main())
+    assert a[0]["text"] == "a" and isinstance(b, RuntimeError) and c[0]["text"] == "c"
+
+
+def test_a_recipe_that_leaves_answers_out() -> None:
+    class Short(Model):
+        def __call__(self, texts: list[str], scores: bool) -> list[dict[str, Any]]:
+            return [answer for answer in super().__call__(texts, scores) if answer["text"]]
+
+    first, empty, last = run(Short(), Limits(wait=0.05), [(["a"], False), ([""], False), (["c"], False)])
+    assert first[0]["text"] == "a" and last[0]["text"] == "c"
+    assert isinstance(empty, RuntimeError) and "expected 1 answers from the recipe; got 0" in str(empty)
+
+
 def test_nothing_is_computed_for_clients_that_left_the_queue() -> None:
     model = Model(pause=2 * serve.PATIENCE)
 
