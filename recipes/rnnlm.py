@@ -198,12 +198,12 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     # --- 3. Use ---------------------------------------------------------------------------------------------
 
     def evaluate(self, examples: Sequence[Sentence]) -> harness.Score:
-        score, unknown = Perplexity(), sum(word not in self.words for words in examples for word in words)
+        score, unknown = Perplexity(), [word not in self.words for words in examples for word in words]
         n = self.settings.context
         runs = [examples[max(0, i - n) : i + 1] for i in range(len(examples))]
         for _, (loss, count) in self.spread(self.loss_and_count, minibatches(runs, 64)):
             score.add(loss, count)
-        return harness.Score(score.value, f"{score} ({unknown / score.tokens:.1%} unknown words)", loss=score.loss)
+        return harness.Score(score.value, f"{score} ({sum(unknown) / len(unknown):.1%} unknown words)", loss=score.loss)
 
     def loss_and_count(self, batch: list[Sequence[Sentence]]) -> tuple[float, int]:
         """Of the last sentence of each run."""

@@ -71,6 +71,14 @@ def test_options_that_do_not_go_together(run_recipe, tmp_path):
     assert "--stream off" in run_recipe(NAME, *files, "--context", 1, ok=False).stderr
 
 
+def test_the_share_of_unknown_words_is_of_words(run_recipe, tmp_path):
+    """The ends of sentences, which the perplexity counts, are no words."""
+    (tmp_path / "train.txt").write_text("a b a b\n" * 8)
+    (tmp_path / "dev.txt").write_text("a x\nx b\n")
+    files = ["--train", tmp_path / "train.txt", "--dev", tmp_path / "dev.txt"]
+    assert "(50.0% unknown words)" in run_recipe(NAME, *files, "--smoke").stdout
+
+
 def test_plain_text(run_recipe, tmp_path):
     (tmp_path / "text.txt").write_text("a b a\n\nb a b a\n" * 10)
     done = run_recipe(NAME, "--smoke", "--train", "text.txt", "--log", "log.jsonl")
