@@ -59,8 +59,9 @@ class LabeledSentence:
 def read_columns(path: str | os.PathLike[str], label: int = -1) -> list[LabeledSentence]:
     """The sentences of a file of columns: one word per line, and an empty line after each sentence.
 
-    The word is the first column and the tag the second, if there are at least three and it does not hold the labels.
-    `label` is the number of the column with the labels, by default the last. A malformed file is a DataError, an unreadable one an OSError.
+    The word is the first column and the tag the second, if there are at least three and it does not hold the labels. `label`
+    is the number of the column with the labels, by default the last. A malformed file is a DataError, an unreadable one an
+    OSError.
     """
     return list(parse_columns(numbered_lines(path), os.fspath(path), label))
 
