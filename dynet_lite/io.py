@@ -2,9 +2,7 @@
 
 A file is a run of entries: a header line ``#Parameter# NAME DIM BYTES GRAD`` (or ``#LookupParameter#``), a line of
 values, and with FULL_GRAD a line of gradients; column-major, 16 characters a number. dy.save writes ``base.data`` (such
-a file) and ``base.meta`` (a run of pickles that name the objects). Pickles are read by an unpickler that makes numbers,
-text, containers, arrays and objects of plain classes, finds classes with ``from_spec`` and functions such as ``tanh``,
-and runs nothing of what it finds.
+a file) and ``base.meta`` (a run of pickles that name the objects: metas.py).
 
 A file is written beside its target and then moved there (files.py); what is read is checked in full (numbers present, finite,
 dims as they should be) before any parameter changes.
@@ -12,24 +10,20 @@ dims as they should be) before any parameter changes.
 
 from __future__ import annotations
 
-import io
 import os
-import pickle
-import pickletools
 import re
 import sys
-from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from math import prod
-from types import FunctionType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from dynet_lite._core import LookupParameters, Parameters, read_decimals, write_decimals
 from dynet_lite.errors import MissingFileError, ModelFileError
 from dynet_lite.files import appending, read_pair, replacing, replacing_pair
+from dynet_lite.metas import dump_meta, load_metas
 from dynet_lite.told import told
 
 __all__ = [
@@ -319,210 +313,6 @@ def add_entry(collection: Any, entry: Entry) -> Any:
 
 
 # ---- dy.save, dy.load ----------------------------------------------------------------------------------------------
-
-# What the pickles of DyNet's .meta files are made of; what imports or calls freely is missing.
-SAFE = {
-    "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT",
-    "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
-    "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
-    "EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT",
-    "DICT", "SETITEM", "SETITEMS", "EMPTY_SET", "ADDITEMS", "FROZENSET", "GLOBAL", "STACK_GLOBAL", "PUT", "BINPUT",
-    "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "MEMOIZE", "REDUCE", "NEWOBJ", "BUILD",
-}  # fmt: skip
-OURS = ("_dynet", "dynet", "dynet_lite")
-CONTAINERS: tuple[type, ...] = (Counter, OrderedDict, defaultdict, deque)
-ARRAY = np.zeros(0).__reduce__()[0]  # the function by which pickles of arrays begin
-# What is found by name though no program defines it. Containers, dtypes and ARRAY are all that a file can call.
-KNOWN: dict[tuple[str, str], Any] = {("collections", c.__name__): c for c in CONTAINERS}
-KNOWN |= {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
-KNOWN |= {(f"numpy.{core}.multiarray", "_reconstruct"): ARRAY for core in ("core", "_core")}
-KNOWN |= {("builtins", kind.__name__): kind for kind in (bool, dict, float, int, list, set, str, tuple)}
-
-
-def overrides(kind: type, *names: str) -> bool:
-    """Whether the class, or one that it is derived from, has one of these methods in a way of its own."""
-    own = [vars(c) for c in kind.__mro__ if c.__module__ not in ("builtins", "collections")]
-    return any(name in methods for methods in own for name in names)
-
-
-def plain(kind: Any) -> bool:
-    """Whether an object of this class can be made, and given attributes, without any code of the class."""
-    if not isinstance(kind, type) or kind.__module__.split(".")[0] in OURS:
-        return False
-    made_here = kind.__new__ in (object.__new__, dict.__new__, list.__new__)
-    return made_here and not overrides(kind, "__new__", "__setstate__", "__del__")
-
-
-def keyed(key: Any) -> bool:
-    """Whether hashing and comparing a key runs no program's code."""
-    return all(map(keyed, key)) if type(key) is tuple else not overrides(type(key), "__hash__", "__eq__")
-
-
-def belong_together(module: str, other: str) -> bool:
-    """Whether two modules are of one program or package: the same outermost package, or beside each other on the path."""
-    if module.split(".")[0] == other.split(".")[0]:
-        return True
-    roots = []
-    for name in (module, other):
-        file = getattr(sys.modules[name], "__file__", None)
-        if file is None:
-            return False
-        up = name.count(".") + (os.path.basename(file) == "__init__.py")
-        roots.append(os.path.abspath(os.path.join(os.path.dirname(file), *[os.pardir] * up)))
-    return roots[0] == roots[1] and os.path.basename(roots[0]) not in ("site-packages", "dist-packages")
-
-
-Interpreter: Any = pickle._Unpickler  # type: ignore[attr-defined]  # the one in Python, whose steps can be looked at
-
-
-class MetaUnpickler(Interpreter):  # type: ignore[misc]
-    """Finds classes that can be loaded, and what their specs may hold; imports nothing, and runs no program's code.
-
-    A spec may hold objects of plain classes (a vocabulary), arrays and containers, and it may name what dynet_lite offers
-    (the activation of a layer, an initializer), a ufunc of NumPy, and functions of the program that the class is from.
-    """
-
-    dispatch = dict(Interpreter.dispatch)
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
-        self.modules: set[str] = set()  # of the classes found so far: an item begins with its class
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.split(".")[0] in OURS:
-            ours = sys.modules["dynet_lite"]
-            found = getattr(ours, name, None)
-            if callable(found) and name in ours.__all__:
-                return found
-        elif (module, name) in KNOWN:
-            return KNOWN[module, name]
-        else:
-            if module not in sys.modules:
-                raise pickle.UnpicklingError(f"class {module}.{name}: import its module first")
-            found = vars(sys.modules[module]).get(name)
-        if isinstance(found, type) and hasattr(found, "from_spec"):
-            self.modules.add(module)
-        elif not isinstance(found, np.ufunc) and not plain(found) and not self.is_own(found, module):
-            raise pickle.UnpicklingError(f"{module}.{name} is not a class with from_spec(), nor what a spec may hold")
-        return found
-
-    def is_own(self, found: Any, module: str) -> bool:
-        """Whether it is a function of the program that the class of this item is from."""
-        if not isinstance(found, FunctionType) or found.__module__ != module:
-            return False
-        return any(belong_together(module, m) for m in self.modules)
-
-    def load_reduce(self) -> None:
-        called, given = self.stack[-2:]
-        if called is ARRAY:
-            allowed = given == (np.ndarray, (0,), b"b")
-        elif called is np.dtype:
-            allowed = re.fullmatch("[a-zA-Z][0-9]*", given[0]) and given[1:] == (False, True)
-        else:
-            allowed = any(called is kind for kind in CONTAINERS)
-        self.see(allowed, called, "called")
-        super().load_reduce()
-
-    def load_newobj(self) -> None:
-        kind, given = self.stack[-2:]
-        self.see(plain(kind) and given == (), kind, "made")
-        super().load_newobj()
-
-    def load_build(self) -> None:
-        made, state = self.stack[-2:]
-        kind = type(made)
-        if isinstance(made, np.dtype):  # a state of another kind may break NumPy
-            simple = type(state) is tuple and all(type(part) in (int, str, type(None)) for part in state)
-            usual = [made.newbyteorder("<").__reduce__()[2], made.newbyteorder(">").__reduce__()[2]]
-            self.see(simple and state in usual, made, "changed in this way")
-        elif kind is not np.ndarray:
-            self.see(type(state) is dict and plain(kind) and all(type(key) is str for key in state), kind, "changed")
-            object.__getattribute__(made, "__dict__").update(self.stack.pop())
-            return
-        super().load_build()
-
-    def load_items(self, code: int) -> None:
-        """Puts items into a container, whose methods are Python's own."""
-        one_by_one = {pickle.APPEND[0]: 2, pickle.SETITEM[0]: 3}
-        into = self.stack[-one_by_one[code]] if code in one_by_one else self.metastack[-1][-1]
-        keys = self.stack[-2:-1] if code == pickle.SETITEM[0] else self.stack
-        self.see(not overrides(type(into), "append", "extend", "add", "__setitem__"), type(into), "filled")
-        if code != pickle.APPEND[0]:
-            step = 2 if code == pickle.SETITEMS[0] else 1
-            self.see(code == pickle.APPENDS[0] or all(map(keyed, keys[::step])), type(into), "filled with these keys")
-        Interpreter.dispatch[code](self)
-
-    def load_frozenset(self) -> None:
-        self.see(all(map(keyed, self.stack)), frozenset, "filled with these")
-        super().load_frozenset()
-
-    def load_dict(self) -> None:
-        self.see(all(map(keyed, self.stack[::2])), dict, "filled with these keys")
-        super().load_dict()
-
-    def see(self, allowed: Any, what: Any, done: str) -> None:
-        if not allowed:
-            raise pickle.UnpicklingError(f"{what!r} is not {done} by a file")
-
-    dispatch[pickle.REDUCE[0]] = load_reduce
-    dispatch[pickle.NEWOBJ[0]] = load_newobj
-    dispatch[pickle.BUILD[0]] = load_build
-    dispatch[pickle.FROZENSET[0]] = load_frozenset
-    dispatch[pickle.DICT[0]] = load_dict
-    for items in (pickle.APPEND, pickle.APPENDS, pickle.SETITEM, pickle.SETITEMS, pickle.ADDITEMS):
-        dispatch[items[0]] = partial(lambda code, self: self.load_items(code), items[0])
-
-
-class MetaPickler(pickle._Pickler):  # type: ignore[name-defined]
-    """Writes classes and functions by name: ours under DyNet's module name, so that DyNet reads the file, too."""
-
-    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        if isinstance(obj, np.generic):
-            obj = obj.item()
-        module, name = getattr(obj, "__module__", None), getattr(obj, "__name__", None)
-        if module and module.split(".")[0] in OURS and getattr(sys.modules["dynet_lite"], str(name), None) is obj:
-            module = "_dynet"
-        elif not isinstance(obj, type):
-            super().save(obj, save_persistent_id)  # type: ignore[misc]
-            return
-        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())  # type: ignore[attr-defined]
-
-
-def dump_meta(item: Any) -> bytes:
-    for protocol in (2, 4):  # 2, as ever, but sets, bytes and arrays need the other
-        out = io.BytesIO()
-        try:
-            MetaPickler(out, protocol).dump(item)
-            load_metas(out.getvalue(), "")
-        except Exception as e:
-            error = e
-        else:
-            return out.getvalue()
-    raise ValueError(f"[save] {item[0]}: its spec may hold numbers, text, containers, arrays, objects of plain classes, "
-                     "classes with from_spec, and functions of DyNet's, of NumPy's or of its own program only: "
-                     f"{error}") from None  # fmt: skip
-
-
-def load_metas(data: bytes, path: str) -> list[tuple[Any, ...]]:
-    """The items of a .meta file."""
-    stream, out = io.BytesIO(data), []
-    while stream.tell() < len(data):
-        begin = stream.tell()
-        try:
-            for op, _, _ in pickletools.genops(stream):
-                if op.name not in SAFE:
-                    raise pickle.UnpicklingError(f"{op.name} is not allowed in such a file")
-            item = MetaUnpickler(io.BytesIO(data[begin : stream.tell()])).load()
-        except Exception as e:
-            raise ModelFileError(f"[load] {path}: {e}") from None
-        named = isinstance(item, tuple) and len(item) == 2 and item[0] in ("Parameters", "LookupParameters")
-        built = (
-            isinstance(item, tuple) and len(item) == 3 and isinstance(item[0], type) and hasattr(item[0], "from_spec")
-        )
-        if not (named or built) or not isinstance(item[-1], str):
-            raise ModelFileError(f"[load] {path}: an object's description is needed; got {item!r:.80}")
-        out.append(item)
-    return out
 
 
 def save(basename: Any, objects: Any) -> None:

@@ -491,10 +491,36 @@ class Runs(dict[Any, Any]):
         raise AssertionError("called")
 
 
-PAIR, RUNS = (
+class Called(BaseException):
+    pass
+
+
+class Sly:
+    """Has code that looking at its objects would run."""
+
+    def called(self, *args: Any) -> Any:
+        raise Called
+
+    __eq__ = __iter__ = __index__ = __repr__ = keys = __getattr__ = called
+    __hash__ = object.__hash__
+    __class__ = property(called)  # type: ignore[assignment]
+
+
+def wipes(what: Any) -> None:
+    raise Called
+
+
+class Bare:
+    pass
+
+
+PAIR, RUNS, SLY, BARE = (
     f"(c{__name__}\nPair\n".encode(),
-    f"c{__name__}\nRuns\n)\x81".encode("latin-1"),
-)  # a class; an object is made
+    *(f"c{__name__}\n{name}\n)\x81".encode("latin-1") for name in ("Runs", "Sly", "Bare")),
+)  # a class; objects are made
+TEXT, WIPES = b"X\x06\x00\x00\x00", f"c{__name__}\nwipes\n".encode()
+MADE = b"cnumpy.core.multiarray\n_reconstruct\n"  # an array
+FLOATS = b"cnumpy\ndtype\n(X\x02\x00\x00\x00f4I00\nI01\ntR"
 END = b"X\x02\x00\x00\x00/xt."
 
 
@@ -567,6 +593,21 @@ class Evil:
         PAIR + b"cnumpy\ndtype\n(X\x02\x00\x00\x00f4I00\nI01\ntR"
         b"(K\x03X\x01\x00\x00\x00<NNNK\x63J\xff\xff\xff\xffK\x00tb" + END,  # a state that no dtype has
         PAIR + b"cnumpy\nndarray\n(K\x01tR" + END,
+        PAIR + BARE + b"}" + TEXT + b"append" + WIPES + b"sbK\x01a" + END,  # a method of its own
+        PAIR + BARE + b"}" + TEXT + b"extend" + WIPES + b"sb(K\x01e" + END,
+        PAIR + SLY + b"K\x01a" + END,
+        *(
+            PAIR + f"ccollections\n{kind}\n(".encode() + SLY + b"tR" + END
+            for kind in ("deque", "Counter", "OrderedDict")
+        ),
+        PAIR + SLY + b")R" + END,  # is called
+        PAIR + f"c{__name__}\nBare\n".encode() + SLY + b"\x81" + END,  # instead of a tuple
+        PAIR + MADE + b"(" + SLY + b"(K\x00tU\x01btR" + END,
+        PAIR + MADE + b"(cnumpy\nndarray\n(K\x00tC\x01btR(K\x01(" + SLY + b"t" + FLOATS + b"I00\nC\x04abcdtb" + END,
+        PAIR + MADE + b"(cnumpy\nndarray\n(K\x00tC\x01btR(K\x01(K\x01t" + FLOATS + SLY + b"C\x04abcdtb" + END,
+        PAIR + b"cnumpy\ndtype\n(X\x02\x00\x00\x00f4" + SLY + b"I01\ntR" + END,
+        SLY + b".",
+        b"(" + SLY + END,
         b"cantigravity\nfly\n.",
         b"c_dynet\nsave\n.",
         b"c_dynet\n__builtins__\n.",
