@@ -1,29 +1,21 @@
 """Cells: functions over expressions that are recorded once, and structure that is given in one call.
 
-The compiled side records and repeats (cext/bindings/templates.pxi, recording.pxi, bulk.pxi). Here is what users call, what a
-cell is taken to read besides its arguments, and the loops in Python for where nodes are made one by one.
+The compiled side records and repeats (cext/bindings/templates.pxi, recording.pxi, bulk.pxi). Here is what users call, and the
+loops in Python for where nodes are made one by one. What a cell is taken to read besides its arguments: reading.py.
 """
 
 from __future__ import annotations
 
 import builtins
-import functools
 import inspect
 import re
-import sys
-import types
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dynet_lite import _core, errors
+from dynet_lite.reading import read_by
 
 __all__ = ["Index", "cell", "map", "recurse", "scan", "state"]
-
-_MOST_ITEMS = 32  # of a list or dict that a cell may read
-_DEEPEST = 3  # attributes of attributes of objects
-Seen = dict[int, set[str]]  # what has been looked at, by id, for which names
-_HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 
 
 class Index(int):
@@ -76,7 +68,7 @@ def cell(function: Callable[..., Any]) -> Any:
     for k, p in enumerate(parameters):
         if _declares_index(p.annotation):
             indices |= {k, p.name}
-    return _core.Cell(function, [p.name for p in parameters], indices, _read_by)
+    return _core.Cell(function, [p.name for p in parameters], indices, read_by)
 
 
 def _declares_index(annotation: Any) -> bool:
@@ -196,194 +188,3 @@ def recurse(cell: Any, inputs: Iterable[Any], children: Iterable[Sequence[int | 
     for i, x in enumerate(inputs):
         out.append(cell(x, *[None if child is None else out[child] for child in _core.earlier(below[i], i)]))
     return out
-
-
-# ---- what a cell reads besides its arguments ---------------------------------------------------------------------------
-
-
-def _read_by(function: Any) -> list[tuple[Any, Any, Any]]:
-    """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
-
-    Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
-    classes, of modules and of the object that it is a method of, items of small lists and dicts. ``where`` is a dict or
-    list, what is read like one, or the variable itself (key None).
-    """
-    read: list[tuple[Any, Any, Any]] = []
-    seen: Seen = {}
-    if _core.is_method(function):
-        _see_object(function.ref(), _names(function.function), read, seen, 0)
-        function = function.function
-    _see_callable(function, set(), read, seen, 0)
-    return [*{(id(where), key): (where, key, value) for where, key, value in read}.values()]
-
-
-def _is_new(value: Any, names: set[str], seen: Seen) -> bool:
-    """Has it not been looked at for all of these names?"""
-    before = seen.get(id(value))
-    if before is not None and names <= before:
-        return False
-    seen[id(value)] = names if before is None else names | before
-    return True
-
-
-def _is_ours(name: Any) -> bool:
-    """Is it of this package, by the name of its module?"""
-    return str(name or "").split(".")[0] == __name__.split(".")[0]
-
-
-def _names(function: Any) -> set[str]:
-    """All names in the code of a function, those of functions and comprehensions inside it too."""
-    todo, names = [function.__code__] if hasattr(function, "__code__") else [], set()
-    while todo:
-        code = todo.pop()
-        names |= {*code.co_names}
-        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return names
-
-
-def _see_callable(function: Any, names: set[str], read: list[Any], seen: Seen, depth: int) -> None:
-    """What is called: a function, a method with its object, a partial, or an object that can be called."""
-    if isinstance(function, (types.FunctionType, _core.told_type)):
-        _see_function(function, read, seen)
-    elif _core.is_cell(function):
-        function = getattr(function, "cell", function).function
-        _see_callable(function.function if _core.is_method(function) else function, names, read, seen, depth)
-    elif isinstance(function, types.MethodType):
-        _see_object(function.__self__, names | _names(function.__func__), read, seen, depth)
-        _see_function(function.__func__, read, seen)
-    elif isinstance(function, functools.partial):
-        _see_callable(function.func, names, read, seen, depth)
-        names = names | _names(function.func)
-        for given in (function.args, function.keywords):
-            _see_object(given, names, read, seen, depth)
-    else:
-        _see_object(function, names, read, seen, depth)
-
-
-def _see_function(function: Any, read: list[Any], seen: Seen) -> None:
-    if not isinstance(function, types.FunctionType) or _is_ours(function.__module__):
-        return
-    names = _names(function)
-    if not _is_new(function, names, seen):
-        return
-    for name in sorted(names & set(function.__globals__)):
-        _see(function.__globals__, name, function.__globals__[name], names, read, seen, 0)
-    for variable in function.__closure__ or ():
-        try:
-            value = variable.cell_contents
-        except ValueError:
-            continue
-        _see(variable, None, value, names, read, seen, 0)
-    for defaults in (function.__defaults__, function.__kwdefaults__):
-        _see_object(defaults, names, read, seen, 0)
-
-
-def _see(where: Any, key: Any, value: Any, names: set[str], read: list[Any], seen: Seen, depth: int) -> None:
-    if isinstance(value, types.ModuleType):
-        _see_module(value, names, read, seen, depth)
-        return
-    read.append((where, key, value))
-    _see_callable(value, names, read, seen, depth + 1)
-
-
-def _see_module(module: Any, names: set[str], read: list[Any], seen: Seen, depth: int) -> None:
-    """Its variables. Into what they are goes nobody where the module is not the user's."""
-    inside = vars(module)
-    if _is_ours(module.__name__) or inside.get("Expression") is _core.Expression or not _is_new(module, names, seen):
-        return
-    top = module.__name__.split(".")[0]
-    users = top not in sys.stdlib_module_names and "-packages" not in str(inside.get("__file__"))
-    for name in sorted(names & set(inside)):
-        if users:
-            _see(inside, name, inside[name], names, read, seen, depth)
-        elif not isinstance(inside[name], types.ModuleType):
-            read.append((inside, name, inside[name]))
-
-
-def _see_object(value: Any, names: set[str], read: list[Any], seen: Seen, depth: int) -> None:
-    """Items, or attributes that the function names."""
-    if depth > _DEEPEST or isinstance(value, _core.Expression) or not _is_new(value, names, seen):
-        return
-    if type(value) in (list, tuple, dict):
-        if len(value) <= _MOST_ITEMS:
-            for key, one in value.items() if type(value) is dict else enumerate(value):
-                _see(value, key, one, names, read, seen, depth)
-        if type(value) is list:
-            read.append((value, len(value), _core.MISSING))
-        return
-    if isinstance(value, type):
-        for name in sorted(names):
-            _see_in_class(value, value, name, names, read, seen, depth)
-        return
-    attributes = getattr(value, "__dict__", None)
-    if type(attributes) is not dict:
-        attributes = None
-        if not type(value).__flags__ & _HEAP_TYPE:
-            return
-    for name in sorted(names | {"__call__"}):
-        if attributes is not None and name in attributes:
-            _see(attributes, name, attributes[name], names, read, seen, depth)
-        elif (
-            _see_in_class(type(value), value, name, names, read, seen, depth)
-            and name in names
-            and attributes is not None
-        ):
-            read.append((attributes, name, _core.MISSING))
-
-
-def _see_in_class(kind: type, value: Any, name: str, names: set[str], read: list[Any], seen: Seen, depth: int) -> bool:
-    """An attribute that a class gives to the object, or to itself. False: there is none."""
-    owner = next((c for c in kind.__mro__ if name in vars(c)), None)
-    if owner is None:
-        return False
-    if not owner.__flags__ & _HEAP_TYPE or _is_ours(owner.__module__):  # it does not change
-        return True
-    inside = vars(owner)
-    found = inside[name]
-    if isinstance(found, types.MemberDescriptorType):
-        if value is not kind:
-            slots = _Slots(value)
-            _see(slots, name, slots.get(name), names, read, seen, depth)
-        return True
-    function = found
-    if isinstance(found, property):
-        function = found.fget
-    elif isinstance(found, (staticmethod, classmethod)):
-        function = found.__func__
-    elif isinstance(found, (functools.cached_property, functools.partialmethod)):
-        function = found.func
-    elif _core.is_cell(found):
-        function = found.function
-    if not isinstance(function, types.FunctionType):
-        _see(inside, name, found, names, read, seen, depth)
-        return True
-    read.append((inside, name, found))
-    if not _is_ours(function.__module__):
-        more = _names(function) - names  # one of its own that is called
-        _see_function(function, read, seen)
-        if more and depth < _DEEPEST:
-            _see_object(value, more, read, seen, depth + 1)
-    return True
-
-
-class _Slots:
-    """Attributes of an object that keeps them in slots, by name. Does not keep the object in memory if that can be."""
-
-    def __init__(self, value: Any) -> None:
-        try:
-            self._ref: Callable[[], Any] = weakref.ref(value)
-        except TypeError:
-            self._ref = lambda: value
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return getattr(self._ref(), name)
-        except AttributeError:
-            raise KeyError(name) from None
-
-    def get(self, name: str) -> Any:
-        """MISSING where there is none."""
-        try:
-            return self[name]
-        except KeyError:
-            return _core.MISSING

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.cells import _declares_index, _read_by
+from dynet_lite.cells import _declares_index
+from dynet_lite.reading import read_by
 
 __all__ = ["compile"]
 
@@ -65,7 +66,7 @@ def compile(
     if int(structures) < 1:
         raise ValueError(f"[compile] structures: 1 or more; got {structures}")
     names, indices = _arguments(function)
-    return _core.Compiled(function, names, indices, _read_by, trainer, backward or trainer is not None, int(structures))
+    return _core.Compiled(function, names, indices, read_by, trainer, backward or trainer is not None, int(structures))
 
 
 def _arguments(function: Callable[..., Any]) -> tuple[list[str], set[int | str]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import gc
+import random
 import threading
 import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -332,6 +334,55 @@ class Slots:
     __slots__ = ("number",)
 
 
+class Attributes(dict[str, Any]):
+    """A dict whose items are attributes."""
+
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__  # type: ignore[assignment]
+
+
+class Behind:
+    """Gives what another object has, by methods that nobody names."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __getattr__(self, name: str) -> Any:
+        return self.of.number
+
+    def __getitem__(self, k: int) -> Any:
+        return self.of.number
+
+    def by_both(self) -> Any:
+        return self.of.other * self.first()
+
+    def first(self) -> Any:
+        return self.second()
+
+    def second(self) -> Any:
+        return self.third()
+
+    def third(self) -> Any:
+        return self.of.number
+
+
+class Listed(NamedTuple):
+    first: list[Any]
+
+
+class Made:
+    """Reads when it is made."""
+
+    def __init__(self) -> None:
+        self.held = Reads.number
+
+
+class Derived(Reads):
+    @property
+    def as_property(self) -> float:
+        return super().as_property
+
+
 def ways_to_read() -> dict[str, tuple[Any, Any]]:
     """(a function, whose ``number`` it reads)."""
     reads, module, slots = Reads(), types.ModuleType("module"), Slots()
@@ -350,6 +401,9 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
         return x * y[0].number
 
     bound = functools.partial(by_partial, inner)
+    attributes, behind, derived = Attributes(number=1.0), Behind(inner), Derived()
+    a_cell, pair = reads.cell, Listed([inner])
+    ordered, by_none = collections.OrderedDict(first=inner), collections.OrderedDict({None: inner})
     return {
         "module": (lambda x: x * module.number, module),
         "class": (lambda x: x * Reads.number, Reads),
@@ -364,6 +418,17 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
         "partial that it calls": (lambda x: bound(x), inner),
         "default": (by_default, inner),
         "slots": (lambda x: x * slots.number, slots),
+        "attributes that are items": (lambda x: x * attributes.number, attributes),
+        "items that are attributes": (lambda x: x * attributes["number"], attributes),
+        "__getattr__": (lambda x: x * behind.other, inner),
+        "__getitem__": (lambda x: x * behind[0], inner),
+        "methods that call each other": (lambda x: x * behind.by_both(), inner),
+        "__init__": (lambda x: x * Made().held, Reads),
+        "super": (lambda x: x * derived.as_property, derived),
+        "named tuple": (lambda x: x * pair.first[0].number, inner),
+        "ordered dict": (lambda x: x * ordered["first"].number, inner),
+        "key None": (lambda x: x * by_none[None].number, inner),
+        "cell of an object outside": (lambda x: a_cell(x), reads),
         "two functions that read of one object": (lambda x: x * (outer.inner.other * helper()), inner),
     }
 
@@ -382,6 +447,75 @@ def test_what_is_read_in_other_ways_is_noticed(way: str, w: Weights) -> None:
             assert sums(made(argument)) == pytest.approx(3 * first)
         finally:
             Reads.number = before
+
+
+def test_new_keys_are_noticed(w: Weights) -> None:
+    numbers: dict[str, float] = {}
+    cell = dy.cell(lambda x: x * numbers.get("number", 1.0))
+    dy.renew_cg()
+    first = sums(cell(w.b))
+    numbers["number"] = 3.0
+    assert sums(cell(w.b)) == pytest.approx(3 * first)
+
+
+class Stubborn:
+    """A proxy that is not to be asked anything yet."""
+
+    __slots__ = ("number",)
+
+    def refuse(self, *args: Any) -> Any:
+        raise AssertionError("asked")
+
+    __getattr__ = __eq__ = __bool__ = refuse
+    __hash__ = object.__hash__
+    __class__ = property(refuse)  # type: ignore[assignment]
+
+
+class Asked:
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError("asked")
+
+
+def test_objects_are_not_asked_what_they_are(w: Weights) -> None:
+    gone = weakref.proxy(Made())
+    odd = [Stubborn(), Asked(), gone]
+    one, two = Stubborn(), Asked()
+
+    def function(x: Any, use: Any = None) -> Any:
+        return x * (one.number, two.number, gone.number, odd) if use else x * 2.0
+
+    dy.renew_cg()
+    assert sums(dy.cell(function)(w.b)) == pytest.approx(2 * sums(w.b))
+    assert sums(dy.compile(function)(np.ones(4))) == 8.0
+
+
+def test_long_chains_of_functions(w: Weights) -> None:
+    lines = [f"def f{k}(x):\n    return f{k + 1}(x) if x is None else x * number" for k in range(2000)]
+    program: dict[str, Any] = {"number": 1.0}
+    exec("\n".join([*lines, "def f2000(x):\n    return x"]), program)
+    cell = dy.cell(program["f0"])
+    dy.renew_cg()
+    first = sums(cell(w.b))
+    program["number"] = 3.0
+    assert sums(cell(w.b)) == pytest.approx(3 * first)
+
+
+def test_python_itself_is_not_looked_into(w: Weights) -> None:
+    """What random.gauss() keeps changes when it is called: a cell that calls it was recorded at each call."""
+    runs: list[float] = []
+    draw = random.gauss
+
+    @dy.cell
+    def cell(x: Any, note: Any) -> Any:
+        note(draw(0, 1))
+        return x * 2.0
+
+    note = runs.append
+    dy.renew_cg()
+    cell(w.b, note)
+    once = len(runs)
+    cell(w.b, note)
+    assert len(runs) == once
 
 
 def sums(x: Any) -> Any:

@@ -1,0 +1,326 @@
+"""What a cell or a compiled function reads besides its arguments: variables, attributes and items that its code names.
+
+Runs no code of a program: objects may be proxies that do work, or fail, when they are asked for an attribute or their class. So
+they are looked at by type(), classes and __dict__ are read as they are stored, and properties are not called.
+Who may import: cells.py and compiled.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from dynet_lite import _core
+
+__all__ = ["read_by"]
+
+_MOST_ITEMS = 32  # of a list or dict that a cell may read
+_DEEPEST = 3  # attributes of attributes of objects
+_HEAP_TYPE = 1 << 9  # of a class that was made by Python code
+_LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
+# Methods that are called without being named: of objects, of classes.
+_OF_OBJECTS = {f"__{name}__" for name in ("call", "getattr", "getitem", "iter", "len", "contains", "bool", "float", "int",
+                                          "index", "enter", "add", "sub", "mul", "matmul", "truediv", "neg")}  # fmt: skip
+_OF_CLASSES = {"__init__", "__new__", "__post_init__"}
+_PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
+_inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
+
+
+class _Seen(dict[int, set[str]]):
+    """What has been looked at, by id, for which names; the functions, and objects with more names, that are to be looked at."""
+
+    def __init__(self) -> None:
+        self.functions: list[types.FunctionType] = []
+        self.objects: dict[int, tuple[Any, set[str], int]] = {}
+        self._kept: dict[tuple[int, Any], tuple[Any, Any]] = {}
+
+    def once(self, make: Callable[..., Any], value: Any, *args: Any) -> Any:
+        """make(value), one for each value: what is read twice is compared once."""
+        found = self._kept.get((id(value), make))
+        if found is None:
+            found = self._kept[id(value), make] = value, make(value, *args)
+        return found[1]
+
+    def look_again(self, value: Any, names: set[str], depth: int) -> None:
+        _, others, before = self.objects.get(id(value), (None, set(), depth))
+        self.objects[id(value)] = value, names | others, min(depth, before)
+
+    def is_new(self, value: Any, names: set[str]) -> bool:
+        """Has it not been looked at for all of these names?"""
+        before = self.get(id(value))
+        if before is not None and names <= before:
+            return False
+        self[id(value)] = names if before is None else names | before
+        return True
+
+
+def read_by(function: Any) -> list[tuple[Any, Any, Any]]:
+    """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
+
+    Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
+    classes, of modules and of the object that it is a method of, items of small lists and dicts. ``where`` is a dict or
+    list, what is read like one, or the variable itself (key None).
+    """
+    read: list[tuple[Any, Any, Any]] = []
+    seen = _Seen()
+    if _core.is_method(function):
+        _see_object(function.ref(), _names(function.function), read, seen, 0)
+        function = function.function
+    _see_callable(function, set(), read, seen, 0)
+    while seen.functions or seen.objects:  # one after the other: chains of calls may be longer than Python's stack
+        if seen.functions:
+            _see_variables(seen.functions.pop(), read, seen)
+        else:
+            value, names, depth = seen.objects.pop(next(iter(seen.objects)))
+            _see_object(value, names, read, seen, depth)
+    return [*{(id(where), key): (where, key, value) for where, key, value in read}.values()]
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """isinstance() without asking the object."""
+    return issubclass(type(value), kinds)
+
+
+def _is_settled(module: Any) -> bool:
+    """Is what this module defines of this package or of Python's library? A program's may have a name of the latter."""
+    top = str(module or "").split(".")[0]
+    if top == __name__.split(".")[0]:
+        return True
+    if top not in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return file.startswith(_LIBRARY) if file else top in sys.builtin_module_names
+
+
+def _names(function: Any) -> set[str]:
+    """All names in the code of a function, those of functions and comprehensions inside it too."""
+    is_function = _is(function, types.FunctionType, types.MethodType, _core.told_type)
+    todo, names = [function.__code__] if is_function and hasattr(function, "__code__") else [], set()
+    while todo:
+        code = todo.pop()
+        names |= {*code.co_names}
+        todo += [c for c in code.co_consts if _is(c, types.CodeType)]
+    return names
+
+
+def _see_callable(function: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+    """What is called: a function, a method with its object, a partial, or an object that can be called."""
+    if _is(function, types.FunctionType, _core.told_type):
+        _see_function(function, seen)
+    elif _core.is_cell(function):
+        function = getattr(function, "cell", function).function
+        if _core.is_method(function):
+            _see_object(function.ref(), names | _names(function.function), read, seen, depth)
+            function = function.function
+        _see_callable(function, names, read, seen, depth)
+    elif _is(function, types.MethodType):
+        _see_object(function.__self__, names | _names(function.__func__), read, seen, depth)
+        _see_function(function.__func__, seen)
+    elif _is(function, functools.partial):
+        _see_callable(function.func, names, read, seen, depth)
+        names = names | _names(function.func)
+        for given in (function.args, function.keywords):
+            _see_object(given, names, read, seen, depth)
+    else:
+        _see_object(function, names, read, seen, depth)
+
+
+def _see_function(function: Any, seen: _Seen) -> None:
+    if _is(function, types.FunctionType) and not seen.once(_is_settled, function.__module__):
+        if seen.is_new(function, seen.once(_names, function)):
+            seen.functions.append(function)
+
+
+def _see_variables(function: types.FunctionType, read: list[Any], seen: _Seen) -> None:
+    names, inside = seen.once(_names, function), function.__globals__
+    for name in sorted(names):
+        if name in inside:
+            _see(inside, name, inside[name], names, read, seen, 0)
+    for variable in function.__closure__ or ():
+        try:
+            value = variable.cell_contents
+        except ValueError:
+            continue
+        _see(variable, None, value, names, read, seen, 0)
+    for defaults in (function.__defaults__, function.__kwdefaults__):
+        _see_object(defaults, names, read, seen, 0)
+
+
+def _see(where: Any, key: Any, value: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+    if _is(value, types.ModuleType):
+        _see_module(value, names, read, seen, depth)
+        return
+    read.append((where, key, value))
+    if type(value) not in _PLAIN:
+        _see_callable(value, names, read, seen, depth + 1)
+
+
+def _see_module(module: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+    """Its variables. Into what they are goes nobody where the module is not the user's."""
+    inside = _attributes(module)
+    if inside is None or inside.get("Expression") is _core.Expression or not seen.is_new(module, names):
+        return
+    name_of = str(inside.get("__name__"))
+    if name_of.split(".")[0] == __name__.split(".")[0]:
+        return
+    users = not _is_settled(name_of) and "-packages" not in str(inside.get("__file__"))
+    for name in sorted(names):
+        if name not in inside:
+            continue
+        if users:
+            _see(inside, name, inside[name], names, read, seen, depth)
+        elif not _is(inside[name], types.ModuleType):
+            read.append((inside, name, inside[name]))
+
+
+def _see_object(value: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+    """Items, and attributes that the function names."""
+    if depth > _DEEPEST or _is(value, _core.Expression) or not seen.is_new(value, names):
+        return
+    base = next((kind for kind in (list, tuple, dict) if _is(value, kind)), None)
+    if base is not None:
+        _see_items(value, base, names, read, seen, depth)
+        if type(value) is base:
+            return
+    if _is(value, type):
+        for name in sorted(names | _OF_CLASSES):
+            _see_in_class(value, value, name, names, read, seen, depth)
+        return
+    attributes = _attributes(value)
+    if attributes is None and not type(value).__flags__ & _HEAP_TYPE:
+        return
+    for name in sorted(names | _OF_OBJECTS):
+        if attributes is not None and name in attributes:
+            _see(attributes, name, attributes[name], names, read, seen, depth)
+        elif (
+            _see_in_class(type(value), value, name, names, read, seen, depth)
+            and name in names
+            and attributes is not None
+        ):
+            read.append((attributes, name, _core.MISSING))
+
+
+def _see_items(value: Any, base: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+    where = value if type(value) is base else seen.once(_Items, value, base)
+    if base.__len__(value) <= _MOST_ITEMS:
+        items = list(dict.items(value)) if base is dict else enumerate(list(base.__iter__(value)))
+        for key, one in items:
+            _see(where, key, one, names, read, seen, depth)
+        if base is dict:
+            read.append((seen.once(_Size, value), "", dict.__len__(value)))
+    if base is list:
+        read.append((where, list.__len__(value), _core.MISSING))
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """The __dict__ that Python gave to an object; None where there is none."""
+    own: Any = next((_inside(c)["__dict__"] for c in type(value).__mro__ if "__dict__" in _inside(c)), None)
+    if type(own) not in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        return None
+    found = own.__get__(value)
+    return found if type(found) is dict else None
+
+
+def _see_in_class(kind: type, value: Any, name: str, names: set[str], read: list[Any], seen: _Seen, depth: int) -> bool:
+    """An attribute that a class gives to the object, or to itself. False: there is none."""
+    owners = [c for c in kind.__mro__ if name in _inside(c)]
+    for owner in owners:
+        if not owner.__flags__ & _HEAP_TYPE or seen.once(
+            _is_settled, _inside(owner).get("__module__")
+        ):  # it does not change
+            break
+        function = _see_own(owner, kind, value, name, names, read, seen, depth)
+        if function is None or "super" not in seen.once(_names, function):
+            break
+    return bool(owners)
+
+
+def _see_own(
+    owner: type, kind: type, value: Any, name: str, names: set[str], read: list[Any], seen: _Seen, depth: int
+) -> Any:
+    """What stands in the class itself; the function that is called then, None if it is none."""
+    inside = seen.once(_inside, owner)
+    found = inside[name]
+    if _is(found, types.MemberDescriptorType):
+        if value is not kind:
+            slots = seen.once(_Slots, value)
+            _see(slots, name, slots.get(name), names, read, seen, depth)
+        return None
+    function = found
+    if _is(found, property):
+        function = found.fget
+    elif _is(found, staticmethod, classmethod):
+        function = found.__func__
+    elif _is(found, functools.cached_property, functools.partialmethod):
+        function = found.func
+    elif _core.is_cell(found):
+        function = found.function
+    if not _is(function, types.FunctionType):
+        _see(inside, name, found, names, read, seen, depth)
+        return None
+    read.append((inside, name, found))
+    if not seen.once(_is_settled, function.__module__):
+        more = seen.once(_names, function)  # one of its own that is called
+        _see_function(function, seen)
+        if not more <= names:
+            seen.look_again(value, names | more, depth)
+    return function
+
+
+class _Items:
+    """Items of an object of a class that is derived from list, tuple or dict, read without the methods of the class."""
+
+    def __init__(self, value: Any, base: Any) -> None:
+        self._value, self._base = value, base
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._base is dict:
+            return dict.get(self._value, key, _core.MISSING)
+        return self._base.__getitem__(self._value, key)
+
+    @property
+    def cell_contents(self) -> Any:
+        """The item None: what has the key None is read as a variable."""
+        return self[None]
+
+
+class _Size:
+    """How many items a dict has, whatever the key: one that is missing may be asked for."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __getitem__(self, key: Any) -> int:
+        return dict.__len__(self._value)
+
+
+class _Slots:
+    """Attributes that an object keeps in slots, by name. Does not keep the object in memory if that can be."""
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self._ref: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self._ref = lambda: value
+
+    def __getitem__(self, name: str) -> Any:
+        owner = self._ref()
+        slot = next((_inside(c)[name] for c in type(owner).__mro__ if name in _inside(c)), None)
+        if not _is(slot, types.MemberDescriptorType):
+            raise KeyError(name)
+        try:
+            return slot.__get__(owner)  # type: ignore[union-attr]
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def get(self, name: str) -> Any:
+        """MISSING where there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return _core.MISSING
