@@ -197,10 +197,12 @@ def check_grad(
         direction = rng.standard_normal(start.shape)
         direction /= np.linalg.norm(direction)
         slope = 0.0
-        for at, weight in _STENCIL:
-            _put(p, start + at * step * direction)
-            slope += weight * expr.scalar_value(recalculate=True) / step
-        _put(p, start)
+        try:
+            for at, weight in _STENCIL:
+                _put(p, start + at * step * direction)
+                slope += weight * expr.scalar_value(recalculate=True) / step
+        finally:
+            _put(p, start)
         given = float(np.sum(grad * direction))
         fits = abs(slope - given) <= atol + rtol * abs(slope)
         good = good and fits

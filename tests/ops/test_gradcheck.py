@@ -124,3 +124,24 @@ def test_the_table_finds_a_wrong_value() -> None:
         close(np.array([np.nan]), np.array([1.0]), 1e-5, "wrong")
     with pytest.raises(AssertionError):
         close(np.array([np.inf]), np.array([-np.inf]), 1e-5, "wrong")
+
+
+def test_check_grad_that_is_interrupted_leaves_the_parameters() -> None:
+    w = dy.ParameterCollection().add_parameters(2)
+    before = w.as_array().copy()
+    dy.renew_cg()
+    loss = dy.sum_elems(w)
+
+    class Interrupted:
+        """Its value is asked for once without an error."""
+
+        backward = staticmethod(loss.backward)
+
+        def scalar_value(self, recalculate: bool = False) -> float:
+            if recalculate:
+                raise KeyboardInterrupt
+            return loss.scalar_value()
+
+    with pytest.raises(KeyboardInterrupt):
+        check_grad([w], Interrupted())
+    assert np.array_equal(w.as_array(), before)
