@@ -113,7 +113,7 @@ def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
 def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
     """A list of dims of x; negative ones count from the last."""
     nd = x.ndim
-    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, int) else d)]
+    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, np.integer)) else d)]
 
 
 def _straight_through(op: str, mode: str) -> bool:
@@ -211,10 +211,15 @@ def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Expression:
 
     A list of indices is pick_batch(). Negative indices count from the end. IndexError when out of range.
     """
-    if hasattr(index, "__index__") or isinstance(index, float):
+    if type(index) is int or isinstance(index, float) or _is_index(index):
         return _core._pick(e, index, dim)  # type: ignore[arg-type]  # hasattr says it is one index
     several: Expression = _pick_several(e, index, dim)
     return several
+
+
+def _is_index(index: Any) -> bool:
+    """One whole number? All arrays have __index__. An argument of a cell is asked for nothing else: it would be a value."""
+    return hasattr(index, "__index__") and not (issubclass(type(index), np.ndarray) and index.ndim > 0)
 
 
 @partial(told, name="pick")

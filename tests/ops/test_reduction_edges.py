@@ -128,3 +128,21 @@ def test_one_op_at_different_places_is_one_batch() -> None:
 
 def _plan() -> str:
     return dy._core.cg().plan_text()
+
+
+@pytest.mark.parametrize("kind", [int, np.int32, np.int64])
+def test_a_dim_may_be_an_integer_of_numpy(kind: Any) -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    for op, wanted in ((dy.sum_dim, a.sum(-1)), (dy.mean_dim, a.mean(-1)), (dy.std_dim, a.std(-1))):
+        dy.renew_cg()
+        np.testing.assert_allclose(op(dy.inputTensor(a), kind(-1)).npvalue(), wanted, rtol=1e-6)
+
+
+def test_pick_takes_arrays_of_indices() -> None:
+    a = np.arange(6.0).reshape(3, 2)
+    dy.renew_cg()
+    for indices in ([2, 0], np.array([2, 0])):
+        assert dy.pick(dy.inputTensor(a, batched=True), indices).value() == [4.0, 1.0]
+    assert (
+        dy.pick(dy.inputTensor(a), np.array(2)).value() == dy.pick(dy.inputTensor(a), np.int64(2)).value() == [4.0, 5.0]
+    )
