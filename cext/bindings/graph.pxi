@@ -138,7 +138,8 @@ cdef class ComputationGraph:
         global _n_begun
         if job_state() == JobState.Running:
             return 0
-        if job_state() != JobState.Remembered or not job_needs(self.x) or self.entered or not self.overlap:
+        if job_state() != JobState.Remembered or not job_needs(self.x) or self.entered or not self.overlap \
+                or _forking:
             return settle()
         if self.other_c == NULL:
             self.other_c = new CGraph(deref(backend_by_name(self.backend.encode())))

@@ -63,6 +63,7 @@ cdef object _rest_error = None     # what it could not, where nobody could be to
 cdef int _n_updating = 0           # updates that run without the GIL,
 cdef int _n_passes = 0             # and passes over graphs
 cdef bint _forking = False         # a thread is about to fork: no other begins a pass or an update
+cdef object _forker = None         # its number
 cdef uint64_t _n_forks = 0         # of this process and those that it comes from
 
 
@@ -161,7 +162,7 @@ cdef int _settle() except -1:
 
 cdef inline int _let_fork() except -1:
     """Before a pass or an update: a thread that is about to fork goes first."""
-    while _forking:
+    while _forking and _forker != threading.get_ident():   # its own functions for forks may run some
         _time.sleep(0)
     return 0
 
@@ -218,10 +219,11 @@ cdef void _finish() noexcept:
 
 def _before_fork():
     """Nothing may run: the child would wait for ever for locks of threads that it does not have."""
-    global _forking
+    global _forking, _forker
+    _let_fork()   # another goes first
     _finish()
     _run_rest_quietly()
-    _forking = True
+    _forking, _forker = True, threading.get_ident()
     while _n_passes or _n_updating or (job_pending() and job_state() != JobState.Done):
         _time.sleep(0)
         _finish()

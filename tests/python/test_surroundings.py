@@ -101,3 +101,30 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     recipe = subprocess.run([sys.executable, "-m", "dynet_lite", "train", "dan_classifier", "--smoke"], cwd=tmp_path / "here",
                             capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE), **nowhere})  # fmt: skip
     assert recipe.returncode == 0, recipe.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("when", ["before", "after_in_parent", "after_in_child"])
+def test_functions_for_forks_may_read_weights(when):
+    # Those that were registered before ours run while a fork is under way.
+    program = f"""if True:
+        import faulthandler, os
+        import dynet_lite as dy
+        faulthandler.dump_traceback_later(30, exit=True)
+        p = dy.ParameterCollection().add_parameters(2)
+        os.register_at_fork({when}=lambda: p.as_array())
+        dy.sum_elems(p * 1.0).value()
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        for _ in range(300):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                assert status == 0
+                break
+            __import__("time").sleep(0.1)
+        else:
+            os.kill(pid, 9)
+            raise SystemExit("the child hangs")
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
