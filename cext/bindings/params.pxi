@@ -70,7 +70,8 @@ cdef class Parameters(Expression):
     """
     cdef shared_ptr[Parameter] p
     cdef str _name
-    cdef GraphLink last   # the graph that it entered last
+    cdef GraphLink last   # the graph that it entered last,
+    cdef uint32_t last_stamp   # and the stamp of its node there: a change of set_updated() leaves this one
 
     def __cinit__(self):
         if not _making_weight:   # also a class of the user's, whose __init__ may not call ours
@@ -104,7 +105,7 @@ cdef class Parameters(Expression):
             return g.trace.node_of(self, False)
         self.id = g.c.add_parameter(self.p)
         self.last = g.link
-        self.stamp = g.c.generation()
+        self.stamp = self.last_stamp = g.c.generation()
         return self.id
 
     def name(self):
@@ -163,7 +164,7 @@ cdef class Parameters(Expression):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
         settle()   # not before: the user's code that gives numbers may put off a step
-        cdef bint leave = keeps_weights() and _was_read(self.last, self.id, self.stamp)
+        cdef bint leave = keeps_weights() and _was_read(self.last, self.id, self.last_stamp)
         cdef const float* numbers
         cdef Parameter* p = self.p.get()
         if flat.shape[0]:
@@ -184,7 +185,7 @@ cdef class Parameters(Expression):
 
     cdef int _changed(self) except -1:
         """Values changed from outside: expressions that use them are computed again, in the graph it entered last."""
-        _outdate(self.last, self.id, self.stamp)
+        _outdate(self.last, self.id, self.last_stamp)
         return 0
 
     def zero(self):

@@ -48,6 +48,7 @@ cdef class LookupParameters(Expression):
     cdef GraphLink last, rows_last   # the graphs that it entered last, whole and for lookups
     cdef NodeId rows_id
     cdef uint32_t rows_stamp
+    cdef uint32_t last_stamp, rows_last_stamp   # of its nodes there; see Parameters
 
     def __cinit__(self):
         if not _making_weight:
@@ -87,7 +88,7 @@ cdef class LookupParameters(Expression):
         deref(self.t).read_in_place = True
         self.id = g.c.add_table(self.t)
         self.last = g.link
-        self.stamp = g.c.generation()
+        self.stamp = self.last_stamp = g.c.generation()
         return self.id
 
     cdef NodeId rows_node(self, ComputationGraph g) except? 0xffffffff:
@@ -101,7 +102,7 @@ cdef class LookupParameters(Expression):
                 return g.trace.node_of(self, True)
             self.rows_id = g.c.add_table(self.t)
             self.rows_last = g.link
-            self.rows_stamp = g.c.generation()
+            self.rows_stamp = self.rows_last_stamp = g.c.generation()
         return self.rows_id
 
     cdef Expression look(self, ComputationGraph g, object index, bint update):
@@ -340,8 +341,8 @@ cdef class LookupParameters(Expression):
         self._overwrite(<uint32_t> i, flat)
 
     cdef int _changed(self) except -1:
-        _outdate(self.last, self.id, self.stamp)
-        _outdate(self.rows_last, self.rows_id, self.rows_stamp)
+        _outdate(self.last, self.id, self.last_stamp)
+        _outdate(self.rows_last, self.rows_id, self.rows_last_stamp)
         return 0
 
     def _grad_view(self):

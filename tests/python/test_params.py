@@ -210,3 +210,18 @@ def test_wrong_row_numbers_are_told():
                 call(i)
     assert t.rows_as_array(np.array([1.0, 2.0])).shape == t.rows_as_array(iter([1, 2])).shape == (2, 3)
     assert t.batch([2.0, np.int8(1)]).dim() == ((3,), 2) and t.batch(range(2)).dim() == ((3,), 2)
+
+
+def test_set_value_after_set_updated_is_seen_by_the_graph():
+    dy.renew_cg()
+    m = dy.ParameterCollection()
+    p, t = m.add_parameters(2), m.add_lookup_parameters((3, 2))
+    p.set_value([1, 1])
+    t.init_from_array(np.ones((3, 2)))
+    of_weight, of_row, of_table = p * 2.0, t[1] * 2.0, dy.sum_elems(t)
+    assert (of_weight.value(), of_row.value(), of_table.value()) == ([2, 2], [2, 2], 6)
+    p.set_updated(False)
+    t.set_updated(False)
+    p.set_value([3, 3])
+    t.init_from_array(np.full((3, 2), 3.0))
+    assert (of_weight.value(), of_row.value(), of_table.value()) == ([6, 6], [6, 6], 18)
