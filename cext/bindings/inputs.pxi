@@ -250,6 +250,8 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], _as_float(defval, "[sparse_inputTensor] defval"),
                 dtype=np.float32, order="F")
     places = tuple([_places(i, "sparse_inputTensor") for i in _dim_by_dim(idxs)])
+    if len(places) != a.ndim:   # NumPy would fill whole rows
+        raise ValueError(f"[sparse_inputTensor] a list of places for each of {a.ndim} dims is needed; got {len(places)}")
     numbers = _numbers(values, "sparse_inputTensor")
     try:
         a[places] = numbers

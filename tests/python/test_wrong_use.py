@@ -125,6 +125,16 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         TypeError,
         r"\[sparse_inputTensor\] a list of places",
     ),
+    "places of one dim of two": (
+        lambda m: dy.sparse_inputTensor([[0]], [1], (3, 2)),
+        ValueError,
+        r"\[sparse_inputTensor\] a list of places for each of 2 dims is needed; got 1",
+    ),
+    "places of no dim": (
+        lambda m: dy.sparse_inputTensor([], [1], (3,)),
+        ValueError,
+        r"\[sparse_inputTensor\] a list of places for each of 1 dims is needed; got 0",
+    ),
     "half a flat place": (
         lambda m: dy.cg().inputSparseTensor([0.5], [1], 3),
         ValueError,
