@@ -104,9 +104,13 @@ cdef extern from "graph/versions.h" namespace "dnl":
     Owner this_thread() nogil
 
 cdef extern from "graph/params.h" namespace "dnl":
+    cdef cppclass GradientMutex:
+        cbool try_lock()
+        void unlock()
     void keep_weights_ "dnl::keep_weights"(cbool)
     cbool keeps_weights "dnl::keep_weights_flag().load" () nogil
     cdef cppclass Parameter:
+        GradientMutex in_use
         Dim dim
         Store value
         Store grad
@@ -119,6 +123,7 @@ cdef extern from "graph/params.h" namespace "dnl":
         size_t size()
         void clear_grad()
     cdef cppclass LookupTable:
+        GradientMutex in_use
         Dim row_dim
         uint32_t rows
         size_t row_size

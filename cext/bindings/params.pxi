@@ -18,6 +18,14 @@ cdef object _copied(Store& numbers):
     return out
 
 
+cdef int _take(GradientMutex& m) except -1:
+    """Whoever has it may ask for the GIL (_backward_watched), so nobody waits for it with that. To be unlocked before
+    the GIL goes."""
+    while not m.try_lock():
+        _time.sleep(0)
+    return 0
+
+
 cdef double _finite(object v, str where) except? -77:
     """A number that a float32 can hold."""
     number = _as_float(v, where)
@@ -214,7 +222,9 @@ cdef class Parameters(Expression):
     def zero_gradient(self):
         """Forget the accumulated gradient."""
         settle()
+        _take(deref(self.p).in_use)
         deref(self.p).clear_grad()
+        deref(self.p).in_use.unlock()
 
     def set_grad(self, arr):
         """Replace the accumulated gradient, for tests and updates by hand. ValueError if the array has another shape."""

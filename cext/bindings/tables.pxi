@@ -418,7 +418,9 @@ cdef class LookupParameters(Expression):
     def zero_gradient(self):
         """Forget the accumulated gradient."""
         settle()
+        _take(deref(self.t).in_use)
         deref(self.t).clear_grad()
+        deref(self.t).in_use.unlock()
 
     def is_updated(self):
         """False if the table is frozen."""

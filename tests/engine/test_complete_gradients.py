@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -115,3 +117,33 @@ def test_an_error_comes_through() -> None:
     assert _core._backward_calls() == calls + 1
     with pytest.raises(ValueError, match=r"\[backward\] needs a scalar"):
         _core._backward_watched(model.E[0], model.all, broken)
+
+
+def test_gradients_are_forgotten_beside_a_watched_pass():
+    # The pass has the mutex of the weights and asks for the GIL.
+    program = """if True:
+        import faulthandler, threading
+        import numpy as np
+        import dynet_lite as dy
+        from dynet_lite import _core
+        faulthandler.dump_traceback_later(60, exit=True)
+        m = dy.ParameterCollection()
+        all = [m.add_parameters((100, 100)) for _ in range(6)]
+        done = False
+
+        def forget():
+            while not done:
+                all[0].zero_gradient()
+
+        thread = threading.Thread(target=forget)
+        thread.start()
+        for _ in range(20):
+            dy.renew_cg()
+            x = dy.inputTensor(np.ones(100))
+            for p in all:
+                x = dy.tanh(p * x)
+            _core._backward_watched(dy.sum_elems(x), all, lambda told: None)
+        done = True
+        thread.join()
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
