@@ -100,7 +100,7 @@ cdef class Expression:
         return self._copy_out(g, i, dtype)
 
     cdef object _copy_out(self, ComputationGraph g, NodeId i, dtype):
-        cdef const Dim* d = &g.c.dim(i)
+        cdef Dim d = g.c.dim(i)   # a copy: NumPy lets other threads in
         cdef size_t k, n = d.size()
         cdef float few[256]
         cdef double[::1] doubles
@@ -110,13 +110,13 @@ cdef class Expression:
             g.x.read_value(i, few)
             for k in range(n):
                 doubles[k] = few[k]
-            return flat if d.nd == 1 and d.bd == 1 else flat.reshape(_numpy_shape(deref(d)), order="F")
+            return flat if d.nd == 1 and d.bd == 1 else flat.reshape(_numpy_shape(d), order="F")
         flat = np.empty(n, dtype=np.float32)
         cdef float[::1] view = flat
         g.x.read_value(i, &view[0])
         if dtype is not np.float32:
             flat = flat.astype(dtype)
-        return flat.reshape(_numpy_shape(deref(d)), order="F")
+        return flat.reshape(_numpy_shape(d), order="F")
 
     def npvalue(self, recalculate=False):
         """The value as a float64 array of shape (d1, d2, ...). A mini-batch of more than one is a last axis.
@@ -175,6 +175,7 @@ cdef class Expression:
         if recalculate:
             g.outdate()
         g.run_to(i)
+        i = self.use()   # other threads were let in
         cdef float v
         g.x.read_value(i, &v)
         return v
@@ -268,14 +269,15 @@ cdef class Expression:
         """
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
-        cdef const Dim* d = &g.c.dim(i)
+        settle()
+        i = self.use()   # other threads were let in
+        cdef Dim d = g.c.dim(i)
         flat = np.empty(d.size(), dtype=np.float32)
         cdef float[::1] view = flat
-        settle()
         cdef GradientRead what = g.x.read_gradient(i, &view[0])
         if what != GradientRead.Given:
             raise RuntimeError(_why_no_gradient(what))
-        return flat.astype(np.float64).reshape(_numpy_shape(deref(d)), order="F")
+        return flat.astype(np.float64).reshape(_numpy_shape(d), order="F")
 
     # ---- operators ---------------------------------------------------------------------------------------------
     def __add__(self, other):

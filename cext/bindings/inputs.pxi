@@ -33,6 +33,7 @@ cdef class InputExpression(Expression):
         if given != n:
             raise ValueError(f"[set] {n} numbers are needed; got {given}")
         self.graph.outdate()
+        i = self.use()   # other threads were let in
         self.graph.c.keep(i)
         return self.graph.c.input_data(i)
 
