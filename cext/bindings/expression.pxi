@@ -538,9 +538,12 @@ cdef Expression _op1(OpId op, object x):
 
 cdef Expression _op2(OpId op, object x, object y):
     cdef ComputationGraph g = _current()
+    cdef uint32_t begun = g.c.generation()
     cdef NodeId a[2]
     a[0] = _arg_of(op, g, x)
     a[1] = _arg_of(op, g, y)
+    if g.c.generation() != begun:   # NumPy's warnings may call the user's code
+        raise RuntimeError("[graph] it was renewed or reverted while an argument was read")
     return _made(g, g.c.add(op, a, 2, NULL, 0, NULL, 0))
 
 cdef Expression _op1f(OpId op, object x, object c):

@@ -349,3 +349,19 @@ def test_tuples_that_give_other_items_each_time(make: Any) -> None:
 
 def test_an_integer_in_an_array_without_dims_is_data() -> None:
     assert dy.compile(lambda a: a * 2)(np.array(3)) == 6
+
+
+def test_a_warning_of_numpy_that_renews_the_graph() -> None:
+    dy.renew_cg()
+    x = dy.inputTensor([1.0, 2.0, 3.0])
+
+    def renew(*_: object) -> None:
+        dy.renew_cg()
+        dy.inputTensor([7.0])
+
+    before = np.seterrcall(renew)
+    try:
+        with np.errstate(over="call"), pytest.raises(RuntimeError, match="renewed or reverted"):
+            x + np.array([1e300, 0, 0, 0, 0, 0])[::2]
+    finally:
+        np.seterrcall(before)
