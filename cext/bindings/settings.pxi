@@ -48,10 +48,11 @@ cdef _set_seed_now(uint64_t state):
 def set_seed(seed, own=False):
     """Seed the generator from which graphs, initializers and random ops draw; own: this thread gets one of its own."""
     global _some_own
+    state = (int(seed) * 0x9E3779B97F4A7C15 + 0x1234567) & 0xFFFFFFFFFFFFFFFF   # first: nothing has changed if it fails
     if own:
         _own.state = 0
         _some_own = True
-    _set_seed_now((int(seed) * 0x9E3779B97F4A7C15 + 0x1234567) & 0xFFFFFFFFFFFFFFFF)
+    _set_seed_now(state)
 
 cdef uint64_t _next_seed():
     cdef uint64_t state = _seed_now()

@@ -225,3 +225,10 @@ def test_set_value_after_set_updated_is_seen_by_the_graph():
     p.set_value([3, 3])
     t.init_from_array(np.full((3, 2), 3.0))
     assert (of_weight.value(), of_row.value(), of_table.value()) == ([6, 6], [6, 6], 18)
+
+
+def test_a_seed_that_is_none_changes_no_generator():
+    before = dy._core.get_seed_state()
+    with pytest.raises(ValueError, match="invalid literal"):
+        dy._core.set_seed("x", True)
+    assert dy._core.get_seed_state() == before
