@@ -203,7 +203,9 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         runs = [examples[max(0, i - n) : i + 1] for i in range(len(examples))]
         for _, (loss, count) in self.spread(self.loss_and_count, minibatches(runs, 64)):
             score.add(loss, count)
-        return harness.Score(score.value, f"{score} ({sum(unknown) / max(1, len(unknown)):.1%} unknown words)", loss=score.loss)
+        return harness.Score(
+            score.value, f"{score} ({sum(unknown) / max(1, len(unknown)):.1%} unknown words)", loss=score.loss
+        )
 
     def loss_and_count(self, batch: list[Sequence[Sentence]]) -> tuple[float, int]:
         """Of the last sentence of each run."""

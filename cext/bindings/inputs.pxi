@@ -12,13 +12,16 @@ cdef class InputExpression(Expression):
         values: an array of the same shape, or flat and column-major. ValueError for another number of values.
         """
         cdef float* to
-        cdef size_t k
+        cdef size_t k, n
         cdef const float[::1] view
         if type(values) is float:  # what small programs give, without NumPy
             self._to_write(1)[0] = <float> <double> values
         elif type(values) is list and _plain_numbers(<list> values):
-            to = self._to_write(len(<list> values))
-            for k in range(len(<list> values)):
+            n = len(<list> values)
+            to = self._to_write(n)
+            if <size_t> len(<list> values) != n:   # other threads were let in
+                raise RuntimeError("[set] the list changed while it was read")
+            for k in range(n):
                 to[k] = <float> <double> (<list> values)[k]
         else:
             a = _numbers(values, "set")   # may run the user's code: before the node is asked for

@@ -377,7 +377,7 @@ cdef class LookupParameters(Expression):
         return self.rows_grad_as_array([_as_int(row, "[lookup] a row number")])[0]
 
     def gradient(self):
-        """The gradient of the last backward() of the current graph, (V, d1, ...). grad_as_array() is the sum over all
+        """The gradient of the last backward() of the current graph, (d1, ..., V). grad_as_array() is the sum over all
         passes.
 
         RuntimeError if the table is not in that graph, or if its accumulated gradient has changed since, by an update
