@@ -119,7 +119,7 @@ def test_an_error_comes_through() -> None:
         _core._backward_watched(model.E[0], model.all, broken)
 
 
-def test_gradients_are_forgotten_beside_a_watched_pass():
+def test_gradients_are_forgotten_beside_a_watched_pass(tmp_path):
     # The pass has the mutex of the weights and asks for the GIL.
     program = """if True:
         import faulthandler, threading
@@ -146,4 +146,4 @@ def test_gradients_are_forgotten_beside_a_watched_pass():
         done = True
         thread.join()
     """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, cwd=tmp_path)

@@ -105,7 +105,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("when", ["before", "after_in_parent", "after_in_child"])
-def test_functions_for_forks_may_read_weights(when):
+def test_functions_for_forks_may_read_weights(when, tmp_path):
     # Those that were registered before ours run while a fork is under way.
     program = f"""if True:
         import faulthandler, os
@@ -127,4 +127,4 @@ def test_functions_for_forks_may_read_weights(when):
             os.kill(pid, 9)
             raise SystemExit("the child hangs")
     """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=tmp_path)
