@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import _core
@@ -146,4 +145,5 @@ def test_gradients_are_forgotten_beside_a_watched_pass(tmp_path):
         done = True
         thread.join()
     """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, cwd=tmp_path)
+    done = run_code(program, tmp_path, 120)
+    assert done.returncode == 0, done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fused_programs import BINARY, STRATEGIES, UNARY, Built, Extreme, Model, Random, agree, engine, gone, near, ops, run
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import _core
@@ -490,10 +489,7 @@ print(failed, np.abs(y.npvalue() - h).max() < 1e-6, abs(z.value() - h @ x.npvalu
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
 def test_a_run_that_fails_is_tried_again(tmp_path: Path) -> None:
     """What was fused for it stays so, and is right when there is memory."""
-    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_THAT_FAILS], capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path
-    )  # not in the folder of the sources, which may not be built
+    done = run_code(RUN_THAT_FAILS, tmp_path)
     assert done.stdout.split() == ["2", "True", "True", "5"], done.stdout + done.stderr
 
 

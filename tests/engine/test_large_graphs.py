@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import _core
@@ -350,10 +351,7 @@ print(abs(loss.value() / wanted - 1) < 1e-5)
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
 def test_a_plan_without_memory_leaves_nothing_behind(tmp_path: Path) -> None:
     """Nodes of the next graph are not taken for nodes of the plan that was begun."""
-    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).resolve().parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", PLAN_WITHOUT_MEMORY], capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path
-    )
+    done = run_code(PLAN_WITHOUT_MEMORY, tmp_path)
     assert done.stdout.split() == ["failed", "True"], done.stdout + done.stderr
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import _core
@@ -594,13 +593,5 @@ print(all(np.allclose(a, b) for a, b in zip(gradients(), wanted)))
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
 def test_an_update_without_memory_changes_nothing(tmp_path: Path) -> None:
     """Neither weights, nor what they owe, nor what is kept of them for graphs that have read them."""
-    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).resolve().parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", UPDATE_WITHOUT_MEMORY],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env=env,
-        cwd=tmp_path,
-    )
+    done = run_code(UPDATE_WITHOUT_MEMORY, tmp_path)
     assert done.stdout.split() == ["failed", "True", "True", "True", "True"], done.stdout + done.stderr

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import _core
@@ -233,10 +234,7 @@ print(step() == one, len(os.listdir("/proc/self/task")) - before)
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
 def test_where_no_more_threads_are_to_be_had(tmp_path: Path) -> None:
     """A limit on processes or memory: the lanes run all the same, and later with workers."""
-    env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", NO_MORE_THREADS], capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path
-    )  # not in the folder of the sources, which may not be built
+    done = run_code(NO_MORE_THREADS, tmp_path)
     assert done.stdout.split() == ["True", "0", "True", "1"], done.stdout + done.stderr
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 
@@ -127,4 +128,5 @@ def test_functions_for_forks_may_read_weights(when, tmp_path):
             os.kill(pid, 9)
             raise SystemExit("the child hangs")
     """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=tmp_path)
+    done = run_code(program, tmp_path, 60)
+    assert done.returncode == 0, done.stderr
