@@ -152,24 +152,6 @@ def test_a_step_with_states(runtime: Any, tmp_path: Any) -> None:
         near(list(values.values()), [e.npvalue() for e in state.s()])
 
 
-@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.CoupledLSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder])
-def test_a_step_of_a_builder(kind: Any, runtime: Any, tmp_path: Any) -> None:
-    model = dy.ParameterCollection()
-    rnn = kind(2, 4, 3, model)
-    filled(model, rng)
-    network, inputs, outputs = onnx.step(rnn)
-    path = onnx.export(network, tmp_path / "x.onnx", inputs, outputs)
-    dy.renew_cg()
-    state, values = rnn.initial_state(), {name: np.zeros(3, dtype=np.float32) for name in inputs if name != "x"}
-    for x in rng.normal(size=(3, 4)).astype(np.float32):
-        state = state.add_input(dy.inputVector(x))
-        values = dict(zip(values, runtime(path, {"x": x, **values}), strict=True))
-        for mine, theirs in zip(state.s(), values.values(), strict=True):
-            near(theirs, mine.npvalue())
-    with pytest.raises(TypeError, match="of one direction is needed; got BiRNNBuilder"):
-        onnx.step(dy.BiRNNBuilder(1, 4, 4, model, kind))
-
-
 def test_numbers_of_numpy_are_sizes(runtime: Any, tmp_path: Any) -> None:
     four, two = np.arange(2, 5, 2)[::-1]
     path = onnx.export(lambda x: x * 2.0, tmp_path / "x.onnx", {"x": onnx.Input((four,), batch=two)}, "y")

@@ -146,7 +146,7 @@ def test_graphs(runtime: Any, tmp_path: Any) -> None:
         onnx.export(lambda xs, u, v: onnx.heard([xs, xs.begun(xs[0])], u, u, u), tmp_path / "x.onnx", inputs)
 
 
-@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder])
+@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.CoupledLSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder])
 def test_steps(kind: Any, runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     builder = kind(2, 4, 3, model)
@@ -161,4 +161,8 @@ def test_steps(kind: Any, runtime: Any, tmp_path: Any) -> None:
         after = runtime(path, {"x": x, **states})
         states = dict(zip(states, after, strict=True))
         ours = ours.add_input(dy.inputVector(x))
+        for theirs, mine in zip(after, ours.s(), strict=True):
+            near(theirs, mine.npvalue())
         near(after[-1], ours.output().npvalue())
+    with pytest.raises(TypeError, match="of one direction is needed; got BiRNNBuilder"):
+        onnx.step(dy.BiRNNBuilder(1, 4, 4, model, kind))
