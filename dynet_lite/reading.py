@@ -32,9 +32,11 @@ _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of 
 
 
 class _Seen(dict[int, set[str]]):
-    """What has been looked at, by id, for which names; the functions, and objects with more names, that are to be looked at."""
+    """What has been looked at, by id, for which names; what was found to be read; the functions, and objects with more names,
+    that are to be looked at."""
 
     def __init__(self) -> None:
+        self.read: list[tuple[Any, Any, Any]] = []
         self.functions: list[types.FunctionType] = []
         self.objects: dict[int, tuple[Any, set[str], int]] = {}
         self._kept: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -66,19 +68,18 @@ def read_by(function: Any) -> list[tuple[Any, Any, Any]]:
     classes, of modules and of the object that it is a method of, items of small lists and dicts. ``where`` is a dict or
     list, what is read like one, or the variable itself (key None).
     """
-    read: list[tuple[Any, Any, Any]] = []
     seen = _Seen()
     if _core.is_method(function):
-        _see_object(function.ref(), _names(function.function), read, seen, 0)
+        _see_object(function.ref(), _names(function.function), seen, 0)
         function = function.function
-    _see_callable(function, set(), read, seen, 0)
+    _see_callable(function, set(), seen, 0)
     while seen.functions or seen.objects:  # one after the other: chains of calls may be longer than Python's stack
         if seen.functions:
-            _see_variables(seen.functions.pop(), read, seen)
+            _see_variables(seen.functions.pop(), seen)
         else:
             value, names, depth = seen.objects.pop(next(iter(seen.objects)))
-            _see_object(value, names, read, seen, depth)
-    return [*{(id(where), key): (where, key, value) for where, key, value in read}.values()]
+            _see_object(value, names, seen, depth)
+    return [*{(id(where), key): (where, key, value) for where, key, value in seen.read}.values()]
 
 
 def _is(value: Any, *kinds: type) -> bool:
@@ -108,26 +109,26 @@ def _names(function: Any) -> set[str]:
     return names
 
 
-def _see_callable(function: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """What is called: a function, a method with its object, a partial, or an object that can be called."""
     if _is(function, types.FunctionType, _core.told_type):
         _see_function(function, seen)
     elif _core.is_cell(function):
         function = getattr(function, "cell", function).function
         if _core.is_method(function):
-            _see_object(function.ref(), names | _names(function.function), read, seen, depth)
+            _see_object(function.ref(), names | _names(function.function), seen, depth)
             function = function.function
-        _see_callable(function, names, read, seen, depth)
+        _see_callable(function, names, seen, depth)
     elif _is(function, types.MethodType):
-        _see_object(function.__self__, names | _names(function.__func__), read, seen, depth)
+        _see_object(function.__self__, names | _names(function.__func__), seen, depth)
         _see_function(function.__func__, seen)
     elif _is(function, functools.partial):
-        _see_callable(function.func, names, read, seen, depth)
+        _see_callable(function.func, names, seen, depth)
         names = names | _names(function.func)
         for given in (function.args, function.keywords):
-            _see_object(given, names, read, seen, depth)
+            _see_object(given, names, seen, depth)
     else:
-        _see_object(function, names, read, seen, depth)
+        _see_object(function, names, seen, depth)
 
 
 def _see_function(function: Any, seen: _Seen) -> None:
@@ -136,31 +137,31 @@ def _see_function(function: Any, seen: _Seen) -> None:
             seen.functions.append(function)
 
 
-def _see_variables(function: types.FunctionType, read: list[Any], seen: _Seen) -> None:
+def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
     names, inside = seen.once(_names, function), function.__globals__
     for name in sorted(names):
         if name in inside:
-            _see(inside, name, inside[name], names, read, seen, 0)
+            _see(inside, name, inside[name], names, seen, 0)
     for variable in function.__closure__ or ():
         try:
             value = variable.cell_contents
         except ValueError:
             continue
-        _see(variable, None, value, names, read, seen, 0)
+        _see(variable, None, value, names, seen, 0)
     for defaults in (function.__defaults__, function.__kwdefaults__):
-        _see_object(defaults, names, read, seen, 0)
+        _see_object(defaults, names, seen, 0)
 
 
-def _see(where: Any, key: Any, value: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+def _see(where: Any, key: Any, value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     if _is(value, types.ModuleType):
-        _see_module(value, names, read, seen, depth)
+        _see_module(value, names, seen, depth)
         return
-    read.append((where, key, value))
+    seen.read.append((where, key, value))
     if type(value) not in _PLAIN:
-        _see_callable(value, names, read, seen, depth + 1)
+        _see_callable(value, names, seen, depth + 1)
 
 
-def _see_module(module: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+def _see_module(module: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """Its variables. Into what they are goes nobody where the module is not the user's."""
     inside = _attributes(module)
     if inside is None or inside.get("Expression") is _core.Expression or not seen.is_new(module, names):
@@ -173,48 +174,46 @@ def _see_module(module: Any, names: set[str], read: list[Any], seen: _Seen, dept
         if name not in inside:
             continue
         if users:
-            _see(inside, name, inside[name], names, read, seen, depth)
+            _see(inside, name, inside[name], names, seen, depth)
         elif not _is(inside[name], types.ModuleType):
-            read.append((inside, name, inside[name]))
+            seen.read.append((inside, name, inside[name]))
 
 
-def _see_object(value: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """Items, and attributes that the function names."""
     if depth > _DEEPEST or _is(value, _core.Expression) or not seen.is_new(value, names):
         return
     base = next((kind for kind in (list, tuple, dict) if _is(value, kind)), None)
     if base is not None:
-        _see_items(value, base, names, read, seen, depth)
+        _see_items(value, base, names, seen, depth)
         if type(value) is base:
             return
     if _is(value, type):
         for name in sorted(names | _OF_CLASSES):
-            _see_in_class(value, value, name, names, read, seen, depth)
+            _see_in_class(value, value, name, names, seen, depth)
         return
     attributes = _attributes(value)
     if attributes is None and not type(value).__flags__ & _HEAP_TYPE:
         return
     for name in sorted(names | _OF_OBJECTS):
         if attributes is not None and name in attributes:
-            _see(attributes, name, attributes[name], names, read, seen, depth)
-        elif (
-            _see_in_class(type(value), value, name, names, read, seen, depth)
-            and name in names
-            and attributes is not None
-        ):
-            read.append((attributes, name, _core.MISSING))
+            _see(attributes, name, attributes[name], names, seen, depth)
+        else:
+            in_class = _see_in_class(type(value), value, name, names, seen, depth)
+            if in_class and name in names and attributes is not None:
+                seen.read.append((attributes, name, _core.MISSING))
 
 
-def _see_items(value: Any, base: Any, names: set[str], read: list[Any], seen: _Seen, depth: int) -> None:
+def _see_items(value: Any, base: Any, names: set[str], seen: _Seen, depth: int) -> None:
     where = value if type(value) is base else seen.once(_Items, value, base)
     if base.__len__(value) <= _MOST_ITEMS:
         items = list(dict.items(value)) if base is dict else enumerate(list(base.__iter__(value)))
         for key, one in items:
-            _see(where, key, one, names, read, seen, depth)
+            _see(where, key, one, names, seen, depth)
         if base is dict:
-            read.append((seen.once(_Size, value), "", dict.__len__(value)))
+            seen.read.append((seen.once(_Size, value), "", dict.__len__(value)))
     if base is list:
-        read.append((where, list.__len__(value), _core.MISSING))
+        seen.read.append((where, list.__len__(value), _core.MISSING))
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
@@ -226,30 +225,26 @@ def _attributes(value: Any) -> dict[str, Any] | None:
     return found if type(found) is dict else None
 
 
-def _see_in_class(kind: type, value: Any, name: str, names: set[str], read: list[Any], seen: _Seen, depth: int) -> bool:
+def _see_in_class(kind: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> bool:
     """An attribute that a class gives to the object, or to itself. False: there is none."""
     owners = [c for c in kind.__mro__ if name in _inside(c)]
     for owner in owners:
-        if not owner.__flags__ & _HEAP_TYPE or seen.once(
-            _is_settled, _inside(owner).get("__module__")
-        ):  # it does not change
-            break
-        function = _see_own(owner, kind, value, name, names, read, seen, depth)
+        if not owner.__flags__ & _HEAP_TYPE or seen.once(_is_settled, _inside(owner).get("__module__")):
+            break  # it does not change
+        function = _see_own(owner, kind, value, name, names, seen, depth)
         if function is None or "super" not in seen.once(_names, function):
             break
     return bool(owners)
 
 
-def _see_own(
-    owner: type, kind: type, value: Any, name: str, names: set[str], read: list[Any], seen: _Seen, depth: int
-) -> Any:
+def _see_own(owner: type, kind: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> Any:
     """What stands in the class itself; the function that is called then, None if it is none."""
     inside = seen.once(_inside, owner)
     found = inside[name]
     if _is(found, types.MemberDescriptorType):
         if value is not kind:
             slots = seen.once(_Slots, value)
-            _see(slots, name, slots.get(name), names, read, seen, depth)
+            _see(slots, name, slots.get(name), names, seen, depth)
         return None
     function = found
     if _is(found, property):
@@ -261,9 +256,9 @@ def _see_own(
     elif _core.is_cell(found):
         function = found.function
     if not _is(function, types.FunctionType):
-        _see(inside, name, found, names, read, seen, depth)
+        _see(inside, name, found, names, seen, depth)
         return None
-    read.append((inside, name, found))
+    seen.read.append((inside, name, found))
     if not seen.once(_is_settled, function.__module__):
         more = seen.once(_names, function)  # one of its own that is called
         _see_function(function, seen)
