@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import _core
@@ -351,6 +350,8 @@ print(abs(loss.value() / wanted - 1) < 1e-5)
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
 def test_a_plan_without_memory_leaves_nothing_behind(tmp_path: Path) -> None:
     """Nodes of the next graph are not taken for nodes of the plan that was begun."""
+    from programs import run_code  # here: this file runs alone, too
+
     done = run_code(PLAN_WITHOUT_MEMORY, tmp_path)
     assert done.stdout.split() == ["failed", "True"], done.stdout + done.stderr
 
