@@ -107,6 +107,7 @@ cdef extern from "graph/params.h" namespace "dnl":
     cdef cppclass GradientMutex:
         cbool try_lock()
         void unlock()
+    void copy_numbers(GradientMutex&, Store&, float*) except +raise_python_error nogil
     void keep_weights_ "dnl::keep_weights"(cbool)
     cbool keeps_weights "dnl::keep_weights_flag().load" () nogil
     cdef cppclass Parameter:
@@ -117,7 +118,6 @@ cdef extern from "graph/params.h" namespace "dnl":
         cbool updated
         cbool touched
         void grad_changed()
-        void copy_to(float*) except +raise_python_error nogil
         void overwrite(const float*, cbool) except +raise_python_error nogil
         Parameter(const Dim&) except +raise_python_error
         size_t size()
@@ -141,7 +141,6 @@ cdef extern from "graph/params.h" namespace "dnl":
         void settle_all(Backend&) except +raise_python_error
         cbool read_in_place
         void keep_numbers() except +raise_python_error
-        void copy_to(float*) except +raise_python_error nogil
         void overwrite(uint32_t, uint32_t, const float*) except +raise_python_error nogil
         double decay_now
         Vec[double] decay_of_row

@@ -18,6 +18,23 @@ cdef object _copied(Store& numbers):
     return out
 
 
+cdef object _copied_between_passes(GradientMutex* in_use, Store* numbers):
+    """The same of a weight's numbers, which a pass of another thread may have changed for older ones."""
+    global _n_passes
+    out = np.empty(numbers.size(), dtype=np.float32)
+    cdef float[::1] flat = out
+    cdef float* to = NULL
+    if flat.shape[0]:
+        to = &flat[0]
+    _begin_pass()   # as one: no fork meanwhile
+    try:
+        with nogil:
+            copy_numbers(deref(in_use), deref(numbers), to)
+    finally:
+        _n_passes -= 1
+    return out
+
+
 cdef int _take(GradientMutex& m) except -1:
     """Whoever has it may ask for the GIL (_backward_watched), so nobody waits for it with that. To be unlocked before
     the GIL goes."""
@@ -134,21 +151,9 @@ cdef class Parameters(Expression):
 
     def _values(self):
         """A copy of the numbers in float32, as they are kept."""
-        global _n_passes
         settle()
-        out = np.empty(deref(self.p).size(), dtype=np.float32)
-        cdef float[::1] flat = out
-        cdef float* to = NULL
         cdef Parameter* p = self.p.get()
-        if flat.shape[0]:
-            to = &flat[0]
-        _begin_pass()
-        try:
-            with nogil:
-                p.copy_to(to)
-        finally:
-            _n_passes -= 1
-        return out.reshape(self.shape, order="F")
+        return _copied_between_passes(&p.in_use, &p.value).reshape(self.shape, order="F")
 
     def grad_as_array(self):
         """A copy of the accumulated gradient, as float64: what all backward passes since the last update have added up.

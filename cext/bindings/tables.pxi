@@ -211,20 +211,8 @@ cdef class LookupParameters(Expression):
 
     cdef object _copy(self):
         """All values as they are kept, float32 array (V, row size)."""
-        global _n_passes
         cdef LookupTable* t = self.t.get()
-        out = np.empty(t.size(), dtype=np.float32)
-        cdef float[::1] flat = out
-        cdef float* to = NULL
-        if flat.shape[0]:
-            to = &flat[0]
-        _begin_pass()
-        try:
-            with nogil:
-                t.copy_to(to)
-        finally:
-            _n_passes -= 1
-        return out.reshape(t.rows, t.row_size)
+        return _copied_between_passes(&t.in_use, &t.value).reshape(t.rows, t.row_size)
 
     cdef int _overwrite(self, uint32_t first, object rows) except -1:
         """Rows from `first` on: float32 array (n, row size)."""

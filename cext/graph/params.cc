@@ -4,6 +4,11 @@
 
 namespace dnl {
 
+void copy_numbers(GradientMutex& in_use, Store& numbers, float* to) {
+  const GradientLock lock(in_use);
+  if (numbers.size()) std::memcpy(to, numbers.host(), numbers.size() * sizeof(float));
+}
+
 void Parameter::keep_numbers() {
   const Needed needed = LiveRuns::of(this_thread());
   if (!needed.any) return;
@@ -11,11 +16,6 @@ void Parameter::keep_numbers() {
   Backend& b = host_backend();
   if (float* to = before.keep_all(b, this_thread(), needed, next_moment(), size()))
     b.copy_rows(1, size(), Rows{value.read(b), 0, nullptr}, Rows{to, 0, nullptr});
-}
-
-void Parameter::copy_to(float* to) {
-  const GradientLock lock(in_use);
-  if (size()) std::memcpy(to, value.host(), size() * sizeof(float));
 }
 
 void Parameter::overwrite(const float* from, bool leave) {
@@ -62,11 +62,6 @@ void LookupTable::keep_row(u32 i) {
   Backend& b = host_backend();
   if (float* to = before.keep_rows(b, this_thread(), needed, next_moment(), &i, 1, row_size))
     b.copy_rows(1, row_size, Rows{value.read(b) + i * row_size, 0, nullptr}, Rows{to, 0, nullptr});
-}
-
-void LookupTable::copy_to(float* to) {
-  const GradientLock lock(in_use);
-  if (size()) std::memcpy(to, value.host(), size() * sizeof(float));
 }
 
 void LookupTable::overwrite(u32 first, u32 n, const float* from) {

@@ -44,6 +44,10 @@ class GradientLocks {
   Vec<GradientMutex*> all_;
 };
 
+// The host reads the numbers of a parameter or table, as they are kept. It waits for backward passes of other threads,
+// which may have old numbers in the place of these (exec/rewound.h).
+void copy_numbers(GradientMutex& in_use, Store& numbers, float* to);
+
 // Whether graphs keep the weights that they began with; for the whole process.
 inline std::atomic<bool>& keep_weights_flag() {
   static std::atomic<bool> on{false};
@@ -79,8 +83,7 @@ struct Parameter {
   // The other buffer holds the new numbers.
   void turn() {
     std::swap(value, other);
-    turned = true;
-    if (holders == 0) turned = false;  // the last graph went meanwhile
+    turned = holders != 0;  // the last graph may have gone meanwhile
   }
   // The host will overwrite the numbers.
   void keep_numbers();
@@ -90,9 +93,7 @@ struct Parameter {
     other.resize(size());
     turn();
   }
-  // The host reads all numbers, or overwrites them, `leave`: by leave_numbers(). It waits for backward passes of other
-  // threads, which may have old numbers in the place of these (exec/rewound.h).
-  void copy_to(float* to);
+  // The host overwrites all numbers, `leave`: by leave_numbers(). It waits as copy_numbers() does.
   void overwrite(const float* from, bool leave);
   void clear_grad() {
     const GradientLock lock(in_use);
@@ -164,8 +165,7 @@ struct LookupTable {
   // The host will overwrite all numbers, or those of one row.
   void keep_numbers();
   void keep_row(u32 i);
-  // The host reads all numbers, as they are kept, or overwrites n rows, which owe nothing then; see Parameter.
-  void copy_to(float* to);
+  // The host overwrites n rows, which owe nothing then; see Parameter.
   void overwrite(u32 first, u32 n, const float* from);
 
  private:
