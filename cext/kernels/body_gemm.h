@@ -219,7 +219,7 @@ static void dots_tile(const DotsTile& t) {
   }
 }
 template <int MI>
-DNL_INL void dots_columns(DotsTile t, idx n) {
+DNL_INL void dots_columns(DotsTile& t, idx n) {
   const idx tiles = (n + kTileDots - 1) / kTileDots;
   t.j0 = 0;
   for (idx q = 0; q < tiles; ++q) {  // nearly equal, as in all_tiles
@@ -285,9 +285,11 @@ DNL_INL void set_next(ColsTile& t, idx end, idx n, idx widest, idx rows, idx lef
   t.next.read = beside && first_to_read && t.k <= kShort && t.b.rows.ptr;
 }
 
-// Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin one.
+// Rows and columns are cut into tiles of nearly equal size, so that no tile is a thin one. What a tile is told, and
+// rows on their way to it, are never copied: a copy waits for the stores just before it, as long as a short product
+// takes.
 template <bool Outer>
-static void all_tiles(idx m, idx n, ColsTile t) {
+static void all_tiles(idx m, idx n, ColsTile&& t) {
   constexpr idx W = F::W;
   if (m <= 0 || n <= 0) return;
   const idx vectors = (m + W - 1) / W, col_tiles = column_tiles<Outer>(n);
@@ -380,21 +382,29 @@ DNL_INL bool panels_pay(idx n, idx k, idx lda) {
   return k > held || (n >= kMany && k >= (held < kVeryLong ? held : kVeryLong));
 }
 
-static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
-  constexpr idx kRestDepth = 512, kRestCols = 96, kEight = 8;
+// The same in pieces: by panels, or with rows of the left matrix that are left over.
+constexpr idx kRestDepth = 512;
+static void gemm_cols_cut(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add,
+                          float beta, const Rows& c, idx rows_left) {
+  constexpr idx kRestCols = 96, kEight = 8;
   float last[kEight * kRestDepth];  // rows of the left matrix, each in one piece; some of them are the rest
-  Rest rest = {k <= kRestDepth ? rows_of_rest(m, n, k) : 0, nullptr, kRestDepth};
-  rest.a = last + (kEight - rest.rows) * kRestDepth;
+  const Rest rest = {rows_left, last + (kEight - rows_left) * kRestDepth, kRestDepth};
   if (rest.rows) transpose_strided(k, kEight, a + m - kEight, lda, last, kRestDepth, false);
   m -= rest.rows;
   if (panels_pay(n, k, lda)) return gemm_blocked(false, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), rest);
-  const idx at_once = rest.rows ? kRestCols : n;
-  for (idx j = 0; j < n; j += at_once) {
-    const idx cols = n - j < at_once ? n - j : at_once;
+  for (idx j = 0; j < n; j += kRestCols) {
+    const idx cols = n - j < kRestCols ? n - j : kRestCols;
     const Columns right = rows_after(Row(b), j), to = rows_after(Row(c), j), more = rows_after(Row(add), j);
     cols_product(m, cols, k, alpha, a, lda, right, more, beta, to);
     rest_columns(rest, {k, nullptr, 0, right, more.from(m), to.from(m), alpha, beta, 0, 0}, cols);
   }
+}
+
+static void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add,
+                      float beta, const Rows& c) {
+  const idx rest = k <= kRestDepth ? rows_of_rest(m, n, k) : 0;
+  if (rest || panels_pay(n, k, lda)) return gemm_cols_cut(m, n, k, alpha, a, lda, b, add, beta, c, rest);
+  cols_product(m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c));
 }
 
 // Rows at the bottom of a block of C that whole vectors leave over, where they had better be columns of its transpose:
@@ -412,8 +422,8 @@ DNL_INL void add_turned(idx rest, idx cols, const float* from, float beta, float
     for (idx i = 0; i < rest; ++i) c[i] = from[i * kOuterCols + j] + (beta != 0 ? beta * c[i] : 0.0f);
 }
 
-static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_rows, float beta, float* c, idx ldc,
-                       const NextOuter& next) {
+static void gemm_outer(idx m, idx n, idx k, float alpha, const Rows& a_rows, const Rows& b_rows, float beta, float* c,
+                       idx ldc, const NextOuter& next) {
   constexpr idx kDepth = 80;            // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512;            // a block of C, by kOuterCols, in the second-level cache
   constexpr idx kWorthFetching = 4096;  // floats of C: there is enough to do meanwhile
@@ -459,7 +469,8 @@ static void gemm_outer(idx m, idx n, idx k, float alpha, Rows a_rows, Rows b_row
     }
 }
 
-static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c) {
+static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add,
+                      float beta, const Rows& c) {
   DotsTile t = {k, a, lda, Row(b), Row(add), Row(c), alpha, beta, 0, 0};
   // Where transposing costs less than adding up the lanes of each dot product.
   if (n >= 4 && 8 * n >= (k < 256 ? k : 256) && m >= F::W) {

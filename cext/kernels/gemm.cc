@@ -114,7 +114,8 @@ Rows as_matrix(const Rows& r, idx n, idx length, Vec<float>& copy) {
 }
 
 // gemm_rows for as many rows as make a piece.
-void blas_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c) {
+void blas_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, const Rows& b, const Rows& add, bool acc,
+               const Rows& c) {
   Room& own = room();
   const Rows x = as_matrix(b, n, k, own.in);
   if (is_matrix(c, n, m)) {
@@ -138,7 +139,7 @@ struct RowsProduct {
   const float* a;
   idx lda;
 
-  void of_all(idx n, Rows b, Rows add, bool acc, Rows c) const {
+  void of_all(idx n, const Rows& b, const Rows& add, bool acc, const Rows& c) const {
     if (trans_a ? own_dots(n, k) : own_cols(n, k, lda))
       return (trans_a ? kernels().gemm_dots : kernels().gemm_cols)(m, n, k, 1.0f, a, lda, b, add, acc ? 1.0f : 0.0f, c);
     const bool whole = is_matrix(b, n, k) && is_matrix(c, n, m);
@@ -146,11 +147,14 @@ struct RowsProduct {
     for (idx j = 0; j < n; j += piece)
       blas_rows(trans_a, m, n - j < piece ? n - j : piece, k, a, lda, b.from(j), add.from(j), acc, c.from(j));
   }
-  bool of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const;
-  bool of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const;
+  void of_rows(idx n, const Rows& b, const Rows& add, bool acc, const Rows& c) const {
+    if (!of_distinct(n, b, add, acc, c) && !of_sums(n, b, add, acc, c)) of_all(n, b, add, acc, c);
+  }
+  bool of_distinct(idx n, const Rows& b, const Rows& add, bool acc, const Rows& c) const;
+  bool of_sums(idx n, const Rows& b, const Rows& add, bool acc, const Rows& c) const;
 };
 
-void outer_of_all(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
+void outer_of_all(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc, const NextOuter& next) {
   if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
   if (own_rank_one(k)) {
     for (idx j = 0; j < n; ++j) kernels().axpy(m, x[0][j], y[0], c + j * ldc);
@@ -208,7 +212,7 @@ void list_sums(const Repeats& same, const Rows& r, idx m, Vec<float*>& to, Vec<f
 }
 
 // Where rows of b repeat. False: they do not.
-bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
+bool RowsProduct::of_distinct(idx n, const Rows& b, const Rows& add, bool acc, const Rows& c) const {
   const bool same_add = !add.wanted() || (add.regular() && add.stride == 0);
   Room& own = room();
   if (!worth_looking(m, k) || (acc && !same_add) || !find_repeats(b, n)) return false;
@@ -232,7 +236,7 @@ bool RowsProduct::of_distinct(idx n, Rows b, Rows add, bool acc, Rows c) const {
 }
 
 // Where rows of c repeat, which are added to.
-bool RowsProduct::of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const {
+bool RowsProduct::of_sums(idx n, const Rows& b, const Rows& add, bool acc, const Rows& c) const {
   Room& own = room();
   if (!worth_looking(m, k) || !acc || add.wanted() || !find_repeats(c, n)) return false;
   list_sums(own.same, b, k, own.left, own.sums);
@@ -242,7 +246,7 @@ bool RowsProduct::of_sums(idx n, Rows b, Rows add, bool acc, Rows c) const {
 }
 
 // Where rows of x repeat.
-bool outer_of_sums(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
+bool outer_of_sums(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc) {
   Room& own = room();
   if (!worth_looking(m, n) || !find_repeats(x, k)) return false;
   list_sums(own.same, y, m, own.left, own.sums);
@@ -305,7 +309,8 @@ BackRows unite_rows(idx m, idx k, const BackRows& r) {
   return {same.distinct(), listed(own.united.dy), listed(own.united.x), r.dx.wanted() ? listed(own.united.dx) : Rows{}};
 }
 
-void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c) {
+void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, const Rows& b, const Rows& add, bool acc,
+               const Rows& c) {
   if (const Products* p = other_products()) return p->gemm_rows(trans_a, m, n, k, a, lda, b, add, acc, c);
   if (m <= 0 || n <= 0) return;
   if (k <= 0) {
@@ -315,26 +320,23 @@ void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows 
   }
   const RowsProduct p{trans_a, m, k, a, lda};
   const idx most = rows_at_once(m, k);
-  for (idx j = 0; j < n; j += most) {
-    const idx some = std::min(most, n - j);
-    const Rows x = b.from(j), more = add.from(j), to = c.from(j);
-    if (!p.of_distinct(some, x, more, acc, to) && !p.of_sums(some, x, more, acc, to)) p.of_all(some, x, more, acc, to);
-  }
+  if (n <= most) return p.of_rows(n, b, add, acc, c);
+  for (idx j = 0; j < n; j += most) p.of_rows(std::min(most, n - j), b.from(j), add.from(j), acc, c.from(j));
 }
 
-void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next) {
+void gemm_outer(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc, const NextOuter& next) {
   if (const Products* p = other_products()) return p->gemm_outer(m, n, k, y, x, c, ldc);
   if (m <= 0 || n <= 0) return;
   if (OuterLater* later =
           k == 1 && ldc == m ? outer_wanted(c, static_cast<std::size_t>(m), static_cast<std::size_t>(n)) : nullptr)
     return later->keep(static_cast<std::size_t>(m), y[0], static_cast<std::size_t>(n), x[0]);
+  const auto some = [&](idx rows, const Rows& left, const Rows& right, const NextOuter& after) {
+    if (!outer_of_sums(m, n, rows, left, right, c, ldc)) outer_of_all(m, n, rows, left, right, c, ldc, after);
+  };
   const idx most = rows_at_once(m, n);
-  for (idx r = 0; r < k; r += most) {
-    const idx some = std::min(most, k - r);
-    const Rows left = y.from(r), right = x.from(r);
-    if (!outer_of_sums(m, n, some, left, right, c, ldc))
-      outer_of_all(m, n, some, left, right, c, ldc, r + some == k ? next : NextOuter{});
-  }
+  if (k <= most) return some(k, y, x, next);
+  for (idx r = 0; r < k; r += most)
+    some(std::min(most, k - r), y.from(r), x.from(r), k - r <= most ? next : NextOuter{});
 }
 
 }  // namespace dnl

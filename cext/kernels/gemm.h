@@ -21,18 +21,21 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
 
 // Row j of c, m floats, is op(A) times row j of b, k floats, plus row j of add (may be not wanted; at distance 0 one
 // for all), plus what c held when acc; then rows of c may repeat or overlap. n rows. Other operands do not overlap c.
-void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c);
+void gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, const Rows& b, const Rows& add, bool acc,
+               const Rows& c);
 
 // C, m x n, += the sum over k rows of row r of y, m floats, times row r of x, n floats, transposed. `next`: what the
 // caller needs soon; it may be fetched meanwhile.
-void gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc, const NextOuter& next = NextOuter{});
+void gemm_outer(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc,
+                const NextOuter& next = NextOuter{});
 
 // Another arithmetic's products, with the contracts of the functions above.
 struct Products {
   void (*gemm)(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const float* a, idx lda, const float* b,
                idx ldb, float beta, float* c, idx ldc);
-  void (*gemm_rows)(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add, bool acc, Rows c);
-  void (*gemm_outer)(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc);
+  void (*gemm_rows)(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, const Rows& b, const Rows& add,
+                    bool acc, const Rows& c);
+  void (*gemm_outer)(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc);
 };
 
 // While one of these lives, ops of its thread that compute with kernels() and products() use a backend's own.

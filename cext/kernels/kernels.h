@@ -189,12 +189,14 @@ struct Kernels {
   // ---- small matrix products, column-major; for gemm.cc, which everybody else calls ------------------------------
   // C = alpha A B + add + beta C. A is m x k by columns (lda apart); a row of b, add (may be not wanted) and c is a
   // column of B, of what is added and of C. When beta is 1, rows of c may repeat.
-  void (*gemm_cols)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
+  void (*gemm_cols)(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add,
+                    float beta, const Rows& c);
   // The same with A^T: A is k x m by columns.
-  void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add, float beta, Rows c);
+  void (*gemm_dots)(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add,
+                    float beta, const Rows& c);
   // C = alpha * (sum over k rows of a's row times b's row transposed) + beta C; m floats a row of a, n a row of b.
   // What comes next is fetched meanwhile, as far as there is time.
-  void (*gemm_outer)(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc,
+  void (*gemm_outer)(idx m, idx n, idx k, float alpha, const Rows& a, const Rows& b, float beta, float* c, idx ldc,
                      const NextOuter& next);
 };
 

@@ -201,13 +201,16 @@ void lstm_fwd(idx k, idx h, float forget_bias, Rows gates, Rows c_prev, Rows c, 
   to.touch_again(g_waiting.touched);
   to.add(Kernel::lstm_step, device::LstmStep{g_waiting.record, r}, g_waiting.threads);
 }
-void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add_to, float beta, Rows c) {
+void gemm_cols(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add_to, float beta,
+               const Rows& c) {
   product_rows(left(false, a, lda, m, k), b, add_to, c, m, n, k, alpha, beta);
 }
-void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, Rows b, Rows add_to, float beta, Rows c) {
+void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda, const Rows& b, const Rows& add_to, float beta,
+               const Rows& c) {
   product_rows(left(true, a, lda, m, k), b, add_to, c, m, n, k, alpha, beta);
 }
-void gemm_outer(idx m, idx n, idx k, float alpha, Rows a, Rows b, float beta, float* c, idx ldc, const NextOuter&) {
+void gemm_outer(idx m, idx n, idx k, float alpha, const Rows& a, const Rows& b, float beta, float* c, idx ldc,
+                const NextOuter&) {
   if (m <= 0 || n <= 0) return;
   if (for_cublas(m, n, k, beta)) return cublas_outer(m, n, k, alpha, a, b, beta, c, ldc);
   device::Outer r{};
@@ -233,10 +236,11 @@ void any_gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, cons
   const Rows columns = trans_b ? Rows{from, 1, nullptr} : Rows{from, ldb, nullptr};
   product(left(trans_a, a, lda, m, k), columns, trans_b ? ldb : 1, Rows{}, Rows{c, ldc, nullptr}, m, n, k, alpha, beta);
 }
-void any_gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, Rows b, Rows add_to, bool acc, Rows c) {
+void any_gemm_rows(bool trans_a, idx m, idx n, idx k, const float* a, idx lda, const Rows& b, const Rows& add_to,
+                   bool acc, const Rows& c) {
   product_rows(left(trans_a, a, lda, m, k), b, add_to, c, m, n, k, 1.0f, acc ? 1.0f : 0.0f);
 }
-void any_gemm_outer(idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
+void any_gemm_outer(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc) {
   if (k > 0) gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, NextOuter{});
 }
 
