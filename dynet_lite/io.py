@@ -108,21 +108,13 @@ def save_parameter(p: Any, fname: Any, key: str = "", append: bool = False) -> N
 class Entry:
     """One entry of a file: what its header says, and where its values lie."""
 
-    def __init__(self, file: TextFile, kind: type, name: str, dims: Shape, lines: list[tuple[int, int]]) -> None:
-        self.file, self.kind, self.name, self.dims, self.lines = file, kind, name, dims, lines
+    def __init__(self, kind: type, name: str, dims: Shape, lines: list[tuple[int, int]]) -> None:
+        self.kind, self.name, self.dims, self.lines = kind, name, dims, lines
 
     @property
     def shape(self) -> Shape:
         """As a parameter's shape(): the rows of a table first."""
         return (self.dims[-1], *self.dims[:-1]) if self.kind is LookupParameters else self.dims
-
-    def arrays(self) -> list[Array]:
-        """[values] or [values, gradient], each of self.shape; checked."""
-        out = []
-        for begin, end in self.lines:
-            values = self.file.line_values(self, begin, end).reshape(self.dims, order="F")
-            out.append(np.moveaxis(values, -1, 0) if self.kind is LookupParameters else values)
-        return out
 
     def fits(self, shape: Shape) -> bool:
         """Are these the dims of that parameter? A last dim of 1 more or less does not matter."""
@@ -199,13 +191,21 @@ class TextFile:
             lines.append((begin, end))
         if after == len(self.data) and self.data[-1:] != b"\n" and after - body < int(words[3]):
             raise self.fail(f"entry {name} is cut: {words[3].decode()} bytes are needed; there are {after - body}")
-        self.entries.append(Entry(self, KINDS[words[0]], name, dims, lines))
+        self.entries.append(Entry(KINDS[words[0]], name, dims, lines))
         return after
 
     def line_at(self, at: int) -> tuple[int, int]:
         """(end of the line, beginning of the next)."""
         end = self.data.find(b"\n", at)
         return (len(self.data), len(self.data)) if end < 0 else (end, end + 1)
+
+    def arrays(self, entry: Entry) -> list[Array]:
+        """[values] or [values, gradient] of an entry, each of its shape; checked."""
+        out = []
+        for begin, end in entry.lines:
+            values = self.line_values(entry, begin, end).reshape(entry.dims, order="F")
+            out.append(np.moveaxis(values, -1, 0) if entry.kind is LookupParameters else values)
+        return out
 
     def line_values(self, entry: Entry, begin: int, end: int) -> Array:
         """The numbers of one line; as many as the dims say, all finite."""
@@ -276,7 +276,7 @@ def fill(file: TextFile, entries: list[Entry], collection: Any) -> None:
             if not e.fits(p.shape()):
                 raise file.fail(f"entry {e.name} has shape {e.shape}; {p.name()} needs {p.shape()}")
             pairs.append((p, e))
-    values = [e.arrays() for _, e in pairs]
+    values = [file.arrays(e) for _, e in pairs]
     for (p, _), arrays in zip(pairs, values, strict=True):
         assign(p, arrays)
 
@@ -294,17 +294,18 @@ def populate_parameter(p: Any, fname: Any, key: str = "") -> None:
     entry = file.entry(key or p.name(), LookupParameters if isinstance(p, LookupParameters) else Parameters)
     if not entry.fits(p.shape()):
         raise file.fail(f"entry {entry.name} has shape {entry.shape}; {p.name()} needs {p.shape()}")
-    assign(p, entry.arrays())
+    assign(p, file.arrays(entry))
 
 
 def load_parameter(collection: Any, fname: Any, key: str, kind: type) -> Any:
     """ParameterCollection.load_param() and load_lookup_param()."""
-    return add_entry(collection, TextFile(fname).entry(key, kind))
+    file = TextFile(fname)
+    return add_entry(collection, file, file.entry(key, kind))
 
 
-def add_entry(collection: Any, entry: Entry) -> Any:
+def add_entry(collection: Any, file: TextFile, entry: Entry) -> Any:
     """A new parameter of the collection out of an entry."""
-    arrays = entry.arrays()
+    arrays = file.arrays(entry)
     add = collection.add_lookup_parameters if entry.kind is LookupParameters else collection.add_parameters
     last = entry.name.rstrip("/").rsplit("/", 1)[-1]
     p = add(entry.shape, init=0, name=last if not re.fullmatch(r"_\d+", last) else "")
@@ -368,7 +369,8 @@ def _made(item: Any, file: TextFile, params: Any) -> Any:
     mark = params._mark()
     try:
         if len(item) == 2:
-            return add_entry(params, file.entry(item[1], getattr(sys.modules["dynet_lite"], item[0])))
+            kind = getattr(sys.modules["dynet_lite"], item[0])
+            return add_entry(params, file, file.entry(item[1], kind))
         obj = item[0].from_spec(item[1], params)
         fill(file, file.under(item[2]) if item[2] != "/" else file.entries, obj.param_collection())
         return obj

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import pickle
@@ -17,6 +18,7 @@ import pytest
 from real_dynet import needs_dynet, python, run
 
 import dynet_lite as dy
+from dynet_lite.io import TextFile
 
 SPECIAL = [1.0, -2.0, 0.0, -0.0, 1e-38, 3.4028235e38, 1e-45, -1.17549435e-38, 1 / 3, 123456789.0, 0.1, 9.9999999e9]
 
@@ -644,3 +646,16 @@ def test_load_takes_back_what_it_made(tmp_path: Path) -> None:
         dy.load(tmp_path / "base", other)
     assert len(other.parameters_list()) == 1
     assert other.add_parameters(1).name() == "/_1" and other.add_subcollection().name() == "/_0/"
+
+
+def test_a_file_that_was_read_is_given_back_at_once(tmp_path: Path) -> None:
+    """Not when the garbage collector comes by: a model may take most of the memory."""
+    m = build_here()
+    m.save(str(tmp_path / "m"))
+    gc.collect()
+    gc.disable()
+    try:
+        m.populate(str(tmp_path / "m"))
+        assert not [o for o in gc.get_objects() if isinstance(o, TextFile)]
+    finally:
+        gc.enable()

@@ -125,7 +125,7 @@ BODIES = {
 def test_memory_comes_back(what: str, tmp_path: Any) -> None:
     """Three hundred times, without the garbage collector: the process does not grow."""
     done = python("-c", FLAT.format(body=BODIES[what]), str(tmp_path / "file"))
-    assert done.returncode == 0 and float(done.stdout) < 20, done.stdout + done.stderr
+    assert done.returncode == 0 and float(done.stdout) < 9, done.stdout + done.stderr
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------

@@ -32,9 +32,10 @@ def model() -> tuple[dy.ParameterCollection, list[Any]]:
 
 def written() -> list[np.ndarray[Any, Any]]:
     """The values in the order in which the parameters were made, from the text file."""
-    entries = io.TextFile(FOLDER / "objects.data").entries
+    file = io.TextFile(FOLDER / "objects.data")
+    entries = file.entries
     assert [e.name for e in entries[:2]] == ["/birnn/vanilla-lstm-builder/_0", "/birnn/vanilla-lstm-builder/_1"]
-    return [e.arrays()[0] for e in entries]
+    return [file.arrays(e)[0] for e in entries]
 
 
 def same(m: dy.ParameterCollection) -> None:
