@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dynet_lite import config
+import dynet_lite as dy
+from dynet_lite import _core, config
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -67,9 +68,47 @@ def test_seeing_prints_its_plan(
     assert [path.name for path in tmp_path.iterdir()] == ["two_sentences.html"]
 
 
-def test_the_page_of_settings_has_all() -> None:
-    listed = re.findall(r"^\| `(\w+)` \|", text_of("docs/settings.md"), re.MULTILINE)
-    assert sorted(listed) == sorted(config.OPTIONS)
+def rows(page: str) -> list[list[str]]:
+    """The cells of all tables of a page, row by row, without backquotes."""
+    lines = re.findall(r"^\| (.*) \|$", text_of(page), re.MULTILINE)
+    return [[cell.strip().replace("`", "") for cell in line.split("|")] for line in lines]
+
+
+def test_the_page_of_settings_has_all_with_their_defaults() -> None:
+    words = {"True": "on", "False": "off", "None": "", "0.0": "0"}
+    wanted = {name: words.get(str(default), str(default)) for name, (_, _, default) in config.OPTIONS.items()}
+    wanted["keep_weights"] = "off"  # unless a test has made this process stand in for DyNet
+    assert {row[0]: row[1] for row in rows("docs/settings.md") if row[0] in wanted} == wanted
+
+
+def test_pages_list_strategies_and_passes() -> None:
+    names = re.search(r"kNames\[\] = {(.*?)};", text_of("cext/schedule/plan.cc"))
+    assert names
+    strategies = set(re.findall(r'"(\w+)"', names[1]))
+    (told,) = [row[2] for row in rows("docs/settings.md") if row[0] == "strategy"]
+    for words in (re.findall(r"\w+", told.partition("): ")[2]), [row[0] for row in rows("docs/engine/plans.md")]):
+        assert strategies <= set(words)
+    passes = [name for name, _, _ in _core.passes()]
+    page = [row[0] for row in rows("docs/engine/rewrites.md")]
+    assert [name for name in page if name in passes] == passes * 2
+    counted = "one two three four five six seven eight nine ten eleven twelve".split()[len(passes) - 1]
+    assert f"{counted.capitalize()} passes " in text_of("ARCHITECTURE.md")
+
+
+def test_the_table_of_tests_has_every_folder() -> None:
+    table = text_of("ARCHITECTURE.md").partition("\n## Tests\n")[2]
+    folders = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").iterdir() if list(path.glob("test_*.py"))}
+    assert folders and [folder for folder in folders if f"`{folder}/`" not in table] == []
+
+
+def test_pages_name_functions_that_exist() -> None:
+    """All but the op that CONTRIBUTING.md adds."""
+    for page in [*PAGES, *ROOT.glob("docs/tutorials/*.py")]:
+        for names in re.findall(r"\bdy\.(\w+(?:\.\w+)*)", page.read_text(encoding="utf-8")):
+            thing: object = dy
+            for name in names.split("."):
+                assert hasattr(thing, name) or names == "mish", f"{page.name}: dy.{names}"
+                thing = getattr(thing, name, None)
 
 
 def anchors(text: str) -> set[str]:
