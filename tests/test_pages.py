@@ -101,6 +101,21 @@ def test_the_table_of_tests_has_every_folder() -> None:
     assert folders and [folder for folder in folders if f"`{folder}/`" not in table] == []
 
 
+def test_excerpts_of_contributing_are_in_the_files() -> None:
+    """What surrounds a line that is added; of a file that is only shown, all lines."""
+    found = 0
+    for block in blocks("CONTRIBUTING.md", "diff"):
+        for a, b, lines in re.findall(
+            r"^(?:--- a/(\S+)\n)?\+\+\+ (\S+)\n((?:[ +].*\n|\n)+?)(?=---|\+\+\+ |\Z)", block, re.MULTILINE
+        ):
+            if a or b == "cext/ops/dot.cc":
+                found += 1
+                sign = " " if a else "+"
+                shown = "".join(line[1:] for line in lines.splitlines(keepends=True) if line[:1] == sign)
+                assert shown in text_of(a or b), shown
+    assert found == 5
+
+
 def test_pages_name_functions_that_exist() -> None:
     """All but the op that CONTRIBUTING.md adds."""
     for page in [*PAGES, *ROOT.glob("docs/tutorials/*.py")]:

@@ -18,7 +18,7 @@ from real_dynet import needs_dynet, run
 import dynet_lite as dy
 from dynet_lite import _core
 
-# Trainer, 1.0 after 1, 2, 3 steps with gradient 2 and no clipping (dynet-api.md 1.9, measured on DyNet).
+# Trainer, 1.0 after 1, 2, 3 steps with gradient 2 and no clipping (measured on DyNet).
 TABLE = [
     ("SimpleSGDTrainer", {}, [0.8, 0.6, 0.4]),
     ("CyclicalSGDTrainer", {}, [0.98, 0.96, 0.93991]),
