@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import math
 import pickle
 import sys
@@ -30,6 +31,14 @@ TABLE = [
     ("AmsgradTrainer", {}, [0.999, 0.998, 0.997]),
 ]
 NAMES = [name for name, _, _ in TABLE]
+
+
+def test_signatures_are_those_of_the_classes() -> None:
+    """For help() and notebooks; DyNet 1's keywords are taken by a call that hides them."""
+    for name in [*NAMES, "AdamWTrainer", "EGTrainer"]:
+        cls = getattr(dy, name)
+        assert list(inspect.signature(cls).parameters) == list(inspect.signature(cls.__init__).parameters)[1:]
+    assert str(inspect.signature(dy.AdamTrainer)).startswith("(m: 'ParameterCollection', alpha: 'float' = 0.001, ")
 
 
 @pytest.mark.parametrize("name,options,expected", TABLE, ids=NAMES)
