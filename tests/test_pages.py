@@ -59,6 +59,12 @@ def test_readme_speeds_are_those_of_the_benchmarks() -> None:
     assert re.search(r"`(run\.py .*?)`", command)[1] in text_of("README.md")  # type: ignore[index]
 
 
+def test_the_page_of_benchmarks_has_all() -> None:
+    page = text_of("benchmarks/README.md")
+    scripts = [path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")]
+    assert len(scripts) > 10 and [path.name for path in scripts if f"benchmarks/{path.name}" not in page] == []
+
+
 def test_seeing_prints_its_plan(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
