@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -63,6 +64,26 @@ def test_the_page_of_benchmarks_has_all() -> None:
     page = text_of("benchmarks/README.md")
     scripts = [path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")]
     assert len(scripts) > 10 and [path.name for path in scripts if f"benchmarks/{path.name}" not in page] == []
+
+
+def test_programs_that_read_files_or_train_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of several processes in a world of one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt.gz", "b.txt.gz", "b.de.gz", "b.en.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"so do I\nshe sleeps\n"))
+    for name in ("a.de", "a.en"):
+        (tmp_path / name).write_text("so do I\n", encoding="utf-8")
+    model = dy.ParameterCollection()
+    W = model.add_parameters(3)
+    train, stream = blocks("docs/distributed.md", "python")
+    space: dict[str, object] = {"model": model, "batches": [["a", "b"], ["c"]], "loss_of": lambda x: dy.squared_norm(W)}
+    before = W.as_array()
+    exec(compile(train, "distributed.md", "exec"), space)
+    assert (W.as_array() != before).all()
+    exec(compile(stream, "distributed.md", "exec"), space)
+    assert sorted(map(len, space["mine"])) == [2, 2, 3, 3]  # type: ignore[call-overload]
+    exec(compile(blocks("docs/recipes.md", "python")[0], "recipes.md", "exec"), space)
+    assert len(space["pairs"]) == 3  # type: ignore[arg-type]
 
 
 def test_seeing_prints_its_plan(
