@@ -94,12 +94,12 @@ def forward(exps: Iterable[Expression], recalculate: bool = False) -> None:
 
 
 def values(exps: Iterable[Expression], recalculate: bool = False) -> list[Any]:
-    """value() of each."""
+    """value() of each; they are computed together, as by forward()."""
     return [e.value(recalculate and not k) for k, e in enumerate(_list(exps, "values"))]
 
 
 def npvalues(exps: Iterable[Expression], recalculate: bool = False) -> list[Array]:
-    """npvalue() of each."""
+    """npvalue() of each; they are computed together, as by forward()."""
     return [e.npvalue(recalculate and not k) for k, e in enumerate(_list(exps, "npvalues"))]
 
 

@@ -2,7 +2,7 @@
 
 A trainer gives the engine's Updater (one fused pass) the coefficients of its rule; clipping, schedules and counters are
 here. The formulas stand under each class: g is the gradient after clipping, t the number of this update. A new trainer is
-one class here (and a rule in cext/exec/update.cc if none of the rules there will do).
+one class here (and a rule in cext/op/update.cc if none of the rules there will do).
 """
 
 from __future__ import annotations

@@ -120,6 +120,14 @@ def test_recipes_use_public_names(path: Path) -> None:
             assert node.attr in dy.__all__, f"dy.{node.attr} is not a public name"
 
 
+def members_without_docstring(item: object) -> list[str]:
+    """Public methods and properties of a class. A method may have its docstring in a base class."""
+    if not inspect.isclass(item):
+        return []
+    members = [m for m, value in vars(item).items() if callable(value) or isinstance(value, property)]
+    return [m for m in members if not m.startswith("_") and not inspect.getdoc(getattr(item, m))]
+
+
 PUBLIC_IN_PACKAGES = [(m, name) for m in (text, nn, harness, onnx) for name in m.__all__]
 
 
@@ -127,6 +135,8 @@ PUBLIC_IN_PACKAGES = [(m, name) for m in (text, nn, harness, onnx) for name in m
 def test_names_of_packages_have_docstrings(module: object, name: str) -> None:
     item = getattr(module, name)
     assert not callable(item) or item.__doc__, f"{name} has no docstring"
+    bare = members_without_docstring(item)
+    assert not bare, f"no docstring: {name}.{f', {name}.'.join(bare)}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "dynet_lite" / "text").rglob("*.py")), ids=name_of)
@@ -167,13 +177,12 @@ DOCUMENTED = [n for n in sorted(set(dy.__all__)) if callable(getattr(dy, n, None
 
 
 def test_public_names_have_docstrings() -> None:
-    """Functions, classes and their public methods. A method may have its docstring in a base class."""
+    """Functions, classes and their members."""
     bare = []
     for name in DOCUMENTED:
         item = getattr(dy, name)
         if not inspect.getdoc(item) or (inspect.isclass(item) and not item.__doc__):
             bare.append(name)
         if inspect.isclass(item) and item.__module__.startswith("dynet_lite"):
-            methods = [m for m, value in vars(item).items() if not m.startswith("_") and callable(value)]
-            bare += [f"{name}.{m}" for m in methods if not inspect.getdoc(getattr(item, m))]
+            bare += [f"{name}.{m}" for m in members_without_docstring(item)]
     assert not bare, f"no docstring: {', '.join(bare)}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
 import pytest
 
-from dynet_lite import config
+import dynet_lite as dy
+from dynet_lite import _core, config
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -58,6 +60,32 @@ def test_readme_speeds_are_those_of_the_benchmarks() -> None:
     assert re.search(r"`(run\.py .*?)`", command)[1] in text_of("README.md")  # type: ignore[index]
 
 
+def test_the_page_of_benchmarks_has_all() -> None:
+    page = text_of("benchmarks/README.md")
+    scripts = [path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")]
+    assert len(scripts) > 10 and [path.name for path in scripts if f"benchmarks/{path.name}" not in page] == []
+
+
+def test_programs_that_read_files_or_train_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of several processes in a world of one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt.gz", "b.txt.gz", "b.de.gz", "b.en.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"so do I\nshe sleeps\n"))
+    for name in ("a.de", "a.en"):
+        (tmp_path / name).write_text("so do I\n", encoding="utf-8")
+    model = dy.ParameterCollection()
+    W = model.add_parameters(3)
+    train, stream = blocks("docs/distributed.md", "python")
+    space: dict[str, object] = {"model": model, "batches": [["a", "b"], ["c"]], "loss_of": lambda x: dy.squared_norm(W)}
+    before = W.as_array()
+    exec(compile(train, "distributed.md", "exec"), space)
+    assert (W.as_array() != before).all()
+    exec(compile(stream, "distributed.md", "exec"), space)
+    assert sorted(map(len, space["mine"])) == [2, 2, 3, 3]  # type: ignore[call-overload]
+    exec(compile(blocks("docs/recipes.md", "python")[0], "recipes.md", "exec"), space)
+    assert len(space["pairs"]) == 3  # type: ignore[arg-type]
+
+
 def test_seeing_prints_its_plan(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,9 +95,62 @@ def test_seeing_prints_its_plan(
     assert [path.name for path in tmp_path.iterdir()] == ["two_sentences.html"]
 
 
-def test_the_page_of_settings_has_all() -> None:
-    listed = re.findall(r"^\| `(\w+)` \|", text_of("docs/settings.md"), re.MULTILINE)
-    assert sorted(listed) == sorted(config.OPTIONS)
+def rows(page: str) -> list[list[str]]:
+    """The cells of all tables of a page, row by row, without backquotes."""
+    lines = re.findall(r"^\| (.*) \|$", text_of(page), re.MULTILINE)
+    return [[cell.strip().replace("`", "") for cell in line.split("|")] for line in lines]
+
+
+def test_the_page_of_settings_has_all_with_their_defaults() -> None:
+    words = {"True": "on", "False": "off", "None": "", "0.0": "0"}
+    wanted = {name: words.get(str(default), str(default)) for name, (_, _, default) in config.OPTIONS.items()}
+    wanted["keep_weights"] = "off"  # unless a test has made this process stand in for DyNet
+    assert {row[0]: row[1] for row in rows("docs/settings.md") if row[0] in wanted} == wanted
+
+
+def test_pages_list_strategies_and_passes() -> None:
+    names = re.search(r"kNames\[\] = {(.*?)};", text_of("cext/schedule/plan.cc"))
+    assert names
+    strategies = set(re.findall(r'"(\w+)"', names[1]))
+    (told,) = [row[2] for row in rows("docs/settings.md") if row[0] == "strategy"]
+    for words in (re.findall(r"\w+", told.partition("): ")[2]), [row[0] for row in rows("docs/engine/plans.md")]):
+        assert strategies <= set(words)
+    passes = [name for name, _, _ in _core.passes()]
+    page = [row[0] for row in rows("docs/engine/rewrites.md")]
+    assert [name for name in page if name in passes] == passes * 2
+    counted = "one two three four five six seven eight nine ten eleven twelve".split()[len(passes) - 1]
+    assert f"{counted.capitalize()} passes " in text_of("ARCHITECTURE.md")
+
+
+def test_the_table_of_tests_has_every_folder() -> None:
+    table = text_of("ARCHITECTURE.md").partition("\n## Tests\n")[2]
+    folders = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").iterdir() if list(path.glob("test_*.py"))}
+    assert folders and [folder for folder in folders if f"`{folder}/`" not in table] == []
+
+
+def test_excerpts_of_contributing_are_in_the_files() -> None:
+    """What surrounds a line that is added; of a file that is only shown, all lines."""
+    found = 0
+    for block in blocks("CONTRIBUTING.md", "diff"):
+        for a, b, lines in re.findall(
+            r"^(?:--- a/(\S+)\n)?\+\+\+ (\S+)\n((?:[ +].*\n|\n)+?)(?=---|\+\+\+ |\Z)", block, re.MULTILINE
+        ):
+            if a or b == "cext/ops/dot.cc":
+                found += 1
+                sign = " " if a else "+"
+                shown = "".join(line[1:] for line in lines.splitlines(keepends=True) if line[:1] == sign)
+                assert shown in text_of(a or b), shown
+    assert found == 5
+
+
+def test_pages_name_functions_that_exist() -> None:
+    """All but the op that CONTRIBUTING.md adds."""
+    for page in [*PAGES, *ROOT.glob("docs/tutorials/*.py")]:
+        for names in re.findall(r"\bdy\.(\w+(?:\.\w+)*)", page.read_text(encoding="utf-8")):
+            thing: object = dy
+            for name in names.split("."):
+                assert hasattr(thing, name) or names == "mish", f"{page.name}: dy.{names}"
+                thing = getattr(thing, name, None)
 
 
 def anchors(text: str) -> set[str]:

@@ -82,13 +82,17 @@ def test_architecture_example_prints_its_plan(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == blocks("ARCHITECTURE.md", "text")[0]
 
 
-ENGINE = [name_of(path) for path in sorted((ROOT / "docs" / "engine").glob("*.md"))]
+PAGES = [
+    name_of(path) for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md") for path in sorted(ROOT.glob(pattern))
+]
 
 
-@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *ENGINE])
+@pytest.mark.parametrize("page", PAGES)
 def test_pages_name_files_that_exist(page: str) -> None:
     """Every path in backquotes that looks like one of the repository's."""
     words = (ROOT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:cext|dynet_lite|tests|recipes|benchmarks|data|docs|\.ci)/[\w./-]*)`", words)
+    named = re.findall(
+        r"`((?:cext|dynet_lite|tests|recipes|benchmarks|data|docs|tools|\.ci|\.github)/[\w./-]*)`", words
+    )
     missing = sorted({p for p in named if "NAME" not in p and not (ROOT / p).exists()})
     assert not missing

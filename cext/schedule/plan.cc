@@ -48,9 +48,12 @@ void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node)
 }  // namespace
 
 Strategy strategy_by_name(const std::string& name) {
-  for (int i = 0; i < 5; ++i)
+  std::string names;
+  for (std::size_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
     if (name == kNames[i]) return static_cast<Strategy>(i);
-  fail_value("[autobatch] strategies are none, depth, agenda, greedy, auto; got '" + name + "'");
+    names += (i ? ", " : "") + std::string(kNames[i]);
+  }
+  fail_value("[autobatch] strategies are " + names + "; got '" + name + "'");
 }
 
 const char* strategy_name(Strategy s) { return kNames[static_cast<int>(s)]; }

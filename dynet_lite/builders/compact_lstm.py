@@ -40,6 +40,7 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
     @property
     def spec(self) -> tuple[Any, ...]:
+        """The arguments that make such a builder again, without the model."""
         return (self.layers, self.input_dim, self.hidden_dim)
 
 

@@ -105,6 +105,7 @@ class VanillaLSTMBuilder(FusedBuilder):
 
     @property
     def spec(self) -> tuple[Any, ...]:
+        """The arguments that make such a builder again, without the model."""
         return (self.layers, self.input_dim, self.hidden_dim, self.ln_lstm, self.forget_bias)
 
 

@@ -118,6 +118,11 @@ class TrainerType(type):
     e0 is the learning rate. edecay and lam have no effect here, unless they are 0, which is what they then mean.
     """
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What help() and notebooks show: the arguments of __init__(), not those of __call__()."""
+        return inspect.Signature(list(inspect.signature(cls.__init__).parameters.values())[1:])  # type: ignore[misc]
+
     @told
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if "e0" in kwargs:

@@ -60,6 +60,7 @@ class Epoch:
 
     @property
     def loss(self) -> float:
+        """The mean of the losses of its mini-batches."""
         return sum(self.losses) / max(1, len(self.losses))
 
     @property
@@ -69,6 +70,7 @@ class Epoch:
 
     @property
     def mean_batch(self) -> float:
+        """How many nodes ran together on average."""
         return self.nodes / max(1, self.batches)
 
 

@@ -51,6 +51,7 @@ class Score:
         return ours is not None and theirs is not None and ours < theirs
 
     def to_json(self) -> dict[str, Any]:
+        """What is saved of the score: value, text, and of the rest what is finite."""
         finite = {k: v for k, v in self.more.items() if not (isinstance(v, float) and not math.isfinite(v))}
         return {"value": self.value, "text": self.text, **finite}
 

@@ -33,6 +33,7 @@ class StackLSTM:
         self._states = [state]
 
     def push(self, item: Expression) -> None:
+        """Adds an item on top; the network reads it."""
         self._states.append(self._states[-1].add_input(item))
         self._items.append(item)
 

@@ -28,6 +28,7 @@ class Progress(NamedTuple):
 
     @property
     def finished(self) -> bool:
+        """Whether the tree is complete."""
         return self.started and self.depth == 0
 
 

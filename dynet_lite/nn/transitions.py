@@ -49,11 +49,13 @@ class Configuration:
         return len(self.heads) - 1
 
     def copy(self) -> Configuration:
+        """An independent parse that has come as far."""
         new = Configuration(0, self.stack)
         new.front, new.heads = self.front, self.heads[:]
         return new
 
     def on_stack(self, word: int) -> bool:
+        """Whether this word is on the stack."""
         return word < self.front and self.heads[word] == UNKNOWN
 
     def __repr__(self) -> str:
@@ -227,6 +229,7 @@ class Actions:
         return 0 if move == SHIFT else 1 + (move - LEFT) * len(self.relations) + self._ids[relation]
 
     def move(self, number: int) -> int:
+        """The move of an action: SHIFT, LEFT or RIGHT."""
         return SHIFT if number == 0 else LEFT + (number - 1) // len(self.relations)
 
     def relation(self, number: int) -> str:

@@ -136,14 +136,17 @@ class AttachmentScores:
 
     @property
     def uas(self) -> float:
+        """The share of words with the right head, from 0 to 1."""
         return self.heads / max(1, self.words)
 
     @property
     def las(self) -> float:
+        """The share of words with the right head and relation."""
         return self.labeled / max(1, self.words)
 
     @property
     def universal_las(self) -> float:
+        """The same, of relations the part before the colon."""
         return self.universal / max(1, self.words)
 
 

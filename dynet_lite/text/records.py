@@ -44,9 +44,11 @@ class Source:
     blocks: ClassVar[bool] = False
 
     def length(self, lines: Sequence[str]) -> int:
+        """The length of the example that parse() makes of these lines; 0: there is none."""
         raise NotImplementedError
 
     def parse(self, lines: Sequence[str], names: Sequence[str], number: int) -> Any:
+        """The example of these lines, one or more of each file. Messages give the names of the files and the line number."""
         raise NotImplementedError
 
 

@@ -28,6 +28,7 @@ class Accuracy:
 
     @property
     def value(self) -> float:
+        """The share of right answers, from 0 to 1; 0 if there are none."""
         return self.right / max(1, self.all)
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
@@ -52,14 +53,17 @@ class Found:
 
     @property
     def precision(self) -> float:
+        """The share of what was found that is right, from 0 to 1."""
         return self.right / max(1, self.found)
 
     @property
     def recall(self) -> float:
+        """The share of what there is that was found."""
         return self.right / max(1, self.wanted)
 
     @property
     def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
         return 2 * self.right / max(1, self.found + self.wanted)
 
 
@@ -104,6 +108,7 @@ class Perplexity:
 
     @property
     def value(self) -> float:
+        """The perplexity; infinite if it is larger than any float."""
         mean = self.loss / max(1, self.tokens)
         return math.exp(mean) if mean < 700 else math.inf
 

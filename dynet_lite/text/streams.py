@@ -108,6 +108,7 @@ class Stream(Sequence[E], Generic[E]):
 
     @property
     def counted(self) -> _Index:
+        """What a first pass over the files has counted. It is made when it is first asked for."""
         if self._index is None:
             self._index = self._count()
         return self._index

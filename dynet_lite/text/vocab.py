@@ -71,10 +71,12 @@ class Vocab:
 
     @property
     def frozen(self) -> bool:
+        """Whether freeze() was called: no new words."""
         return self._frozen
 
     @property
     def unk(self) -> str | None:
+        """The word that stands for unknown ones, or None."""
         return self._unk
 
     def __getitem__(self, word: str) -> int:

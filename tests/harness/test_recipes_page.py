@@ -8,6 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from dynet_lite.harness import Recipe
 from dynet_lite.harness.settings import StreamSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
@@ -27,6 +28,15 @@ def test_the_recipe_of_the_page(tmp_path):
     assert "ten words: 50 sentences" in run("--smoke")[0]
     assert "accuracy 100%" in run("--save", "model", "--learning-rate", "0.02")[-1]
     assert run("predict", "--load", "model", "-", stdin="tree\nplan\n") == ["e", "n"]
+
+
+def test_the_page_names_all_that_a_recipe_may_define():
+    page = PAGE.read_text(encoding="utf-8")
+    names = [name for name in dir(Recipe) if not name.startswith("_")]
+    assert len(names) > 20
+    assert [name for name in names if not re.search(rf"`{name}(\(\))?`|\b{name}( =|\()", page)] == []
+    for name in ("unused", "noise"):
+        assert hasattr(StreamSettings, name) and f"| `{name}`, in the settings |" in page
 
 
 def test_every_option_of_the_page_is_there():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,18 @@ def test_tutorial(path: Path, tmp_path: Path) -> None:
     assert re.search(SAYS[path.stem], done.stdout), done.stdout
     assert "Warning" not in done.stderr
     assert list(tmp_path.iterdir()) == [], "a tutorial leaves nothing behind"
+
+
+def test_the_nodes_of_a_step_are_as_many_as_it_says() -> None:
+    told = runpy.run_path(str(TUTORIALS / "writing_a_cell.py"))
+    counts = []
+    for function in (told["fused"], told["cell"].transduce):
+        dy.renew_cg()
+        xs = [told["E"][word] for word in range(20)]
+        before = len(dy.cg())
+        counts.append((len(function(xs)), len(dy.cg()) - before))
+    fewer, usual = (nodes // steps for steps, nodes in counts)
+    assert f"with {fewer} nodes per step instead of {usual}." in told["fused"].__doc__
 
 
 def test_the_page_lists_them() -> None:
