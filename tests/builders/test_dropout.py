@@ -165,6 +165,25 @@ def test_gru_drops_anew_at_each_step() -> None:
     assert states[0].output() is states[0].output()
 
 
+@pytest.mark.parametrize("make", [dy.GRUBuilder, dy.CoupledLSTMBuilder])
+def test_states_that_started_without_dropout(make: type) -> None:
+    """Their dropout is that of the start, not the variational one of builders whose first input decides."""
+    builder = make(2, IN, HIDDEN, dy.ParameterCollection())
+    xs = [np.ones(IN)] * 3
+    dy.renew_cg()
+    plain = outputs(builder, xs)
+    for how in ("add_input", "add_inputs", "transduce"):
+        es = [dy.inputVector(x) for x in xs]
+        builder.disable_dropout()
+        state = builder.initial_state()
+        builder.set_dropout(0.5)
+        if make is dy.CoupledLSTMBuilder:
+            builder.set_dropout_masks(1)
+        first = state.add_input(es[0]).output() if how == "add_input" else getattr(state, how)(es)[0]
+        np.testing.assert_allclose((first.output() if how == "add_inputs" else first).npvalue(), plain[0], rtol=1e-6)
+        np.testing.assert_allclose(state.transduce(es)[-1].npvalue(), plain[-1], rtol=1e-6)
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
 @pytest.mark.parametrize("make", [*VARIATIONAL, *SINGLE_RATE])
 def test_bad_rates(make: type, rate: float) -> None:
