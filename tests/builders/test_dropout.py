@@ -252,10 +252,33 @@ def test_weight_dropout_is_one_draw_for_a_graph(layer_norm: bool) -> None:
         np.testing.assert_allclose(first[0], plain[0], rtol=1e-6)  # there is no previous h to weigh
         seen.add(tuple(first[-1]))
     assert len(seen) == 10
-    builder.disable_dropout()  # of inputs and states
+    builder.set_dropout(0.0)  # of inputs and states
+    dy.renew_cg()
+    assert not np.allclose(outputs(builder, xs)[-1], plain[-1])
     builder.set_weight_dropout(0.0)
     dy.renew_cg()
     np.testing.assert_allclose(outputs(builder, xs), plain, rtol=1e-6)
+
+
+def test_disable_dropout_is_of_weights_too() -> None:
+    model = dy.ParameterCollection()
+    alone, both = dy.LSTMBuilder(1, IN, HIDDEN, model), dy.BiRNNBuilder(1, IN, 2 * HIDDEN, model, dy.LSTMBuilder)
+    tree = dy.UnidirectionalTreeLSTMBuilder(1, IN, IN, model)
+    xs = [np.ones(IN)] * 4
+
+    def now() -> list[np.ndarray]:
+        dy.renew_cg()
+        found = [alone.initial_state().transduce(xs)[-1], both.transduce(xs)[0], tree.node(xs[0], xs[1:])]
+        return [e.npvalue() for e in found]
+
+    plain = now()
+    for builder in (alone, both.builder_layers[0][1], tree._builders[0]):
+        builder.set_weight_dropout(0.5)
+    assert not any(np.allclose(a, b) for a, b in zip(now(), plain, strict=True))
+    for builder in (alone, both, tree):
+        builder.disable_dropout()
+    for a, b in zip(now(), plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
