@@ -46,23 +46,25 @@ def is_gone(e: Expression) -> bool:
 
 
 class Kept:
-    """Expressions by key, each made at its first use in a graph, and again after an update. Copies are empty."""
+    """Expressions by key, each made at its first use in a graph, and again after an update. Copies are empty.
+
+    Threads with graphs of their own may share one; what it keeps is that of the thread that used it last.
+    """
 
     def __init__(self) -> None:
-        self._graph: ComputationGraph | None = None
-        self._version = -1
-        self._update = -1
-        self._made: dict[Hashable, Expression] = {}
+        self._held: tuple[ComputationGraph, int, int, dict[Hashable, Expression]] | None = None
 
     def get(self, key: Hashable, make: Callable[[], Expression]) -> Expression:
         """The expression with this key, which make() makes if there is none."""
         graph = _core.cg()
         version, update = graph.version(), last_update()
-        if self._graph is not graph or self._version != version or self._update != update:
-            self._graph, self._version, self._update, self._made = graph, version, update, {}
-        found = self._made.get(key)
+        held = self._held
+        if held is None or held[0] is not graph or held[1:3] != (version, update):
+            held = self._held = (graph, version, update, {})
+        made = held[3]
+        found = made.get(key)
         if found is None:
-            found = self._made[key] = make()
+            found = made[key] = make()
         return found
 
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:

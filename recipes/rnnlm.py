@@ -174,7 +174,6 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         layers = range(self.settings.layers)
         states = [f"{kind}{i}" for kind in "ch" for i in layers]
         self.lstm.disable_dropout()
-        self.lstm.set_weight_dropout(0.0)
 
         def score(x: Any) -> Any:
             return dy.affine_transform([self.b, self.table(), x])
@@ -236,7 +235,6 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         """Goes on from each line, all lines at once, until a sentence ends or is long enough."""
         s, rng = self.settings, random.Random(self.settings.seed)
         self.lstm.disable_dropout()
-        self.lstm.set_weight_dropout(0.0)
         dy.renew_cg()
         sentences = [split_words(line) for line in lines]
         going = {}  # number of the sentence: state

@@ -168,6 +168,18 @@ class FusedSequence(Sequence):
         return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True, after)]
 
 
+class PlainSequence(FusedSequence):
+    """A sequence that started without dropout and stays so, whatever is set before its first input."""
+
+    def begin(self, x: Any) -> Any:
+        builder: Any = self.builder
+        self.stack = builder._stack(self.update)
+        return self.stack
+
+    def draw_masks(self, batch_size: int) -> None:
+        """There are none."""
+
+
 def _wrong_start(builder: Any, vecs: Any) -> Told | None:
     """What is wrong with the contents of a first state."""
     if vecs is None:
@@ -293,7 +305,7 @@ class RNNBuilder(Part):
         raise NotImplementedError
 
     def disable_dropout(self) -> None:
-        """No dropout, for sequences whose first input comes from now on."""
+        """No dropout: set_dropout(0)."""
         self.set_dropout(0.0)
 
     # ---- the rest -------------------------------------------------------------------------------------------------------

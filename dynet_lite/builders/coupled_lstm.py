@@ -6,7 +6,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked
+from dynet_lite.builders.base import FusedBuilder, Layer, PlainSequence, Sequence, Tensors, batch_of, mask, masked
 from dynet_lite.builders.part import add_weight
 
 
@@ -44,7 +44,7 @@ class CoupledLSTMBuilder(FusedBuilder):
         return b, wx, ((u, ci, co) if self.peephole_matrix else (u,))
 
     def _sequence(self, update: bool) -> Sequence:
-        return PeepholeSequence(self, update) if self._drops() else super()._sequence(update)
+        return PeepholeSequence(self, update) if self._drops() else PlainSequence(self, update)
 
     def set_dropout(self, f: float) -> None:
         """Variational dropout at this rate, for states started from now on."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, rates
+from dynet_lite.builders.base import FusedBuilder, Layer, PlainSequence, Sequence, Tensors, rates
 from dynet_lite.builders.part import add_weight
 
 
@@ -39,7 +39,7 @@ class GRUBuilder(FusedBuilder):
         return join([bz, br, bh]), join([zx, rx, hx]), (join([zh, rh]), hh)
 
     def _sequence(self, update: bool) -> Sequence:
-        return DroppedSequence(self, update) if self._rates[0] else super()._sequence(update)
+        return DroppedSequence(self, update) if self._rates[0] else PlainSequence(self, update)
 
     def set_dropout(self, f: float) -> None:
         """Plain dropout at this rate, on the inputs of the layers and on the output, for states started from now on."""

@@ -34,6 +34,9 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
 
     def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
         wx, wh, b = super()._layer_expressions(layer[:3], update)
+        for p in layer[3:]:
+            if p.is_updated():  # released with all others of a collection, they would decay
+                p.set_updated(False)
         mask_x, mask_h = (_core.nobackprop(p) for p in layer[3:])
         return [_core.cmult(wx, mask_x), _core.cmult(wh, mask_h), b]
 

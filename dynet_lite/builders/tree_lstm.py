@@ -249,8 +249,9 @@ class UnidirectionalTreeLSTMBuilder(_NumberedTree):
             builder.set_dropout(p)
 
     def disable_dropout(self) -> None:
-        """No dropout."""
-        self.set_dropout(0.0)
+        """disable_dropout() of the LSTMs inside."""
+        for builder in self._builders:
+            builder.disable_dropout()
 
 
 class BidirectionalTreeLSTMBuilder(UnidirectionalTreeLSTMBuilder):

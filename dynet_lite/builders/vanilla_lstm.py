@@ -85,6 +85,11 @@ class VanillaLSTMBuilder(FusedBuilder):
             _core.structure_changed()
             self._forget_graph()
 
+    def disable_dropout(self) -> None:
+        """No dropout, of weights neither: set_dropout(0) and set_weight_dropout(0)."""
+        super().disable_dropout()
+        self.set_weight_dropout(0.0)
+
     def _layer_expressions(self, layer: Layer, update: bool) -> list[Expression]:
         wx, wh, *others = super()._layer_expressions(layer, update)
         return [wx, self._dropped_out(wh, (id(layer[1]), update)), *others] if self._weight_rate else [wx, wh, *others]

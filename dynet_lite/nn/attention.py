@@ -32,8 +32,13 @@ class Memory:
 
     def __len__(self) -> int:
         """The number of columns."""
-        shape = self.columns.dim()[0]
-        return shape[1] if len(shape) > 1 else 1
+        return width(self.columns)
+
+
+def width(x: Any) -> int:
+    """The number of columns; a vector is one."""
+    shape = x.dim()[0]
+    return shape[1] if len(shape) > 1 else 1
 
 
 def _columns(memory: Any) -> Any:
@@ -166,7 +171,8 @@ def causal_mask(n: int) -> Any:
 
 @part(queries=rows("a matrix of queries", "dim"), memory=rows("a memory", "dim"))
 class MultiHeadAttention:
-    """Scaled dot products in several heads (Vaswani et al. 2017). A sequence is a matrix with a column per position.
+    """Scaled dot products in several heads (Vaswani et al. 2017). A sequence is a matrix with a column per position,
+    or a vector if it has one position.
 
     `dim` is a multiple of `heads`. Inside, the heads are a mini-batch, so sequences cannot be one: call it for each
     sequence.
@@ -185,13 +191,13 @@ class MultiHeadAttention:
 
     def _split(self, x: Any) -> Any:
         """{dim,n} -> {dim/heads,n} X heads."""
-        n = x.dim()[0][1]
+        n = width(x)
         parts = dy.transpose(dy.reshape(x, (self.dim // self.heads, self.heads, n)), (0, 2, 1))
         return dy.reshape(parts, (self.dim // self.heads, n), self.heads)
 
     def _join(self, x: Any) -> Any:
         """The reverse of _split."""
-        n = x.dim()[0][1]
+        n = width(x)
         parts = dy.transpose(dy.reshape(x, (self.dim // self.heads, n, self.heads)), (0, 2, 1))
         return dy.reshape(parts, (self.dim, n))
 
@@ -215,7 +221,8 @@ class MultiHeadAttention:
         memory = queries if memory is None else memory
         weights = dy.dropout(self.weights(queries, memory, mask), dropout)
         mixed = self._join(self._split(self.Wv * memory) * weights)
-        return dy.affine_transform([self.bo, self.Wo, mixed])
+        out = dy.affine_transform([self.bo, self.Wo, mixed])
+        return out if width(mixed) > 1 else dy.reshape(out, (self.dim, 1))  # of one column that op makes a vector
 
     # ---- for files: dynet_lite/onnx ----------------------------------------------------------------------------------
 

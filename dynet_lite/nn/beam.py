@@ -58,7 +58,7 @@ def beam_search(
     """
     if width < 1:
         raise ValueError(f"[beam_search] expected a width of at least 1, got {width}")
-    limits = [limit] * len(starts) if isinstance(limit, int) else list(limit)
+    limits = [limit] * len(starts) if isinstance(limit, (int, np.integer)) else list(limit)
     if len(limits) != len(starts):
         raise ValueError(f"[beam_search] expected a limit per start, {len(starts)}; got {len(limits)}")
     searches = [_Search(start, is_final, width, n, length_penalty) for start, n in zip(starts, limits, strict=True)]
@@ -78,7 +78,7 @@ class _Search(Generic[S]):
         first = Hypothesis(0.0, (), start)
         self.done: list[Hypothesis[S]] = [first] if is_final(start) else []
         self.live = [] if self.done or limit < 1 else [first]
-        self.cut: list[Hypothesis[S]] = []  # unfinished at the limit
+        self.cut = [first] if limit < 1 else []  # unfinished at the limit
 
     def extend(self, rows: Sequence[Any], advance: Callable[[S, int], S], is_final: Callable[[S], bool]) -> None:
         """One more action: the best `width` of all that may follow."""

@@ -12,14 +12,25 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite.needs import many, part, whole
+from dynet_lite.needs import Told, many, part, whole
 
 __all__ = ["LinearChainCRF", "iob_pairs", "viterbi"]
 
 Array = np.ndarray[Any, Any]
 
 
-@part(emissions=many("emissions", "labels"), score__labels=whole("labels"), loss__labels=whole("labels"))
+def _sentences(crf: Any, given: Any) -> Told | None:
+    """What is wrong with the emissions of best()."""
+    for matrix in given:
+        if np.ndim(matrix) != 2 or len(matrix) < 1 or np.shape(matrix)[1] != crf.labels:
+            return ValueError, f"emissions of a sentence are an array (words, {crf.labels}); got {np.shape(matrix)}"
+    return None
+
+
+@part(
+    emissions=many("emissions", "labels"), best__emissions=_sentences, score__labels=whole("labels"),
+    loss__labels=whole("labels"),
+)  # fmt: skip
 class LinearChainCRF:
     """A conditional random field: scores of neighbouring labels, on top of a network's scores of each word's labels.
 

@@ -38,7 +38,10 @@ class NegativeSampling:
         if samples < 1:
             raise ValueError(f"[NegativeSampling] at least one sample is needed; got {samples}")
         self.samples = samples
-        weights = np.where(weights > 0, weights, 0.0) ** power * (weights > 0)  # 0**0 is 1
+        seen = weights > 0
+        weights[seen] **= power  # 0 ** 0 is 1, and 0 ** -1 infinite
+        if not 0 < weights.sum() < np.inf:
+            raise ValueError(f"[NegativeSampling] power={power}: a count is too large or too small for it")
         self._ends = np.cumsum(weights / weights.sum())
         self._last = int(np.flatnonzero(weights)[-1])
         self.random = np.random.default_rng(seed)

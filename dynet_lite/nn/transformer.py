@@ -14,7 +14,7 @@ import numpy as np
 import dynet_lite as dy
 from dynet_lite.needs import part, rows
 
-from .attention import MultiHeadAttention, causal_mask
+from .attention import MultiHeadAttention, causal_mask, width
 
 __all__ = ["LayerNorm", "Transformer", "TransformerLayer", "positions"]
 
@@ -118,7 +118,7 @@ class Transformer:
         if isinstance(x, np.ndarray):
             x = dy.inputTensor(x)
         if causal:
-            earlier = causal_mask(x.dim()[0][1])
+            earlier = causal_mask(width(x))
             mask = earlier if mask is None else earlier + mask
         for layer in self.layers:
             x = layer(x, mask, dropout)

@@ -165,6 +165,25 @@ def test_gru_drops_anew_at_each_step() -> None:
     assert states[0].output() is states[0].output()
 
 
+@pytest.mark.parametrize("make", [dy.GRUBuilder, dy.CoupledLSTMBuilder])
+def test_states_that_started_without_dropout(make: type) -> None:
+    """Their dropout is that of the start, not the variational one of builders whose first input decides."""
+    builder = make(2, IN, HIDDEN, dy.ParameterCollection())
+    xs = [np.ones(IN)] * 3
+    dy.renew_cg()
+    plain = outputs(builder, xs)
+    for how in ("add_input", "add_inputs", "transduce"):
+        es = [dy.inputVector(x) for x in xs]
+        builder.disable_dropout()
+        state = builder.initial_state()
+        builder.set_dropout(0.5)
+        if make is dy.CoupledLSTMBuilder:
+            builder.set_dropout_masks(1)
+        first = state.add_input(es[0]).output() if how == "add_input" else getattr(state, how)(es)[0]
+        np.testing.assert_allclose((first.output() if how == "add_inputs" else first).npvalue(), plain[0], rtol=1e-6)
+        np.testing.assert_allclose(state.transduce(es)[-1].npvalue(), plain[-1], rtol=1e-6)
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
 @pytest.mark.parametrize("make", [*VARIATIONAL, *SINGLE_RATE])
 def test_bad_rates(make: type, rate: float) -> None:
@@ -233,10 +252,33 @@ def test_weight_dropout_is_one_draw_for_a_graph(layer_norm: bool) -> None:
         np.testing.assert_allclose(first[0], plain[0], rtol=1e-6)  # there is no previous h to weigh
         seen.add(tuple(first[-1]))
     assert len(seen) == 10
-    builder.disable_dropout()  # of inputs and states
+    builder.set_dropout(0.0)  # of inputs and states
+    dy.renew_cg()
+    assert not np.allclose(outputs(builder, xs)[-1], plain[-1])
     builder.set_weight_dropout(0.0)
     dy.renew_cg()
     np.testing.assert_allclose(outputs(builder, xs), plain, rtol=1e-6)
+
+
+def test_disable_dropout_is_of_weights_too() -> None:
+    model = dy.ParameterCollection()
+    alone, both = dy.LSTMBuilder(1, IN, HIDDEN, model), dy.BiRNNBuilder(1, IN, 2 * HIDDEN, model, dy.LSTMBuilder)
+    tree = dy.UnidirectionalTreeLSTMBuilder(1, IN, IN, model)
+    xs = [np.ones(IN)] * 4
+
+    def now() -> list[np.ndarray]:
+        dy.renew_cg()
+        found = [alone.initial_state().transduce(xs)[-1], both.transduce(xs)[0], tree.node(xs[0], xs[1:])]
+        return [e.npvalue() for e in found]
+
+    plain = now()
+    for builder in (alone, both.builder_layers[0][1], tree._builders[0]):
+        builder.set_weight_dropout(0.5)
+    assert not any(np.allclose(a, b) for a, b in zip(now(), plain, strict=True))
+    for builder in (alone, both, tree):
+        builder.disable_dropout()
+    for a, b in zip(now(), plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -457,3 +458,28 @@ def test_transduce_along_no_tree(make: type, after: object, error: type[Exceptio
     with pytest.raises(error, match=message):
         state.transduce(xs, after)
     assert len(dy.cg().nodes()) == before
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_masks_of_sparse_weights_are_not_trained(compiled: bool) -> None:
+    """Releasing all weights of a model releases these, too; weight decay would then shrink them."""
+    model = dy.ParameterCollection()
+    builder = dy.SparseLSTMBuilder(2, 3, 4, model)
+    builder.set_sparsity(0.5)
+    trainer = dy.AdamWTrainer(model, 0.1)
+    model.set_updated(False)
+    model.set_updated(True)
+
+    def loss(x: Any) -> Any:
+        return dy.squared_norm(builder.initial_state().transduce([x, x])[-1])
+
+    step = dy.compile(loss, trainer=trainer)
+    for _ in range(4):
+        if compiled:
+            step(np.ones(3))
+        else:
+            dy.renew_cg()
+            loss(dy.inputVector(np.ones(3))).backward()
+            trainer.update()
+    for _, _, _, *masks in builder.get_parameters():
+        assert all(set(np.unique(mask.as_array())) == {0.0, 1.0} for mask in masks)

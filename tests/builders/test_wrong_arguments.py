@@ -259,6 +259,8 @@ OTHERS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "label": (lambda m: nn.LinearChainCRF(m, 3).loss([vec(3)], [3]), IndexError, "[LinearChainCRF] label 3: there are 3"),
     "labels, too few": (lambda m: nn.LinearChainCRF(m, 3).loss([vec(3)] * 2, [1]), ValueError,
                         "[LinearChainCRF] a label for each word is needed; got 1 for 2"),
+    "emissions of sentences": (lambda m: nn.LinearChainCRF(m, 3).best([np.zeros((4, 2))]), ValueError,
+                               "[LinearChainCRF] emissions of a sentence are an array (words, 3); got (4, 2)"),
     "emissions": (lambda m: nn.LinearChainCRF(m, 3).loss(None, [1]), TypeError, "[LinearChainCRF] a list is needed, emissions of 3 rows each; got None"),
     "word": (lambda m: nn.NegativeSampling(m, 3, [1, 2]).loss(vec(3), 2), IndexError, "[NegativeSampling] word 2: there are 2"),
     "word, a string": (lambda m: nn.NegativeSampling(m, 3, [1, 2]).loss(vec(3), ["a"]), TypeError, "[NegativeSampling] words must be whole numbers; got 'a'"),

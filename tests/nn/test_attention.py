@@ -134,7 +134,10 @@ def test_one_position(model):
     dy.renew_cg()
     x = dy.concatenate_cols([dy.inputTensor([1.0, 2.0, 3.0, 4.0])])
     expected = attention.Wo.as_array() @ attention.Wv.as_array() @ [1.0, 2.0, 3.0, 4.0]
-    np.testing.assert_allclose(attention(x, mask=causal_mask(1)).npvalue().ravel(), expected, rtol=1e-5)
+    mixed = attention(x, mask=causal_mask(1))
+    assert mixed.dim() == ((4, 1), 1)
+    np.testing.assert_allclose(mixed.npvalue().ravel(), expected, rtol=1e-5)
+    np.testing.assert_allclose(attention(dy.inputTensor([1.0, 2.0, 3.0, 4.0])).npvalue().ravel(), expected, rtol=1e-5)
 
 
 def test_what_comes_later_is_not_seen(model):

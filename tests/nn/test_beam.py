@@ -89,6 +89,9 @@ def test_limits():
     short, long = search([never, never], width=2, limit=[1, 3])
     assert [h.actions for h in short] == [(2,), (1,)]
     assert long[0].actions == (2, 2, 2)
+    none, one = search([never, never], width=2, limit=[0, 1])
+    assert [(h.actions, h.score, h.state) for h in none] == [((), 0.0, (0, ()))] and one[0].actions == (2,)
+    assert search([never], width=2, limit=np.int64(3))[0][0].actions == (2, 2, 2)
     with pytest.raises(ValueError, match="per start"):
         search([never], width=2, limit=[1, 2])
     with pytest.raises(ValueError, match="width"):

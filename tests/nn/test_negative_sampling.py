@@ -49,6 +49,14 @@ def test_draws() -> None:
     assert NegativeSampling(dy.ParameterCollection(), 2, [0, 2, 0], power=0).draw(5) == [1] * 5
 
 
+def test_rare_words_more_often() -> None:
+    sampling = NegativeSampling(dy.ParameterCollection(), 2, [1, 0, 4], power=-1)
+    np.testing.assert_allclose(sampling.probabilities, [0.8, 0, 0.2], atol=1e-12)
+    assert set(sampling.draw(100)) == {0, 2}
+    with pytest.raises(ValueError, match="power=nan"):
+        NegativeSampling(dy.ParameterCollection(), 2, [1, 0, 4], power=float("nan"))
+
+
 def test_pairs_of_all_sizes_are_one_batch() -> None:
     m = dy.ParameterCollection()
     sampling, table = NegativeSampling(m, 4, COUNTS), m.add_lookup_parameters((5, 4))

@@ -58,6 +58,22 @@ def test_causal_means_that_the_future_is_not_seen(model):
         assert not np.allclose(a[:, n:], b[:, n:])
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_position(causal, model):
+    """A sequence of one position, made as a matrix or as a vector: affine_transform() gives a vector where there is one column."""
+    transformer = Transformer(2, 4, 2, 8, model)
+    W, b = model.add_parameters((4, 4)), model.add_parameters(4)
+    x = np.random.default_rng(1).standard_normal((4, 3))
+    dy.renew_cg()
+    expected = transformer(dy.inputTensor(x[:, :1]), causal=causal).npvalue()
+    found = transformer(dy.inputTensor(x[:, 0]), causal=causal)
+    assert found.dim() == ((4, 1), 1)
+    np.testing.assert_array_equal(found.npvalue(), expected)
+    mapped = dy.affine_transform([b, W, dy.inputTensor(x[:, :1])])
+    assert mapped.dim() == ((4,), 1)
+    assert transformer(mapped, causal=causal).dim() == ((4, 1), 1)
+
+
 def test_causal_with_a_mask(model):
     """A column sees what both let it see."""
     transformer, rng = Transformer(2, 4, 2, 8, model), np.random.default_rng(4)

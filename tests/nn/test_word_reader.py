@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -55,6 +56,35 @@ def test_a_word_is_spelled_anew_after_an_update(char_reader: str):
     dy.renew_cg()
     np.testing.assert_allclose(after, reader(["dog"])[0].npvalue(), rtol=1e-6)
     assert not np.allclose(after[4:], before[4:])
+
+
+def test_threads_share_a_reader():
+    """One reads a word while another is in the middle of reading it: each has its own graph, and what belongs to that."""
+    reader = make()
+    dy.renew_cg()
+    expected = reader(["dog"])[0].npvalue()
+    read, began, in_between, found = reader.char_reader, threading.Event(), threading.Event(), []
+
+    def slowly(letters):
+        if threading.current_thread() is other:
+            began.set()
+            in_between.wait()
+        return read(letters)
+
+    def reading():
+        dy.renew_cg()
+        found.append(reader(["dog"])[0].npvalue())
+
+    reader.char_reader = slowly
+    other = threading.Thread(target=reading)
+    other.start()
+    began.wait()
+    dy.renew_cg()
+    reader(["cat"])
+    in_between.set()
+    other.join()
+    assert (reader(["dog"])[0].npvalue() == expected).all()
+    assert len(found) == 1 and (found[0] == expected).all()
 
 
 def test_long_words_are_cut():
