@@ -183,8 +183,8 @@ void Executor::forward(bool whole) {
   const NodeId n = g_.size();
   if (done_ == n) return;
   if (refresh_ || done_ < planned_) run_again();
+  if (n_runs_ == 0) leave_known();  // also of a graph that has forgotten its plan
   if (done_ == n || run_known(whole)) return;
-  if (n_runs_ == 0) leave_known();
   Timer timer;
   const std::size_t from = n_runs_;
   rewrite(whole);
