@@ -42,7 +42,7 @@ void Executor::truncated(u32 n) {
   pass_->ready.there = false;
   pass_->planner.begin({});
   rewritten_ = std::min(rewritten_, n);
-  while (!leaf_parts_.empty() && leaf_parts_[leaf_parts_.size() - 1] >= n) leaf_parts_.resize(leaf_parts_.size() - 1);
+  forget_parts(n);
   if (n == 0) {
     done_ = planned_ = 0;
     refresh_ = false;
@@ -317,6 +317,11 @@ void Executor::settle_leaf(NodeId i) {
     g_.table(sig.table)->settle(*backend_, g_.lookup_ids(i), 1);
 }
 
+// Those of nodes from this one on: they are gone, or placed once more.
+void Executor::forget_parts(NodeId from) {
+  while (!leaf_parts_.empty() && leaf_parts_.back() >= from) leaf_parts_.pop_back();
+}
+
 // Gives every value of the new runs its address.
 void Executor::place(std::size_t from) {
   for (std::size_t r = from; r < n_runs_; ++r) {
@@ -325,6 +330,7 @@ void Executor::place(std::size_t from) {
   }
   in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
   place_parameters();
+  forget_parts(done_);
   for (NodeId i : aliases_) {
     g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
     if (g_.node(g_.node(i).root).is(kLeaf)) leaf_parts_.push_back(i);
