@@ -57,7 +57,9 @@ void Executor::truncated(u32 n) {
   if (planned_ <= n) return;
   planned_ = n;
   // Everything is run before a checkpoint, but a graph that ran again since has runs that reach across the cut.
+  const std::size_t runs = n_runs_;
   while (n_runs_ && runs_[n_runs_ - 1]->last > n) planned_ = std::min(planned_, runs_[--n_runs_]->first);
+  if (n_runs_ < runs && memory_.user == this) values_.return_to(runs_[n_runs_]->before);
   done_ = std::min(done_, planned_);
   note_runs();
 }
@@ -326,6 +328,7 @@ void Executor::forget_parts(NodeId from) {
 void Executor::place(std::size_t from) {
   for (std::size_t r = from; r < n_runs_; ++r) {
     Run& run = *runs_[r];
+    run.before = values_.point();
     run.value_base = values_.floats(run.plan.floats ? run.plan.floats : 1);
   }
   in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
