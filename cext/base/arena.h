@@ -82,6 +82,24 @@ class Arena {
     used_ = m.used;
     return true;
   }
+  // The same, to return to within the round: what has been taken since is given back, further blocks to the heap.
+  struct Point {
+    std::size_t blocks, taken, used;  // taken: bytes of the last block
+  };
+  Point point() const { return {blocks_.size(), blocks_.empty() ? 0 : blocks_[blocks_.size() - 1].n - left_, used_}; }
+  void return_to(const Point& p) {
+    if (blocks_.empty() || p.blocks > blocks_.size() || p.used > used_) return;  // another round has begun
+    use_.note(used_);
+    while (blocks_.size() > p.blocks && blocks_.size() > 1) {
+      source_.free(blocks_.back().p);
+      reserved_ -= blocks_.back().n;
+      blocks_.pop_back();
+    }
+    const std::size_t taken = p.blocks ? p.taken : 0;
+    cur_ = blocks_.back().p + taken;
+    left_ = blocks_.back().n - taken;
+    used_ = p.used;
+  }
   void release() {
     heap_given_back().fetch_add(reserved_, std::memory_order_relaxed);
     use_.given_back();

@@ -20,7 +20,9 @@ void Executor::backward(NodeId loss, bool full) {
   list_gradients();
   const std::lock_guard<GradientLocks> lock(locks_);
   bool again = plan_may_hold(loss, full) && grads_.take_again(pass_->ready.grads);
+  pass_->ready.there = false;
   if (!again) reach(loss, full);
+  graded_ = 0;        // what was there before is gone, even if this pass fails
   any_full_ |= full;  // only such a pass writes over values that another one reads without reaching them
   Rewound numbers(g_, *backend_, owner_);
   if (pass_->first_run < n_runs_) numbers.check(runs_[pass_->first_run]->ran_at);
@@ -30,7 +32,6 @@ void Executor::backward(NodeId loss, bool full) {
     again = false;
     reach(loss, full);
   }
-  pass_->ready.there = false;
   back_again_ = again;
   if (!again) place_gradients(loss);
   trace.event.floats = grads_.used() / sizeof(float);

@@ -42,7 +42,7 @@ void Executor::truncated(u32 n) {
   pass_->ready.there = false;
   pass_->planner.begin({});
   rewritten_ = std::min(rewritten_, n);
-  while (!leaf_parts_.empty() && leaf_parts_[leaf_parts_.size() - 1] >= n) leaf_parts_.resize(leaf_parts_.size() - 1);
+  forget_parts(n);
   if (n == 0) {
     done_ = planned_ = 0;
     refresh_ = false;
@@ -57,7 +57,9 @@ void Executor::truncated(u32 n) {
   if (planned_ <= n) return;
   planned_ = n;
   // Everything is run before a checkpoint, but a graph that ran again since has runs that reach across the cut.
+  const std::size_t runs = n_runs_;
   while (n_runs_ && runs_[n_runs_ - 1]->last > n) planned_ = std::min(planned_, runs_[--n_runs_]->first);
+  if (n_runs_ < runs && memory_.user == this) values_.return_to(runs_[n_runs_]->before);
   done_ = std::min(done_, planned_);
   note_runs();
 }
@@ -183,8 +185,8 @@ void Executor::forward(bool whole) {
   const NodeId n = g_.size();
   if (done_ == n) return;
   if (refresh_ || done_ < planned_) run_again();
+  if (n_runs_ == 0) leave_known();  // also of a graph that has forgotten its plan
   if (done_ == n || run_known(whole)) return;
-  if (n_runs_ == 0) leave_known();
   Timer timer;
   const std::size_t from = n_runs_;
   rewrite(whole);
@@ -317,14 +319,21 @@ void Executor::settle_leaf(NodeId i) {
     g_.table(sig.table)->settle(*backend_, g_.lookup_ids(i), 1);
 }
 
+// Those of nodes from this one on: they are gone, or placed once more.
+void Executor::forget_parts(NodeId from) {
+  while (!leaf_parts_.empty() && leaf_parts_.back() >= from) leaf_parts_.pop_back();
+}
+
 // Gives every value of the new runs its address.
 void Executor::place(std::size_t from) {
   for (std::size_t r = from; r < n_runs_; ++r) {
     Run& run = *runs_[r];
+    run.before = values_.point();
     run.value_base = values_.floats(run.plan.floats ? run.plan.floats : 1);
   }
   in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
   place_parameters();
+  forget_parts(done_);
   for (NodeId i : aliases_) {
     g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
     if (g_.node(g_.node(i).root).is(kLeaf)) leaf_parts_.push_back(i);

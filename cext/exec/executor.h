@@ -122,6 +122,7 @@ class Executor final : private Graph::Listener {
   void run_stages(std::size_t from, bool again);
   void settle_rows();
   void settle_leaf(NodeId i);
+  void forget_parts(NodeId from);
   void place(std::size_t from);
   void place_parameters();
   void place_run(Run& run);
@@ -170,7 +171,7 @@ class Executor final : private Graph::Listener {
   bool one_plan_ = false;   // one forward() has made all of these runs,
   u64 let_go_ = 0;          // when so many nodes had been let go
   bool refresh_ = false;    // before anything runs: Graph::refresh()
-  Vec<NodeId> leaf_parts_;  // aliases of leaves, whose addresses may change
+  Vec<NodeId> leaf_parts_;  // aliases of leaves, whose addresses may change, ascending
   Owner owner_ = nullptr;   // the thread that ran the nodes last
   LiveRuns live_;
   Vec<NodeId> pending_, aliases_;  // what is to be run now, and aliases among the new nodes

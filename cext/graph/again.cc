@@ -44,7 +44,7 @@ void Graph::move_alias(NodeId i, std::size_t to) {
   moves.resize(size());
   for (NodeId j = i; j < size(); ++j) {
     Node& n = nodes_[j];
-    moves[j] = j == i || (n.is(kAlias) && operands(j)[0] >= i && moves[operands(j)[0]]);
+    moves[j] = j == i || (n.is(kAlias) && aliased(j) >= i && moves[aliased(j)]);
     if (!moves[j]) continue;
     n.offset += moved;
     if (float* base = nodes_[n.root].value) n.value = base + n.offset;

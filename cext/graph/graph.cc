@@ -91,7 +91,7 @@ void Graph::checkpoint() {
   marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
                     static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(),
                     static_cast<u32>(known_leaves_.size()), static_cast<u32>(staged_.size()),
-                    static_cast<u32>(gathered_.size())});
+                    static_cast<u32>(gathered_.size()), inputs_.point(), uploaded_.point(), copies_.point()});
 }
 
 void Graph::revert() {
@@ -115,6 +115,9 @@ void Graph::truncate(const Mark& m) {
   known_leaves_.resize(m.known_leaves);
   staged_.resize(m.staged);
   gathered_.resize(m.gathered);
+  inputs_.return_to(m.inputs);
+  uploaded_.return_to(m.uploaded);
+  copies_.return_to(m.copies);
   if (m.sigs < sigs_.size()) {
     keys_.resize(sigs_[m.sigs].key);
     sigs_.resize(m.sigs);

@@ -269,6 +269,7 @@ class Graph {
 
   struct Mark {
     u32 nodes, operands, words, params, tables, sigs, known_leaves, staged, gathered;
+    Arena::Point inputs, uploaded, copies;
   };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void find_rows(NodeId i);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/rows.h"
 #include "schedule/plan.h"
 
@@ -44,6 +45,7 @@ struct Run {
   Operands operands;
   float* value_base = nullptr;
   float* grad_base = nullptr;
+  Arena::Point before{};       // of the memory of values, when they were given theirs
   NodeId first = 0, last = 0;  // nodes that were pending when the plan was made
   u32 lane = 0;                // which runner
   bool any_spent = false;

@@ -258,6 +258,35 @@ def test_a_revert_after_a_second_run(fuse: bool) -> None:
         near(W.grad_as_array(), np.full((N, N), np.tanh(1.0)), 1e-5, "gradient")
 
 
+def test_a_revert_behind_parts_of_inputs() -> None:
+    """What runs again as a whole has parts of inputs on both sides of the mark; then other nodes come in their places."""
+
+    def run(back: bool) -> list[np.ndarray]:
+        model = Model()
+        with engine():
+            lstm, W = lstm_of(model), model.weight("W", N, N)
+            x, y = (dy.inputTensor(np.full((2, N // 2), f)) for f in (0.1, 0.2))
+            h = dy.tanh(W * dy.reshape(x, (N,)))
+            h.npvalue()
+            if back:
+                dy.cg_checkpoint()
+                z = dy.esum([h, *(dy.tanh(W * dy.reshape(y, (N,))) for _ in range(20))])
+                z.npvalue()
+                x.set(np.full(N, 0.3))
+                z.npvalue()
+                dy.cg_revert()
+            states = [s for _ in range(3) for s in lstm.initial_state().add_inputs([h, h])]
+            parts = [e for state in states for e in state.s()]
+            total, found = dy.esum([dy.tanh(e) for e in parts]), []
+            for f in (0.4, 0.5, 0.6):
+                x.set(np.full(N, f))
+                found += [total.npvalue(), *(e.npvalue() for e in parts)]
+            return found
+
+    for given, wanted in zip(run(True), run(False), strict=True):
+        near(given, wanted, 1e-6)
+
+
 def test_all_outputs_of_a_dead_cell_are_dead() -> None:
     model = Model()
     with engine():

@@ -133,6 +133,28 @@ def test_revert_drops_nodes_and_their_expressions(model):
     dy.sum_elems(c).backward()
 
 
+def test_going_back_gives_memory_back():
+    """A search that tries one thing after another needs no more memory than the largest of them."""
+    m = dy.ParameterCollection()
+    W, E = m.add_parameters((8, 1000)), m.add_lookup_parameters((3, 1000))
+    for _ in range(3):
+        dy.renew_cg()
+    h = W * dy.inputVector(np.ones(1000))
+    before = h.npvalue()
+    bytes_taken = []
+    for k in range(150):
+        dy.cg_checkpoint()
+        x = dy.inputVector(np.full(1000, 0.1)) + dy.sum_batches(E.batch([k % 3, 1]))
+        y = h + W * x
+        first = y.npvalue()
+        z = y + W * dy.tanh(x)
+        assert (z.npvalue() != first).any()
+        dy.cg_revert()
+        bytes_taken.append((dy.stats()["value_bytes"], dy.heap_calls()))
+    assert len(set(bytes_taken[20:])) == 1
+    np.testing.assert_array_equal(h.npvalue(), before)
+
+
 def test_marks_nest(model):
     dy.renew_cg()
     x = dy.inputVector([1.0, 2.0])

@@ -123,6 +123,21 @@ def test_weights_that_are_not_updated() -> None:
     both(program)
 
 
+def test_a_frozen_weight_beside_others() -> None:
+    """Nothing that is trained leads to one of the chains: it has no gradient, as without fusing."""
+
+    def program(model: Model) -> Observed:
+        W, V = model.weight("W", N, N), model.weight("V", N, N)
+        V.set_updated(False)
+        x = inputs()[0]
+        h, k = dy.tanh(W * x), dy.tanh(V * x)
+        (weighted(h) + weighted(dy.softmax(dy.cmult(k, x)), 1)).backward()
+        assert not k.gradient().any()
+        return {**gradients(model), "h": h.gradient()}
+
+    both(program)
+
+
 @each_strategy
 def test_inputs_without_gradients(strategy: str) -> None:
     """nobackprop on one of the inputs, on the state, on both; flipped gradients."""

@@ -278,6 +278,28 @@ def test_growing_and_going_back() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_graph_that_forgets_its_plan_for_another() -> None:
+    """It has grown since it ran, and as a whole it is like one that is known, too."""
+
+    def run(keep: bool) -> list[Any]:
+        with dy.configure(keep_plans=keep, fuse=False):  # what passes have rewritten is never looked for
+            m, found = Model(), []
+            for k, (middle, grows) in enumerate([(False, True)] * 4 + [(True, True), (True, False), (True, False)]):
+                dy.renew_cg()
+                x = dy.inputTensor(vector(k))
+                h = m.hidden(x)
+                if middle:
+                    found.append(h.npvalue())
+                if grows:
+                    loss = dy.squared_norm(dy.tanh(m.U * h))
+                    x.set(vector(k + 9))
+                    found.append(loss.npvalue())
+            return found
+
+    for a, b in zip(run(True), run(False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_expressions_of_before_stay_stale() -> None:
     m = Model()
     for _ in range(4):

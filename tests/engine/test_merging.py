@@ -362,6 +362,26 @@ def test_an_index_that_changes() -> None:
         assert both.value() == pytest.approx(np.exp(x.npvalue()[3]) + np.exp(x.npvalue()[0]), rel=1e-6)
 
 
+def test_an_index_of_a_shared_part_that_changes() -> None:
+    """What was merged does not lie in the part that moves, though it reads it first of all."""
+
+    def run(merge: bool) -> list[float]:
+        model = Model()
+        with engine(merge=merge):
+            bias = dy.pick(model.weight("B", N, 5), 1, 1)
+            W, table = model.weight("W", N, N), model.table(N)
+            hs = [dy.affine_transform([bias, W, table[2]]) for _ in range(3)]
+            loss = dy.esum([dy.squared_norm(h) for h in (*hs, *hs)])
+            del hs
+            values = [loss.value()]
+            for k in (2, 4, 3):
+                bias.set_index(k)
+                values.append(loss.value())
+            return values
+
+    assert run(merge=True) == pytest.approx(run(merge=False), rel=1e-5)
+
+
 def test_nodes_by_number() -> None:
     """One that was merged has the value of the other."""
     with engine(merge=True):

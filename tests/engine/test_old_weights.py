@@ -319,6 +319,31 @@ def test_a_graph_that_is_never_renewed(setting):
     near(W.grad_as_array(), np.ones((600, 600)))
 
 
+def test_no_gradient_after_a_pass_that_is_refused(setting):
+    """Those of the pass before are gone: they are not taken for zeros."""
+    m = dy.ParameterCollection()
+    W = m.add_parameters((600, 600), init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.0)
+    first = dy.sum_elems(W)
+    first.value()
+    for _ in range(10):
+        last = dy.square(dy.sum_elems(W))
+        last.backward()
+        trainer.update()
+    y = dy.tanh(dy.sum_elems(W))
+    loss = y * 3
+    loss.backward()
+    near(y.gradient(), 3.0)
+    with pytest.raises(RuntimeError, match="so many updates ago"):
+        first.backward()
+        W.grad_as_array()
+    for e in (y, W):
+        with pytest.raises(RuntimeError, match=r"\[gradient\] call backward"):
+            e.gradient()
+    loss.backward()
+    near(y.gradient(), 3.0)
+
+
 def test_memory_is_one_copy_and_none_without_need():
     """A loop that renews its graph makes no heap calls; after many steps nothing has piled up."""
     m = dy.ParameterCollection()

@@ -112,6 +112,16 @@ CHECK(join, leaves_maps_with_and_without_a_bias) {
   stay(s, {p, q});
 }
 
+CHECK(join, leaves_maps_with_and_without_a_gradient) {
+  const auto frozen = std::make_shared<Parameter>(Dim{Sketch::kN, Sketch::kN});
+  frozen->updated = false;
+  const NodeId x = s.softmax(s.input()), p = s.product(s.g.add_parameter(frozen), x), q = s.product(s.square(), x);
+  const NodeId y = s.op("cmult", {s.tanh(p), x});
+  s.tanh(q);
+  stay(s, {p, q});
+  s.expect(!s.g.node(y).is(kNeedsGrad), "no gradient flows into it");
+}
+
 CHECK(join, leaves_the_same_map_once_more) {
   const NodeId x = s.state(1), w = s.square(), p = s.product(w, x), q = s.product(w, x);
   chain(s, p, q);

@@ -64,6 +64,7 @@ MUTATIONS = [
     M("attention", "the other order", "if (!g.dim(query).is_vector()) std::swap(keys, query);"),
     M("join", "the same map twice", "if (alike && has(g, s, i)) return;"),
     M("join", "unlike ops", "s.op == mine.op && "),
+    M("join", "no gradient", "alike && same_need && ", "alike && "),
     M("join", "computed matrices", "g.arg_shared(s, j) && g.node(g.shared_arg(s, j)).is(kLeaf);", "g.arg_shared(s, j);"),
     M("join", "the depth of a sum", "r.lift(s.leader, depth);"),
     M("join", "a value that is gone", "r.hide_value(s.leader);"),

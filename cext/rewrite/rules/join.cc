@@ -2,7 +2,8 @@
 //
 // Gates written by hand are an affine map each, all of the same input and state: W_i x + U_i h, W_f x + U_f h, ...
 // Those that chains alone read, and once, become one node whose results lie one behind the other (ops/affine.cc). These
-// chains are written here, since they read parts of it; the others are left to rules/fuse.cc.
+// chains are written here, since they read parts of it; the others are left to rules/fuse.cc. Maps that need a gradient
+// and those that need none stay apart: a chain that reads a part would seem to need one, too.
 #include <algorithm>
 
 #include "rewrite/affine.h"
@@ -96,7 +97,8 @@ void JoinMaps::offer(const Graph& g, NodeId i, u32 chain, u32 input) {
     const bool alike =
         s.op == mine.op && s.inputs == mine.inputs && std::equal(mine.input, mine.input + mine.inputs, s.input);
     if (alike && has(g, s, i)) return;  // on its own: the same map once more, not another one
-    if (alike && s.count < kMaxMaps) {
+    const bool same_need = g.node(s.leader).is(kNeedsGrad) == g.node(i).is(kNeedsGrad);
+    if (alike && same_need && s.count < kMaxMaps) {
       members_[s.last].next = number;
       s.last = number;
       s.leader = std::min(s.leader, i);
