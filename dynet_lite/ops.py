@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,17 @@ def _text(x: Any) -> str:
     return "{" + ",".join(map(str, shape)) + "}" + (f"X{batch}" if batch != 1 else "")
 
 
+def _like(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Are the shapes equal when missing trailing dims count as 1?"""
+    return all(i == k for i, k in zip_longest(a, b, fillvalue=1))
+
+
 def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two expressions of one shape (trailing dims of 1 may be missing); the ops below them would broadcast."""
     if _core._alike(x, y):
         return x, y
     x, y = _expression(x), _expression(y)
-    a, b = _shape(x), _shape(y)
-    if a != b and np.trim_zeros(np.subtract(a, 1), "b").tolist() != np.trim_zeros(np.subtract(b, 1), "b").tolist():
+    if not _like(_shape(x), _shape(y)):
         raise ValueError(f"[{op}] the shapes must be equal; got {_text(x)}, {_text(y)}")
     return x, y
 
@@ -484,11 +489,21 @@ def kmh_ngram(x: Any, v: int) -> Expression:
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
     """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}. ValueError for other shapes."""
+    x, b = _with_bias("contract3d_1d_bias", x, b, 2)
     added: Expression = _core.contract3d_1d(x, y) + b
     return added
 
 
 def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
     """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}. ValueError for other shapes."""
+    x, b = _with_bias("contract3d_1d_1d_bias", x, b, 1)
     added: Expression = _core.contract3d_1d_1d(x, y, z) + b
     return added
+
+
+def _with_bias(op: str, x: Any, b: Any, nd: int) -> tuple[Any, Any]:
+    """Two expressions; b has the first nd dims of x, which are those of the result. `+` would broadcast."""
+    x, b = _expression(x), _expression(b)
+    if not _like((*_shape(x), 1)[:nd], _shape(b)):
+        raise ValueError(f"[{op}] b must have the shape of the result; got {_text(x)}, {_text(b)}")
+    return x, b
