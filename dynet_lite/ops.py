@@ -452,8 +452,11 @@ def colwise_add(x: Any, y: Any) -> Expression:
 def weight_norm(w: Any, g: Any) -> Expression:
     """g * w / norm(w): a weight with its length apart from its direction (Salimans, Kingma, 2016).
 
-    w of any shape, g {1}; the result has the shape of w.
+    w of any shape, g {1}; the result has the shape of w. ValueError if g is more than one number.
     """
+    g = _expression(g)
+    if not _like(_shape(g), (1,)):
+        raise ValueError(f"[weight_norm] g must be one number; got {_text(g)}")
     return cmult(w, _core.cdiv(g, l2_norm(w)))
 
 
