@@ -1133,7 +1133,7 @@ def random_normal(dim: int | Iterable[int], mean: float = 0.0, stddev: float = 1
 def random_uniform(dim: int | Iterable[int], left: float, right: float, batch_size: int = 1) -> Expression:
     """Numbers from the uniform distribution over [left, right), of shape dim.
 
-    They are drawn anew at each evaluation. ValueError unless left <= right and both are finite."""
+    They are drawn anew at each evaluation. ValueError unless left <= right and right - left is finite."""
 
 def reciprocal(x: _Operand) -> Expression:
     """One over x, infinite at 0.
