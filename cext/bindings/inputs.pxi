@@ -256,6 +256,9 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     places = tuple([_places(i, "sparse_inputTensor") for i in _dim_by_dim(idxs)])
     if len(places) != a.ndim:   # NumPy would fill whole rows
         raise ValueError(f"[sparse_inputTensor] a list of places for each of {a.ndim} dims is needed; got {len(places)}")
+    for i in places:
+        if i.size and i.min() < 0:   # NumPy would count from the end
+            raise _errors.OutOfRangeError(f"[sparse_inputTensor] place {i.min()} is out of range")
     numbers = _numbers(values, "sparse_inputTensor")
     try:
         a[places] = numbers

@@ -125,6 +125,11 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         TypeError,
         r"\[sparse_inputTensor\] a list of places",
     ),
+    "a place below 0": (
+        lambda m: dy.sparse_inputTensor([[0, -1]], [1], (3,)),
+        IndexError,
+        r"\[sparse_inputTensor\] place -1 is out of range",
+    ),
     "places of one dim of two": (
         lambda m: dy.sparse_inputTensor([[0]], [1], (3, 2)),
         ValueError,
