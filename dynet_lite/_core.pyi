@@ -826,7 +826,7 @@ def constrained_softmax(x: _Operand, y: _Operand) -> Expression:
     of y (Martins, Kreutzer, 2017).
 
     x {n}, y {n} -> {n}. Batch sizes must be equal or 1. The bounds y must not be negative. If their sum is below 1,
-    the result is y. ValueError for other shapes."""
+    the result is y. Entries of -inf become 0. ValueError for other shapes."""
 
 def contract3d_1d(x: _Operand, y: _Operand) -> Expression:
     """Product of a tensor and a vector: the sum over l of x[i,j,l] y[l].
