@@ -121,6 +121,11 @@ def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
     return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, np.integer)) else d)]
 
 
+def _plain(v: Any) -> Any:
+    """A number to reckon with: NumPy's integers of few bits wrap around, or refuse larger numbers beside them."""
+    return int(v) if isinstance(v, np.integer) else v
+
+
 def _straight_through(op: str, mode: str) -> bool:
     if mode not in ("zero_gradient", "straight_through_gradient"):
         raise ValueError(f"[{op}] gradient_mode is 'zero_gradient' or 'straight_through_gradient'; got {mode!r}")
@@ -243,6 +248,8 @@ def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Expression:
 
 def pick_range(x: Any, s: int, e: int, d: int = 0) -> Expression:
     """Elements s..e-1 along dim d: {n} -> {e-s}. IndexError when out of range, ValueError when empty."""
+    if type(s) is not int or type(e) is not int:
+        s, e = _plain(s), _plain(e)
     return _core._pick_range(x, s, e - s, d)
 
 
@@ -473,7 +480,7 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
 def fold_rows(x: Any, nrows: int = 2) -> Expression:
     """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
-    x = _expression(x)
+    x, nrows = _expression(x), _plain(nrows)
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
         raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_text(x)}")
@@ -482,7 +489,7 @@ def fold_rows(x: Any, nrows: int = 2) -> Expression:
 
 def kmh_ngram(x: Any, v: int) -> Expression:
     """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
-    x = _expression(x)
+    x, v = _expression(x), _plain(v)
     shape = _shape(x)
     if len(shape) != 2 or not 1 <= v <= shape[1]:
         raise ValueError(f"[kmh_ngram] needs a matrix of at least v={v} columns, v >= 1; got {_text(x)}")
