@@ -826,7 +826,7 @@ def constrained_softmax(x: _Operand, y: _Operand) -> Expression:
     of y (Martins, Kreutzer, 2017).
 
     x {n}, y {n} -> {n}. Batch sizes must be equal or 1. The bounds y must not be negative. If their sum is below 1,
-    the result is y. ValueError for other shapes."""
+    the result is y. Entries of -inf become 0. ValueError for other shapes."""
 
 def contract3d_1d(x: _Operand, y: _Operand) -> Expression:
     """Product of a tensor and a vector: the sum over l of x[i,j,l] y[l].
@@ -1133,7 +1133,7 @@ def random_normal(dim: int | Iterable[int], mean: float = 0.0, stddev: float = 1
 def random_uniform(dim: int | Iterable[int], left: float, right: float, batch_size: int = 1) -> Expression:
     """Numbers from the uniform distribution over [left, right), of shape dim.
 
-    They are drawn anew at each evaluation. ValueError unless left <= right and both are finite."""
+    They are drawn anew at each evaluation. ValueError unless left <= right and right - left is finite."""
 
 def reciprocal(x: _Operand) -> Expression:
     """One over x, infinite at 0.

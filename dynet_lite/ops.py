@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,17 @@ def _text(x: Any) -> str:
     return "{" + ",".join(map(str, shape)) + "}" + (f"X{batch}" if batch != 1 else "")
 
 
+def _like(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Are the shapes equal when missing trailing dims count as 1?"""
+    return all(i == k for i, k in zip_longest(a, b, fillvalue=1))
+
+
 def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two expressions of one shape (trailing dims of 1 may be missing); the ops below them would broadcast."""
     if _core._alike(x, y):
         return x, y
     x, y = _expression(x), _expression(y)
-    a, b = _shape(x), _shape(y)
-    if a != b and np.trim_zeros(np.subtract(a, 1), "b").tolist() != np.trim_zeros(np.subtract(b, 1), "b").tolist():
+    if not _like(_shape(x), _shape(y)):
         raise ValueError(f"[{op}] the shapes must be equal; got {_text(x)}, {_text(y)}")
     return x, y
 
@@ -114,6 +119,11 @@ def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
     """A list of dims of x; negative ones count from the last."""
     nd = x.ndim
     return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, np.integer)) else d)]
+
+
+def _plain(v: Any) -> Any:
+    """A number to reckon with: NumPy's integers of few bits wrap around, or refuse larger numbers beside them."""
+    return int(v) if isinstance(v, np.integer) else v
 
 
 def _straight_through(op: str, mode: str) -> bool:
@@ -238,6 +248,8 @@ def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Expression:
 
 def pick_range(x: Any, s: int, e: int, d: int = 0) -> Expression:
     """Elements s..e-1 along dim d: {n} -> {e-s}. IndexError when out of range, ValueError when empty."""
+    if type(s) is not int or type(e) is not int:
+        s, e = _plain(s), _plain(e)
     return _core._pick_range(x, s, e - s, d)
 
 
@@ -447,8 +459,11 @@ def colwise_add(x: Any, y: Any) -> Expression:
 def weight_norm(w: Any, g: Any) -> Expression:
     """g * w / norm(w): a weight with its length apart from its direction (Salimans, Kingma, 2016).
 
-    w of any shape, g {1}; the result has the shape of w.
+    w of any shape, g {1}; the result has the shape of w. ValueError if g is more than one number.
     """
+    g = _expression(g)
+    if not _like(_shape(g), (1,)):
+        raise ValueError(f"[weight_norm] g must be one number; got {_text(g)}")
     return cmult(w, _core.cdiv(g, l2_norm(w)))
 
 
@@ -465,7 +480,7 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
 def fold_rows(x: Any, nrows: int = 2) -> Expression:
     """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
-    x = _expression(x)
+    x, nrows = _expression(x), _plain(nrows)
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
         raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_text(x)}")
@@ -474,7 +489,7 @@ def fold_rows(x: Any, nrows: int = 2) -> Expression:
 
 def kmh_ngram(x: Any, v: int) -> Expression:
     """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
-    x = _expression(x)
+    x, v = _expression(x), _plain(v)
     shape = _shape(x)
     if len(shape) != 2 or not 1 <= v <= shape[1]:
         raise ValueError(f"[kmh_ngram] needs a matrix of at least v={v} columns, v >= 1; got {_text(x)}")
@@ -484,11 +499,21 @@ def kmh_ngram(x: Any, v: int) -> Expression:
 
 def contract3d_1d_bias(x: Any, y: Any, b: Any) -> Expression:
     """contract3d_1d(x, y) + b: x {m,n,k}, y {k}, b {m,n} -> {m,n}. ValueError for other shapes."""
+    x, b = _with_bias("contract3d_1d_bias", x, b, 2)
     added: Expression = _core.contract3d_1d(x, y) + b
     return added
 
 
 def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
     """contract3d_1d_1d(x, y, z) + b: x {m,n,k}, y {k}, z {n}, b {m} -> {m}. ValueError for other shapes."""
+    x, b = _with_bias("contract3d_1d_1d_bias", x, b, 1)
     added: Expression = _core.contract3d_1d_1d(x, y, z) + b
     return added
+
+
+def _with_bias(op: str, x: Any, b: Any, nd: int) -> tuple[Any, Any]:
+    """Two expressions; b has the first nd dims of x, which are those of the result. `+` would broadcast."""
+    x, b = _expression(x), _expression(b)
+    if not _like((*_shape(x), 1)[:nd], _shape(b)):
+        raise ValueError(f"[{op}] b must have the shape of the result; got {_text(x)}, {_text(b)}")
+    return x, b

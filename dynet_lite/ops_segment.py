@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.errors import OutOfRangeError, StaleExpressionError
+from dynet_lite.ops import _expression
 
 __all__ = ["segment_max", "segment_mean", "segment_sum"]
 
@@ -112,6 +113,7 @@ def _of_list(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None, wh
         raise ValueError(f"[{who}] the list is empty, so that the shape of {n} segments is not known")
     if n > MOST:
         raise ValueError(f"[{who}] a list may have {MOST} segments at most; got {n}")
+    members = [_expression(x) for x in members]  # what is alone in its segment is a result itself
     groups: list[list[Any]] = [[] for _ in range(n)]
     for x, i in zip(members, numbers, strict=True):
         groups[i].append(x)
@@ -140,7 +142,7 @@ def _blank(members: list[Any], groups: list[list[Any]]) -> Any:
     up with."""
     if all(len(group) == 1 for group in groups):
         return None
-    dims, batch = members[0].dim() if isinstance(members[0], Expression) else (np.shape(members[0]), 1)
+    dims, batch = members[0].dim()
     return _core.zeros(dims, batch_size=batch)
 
 

@@ -9,7 +9,7 @@ cdef class InputExpression(Expression):
     def set(self, values):
         """Replace the numbers, by as many as before. The graph then runs again.
 
-        values: an array of the same shape, or flat and column-major. ValueError for another number of values.
+        values: an array of the same shape, or flat and column-major. ValueError for another shape or number of values.
         """
         cdef float* to
         cdef size_t k, n
@@ -25,9 +25,19 @@ cdef class InputExpression(Expression):
                 to[k] = <float> <double> (<list> values)[k]
         else:
             a = _numbers(values, "set")   # may run the user's code: before the node is asked for
+            self._check_shape(a.shape)
             view = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
             to = self._to_write(view.shape[0])
             memcpy(to, &view[0], view.shape[0] * sizeof(float))
+
+    cdef int _check_shape(self, tuple given) except -1:
+        """Numbers that are not flat must lie as those of the input do; dims of 1 do not matter."""
+        cdef NodeId i = self.use()
+        cdef tuple shape = _numpy_shape(self.graph.c.dim(i))
+        cdef list several = [n for n in given if n != 1]
+        if len(several) > 1 and several != [n for n in shape if n != 1]:
+            raise ValueError(f"[set] an array of shape {shape} is needed, or flat numbers; got {given}")
+        return 0
 
     cdef float* _to_write(self, size_t given) except NULL:
         """Where so many new numbers go: all runs again, and it is a constant no more."""
@@ -256,6 +266,9 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     places = tuple([_places(i, "sparse_inputTensor") for i in _dim_by_dim(idxs)])
     if len(places) != a.ndim:   # NumPy would fill whole rows
         raise ValueError(f"[sparse_inputTensor] a list of places for each of {a.ndim} dims is needed; got {len(places)}")
+    for i in places:
+        if i.size and i.min() < 0:   # NumPy would count from the end
+            raise _errors.OutOfRangeError(f"[sparse_inputTensor] place {i.min()} is out of range")
     numbers = _numbers(values, "sparse_inputTensor")
     try:
         a[places] = numbers

@@ -17,18 +17,22 @@ struct Blocks {
   idx block(const Call& c, int j) const { return static_cast<idx>(c.arg_dim[j]->batch_size()) / outer; }
 };
 
+// A sum of sizes, which must not wrap around before the size of the result is checked.
+void need_size(const ShapeIn& in, u64 total) { in.need(total <= u64(1) << 31, "the result is too large"); }
+
 ShapeOut concat_shape(const ShapeIn& in) {
   const i32 d = in.key[0].i;
   in.need(d >= 0 && d < kMaxDims, "the dim must be 0..6");
   Dim y = in[0];
   while (y.nd <= static_cast<u32>(d)) y.push(1);
-  u32 total = 0;
+  u64 total = 0;
   for (int j = 0; j < in.nargs; ++j) {
     for (u32 i = 0; i < kMaxDims; ++i)
       in.need(i == static_cast<u32>(d) || in[j][i] == y[i], "all dims but the joined one must be equal");
     total += in[j][static_cast<u32>(d)];
   }
-  y.d[d] = total;
+  need_size(in, total);
+  y.d[d] = static_cast<u32>(total);
   y.bd = in.common_batch();
   return y;
 }
@@ -105,11 +109,13 @@ const OpId to_batch_id = register_op([](OpDef& op) {
   op.args = {each("xs")};
   op.shape = [](const ShapeIn& in) -> ShapeOut {
     Dim y = in[0];
-    y.bd = 0;
+    u64 total = 0;
     for (int j = 0; j < in.nargs; ++j) {
       in.need(in[j].same_shape(in[0]), "all shapes must be equal");
-      y.bd += in[j].bd;
+      total += in[j].bd;
     }
+    need_size(in, total);
+    y.bd = static_cast<u32>(total);
     return y;
   };
   op.forward = [](const Call& c) {

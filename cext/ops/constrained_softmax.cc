@@ -43,8 +43,8 @@ void solve(idx n, const float* x, const float* u, float* p, const Room& room) {
     p[i] = u[i];
     mass -= u[i];
   }
-  const idx cut = k;
-  for (; k < n; ++k) p[rank[k]] = static_cast<float>(weight[rank[k]] * std::max(mass, 0.0) / rest[cut]);
+  const double left = rest[k] > 0 ? rest[k] : 1;  // where all that is left weighs nothing, it is 0
+  for (; k < n; ++k) p[rank[k]] = static_cast<float>(weight[rank[k]] * std::max(mass, 0.0) / left);
 }
 
 void forward(const Call& c) {
@@ -90,7 +90,7 @@ const OpId constrained_softmax_id = register_op([](OpDef& op) {
       "Softmax with upper bounds: the distribution closest to softmax(x) in relative entropy, with no entry "
       "above that of y (Martins, Kreutzer, 2017).\n\n"
       "x {n}, y {n} -> {n}. Batch sizes must be equal or 1. The bounds y must not be negative. If their sum is "
-      "below 1, the result is y. ValueError for other shapes.";
+      "below 1, the result is y. Entries of -inf become 0. ValueError for other shapes.";
   op.args = {{"x"}, {"y"}};
   op.shape = shape;
   op.forward = forward;

@@ -76,12 +76,12 @@ const OpId uniform_id = register_op([](OpDef& op) {
   op.signature = "random_uniform(dim: dims, left: float*, right: float*, batch_size: int = 1, seed: seed)";
   op.doc =
       "Numbers from the uniform distribution over [left, right), of shape dim.\n\n"
-      "They are drawn anew at each evaluation. ValueError unless left <= right and both are finite.";
+      "They are drawn anew at each evaluation. ValueError unless left <= right and right - left is finite.";
   op.args = {};
   op.shape = shape;
   op.forward = forward<uniform>;
   op.check = [](const ShapeIn& in, const Word* w) {
-    need(in, std::isfinite(w[0].f) && std::isfinite(w[1].f) && w[0].f <= w[1].f, "needs left <= right", w);
+    need(in, w[0].f <= w[1].f && std::isfinite(w[1].f - w[0].f), "needs left <= right, and a finite right - left", w);
   };
   op.in_kernels = true;
 });

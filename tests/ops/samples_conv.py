@@ -229,6 +229,7 @@ for _args in (
             lambda x, y, b: dy.contract3d_1d_bias(x, y, b),
             [*_args, A(2, 3)],
             lambda x, y, b: x @ y + b,
+            bad=[[(2, 3, 4), (4,), b] for b in [(2,), (1,), (2, 3, 2)]],
             note="bias",
         )
     )
@@ -248,6 +249,7 @@ for _args in (
             lambda x, y, z, b: dy.contract3d_1d_1d_bias(x, y, z, b),
             [*_args, A(3), A(2)],
             lambda x, y, z, b: x @ y @ z + b,
+            bad=[[(2, 3, 4), (4,), (3,), b] for b in [(2, 3), (1,), (3,)]],
             note="bias",
         )
     )

@@ -103,6 +103,8 @@ for _d in (0, 1, 2):
             (lambda: dy.concatenate([]), ValueError),
             (lambda: dy.concatenate([dy.inputVector([1.0])], d=-1), ValueError),
             (lambda: dy.concatenate([dy.inputVector([1.0])], d=7), ValueError),
+            (lambda: dy.concatenate([dy.random_normal(1 << 20)] * 4096), ValueError),
+            (lambda: dy.concatenate([dy.random_normal(1 << 20)] * 4097), ValueError),
             (lambda: dy.concatenate([dy.inputVector([1.0])], d="x"), TypeError),
         ],
         note=f"d{_d}",
@@ -119,7 +121,11 @@ rows_of(
     lambda *xs: np.concatenate(xs, axis=-1),
     [[A(3), A(3)], [A(2, 3, batch=2), A(2, 3), A(2, 3, batch=3)], [A(3)]],
     bad=[[(3,), (4,)], [(3,), (3, 1)]],
-    wrong=[(lambda: dy.concatenate_to_batch([]), ValueError)],
+    wrong=[
+        (lambda: dy.concatenate_to_batch([]), ValueError),
+        (lambda: dy.concatenate_to_batch([dy.random_normal(1, batch_size=1 << 20)] * 4096), ValueError),
+        (lambda: dy.concatenate_to_batch([dy.random_normal(1, batch_size=1 << 20)] * 4097), ValueError),
+    ],
     whole=True,
 )
 for _name, _scale in (("esum", lambda n: 1.0), ("average", lambda n: 1.0 / n)):

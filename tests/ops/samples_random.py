@@ -127,7 +127,12 @@ random_row(
     "random_uniform",
     lambda dim, left=0.0, right=1.0: dy.random_uniform(dim, left, right),
     pair("left", "right", ordered=True),
-    [(lambda: dy.random_uniform(3, 1, 0), ValueError), (lambda: dy.random_uniform(3, 0, float("nan")), ValueError)],
+    [
+        (lambda: dy.random_uniform(3, 1, 0), ValueError),
+        (lambda: dy.random_uniform(3, 0, float("nan")), ValueError),
+        (lambda: dy.random_uniform(3, float("inf"), float("inf")), ValueError),
+        (lambda: dy.random_uniform(3, -3e38, 3e38), ValueError),
+    ],
 )
 random_row(
     "random_bernoulli",

@@ -317,6 +317,7 @@ for _w, _g in [(A(3, 4), A(1)), (A(5, batch=2), A(1)), (A(5), A(1, batch=2))]:
             lambda w, g: dy.weight_norm(w, g),
             [_w, _g],
             lambda w, g: g * w / np.sqrt(np.sum(w * w)),
+            bad=[[(3, 4), (3,)], [(3, 4), (3, 4)]],
             note="weight_norm",
         )
     )

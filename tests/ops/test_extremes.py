@@ -109,6 +109,15 @@ def test_constrained_softmax_at_its_limits() -> None:
     assert np.allclose(dy.constrained_softmax(masked, dy.inputVector([0.5, 0.5, 0.6])).npvalue(), [0, 0.4, 0.6])
 
 
+@pytest.mark.parametrize("mask", MASKS)
+def test_constrained_softmax_with_nothing_left_but_masks(mask: float) -> None:
+    x, u = dy.inputVector([0.0, mask, 1.0]), dy.inputVector([0.3, 0.9, 0.2])
+    y = dy.constrained_softmax(x, u)
+    assert np.allclose(y.npvalue(), [0.3, 0, 0.2])
+    assert not np.any(gradient(x, dy.dot_product(y, dy.inputVector([1.0, 2.0, 3.0]))))
+    assert np.allclose(u.gradient(), [1, 0, 3])
+
+
 def test_layer_norm_of_equal_numbers() -> None:
     x, g, b = dy.inputVector([5.0] * 7), dy.ones((7,)), dy.inputVector(np.arange(7.0))
     y = dy.layer_norm(x, g, b)

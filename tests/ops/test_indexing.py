@@ -137,6 +137,16 @@ def test_numpy_integers_and_parameters() -> None:
     assert np.array_equal(p.grad_as_array(), wanted)
 
 
+@pytest.mark.filterwarnings("error")
+def test_numpy_integers_of_few_bits() -> None:
+    x = dy.inputVector(np.arange(300.0))
+    assert dy.pick_range(x, np.uint8(200), 300).value() == list(range(200, 300))
+    with pytest.raises(ValueError, match="the range is empty"):
+        dy.pick_range(x, np.uint8(200), np.uint8(10))
+    assert dy.fold_rows(x, np.uint8(100)).shape == (3, 1)
+    assert dy.kmh_ngram(dy.reshape(x, (1, 300)), np.uint8(2)).shape == (1, 299)
+
+
 def test_what_lies_in_one_piece_is_not_copied() -> None:
     x = dy.inputTensor(np.arange(24.0).reshape(2, 3, 4))
     for y in (x[:], x[:, :, 1], x[..., 1:3], x[:, :, 1:3][:, :, 1], x[..., -1][:, 2]):

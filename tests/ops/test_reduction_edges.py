@@ -62,6 +62,9 @@ def test_ties_give_the_gradient_to_the_first() -> None:
     assert gradient(lambda x: dy.sum_elems(dy.kmax_pooling(x, 2, 0)), [3, 3, 3]) == [1, 1, 0]
     assert gradient(lambda x: dy.sum_elems(dy.kmax_pooling(x, 2, 0)), [-0.0, 0.0, 0.0]) == [1, 1, 0]
     assert gradient(lambda x: dy.sum_elems(dy.emax([x, x, dy.square(x)])), [1, 1]) == [1, 1]
+    for op in (dy.bmax, dy.bmin):
+        assert gradient(lambda x, f=op: dy.sum_elems(f(x, dy.ones(2))), [1, 1]) == [1, 1]
+        assert gradient(lambda x, f=op: dy.sum_elems(f(dy.ones(2), x)), [1, 1]) == [0, 0]
     assert gradient(lambda x: dy.sum_elems(dy.maxpooling2d(x, (2, 2), (1, 1))), [[1, 1], [1, 1]]) == [1, 0, 0, 0]
     assert gradient(lambda x: dy.sum_elems(dy.maxpooling2d(x, (2, 2), (1, 1))), [[0, 1], [1, 1]]) == [0, 0, 1, 0]
     assert dy.argmax(dy.inputVector([1, 2, 2])).value() == [0, 1, 0]

@@ -118,6 +118,18 @@ def test_what_is_empty() -> None:
             dy.segment_max(dy.concatenate_cols(xs), [0, 1], 3)
 
 
+@every_one
+@pytest.mark.parametrize("ids", [[0, 0, 0], [0, 1, 2], [2, 0, 1], [1, 0, 1]])
+def test_arrays_and_numbers(name: str, ids: list[int]) -> None:
+    """Results are expressions, also of what is alone in its segment."""
+    ours, _ = REDUCERS[name]
+    with graph():
+        arrays = [np.array([1.0, 5.0]), np.array([4.0, 2.0]), np.array([2.0, 7.0])]
+        wanted = [out.value() for out in ours([dy.inputVector(a) for a in arrays], ids)]
+        assert [out.value() for out in ours(arrays, ids)] == wanted
+        assert [out.value() for out in ours([float(a[0]) for a in arrays], ids)] == [value[0] for value in wanted]
+
+
 def test_wrong_use() -> None:
     with graph():
         x, y = dy.inputVector([1.0, 2.0]), dy.inputVector([1.0])
@@ -133,6 +145,7 @@ def test_wrong_use() -> None:
             (lambda: dy.segment_mean([x], [2**31]), ValueError, r"\[segment_mean\] .* 10000000 segments at most"),
             (lambda: dy.segment_sum([], [], 2), ValueError, "the list is empty"),
             (lambda: dy.segment_sum([x, None], [0, 0]), TypeError, "None"),
+            (lambda: dy.segment_max([x, None], [0, 1]), TypeError, r"\[segment_max\] .* None"),
         ):
             with pytest.raises(error, match=text):
                 call()

@@ -125,6 +125,16 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         TypeError,
         r"\[sparse_inputTensor\] a list of places",
     ),
+    "a matrix that lies the other way": (
+        lambda m: dy.inputTensor(np.ones((2, 3))).set(np.ones((3, 2))),
+        ValueError,
+        r"\[set\] an array of shape \(2, 3\) is needed, or flat numbers; got \(3, 2\)",
+    ),
+    "a place below 0": (
+        lambda m: dy.sparse_inputTensor([[0, -1]], [1], (3,)),
+        IndexError,
+        r"\[sparse_inputTensor\] place -1 is out of range",
+    ),
     "places of one dim of two": (
         lambda m: dy.sparse_inputTensor([[0]], [1], (3, 2)),
         ValueError,
@@ -335,6 +345,16 @@ def test_transpose_and_relu(model: dy.ParameterCollection) -> None:
     assert dy.inputTensor(a).T.npvalue().tolist() == a.T.tolist()
     assert x(4).T.shape == (1, 4)
     assert dy.relu(dy.inputVector([-1, 2])).value() == [0, 2]
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_shapes_for_set(batched: bool) -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    flat = a.ravel(order="F")
+    for given in (a, a.tolist(), a[:, :, None], flat, flat.tolist(), flat[None]):
+        e = dy.inputTensor(np.zeros((2, 3)), batched=batched)
+        e.set(given)
+        assert e.npvalue().tolist() == a.tolist()
 
 
 def test_exact_values() -> None:
