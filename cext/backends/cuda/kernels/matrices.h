@@ -129,8 +129,9 @@ inline void bound_softmax(i64 n, const float* x, const float* u, float* p) {
     p[next] = u[next];
     mass -= u[next];
   }
+  const double left = rest > 0 ? rest : 1.0;  // where all that is left weighs nothing, it is 0
   for (i64 i = 0; i < n; ++i)
-    if (p[i] != p[i]) p[i] = static_cast<float>(weight(i) * (mass > 0 ? mass : 0.0) / rest);
+    if (p[i] != p[i]) p[i] = static_cast<float>(weight(i) * (mass > 0 ? mass : 0.0) / left);
 }
 
 DNL_KERNEL(bounded_softmax, TwoVectors) {
