@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cxx import compiler
+from cxx import built, compiler
 from pass_mutations import MUTATIONS, Mutation
 from rewrite_program import CEXT, HERE, compile_all, link, sources
 
@@ -30,7 +30,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if cxx is None or not CEXT.is_dir():
         pytest.skip("needs a C++ compiler and the source tree")
     out = tmp_path_factory.mktemp("rewrite")
-    return link(cxx, compile_all(cxx, sources(), out).values(), out / "rewrite_check")
+    return link(cxx, compile_all(cxx, sources(), out, built=built).values(), out / "rewrite_check")
 
 
 def test_every_check_is_in_the_program(program: Path) -> None:
