@@ -74,7 +74,7 @@ class Settings(harness.StreamSettings):
     )
     column: int = option(
         0,
-        "in files with columns: the column with the tags (the word is column 0); 0: found by content",
+        "in files with columns: the column with the tags (the word is column 0, -1 is the last); 0: found by content",
     )
     vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
 

@@ -120,7 +120,7 @@ def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], boo
         return "more than 0", lambda x: 0 < x < math.inf
     if kind is float:
         return "at least 0", lambda x: 0 <= x < math.inf
-    least = -1 if default < 0 else 0 if default == 0 or name in ZERO else 1
+    least = -1 if default < 0 or name == "column" else 0 if default == 0 or name in ZERO else 1
     return f"at least {least}", lambda x: x >= least
 
 
