@@ -125,7 +125,8 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     @classmethod
     def build(cls, s: Settings, train: Sequence[Pair]) -> dict[str, Any]:
         source = Vocab.from_words((x for pair in train for x in pair.source), min_count=s.min_count)
-        target = Vocab.from_words((x for pair in train for x in [*pair.target, END]), min_count=s.min_count)
+        tokens = (x for pair in train for x in [*pair.target, END])
+        target = Vocab.from_words(tokens, min_count=s.min_count, keep=[END])
         how = {"letters": s.letters or not s.train, "lower": not s.train, "spell": s.letters}
         return {"source": source.to_json(), "target": target.to_json(), **how}
 

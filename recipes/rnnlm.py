@@ -77,7 +77,7 @@ class Settings(harness.StreamSettings):
     weight_drop: float = option(0.0, "fraction of the state-to-state weights to drop, the same in a whole mini-batch")
 
     temperature: float = option(0.8, "predict: below 1 favours likely words; 0 always takes the likeliest")
-    length: int = option(30, "predict: words of a sentence at most")
+    length: int = option(30, "predict: words to write at most")
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------
@@ -102,7 +102,8 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
 
     @staticmethod
     def vocabulary(s: Settings, train: Sequence[Sentence]) -> Vocab:
-        return Vocab.from_words((word for words in train for word in [*words, END]), min_count=s.min_count)
+        tokens = (word for words in train for word in [*words, END])
+        return Vocab.from_words(tokens, min_count=s.min_count, keep=[END])
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:

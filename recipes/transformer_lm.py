@@ -109,7 +109,7 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[str]) -> dict[str, Any]:
-        letters = Vocab.from_words((c for text in train for c in text), min_count=2)
+        letters = Vocab.from_words((c for text in train for c in text), min_count=2, keep=[END])
         parts = {"letters": letters.to_json()}
         if s.ngrams or s.words:
             if sum(map(len, train)) > MOST:

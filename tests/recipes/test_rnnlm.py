@@ -79,6 +79,16 @@ def test_the_share_of_unknown_words_is_of_words(run_recipe, tmp_path):
     assert "(50.0% unknown words)" in run_recipe(NAME, *files, "--smoke").stdout
 
 
+def test_a_sentence_ends_however_few_there_were(run_recipe, tmp_path):
+    """The end is no unknown word, which the model would never write."""
+    (tmp_path / "text.txt").write_text("a b a b a b\n" * 2)
+    files = ["--train", "text.txt", "--dev", "text.txt", "--min-count", 3]
+    sizes = ["--word-dim", 8, "--hidden", 8, "--dropout", 0, "--learning-rate", 0.05, "--epochs", 30]
+    run_recipe(NAME, *files, *sizes, "--save", "model")
+    done = run_recipe(NAME, "predict", "--load", "model", "--temperature", 0, "--length", 50, "-", stdin="a b\n")
+    assert done.stdout == "a b a b a b\n"
+
+
 def test_plain_text(run_recipe, tmp_path):
     (tmp_path / "text.txt").write_text("a b a\n\nb a b a\n" * 10)
     done = run_recipe(NAME, "--smoke", "--train", "text.txt", "--log", "log.jsonl")
