@@ -95,7 +95,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Sentence]:
         def detail(train: Sequence[Sentence]) -> str:
-            return f"{sum(map(len, train)):,} words, {len(cls.vocabulary(s, train)):,} of them known"
+            return f"{sum(map(len, train)):,} words, vocabulary of {len(cls.vocabulary(s, train)):,}"
 
         return harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words, detail=detail,
                               stream=lambda path: words_source(path, s.form))  # fmt: skip

@@ -17,7 +17,7 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
     first, *_, last = done.stdout.splitlines()
     assert "\nbaseline (trigrams, Kneser-Ney)  dev perplexity " in done.stdout
     assert "data/treebank" in first and "Apache-2.0" in first
-    assert float(last.split("perplexity ")[1].split()[0]) < 80  # 467 words are known
+    assert float(last.split("perplexity ")[1].split()[0]) < 80  # vocabulary of 467
     prompts = "The weather\n\nWe liked the unheardof\n"
     for temperature in ("0", "1"):
         options = ["--load", tmp_path / "model", "--temperature", temperature, "--length", 5, "-"]
@@ -92,7 +92,7 @@ def test_a_sentence_ends_however_few_there_were(run_recipe, tmp_path):
 def test_plain_text(run_recipe, tmp_path):
     (tmp_path / "text.txt").write_text("a b a\n\nb a b a\n" * 10)
     done = run_recipe(NAME, "--smoke", "--train", "text.txt", "--log", "log.jsonl")
-    assert "text.txt: 18 sentences (63 words, 4 of them known)" in done.stdout
+    assert "text.txt: 18 sentences (63 words, vocabulary of 4)" in done.stdout
 
 
 def test_batching_changes_nothing(run_recipe, same_losses):
