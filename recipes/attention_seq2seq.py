@@ -100,8 +100,6 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     """BiLSTM over the source -> LSTM with attention -> a score per target token."""
 
     shares_evaluation = True
-    score_name = "error rate"
-    lower_is_better = True
     unit = "pairs"
     predict_options = evaluate_options = ("beam", "length_penalty", "copy")
     smoke = {"epochs": 1, "batch": 4, "embedding": 6, "hidden": 6, "attention": 6}
@@ -139,6 +137,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         letters = parts["letters"] or parts.get("spell")
         self.best = s.best if s.best != "auto" else "error" if letters else "bleu"
         self.lower_is_better = self.best != "bleu"
+        self.score_name = {"error": "error rate", "bleu": "BLEU", "loss": "loss"}[self.best]
         self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding), init="fan-in", name="source")
         self.target_vectors = model.add_lookup_parameters((words, s.embedding), init="fan-in", name="target")
         self.encoder = dy.BiRNNBuilder(s.layers, s.embedding, 2 * h, model, dy.LSTMBuilder, name="encoder")

@@ -124,6 +124,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         super().__init__(s, parts)
         self.words = Vocab.from_json(parts["words"])
         self.end = self.words[END]
+        self.unit = "runs of sentences" if s.context else "sentences"  # see batches()
         self.ngrams = KneserNey.from_json(parts["ngrams"]) if "ngrams" in parts else None
         n = len(self.words)
         self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1, name="words")

@@ -68,8 +68,8 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     """
 
     shares_evaluation: ClassVar[bool] = True
-    score_name: ClassVar[str] = "accuracy"
-    unit: ClassVar[str] = "texts"
+    score_name: str = "accuracy"
+    unit: str = "texts"
     label_name: ClassVar[str] = "class"
     home: ClassVar[str] = ""  # __file__ of the recipe
 

@@ -64,10 +64,12 @@ class Recipe(Generic[S, E]):
     same numbers as one that was never stopped.
     """
 
-    lower_is_better: bool = False  # of the score; of the class, or of a model
-    score_name: ClassVar[str] = "score"
+    # Of the class, or of a model:
+    lower_is_better: bool = False  # of the score
+    score_name: str = "score"
+    unit: str = "sentences"  # what the examples of a mini-batch are, for the speed
+    # Of the class:
     label_name: ClassVar[str] = "label"  # what known_labels() are, for messages
-    unit: ClassVar[str] = "sentences"  # what an example is, for the speed
     shares_evaluation: ClassVar[bool] = (
         False  # evaluate() does its work through spread(), which several processes share
     )

@@ -49,7 +49,9 @@ def test_regularised(run_recipe, same_losses, tmp_path):
     """Tied tables, dropped weights, sentences in their context; and a mixture with trigrams, which is better than without."""
     small = ["--tie", "--hidden", 6, "--word-dim", 6, "--context", 2, "--lstm-dropout", 0.1, "--weight-drop", 0.1]
     same_losses(run_recipe(NAME, "--smoke", "--compare", *small, "--ngrams", 0.5).stdout)
-    plain = run_recipe(NAME, "--epochs", 1, *small).stdout.splitlines()[-1]
+    said = run_recipe(NAME, "--epochs", 1, *small).stdout
+    assert " runs of sentences/s" in said  # an example of a mini-batch has three sentences
+    plain = said.splitlines()[-1]
     mixed = run_recipe(NAME, "--epochs", 1, *small, "--ngrams", 0.5, "--save", tmp_path / "model").stdout.splitlines()[
         -1
     ]
