@@ -135,7 +135,11 @@ class Grammar(harness.Recipe[Settings, Tree]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Tree]:
         def trees(read: Callable[[str], list[Tree]]) -> Callable[[str], list[Tree]]:
-            return lambda name: [base_labels(tree) for tree in read(name) if tree.children]
+            def whole(name: str) -> list[Tree]:
+                found = (tree.without_empty() for tree in read(name))  # without traces
+                return [base_labels(tree) for tree in found if tree is not None and tree.children]
+
+            return whole
 
         def detail(train: Sequence[Tree]) -> str:
             actions = TopDown.of_trees(train)

@@ -98,7 +98,8 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     @classmethod
     def marked(cls, s: Settings, trees: list[Tree], name: str) -> list[Tree]:
-        """The trees with the labels of the task; DataError if they have none."""
+        """The trees with the labels of the task, without traces; DataError if they have none."""
+        trees = [full for tree in trees if (full := tree.without_empty()) is not None]
         if s.classes == "binary":
             other = {node.label for tree in trees for node in tree.nodes()} - set(CLASSES)
             if other:
