@@ -135,7 +135,8 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Puzzle]:
         if s.train:
-            train, dev, test = ([x for path in paths for x in read_puzzles(path)] for paths in (s.train, s.dev, s.test))
+            parts = ((paths, [x for path in paths for x in read_puzzles(path)]) for paths in (s.train, s.dev, s.test))
+            train, dev, test = (harness.filled(paths, puzzles, "inputs") for paths, puzzles in parts)
             return harness.Data(
                 ", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs"
             )

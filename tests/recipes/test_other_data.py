@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dynet_lite.errors import DataError
+from dynet_lite.harness import Settings, corpus
+
 OTHER = {
     "bilstm_tagger": ("A X\nb Y\n\n" * 4, "tag"),
     "bilstm_crf_chunker": ("A B-PER\nb O\n\n" * 4, "label"),
@@ -49,3 +52,28 @@ def test_a_label_of_phrases_is_no_tag(run_recipe, tmp_path):
     run_recipe("rnng", "--smoke", "--train", "a", "--save", "model")
     done = run_recipe("rnng", "--load", "model", "--train", "b", ok=False)
     assert done.returncode == 2 and "got also 'NP('" in done.stderr
+
+
+@pytest.mark.parametrize("name, text, unit", [("bilstm_tagger", "A X\nb Y\n\n", "sentences"), ("pointer_network", "1 2 3 4 output 1 2\n", "inputs"),
+                                              ("attention_seq2seq", "a b\tc\n", "pairs")])  # fmt: skip
+def test_files_without_examples(run_recipe, tmp_path, name, text, unit):
+    """Nothing else is taken in their place."""
+    (tmp_path / "train").write_text(text * 12)
+    (tmp_path / "empty").write_text("\n")
+    for option in ("--dev", "--test"):
+        done = run_recipe(name, "--smoke", "--train", "train", option, "empty", ok=False)
+        assert (done.returncode, done.stderr) == (2, f"error: empty: expected {unit}, got none\n")
+    run_recipe(name, "--smoke", "--train", "train", "--save", "model")
+    (tmp_path / "train").write_text(text)
+    assert "train: 1 " in run_recipe(name, "evaluate", "--load", "model", "train").stdout
+    done = run_recipe(name, "evaluate", "--load", "model", "empty", ok=False)
+    assert (done.returncode, done.stderr) == (2, f"error: empty: expected {unit}, got none\n")
+    done = run_recipe(name, "--smoke", "--train", "train", ok=False)
+    assert (done.returncode, done.stderr) == (2, f"error: train: expected at least two {unit}\n")
+
+
+def test_a_model_of_a_corpus_takes_no_dev_files_of_others(tmp_path):
+    """Such a file was passed over: the corpus has its own."""
+    s = Settings(nltk="treebank", dev=("dev.txt",))
+    with pytest.raises(DataError, match="expected either --nltk or --train/--dev, got --nltk treebank and dev.txt"):
+        corpus(s, list, home=__file__, nltk=list)
