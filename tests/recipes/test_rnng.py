@@ -63,7 +63,9 @@ def test_tags_are_read(run_recipe, tmp_path):
 
 def test_traces_are_no_words(run_recipe, tmp_path):
     """Files of the Penn Treebank have empty elements, which nobody writes in a sentence that is to be parsed."""
-    trees = "(S (NP-SBJ (-NONE- *)) (VP (VB Go) (ADVP (RB on))))\n((S (NP (PRP I)) (VP (VBP go) (NP (-NONE- *T*-1)))))\n"
+    trees = (
+        "(S (NP-SBJ (-NONE- *)) (VP (VB Go) (ADVP (RB on))))\n((S (NP (PRP I)) (VP (VBP go) (NP (-NONE- *T*-1)))))\n"
+    )
     (tmp_path / "a.mrg").write_text(trees * 6)
     done = run_recipe(NAME, "--smoke", "--train", "a.mrg", "--dev", "a.mrg")
     assert "(24 words, 4 labels, 4 tags)" in done.stdout
