@@ -96,6 +96,8 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         if (s.evidence_letters or s.linear) and not s.evidence:
             raise DataError(f"--{'evidence-letters' if s.evidence_letters else 'linear'} goes with --evidence")
         if s.evidence:
+            if len(labels) < 2:
+                raise DataError(f"--evidence goes with two classes or more; all texts are {train[0].label!r}")
             texts = [(text.words, labels[text.label]) for text in train]
             ngrams = len(labels), s.evidence, [n for n in s.evidence_letters if n]
             parts["evidence"] = NgramEvidence.learn(texts, *ngrams).to_json()
