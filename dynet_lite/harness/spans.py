@@ -241,7 +241,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
             for sentence, labels in zip(batch, labelled, strict=True):
                 score.add(sentence.labels, labels)
         types = {kind: found.f1 for kind, found in sorted(score.by_type.items())}
-        text = f"{score}; {score.types()}" if self.settings.types else str(score)
+        text = f"{score}; {score.types()}" if self.settings.types and types else str(score)
         return Score(score.f1, text, types=types, precision=score.precision, recall=score.recall)
 
     def baseline(self, train: Sequence[LabeledSentence]) -> tuple[str, Callable[[Sequence[LabeledSentence]], Score]]:
