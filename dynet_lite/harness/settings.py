@@ -161,7 +161,8 @@ def _shown(value: Any) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequence[str] = ()) -> None:
-    """Options for the fields (those in `only`, if given). What is not on the command line is not in the result."""
+    """Options for the fields; if `only` is given for those in it, of a saved model. What is not on the command line is not in
+    the result."""
     for name, (kind, default, about, choices) in _options(cls).items():
         if only and name not in only:
             continue
@@ -176,7 +177,9 @@ def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequ
         if choices:
             how["choices"] = choices
             del how["metavar"]
-        if default not in ("", (), False):
+        if only and name not in NOT_SAVED:
+            about += " (default: as in training)"
+        elif default not in ("", (), False):
             about += f" (default: {_shown(default)})"
         parser.add_argument(_flag(name), default=argparse.SUPPRESS, help=about.replace("%", "%%"), **how)
 

@@ -19,7 +19,7 @@ from dynet_lite import harness
 from dynet_lite.harness import catalogue, make_recipe, save_recipe
 from dynet_lite.harness.answer import as_they_come, tokenized
 from dynet_lite.harness.find import load_program
-from dynet_lite.harness.settings import from_dict, parse_settings
+from dynet_lite.harness.settings import Parser, add_options, from_dict, parse_settings
 
 TAGGER = catalogue.program("bilstm_tagger")
 
@@ -214,6 +214,14 @@ def test_numbers_that_can_be() -> None:
         Settings, {"patience": 0, "char_hidden": 0, "column": -1, "dropout": 0.0, "temperature": 0.0}, "file.toml"
     )
     assert (s.patience, s.char_hidden, s.column, s.dropout, s.temperature) == (0, 0, -1, 0.0, 0.0)
+
+
+def test_help_of_a_saved_model_tells_no_defaults_of_new_ones() -> None:
+    parser = Parser(prog="predict")
+    add_options(parser, Settings, only=["threads", "column", "device"])
+    text = " ".join(parser.format_help().split())
+    assert "threads that share the examples of a mini-batch (default: as in training)" in text
+    assert "-1 is the last (default: as in training)" in text and "(default: cpu)" in text
 
 
 @pytest.mark.parametrize("name", catalogue.programs())
