@@ -101,6 +101,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
 
     shares_evaluation = True
     unit = "pairs"
+    build_options = ("letters", "min_count")
     predict_options = evaluate_options = ("beam", "length_penalty", "copy")
     smoke = {"epochs": 1, "batch": 4, "embedding": 6, "hidden": 6, "attention": 6}
     files = {"min_count": 2, "embedding": 128, "hidden": 128, "attention": 128, "epochs": 20, "patience": 6,

@@ -97,6 +97,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     score_name = "accuracy"
     shares_evaluation = True
     label_name = "tag"
+    build_options = ("fold", "vectors")
     predict_options = ("columns", "conllu")
     conllu = True
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "char_dim": 4, "char_hidden": 4, "hidden": 6, "mlp": 6}

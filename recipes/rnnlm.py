@@ -89,6 +89,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     score_name = "perplexity"
     shares_evaluation = True
     lower_is_better = True
+    build_options = ("min_count", "ngrams")
     predict_options = ("temperature", "length", "seed")
     smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "hidden": 6}
 

@@ -91,6 +91,7 @@ class LetterModel(harness.Recipe[Settings, str]):
     score_name = "perplexity"
     lower_is_better = True
     unit = "blocks"
+    build_options = ("ngrams", "words")
     predict_options = ("temperature", "length", "seed", "context")
     evaluate_options = ("context",)
     smoke = {"epochs": 1, "batch": 4, "block": 12, "dim": 8, "heads": 2, "layers": 1}

@@ -77,6 +77,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     shares_evaluation = True
     score_name = "root accuracy"
     unit = "trees"
+    build_options = ("classes", "vectors")
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "hidden": 6}
 
     # --- 2. Data --------------------------------------------------------------------------------------------

@@ -68,6 +68,9 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     """
 
     shares_evaluation: ClassVar[bool] = True
+    build_options: ClassVar[tuple[str, ...]] = (
+        "min_count", "subwords", "vectors", "evidence", "evidence_letters", "linear",
+    )  # fmt: skip
     score_name: str = "accuracy"
     unit: str = "texts"
     label_name: ClassVar[str] = "class"

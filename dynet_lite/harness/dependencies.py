@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import dynet_lite as dy
 from dynet_lite.errors import DataError
@@ -84,6 +84,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     """
 
     shares_evaluation = True
+    build_options: ClassVar[tuple[str, ...]] = ("tags", "fold", "vectors")
     score_name = "LAS"
     label_name = "relation"
     blocks = True

@@ -75,6 +75,7 @@ class Recipe(Generic[S, E]):
     )
     blocks: ClassVar[bool] = False  # predict gets blocks of lines (up to an empty line) and not lines
     conllu: ClassVar[bool] = False  # predict gets what is CoNLL-U as blocks of lines, a sentence each
+    build_options: ClassVar[tuple[str, ...]] = ()  # settings that build() and begin() read: a saved model keeps them
     predict_options: ClassVar[tuple[str, ...]] = ()  # settings that `predict` takes: they may change after training
     evaluate_options: ClassVar[tuple[str, ...]] = ()  # likewise those that change a score: how answers are searched for
     smoke: ClassVar[dict[str, Any]] = {"epochs": 1, "batch": 4}  # settings of --smoke

@@ -100,6 +100,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
 
     shares_evaluation: ClassVar[bool] = True
     score_name: str = "F1"
+    build_options: ClassVar[tuple[str, ...]] = ("scheme", "fold", "vectors")
     predict_options: ClassVar[tuple[str, ...]] = ("write",)
     default_data: ClassVar[str] = "ptb"  # ending of the files of data/treebank
     span_name: ClassVar[str] = "chunks"  # what a span is, for the first line of output

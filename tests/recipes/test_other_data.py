@@ -46,6 +46,23 @@ def test_loaded_models_train_on_the_files_that_are_named(run_recipe, tmp_path):
     assert "\ntest accuracy" in done.stdout
 
 
+def test_what_a_loaded_model_was_built_with_stays(run_recipe, tmp_path):
+    """--ngrams and --vectors, for instance, would have no effect."""
+    (tmp_path / "a").write_text("a b a\nb a b a\n" * 6)
+    run_recipe("rnnlm", "--smoke", "--train", "a", "--save", "model")
+    again = ["rnnlm", "--smoke", "--train", "a", "--load", "model"]
+    done = run_recipe(*again, "--ngrams", 0.5, ok=False)
+    said = "error: --load: model was made with ngrams = 0.0; with 0.5 train without --load\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    run_recipe("rnnlm", "--smoke", "--train", "a", "--ngrams", 0.5, "--save", "model")
+    for share in (0.2, 0):  # a weight of what is there
+        run_recipe(*again, "--ngrams", share)
+    (tmp_path / "b").write_text("A X\nb Y\n\n" * 6)
+    run_recipe("bilstm_tagger", "--smoke", "--train", "b", "--save", "model")
+    done = run_recipe("bilstm_tagger", "--smoke", "--load", "model", "--train", "b", "--vectors", "v", ok=False)
+    assert "--load: model was made with vectors = ''; with 'v' train without --load" in done.stderr
+
+
 def test_a_label_of_phrases_is_no_tag(run_recipe, tmp_path):
     (tmp_path / "a").write_text("(S (NP A) (VP b))\n" * 4)
     (tmp_path / "b").write_text("(NP (NP A) (VP b))\n" * 4)
