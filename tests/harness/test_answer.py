@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -51,6 +52,22 @@ def test_what_has_come_is_answered() -> None:
     assert next(groups) == ["e"]
     queue.put(None)
     assert list(groups) == []
+
+
+def test_a_fast_source_is_not_read_to_its_end() -> None:
+    """It may be larger than the memory."""
+    taken: list[int] = []
+
+    def source() -> Iterator[str]:
+        for i in range(100_000):
+            taken.append(i)
+            yield str(i)
+
+    groups = as_they_come(source(), 3)
+    for first in (0, 3, 6):
+        assert next(groups) == [str(first + i) for i in range(3)]
+        time.sleep(0.05)
+        assert len(taken) < 50
 
 
 def test_errors_of_the_source_arrive() -> None:
