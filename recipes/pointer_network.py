@@ -145,7 +145,7 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         rng = random.Random(1)  # not the seed: all runs have the same data
         name = {"hull": "convex hulls of random points", "sort": "random numbers to be sorted"}[s.task]
         train, dev = (drawn(s, count, rng) for count in (s.examples, s.examples // 10 + 1))
-        detail = f"{s.least} to {s.most} points"
+        detail = f"{s.least} to {max(s.least, s.most)} points"
         return harness.Data(name, "drawn by the recipe, no licence needed", train, dev, unit="inputs", detail=detail)
 
     @classmethod
