@@ -12,7 +12,6 @@ import importlib
 import math
 import re
 import sys
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -248,7 +247,8 @@ def checked(cls: type[Settings], values: Mapping[str, Any], where: str) -> dict[
         try:
             out[name] = _as(kind, value)
         except TypeError:
-            wanted = kind.__name__ if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) else str(kind)
+            many = get_origin(kind) is tuple
+            wanted = f"a list of {get_args(kind)[0].__name__}" if many else kind.__name__
             raise DataError(f"{where}: {name}: expected {wanted}, got {value!r}") from None
         numbers = out[name] if isinstance(out[name], tuple) else (out[name],)
         if any(isinstance(text, str) and "\0" in text for text in numbers):

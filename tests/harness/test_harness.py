@@ -117,6 +117,7 @@ def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
         ('hidden = "3"', "hidden: expected int, got '3'"),
         ("hidden = true", "hidden: expected int, got True"),
         ("autobatch = 1", "autobatch: expected bool"),
+        ('sizes = ["3"]', "sizes: expected a list of int, got ['3']"),
         ('schedule = "slow"', "schedule: expected one of constant"),
         ("nltk = 'x'", "no setting 'nltk'"),  # this recipe does not have it
         ("hidden 3", "expected a TOML file"),
