@@ -115,6 +115,8 @@ def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], boo
         and name != "word_dropout"
     ):
         return "at least 0 and below 1", lambda x: 0 <= x < 1
+    if name == "threads":
+        return "from 1 to 1024", lambda x: 1 <= x <= 1024
     if name == "learning_rate":
         return "more than 0", lambda x: 0 < x < math.inf
     if kind is float:
