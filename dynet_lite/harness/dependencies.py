@@ -25,6 +25,7 @@ from dynet_lite.text import (
     read_dependencies,
     read_vectors,
     sentence_of,
+    shown_words,
 )
 
 from .data import Data, corpus
@@ -172,6 +173,8 @@ class ParserRecipe(Recipe[S, Sentence]):
                 raise DataError(
                     f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}"
                 )
+            if self.settings.tags == "upos" and set(sentence.upos) == {"_"} and "_" not in self.tags:
+                raise DataError(f"input: expected tags in the column UPOS, which is empty in {shown_words(sentence.forms)}")
         full = [sentence for sentence in sentences if sentence.forms]
         parsed = iter(self.parse(full) if full else [])
         for sentence in sentences:
