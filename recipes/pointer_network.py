@@ -135,7 +135,8 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Puzzle]:
         if s.train:
-            train, dev, test = ([x for path in paths for x in read_puzzles(path)] for paths in (s.train, s.dev, s.test))
+            parts = ((paths, [x for path in paths for x in read_puzzles(path)]) for paths in (s.train, s.dev, s.test))
+            train, dev, test = (harness.filled(paths, puzzles, "inputs") for paths, puzzles in parts)
             return harness.Data(
                 ", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs"
             )
@@ -144,7 +145,7 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         rng = random.Random(1)  # not the seed: all runs have the same data
         name = {"hull": "convex hulls of random points", "sort": "random numbers to be sorted"}[s.task]
         train, dev = (drawn(s, count, rng) for count in (s.examples, s.examples // 10 + 1))
-        detail = f"{s.least} to {s.most} points"
+        detail = f"{s.least} to {max(s.least, s.most)} points"
         return harness.Data(name, "drawn by the recipe, no licence needed", train, dev, unit="inputs", detail=detail)
 
     @classmethod

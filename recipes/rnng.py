@@ -135,7 +135,11 @@ class Grammar(harness.Recipe[Settings, Tree]):
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Tree]:
         def trees(read: Callable[[str], list[Tree]]) -> Callable[[str], list[Tree]]:
-            return lambda name: [base_labels(tree) for tree in read(name) if tree.children]
+            def whole(name: str) -> list[Tree]:
+                found = (tree.without_empty() for tree in read(name))  # without traces
+                return [base_labels(tree) for tree in found if tree is not None and tree.children]
+
+            return whole
 
         def detail(train: Sequence[Tree]) -> str:
             actions = TopDown.of_trees(train)
@@ -393,8 +397,13 @@ class Grammar(harness.Recipe[Settings, Tree]):
             trees, [guess(tree.words()) for tree in trees]
         )
 
+    def words_of(self, line: str) -> tuple[list[str], list[str]]:
+        """Words and tags of a line of `predict`. Brackets in words are written as in treebanks, where they make trees."""
+        words, tags = split_tagged(line) if self.settings.tag_dim else (split_words(line), [])
+        return [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in words], tags
+
     def predict(self, lines: list[str], features: Sequence[Any] = ()) -> Iterator[str]:
-        sentences = [split_tagged(line) if self.settings.tag_dim else (split_words(line), []) for line in lines]
+        sentences = [self.words_of(line) for line in lines]
         arrays = features or [None] * len(lines)
         full = [(words, tags, array) for (words, tags), array in zip(sentences, arrays, strict=True) if words]
         trees = iter(self.parse(*zip(*full, strict=True)) if full else [])

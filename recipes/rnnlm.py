@@ -77,7 +77,7 @@ class Settings(harness.StreamSettings):
     weight_drop: float = option(0.0, "fraction of the state-to-state weights to drop, the same in a whole mini-batch")
 
     temperature: float = option(0.8, "predict: below 1 favours likely words; 0 always takes the likeliest")
-    length: int = option(30, "predict: words of a sentence at most")
+    length: int = option(30, "predict: words to write at most")
 
 
 # --- 2. Data and model --------------------------------------------------------------------------------------
@@ -89,20 +89,22 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
     score_name = "perplexity"
     shares_evaluation = True
     lower_is_better = True
+    build_options = ("min_count", "ngrams")
     predict_options = ("temperature", "length", "seed")
     smoke = {"epochs": 1, "batch": 4, "word_dim": 6, "hidden": 6}
 
     @classmethod
     def load_data(cls, s: Settings) -> harness.Data[Sentence]:
         def detail(train: Sequence[Sentence]) -> str:
-            return f"{sum(map(len, train)):,} words, {len(cls.vocabulary(s, train)):,} of them known"
+            return f"{sum(map(len, train)):,} words, vocabulary of {len(cls.vocabulary(s, train)):,}"
 
         return harness.corpus(s, lambda path: read_words(path, s.form), home=__file__, nltk=load_nltk_words, detail=detail,
                               stream=lambda path: words_source(path, s.form))  # fmt: skip
 
     @staticmethod
     def vocabulary(s: Settings, train: Sequence[Sentence]) -> Vocab:
-        return Vocab.from_words((word for words in train for word in [*words, END]), min_count=s.min_count)
+        tokens = (word for words in train for word in [*words, END])
+        return Vocab.from_words(tokens, min_count=s.min_count, keep=[END])
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[Sentence]) -> dict[str, Any]:
@@ -123,6 +125,7 @@ class LanguageModel(harness.Recipe[Settings, Sentence]):
         super().__init__(s, parts)
         self.words = Vocab.from_json(parts["words"])
         self.end = self.words[END]
+        self.unit = "runs of sentences" if s.context else "sentences"  # see batches()
         self.ngrams = KneserNey.from_json(parts["ngrams"]) if "ngrams" in parts else None
         n = len(self.words)
         self.vectors = self.model.add_lookup_parameters((n, s.word_dim), init="uniform", scale=0.1, name="words")

@@ -91,6 +91,7 @@ class LetterModel(harness.Recipe[Settings, str]):
     score_name = "perplexity"
     lower_is_better = True
     unit = "blocks"
+    build_options = ("ngrams", "words")
     predict_options = ("temperature", "length", "seed", "context")
     evaluate_options = ("context",)
     smoke = {"epochs": 1, "batch": 4, "block": 12, "dim": 8, "heads": 2, "layers": 1}
@@ -109,7 +110,7 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     @classmethod
     def build(cls, s: Settings, train: Sequence[str]) -> dict[str, Any]:
-        letters = Vocab.from_words((c for text in train for c in text), min_count=2)
+        letters = Vocab.from_words((c for text in train for c in text), min_count=2, keep=[END, " "])
         parts = {"letters": letters.to_json()}
         if s.ngrams or s.words:
             if sum(map(len, train)) > MOST:
@@ -117,7 +118,8 @@ class LetterModel(harness.Recipe[Settings, str]):
         if s.ngrams:
             parts["ngrams"] = cls.sixgrams(letters, train).to_json()
         if s.words:
-            parts["words"] = SpelledWords(letters.ids(joined(train)), *letters.ids(f" {END}")).to_json()
+            space = letters[" "] if " " in letters else -1  # each sentence is a word
+            parts["words"] = SpelledWords(letters.ids(joined(train)), space, letters[END]).to_json()
         return parts
 
     @staticmethod
@@ -127,6 +129,10 @@ class LetterModel(harness.Recipe[Settings, str]):
 
     def __init__(self, s: Settings, parts: dict[str, Any]) -> None:
         super().__init__(s, parts)
+        if s.dim % s.heads:
+            raise DataError(f"--heads: expected a number that divides --dim; got {s.heads} and {s.dim}")
+        if s.context >= s.block:
+            raise DataError(f"--context: expected fewer than the {s.block} letters of a block; got {s.context}")
         self.letters = Vocab.from_json(parts["letters"])
         self.ngrams = KneserNey.from_json(parts["ngrams"]) if "ngrams" in parts else None
         self.words = SpelledWords.from_json(parts["words"]) if "words" in parts else None
@@ -205,8 +211,6 @@ class LetterModel(harness.Recipe[Settings, str]):
     def pieces(self, examples: Sequence[str]) -> list[tuple[str, int]]:
         """The text in blocks, with how many letters after the first are read only: those that the block before has counted."""
         s = self.settings
-        if s.context >= s.block:
-            raise DataError(f"--context: expected fewer than the {s.block} letters of a block; got {s.context}")
         text = examples[0][0] + joined(examples)
         starts = range(0, max(1, len(text) - 1 - s.context), s.block - s.context)
         return [(text[i : i + s.block + 1], s.context if i else 0) for i in starts]

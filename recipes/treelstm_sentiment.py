@@ -77,6 +77,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     shares_evaluation = True
     score_name = "root accuracy"
     unit = "trees"
+    build_options = ("classes", "vectors")
     smoke = {"epochs": 1, "batch": 4, "word_dim": 8, "hidden": 6}
 
     # --- 2. Data --------------------------------------------------------------------------------------------
@@ -87,18 +88,19 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             raise dy.DataError(f"--most: a node may have at least 2 children, got {s.most}")
 
         def detail(train: Sequence[Tree]) -> str:
-            labels = {label for tree in train for label in cls.labels_of(tree)}
+            labels = {label for tree in train for label in cls.labels_of(s, tree)}
             return f"{sum(map(len, train)):,} words, {len(labels)} labels"
 
         def shaped(read: Callable[[str], list[Tree]]) -> Callable[[str], list[Tree]]:
-            return lambda name: [tree for tree in cls.marked(s, read(name), name) if tree.label != NEUTRAL]
+            return lambda name: [tree for tree in cls.marked(s, read(name), name) if tree.label != cls.neutral(s)]
 
         read, nltk = shaped(read_trees), shaped(load_nltk_trees)
         return harness.corpus(s, read, home=__file__, default="sst", nltk=nltk, detail=detail, unit="trees")
 
     @classmethod
     def marked(cls, s: Settings, trees: list[Tree], name: str) -> list[Tree]:
-        """The trees with the labels of the task; DataError if they have none."""
+        """The trees with the labels of the task, without traces; DataError if they have none."""
+        trees = [full for tree in trees if (full := tree.without_empty()) is not None]
         if s.classes == "binary":
             other = {node.label for tree in trees for node in tree.nodes()} - set(CLASSES)
             if other:
@@ -107,9 +109,14 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         return [cls.shaped(s, tree) for tree in trees]
 
     @staticmethod
-    def labels_of(tree: Tree) -> list[str]:
+    def neutral(s: Settings) -> str | None:
+        """The label that is not to be learned, if there is one."""
+        return NEUTRAL if s.classes == "binary" else None
+
+    @classmethod
+    def labels_of(cls, s: Settings, tree: Tree) -> list[str]:
         """The labels that are to be learned."""
-        return [node.label for node in tree.nodes() if node.label != NEUTRAL]
+        return [node.label for node in tree.nodes() if node.label != cls.neutral(s)]
 
     @staticmethod
     def shaped(s: Settings, tree: Tree) -> Tree:
@@ -119,7 +126,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
     @classmethod
     def build(cls, s: Settings, train: Sequence[Tree]) -> dict[str, Any]:
         known = read_vectors(s.vectors) if s.vectors else None
-        labels = Vocab.from_words(label for tree in train for label in cls.labels_of(tree))
+        labels = Vocab.from_words(label for tree in train for label in cls.labels_of(s, tree))
         return {"labels": labels.to_json(), **WordReader.build((tree.words() for tree in train), known)}
 
     # --- 3. Model -------------------------------------------------------------------------------------------
@@ -142,7 +149,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
             self.reader.use(read_vectors(self.settings.vectors))
 
     def gold(self, example: Tree) -> list[str]:
-        return self.labels_of(example)
+        return self.labels_of(self.settings, example)
 
     def known_labels(self) -> list[str]:
         return self.labels.words()[1:]
@@ -170,11 +177,11 @@ class Sentiment(harness.Recipe[Settings, Tree]):
 
     def loss(self, batch: list[Tree]) -> dy.Expression:
         """Mean over the trees of the mini-batch of the sum of -log p(label) of the nodes."""
-        losses = []
+        losses, neutral = [], self.neutral(self.settings)
         for tree in batch:
             nodes = tree.nodes()
             scored = zip(nodes, self.scores(nodes), strict=True)
-            losses += [dy.pickneglogsoftmax(x, self.labels[node.label]) for node, x in scored if node.label != NEUTRAL]
+            losses += [dy.pickneglogsoftmax(x, self.labels[node.label]) for node, x in scored if node.label != neutral]
         return dy.esum(losses) * (1 / len(batch))
 
     def networks(self) -> dict[str, Any]:
@@ -206,7 +213,7 @@ class Sentiment(harness.Recipe[Settings, Tree]):
         return [self.labels.word(int(i)) for i in probabilities.argmax(axis=0)]
 
     def evaluate(self, examples: Sequence[Tree]) -> harness.Score:
-        score = SentimentScore()
+        score = SentimentScore(neutral=self.neutral(self.settings))
         five = set(self.known_labels()) == set(CLASSES)
         order = self.labels.ids(CLASSES)
         for batch, found in self.spread(self.probabilities, minibatches(examples, 64)):

@@ -152,7 +152,8 @@ def find_recipe(module: ModuleType) -> tuple[type[Recipe[Any, Any]], type[Settin
     """The recipe class and the settings class of a script: RECIPE and SETTINGS, or the last ones that it defines."""
     kind = getattr(module, "RECIPE", None) or _last(module, Recipe)
     if kind is None:
-        raise DataError(f"{module.__name__}: expected a subclass of harness.Recipe in the script")
+        name = getattr(module, "__file__", None) or module.__name__
+        raise DataError(f"{name}: expected a subclass of harness.Recipe in the script")
     return kind, getattr(module, "SETTINGS", None) or _last(module, Settings) or Settings
 
 

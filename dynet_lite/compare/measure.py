@@ -205,7 +205,7 @@ def _count(
     phases["python"] = max(0.0, epoch.seconds - sum(t for name, t in phases.items() if name != "python"))
     known = bound if way.strategy != OFF else None  # without batching nothing is bounded
     return Measurement(
-        way, epoch.examples, times, epoch.losses, epoch.nodes, epoch.batches, known, phases, p.memory(), ops
+        way, len(examples), times, epoch.losses, epoch.nodes, epoch.batches, known, phases, p.memory(), ops
     )
 
 

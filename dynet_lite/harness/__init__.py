@@ -9,7 +9,7 @@ A recipe is a script with a dataclass of settings (on `Settings`), a class for t
 from .catalogue import treebank
 from .classification import ClassifierSettings, TextClassifier
 from .cli import main
-from .data import Data, corpus
+from .data import Data, corpus, filled
 from .dependencies import ParserRecipe, ParserSettings
 from .loop import Diverged, Epoch, train
 from .predictor import Predictor
@@ -36,6 +36,7 @@ __all__ = [
     "StreamSettings",
     "TextClassifier",
     "corpus",
+    "filled",
     "load_recipe",
     "main",
     "make_recipe",

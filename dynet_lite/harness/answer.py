@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import Any
 
 import dynet_lite as dy
@@ -24,6 +24,7 @@ from .state import load_recipe
 
 __all__ = ["features_option", "predict", "saved_parser"]
 
+AHEAD = 4  # groups of lines of standard input that wait to be answered
 IDLE = 0.02  # seconds without a new line on standard input after which those that came are answered
 
 
@@ -110,8 +111,9 @@ def groups(name: str, kind: type[Recipe[Any, Any]], size: int) -> Iterator[list[
 
 
 def as_they_come(items: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Groups of what a slow source has given so far: up to `size`, or what there is when nothing comes for a moment."""
-    queue: SimpleQueue[str | BaseException | None] = SimpleQueue()
+    """Groups of what a slow source has given so far: up to `size`, or what there is when nothing comes for a moment. A fast one
+    is read a few groups ahead, however much it holds."""
+    queue: Queue[str | BaseException | None] = Queue(AHEAD * size)
 
     def read() -> None:
         try:

@@ -68,8 +68,11 @@ class TextClassifier(Recipe[S, ClassifiedText]):
     """
 
     shares_evaluation: ClassVar[bool] = True
-    score_name: ClassVar[str] = "accuracy"
-    unit: ClassVar[str] = "texts"
+    build_options: ClassVar[tuple[str, ...]] = (
+        "min_count", "subwords", "vectors", "evidence", "evidence_letters", "linear",
+    )  # fmt: skip
+    score_name: str = "accuracy"
+    unit: str = "texts"
     label_name: ClassVar[str] = "class"
     home: ClassVar[str] = ""  # __file__ of the recipe
 
@@ -96,6 +99,8 @@ class TextClassifier(Recipe[S, ClassifiedText]):
         if (s.evidence_letters or s.linear) and not s.evidence:
             raise DataError(f"--{'evidence-letters' if s.evidence_letters else 'linear'} goes with --evidence")
         if s.evidence:
+            if len(labels) < 2:
+                raise DataError(f"--evidence goes with two classes or more; all texts are {train[0].label!r}")
             texts = [(text.words, labels[text.label]) for text in train]
             ngrams = len(labels), s.evidence, [n for n in s.evidence_letters if n]
             parts["evidence"] = NgramEvidence.learn(texts, *ngrams).to_json()

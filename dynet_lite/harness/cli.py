@@ -87,6 +87,7 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
         s = from_dict(cls, {**file.config["settings"], **small, **given, "save": s.save or s.resume}, s.resume)
     elif s.load:
         file = read(s.load, kind)
+        check_built(kind, given, file.config["settings"], s.load)
         saved = old_files(file.config["settings"], given)
         s = from_dict(cls, {**saved, **given}, s.load)
     keep_apart(
@@ -120,6 +121,15 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
                 training.recipe.begin()
             training.report.start(s, str(data))
         return training.run()
+
+
+def check_built(kind: type[Recipe[Any, Any]], given: dict[str, Any], saved: dict[str, Any], path: str) -> None:
+    """DataError if a setting that made the vocabularies and the like of a saved model was given another value."""
+    for name in kind.build_options:
+        old = tuple(saved[name]) if isinstance(saved.get(name), list) else saved.get(name)
+        weight = isinstance(old, float) and old > 0  # of something that the model has
+        if name in given and name in saved and given[name] != old and not weight:
+            raise DataError(f"--load: {path} was made with {name} = {old!r}; with {given[name]!r} train without --load")
 
 
 def old_files(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from .features import Beside
 from .settings import Settings
 from .streaming import Sources, stream_of, streamed
 
-__all__ = ["Data", "corpus"]
+__all__ = ["Data", "corpus", "filled"]
 
 E = TypeVar("E")
 
@@ -33,6 +33,8 @@ class Data(Generic[E]):
     detail: str = ""  # such as "3,718 words, 16 tags"; the first line of output shows it
 
     def __post_init__(self) -> None:
+        if not self.train:
+            raise DataError(f"{self.name}: expected {self.unit}, got none")
         if not self.dev and isinstance(self.train, list):
             cut = len(self.train) - max(1, len(self.train) // 10)
             self.train, self.dev = self.train[:cut], self.train[cut:]
@@ -50,6 +52,13 @@ class Data(Generic[E]):
             f"{self.name}: {len(self.train):,} {self.unit}{detail} to train on, {len(self.dev):,} for dev{test}; "
             f"{self.licence}"
         )
+
+
+def filled(files: Sequence[str], examples: list[E], unit: str = "sentences") -> list[E]:
+    """The examples of some files. DataError if files are named and there is no example in them."""
+    if files and not examples:
+        raise DataError(f"{', '.join(files)}: expected {unit}, got none")
+    return examples
 
 
 def corpus(
@@ -76,6 +85,8 @@ def corpus(
     stream: for recipes with StreamSettings, what a file of --train holds, as words_source() returns it
     """
     parts: list[Any]
+    if s.nltk and (s.train or s.dev):  # one of them may come from a saved model
+        raise DataError(f"expected either --nltk or --train/--dev, got --nltk {s.nltk} and {(s.train or s.dev)[0]}")
     bits = streamed(s, stream)
     beside = Beside(read, getattr(s, "features", ()))
     if s.nltk:
@@ -99,7 +110,7 @@ def corpus(
     if s.test:
         parts[2] = beside(s.test)
     beside.finished()
-    train, dev_part, test = parts
+    train, dev_part, test = parts[0], filled(s.dev, parts[1], unit), filled(s.test, parts[2], unit)
     data = Data(name, licence, train, dev_part, test, unit)
     if isinstance(train, Stream):
         data.detail = f"{train.words:,} words, read bit by bit"

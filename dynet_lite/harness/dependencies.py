@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import dynet_lite as dy
 from dynet_lite.errors import DataError
@@ -25,6 +25,7 @@ from dynet_lite.text import (
     read_dependencies,
     read_vectors,
     sentence_of,
+    shown_words,
 )
 
 from .data import Data, corpus
@@ -84,6 +85,7 @@ class ParserRecipe(Recipe[S, Sentence]):
     """
 
     shares_evaluation = True
+    build_options: ClassVar[tuple[str, ...]] = ("tags", "fold", "vectors")
     score_name = "LAS"
     label_name = "relation"
     blocks = True
@@ -171,6 +173,8 @@ class ParserRecipe(Recipe[S, Sentence]):
                 raise DataError(
                     f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}"
                 )
+            if self.settings.tags == "upos" and set(sentence.upos) == {"_"} and "_" not in self.tags:
+                raise DataError(f"input: expected tags in the column UPOS, which is empty in {shown_words(sentence.forms)}")
         full = [sentence for sentence in sentences if sentence.forms]
         parsed = iter(self.parse(full) if full else [])
         for sentence in sentences:

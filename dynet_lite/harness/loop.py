@@ -107,12 +107,13 @@ def train_step(
     return value
 
 
-def averaging(decay: float) -> tuple[float, int]:
+def averaging(decay: float, updates: int) -> tuple[float, int]:
     """Decay and number of updates between two steps of an average that forgets as one of this decay in every update.
 
-    A step reads and writes all weights. Ten updates that are few beside those that the average remembers are one step.
+    A step reads and writes all weights. Ten updates are one step where they are few beside those that the average remembers and
+    beside the `updates` of an epoch, at whose end it is measured.
     """
-    every = min(10, max(1, round(0.01 / (1 - decay))))
+    every = max(1, min(10, round(0.01 / (1 - decay)), updates // 10))
     return decay**every, every
 
 
@@ -165,7 +166,8 @@ class Training:
         self.settings: Settings = recipe.settings
         self.trainer = recipe.trainer()
         if self.settings.average:
-            self.trainer.exponential_moving_average(*averaging(self.settings.average))
+            updates = len(data.train) // self.settings.batch
+            self.trainer.exponential_moving_average(*averaging(self.settings.average, updates))
         self.base_rate = self.trainer.learning_rate
         self.epoch = Epoch(1)
         self.epoch_random: dict[str, Any] | None = None  # at the start of the epoch, before its order is drawn

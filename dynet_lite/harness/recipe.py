@@ -65,15 +65,18 @@ class Recipe(Generic[S, E]):
     same numbers as one that was never stopped.
     """
 
-    lower_is_better: bool = False  # of the score; of the class, or of a model
-    score_name: ClassVar[str] = "score"
+    # Of the class, or of a model:
+    lower_is_better: bool = False  # of the score
+    score_name: str = "score"
+    unit: str = "sentences"  # what the examples of a mini-batch are, for the speed
+    # Of the class:
     label_name: ClassVar[str] = "label"  # what known_labels() are, for messages
-    unit: ClassVar[str] = "sentences"  # what an example is, for the speed
     shares_evaluation: ClassVar[bool] = (
         False  # evaluate() does its work through spread(), which several processes share
     )
     blocks: ClassVar[bool] = False  # predict gets blocks of lines (up to an empty line) and not lines
     conllu: ClassVar[bool] = False  # predict gets what is CoNLL-U as blocks of lines, a sentence each
+    build_options: ClassVar[tuple[str, ...]] = ()  # settings that build() and begin() read: a saved model keeps them
     predict_options: ClassVar[tuple[str, ...]] = ()  # settings that `predict` takes: they may change after training
     evaluate_options: ClassVar[tuple[str, ...]] = ()  # likewise those that change a score: how answers are searched for
     smoke: ClassVar[dict[str, Any]] = {"epochs": 1, "batch": 4}  # settings of --smoke

@@ -15,7 +15,7 @@ def factor(schedule: str, step: int, steps: int, warmup: int = 0, halvings: int 
     constant      1
     linear        from 1 down to 0
     cosine        from 1 down to 0, slowly at both ends
-    inverse-sqrt  1 / sqrt of the updates since warmup
+    inverse-sqrt  from 1 down as 1 / sqrt of the number of updates
     halve         1/2 for each time that the dev score did not improve (`halvings`)
 
     In the first `warmup` updates it rises in equal steps to 1; the rest follows after that.

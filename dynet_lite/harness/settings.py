@@ -12,7 +12,6 @@ import importlib
 import math
 import re
 import sys
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -116,11 +115,13 @@ def _range(name: str, kind: Any, default: Any) -> tuple[str, Callable[[Any], boo
         and name != "word_dropout"
     ):
         return "at least 0 and below 1", lambda x: 0 <= x < 1
+    if name == "threads":
+        return "from 1 to 1024", lambda x: 1 <= x <= 1024
     if name == "learning_rate":
         return "more than 0", lambda x: 0 < x < math.inf
     if kind is float:
         return "at least 0", lambda x: 0 <= x < math.inf
-    least = -1 if default < 0 else 0 if default == 0 or name in ZERO else 1
+    least = -1 if default < 0 or name == "column" else 0 if default == 0 or name in ZERO else 1
     return f"at least {least}", lambda x: x >= least
 
 
@@ -161,7 +162,8 @@ def _shown(value: Any) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequence[str] = ()) -> None:
-    """Options for the fields (those in `only`, if given). What is not on the command line is not in the result."""
+    """Options for the fields; if `only` is given for those in it, of a saved model. What is not on the command line is not in
+    the result."""
     for name, (kind, default, about, choices) in _options(cls).items():
         if only and name not in only:
             continue
@@ -176,7 +178,9 @@ def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequ
         if choices:
             how["choices"] = choices
             del how["metavar"]
-        if default not in ("", (), False):
+        if only and name not in NOT_SAVED:
+            about += " (default: as in training)"
+        elif default not in ("", (), False):
             about += f" (default: {_shown(default)})"
         parser.add_argument(_flag(name), default=argparse.SUPPRESS, help=about.replace("%", "%%"), **how)
 
@@ -245,7 +249,8 @@ def checked(cls: type[Settings], values: Mapping[str, Any], where: str) -> dict[
         try:
             out[name] = _as(kind, value)
         except TypeError:
-            wanted = kind.__name__ if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) else str(kind)
+            many = get_origin(kind) is tuple
+            wanted = f"a list of {get_args(kind)[0].__name__}" if many else kind.__name__
             raise DataError(f"{where}: {name}: expected {wanted}, got {value!r}") from None
         numbers = out[name] if isinstance(out[name], tuple) else (out[name],)
         if any(isinstance(text, str) and "\0" in text for text in numbers):

@@ -99,7 +99,8 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
     """
 
     shares_evaluation: ClassVar[bool] = True
-    score_name: ClassVar[str] = "F1"
+    score_name: str = "F1"
+    build_options: ClassVar[tuple[str, ...]] = ("scheme", "fold", "vectors")
     predict_options: ClassVar[tuple[str, ...]] = ("write",)
     default_data: ClassVar[str] = "ptb"  # ending of the files of data/treebank
     span_name: ClassVar[str] = "chunks"  # what a span is, for the first line of output
@@ -241,7 +242,7 @@ class SpanLabeller(Recipe[S, LabeledSentence]):
             for sentence, labels in zip(batch, labelled, strict=True):
                 score.add(sentence.labels, labels)
         types = {kind: found.f1 for kind, found in sorted(score.by_type.items())}
-        text = f"{score}; {score.types()}" if self.settings.types else str(score)
+        text = f"{score}; {score.types()}" if self.settings.types and types else str(score)
         return Score(score.f1, text, types=types, precision=score.precision, recall=score.recall)
 
     def baseline(self, train: Sequence[LabeledSentence]) -> tuple[str, Callable[[Sequence[LabeledSentence]], Score]]:

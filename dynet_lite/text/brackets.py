@@ -37,10 +37,10 @@ def brackets(tree: Tree, left_out: Collection[int] = ()) -> Counter[tuple[str, i
 
 
 def base_labels(tree: Tree) -> Tree:
-    """A copy with plain categories of the Penn Treebank: NP-SBJ-1 and NP=2 become NP; -LRB- stays."""
+    """A copy with plain categories of the Penn Treebank: NP-SBJ-1 and NP=2 become NP; -LRB- and = stay."""
     copies: dict[int, Tree] = {}
     for node in tree.nodes():
-        label = node.label if node.label[0] == "-" else node.label.split("-")[0].split("=")[0]
+        label = node.label if node.label[0] in "-=" else node.label.split("-")[0].split("=")[0]
         copies[id(node)] = Tree(label, node.word, [copies[id(child)] for child in node.children])
     return copies[id(tree)]
 

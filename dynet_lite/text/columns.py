@@ -203,14 +203,14 @@ def load_nltk_chunks(name: str) -> tuple[list[LabeledSentence], list[LabeledSent
     files = read_nltk(name, "fileids", "files")
     parts: list[list[LabeledSentence]] = [[], [], []]
     for file in files:
-        part = 2 if "test" in file else 0
+        part = 1 if file.endswith("testa") else 2 if "test" in file else 0
         rows = read_nltk(name, "iob_sents", "chunks; try 'conll2000'", file)
         parts[part] += [
             LabeledSentence([w for w, _, _ in row], to_iob2([c for _, _, c in row]), [t for _, t, _ in row])
             for row in rows if row
         ]  # fmt: skip
     if not parts[0]:
-        parts[0], parts[2] = parts[2], []
+        parts = [[*parts[1], *parts[2]], [], []]
     return parts[0], parts[1], parts[2]
 
 

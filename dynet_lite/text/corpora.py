@@ -7,6 +7,7 @@ downloaded here: a corpus that is not installed is a DataError that says how to 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from dynet_lite.errors import DataError
@@ -50,6 +51,13 @@ def read_nltk(name: str, method: str, needs: str, *args: Any, **options: Any) ->
     except LookupError as error:
         if isinstance(error, (KeyError, IndexError)):
             raise
+        found = re.search(r"nltk\.download\('([\w.-]+)'\)", str(error))
+        package = found[1] if found else name
+        if package != name:  # a corpus inside another one, or a model that cuts its text into sentences
+            raise DataError(
+                f"the NLTK corpus {name!r} needs {package!r}, which is not installed; "
+                f"get it with 'python -m nltk.downloader {package}'"
+            ) from None
         raise DataError(
             f"the NLTK corpus {name!r} is not installed; get it with 'python -m nltk.downloader {name}', "
             f"or set NLTK_DATA to a folder that has corpora/{name}"

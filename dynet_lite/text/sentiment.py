@@ -30,26 +30,29 @@ def binary_tree(tree: Tree) -> Tree:
 class SentimentScore:
     """Accuracy at the roots and at all nodes. With five classes, also the accuracy of the binary task.
 
-    In the binary task, nodes that are NEUTRAL (2) do not count. Otherwise an answer is right if it is on the right
-    side: negative for the classes 0 and 1, positive for 3 and 4.
+    In the binary task, nodes that are neutral (2) do not count. Otherwise an answer is right if it is on the right
+    side: negative for the classes 0 and 1, positive for 3 and 4. A node with any other label has no right answer.
+
+    neutral: the label that does not count; None, if all labels are classes
     """
 
     roots: Accuracy = field(default_factory=Accuracy)
     nodes: Accuracy = field(default_factory=Accuracy)
     binary_roots: Accuracy = field(default_factory=Accuracy)
     binary_nodes: Accuracy = field(default_factory=Accuracy)
+    neutral: str | None = NEUTRAL
 
     def add(self, gold: Sequence[str], guess: Sequence[str], polarity: Sequence[str] = ()) -> None:
         """Compares the labels of a tree's nodes (the root last) with guesses.
 
         polarity: with five classes, "negative" or "positive" for each node: the guess of the binary task
         """
-        counted = [(a, b) for a, b in zip(gold, guess, strict=True) if a != NEUTRAL]
+        counted = [(a, b) for a, b in zip(gold, guess, strict=True) if a != self.neutral]
         _count(self.nodes, counted)
-        if gold[-1] != NEUTRAL:
+        if gold[-1] != self.neutral:
             _count(self.roots, counted[-1:])
         if polarity:
-            both = [(POLARITY[a], b) for a, b in zip(gold, polarity, strict=True) if a != "2"]
+            both = [(POLARITY.get(a, a), b) for a, b in zip(gold, polarity, strict=True) if a != "2"]
             _count(self.binary_nodes, both)
             if gold[-1] != "2":
                 _count(self.binary_roots, both[-1:])

@@ -16,6 +16,7 @@ from .lines import split_words
 __all__ = ["BytePairs", "char_ngrams"]
 
 END = "</w>"  # closes the last piece of a word
+KEPT = 100_000  # words whose pieces are remembered, at most: a server meets new ones as long as it runs
 
 Piece = tuple[str, str]
 
@@ -85,6 +86,8 @@ class BytePairs:
                 if best not in self._rank:
                     break
                 parts = _join(parts, best)
+            if len(self._known) >= KEPT:
+                self._known.clear()
             self._known[word] = parts
         return list(parts)
 

@@ -27,11 +27,14 @@ def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto
         (Malt-TAB). Otherwise a DataError asks
     form: one of FORMS. "auto" recognises the format
 
-    DataError if the file holds none of these.
+    DataError if the file holds none of these, or if no word of CoNLL-U has a universal tag.
     """
     name, found = os.fspath(path), chosen_form(path, form)
     if found.kind == "conllu":
-        return read_conllu(path)
+        sentences = read_conllu(path)
+        if sentences and all(tag == "_" for sentence in sentences for tag in sentence.upos):
+            raise DataError(f"{name}: expected tags in the column UPOS, which is empty")
+        return sentences
     if found.kind == "trees":
         trees = (tree.without_empty() for tree in iter_trees(path))
         leaves = ([node for node in tree.nodes() if not node.children] for tree in trees if tree is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 __all__ = ["Vocab"]
@@ -32,16 +32,19 @@ class Vocab:
             self.add(word)
 
     @classmethod
-    def from_words(cls, words: Iterable[str], *, min_count: int = 1, unk: str | None = UNK) -> Vocab:
+    def from_words(
+        cls, words: Iterable[str], *, min_count: int = 1, unk: str | None = UNK, keep: Container[str] = ()
+    ) -> Vocab:
         """A frozen vocabulary of the words seen at least `min_count` times, the most frequent first.
 
         `words` are the tokens of a text, or a mapping from word to count. Words of equal count keep the order
-        in which they were first seen. Counts of the words left out go to `unk`.
+        in which they were first seen. Counts of the words left out go to `unk`. Words in `keep`, such as the mark that
+        ends a sentence, are not left out however rare they are.
         """
         counts = words if isinstance(words, Mapping) else Counter(words)
         vocab = cls(unk=unk)
         for word in sorted(counts, key=lambda w: -counts[w]):  # the sort is stable
-            if word == unk or counts[word] < min_count:
+            if word == unk or (counts[word] < min_count and word not in keep):
                 if unk is not None:
                     vocab._counts[0] += counts[word]
             else:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,7 +20,7 @@ from dynet_lite import harness
 from dynet_lite.harness import catalogue, make_recipe, save_recipe
 from dynet_lite.harness.answer import as_they_come, tokenized
 from dynet_lite.harness.find import load_program
-from dynet_lite.harness.settings import from_dict, parse_settings
+from dynet_lite.harness.settings import Parser, add_options, from_dict, parse_settings
 
 TAGGER = catalogue.program("bilstm_tagger")
 
@@ -51,6 +52,22 @@ def test_what_has_come_is_answered() -> None:
     assert next(groups) == ["e"]
     queue.put(None)
     assert list(groups) == []
+
+
+def test_a_fast_source_is_not_read_to_its_end() -> None:
+    """It may be larger than the memory."""
+    taken: list[int] = []
+
+    def source() -> Iterator[str]:
+        for i in range(100_000):
+            taken.append(i)
+            yield str(i)
+
+    groups = as_they_come(source(), 3)
+    for first in (0, 3, 6):
+        assert next(groups) == [str(first + i) for i in range(3)]
+        time.sleep(0.05)
+        assert len(taken) < 50
 
 
 def test_errors_of_the_source_arrive() -> None:
@@ -192,7 +209,8 @@ class Settings(harness.Settings):
         ("hidden", 0, "at least 1, got 0"),
         ("batch", 0, "at least 1, got 0"),
         ("epochs", -2, "at least 1, got -2"),
-        ("threads", 0, "at least 1, got 0"),
+        ("threads", 0, "from 1 to 1024, got 0"),
+        ("threads", 1025, "from 1 to 1024, got 1025"),
         ("patience", -1, "at least 0, got -1"),
         ("char_hidden", -1, "at least 0, got -1"),
         ("column", -2, "at least -1, got -2"),
@@ -214,6 +232,14 @@ def test_numbers_that_can_be() -> None:
         Settings, {"patience": 0, "char_hidden": 0, "column": -1, "dropout": 0.0, "temperature": 0.0}, "file.toml"
     )
     assert (s.patience, s.char_hidden, s.column, s.dropout, s.temperature) == (0, 0, -1, 0.0, 0.0)
+
+
+def test_help_of_a_saved_model_tells_no_defaults_of_new_ones() -> None:
+    parser = Parser(prog="predict")
+    add_options(parser, Settings, only=["threads", "column", "device"])
+    text = " ".join(parser.format_help().split())
+    assert "threads that share the examples of a mini-batch (default: as in training)" in text
+    assert "-1 is the last (default: as in training)" in text and "(default: cpu)" in text
 
 
 @pytest.mark.parametrize("name", catalogue.programs())

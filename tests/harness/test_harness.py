@@ -117,6 +117,7 @@ def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
         ('hidden = "3"', "hidden: expected int, got '3'"),
         ("hidden = true", "hidden: expected int, got True"),
         ("autobatch = 1", "autobatch: expected bool"),
+        ('sizes = ["3"]', "sizes: expected a list of int, got ['3']"),
         ('schedule = "slow"', "schedule: expected one of constant"),
         ("nltk = 'x'", "no setting 'nltk'"),  # this recipe does not have it
         ("hidden 3", "expected a TOML file"),
@@ -236,10 +237,16 @@ def test_an_average_of_few_updates_is_no_smaller_than_the_weights(tmp_path):
 
 
 def test_steps_of_the_average_are_fewer_where_it_remembers_many_updates():
-    assert averaging(0.999) == (pytest.approx(0.999**10), 10) and averaging(0.9999) == (pytest.approx(0.9999**10), 10)
-    assert (
-        averaging(0.998) == (pytest.approx(0.998**5), 5) and averaging(0.99) == (0.99, 1) and averaging(0.5) == (0.5, 1)
-    )
+    for decay, every in ((0.999, 10), (0.9999, 10), (0.998, 5), (0.99, 1), (0.5, 1)):
+        assert averaging(decay, 100) == (pytest.approx(decay**every), every)
+
+
+def test_steps_of_the_average_are_many_in_an_epoch(tmp_path):
+    """Each epoch is measured as it ended: here of three updates."""
+    assert averaging(0.999, 35) == (pytest.approx(0.999**3), 3) and averaging(0.999, 0) == (0.999, 1)
+    assert run("--average", 0.999, "--batch", 12, "--log", tmp_path / "l") == 0
+    scores = [e["dev"]["value"] for e in events(tmp_path / "l", "epoch")]
+    assert len(set(scores)) == 3
 
 
 def test_nan_stops_with_a_clear_message(capsys):

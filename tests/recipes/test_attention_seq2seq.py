@@ -120,6 +120,22 @@ def test_first_values_do_not_shrink_with_the_vocabulary():
     assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
 
 
+def test_the_score_has_the_name_of_what_is_compared():
+    recipe = module()
+    vocab = Vocab(["a", "</s>"]).freeze().to_json()
+    for letters, best, name in ((True, "auto", "error rate"), (False, "auto", "BLEU"), (True, "loss", "loss")):
+        parts = {"source": vocab, "target": vocab, "letters": letters, "lower": False}
+        model = recipe.Seq2Seq(recipe.Settings(best=best), parts)
+        assert (model.score_name, model.lower_is_better) == (name, name != "BLEU")
+
+
+def test_one_pair_to_learn_from():
+    """Its end is seen once, and words that are seen once are unknown."""
+    recipe = module()
+    parts = recipe.Seq2Seq.build(recipe.Settings(min_count=2), [recipe.Pair(["a", "a"], ["b", "b"])])
+    assert parts["target"]["words"] == ["<unk>", "b", "</s>"]
+
+
 def test_unknown_words_are_copied(run_recipe, tmp_path):
     """Words seen once are unknown; in their place the answer has the unknown source word that is looked at."""
     rng = random.Random(5)

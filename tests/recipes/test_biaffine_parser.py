@@ -81,3 +81,17 @@ def test_it_reads_the_tags_of_the_language(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "--tags xpos needs the column XPOS, which is empty in 'Dogs bark'" in refused.stderr
     assert run("--smoke", "--tags", "xpos", "--train", "without.conllu", cwd=tmp_path).returncode == 2
+
+
+def test_sentences_without_tags(tmp_path: Path) -> None:
+    """A parser that learned tags needs them; one that was trained without has nothing to miss."""
+    rows = "1\ta\t_\t{0}\t_\t_\t2\tx\t_\t_\n2\tb\t_\t{0}\t_\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "with").write_text(rows.format("X") * 3)
+    (tmp_path / "without").write_text(rows.format("_") * 3)
+    for train, status, said in (
+        ("with", 2, "expected tags in the column UPOS, which is empty in 'a b'"),
+        ("without", 0, ""),
+    ):
+        assert run("--smoke", "--train", train, "--save", "model", cwd=tmp_path).returncode == 0
+        done = run("predict", "--load", "model", "without", cwd=tmp_path)
+        assert done.returncode == status and said in done.stderr

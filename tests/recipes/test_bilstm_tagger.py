@@ -130,3 +130,14 @@ def test_packed_columns_and_words_with_no_break_spaces(tmp_path: Path) -> None:
     (tmp_path / "input.gz").write_bytes(gzip.compress("A\u00a0b 8\u00a01/2\n".encode()))
     done = run("predict", "--load", "model", "input.gz", cwd=tmp_path)
     assert done.stdout == "A\u00a0b_X 8\u00a01/2_NUM\n", done.stderr
+
+
+def test_tags_in_the_last_column(tmp_path: Path) -> None:
+    """As the message about many columns says."""
+    (tmp_path / "train").write_text("the\tx\tD\ndog\ty\tN\n\n" * 4)
+    asked = run("--train", "train", "--smoke", cwd=tmp_path)
+    assert asked.returncode == 2 and "--column N (the word is column 0, -1 is the last)" in asked.stderr
+    done = run("--train", "train", "--smoke", "--column", "-1", "--save", "model", cwd=tmp_path)
+    assert done.returncode == 0 and "6 words, 2 tags" in done.stdout, done.stderr
+    done = run("evaluate", "--load", "model", "--column", "2", "train", cwd=tmp_path)
+    assert done.returncode == 0 and "train: 4 sentences: accuracy " in done.stdout, done.stderr

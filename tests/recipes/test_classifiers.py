@@ -36,6 +36,10 @@ def test_evidence_of_naive_bayes(run_recipe, same_losses, tmp_path, name):
     (tmp_path / "a.tsv").write_text(TEXTS + "good\tfine fine fine\n" * 3)
     for option in (["--evidence-letters", 4], ["--linear", 0.5]):
         assert "goes with --evidence" in run_recipe(name, "--train", "a.tsv", *option, ok=False).stderr
+    (tmp_path / "one.tsv").write_text("good\tfine\ngood\tfunny\n" * 3)
+    done = run_recipe(name, "--train", "one.tsv", "--evidence", 1, ok=False)
+    message = "--evidence goes with two classes or more; all texts are 'good'"
+    assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
     options = ["--train", "a.tsv", "--evidence", 2, "--evidence-letters", 2, 3, "--linear", 0.5, "--word-dropout", 0.7]
     same_losses(run_recipe(name, *options, "--smoke", "--compare").stdout)
     done = run_recipe(name, *options, "--epochs", 8, "--learning-rate", 0.01, "--save", "model")

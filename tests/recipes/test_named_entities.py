@@ -52,3 +52,9 @@ def test_tags_are_read(run_recipe, tmp_path):
     (tmp_path / "b.txt").write_text("a B-X\nb O\n\n")
     done = run_recipe(NAME, "--train", "b.txt", "--tag-dim", 6, ok=False)
     assert done.returncode == 2 and "no column of tags at 'a b'" in done.stderr
+
+
+def test_files_without_names(run_recipe, tmp_path):
+    (tmp_path / "a.txt").write_text("a O\nb O\n\nc O\n\n")
+    done = run_recipe(NAME, "--smoke", "--train", "a.txt", "--dev", "a.txt")
+    assert "best dev F1 0.00% (precision 0.00%, recall 0.00%) after epoch 1\n" in done.stdout

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dynet_lite.errors import DataError
+from dynet_lite.harness import Settings, corpus
+
 OTHER = {
     "bilstm_tagger": ("A X\nb Y\n\n" * 4, "tag"),
     "bilstm_crf_chunker": ("A B-PER\nb O\n\n" * 4, "label"),
@@ -43,9 +46,51 @@ def test_loaded_models_train_on_the_files_that_are_named(run_recipe, tmp_path):
     assert "\ntest accuracy" in done.stdout
 
 
+def test_what_a_loaded_model_was_built_with_stays(run_recipe, tmp_path):
+    """--ngrams and --vectors, for instance, would have no effect."""
+    (tmp_path / "a").write_text("a b a\nb a b a\n" * 6)
+    run_recipe("rnnlm", "--smoke", "--train", "a", "--save", "model")
+    again = ["rnnlm", "--smoke", "--train", "a", "--load", "model"]
+    done = run_recipe(*again, "--ngrams", 0.5, ok=False)
+    said = "error: --load: model was made with ngrams = 0.0; with 0.5 train without --load\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    run_recipe("rnnlm", "--smoke", "--train", "a", "--ngrams", 0.5, "--save", "model")
+    for share in (0.2, 0):  # a weight of what is there
+        run_recipe(*again, "--ngrams", share)
+    (tmp_path / "b").write_text("A X\nb Y\n\n" * 6)
+    run_recipe("bilstm_tagger", "--smoke", "--train", "b", "--save", "model")
+    done = run_recipe("bilstm_tagger", "--smoke", "--load", "model", "--train", "b", "--vectors", "v", ok=False)
+    assert "--load: model was made with vectors = ''; with 'v' train without --load" in done.stderr
+
+
 def test_a_label_of_phrases_is_no_tag(run_recipe, tmp_path):
     (tmp_path / "a").write_text("(S (NP A) (VP b))\n" * 4)
     (tmp_path / "b").write_text("(NP (NP A) (VP b))\n" * 4)
     run_recipe("rnng", "--smoke", "--train", "a", "--save", "model")
     done = run_recipe("rnng", "--load", "model", "--train", "b", ok=False)
     assert done.returncode == 2 and "got also 'NP('" in done.stderr
+
+
+@pytest.mark.parametrize("name, text, unit", [("bilstm_tagger", "A X\nb Y\n\n", "sentences"), ("pointer_network", "1 2 3 4 output 1 2\n", "inputs"),
+                                              ("attention_seq2seq", "a b\tc\n", "pairs")])  # fmt: skip
+def test_files_without_examples(run_recipe, tmp_path, name, text, unit):
+    """Nothing else is taken in their place."""
+    (tmp_path / "train").write_text(text * 12)
+    (tmp_path / "empty").write_text("\n")
+    for option in ("--dev", "--test"):
+        done = run_recipe(name, "--smoke", "--train", "train", option, "empty", ok=False)
+        assert (done.returncode, done.stderr) == (2, f"error: empty: expected {unit}, got none\n")
+    run_recipe(name, "--smoke", "--train", "train", "--save", "model")
+    (tmp_path / "train").write_text(text)
+    assert "train: 1 " in run_recipe(name, "evaluate", "--load", "model", "train").stdout
+    done = run_recipe(name, "evaluate", "--load", "model", "empty", ok=False)
+    assert (done.returncode, done.stderr) == (2, f"error: empty: expected {unit}, got none\n")
+    done = run_recipe(name, "--smoke", "--train", "train", ok=False)
+    assert (done.returncode, done.stderr) == (2, f"error: train: expected at least two {unit}\n")
+
+
+def test_a_model_of_a_corpus_takes_no_dev_files_of_others(tmp_path):
+    """Such a file was passed over: the corpus has its own."""
+    s = Settings(nltk="treebank", dev=("dev.txt",))
+    with pytest.raises(DataError, match="expected either --nltk or --train/--dev, got --nltk treebank and dev.txt"):
+        corpus(s, list, home=__file__, nltk=list)

@@ -39,6 +39,12 @@ def test_convex_hulls(program):
     assert program.convex_hull([[0.5, 0.5]]) == [0]
 
 
+def test_sizes_of_drawn_data(program):
+    """The largest is not below the smallest, also where only that one is given; the first line tells what was drawn."""
+    data = program.PointerNetwork.load_data(program.Settings(least=10, examples=20))
+    assert {len(puzzle) for puzzle in data.train} == {10} and data.detail == "10 to 10 points"
+
+
 @pytest.mark.parametrize("task", ["hull", "sort"])
 def test_batching_changes_nothing(run_recipe, same_losses, task):
     same_losses(run_recipe(NAME, "--smoke", "--compare", "--task", task).stdout)

@@ -61,6 +61,29 @@ def test_tags_are_read(run_recipe, tmp_path):
     assert done.returncode == 2 and "reads tags, too: expected WORD_TAG, got 'a'" in done.stderr
 
 
+def test_brackets_in_sentences(run_recipe, tmp_path):
+    """The trees can be read again, and known words are found: files have them as -LRB- and -RRB-."""
+    trees = "(S (A x) (-LRB- -LRB-) (B y) (-RRB- -RRB-))\n"
+    (tmp_path / "a").write_text(trees * 40)
+    sizes = ["--word-dim", 8, "--hidden", 16, "--char-hidden", 0, "--dropout", 0, "--word-dropout", 0]
+    run_recipe(NAME, "--train", "a", *sizes, "--epochs", 6, "--learning-rate", 0.02, "--save", "model")
+    first, other = run_recipe(NAME, "predict", "--load", "model", "-", stdin="x ( y )\n:) f(x)\n").stdout.splitlines()
+    assert first == trees.strip()
+    assert next(parse_trees([other])).words() == [":-RRB-", "f-LRB-x-RRB-"]
+
+
+def test_traces_are_no_words(run_recipe, tmp_path):
+    """Files of the Penn Treebank have empty elements, which nobody writes in a sentence that is to be parsed."""
+    trees = (
+        "(S (NP-SBJ (-NONE- *)) (VP (VB Go) (ADVP (RB on))))\n((S (NP (PRP I)) (VP (VBP go) (NP (-NONE- *T*-1)))))\n"
+    )
+    (tmp_path / "a.mrg").write_text(trees * 6)
+    done = run_recipe(NAME, "--smoke", "--train", "a.mrg", "--dev", "a.mrg")
+    assert "(24 words, 4 labels, 4 tags)" in done.stdout
+    done = run_recipe("treelstm_sentiment", "--smoke", "--train", "a.mrg", "--dev", "a.mrg")
+    assert "(24 words, 8 labels)" in done.stdout
+
+
 def test_smoke(run_recipe):
     first, baseline, epoch, *_ = run_recipe(NAME, "--smoke").stdout.splitlines()
     assert "data/treebank" in first and "17 labels" in first

@@ -17,7 +17,7 @@ def test_trains_and_goes_on(run_recipe, tmp_path):
     first, *_, last = done.stdout.splitlines()
     assert "\nbaseline (trigrams, Kneser-Ney)  dev perplexity " in done.stdout
     assert "data/treebank" in first and "Apache-2.0" in first
-    assert float(last.split("perplexity ")[1].split()[0]) < 80  # 467 words are known
+    assert float(last.split("perplexity ")[1].split()[0]) < 80  # vocabulary of 467
     prompts = "The weather\n\nWe liked the unheardof\n"
     for temperature in ("0", "1"):
         options = ["--load", tmp_path / "model", "--temperature", temperature, "--length", 5, "-"]
@@ -49,7 +49,9 @@ def test_regularised(run_recipe, same_losses, tmp_path):
     """Tied tables, dropped weights, sentences in their context; and a mixture with trigrams, which is better than without."""
     small = ["--tie", "--hidden", 6, "--word-dim", 6, "--context", 2, "--lstm-dropout", 0.1, "--weight-drop", 0.1]
     same_losses(run_recipe(NAME, "--smoke", "--compare", *small, "--ngrams", 0.5).stdout)
-    plain = run_recipe(NAME, "--epochs", 1, *small).stdout.splitlines()[-1]
+    said = run_recipe(NAME, "--epochs", 1, *small).stdout
+    assert " runs of sentences/s" in said  # an example of a mini-batch has three sentences
+    plain = said.splitlines()[-1]
     mixed = run_recipe(NAME, "--epochs", 1, *small, "--ngrams", 0.5, "--save", tmp_path / "model").stdout.splitlines()[
         -1
     ]
@@ -79,10 +81,20 @@ def test_the_share_of_unknown_words_is_of_words(run_recipe, tmp_path):
     assert "(50.0% unknown words)" in run_recipe(NAME, *files, "--smoke").stdout
 
 
+def test_a_sentence_ends_however_few_there_were(run_recipe, tmp_path):
+    """The end is no unknown word, which the model would never write."""
+    (tmp_path / "text.txt").write_text("a b a b a b\n" * 2)
+    files = ["--train", "text.txt", "--dev", "text.txt", "--min-count", 3]
+    sizes = ["--word-dim", 8, "--hidden", 8, "--dropout", 0, "--learning-rate", 0.05, "--epochs", 30]
+    run_recipe(NAME, *files, *sizes, "--save", "model")
+    done = run_recipe(NAME, "predict", "--load", "model", "--temperature", 0, "--length", 50, "-", stdin="a b\n")
+    assert done.stdout == "a b a b a b\n"
+
+
 def test_plain_text(run_recipe, tmp_path):
     (tmp_path / "text.txt").write_text("a b a\n\nb a b a\n" * 10)
     done = run_recipe(NAME, "--smoke", "--train", "text.txt", "--log", "log.jsonl")
-    assert "text.txt: 18 sentences (63 words, 4 of them known)" in done.stdout
+    assert "text.txt: 18 sentences (63 words, vocabulary of 4)" in done.stdout
 
 
 def test_batching_changes_nothing(run_recipe, same_losses):

@@ -31,8 +31,23 @@ def test_scores_in_context_and_in_a_mixture(run_recipe):
     ]
     plain, mixed, words = (float(line.split("(")[1].split()[0]) for line in said)
     assert words < mixed < plain
-    wrong = run_recipe(NAME, "--smoke", "--context", 12, ok=False)
-    assert wrong.returncode == 2 and "--context: expected fewer than the 12 letters of a block; got 12" in wrong.stderr
+
+
+def test_options_that_do_not_go_together(run_recipe):
+    """Said before anything is trained."""
+    for options, said in (
+        (["--context", 12], "--context: expected fewer than the 12 letters of a block; got 12"),
+        (["--dim", 6, "--heads", 4], "--heads: expected a number that divides --dim; got 4 and 6"),
+    ):
+        done = run_recipe(NAME, "--smoke", *options, ok=False)
+        assert done.stderr == f"error: {said}\n" and "baseline" not in done.stdout
+
+
+def test_words_of_a_text_without_blanks(run_recipe, tmp_path):
+    """Each sentence is one; letters that are seen once are unknown, and are no blanks."""
+    (tmp_path / "a.txt").write_text("ab\ncd\n")
+    done = run_recipe(NAME, "--smoke", "--train", "a.txt", "--dev", "a.txt", "--words", 0.5)
+    assert "best dev perplexity" in done.stdout
 
 
 def test_shares_of_a_mixture(run_recipe):

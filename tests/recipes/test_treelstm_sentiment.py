@@ -78,6 +78,18 @@ def test_two_classes(tmp_path: Path) -> None:
     assert done.returncode == 2 and "--classes binary needs trees with the classes 0 to 4, got 'D'" in done.stderr
 
 
+def test_labels_of_the_files(tmp_path: Path) -> None:
+    """`neutral` is one of them, and evaluation may meet others than 0 to 4."""
+    (tmp_path / "a").write_text("(neutral (positive a) (negative film))\n" * 8)
+    done = run("--smoke", "--train", "a", cwd=tmp_path)
+    assert "7 trees (14 words, 3 labels)" in done.stdout, done.stderr
+    (tmp_path / "b").write_text("(0 (1 bad) (2 film))\n(4 (3 good) (2 one))\n" * 4)
+    assert run("--smoke", "--train", "b", "--save", "model", cwd=tmp_path).returncode == 0
+    (tmp_path / "c").write_text("(0 (1 bad) (2 film))\n(7 (3 good) (2 one))\n")
+    done = run("evaluate", "--load", "model", "c", cwd=tmp_path)
+    assert "c: 2 trees: root accuracy " in done.stdout, done.stderr
+
+
 def test_wide_trees_and_a_malformed_file(tmp_path: Path) -> None:
     trees = tmp_path / "trees.ptb"
     trees.write_text("(S (NP (D the) (A old) (N dog)) (VP (V barks) (ADV loudly) (ADV now)) (. .))\n" * 4)

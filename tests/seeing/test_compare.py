@@ -202,7 +202,7 @@ def test_wrong_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "expected a Python script" in capsys.readouterr().err
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert main(["compare", str(tmp_path / "empty.py")]) == 2
-    assert "expected a subclass of harness.Recipe" in capsys.readouterr().err
+    assert f"{tmp_path / 'empty.py'}: expected a subclass of harness.Recipe" in capsys.readouterr().err
 
 
 def test_which_classes_are_taken(script: Path) -> None:

@@ -43,6 +43,7 @@ def test_other_words_are_refused():
 def test_base_labels():
     text = "(S (NP-SBJ-1 (-LRB- -LCB-) (NN x)) (VP=2 (VBZ is)) (ADVP|PRT (RB so)))"
     assert str(base_labels(tree(text))) == "(S (NP (-LRB- -LCB-) (NN x)) (VP (VBZ is)) (ADVP|PRT (RB so)))"
+    assert str(base_labels(tree("(X (= =) (== ==))"))) == "(X (= =) (== ==))"  # tags that are signs
 
 
 def evalb(gold, guess):

@@ -12,6 +12,7 @@ from dynet_lite.text import (
     DataError,
     SpanScore,
     chunks_of_tree,
+    columns,
     load_nltk_chunks,
     parse_trees,
     read_chunks_of_trees,
@@ -155,3 +156,14 @@ def test_conll2000(monkeypatch):
     for sentence in test:
         score.add(sentence.labels, sentence.labels)
     assert score.wanted == 23852 and score.f1 == 1.0
+
+
+def test_parts_of_a_corpus_of_nltk(monkeypatch):
+    """CoNLL-2002 calls its dev part testa."""
+    files = ["esp.testa", "esp.testb", "esp.train"]
+    said = {"fileids": lambda: files, "iob_sents": lambda file: [[(file, "N", "I-PER")]]}
+    monkeypatch.setattr(columns, "read_nltk", lambda name, method, needs, *args: said[method](*args))
+    parts = load_nltk_chunks("conll2002")
+    assert [[x.forms[0] for x in part] for part in parts] == [["esp.train"], ["esp.testa"], ["esp.testb"]]
+    del files[2]
+    assert [len(part) for part in load_nltk_chunks("conll2002")] == [2, 0, 0]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dynet_lite.text import DataError, Sentence, load_nltk_tagged
+from dynet_lite.text import DataError, Sentence, load_nltk_tagged, load_nltk_words
 
 nltk = pytest.importorskip("nltk")
 
@@ -45,6 +45,25 @@ def test_not_installed(no_corpora):
     with pytest.raises(DataError, match=r"'treebank' is not installed; get it with .*NLTK_DATA") as caught:
         load_nltk_tagged("treebank")
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_corpus_needs_is_named(no_corpora, monkeypatch, tmp_path):
+    """Texts that are not cut into sentences are there, but not the model that cuts them."""
+    import nltk.corpus
+
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    (tmp_path / "a.txt").write_text("We left. It rained.")
+    reader = nltk.corpus.PlaintextCorpusReader(str(tmp_path), ".*", sent_tokenizer=Cutter())
+    monkeypatch.setattr(nltk.corpus, "gutenberg", reader)
+    with pytest.raises(DataError, match=r"'gutenberg' needs 'punkt_tab', which is not .* nltk\.downloader punkt_tab'$"):
+        load_nltk_words("gutenberg")
+
+
+class Cutter:
+    """As NLTK's own where its model is missing."""
+
+    def tokenize(self, text):
+        return nltk.data.find("tokenizers/punkt_tab/english/")
 
 
 def test_no_such_corpus():

@@ -76,6 +76,14 @@ def test_tagged(write, text):
     assert [x.upos for x in found] == TAGS
 
 
+def test_conllu_without_universal_tags(write):
+    """The mark for nothing is no tag to learn."""
+    rows = "1\tthe\t_\t_\tDT\t_\t2\tdet\t_\t_\n2\tdog\t_\t{}\tNN\t_\t0\troot\t_\t_\n\n"
+    with pytest.raises(DataError, match="expected tags in the column UPOS, which is empty"):
+        read_tagged(write(rows.format("_") * 3))
+    assert read_tagged(write(rows.format("NOUN")))[0].upos == ["_", "NOUN"]
+
+
 def test_tagged_with_slashes_and_what_is_wrong(write):
     assert read_tagged(write("The/DT dogs/NNS\nand/or/CC it/PRP\n"))[1].forms == ["and/or", "it"]
     text = columns("\t", "x", "y")

@@ -20,6 +20,7 @@ from dynet_lite.text import (
     read_parallel,
     read_polarity_of_trees,
     read_vectors,
+    subwords,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,6 +139,14 @@ def test_byte_pairs_join_what_is_most_frequent():
                 else:
                     out.append(piece)
             parts[word] = [piece.lstrip("\0") for piece in out]
+
+
+def test_byte_pairs_do_not_remember_all_words(monkeypatch):
+    monkeypatch.setattr(subwords, "KEPT", 10)
+    pairs = BytePairs([("a", "b</w>")])
+    for i in range(35):
+        assert pairs.split(f"{i}ab") == [*str(i), "ab</w>"]
+        assert len(pairs._known) <= 10
 
 
 def test_char_ngrams():

@@ -44,6 +44,19 @@ def test_two_classes_leave_out_what_is_neutral():
     assert str(score) == "root accuracy 0.00% (all nodes 66.67%)" and score.values() == {"nodes": pytest.approx(2 / 3)}
 
 
+def test_other_labels_are_never_right():
+    score = SentimentScore()
+    score.add(["7", "0", "4"], ["0", "0", "4"], ["negative", "negative", "positive"])
+    score.add(["neutral", "x"], ["0", "0"], ["negative", "negative"])
+    assert (score.nodes.right, score.nodes.all, score.binary_nodes.right, score.binary_nodes.all) == (2, 4, 2, 5)
+
+
+def test_neutral_as_a_class():
+    score = SentimentScore(neutral=None)
+    score.add(["neutral", "negative", "neutral"], ["neutral", "negative", "positive"])
+    assert (score.roots.right, score.roots.all, score.nodes.right, score.nodes.all) == (0, 1, 2, 3)
+
+
 def test_two_classes_of_five_probabilities():
     p = np.array([[0.3, 0.0], [0.0, 0.1], [0.4, 0.6], [0.15, 0.1], [0.16, 0.2]])
     assert polarity_of(p.T) == ["positive", "positive"] and polarity_of(p[::-1].T) == ["negative", "negative"]

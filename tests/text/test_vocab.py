@@ -38,6 +38,11 @@ def test_min_count_and_order():
     assert Vocab.from_words({"x": 1, "y": 5}).words() == ["<unk>", "y", "x"]
 
 
+def test_words_that_are_kept():
+    vocab = Vocab.from_words("a a </s> b".split(), min_count=2, keep=["</s>", "never seen"])
+    assert vocab.words() == ["<unk>", "a", "</s>"] and vocab.count("<unk>") == vocab.count("</s>") == 1
+
+
 def test_the_word_unk_in_the_text():
     vocab = Vocab.from_words(["<unk>", "a"])
     assert vocab.words() == ["<unk>", "a"] and vocab.count("<unk>") == 1
