@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import dynet_lite as dy
-from dynet_lite.needs import Told, many, part, whole
+from dynet_lite.needs import Told, many, part, shown, whole
 
 __all__ = ["LinearChainCRF", "iob_pairs", "viterbi"]
 
@@ -21,6 +21,8 @@ Array = np.ndarray[Any, Any]
 
 def _sentences(crf: Any, given: Any) -> Told | None:
     """What is wrong with the emissions of best()."""
+    if not isinstance(given, (list, tuple, np.ndarray)):
+        return TypeError, f"a list of arrays (words, {crf.labels}) is needed; got {shown(given)}"
     for matrix in given:
         if np.ndim(matrix) != 2 or len(matrix) < 1 or np.shape(matrix)[1] != crf.labels:
             return ValueError, f"emissions of a sentence are an array (words, {crf.labels}); got {np.shape(matrix)}"
