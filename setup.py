@@ -239,9 +239,13 @@ class BuildCore(build_ext):
         target = Path(self.get_ext_fullpath(ext.name))
         self.link(ext, target, sorted((obj for obj, _ in results), key=Path), any(fresh for _, fresh in results))
 
+    def command(self, name):
+        """compiler_so or linker_so with its flags, as it is called for C++; None of MSVC. CXX, CXXFLAGS and LDFLAGS are in it."""
+        return getattr(self.compiler, name + "_cxx", None) or getattr(self.compiler, name, None)
+
     def need_a_compiler(self):
         """Ends with one sentence where there is none; of MSVC distutils itself says so."""
-        command = getattr(self.compiler, "compiler_so_cxx", None) or getattr(self.compiler, "compiler_so", None)
+        command = self.command("compiler_so")
         if not self.msvc and command and not shutil.which(command[0]):
             raise SystemExit(f"setup.py: building dynet_lite from source needs a C++17 compiler, and {command[0]!r} was not found: "
                              "install one (Debian: g++; Fedora: gcc-c++; macOS: xcode-select --install) or name it in CXX")  # fmt: skip
@@ -351,7 +355,7 @@ class BuildCore(build_ext):
         include = ["cext"] + list(self.compiler.include_dirs)
         obj = Path(self.compiler.object_filenames([str(source)], output_dir=str(self.objects_dir))[0])
         stamp, depfile = obj.with_suffix(".json"), obj.with_suffix(".d")
-        command = getattr(self.compiler, "compiler_so", None) or [self.compiler.compiler_type]
+        command = self.command("compiler_so") or [self.compiler.compiler_type]
         key = sha(json.dumps([list(command), flags, include]))
         if self.up_to_date(source, obj, stamp, depfile, key):
             return str(obj), False
@@ -387,7 +391,8 @@ class BuildCore(build_ext):
             libs.append(lib[3:] if lib.startswith("lib") and not self.msvc else lib)
             dirs.insert(0, scipy_openblas32.get_lib_dir())
         stamp = Path(self.build_temp) / (target.name + ".link")  # one for all variants: they share the target
-        key = sha(json.dumps(objects), *libs, *self.system_blas, str(target), VARIANT)
+        linker = [self.command("compiler_so"), self.command("linker_so")]
+        key = sha(json.dumps([objects, linker]), *libs, *self.system_blas, str(target), VARIANT)
         if not (anything_new or self.force) and target.exists() and stamp.exists() and stamp.read_text() == key:
             return
         args = list(self.system_blas)
