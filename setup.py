@@ -86,8 +86,9 @@ MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512
 
 
 def has_avx512():
-    """Whether this Linux machine's processor has it."""
-    return "avx512bw" in Path("/proc/cpuinfo").read_text()
+    """Whether this machine's processor has it; where that cannot be read (it is no Linux), yes."""
+    about = Path("/proc/cpuinfo")
+    return not about.exists() or "avx512bw" in about.read_text()
 
 
 def sources():
