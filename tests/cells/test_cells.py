@@ -6,6 +6,7 @@ import collections
 import copy
 import functools
 import gc
+import itertools
 import random
 import threading
 import types
@@ -303,6 +304,48 @@ def test_methods_of_several_objects_which_go_with_them(w: Weights) -> None:
         gc.enable()
     del b
     assert kept(w.b, 1).dim() == ((4,), 1)
+
+
+class Round:
+    """What its cells read refers to it."""
+
+    def __init__(self, number: float = 1.0) -> None:
+        self.itself, self.number = self, number
+
+    @dy.cell
+    def cell(self, x: Any) -> Any:
+        next(runs)
+        return x * self.itself.number
+
+    @dy.compile
+    def compiled(self, x: Any) -> Any:
+        return x * self.itself.number
+
+
+runs = itertools.count()
+
+
+def test_objects_that_refer_to_themselves_go(w: Weights) -> None:
+    for method, argument in (("cell", w.b), ("compiled", np.ones(4))):
+        made = []
+        for _ in range(100):
+            dy.renew_cg()
+            one = Round()
+            getattr(one, method)(argument)
+            made.append(weakref.ref(one))
+        del one
+        gc.collect()
+        assert sum(ref() is not None for ref in made) < 50
+
+
+def test_many_objects_are_not_recorded_for_ever(w: Weights) -> None:
+    objects = [Round(float(k)) for k in range(60)]
+    for _ in range(4):
+        dy.renew_cg()
+        before = next(runs)
+        for k, one in enumerate(objects):
+            assert sums(one.cell(w.b)) == pytest.approx(k * sums(w.b))
+    assert next(runs) == before + 1
 
 
 class Reads:
