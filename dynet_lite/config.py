@@ -206,7 +206,7 @@ def _report_times() -> None:
     rows = [(f"{p} {op}", t[what]) for op, t in (g.op_profile() if g else {}).items() for p, what in
             (("FWD", "forward"), ("BWD", "backward"))]  # fmt: skip
     total = sum(seconds for _, seconds in rows)
-    if not total:
+    if not total or sys.stderr is None:
         return
     lines = [f"{1000 * s:11.4g}  {s / total:6.1%}  {name}" for name, s in sorted(rows, key=lambda r: r[1]) if s]
     sys.stderr.write("\n".join(["Timing Info (ms):", *lines, f"{1000 * total:11.4g}    100%  (total time)", ""]))
