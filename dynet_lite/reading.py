@@ -21,7 +21,7 @@ from dynet_lite import _core
 __all__ = ["read_by"]
 
 _MOST_ITEMS = 32  # of a list or dict that a cell may read
-_DEEPEST = 3  # attributes of attributes of objects
+_DEEPEST = 5  # objects and lists in one another: holder.layers[0].attention.dropout.p
 _HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
 # Methods that are called without being named: of objects, of classes.

@@ -431,6 +431,8 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
     reads, module, slots = Reads(), types.ModuleType("module"), Slots()
     inner = types.SimpleNamespace(number=1.0, other=1.0)
     outer = types.SimpleNamespace(inner=inner)
+    layer = types.SimpleNamespace(attention=outer)
+    model = types.SimpleNamespace(layers=[layer])
     module.number = slots.number = 1.0  # type: ignore[attr-defined]
     listed = [inner]
 
@@ -472,6 +474,7 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
         "ordered dict": (lambda x: x * ordered["first"].number, inner),
         "key None": (lambda x: x * by_none[None].number, inner),
         "cell of an object outside": (lambda x: a_cell(x), reads),
+        "part of a part of a layer": (lambda x: x * model.layers[0].attention.inner.number, inner),
         "two functions that read of one object": (lambda x: x * (outer.inner.other * helper()), inner),
     }
 
