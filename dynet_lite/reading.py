@@ -74,7 +74,7 @@ def read_by(function: Any) -> list[Read]:
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
     classes, of modules and of the object that it is a method of, items of small lists and dicts. ``where`` is a dict or
-    list, what is read like one, or the variable itself (key None).
+    list, what is read like one, the variable itself (key None), or a function, whose code is read (key None).
     """
     seen, called = _Seen(), function
     if _core.is_method(function):
@@ -163,6 +163,7 @@ def _see_function(function: Any, seen: _Seen) -> None:
 
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
     names, inside = seen.once(_names, function), function.__globals__
+    seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
     for name in sorted(names):
         if name in inside:
             _see(inside, name, inside[name], names, seen, 0)

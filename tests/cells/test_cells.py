@@ -495,6 +495,25 @@ def test_what_is_read_in_other_ways_is_noticed(way: str, w: Weights) -> None:
             Reads.number = before
 
 
+def test_new_code_in_a_function_is_noticed(w: Weights) -> None:
+    """As autoreload puts it into functions that a notebook has imported."""
+
+    def inner(x: Any) -> Any:
+        return x * 1.0
+
+    def three_times(x: Any) -> Any:
+        return x * 3.0
+
+    before = inner.__code__
+    for make, argument in ((dy.cell, w.b), (dy.compile, np.ones(4))):
+        inner.__code__ = before
+        made = make(lambda x: inner(x))
+        dy.renew_cg()
+        first = sums(made(argument))
+        inner.__code__ = three_times.__code__
+        assert sums(made(argument)) == pytest.approx(3 * first)
+
+
 def test_new_keys_are_noticed(w: Weights) -> None:
     numbers: dict[str, float] = {}
     cell = dy.cell(lambda x: x * numbers.get("number", 1.0))
