@@ -86,8 +86,10 @@ MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512
 
 
 def runs_avx512():
-    """Whether this Linux machine's processor has it and DYNET_LITE_ISA asks for no less."""
-    return "avx512bw" in Path("/proc/cpuinfo").read_text() and os.environ.get("DYNET_LITE_ISA") in (None, "", "avx512")
+    """Does this machine's processor have it (yes, where no Linux tells), and does DYNET_LITE_ISA ask for no less?"""
+    about = Path("/proc/cpuinfo")
+    has = not about.exists() or "avx512bw" in about.read_text()
+    return has and os.environ.get("DYNET_LITE_ISA") in (None, "", "avx512")
 
 
 def sources():
@@ -239,9 +241,13 @@ class BuildCore(build_ext):
         target = Path(self.get_ext_fullpath(ext.name))
         self.link(ext, target, sorted((obj for obj, _ in results), key=Path), any(fresh for _, fresh in results))
 
+    def command(self, name):
+        """compiler_so or linker_so with its flags, as it is called for C++; None of MSVC. CXX, CXXFLAGS and LDFLAGS are in it."""
+        return getattr(self.compiler, name + "_cxx", None) or getattr(self.compiler, name, None)
+
     def need_a_compiler(self):
         """Ends with one sentence where there is none; of MSVC distutils itself says so."""
-        command = getattr(self.compiler, "compiler_so_cxx", None) or getattr(self.compiler, "compiler_so", None)
+        command = self.command("compiler_so")
         if not self.msvc and command and not shutil.which(command[0]):
             raise SystemExit(f"setup.py: building dynet_lite from source needs a C++17 compiler, and {command[0]!r} was not found: "
                              "install one (Debian: g++; Fedora: gcc-c++; macOS: xcode-select --install) or name it in CXX")  # fmt: skip
@@ -351,7 +357,7 @@ class BuildCore(build_ext):
         include = ["cext"] + list(self.compiler.include_dirs)
         obj = Path(self.compiler.object_filenames([str(source)], output_dir=str(self.objects_dir))[0])
         stamp, depfile = obj.with_suffix(".json"), obj.with_suffix(".d")
-        command = getattr(self.compiler, "compiler_so", None) or [self.compiler.compiler_type]
+        command = self.command("compiler_so") or [self.compiler.compiler_type]
         key = sha(json.dumps([list(command), flags, include]))
         if self.up_to_date(source, obj, stamp, depfile, key):
             return str(obj), False
@@ -387,7 +393,8 @@ class BuildCore(build_ext):
             libs.append(lib[3:] if lib.startswith("lib") and not self.msvc else lib)
             dirs.insert(0, scipy_openblas32.get_lib_dir())
         stamp = Path(self.build_temp) / (target.name + ".link")  # one for all variants: they share the target
-        key = sha(json.dumps(objects), *libs, *self.system_blas, str(target), VARIANT)
+        linker = [self.command("compiler_so"), self.command("linker_so")]
+        key = sha(json.dumps([objects, linker]), *libs, *self.system_blas, str(target), VARIANT)
         if not (anything_new or self.force) and target.exists() and stamp.exists() and stamp.read_text() == key:
             return
         args = list(self.system_blas)

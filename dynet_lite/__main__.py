@@ -41,7 +41,8 @@ DELEGATED = {
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m dynet_lite", description=dynet_lite.__doc__.splitlines()[0])
+    about = dynet_lite.__doc__.splitlines()[0] if dynet_lite.__doc__ else None  # -OO leaves it out
+    parser = argparse.ArgumentParser(prog="python -m dynet_lite", description=about)
     parser.add_argument("--version", action="version", version=f"dynet_lite {dynet_lite.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     what = "Run a script as Python does, except that `import dynet` imports dynet_lite."

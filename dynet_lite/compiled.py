@@ -4,11 +4,14 @@ The compiled side records and runs (cext/bindings/compiled.pxi). Here is what us
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
 import inspect
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from dynet_lite import _core
@@ -54,7 +57,7 @@ def compile(
     out of range. Also a decorator, of functions and methods. Text and syntax trees go to Python's ``compile``.
     """
     if isinstance(function, (str, bytes, bytearray, memoryview, ast.AST)):
-        return builtins.compile(function, *args, **kwargs)  # type: ignore[arg-type]
+        return _by_python(sys._getframe(1), function, *args, **kwargs)
     if args or kwargs:
         raise TypeError(f"[compile] a function, trainer, backward and structures are taken; got {[*args, *kwargs]}")
     if function is None:
@@ -67,6 +70,14 @@ def compile(
         raise ValueError(f"[compile] structures: 1 or more; got {structures}")
     names, indices = _arguments(function)
     return _core.Compiled(function, names, indices, read_by, trainer, backward or trainer is not None, int(structures))
+
+
+def _by_python(caller: FrameType, source: Any, filename: Any, mode: Any, flags: int = 0, dont_inherit: bool = False,
+               *args: Any, **kwargs: Any) -> Any:  # fmt: skip
+    """Python's compile(), called from there: its caller's imports from __future__ hold in the text, not those of this file."""
+    if not dont_inherit:
+        flags |= caller.f_code.co_flags & __future__.annotations.compiler_flag
+    return builtins.compile(source, filename, mode, flags, True, *args, **kwargs)
 
 
 def _arguments(function: Callable[..., Any]) -> tuple[list[str], set[int | str]]:

@@ -146,6 +146,8 @@ _IGNORED = {"shared_parameters": 1, "viz": 0, "dynamic_mem": 0}
 _BY_PREFIX = ("mem", "weight_decay", "seed", "autobatch", "profiling", "gpus", "devices")
 
 _given: dict[str, dict[str, Any]] = {source: {} for source in SOURCES}
+_started = False  # have variables and flags been read?
+_starting = threading.RLock()  # of the thread that reads them
 
 
 def _convert(name: str, value: Any, where: str) -> Any:
@@ -204,7 +206,7 @@ def _report_times() -> None:
     rows = [(f"{p} {op}", t[what]) for op, t in (g.op_profile() if g else {}).items() for p, what in
             (("FWD", "forward"), ("BWD", "backward"))]  # fmt: skip
     total = sum(seconds for _, seconds in rows)
-    if not total:
+    if not total or sys.stderr is None:
         return
     lines = [f"{1000 * s:11.4g}  {s / total:6.1%}  {name}" for name, s in sorted(rows, key=lambda r: r[1]) if s]
     sys.stderr.write("\n".join(["Timing Info (ms):", *lines, f"{1000 * total:11.4g}    100%  (total time)", ""]))
@@ -215,21 +217,26 @@ def start(strict: bool = True) -> None:
 
     strict: a bad value of a flag is an error; otherwise the flag is passed over.
     """
-    if _core.settings.start is None:
+    global _started
+    if _started:
         return
-    environment = _from_environment(os.environ)
-    flags = _from_argv(sys.argv, strict)
-    _core.settings.start = None
-    _given["environment"].update(environment)
-    _given["flag"].update(flags)
-    _apply(list(OPTIONS))
+    with _starting:  # others wait: none may draw from a generator that has no seed yet
+        if _started:
+            return
+        environment = _from_environment(os.environ)
+        flags = _from_argv(sys.argv, strict)
+        _given["environment"].update(environment)
+        _given["flag"].update(flags)
+        _apply(list(OPTIONS))
+        _started = True
+        _core.settings.start = None
 
 
 def as_dynet() -> None:
     """From now on the defaults are those that DyNet's programs build on."""
     OPTIONS["keep_weights"] = (*OPTIONS["keep_weights"][:2], True)
     _core.settings.is_dynet = True
-    if _core.settings.start is None:
+    if _started:
         _apply(["keep_weights"])
 
 
@@ -238,13 +245,17 @@ def is_dynet() -> bool:
     return _core.settings.is_dynet
 
 
-def _first_use() -> None:
-    # The engine has unhooked us before calling; a bad flag must not be forgotten after its first error.
-    _core.settings.start = _first_use
-    start()
+_core.settings.start = start
 
 
-_core.settings.start = _first_use
+def _new_lock() -> None:
+    """In the child of a fork: it does not have the thread that may have held the lock."""
+    global _starting
+    _starting = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

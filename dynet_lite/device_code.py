@@ -164,12 +164,20 @@ def packaged(capability: Capability, folder: Path | None = None) -> Path | None:
     return ptx if capability >= least and ptx.is_file() else None
 
 
+def _home() -> Path:
+    """Of the user; in a container one may have none, and nothing is kept."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
+
+
 def cache_file(capability: Capability) -> Path:
     """Where the image that is compiled for such a GPU is kept; another source has another name."""
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        base = os.environ.get("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        base = os.environ.get("XDG_CACHE_HOME") or str(_home() / ".cache")
     digest = hashlib.sha256()
     for name, text in sorted(source().items()):
         digest.update(f"{name}\0{text}\0".encode())

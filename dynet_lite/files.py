@@ -140,7 +140,7 @@ class Pending:
 
 
 def _is_special(path: str) -> bool:
-    """A pipe or a device?"""
+    """A pipe or a device? The path as it was given: the links of /dev/stdout and the like lead to names that are no files."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
@@ -157,12 +157,12 @@ def written(path: str) -> Iterator[Pending]:
 @contextmanager
 def replacing(fname: Any) -> Iterator[BinaryIO]:
     """A file to write; it takes the name only when everything is written, else the old file stays as it was."""
-    path = os.path.realpath(os.fsdecode(fname))
-    if _is_special(path):
-        with open(path, "wb") as direct:
+    given = os.fsdecode(fname)
+    if _is_special(given):
+        with open(given, "wb") as direct:
             yield direct
         return
-    with written(path) as pending:
+    with written(os.path.realpath(given)) as pending:
         yield pending.f
         pending.complete()
         pending.take_place()
@@ -174,11 +174,12 @@ def appending(fname: Any) -> Iterator[BinaryIO]:
 
     Who appends at the same time waits.
     """
-    path = os.path.realpath(os.fsdecode(fname))
-    if _is_special(path):
-        with open(path, "ab") as direct:
+    given = os.fsdecode(fname)
+    if _is_special(given):
+        with open(given, "ab") as direct:
             yield direct
         return
+    path = os.path.realpath(given)
     with locked_name(path), written(path) as pending:
         if os.path.exists(path):
             with open(path, "rb") as old:

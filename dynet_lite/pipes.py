@@ -21,7 +21,8 @@ def until_cut(command: Callable[[], int]) -> int:
         try:
             return command()
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # of a service it may be closed
+                sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter must not try to write the rest
         return CUT

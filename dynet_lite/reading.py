@@ -8,6 +8,7 @@ Who may import: cells.py and compiled.py.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import types
@@ -20,15 +21,22 @@ from dynet_lite import _core
 __all__ = ["read_by"]
 
 _MOST_ITEMS = 32  # of a list or dict that a cell may read
-_DEEPEST = 3  # attributes of attributes of objects
+_DEEPEST = 5  # objects and lists in one another: holder.layers[0].attention.dropout.p
 _HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
 # Methods that are called without being named: of objects, of classes.
 _OF_OBJECTS = {f"__{name}__" for name in ("call", "getattr", "getitem", "iter", "len", "contains", "bool", "float", "int",
                                           "index", "enter", "add", "sub", "mul", "matmul", "truediv", "neg")}  # fmt: skip
 _OF_CLASSES = {"__init__", "__new__", "__post_init__"}
+_FEWEST = 8  # objects with cells of their own of which nothing is forgotten
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
 _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
+
+
+Read = tuple[Any, Any, Any]  # (where, key, value), see read_by()
+_NEVER: Read = ({}, "", None)  # is never what is there
+_of_objects: dict[Any, tuple[list[Read], Any]] = {}  # of cells of objects, by their functions; with a weak reference
+_most = _FEWEST
 
 
 class _Seen(dict[int, set[str]]):
@@ -36,7 +44,7 @@ class _Seen(dict[int, set[str]]):
     that are to be looked at."""
 
     def __init__(self) -> None:
-        self.read: list[tuple[Any, Any, Any]] = []
+        self.read: list[Read] = []
         self.functions: list[types.FunctionType] = []
         self.objects: dict[int, tuple[Any, set[str], int]] = {}
         self._kept: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -61,14 +69,14 @@ class _Seen(dict[int, set[str]]):
         return True
 
 
-def read_by(function: Any) -> list[tuple[Any, Any, Any]]:
+def read_by(function: Any) -> list[Read]:
     """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
     classes, of modules and of the object that it is a method of, items of small lists and dicts. ``where`` is a dict or
-    list, what is read like one, or the variable itself (key None).
+    list, what is read like one, the variable itself (key None), or a function, whose code is read (key None).
     """
-    seen = _Seen()
+    seen, called = _Seen(), function
     if _core.is_method(function):
         _see_object(function.ref(), _names(function.function), seen, 0)
         function = function.function
@@ -79,7 +87,23 @@ def read_by(function: Any) -> list[tuple[Any, Any, Any]]:
         else:
             value, names, depth = seen.objects.pop(next(iter(seen.objects)))
             _see_object(value, names, seen, depth)
-    return [*{(id(where), key): (where, key, value) for where, key, value in seen.read}.values()]
+    found = [*{(id(where), key): (where, key, value) for where, key, value in seen.read}.values()]
+    if _core.is_method(called):
+        _hold(called, found)
+    return found
+
+
+def _hold(method: Any, found: list[Read]) -> None:
+    """What a cell of an object reads may refer to the object, and the class knows the cell: the object would stay for ever. So
+    now and then all such lists are emptied, for objects that are gone to go; what is called again is read again."""
+    global _most
+    if len(_of_objects) >= _most:
+        for read, _ in [*_of_objects.values()]:
+            read[:] = [_NEVER]
+        gc.collect()
+        _most = max(_FEWEST, 2 * len(_of_objects))
+    held = _of_objects
+    held[method] = found, weakref.ref(method.ref(), lambda _: held.pop(method, None))
 
 
 def _is(value: Any, *kinds: type) -> bool:
@@ -139,6 +163,7 @@ def _see_function(function: Any, seen: _Seen) -> None:
 
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
     names, inside = seen.once(_names, function), function.__globals__
+    seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
     for name in sorted(names):
         if name in inside:
             _see(inside, name, inside[name], names, seen, 0)

@@ -200,8 +200,10 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def status(self) -> None:
         """Write learning rate, clips and updates since the last call on stderr."""
         self._settle()
-        sys.stderr.write(f"[lr={self._learning_rate:g} clips={self._recent_clips} updates={self._recent_updates}] ")
-        sys.stderr.flush()
+        text = f"[lr={self._learning_rate:g} clips={self._recent_clips} updates={self._recent_updates}] "
+        if sys.stderr is not None:  # of a service it may be closed
+            sys.stderr.write(text)
+            sys.stderr.flush()
         self._recent_clips = self._recent_updates = 0
 
     def whoami(self) -> str:

@@ -12,6 +12,7 @@ import weakref
 import numpy as np
 
 cimport cython
+from cpython.function cimport PyFunction_Check, PyFunction_GetCode
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_INCREF

@@ -67,10 +67,9 @@ cdef class ComputationGraph:
     def __cinit__(self):
         global _n_graphs
         _n_graphs += 1
-        if _settings.start is not None:
-            start = _settings.start
-            _settings.start = None
-            start()
+        start = _settings.start
+        if start is not None:
+            start()   # it takes itself away when it has succeeded
         self.backend = _settings.backend
         self.link = GraphLink()
         self.link.graph = <PyObject*> self

@@ -421,7 +421,9 @@ MISSING = object()   # what is read of a variable that has no value
 cdef object _missing = MISSING
 
 cdef object _content(object where, object key):
-    """What a closure's variable, an attribute or an item is."""
+    """What a closure's variable, an attribute or an item is; of a function, its code."""
+    if PyFunction_Check(where):
+        return <object> PyFunction_GetCode(where)
     try:
         return where.cell_contents if key is None else where[key]
     except (ValueError, LookupError):

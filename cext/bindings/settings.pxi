@@ -9,7 +9,7 @@ cdef class Settings(SettingsTable):
     # Stands in for it: arrays of expressions hold objects instead of being refused, and rows that were looked up before a
     # loss are updated though it does not depend on them.
     cdef public bint is_dynet
-    cdef public object start   # called once, before the first graph: reads variables and flags
+    cdef public object start   # called before the first graph: reads variables and flags, then is None
 
     def __setattr__(self, str name, value):
         global _settings_changed

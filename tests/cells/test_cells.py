@@ -6,6 +6,7 @@ import collections
 import copy
 import functools
 import gc
+import itertools
 import random
 import threading
 import types
@@ -305,6 +306,48 @@ def test_methods_of_several_objects_which_go_with_them(w: Weights) -> None:
     assert kept(w.b, 1).dim() == ((4,), 1)
 
 
+class Round:
+    """What its cells read refers to it."""
+
+    def __init__(self, number: float = 1.0) -> None:
+        self.itself, self.number = self, number
+
+    @dy.cell
+    def cell(self, x: Any) -> Any:
+        next(runs)
+        return x * self.itself.number
+
+    @dy.compile
+    def compiled(self, x: Any) -> Any:
+        return x * self.itself.number
+
+
+runs = itertools.count()
+
+
+def test_objects_that_refer_to_themselves_go(w: Weights) -> None:
+    for method, argument in (("cell", w.b), ("compiled", np.ones(4))):
+        made = []
+        for _ in range(100):
+            dy.renew_cg()
+            one = Round()
+            getattr(one, method)(argument)
+            made.append(weakref.ref(one))
+        del one
+        gc.collect()
+        assert sum(ref() is not None for ref in made) < 50
+
+
+def test_many_objects_are_not_recorded_for_ever(w: Weights) -> None:
+    objects = [Round(float(k)) for k in range(60)]
+    for _ in range(4):
+        dy.renew_cg()
+        before = next(runs)
+        for k, one in enumerate(objects):
+            assert sums(one.cell(w.b)) == pytest.approx(k * sums(w.b))
+    assert next(runs) == before + 1
+
+
 class Reads:
     """Each method reads ``self.number`` of an object or ``Reads.number`` in another way."""
 
@@ -388,6 +431,8 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
     reads, module, slots = Reads(), types.ModuleType("module"), Slots()
     inner = types.SimpleNamespace(number=1.0, other=1.0)
     outer = types.SimpleNamespace(inner=inner)
+    layer = types.SimpleNamespace(attention=outer)
+    model = types.SimpleNamespace(layers=[layer])
     module.number = slots.number = 1.0  # type: ignore[attr-defined]
     listed = [inner]
 
@@ -429,6 +474,7 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
         "ordered dict": (lambda x: x * ordered["first"].number, inner),
         "key None": (lambda x: x * by_none[None].number, inner),
         "cell of an object outside": (lambda x: a_cell(x), reads),
+        "part of a part of a layer": (lambda x: x * model.layers[0].attention.inner.number, inner),
         "two functions that read of one object": (lambda x: x * (outer.inner.other * helper()), inner),
     }
 
@@ -447,6 +493,25 @@ def test_what_is_read_in_other_ways_is_noticed(way: str, w: Weights) -> None:
             assert sums(made(argument)) == pytest.approx(3 * first)
         finally:
             Reads.number = before
+
+
+def test_new_code_in_a_function_is_noticed(w: Weights) -> None:
+    """As autoreload puts it into functions that a notebook has imported."""
+
+    def inner(x: Any) -> Any:
+        return x * 1.0
+
+    def three_times(x: Any) -> Any:
+        return x * 3.0
+
+    before = inner.__code__
+    for make, argument in ((dy.cell, w.b), (dy.compile, np.ones(4))):
+        inner.__code__ = before
+        made = make(lambda x: inner(x))
+        dy.renew_cg()
+        first = sums(made(argument))
+        inner.__code__ = three_times.__code__
+        assert sums(made(argument)) == pytest.approx(3 * first)
 
 
 def test_new_keys_are_noticed(w: Weights) -> None:

@@ -286,6 +286,11 @@ def test_info() -> None:
     assert done.returncode == 0 and done.stdout.startswith("dynet_lite ") and "seed: 5" in done.stdout
 
 
+def test_the_command_line_without_docstrings() -> None:
+    done = python("-OO", "-m", "dynet_lite", "--help")
+    assert done.returncode == 0 and "show versions, processor, matrix library and settings" in done.stdout
+
+
 def test_subclasses(tmp_path: Path) -> None:
     code = """
 import dynet as dy

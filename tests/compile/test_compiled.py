@@ -598,6 +598,13 @@ def test_wrong_arguments(w: Weights) -> None:
 
 def test_pythons_own() -> None:
     assert eval(dy.compile("1 + 1", "text", "eval")) == 2
+    assert eval(dy.compile("__debug__", "text", "eval", 0, False, 1)) is False
+    text = "def f(x: int): pass"
+    for first, wanted in (("", int), ("from __future__ import annotations\n", "int")):
+        inside: dict[str, Any] = {"dy": dy, "text": text}
+        exec(compile(f"{first}code = dy.compile(text, 'text', 'exec')", "outside", "exec", dont_inherit=True), inside)
+        exec(inside["code"], inside)
+        assert inside["f"].__annotations__ == {"x": wanted}
 
 
 def test_no_heap_calls_once_warm(w: Weights) -> None:

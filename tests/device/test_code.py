@@ -50,6 +50,22 @@ def test_a_package_without_kernels_says_what_is_needed(bare: pytest.MonkeyPatch)
         device_code.image((8, 6))
 
 
+def test_a_user_without_a_home(bare: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number that no user has."""
+
+    def none(cls: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    bare.setattr(Path, "home", classmethod(none))
+    for variable in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        bare.delenv(variable, raising=False)
+    assert device_code.problem((8, 6)).startswith("this package has no kernels")
+    bare.setattr(device_code, "find_compiler", lambda: "a compiler")
+    bare.setattr(device_code, "_architecture", lambda nvrtc, capability: "sm_86")
+    bare.setattr(device_code, "compiled", lambda nvrtc, arch: (b"cubin", ""))
+    assert device_code.image((8, 6)) == b"cubin"
+
+
 def test_what_was_compiled_is_kept(bare: pytest.MonkeyPatch) -> None:
     asked = []
 

@@ -212,6 +212,26 @@ def test_seeds() -> None:
         dy.reset_random_seed("x")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("first", ["dy.init()", "pass"])
+def test_threads_that_begin_at_once(first: str) -> None:
+    """None draws before the seed is there, none seeds again what another has drawn from."""
+    code = f"""
+import threading
+sys.setswitchinterval(1e-6)
+barrier, seeds = threading.Barrier(8), []
+def begin():
+    barrier.wait()
+    {first}
+    seeds.append(dy.cg().seed_state)
+threads = [threading.Thread(target=begin) for _ in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+dy.reset_random_seed(7)
+out = sorted(seeds) == sorted(dy.ComputationGraph().seed_state for _ in range(8))
+"""
+    assert all(child(code, DYNET_LITE_SEED="7") for _ in range(3))
+
+
 def test_dynets_objects() -> None:
     code = """
 p = dy.DynetParams()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import files
@@ -218,3 +219,17 @@ def test_a_bad_gradient_in_the_very_last_update(scale: str, tmp_path: Path) -> N
     assert "other exit functions run" in done.stdout
     assert done.returncode == (0 if scale == "1.0" else 1)
     assert ("Magnitude of gradient is bad" in done.stderr) == (scale != "1.0")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no such name")
+def test_the_standard_output_is_written_to_where_it_is_a_pipe(tmp_path: Path) -> None:
+    code = """if True:
+        import dynet_lite as dy
+        m = dy.ParameterCollection()
+        m.add_parameters(1, init=2.0)
+        m.save("/dev/stdout")
+        m.save("/dev/stdout", append=True)
+    """
+    done = run_code(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "#Parameter# /_0 {1} 17 ZERO_GRAD\n+2.00000000e+00 \n" * 2

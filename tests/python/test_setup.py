@@ -73,3 +73,56 @@ def test_links_of_the_package(home: str, tmp_path: Path) -> None:
     assert (f"Project-URL: Changelog, {home}/blob/main/CHANGELOG.md" in about) == bool(home)
     assert ("](docs/recipes.md)" in about) == (not home)
     assert (f"]({home}/blob/main/docs/recipes.md)" in about) == bool(home)
+
+
+class Compiler:
+    """Stands in for that of setuptools: notes what is to be made, and makes empty files."""
+
+    compiler_type = "unix"
+    include_dirs: list[str] = []
+    library_dirs: list[str] = []
+
+    def __init__(self) -> None:
+        self.compiler_so, self.compiler_so_cxx, self.linker_so_cxx = ["cc"], ["c++"], ["c++", "-shared"]
+        self.made: list[str] = []
+
+    def object_filenames(self, sources: list[str], output_dir: str) -> list[str]:
+        return [str(Path(output_dir) / "one.o")]
+
+    def compile(self, sources: list[str], output_dir: str, **options: object) -> None:
+        self._make(self.object_filenames(sources, output_dir)[0])
+
+    def link_shared_object(self, objects: list[str], target: str, **options: object) -> None:
+        self._make(target)
+
+    def _make(self, file: str) -> None:
+        Path(file).write_text("")
+        self.made.append(Path(file).name)
+
+
+def test_another_compiler_or_other_flags_make_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of C++ alone: CXX and CXXFLAGS change no command of C."""
+    import runpy
+
+    import setuptools
+
+    monkeypatch.setattr(setuptools, "setup", lambda **_: None)
+    monkeypatch.chdir(ROOT)
+    build = runpy.run_path("setup.py")["BuildCore"](setuptools.Distribution())
+    build.compiler, build.msvc, build.system_blas, build.force = Compiler(), False, [], False
+    build.objects_dir = build.build_temp = tmp_path
+    source, module = Path("cext/base/wait.cc"), setuptools.Extension("dynet_lite._core", [])
+
+    def made() -> list[str]:
+        build.compiler.made.clear()
+        one, fresh = build.compile_one(source, False)
+        build.link(module, tmp_path / "core.so", [one], fresh)
+        return build.compiler.made
+
+    assert made() == ["one.o", "core.so"]
+    assert made() == []
+    build.compiler.compiler_so_cxx = ["c++", "-g"]
+    assert made() == ["one.o", "core.so"]
+    build.compiler.linker_so_cxx = ["c++", "-shared", "-s"]
+    assert made() == ["core.so"]
+    assert made() == []

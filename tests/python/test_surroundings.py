@@ -130,3 +130,14 @@ def test_functions_for_forks_may_read_weights(when, tmp_path):
     """
     done = run_code(program, tmp_path, 60)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_standard_output_and_error_may_be_closed(tmp_path: Path) -> None:
+    """As those of a service: what would be written there is not, and all else is done."""
+    program = "import dynet_lite as dy; dy.AdamTrainer(dy.ParameterCollection()).status(); open('done', 'w').close()"
+    for arguments in (["-m", "dynet_lite", "recipes", "copy", "xor"], ["-c", program]):
+        done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&- 2>&-', sys.executable, *arguments], cwd=tmp_path,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})  # fmt: skip
+        assert done.returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["done", "xor.py"]
