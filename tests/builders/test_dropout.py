@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -338,3 +339,16 @@ def test_weight_dropout_survives_a_copy() -> None:
     first = outputs(twin, [np.ones(IN)] * 3)
     dy.renew_cg()
     assert not np.array_equal(first[-1], outputs(twin, [np.ones(IN)] * 3)[-1])
+
+
+def test_masks_are_of_the_sequence_of_this_thread() -> None:
+    """set_dropout_masks() is about the sequence that the same thread has started last."""
+    builder = dy.VanillaLSTMBuilder(1, IN, HIDDEN, dy.ParameterCollection())
+    builder.set_dropout(0.5)
+    dy.renew_cg()
+    with ThreadPoolExecutor(1) as other:
+        there = other.submit(builder.initial_state).result()
+        here = builder.initial_state()
+        other.submit(builder.set_dropout_masks, 3).result()
+        assert here.add_input(np.ones(IN)).output().dim()[1] == 1
+        assert other.submit(lambda: there.add_input(np.ones(IN)).output().dim()[1]).result() == 3
