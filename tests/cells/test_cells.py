@@ -7,6 +7,7 @@ import copy
 import functools
 import gc
 import random
+import sys
 import threading
 import types
 import warnings
@@ -400,12 +401,23 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
     def by_default(x: Any, y: Any = listed) -> Any:
         return x * y[0].number
 
+    def of_function() -> None: ...
+
+    def by_import(x: Any) -> Any:
+        import module_of_a_cell  # type: ignore[import-not-found]
+
+        return x * module_of_a_cell.number
+
+    of_function.number = 1.0  # type: ignore[attr-defined]
+    sys.modules["module_of_a_cell"] = module
     bound = functools.partial(by_partial, inner)
     attributes, behind, derived = Attributes(number=1.0), Behind(inner), Derived()
     a_cell, pair = reads.cell, Listed([inner])
     ordered, by_none = collections.OrderedDict(first=inner), collections.OrderedDict({None: inner})
     return {
         "module": (lambda x: x * module.number, module),
+        "module that it imports": (by_import, sys.modules["module_of_a_cell"]),
+        "attribute of a function": (lambda x: x * of_function.number, of_function),  # type: ignore[attr-defined]
         "class": (lambda x: x * Reads.number, Reads),
         "class of an object": (lambda x: x * reads.number, Reads),
         "property": (lambda x: x * reads.as_property, Reads),
@@ -456,6 +468,24 @@ def test_new_keys_are_noticed(w: Weights) -> None:
     first = sums(cell(w.b))
     numbers["number"] = 3.0
     assert sums(cell(w.b)) == pytest.approx(3 * first)
+
+
+class Words(set[str]):
+    factor = 3.0
+
+
+@pytest.mark.parametrize("kind", [set, Words])
+def test_new_members_are_noticed(kind: Any, w: Weights) -> None:
+    words, objects = kind(["a"]), {Made()}
+    cell = dy.cell(lambda x: x * getattr(words, "factor", 3.0) if "b" in words else x * float(len(objects)))
+    dy.renew_cg()
+    first = sums(cell(w.b))
+    for _ in range(2):
+        assert sums(cell(w.b)) == first and cell.signatures() == 1
+    words.add("b")
+    assert sums(cell(w.b)) == pytest.approx(3 * first)
+    words.remove("b")
+    assert sums(cell(w.b)) == pytest.approx(first)
 
 
 class Stubborn:
