@@ -158,6 +158,7 @@ cdef Template _record_once(Cell cell, ComputationGraph g, tuple args, dict kwarg
 
 cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     cdef _Recorder r = _Recorder.__new__(_Recorder)
+    cdef object argument = None
     r.graph, r.cell = g, cell
     try:
         r.run(args, kwargs)
@@ -165,18 +166,10 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
     except _UsedAsNumber as used:
         argument = used.argument
     except Exception as error:   # perhaps because of what stands for an integer
-        if r.n_ints == 0:
+        if r.n_ints == 0 or cell.plain >= {*range(len(args)), *kwargs} - cell.indices:
             raise _at_user(error)
-        before = set(cell.plain)
-        cell.plain |= {*range(len(args)), *kwargs} - cell.indices
-        if cell.plain == before:
-            raise _at_user(error)
-        cell.begin_anew()
-        try:
-            return _recorded(cell, g, args, kwargs)
-        except BaseException as error:
-            cell.plain = before
-            raise _at_user(error)
+    if argument is None:   # out of the handler: the next error is not one "during handling" of this one
+        return _recorded_for_values(cell, g, args, kwargs)
     if argument in cell.indices:
         raise _errors.CellError(
             f"[cell {cell.__name__}] {cell.argument_name(argument)} is declared as dy.Index, which may choose a row, a "
@@ -184,6 +177,17 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
     cell.plain.add(argument)
     cell.begin_anew()
     return _recorded(cell, g, args, kwargs)
+
+cdef _Recorder _recorded_for_values(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    """With all integers as they are, but for those that are declared to be dy.Index."""
+    before = set(cell.plain)
+    cell.plain |= {*range(len(args)), *kwargs} - cell.indices
+    cell.begin_anew()
+    try:
+        return _recorded(cell, g, args, kwargs)
+    except BaseException as error:
+        cell.plain = before
+        raise _at_user(error)
 
 cdef bint _alike_templates(Template a, Template b) except -1:
     cdef size_t k

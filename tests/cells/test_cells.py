@@ -663,6 +663,20 @@ def test_errors_are_raised_at_the_line(w: Weights, name: str) -> None:
     assert dy.tanh(x).npvalue().shape == (4,)
 
 
+def test_an_error_of_the_function_is_told_once(w: Weights) -> None:
+    """Though the function runs again, with integers as they are, before it is believed."""
+
+    def fails(k: int) -> Any:
+        return {}["missing"]
+
+    dy.renew_cg()
+    for call in (lambda: dy.cell(fails)(1), lambda: dy.map(dy.cell(fails), [1]), lambda: dy.compile(fails)(1)):
+        with pytest.raises(KeyError, match="missing") as info:
+            call()
+        assert info.value.__context__ is None
+        assert info.traceback[-1].frame.code.raw is fails.__code__
+
+
 def test_wrong_uses(w: Weights) -> None:
     dy.renew_cg()
     cell = dy.cell(lambda x, k=0: dy.pick(x, k))
