@@ -105,6 +105,8 @@ cdef class _Recorder:
         self.scratch.__enter__()
         try:  # a `with` would add a frame to traces
             result = self.cell.function(*given, **named)
+            if self.trace.refused is not None:   # the function has caught it
+                raise self.trace.refused
             t.result = self.part(t, result)
         finally:
             self.scratch.__exit__()

@@ -677,6 +677,37 @@ def test_an_error_of_the_function_is_told_once(w: Weights) -> None:
         assert info.traceback[-1].frame.code.raw is fails.__code__
 
 
+def test_what_a_function_catches_is_not_recorded(w: Weights) -> None:
+    """It would go another way than at a call that is not recorded."""
+
+    def by_number(x: Any, k: int) -> Any:
+        try:
+            return x * float(k)
+        except:  # noqa: E722
+            return x * 100.0
+
+    def by_text(x: Any, k: int) -> Any:
+        return x * (3.0 if repr([k]) == "[3]" else 100.0)
+
+    def by_value(x: Any) -> Any:
+        try:
+            return x * float(x.npvalue()[0])
+        except Exception:
+            return x
+
+    dy.renew_cg()
+    x = dy.inputVector(np.ones(4))
+    for function in (by_number, by_text):
+        cell, compiled = dy.cell(function), dy.compile(function)
+        for k in (3, 2, 3):
+            np.testing.assert_array_equal(cell(x, k).npvalue(), function(x, k).npvalue())
+            np.testing.assert_array_equal(compiled(np.ones(4), k), function(x, k).npvalue())
+    with pytest.raises(dy.errors.CellError, match="asks for a value"):
+        dy.cell(by_value)(x)
+    with pytest.raises(dy.errors.CompileError, match="asks for a value"):
+        dy.compile(by_value)(np.ones(4))
+
+
 def test_wrong_uses(w: Weights) -> None:
     dy.renew_cg()
     cell = dy.cell(lambda x, k=0: dy.pick(x, k))
