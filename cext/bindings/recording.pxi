@@ -40,7 +40,7 @@ cdef class _Recorder:
         if self.graph is None and isinstance(v, (_array_type, _floating_type, Parameters)):
             return self.stand_in_of_data(v, argument, plain)
         if kind is int or isinstance(v, np.integer):
-            if plain:
+            if plain or not _may_choose(int(v)):
                 return v
             index = IndexStandIn.__new__(IndexStandIn)
             index.trace, index.number, index.argument = self.trace, self.n_ints, argument

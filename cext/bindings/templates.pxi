@@ -80,6 +80,10 @@ cdef inline State _state_of(tuple names, tuple values):
     s.names, s.values = names, values
     return s
 
+cdef inline bint _may_choose(object v) except -1:
+    """May an integer choose a row, a label or a place? Greater ones are there to be computed with."""
+    return -0x80000000 <= v <= 0x7fffffff
+
 # What arguments and results are made of.
 cdef inline bint _has_parts(object v):
     return type(v) is list or type(v) is State or isinstance(v, tuple)
@@ -163,7 +167,7 @@ cdef class Frame:
     cdef int push(self, ComputationGraph g, object v, bint plain) except -1:
         """plain: integers are objects; no graph: for a compiled function, which takes arrays and no expressions."""
         cdef object kind = type(v)
-        if kind is int and not plain:
+        if kind is int and not plain and _may_choose(v):
             self.shape.push_back(PART_INTEGER)
             self.ints.push_back(_int32(v, "[cell] an integer argument"))
             return 0

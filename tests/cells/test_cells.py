@@ -202,6 +202,27 @@ def test_integers_that_are_computed_with(w: Weights) -> None:
         assert np.array_equal(choose(i, w.b).npvalue(), choose.function(i, w.b).npvalue())
 
 
+def test_integers_of_more_than_32_bits(w: Weights) -> None:
+    """They choose nothing: each value is recorded."""
+
+    def function(x: Any, n: Any) -> Any:
+        return x * float(n % 7)
+
+    cell, compiled = dy.cell(function), dy.compile(lambda n: function(w.E[1], n))
+    many = [1 << 40, 1, 3, -(1 << 33), np.int64(1 << 40), np.uint64(1 << 63), 2**100, 5]
+    dy.renew_cg()
+    for n in many:
+        wanted = w.E.row_as_array(1) * np.float32(int(n) % 7)
+        np.testing.assert_array_equal(cell(w.E[1], n).npvalue(), wanted)
+        np.testing.assert_array_equal(compiled(n), wanted)
+    found = dy.map(dy.cell(function), [w.E[1]] * len(many), [int(n) for n in many])
+    np.testing.assert_array_equal(
+        [e.npvalue() for e in found], [function(w.E[1], int(n)).npvalue() for n in many]
+    )
+    with pytest.raises(IndexError):
+        dy.cell(lambda n: w.E[n])(1 << 40)
+
+
 def test_too_many_signatures(w: Weights) -> None:
     deep = dy.cell(lambda x, n: x * (1 + n))
     dy.renew_cg()
