@@ -277,15 +277,19 @@ cdef class Cell:
         if found is not None and found[0]() is owner:
             own = found[1]
         else:
-            objects = self.of_objects
-            try:
-                ref = weakref.ref(owner, lambda _: objects.pop(key, None))
-            except TypeError:
-                raise TypeError(f"[cell {self.__name__}] objects of {type(owner).__name__} cannot be referred to weakly; "
-                                "add '__weakref__' to its __slots__") from None
+            ref = self._ref_of(owner, "cell")
             own = Cell(_MethodOf(self.function, ref), self.names[1:], _one_less(self.indices), self.read_by)
-            objects[key] = ref, own
+            self.of_objects[key] = ref, own
         return _BoundCell(own, owner)
+
+    def _ref_of(self, owner, what):
+        """A reference to an object that it is a method of; with the object goes what is recorded for it."""
+        objects, key = self.of_objects, id(owner)
+        try:
+            return weakref.ref(owner, lambda _: objects.pop(key, None))
+        except TypeError:
+            raise TypeError(f"[{what} {self.__name__}] objects of {type(owner).__name__} cannot be referred to weakly; "
+                            "add '__weakref__' to its __slots__") from None
 
     def __call__(self, *args, **kwargs):
         global _n_calls
@@ -405,7 +409,7 @@ cdef class Cell:
                 warnings.warn(
                     f"[cell {self.__name__}] has been recorded for {MOST_TEMPLATES} signatures, each takes time and memory: "
                     "an argument has many values. Integers that only choose rows, labels or places are no part of it",
-                    stacklevel=2)
+                    stacklevel=_level_of_user())
             self.begin_anew()
         t.shape.resize(f.shape.size())
         if f.shape.size():

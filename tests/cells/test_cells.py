@@ -232,6 +232,7 @@ def test_too_many_signatures(w: Weights) -> None:
         for n in range(1100):
             assert deep(x, n).value() == [1.0 + n] * 2
     assert len(seen) == 1 and "recorded for 512 signatures" in str(seen[0].message)
+    assert seen[0].filename == __file__
     assert deep.signatures() <= 512
 
 
