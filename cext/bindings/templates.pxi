@@ -60,6 +60,9 @@ cdef class State:
     def __getitem__(self, k):
         return self.values[k]
 
+    def __reduce__(self):
+        return state_of, (dict(zip(self.names, self.values)),)   # equal names are one tuple again
+
     def __repr__(self):
         return "state(" + ", ".join([f"{n}={v!r}" for n, v in zip(self.names, self.values)]) + ")"
 

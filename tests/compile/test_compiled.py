@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import traceback
 import warnings
@@ -433,6 +434,16 @@ def test_weights_that_go() -> None:
     del f
     gc.collect()
     assert g() is None
+
+
+def test_states_that_were_pickled(w: Weights) -> None:
+    """As those that another process has made."""
+    f = dy.compile(lambda s: w.E[s.word] * s.factor)
+    for word in (1, 2, 1):
+        s = pickle.loads(pickle.dumps(dy.state(word=word, factor=2.0)))
+        assert repr(s) == f"state(word={word}, factor=2.0)"
+        np.testing.assert_allclose(f(s), 2 * w.E.row_as_array(word))
+    assert f.structures() == 1
 
 
 def test_methods(w: Weights) -> None:
