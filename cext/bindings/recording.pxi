@@ -499,6 +499,14 @@ def is_method(function):
     """Is it the function of a cell together with its object? Then it has .function and .ref."""
     return type(function) is _MethodOf
 
+def see_no_cell(what):
+    """CellError while a cell is recorded: a part of a graph, where `what` is one for the whole."""
+    cdef ComputationGraph g = _current()
+    if g.trace is not None and not g.trace.compiled:
+        raise g.trace.refuse(_errors.CellError(
+            f"[cell {g.trace.name}] uses {what}, which is drawn once for a whole graph, and is recorded as a part of one: "
+            "write a plain function"))
+
 def cells_by_hand():
     """Are the nodes of cells made one by one in the current graph?"""
     return _by_hand(_current())

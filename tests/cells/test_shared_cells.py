@@ -104,7 +104,7 @@ class Parts(tuple):  # type: ignore[type-arg]
 @pytest.mark.parametrize("how", [dy.cell, dy.compile])
 @pytest.mark.parametrize("kind", [dy.GRUBuilder, dy.StandardSoftmaxBuilder, dy.NaryTreeLSTMBuilder])
 def test_builders_that_threads_share(how: Any, kind: Any, quick_switches: None) -> None:
-    """What one makes of its weights in a graph is that graph's: what other threads make meanwhile is no change of the function."""
+    """What one makes of its weights in a graph is not taken away by threads that make theirs meanwhile."""
     model = dy.ParameterCollection()
     table = model.add_lookup_parameters((3, 4))
     sizes = {dy.GRUBuilder: (1, 4, 4), dy.StandardSoftmaxBuilder: (4, 4), dy.NaryTreeLSTMBuilder: (2, 1, 4, 4)}
