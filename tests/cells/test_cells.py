@@ -744,6 +744,10 @@ def test_wrong_uses(w: Weights) -> None:
         cell(x, 4)
     with pytest.raises(IndexError, match="32 bits"):
         cell(x, 1 << 40)
+    with pytest.raises(IndexError, match="row -1000 of a table"):
+        dy.cell(lambda k: w.E[k])(-1000)
+    with pytest.raises(IndexError, match="row -1 of a table"):
+        dy.cell(lambda k: w.E.batch([1, k]))(-1)
     with pytest.raises(TypeError):
         cell(x, 1, 2)
     with pytest.raises(TypeError, match="not copied or pickled"):
