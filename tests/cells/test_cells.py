@@ -216,9 +216,7 @@ def test_integers_of_more_than_32_bits(w: Weights) -> None:
         np.testing.assert_array_equal(cell(w.E[1], n).npvalue(), wanted)
         np.testing.assert_array_equal(compiled(n), wanted)
     found = dy.map(dy.cell(function), [w.E[1]] * len(many), [int(n) for n in many])
-    np.testing.assert_array_equal(
-        [e.npvalue() for e in found], [function(w.E[1], int(n)).npvalue() for n in many]
-    )
+    np.testing.assert_array_equal([e.npvalue() for e in found], [function(w.E[1], int(n)).npvalue() for n in many])
     with pytest.raises(IndexError):
         dy.cell(lambda n: w.E[n])(1 << 40)
 
