@@ -120,8 +120,8 @@ cdef bint _same_form(object result, object v) except -1:
         return (<_Constant> result).value is v or type(v) in (int, float, str) and (<_Constant> result).value == v
     if type(result) is not type(v):
         return False
-    if type(result) is State and (<State> result).names is not (<State> v).names:
-        return False
+    if type(result) is State:   # its names may have another order
+        return dir(result) == dir(v) and all([_same_form(getattr(result, name), getattr(v, name)) for name in dir(v)])
     return len(result) == len(v) and all([_same_form(a, b) for a, b in zip(result, v)])
 
 cdef int _count(object result) except -1:
