@@ -157,7 +157,10 @@ def _like(x: Any, y: Any) -> bool:
     if isinstance(x, _core.Expression):
         return isinstance(y, _core.Expression)
     if isinstance(x, _core.State):
-        return isinstance(y, _core.State) and dir(x) == dir(y) and all(builtins.map(_like, x, y))
+        names = dir(x)
+        return (
+            isinstance(y, _core.State) and names == dir(y) and all(_like(getattr(x, n), getattr(y, n)) for n in names)
+        )
     if isinstance(x, (list, tuple)):
         return type(x) is type(y) and len(x) == len(y) and all(builtins.map(_like, x, y))
     return bool(x is y or (isinstance(x, (int, float, str)) and x == y))

@@ -6,6 +6,7 @@ runs again. Who may import: graph.py and whatever keeps such things (builders/, 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from weakref import WeakKeyDictionary
 
@@ -45,10 +46,10 @@ def is_gone(e: Expression) -> bool:
     return False
 
 
-class Kept:
+class Kept(threading.local):
     """Expressions by key, each made at its first use in a graph, and again after an update. Copies are empty.
 
-    Threads with graphs of their own may share one; what it keeps is that of the thread that used it last.
+    Threads may share one; it keeps expressions for each by itself.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from dynet_lite import _core
 
 __all__ = ["read_by"]
 
-_MOST_ITEMS = 32  # of a list or dict that a cell may read
+_MOST_ITEMS = 32  # of a list, dict or set that a cell may read
 _DEEPEST = 5  # objects and lists in one another: holder.layers[0].attention.dropout.p
 _HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
@@ -73,7 +73,7 @@ def read_by(function: Any) -> list[Read]:
     """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
-    classes, of modules and of the object that it is a method of, items of small lists and dicts. ``where`` is a dict or
+    classes, of modules and of the object that it is a method of, items of small lists, dicts and sets. ``where`` is a dict or
     list, what is read like one, the variable itself (key None), or a function, whose code is read (key None).
     """
     seen, called = _Seen(), function
@@ -136,6 +136,7 @@ def _names(function: Any) -> set[str]:
 def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """What is called: a function, a method with its object, a partial, or an object that can be called."""
     if _is(function, types.FunctionType, _core.told_type):
+        _see_own_attributes(function, names, seen, depth)
         _see_function(function, seen)
     elif _core.is_cell(function):
         function = getattr(function, "cell", function).function
@@ -161,12 +162,21 @@ def _see_function(function: Any, seen: _Seen) -> None:
             seen.functions.append(function)
 
 
+def _see_own_attributes(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
+    """Those that a program has given to a function."""
+    if _is(function, types.FunctionType) and function.__dict__ and seen.is_new(function.__dict__, names):
+        for name in sorted(names & function.__dict__.keys()):
+            _see(function.__dict__, name, function.__dict__[name], names, seen, depth)
+
+
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
     names, inside = seen.once(_names, function), function.__globals__
     seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
     for name in sorted(names):
         if name in inside:
             _see(inside, name, inside[name], names, seen, 0)
+        elif _is(sys.modules.get(name), types.ModuleType):  # it is imported in the function
+            _see_module(sys.modules[name], names, seen, 0)
     for variable in function.__closure__ or ():
         try:
             value = variable.cell_contents
@@ -208,6 +218,8 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """Items, and attributes that the function names."""
     if depth > _DEEPEST or _is(value, _core.Expression) or not seen.is_new(value, names):
         return
+    if _is(value, set):
+        _see_members(value, seen)
     base = next((kind for kind in (list, tuple, dict) if _is(value, kind)), None)
     if base is not None:
         _see_items(value, base, names, seen, depth)
@@ -239,6 +251,13 @@ def _see_items(value: Any, base: Any, names: set[str], seen: _Seen, depth: int) 
             seen.read.append((seen.once(_Size, value), "", dict.__len__(value)))
     if base is list:
         seen.read.append((where, list.__len__(value), _core.MISSING))
+
+
+def _see_members(value: Any, seen: _Seen) -> None:
+    """Of a small set of what is compared without code of a program."""
+    members = frozenset(value)
+    if len(members) <= _MOST_ITEMS and all(type(one) in _PLAIN for one in members):
+        seen.read.append((seen.once(_Members, value), members, members))
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
@@ -307,6 +326,16 @@ class _Items:
     def cell_contents(self) -> Any:
         """The item None: what has the key None is read as a variable."""
         return self[None]
+
+
+class _Members:
+    """What a set has: the members that it is asked about, if these are all."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __getitem__(self, members: Any) -> Any:
+        return members if set.__eq__(self._value, members) else _core.MISSING
 
 
 class _Size:

@@ -8,7 +8,7 @@ cdef enum:
 
 cdef uint32_t _kind(ComputationGraph g, object v, bint plain) except? 0xfffffffe:
     if type(v) is int:
-        return KIND_OTHER if plain else KIND_INTEGER
+        return KIND_OTHER if plain or not _may_choose(v) else KIND_INTEGER
     if isinstance(v, Expression) and type(v) is not LookupParameters:
         return _looks(g, _arg(g, v))
     return KIND_OTHER
@@ -21,7 +21,7 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
     """The node or the integer alone, when the argument is of this kind."""
     cdef NodeId id
     if kind == KIND_INTEGER:
-        if type(v) is not int:
+        if type(v) is not int or not _may_choose(v):
             return False
         f.ints.push_back(_int32(v, "[cell] an integer argument"))
         return True
@@ -120,8 +120,8 @@ cdef bint _same_form(object result, object v) except -1:
         return (<_Constant> result).value is v or type(v) in (int, float, str) and (<_Constant> result).value == v
     if type(result) is not type(v):
         return False
-    if type(result) is State and (<State> result).names is not (<State> v).names:
-        return False
+    if type(result) is State:   # its names may have another order
+        return dir(result) == dir(v) and all([_same_form(getattr(result, name), getattr(v, name)) for name in dir(v)])
     return len(result) == len(v) and all([_same_form(a, b) for a, b in zip(result, v)])
 
 cdef int _count(object result) except -1:

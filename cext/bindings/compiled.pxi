@@ -370,7 +370,7 @@ cdef class Compiled(Cell):
                 f"[compile {self.__name__}] has been recorded for more than {4 * self.most} structures, and keeps "
                 f"{self.most}: recording takes longer than a call that is not compiled. "
                 "Numbers that only are data had better be arrays",
-                stacklevel=2)
+                stacklevel=_level_of_user())
         return 0
 
     cdef object _run_inline(self, tuple args, dict kwargs):
@@ -398,11 +398,10 @@ cdef class Compiled(Cell):
             return self
         found = self.of_objects.get(id(owner))
         if found is None or found[0]() is not owner:
-            objects, key = self.of_objects, id(owner)
-            ref = weakref.ref(owner, lambda _: objects.pop(key, None))
+            ref = self._ref_of(owner, "compile")
             own = Compiled(_MethodOf(self.function, ref), self.names[1:], _one_less(self.indices), self.read_by,
                            self.trainer, self.trains, self.most)
-            found = objects[key] = ref, own
+            found = self.of_objects[id(owner)] = ref, own
         return _BoundCompiled(found[1], owner)
 
     def __repr__(self):

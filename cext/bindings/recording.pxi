@@ -40,7 +40,7 @@ cdef class _Recorder:
         if self.graph is None and isinstance(v, (_array_type, _floating_type, Parameters)):
             return self.stand_in_of_data(v, argument, plain)
         if kind is int or isinstance(v, np.integer):
-            if plain:
+            if plain or not _may_choose(int(v)):
                 return v
             index = IndexStandIn.__new__(IndexStandIn)
             index.trace, index.number, index.argument = self.trace, self.n_ints, argument
@@ -105,6 +105,8 @@ cdef class _Recorder:
         self.scratch.__enter__()
         try:  # a `with` would add a frame to traces
             result = self.cell.function(*given, **named)
+            if self.trace.refused is not None:   # the function has caught it
+                raise self.trace.refused
             t.result = self.part(t, result)
         finally:
             self.scratch.__exit__()
@@ -158,6 +160,7 @@ cdef Template _record_once(Cell cell, ComputationGraph g, tuple args, dict kwarg
 
 cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     cdef _Recorder r = _Recorder.__new__(_Recorder)
+    cdef object argument = None
     r.graph, r.cell = g, cell
     try:
         r.run(args, kwargs)
@@ -165,18 +168,10 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
     except _UsedAsNumber as used:
         argument = used.argument
     except Exception as error:   # perhaps because of what stands for an integer
-        if r.n_ints == 0:
+        if r.n_ints == 0 or cell.plain >= {*range(len(args)), *kwargs} - cell.indices:
             raise _at_user(error)
-        before = set(cell.plain)
-        cell.plain |= {*range(len(args)), *kwargs} - cell.indices
-        if cell.plain == before:
-            raise _at_user(error)
-        cell.begin_anew()
-        try:
-            return _recorded(cell, g, args, kwargs)
-        except BaseException as error:
-            cell.plain = before
-            raise _at_user(error)
+    if argument is None:   # out of the handler: the next error is not one "during handling" of this one
+        return _recorded_for_values(cell, g, args, kwargs)
     if argument in cell.indices:
         raise _errors.CellError(
             f"[cell {cell.__name__}] {cell.argument_name(argument)} is declared as dy.Index, which may choose a row, a "
@@ -184,6 +179,17 @@ cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs)
     cell.plain.add(argument)
     cell.begin_anew()
     return _recorded(cell, g, args, kwargs)
+
+cdef _Recorder _recorded_for_values(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    """With all integers as they are, but for those that are declared to be dy.Index."""
+    before = set(cell.plain)
+    cell.plain |= {*range(len(args)), *kwargs} - cell.indices
+    cell.begin_anew()
+    try:
+        return _recorded(cell, g, args, kwargs)
+    except BaseException as error:
+        cell.plain = before
+        raise _at_user(error)
 
 cdef bint _alike_templates(Template a, Template b) except -1:
     cdef size_t k
@@ -271,15 +277,19 @@ cdef class Cell:
         if found is not None and found[0]() is owner:
             own = found[1]
         else:
-            objects = self.of_objects
-            try:
-                ref = weakref.ref(owner, lambda _: objects.pop(key, None))
-            except TypeError:
-                raise TypeError(f"[cell {self.__name__}] objects of {type(owner).__name__} cannot be referred to weakly; "
-                                "add '__weakref__' to its __slots__") from None
+            ref = self._ref_of(owner, "cell")
             own = Cell(_MethodOf(self.function, ref), self.names[1:], _one_less(self.indices), self.read_by)
-            objects[key] = ref, own
+            self.of_objects[key] = ref, own
         return _BoundCell(own, owner)
+
+    def _ref_of(self, owner, what):
+        """A reference to an object that it is a method of; with the object goes what is recorded for it."""
+        objects, key = self.of_objects, id(owner)
+        try:
+            return weakref.ref(owner, lambda _: objects.pop(key, None))
+        except TypeError:
+            raise TypeError(f"[{what} {self.__name__}] objects of {type(owner).__name__} cannot be referred to weakly; "
+                            "add '__weakref__' to its __slots__") from None
 
     def __call__(self, *args, **kwargs):
         global _n_calls
@@ -399,7 +409,7 @@ cdef class Cell:
                 warnings.warn(
                     f"[cell {self.__name__}] has been recorded for {MOST_TEMPLATES} signatures, each takes time and memory: "
                     "an argument has many values. Integers that only choose rows, labels or places are no part of it",
-                    stacklevel=2)
+                    stacklevel=_level_of_user())
             self.begin_anew()
         t.shape.resize(f.shape.size())
         if f.shape.size():
@@ -490,6 +500,14 @@ def is_cell(c):
 def is_method(function):
     """Is it the function of a cell together with its object? Then it has .function and .ref."""
     return type(function) is _MethodOf
+
+def see_no_cell(what):
+    """CellError while a cell is recorded: a part of a graph, where `what` is one for the whole."""
+    cdef ComputationGraph g = _current()
+    if g.trace is not None and not g.trace.compiled:
+        raise g.trace.refuse(_errors.CellError(
+            f"[cell {g.trace.name}] uses {what}, which is drawn once for a whole graph, and is recorded as a part of one: "
+            "write a plain function"))
 
 def cells_by_hand():
     """Are the nodes of cells made one by one in the current graph?"""

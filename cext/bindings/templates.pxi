@@ -60,6 +60,9 @@ cdef class State:
     def __getitem__(self, k):
         return self.values[k]
 
+    def __reduce__(self):
+        return state_of, (dict(zip(self.names, self.values)),)   # equal names are one tuple again
+
     def __repr__(self):
         return "state(" + ", ".join([f"{n}={v!r}" for n, v in zip(self.names, self.values)]) + ")"
 
@@ -79,6 +82,12 @@ cdef inline State _state_of(tuple names, tuple values):
     cdef State s = State.__new__(State)
     s.names, s.values = names, values
     return s
+
+cdef inline bint _may_choose(object v) except -1:
+    """May an integer choose a row, a label or a place? Greater ones are there to be computed with."""
+    cdef int overflow = 0
+    cdef long long n = PyLong_AsLongLongAndOverflow(v, &overflow)
+    return overflow == 0 and -0x80000000 <= n <= 0x7fffffff
 
 # What arguments and results are made of.
 cdef inline bint _has_parts(object v):
@@ -163,7 +172,7 @@ cdef class Frame:
     cdef int push(self, ComputationGraph g, object v, bint plain) except -1:
         """plain: integers are objects; no graph: for a compiled function, which takes arrays and no expressions."""
         cdef object kind = type(v)
-        if kind is int and not plain:
+        if kind is int and not plain and _may_choose(v):
             self.shape.push_back(PART_INTEGER)
             self.ints.push_back(_int32(v, "[cell] an integer argument"))
             return 0

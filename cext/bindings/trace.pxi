@@ -19,6 +19,7 @@ cdef class Trace:
     cdef list pending    # words of the node that is being built: (place, number of the integer)
     cdef list fills      # (node, place among its member words, number of the integer)
     cdef size_t keys     # address of the buffer of key attributes: they are a part of signatures
+    cdef object refused  # the first error for what cannot be recorded; the function may have caught it
 
     def __cinit__(self, str name, bint compiled):
         self.name, self.compiled = name, compiled
@@ -45,32 +46,38 @@ cdef class Trace:
         self.pending.clear()
         return 0
 
+    cdef object refuse(self, error):
+        """The error, which holds even if the function catches it: what it would do then is not what it does otherwise."""
+        if self.refused is None:
+            self.refused = error
+        return error
+
     cdef object no_value(self):
         if self.compiled:
-            return _errors.CompileError(
+            return self.refuse(_errors.CompileError(
                 f"[compile {self.name}] asks for a value, or runs, renews or changes the graph: a compiled function is "
                 "recorded once per structure and has no numbers then. "
                 "Return what is asked for and decide outside, compile the parts "
-                "before and after it, or leave it uncompiled")
-        return _errors.CellError(
+                "before and after it, or leave it uncompiled"))
+        return self.refuse(_errors.CellError(
             f"[cell {self.name}] asks for a value, or runs, renews or changes the graph: a cell is recorded once and has no "
-            "numbers. Decide outside of it and give the choice as an argument, or write a plain function")
+            "numbers. Decide outside of it and give the choice as an argument, or write a plain function"))
 
     cdef object not_an_argument(self):
         if self.compiled:
-            return _errors.CompileError(
+            return self.refuse(_errors.CompileError(
                 f"[compile {self.name}] uses an expression that was made outside of it: make it inside, or give its numbers "
-                "as an array. Only parameters and tables are taken from outside")
-        return _errors.CellError(
+                "as an array. Only parameters and tables are taken from outside"))
+        return self.refuse(_errors.CellError(
             f"[cell {self.name}] uses an expression that was made outside of it: give it as an argument. Only parameters "
-            "and tables are taken from outside")
+            "and tables are taken from outside"))
 
 
 cdef object _refuses_numbers(IndexStandIn self):
     if self.trace.done:
         return _errors.CellError(f"[{self.trace.name}] an integer argument was kept beyond the call; that is not "
                                  "possible")
-    return _UsedAsNumber(self.argument)
+    return self.trace.refuse(_UsedAsNumber(self.argument))
 
 
 cdef Trace _no_trace = Trace("cell", False)   # that is done, of one that no recording made
@@ -187,6 +194,11 @@ cdef class IndexStandIn:
         raise _refuses_numbers(self)
 
     def __str__(self):
+        raise _refuses_numbers(self)
+
+    def __repr__(self):
+        if self.trace.done:   # in a trace or a debugger
+            return f"<an integer argument of {self.trace.name}>"
         raise _refuses_numbers(self)
 
     def __format__(self, spec):

@@ -2,6 +2,7 @@
 # of this module is in a trace (user_line.h).
 import functools
 import os as _os
+import sys as _sys
 
 cdef extern from "user_line.h" namespace "dnl":
     cbool is_bug(object)
@@ -33,6 +34,15 @@ def last_of_user(error):
             last, ours = trace, False
         trace = trace.tb_next
     return last
+
+
+cdef int _level_of_user() except -1:
+    """The stacklevel of a warning about the user's line. Compiled functions have no level of their own."""
+    cdef int level = 1
+    frame = _sys._getframe()
+    while frame is not None and (frame.f_globals.get("__name__") or "").partition(".")[0] == "dynet_lite":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 cdef bint _of_library(str name, str path) except -1:

@@ -254,8 +254,14 @@ NodeId Body::add_leaf(Graph& g, const Step& s) {
   Word* const words = words_.data() + s.words;
   if (s.kind == Kind::Lookup) {
     const NodeId table = ids_[operands_[s.args]];
-    const u32 rows = g.table(g.signature(table).table)->rows;
-    if (s.filled && !s.batched && words->i < 0) words->i += static_cast<i32>(rows);  // from the end, as in Python
+    const i64 rows = g.table(g.signature(table).table)->rows;
+    for (u32 k = 0; s.filled && k < s.nmember; ++k) {
+      if (words[k].i >= 0) continue;
+      const i64 row = s.batched ? -1 : words[k].i + rows;  // from the end, as in Python
+      if (row < 0)
+        fail_index("[lookup] row " + std::to_string(words[k].i) + " of a table with " + std::to_string(rows) + " rows");
+      words[k].u = static_cast<u32>(row);
+    }
     return g.add_lookup(table, &words->u, s.nmember, s.batched, s.update);
   }
   const Dim& d = dims_[s.dim];

@@ -9,6 +9,7 @@ Nothing here computes; each builder's file says which cell it uses.
 from __future__ import annotations
 
 import operator
+import threading
 import weakref
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
@@ -199,13 +200,29 @@ def _wrong_start(builder: Any, vecs: Any) -> Told | None:
     return wrong_vector("a state", builder.hidden_dim, vecs)
 
 
+class _OfGraph(threading.local):
+    """What a builder keeps of the current graph of each thread."""
+
+    def __init__(self) -> None:
+        # The sequence that was started last. Weak: sequences hold their builder, and memory goes without the collector.
+        self.latest: weakref.ref[Sequence] | None = None
+        self.started: tuple[int, bool] | None = None  # the stamp of its graph, with update
+        self.shown: tuple[int, list[list[Expression]]] | None = None
+        self.forget_stacks()
+
+    def forget_stacks(self) -> None:
+        """Weights enter the graph anew, with what is computed from them; sequences that have begun keep theirs."""
+        self.stacks: dict[bool, Any] = {}
+        self.made_after = _core.last_update()
+
+
 class RNNBuilder(Part):
     """Base of the recurrent builders.
 
     Parameters are called ``NAME/layer0/Wx``, ...; name: that of the builder's collection, for those who read its files.
     """
 
-    of_graph: ClassVar[tuple[str, ...]] = ("_stacks", "_made_after", "_latest", "_started", "_shown")
+    of_graph: ClassVar[tuple[str, ...]] = ("_here",)
     needs: ClassVar = {"initial_state__vecs": _wrong_start}
     has_cell: ClassVar[bool] = False
 
@@ -223,16 +240,11 @@ class RNNBuilder(Part):
         self._forget_graph()
 
     def _forget_graph(self) -> None:
-        self._forget_stacks()
-        # The sequence that was started last. Weak: sequences hold their builder, and memory goes without the collector.
-        self._latest: weakref.ref[Sequence] | None = None
-        self._started: tuple[int, bool] | None = None  # the stamp of its graph, with update
-        self._shown: tuple[int, list[list[Expression]]] | None = None
+        self._here = _OfGraph()
 
-    def _forget_stacks(self) -> None:
-        """Weights enter the graph anew, with what is computed from them; sequences that have begun keep theirs."""
-        self._stacks: dict[bool, Any] = {}
-        self._made_after = _core.last_update()
+    @property
+    def _stacks(self) -> dict[bool, Any]:
+        return self._here.stacks
 
     # ---- for builders to fill in ----------------------------------------------------------------------------------
 
@@ -256,12 +268,11 @@ class RNNBuilder(Part):
         update=False: what is computed from this state gives the builder's parameters no gradient.
         """
         update = bool(update)
-        if self._made_after != _core.last_update():
-            self._forget_stacks()
+        here = self._here
+        if here.made_after != _core.last_update():
+            here.forget_stacks()
         sequence = self._sequence(update)
-        self._latest = weakref.ref(sequence)
-        self._started = (sequence.stamp, update)
-        self._shown = None
+        here.latest, here.started, here.shown = weakref.ref(sequence), (sequence.stamp, update), None
         return _core._first_state(sequence, vecs)
 
     def initial_state_from_raw_vectors(self, vecs: Iterable[Any], update: bool = True) -> RNNState:
@@ -279,13 +290,13 @@ class RNNBuilder(Part):
 
     def get_parameter_expressions(self) -> list[list[Expression]]:
         """The parameters as the last initial_state() of this graph uses them, a list per layer."""
-        stamp = _core.cg().version()
-        if self._shown is not None and self._shown[0] == stamp:
-            return self._shown[1]
-        if self._started is None or not since_renewal(self._started[0]):
+        here, stamp = self._here, _core.cg().version()
+        if here.shown is not None and here.shown[0] == stamp:
+            return here.shown[1]
+        if here.started is None or not since_renewal(here.started[0]):
             raise StaleExpressionError(f"[{self.whoami()}] call initial_state() in this graph first")
-        shown = [self._layer_expressions(layer, self._started[1]) for layer in self._parameters]
-        self._shown = (stamp, shown)
+        shown = [self._layer_expressions(layer, here.started[1]) for layer in self._parameters]
+        here.shown = (stamp, shown)
         return shown
 
     @property
@@ -342,9 +353,10 @@ class FusedBuilder(RNNBuilder):
 
     def _stack(self, update: bool) -> Any:
         """The layers in the current graph, without masks; one for all sequences."""
-        stack = self._stacks.get(update)
+        stacks = self._stacks
+        stack = stacks.get(update)
         if stack is None or not stack.alive():
-            stack = self._stacks[update] = _core.CellStack(self.kind, self._all_weights(update), self._forget_bias())
+            stack = stacks[update] = _core.CellStack(self.kind, self._all_weights(update), self._forget_bias())
         return stack
 
     def _masked_stack(self, update: bool, batch_size: int, weights: list[Any] | None = None) -> Any:
@@ -380,6 +392,6 @@ class FusedBuilder(RNNBuilder):
         nothing.
         """
         size = positive(batch_size, "batch_size")
-        latest = self._latest() if self._latest is not None else None
+        latest = self._here.latest() if self._here.latest is not None else None
         if latest is not None and since_renewal(latest.stamp):  # else it is of the graph before
             latest.draw_masks(size)

@@ -6,6 +6,7 @@ UnidirectionalTreeLSTMBuilder and BidirectionalTreeLSTMBuilder run an LSTM over 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar, SupportsIndex
@@ -20,33 +21,41 @@ from dynet_lite.needs import Told, many, number, rows
 NODES = 10_000_000  # of a numbered tree, at most: a list of more would take all memory
 
 
+class _OfGraph(threading.local):
+    """What a builder keeps of the current graph of each thread."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.stacks: dict[bool, Any] = {}
+
+
 class _NumberedTree(Part):
     """DyNet's way to build trees: set_num_elements(n), then add_input(id, children, x), children first."""
 
-    of_graph: ClassVar[tuple[str, ...]] = ("_nodes",)
+    of_graph: ClassVar[tuple[str, ...]] = ("_here",)
 
     def _forget_graph(self) -> None:
-        self._nodes: list[Any] = []
+        self._here = _OfGraph()
 
     def set_num_elements(self, n: int) -> None:
         """Begin a tree of n nodes, numbered from 0."""
-        self._nodes = [None] * positive(n, "the number of nodes", most=NODES)
+        self._here.nodes = [None] * positive(n, "the number of nodes", most=NODES)
 
     def _place(self, number: Any) -> int:
         if not isinstance(number, SupportsIndex):
             raise TypeError(f"[add_input] the number of a node must be a whole number; got {number!r}")
-        place = number.__index__()
-        if not 0 <= place < len(self._nodes):
-            raise IndexError(f"[add_input] node {place} of a tree of {len(self._nodes)} nodes (see set_num_elements())")
+        place, n = number.__index__(), len(self._here.nodes)
+        if not 0 <= place < n:
+            raise IndexError(f"[add_input] node {place} of a tree of {n} nodes (see set_num_elements())")
         return place
 
     def _child(self, number: Any) -> Any:
-        if (node := self._nodes[self._place(number)]) is None:
+        if (node := self._here.nodes[self._place(number)]) is None:
             raise ValueError(f"[add_input] node {number} has not been added yet; children come before their parent")
         return node
 
     def _put(self, number: Any, node: Any) -> None:
-        self._nodes[self._place(number)] = node
+        self._here.nodes[self._place(number)] = node
 
 
 def _an_input(builder: Any, x: Any) -> Told | None:
@@ -71,7 +80,6 @@ class _CellTreeBuilder(_NumberedTree):
     or DyNet's numbers, see add_input(). x may be None where a node has no input of its own.
     """
 
-    of_graph = ("_nodes", "_stacks")
     n_ary: ClassVar[bool]
     needs: ClassVar = {"x": _an_input, "node__children": _tree_nodes}
 
@@ -85,10 +93,6 @@ class _CellTreeBuilder(_NumberedTree):
         self._begin_collection(model, name)
         self._parameters = [self._add_layer(i) for i in range(self.layers)]
         self._forget_graph()
-
-    def _forget_graph(self) -> None:
-        super()._forget_graph()
-        self._stacks: dict[bool, Any] = {}
 
     def _recurrent_shapes(self) -> dict[str, tuple[int, int]]:
         """Name and shape of the matrices that the children's h's are multiplied by."""
@@ -108,13 +112,13 @@ class _CellTreeBuilder(_NumberedTree):
         for layer in self._parameters:
             wx, b, wf, bf, *u = layer if update else [_core.nobackprop(p) for p in layer]
             layers.append((b, wx, bf, wf, u))
-        stack = self._stacks[update] = _core.TreeStack(self.n_ary, layers, self.hidden_dim, self.forget_bias)
+        stack = self._here.stacks[update] = _core.TreeStack(self.n_ary, layers, self.hidden_dim, self.forget_bias)
         return stack
 
     def node(self, x: Any = None, children: Iterable[TreeNode | None] = (), update: bool = True) -> TreeNode:
         """A node with input x {input_dim} (None: no input) and children. update=False: no gradient to the parameters."""
         update = bool(update)
-        stack = self._stacks.get(update)
+        stack = self._here.stacks.get(update)
         if stack is None or not stack.alive():
             stack = self._new_stack(update)
         return stack.node(x, children)  # type: ignore[no-any-return]

@@ -75,7 +75,7 @@ class VanillaLSTMBuilder(FusedBuilder):
         """Drops a share p of the numbers of Wh, 0 <= p < 1, in states started from now on; the others are divided by 1 - p.
 
         The same numbers at every step of all sequences of a graph, so that they still run together; others in the next graph,
-        and in sequences that start after an update.
+        and in sequences that start after an update. A cell, which is recorded as a part of a graph, cannot use it: CellError.
         It is DropConnect on the recurrent weights, "weight drop": Merity, Keskar, Socher, Regularizing and optimizing LSTM
         language models (2018). ValueError for another p.
         """
@@ -96,6 +96,7 @@ class VanillaLSTMBuilder(FusedBuilder):
 
     def _dropped_out(self, wh: Expression, key: tuple[int, bool]) -> Expression:
         """Wh with the mask of this graph."""
+        _core.see_no_cell("set_weight_dropout()")
         return self._dropped.get(key, lambda: _core.dropout(wh, self._weight_rate))
 
     def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:

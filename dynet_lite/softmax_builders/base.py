@@ -16,6 +16,7 @@ from dynet_lite._core import Expression, Parameters
 from dynet_lite.builders.base import positive
 from dynet_lite.builders.part import Part
 from dynet_lite.errors import OutOfRangeError
+from dynet_lite.kept import Kept
 from dynet_lite.needs import vector, whole
 
 NEVER = -10000.0  # log-probability of a word that is in no class, as DyNet has it
@@ -39,7 +40,7 @@ class SoftmaxBuilder(Part):
         self._forget_graph()
 
     def _forget_graph(self) -> None:
-        self._constants: tuple[Any, int, dict[int, Expression]] | None = None
+        self._constants = Kept()
 
     # ---- for builders to fill in ---------------------------------------------------------------------------------------
 
@@ -87,14 +88,7 @@ class SoftmaxBuilder(Part):
 
     def _constant(self, p: Parameters) -> Expression:
         """One node for p in the current graph, so that all of its uses can be one batch."""
-        graph = _core.cg()
-        held = self._constants
-        if held is None or held[0] is not graph or held[1] != graph.version():
-            held = self._constants = (graph, graph.version(), {})
-        found = held[2].get(id(p))
-        if found is None:
-            found = held[2][id(p)] = _core.nobackprop(p)
-        return found
+        return self._constants.get(id(p), lambda: _core.nobackprop(p))
 
     def _labels(self, x: Any, c: Iterable[int]) -> list[int]:
         """One class per batch element of x, or ValueError."""

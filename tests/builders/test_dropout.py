@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -300,6 +301,27 @@ def test_weight_dropout_of_the_weights_after_an_update(layer_norm: bool) -> None
     np.testing.assert_allclose(dropped[kept], 2 * wh.as_array()[kept], rtol=1e-6)
 
 
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_weight_dropout_in_what_was_recorded(layer_norm: bool) -> None:
+    """One draw for a compiled function, which is a whole graph; a cell is a part of one, and would draw for each call."""
+    builder = dy.VanillaLSTMBuilder(1, IN, HIDDEN, dy.ParameterCollection(), layer_norm)
+
+    def last(x: Any) -> Any:
+        return builder.initial_state().transduce([x, x])[-1]
+
+    cell, twice = dy.cell(last), dy.compile(lambda x: (last(x), last(x)))
+    x = dy.inputVector(np.ones(IN))
+    plain = cell(x).npvalue()
+    builder.set_weight_dropout(0.5)
+    with pytest.raises(dy.errors.CellError, match="set_weight_dropout.*whole graph"):
+        cell(x)
+    with dy.configure(cells="inline"):
+        np.testing.assert_array_equal(cell(x).npvalue(), last(x).npvalue())
+    np.testing.assert_array_equal(*twice(np.ones(IN)))
+    builder.set_weight_dropout(0.0)
+    np.testing.assert_array_equal(cell(x).npvalue(), plain)
+
+
 def test_weight_dropout_drops_gradients() -> None:
     """What is dropped gets no gradient, and that at the given rate; the input weights are left alone."""
     model = dy.ParameterCollection()
@@ -338,3 +360,16 @@ def test_weight_dropout_survives_a_copy() -> None:
     first = outputs(twin, [np.ones(IN)] * 3)
     dy.renew_cg()
     assert not np.array_equal(first[-1], outputs(twin, [np.ones(IN)] * 3)[-1])
+
+
+def test_masks_are_of_the_sequence_of_this_thread() -> None:
+    """set_dropout_masks() is about the sequence that the same thread has started last."""
+    builder = dy.VanillaLSTMBuilder(1, IN, HIDDEN, dy.ParameterCollection())
+    builder.set_dropout(0.5)
+    dy.renew_cg()
+    with ThreadPoolExecutor(1) as other:
+        there = other.submit(builder.initial_state).result()
+        here = builder.initial_state()
+        other.submit(builder.set_dropout_masks, 3).result()
+        assert here.add_input(np.ones(IN)).output().dim()[1] == 1
+        assert other.submit(lambda: there.add_input(np.ones(IN)).output().dim()[1]).result() == 3

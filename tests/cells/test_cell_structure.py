@@ -103,6 +103,23 @@ def test_scan_with_outputs_beside_the_state(net: Net, both: Both) -> None:
     both(net.pc, program)
 
 
+@pytest.mark.parametrize("how", ["inline", "recorded"])
+def test_a_state_whose_names_come_in_another_order(net: Net, how: str) -> None:
+    step = dy.cell(lambda s, word: dy.state(c=s.h + net.E[word], h=dy.tanh(s.c)))
+    with dy.configure(cells=how):
+        for words in ([1], [1, 2, 3, 4]):
+            dy.renew_cg()
+            s = net.zero()
+            states, last = dy.scan(step, s, words)
+            for word, found in zip(words, states, strict=True):
+                s = step.function(s, word)
+                np.testing.assert_array_equal(found.h.npvalue(), s.h.npvalue())
+                np.testing.assert_array_equal(found.c.npvalue(), s.c.npvalue())
+            assert last is states[-1]
+        with pytest.raises(dy.errors.CellError, match="next state"):
+            dy.scan(dy.cell(lambda s, word: dy.state(c=s.h, g=s.c)), net.zero(), [1])
+
+
 def test_scan_edges(net: Net) -> None:
     for how in ("recorded", "inline"):
         with dy.configure(cells=how):

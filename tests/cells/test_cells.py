@@ -8,6 +8,7 @@ import functools
 import gc
 import itertools
 import random
+import sys
 import threading
 import types
 import warnings
@@ -202,6 +203,25 @@ def test_integers_that_are_computed_with(w: Weights) -> None:
         assert np.array_equal(choose(i, w.b).npvalue(), choose.function(i, w.b).npvalue())
 
 
+def test_integers_of_more_than_32_bits(w: Weights) -> None:
+    """They choose nothing: each value is recorded."""
+
+    def function(x: Any, n: Any) -> Any:
+        return x * float(n % 7)
+
+    cell, compiled = dy.cell(function), dy.compile(lambda n: function(w.E[1], n))
+    many = [1 << 40, 1, 3, -(1 << 33), np.int64(1 << 40), np.uint64(1 << 63), 2**100, 5]
+    dy.renew_cg()
+    for n in many:
+        wanted = w.E.row_as_array(1) * np.float32(int(n) % 7)
+        np.testing.assert_array_equal(cell(w.E[1], n).npvalue(), wanted)
+        np.testing.assert_array_equal(compiled(n), wanted)
+    found = dy.map(dy.cell(function), [w.E[1]] * len(many), [int(n) for n in many])
+    np.testing.assert_array_equal([e.npvalue() for e in found], [function(w.E[1], int(n)).npvalue() for n in many])
+    with pytest.raises(IndexError):
+        dy.cell(lambda n: w.E[n])(1 << 40)
+
+
 def test_too_many_signatures(w: Weights) -> None:
     deep = dy.cell(lambda x, n: x * (1 + n))
     dy.renew_cg()
@@ -211,6 +231,7 @@ def test_too_many_signatures(w: Weights) -> None:
         for n in range(1100):
             assert deep(x, n).value() == [1.0 + n] * 2
     assert len(seen) == 1 and "recorded for 512 signatures" in str(seen[0].message)
+    assert seen[0].filename == __file__
     assert deep.signatures() <= 512
 
 
@@ -445,12 +466,23 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
     def by_default(x: Any, y: Any = listed) -> Any:
         return x * y[0].number
 
+    def of_function() -> None: ...
+
+    def by_import(x: Any) -> Any:
+        import module_of_a_cell  # type: ignore[import-not-found]
+
+        return x * module_of_a_cell.number
+
+    of_function.number = 1.0  # type: ignore[attr-defined]
+    sys.modules["module_of_a_cell"] = module
     bound = functools.partial(by_partial, inner)
     attributes, behind, derived = Attributes(number=1.0), Behind(inner), Derived()
     a_cell, pair = reads.cell, Listed([inner])
     ordered, by_none = collections.OrderedDict(first=inner), collections.OrderedDict({None: inner})
     return {
         "module": (lambda x: x * module.number, module),
+        "module that it imports": (by_import, sys.modules["module_of_a_cell"]),
+        "attribute of a function": (lambda x: x * of_function.number, of_function),  # type: ignore[attr-defined]
         "class": (lambda x: x * Reads.number, Reads),
         "class of an object": (lambda x: x * reads.number, Reads),
         "property": (lambda x: x * reads.as_property, Reads),
@@ -521,6 +553,24 @@ def test_new_keys_are_noticed(w: Weights) -> None:
     first = sums(cell(w.b))
     numbers["number"] = 3.0
     assert sums(cell(w.b)) == pytest.approx(3 * first)
+
+
+class Words(set[str]):
+    factor = 3.0
+
+
+@pytest.mark.parametrize("kind", [set, Words])
+def test_new_members_are_noticed(kind: Any, w: Weights) -> None:
+    words, objects = kind(["a"]), {Made()}
+    cell = dy.cell(lambda x: x * getattr(words, "factor", 3.0) if "b" in words else x * float(len(objects)))
+    dy.renew_cg()
+    first = sums(cell(w.b))
+    for _ in range(2):
+        assert sums(cell(w.b)) == first and cell.signatures() == 1
+    words.add("b")
+    assert sums(cell(w.b)) == pytest.approx(3 * first)
+    words.remove("b")
+    assert sums(cell(w.b)) == pytest.approx(first)
 
 
 class Stubborn:
@@ -698,6 +748,51 @@ def test_errors_are_raised_at_the_line(w: Weights, name: str) -> None:
     assert dy.tanh(x).npvalue().shape == (4,)
 
 
+def test_an_error_of_the_function_is_told_once(w: Weights) -> None:
+    """Though the function runs again, with integers as they are, before it is believed."""
+
+    def fails(k: int) -> Any:
+        return {}["missing"]
+
+    dy.renew_cg()
+    for call in (lambda: dy.cell(fails)(1), lambda: dy.map(dy.cell(fails), [1]), lambda: dy.compile(fails)(1)):
+        with pytest.raises(KeyError, match="missing") as info:
+            call()
+        assert info.value.__context__ is None
+        assert info.traceback[-1].frame.code.raw is fails.__code__
+
+
+def test_what_a_function_catches_is_not_recorded(w: Weights) -> None:
+    """It would go another way than at a call that is not recorded."""
+
+    def by_number(x: Any, k: int) -> Any:
+        try:
+            return x * float(k)
+        except:  # noqa: E722
+            return x * 100.0
+
+    def by_text(x: Any, k: int) -> Any:
+        return x * (3.0 if repr([k]) == "[3]" else 100.0)
+
+    def by_value(x: Any) -> Any:
+        try:
+            return x * float(x.npvalue()[0])
+        except Exception:
+            return x
+
+    dy.renew_cg()
+    x = dy.inputVector(np.ones(4))
+    for function in (by_number, by_text):
+        cell, compiled = dy.cell(function), dy.compile(function)
+        for k in (3, 2, 3):
+            np.testing.assert_array_equal(cell(x, k).npvalue(), function(x, k).npvalue())
+            np.testing.assert_array_equal(compiled(np.ones(4), k), function(x, k).npvalue())
+    with pytest.raises(dy.errors.CellError, match="asks for a value"):
+        dy.cell(by_value)(x)
+    with pytest.raises(dy.errors.CompileError, match="asks for a value"):
+        dy.compile(by_value)(np.ones(4))
+
+
 def test_wrong_uses(w: Weights) -> None:
     dy.renew_cg()
     cell = dy.cell(lambda x, k=0: dy.pick(x, k))
@@ -712,6 +807,10 @@ def test_wrong_uses(w: Weights) -> None:
         cell(x, 4)
     with pytest.raises(IndexError, match="32 bits"):
         cell(x, 1 << 40)
+    with pytest.raises(IndexError, match="row -1000 of a table"):
+        dy.cell(lambda k: w.E[k])(-1000)
+    with pytest.raises(IndexError, match="row -1 of a table"):
+        dy.cell(lambda k: w.E.batch([1, k]))(-1)
     with pytest.raises(TypeError):
         cell(x, 1, 2)
     with pytest.raises(TypeError, match="not copied or pickled"):

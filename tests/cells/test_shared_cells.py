@@ -101,6 +101,31 @@ class Parts(tuple):  # type: ignore[type-arg]
         return tuple.__new__(cls, parts)
 
 
+@pytest.mark.parametrize("how", [dy.cell, dy.compile])
+@pytest.mark.parametrize("kind", [dy.GRUBuilder, dy.StandardSoftmaxBuilder, dy.NaryTreeLSTMBuilder])
+def test_builders_that_threads_share(how: Any, kind: Any, quick_switches: None) -> None:
+    """What one makes of its weights in a graph is not taken away by threads that make theirs meanwhile."""
+    model = dy.ParameterCollection()
+    table = model.add_lookup_parameters((3, 4))
+    sizes = {dy.GRUBuilder: (1, 4, 4), dy.StandardSoftmaxBuilder: (4, 4), dy.NaryTreeLSTMBuilder: (2, 1, 4, 4)}
+    builder = kind(*sizes[kind], model)
+
+    def one(x: Any) -> Any:
+        if kind is dy.GRUBuilder:
+            return builder.initial_state().add_input(x).output()
+        if kind is dy.NaryTreeLSTMBuilder:
+            return builder.node(x, [None, builder.node(x)], update=False).output()
+        return builder.full_logits(x, update=False)
+
+    def work(rng: random.Random) -> list[str]:
+        f = how(lambda *words: dy.esum([one(table[word]) for word in words]))
+        dy.renew_cg()
+        f(*[1] * 60)
+        return []
+
+    assert not in_threads(work, 0.5)
+
+
 def test_an_argument_that_calls_the_cell() -> None:
     @dy.cell
     def double(xs: Any) -> Any:
