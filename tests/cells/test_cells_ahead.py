@@ -102,6 +102,25 @@ def test_parts_of_joined_maps_that_nobody_reads(both: Both, used: tuple[int, ...
     both(model, program, exact=False)
 
 
+def test_weights_that_are_frozen_later() -> None:
+    """What depends on frozen weights and inputs alone has no gradient, though its map was joined with that of a trained one."""
+    model = dy.ParameterCollection()
+    frozen, trained = model.add_parameters((SIZE, SIZE)), model.add_parameters((SIZE, SIZE))
+    two = dy.cell(lambda x: (dy.tanh(frozen * x), dy.logistic(trained * x)))
+
+    def gradients() -> list[bool]:
+        dy.renew_cg()
+        given = two(dy.inputVector(np.ones(SIZE)))
+        dy.sum_elems(dy.cmult(*given)).backward()
+        return [bool(e.gradient().any()) for e in given]
+
+    for _ in range(2):
+        assert gradients() == [True, True]
+        frozen.set_updated(False)
+        assert gradients() == [False, True] and two.signatures() == 1
+        frozen.set_updated(True)
+
+
 def test_other_rewrites_record_anew() -> None:
     net = Gates()
     first = nodes_of_a_call(net)
