@@ -56,8 +56,8 @@ class Arena {
   // Everything is given back to the arena within a round.
   void rewind() {
     use_.note(used_);
-    if (blocks_.size() > 1) {
-      const std::size_t want = reserved_;
+    if (blocks_.size() > 1 || most_ > reserved_) {
+      const std::size_t want = most_ > reserved_ ? most_ : reserved_;
       free_blocks();
       next_block(want);
     }
@@ -65,7 +65,7 @@ class Arena {
       cur_ = blocks_[0].p;
       left_ = blocks_[0].n;
     }
-    used_ = 0;
+    used_ = most_ = 0;
   }
   // How far a round has come. Between rounds take_again() takes at once what had been taken by then, where it lay:
   // false if the memory lies elsewhere now, or lay in several blocks.
@@ -82,7 +82,8 @@ class Arena {
     used_ = m.used;
     return true;
   }
-  // The same, to return to within the round: what has been taken since is given back, further blocks to the heap.
+  // The same, to return to within the round: what has been taken since is given back, further blocks to the heap. The
+  // next round has room for as much from the start.
   struct Point {
     std::size_t blocks, taken, used;  // taken: bytes of the last block
   };
@@ -90,6 +91,7 @@ class Arena {
   void return_to(const Point& p) {
     if (blocks_.empty() || p.blocks > blocks_.size() || p.used > used_) return;  // another round has begun
     use_.note(used_);
+    if (reserved_ > most_) most_ = reserved_;
     while (blocks_.size() > p.blocks && blocks_.size() > 1) {
       source_.free(blocks_.back().p);
       reserved_ -= blocks_.back().n;
@@ -104,6 +106,7 @@ class Arena {
     heap_given_back().fetch_add(reserved_, std::memory_order_relaxed);
     use_.given_back();
     free_blocks();
+    most_ = 0;
   }
 
  private:
@@ -131,6 +134,7 @@ class Arena {
   Vec<Block> blocks_;
   char* cur_ = nullptr;
   std::size_t left_ = 0, used_ = 0, reserved_ = 0;
+  std::size_t most_ = 0;                 // that was reserved before return_to() in this round
   RecentUse use_{std::size_t(1) << 24};  // bytes
 };
 

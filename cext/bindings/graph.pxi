@@ -428,6 +428,8 @@ cdef class ComputationGraph:
         if not 0 <= number < self.c.size():
             raise IndexError(f"[graph] node {number} of a graph of {self.c.size()} nodes")
         cdef NodeId i = number
+        if self.c.node(i).flags & kMerged:
+            i = self.c.node(i).root   # which computes the same
         if self.c.node(i).flags & (kOverwritten | kFused | kDead):
             return None
         self.c.unmark_inner(i)  # from now on it is kept

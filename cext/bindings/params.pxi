@@ -252,9 +252,12 @@ cdef class Parameters(Expression):
         now on compute no gradient for it.
         """
         global _n_frozen
+        cdef bint updated = bool(b)
+        if updated == deref(self.p).updated:
+            return
         _n_frozen += 1
         settle()
-        deref(self.p).updated = bool(b)
+        deref(self.p).updated = updated
         self.stamp = 0xffffffff   # entered again with the new setting
 
     def expr(self, update=False):

@@ -119,7 +119,7 @@ cdef class _Recorder:
             t.body.fill(node, at, number)
         t.outside = []
         for weight, rows, node in self.trace.outside:
-            t.outside.append((weakref.ref(weight), rows))
+            t.outside.append((weakref.ref(weight), rows, weight.is_updated()))
             t.body.outside(node)
         t.body.finish(deref(self.scratch.c), n_args)
         t.entered.resize(len(t.outside))
@@ -198,7 +198,7 @@ cdef bint _alike_templates(Template a, Template b) except -1:
     for k in range(a.out.size()):
         if a.out[k] != b.out[k]:
             return False
-    for (w, rows), (v, lines) in zip(a.outside, b.outside):
+    for (w, rows, _), (v, lines, _) in zip(a.outside, b.outside):
         if w() is not v() or rows != lines:
             return False
     return True

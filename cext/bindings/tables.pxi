@@ -417,9 +417,12 @@ cdef class LookupParameters(Expression):
     def set_updated(self, b):
         """Freeze the table (False) or release it (True)."""
         global _n_frozen
+        cdef bint updated = bool(b)
+        if updated == deref(self.t).updated:
+            return
         _n_frozen += 1
         settle()
-        deref(self.t).updated = bool(b)
+        deref(self.t).updated = updated
         self.stamp = self.rows_stamp = 0xffffffff
 
     def expr(self, update=False):

@@ -243,7 +243,7 @@ cdef class Template:
     cdef Vec[uint32_t] shape     # of the arguments
     cdef size_t n_ids, n_ints, n_numbers   # of them when it was recorded
     cdef list objects
-    cdef list outside            # (reference to a weight, for single rows)
+    cdef list outside            # (reference to a weight, for single rows, was it updated)
     cdef uint32_t passes         # that have looked at the body
     cdef bint any_graph          # whatever its passes are
     cdef Vec[NodeId] entered     # these in a graph:
@@ -271,7 +271,7 @@ cdef class Template:
         return self.n_ids == f.ids.size() and self.n_ints == f.ints.size() and self.n_numbers == f.numbers.size()
 
     cdef bint enter(self, ComputationGraph g) except -1:
-        """Weights into the graph; False when one of them is gone, or the graph is for other passes."""
+        """Weights into the graph; False when one is gone, or passes would see others: which are on, what is frozen."""
         if self.copies and self.call != _n_calls:
             settle()
         self.call = _n_calls
@@ -284,9 +284,9 @@ cdef class Template:
         if not self.any_graph and passes_ahead(g.x.passes()) != self.passes:
             return False
         for k in range(len(self.outside)):
-            ref, rows = <tuple> (<list> self.outside)[k]
+            ref, rows, updated = <tuple> (<list> self.outside)[k]
             weight = ref()
-            if weight is None:
+            if weight is None or not self.any_graph and weight.is_updated() != updated:
                 return False
             self.entered[k] = (<LookupParameters> weight).rows_node(g) if rows else (<Expression> weight).enter(g)
         self.body.enter(deref(g.c), self.entered.data())

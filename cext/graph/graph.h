@@ -30,17 +30,18 @@ enum NodeFlag : u16 {
   kLeaf = 1,
   kAlias = 2,
   kOutput = 4,
-  kNeedsGrad = 8,      // some parameter can be reached backward from here
-  kWeight = 16,        // made of parameters alone
-  kPartial = 32,       // an alias that does not cover its root
-  kInner = 64,         // made inside a cell, which alone reads it: no expression refers to it
-  kOverwritten = 128,  // an inner node whose value is gone: an output of its cell lies there
-  kFused = 256,        // runs inside the one node that reads it, and has no value of its own (rewrite/rules/fuse.cc)
-  kGradApart = 512,    // a joined node whose gradient may not lie where its value lies (rewrite/rules/fuse.cc)
-  kCounted = 1024,     // the expressions that refer to it are counted
-  kMerged = 2048,      // an alias of a node that computes the same (rewrite/rules/merge.cc)
-  kDead = 4096,        // does not run, for nobody can ask for it (rewrite/rules/dead.cc)
-  kRowToCome = 8192,   // an input of a recorded cell in whose place calls have a row of a table (graph/body.h)
+  kNeedsGrad = 8,       // some parameter can be reached backward from here
+  kWeight = 16,         // made of parameters alone
+  kPartial = 32,        // an alias that does not cover its root
+  kInner = 64,          // made inside a cell, which alone reads it: no expression refers to it
+  kOverwritten = 128,   // an inner node whose value is gone: an output of its cell lies there
+  kFused = 256,         // runs inside the one node that reads it, and has no value of its own (rewrite/rules/fuse.cc)
+  kGradApart = 512,     // a joined node whose gradient may not lie where its value lies (rewrite/rules/fuse.cc)
+  kCounted = 1024,      // the expressions that refer to it are counted
+  kMerged = 2048,       // an alias of a node that computes the same (rewrite/rules/merge.cc)
+  kDead = 4096,         // does not run, for nobody can ask for it (rewrite/rules/dead.cc)
+  kRowToCome = 8192,    // an input of a recorded cell in whose place calls have a row of a table (graph/body.h)
+  kPartUnread = 16384,  // a joined node of which nobody reads some part any more (rewrite/rewriter.cc)
 };
 
 struct Node {

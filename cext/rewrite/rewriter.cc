@@ -42,6 +42,13 @@ void Rewriter::forget_uses(NodeId i) {
   }
 }
 
+// Node i reads nothing any more: no gradient flows into the parts of joined nodes that it read.
+void Rewriter::leave_parts(NodeId i) {
+  if (!g_.signature(i).partial) return;
+  for (u32 j = 0; j < g_.nargs(i); ++j)
+    if (const NodeId a = g_.operands(i)[j]; g_.is_op(a) && op_def(g_.signature(a).op).in_parts) g_.mark(a, kPartUnread);
+}
+
 void Rewriter::count_uses(NodeId i) {
   const NodeId* args = g_.operands(i);
   Node* nodes = g_.nodes_.data();
@@ -80,12 +87,14 @@ void Rewriter::bundle(NodeId i, const NodeId* args, u32 nargs) {
 }
 
 void Rewriter::alias(NodeId i, NodeId first) {
+  leave_parts(i);
   forget_uses(i);
   for (u32 o = 0; o < g_.signature(i).visible; ++o) g_.merge(i + o, first + o);
 }
 
 void Rewriter::kill(NodeId i) {
   for (u32 o = 0; o < g_.signature(i).visible; ++o) g_.nodes_[i + o].flags |= kDead;
+  leave_parts(i);
   forget_uses(i);
 }
 

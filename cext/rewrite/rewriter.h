@@ -84,6 +84,7 @@ class Rewriter {
 
  private:
   void forget_uses(NodeId i);
+  void leave_parts(NodeId i);
   void count_uses(NodeId i);
 
   Graph& g_;

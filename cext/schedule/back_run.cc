@@ -100,6 +100,7 @@ void BackRun::find_in_parts() {
     any = true;
     apart |= g_->node(i).is(kGradApart);
     if (!g_->node(i).is(kOverwritten)) return false;  // somebody made it by hand
+    if (g_->node(i).is(kPartUnread)) return false;
     return gradients_->reached[i] / kReader == g_->readers(i) && g_->readers(i) < kMostReaders && at(i) &&
            !gradients_->written[i];
   });

@@ -82,6 +82,45 @@ def test_batches_are_those_of_the_function() -> None:
     assert batches("recorded") == batches("inline")
 
 
+@pytest.mark.parametrize("shown", [(), (0,), (3,), (1, 4)])
+@pytest.mark.parametrize("used", [(0, 1, 2, 3, 4, 5), (0, 2, 4), (1,), (0, 3)])
+def test_parts_of_joined_maps_that_nobody_reads(both: Both, used: tuple[int, ...], shown: tuple[int, ...]) -> None:
+    """A chain does not run, for nothing needs it, or is computed once for several calls: its part has no gradient of its own."""
+    model = dy.ParameterCollection()
+    W, b = [model.add_parameters((SIZE, SIZE)) for _ in range(6)], model.add_parameters(SIZE)
+    E = model.add_lookup_parameters((5, SIZE))
+
+    @dy.cell
+    def gates(x: Any, h: Any) -> Any:
+        i, f, g = (V * x + U * h + b for V, U in zip(W[:3], W[3:], strict=True))
+        return dy.tanh(i), dy.cmult(dy.logistic(f), dy.tanh(g))
+
+    def program() -> tuple[Any, list[Any]]:
+        given = [y for _ in range(3) for y in gates(E[1], E[2])]
+        return dy.esum([dy.squared_norm(given[k]) for k in used]), [given[k] for k in shown]
+
+    both(model, program, exact=False)
+
+
+def test_weights_that_are_frozen_later() -> None:
+    """What depends on frozen weights and inputs alone has no gradient, though its map was joined with that of a trained one."""
+    model = dy.ParameterCollection()
+    frozen, trained = model.add_parameters((SIZE, SIZE)), model.add_parameters((SIZE, SIZE))
+    two = dy.cell(lambda x: (dy.tanh(frozen * x), dy.logistic(trained * x)))
+
+    def gradients() -> list[bool]:
+        dy.renew_cg()
+        given = two(dy.inputVector(np.ones(SIZE)))
+        dy.sum_elems(dy.cmult(*given)).backward()
+        return [bool(e.gradient().any()) for e in given]
+
+    for _ in range(2):
+        assert gradients() == [True, True]
+        frozen.set_updated(False)
+        assert gradients() == [False, True] and two.signatures() == 1
+        frozen.set_updated(True)
+
+
 def test_other_rewrites_record_anew() -> None:
     net = Gates()
     first = nodes_of_a_call(net)

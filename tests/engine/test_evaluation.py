@@ -155,6 +155,23 @@ def test_going_back_gives_memory_back():
     np.testing.assert_array_equal(h.npvalue(), before)
 
 
+def test_going_back_takes_no_memory_anew_in_each_round():
+    m = dy.ParameterCollection()
+    W = m.add_parameters((2000, 8))
+    tries, calls = 20, []
+    for _ in range(8):
+        dy.renew_cg()
+        h = dy.tanh(dy.inputVector(np.ones(8)))
+        h.value()
+        before = dy.heap_calls()
+        for k in range(tries):
+            dy.cg_checkpoint()
+            dy.esum([dy.sum_elems(W * (h * float(k + n))) for n in range(50)]).value()
+            dy.cg_revert()
+        calls.append(dy.heap_calls() - before)
+    assert max(calls[-2:]) < tries
+
+
 def test_marks_nest(model):
     dy.renew_cg()
     x = dy.inputVector([1.0, 2.0])

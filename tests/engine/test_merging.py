@@ -6,11 +6,13 @@ Programs run merged and as written; values and gradients must agree.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fused_programs import Cell, Model, N, Observed, engine, gradients, near
+from programs import run_code
 
 import dynet_lite as dy
 from dynet_lite import structure
@@ -442,3 +444,36 @@ def test_lanes_share_what_they_read(threads: int, looked_up: bool, merge: bool) 
             found = program()
         for key, value in found.items():
             near(value, plain[key], 1e-5, key, atol=1e-6)
+
+
+ASKED_FOR_LATER = """
+import numpy as np
+
+import dynet_lite as dy
+
+dy.configure(verify=True)
+E = dy.ParameterCollection().add_lookup_parameters((5, 16))
+dy.renew_cg()
+x = dy.inputVector(np.ones(16))
+vectors = [dy.softmax(dy.tanh(dy.exp(E[1]))) for _ in range(2)]
+loss = dy.sum_elems(dy.cmult(vectors[0] + vectors[1], x))
+del vectors
+loss.value()
+kept = [dy.cg().kept_expression(k) for k in range(10)]
+first, second = kept[2:6], kept[6:]
+assert [e is None for e in first] == [e is None for e in second] == [False, True, False, False]
+for a, b in zip(first, second):
+    assert a is None or np.array_equal(a.npvalue(), b.npvalue())
+more = dy.sum_elems(dy.tanh(second[2])) + loss
+value = more.value()
+del kept, first, second, a, b
+x.set(np.ones(16))
+assert more.value() == value
+dy.dump_cg("nodes.txt")
+"""
+
+
+def test_nodes_that_are_asked_for_when_they_are_merged(tmp_path: Path) -> None:
+    """What they were merged into may run inside another node: then both have no value of their own."""
+    done = run_code(ASKED_FOR_LATER, tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -227,6 +227,19 @@ def test_set_value_after_set_updated_is_seen_by_the_graph():
     assert (of_weight.value(), of_row.value(), of_table.value()) == ([6, 6], [6, 6], 18)
 
 
+def test_set_updated_to_what_it_is_leaves_the_weight_where_it_is():
+    dy.renew_cg()
+    m = dy.ParameterCollection()
+    p, t = m.add_parameters(2), m.add_lookup_parameters((3, 2))
+    loss = dy.sum_elems(p) + dy.sum_elems(t)
+    nodes = len(dy.cg())
+    p.set_updated(True)
+    t.set_updated(True)
+    loss.backward()
+    assert (p.gradient() == 1).all() and (t.gradient() == 1).all()
+    assert len(dy.cg()) == nodes
+
+
 def test_a_seed_that_is_none_changes_no_generator():
     before = dy._core.get_seed_state()
     with pytest.raises(ValueError, match="invalid literal"):

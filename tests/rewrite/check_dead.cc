@@ -65,3 +65,16 @@ CHECK(dead, leaves_what_was_seen_before) {
   s.is_dead(z);
   s.same_but({y, z});
 }
+
+// In a graph they come from cells, whose maps were joined before.
+CHECK(dead, a_chain_that_reads_a_part_of_joined_maps) {
+  const NodeId x = s.state(1), w = s.square(), u = s.square(), i = s.product(w, x), k = s.product(u, x);
+  const NodeId y = s.tanh(i), z = s.held(s.exp(k));
+  s.run(PassId::Join);
+  s.expect(!s.g.node(i).is(kPartUnread), "both parts are read");
+  s.expect(s.run(PassId::Dead) == 1, "one chain goes");
+  s.is_dead(y);
+  s.is(z, "_fused", {i});
+  s.has_uses(i, 1);
+  s.expect(s.g.node(i).is(kPartUnread), "no gradient flows into one of its parts");
+}

@@ -73,6 +73,50 @@ CHECK(merge, leaves_projections_of_few_cells) {
   s.leaves(PassId::Merge);
 }
 
+namespace {
+// In a graph they come from cells, whose maps were joined before: those of two calls, and the chains that read them.
+struct Calls {
+  NodeId w, u, x, y, first, second;
+  NodeId a, b, c, d;  // of the first, and of the second
+};
+Calls calls(Sketch& s) {
+  Calls of{s.square(), s.square(), s.row(1), s.row(1), 0, 0, 0, 0, 0, 0};
+  of.first = s.product(of.w, of.x);
+  const NodeId k = s.product(of.u, of.x);
+  of.second = s.product(of.w, of.y);
+  const NodeId l = s.product(of.u, of.y);
+  of.a = s.tanh(of.first);
+  of.b = s.exp(k);
+  of.c = s.tanh(of.second);
+  of.d = s.exp(l);
+  s.run(PassId::Join);
+  s.is(of.second, "_affines", {of.y, of.w, of.u}, ints({1, 0, 0}));
+  return of;
+}
+}  // namespace
+
+CHECK(merge, joined_maps_with_all_that_reads_them) {
+  const Calls of = calls(s);
+  s.expect(s.run(PassId::Merge) == 3, "the maps and two chains");
+  s.is_alias(of.second, of.first);
+  s.is_alias(of.c, of.a);
+  s.is_alias(of.d, of.b);
+  s.has_uses(of.first, 2);
+  s.expect(!s.g.node(of.first).is(kPartUnread), "both parts are read");
+}
+
+CHECK(merge, leaves_joined_maps_whose_parts_are_read) {
+  const Calls of = calls(s);
+  s.held(of.c);
+  s.expect(s.run(PassId::Merge) == 1, "one chain");
+  s.is_alias(of.d, of.b);
+  s.is(of.second, "_affines", {of.y, of.w, of.u}, ints({1, 0, 0}));
+  s.has_uses(of.first, 2);
+  s.has_uses(of.second, 1);
+  s.expect(s.g.node(of.second).is(kPartUnread) && !s.g.node(of.first).is(kPartUnread),
+           "of the second one part is read");
+}
+
 CHECK(merge, leaves_unlike_attributes) {
   const NodeId x = s.row(1), y = s.row(1);
   s.softmax(s.op("elu", {x}, {}, {word(1.f)}));

@@ -214,10 +214,11 @@ bool MergeAlike::same(const Graph& g, NodeId a, NodeId b) const {
   return words == g.member_words(b) && std::memcmp(g.member(a), g.member(b), words * sizeof(Word)) == 0;
 }
 
-// Nodes that would run inside the one node that reads them, which stays, would only be kept from it.
+// Nodes that would run inside the one node that reads them, which stays, would only be kept from it. Joined nodes go
+// with all that read their parts: each part has one reader, which may write over it.
 bool MergeAlike::of_use(const Graph& g, NodeId i) const {
   if (g.readers(i) == 0) return true;
-  if (g.node(i).is(kInner)) return false;
+  if (g.node(i).is(kInner) || op_def(g.signature(i).op).in_parts) return false;
   return g.readers(i) > 1 || worth_[i - from_] || !fusible(g.signature(i));
 }
 
