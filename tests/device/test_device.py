@@ -456,3 +456,27 @@ def numbers(backend):
 print(all(np.allclose(a, b) for a, b in zip(numbers("cpu"), numbers("cuda"))))
 """
     assert said(run(program, libcuda, tmp_path)).strip() == "True"
+
+
+def test_numbers_that_are_nearly_zero(libcuda: Path, tmp_path: Path) -> None:
+    """-0 is -0 wherever it is moved, and layer_norm() of differences below all normal numbers is its bias."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def numbers(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        x = dy.inputTensor([[-0.0, 1.0, -0.0], [2.0, -0.0, 0.0]])
+        moved = [dy.transpose(x), dy.strided_select(x, [1, 2], [0, 0]), dy.pick(x, 1, 0), dy.pick_range(x, 0, 1, 0)]
+        tiny = dy.inputTensor([0.0, 1e-40, 2e-40, 1e-40])
+        y = dy.layer_norm(tiny, dy.inputTensor(np.ones(4)), dy.inputTensor(np.full(4, 0.5)))
+        dy.dot_product(y, dy.inputTensor([1.0, 2.0, 0.0, -1.0])).backward(full=True)
+        return [np.signbit(e.npvalue()) for e in moved], y.npvalue(), tiny.gradient()
+
+cpu, gpu = numbers("cpu"), numbers("cuda")
+print(all(np.array_equal(a, b) for a, b in zip(cpu[0], gpu[0])), gpu[0][2].tolist())
+print(gpu[1].tolist(), np.array_equal(cpu[2], gpu[2]))
+"""
+    text = said(run(program, libcuda, tmp_path)).splitlines()
+    assert text == ["True [False, True, False]", "[0.5, 0.5, 0.5, 0.5] True"]
