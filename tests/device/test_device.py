@@ -395,6 +395,20 @@ print(dy.concatenate([a, b]).npvalue().sum())
     assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "4000003.0"
 
 
+def test_a_large_array_goes_through_small_buffers(libcuda: Path, tmp_path: Path) -> None:
+    """They stay, so weights took twice their memory: 120 MB of numbers, and the GPU has 200."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+dy.configure(device="cuda")
+numbers = np.arange(30_000_000, dtype="f") % 1000
+x = dy.inputTensor(numbers)
+print(dy.sum_elems(x).value() == np.float32(numbers.sum(dtype="d")), np.array_equal(x.npvalue(), numbers))
+"""
+    assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "True True"
+
+
 @pytest.mark.parametrize("op", ["dot_product", "circ_conv"])
 def test_gradients_wait_for_the_arguments(op: str, libcuda: Path, tmp_path: Path) -> None:
     """Which are made many launches later than the gradient of the result. One occurs twice, in some calls."""
