@@ -220,6 +220,35 @@ print("goes on:", dy.tanh(dy.inputTensor([0.0])).value())
     assert text.startswith(error) and "goes on: 0.0" in text, text
 
 
+def test_work_goes_on_after_a_launch_for_which_there_was_no_memory(libcuda: Path, tmp_path: Path) -> None:
+    """With that launch: nothing is added twice."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def numbers(backend):
+    with dy.configure(backend=backend, random_seed=7):
+        pc = dy.ParameterCollection()
+        W, words = pc.add_parameters((4, 4)), pc.add_lookup_parameters((5, 4))
+        trainer, out = dy.MomentumSGDTrainer(pc, 0.1), []
+        for _ in range(3):
+            dy.renew_cg()
+            hs = [dy.tanh(W * words[i % 5]) for i in range(7)]
+            loss = dy.esum([dy.squared_norm(W * h) for h in hs])
+            loss.backward()
+            try:
+                out.append(loss.npvalue())
+            except dy.OutOfMemoryError:
+                print("no memory")
+                out.append(loss.npvalue())
+            trainer.update()
+        return [*out, W.as_array(), words.as_array()]
+
+print(all(np.allclose(a, b, rtol=1e-4) for a, b in zip(numbers("cpu"), numbers("cuda"))))
+"""
+    assert said(run(program, libcuda, tmp_path, "refused=30")).split("\n")[:2] == ["no memory", "True"]
+
+
 def test_no_driver_is_an_error(tmp_path: Path) -> None:
     program = STEP + "try: dy.configure(device='cuda')\nexcept dy.DeviceError as e: print(e)"
     text = said(run(program, tmp_path / "none.so", tmp_path))
