@@ -18,6 +18,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "engine"), str(Path(__file__).pa
 import apart_memory  # noqa: E402
 
 import dynet_lite as dy  # noqa: E402
+from dynet_lite import _core  # noqa: E402
 
 # Of the op table the first row of each of these, or those of ROWS.
 OPS = ("_lstm_start _lstm_step _lstm_gates _gru_step _tree_lstm_leaf conv2d maxpooling2d circ_conv esum inverse logdet add "
@@ -43,6 +44,17 @@ def long_sum() -> Iterator[Any]:
     yield xs[3].gradient()
 
 
+def alike_steps() -> Iterator[Any]:
+    """First steps of equal sums, and cells whose states are parts of the gates of others: gradients have one place."""
+    x, a, b = (dy.inputTensor([0.1 * i - s for i in range(8)]) for s in (0.3, 0.1, 0.4))
+    steps = [_core._lstm_start(x) for _ in range(3)]
+    steps += [dy.vanilla_lstm_c(dy.pick_range(a, 3, 5), b), dy.vanilla_lstm_c(dy.pick_range(b, 2, 4), a)]
+    loss = dy.esum([dy.sum_elems(dy.square(h)) for h in steps])
+    yield loss.npvalue()
+    loss.backward(full=True)
+    yield from (e.gradient() for e in (x, a, b))
+
+
 def cases() -> dict[str, Any]:
     """By name: a function that gives arrays."""
     every = apart_memory.rows()
@@ -54,6 +66,7 @@ def cases() -> dict[str, Any]:
 
     found = {op: lambda op=op: row(op) for op in OPS}
     found["long sum"] = long_sum
+    found["alike steps"] = alike_steps
     found["training"] = lambda: islice(apart_memory.training(3), 4)  # a step, and what the next one makes of it
     return found
 

@@ -5,7 +5,8 @@
 //   - the stream runs as late as it may, so a buffer that is written again too early gives wrong numbers;
 //   - memory ends where it was asked to end: behind it lies a page that is never there.
 // DYNET_LITE_STANDIN is a list of faults: "gpus=0", "version=11080", "capability=86", "memory=BYTES", "launches=N"
-// (the launch after these fails), "image" (kernels cannot be loaded), and "open" (the host may read the GPU's memory).
+// (the launch after these fails, and all that follow), "refused=N" (the launch after these alone does, for want of
+// memory), "image" (kernels cannot be loaded), and "open" (the host may read the GPU's memory).
 // Built by tests/device/build.py. Includes: the kernels.
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -279,6 +280,7 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   if (block_x != static_cast<unsigned>(k.threads)) return kInvalid;
   static long long launches = 0;
   if (++launches > fault("launches", 1ll << 62)) return g_error = kLaunchFailed;
+  if (launches == fault("refused", -1) + 1) return kOutOfMemory;
   note(k);
   const void* records = *static_cast<void**>(arguments[0]);
   queue(

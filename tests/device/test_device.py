@@ -220,6 +220,35 @@ print("goes on:", dy.tanh(dy.inputTensor([0.0])).value())
     assert text.startswith(error) and "goes on: 0.0" in text, text
 
 
+def test_work_goes_on_after_a_launch_for_which_there_was_no_memory(libcuda: Path, tmp_path: Path) -> None:
+    """With that launch: nothing is added twice."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def numbers(backend):
+    with dy.configure(backend=backend, random_seed=7):
+        pc = dy.ParameterCollection()
+        W, words = pc.add_parameters((4, 4)), pc.add_lookup_parameters((5, 4))
+        trainer, out = dy.MomentumSGDTrainer(pc, 0.1), []
+        for _ in range(3):
+            dy.renew_cg()
+            hs = [dy.tanh(W * words[i % 5]) for i in range(7)]
+            loss = dy.esum([dy.squared_norm(W * h) for h in hs])
+            loss.backward()
+            try:
+                out.append(loss.npvalue())
+            except dy.OutOfMemoryError:
+                print("no memory")
+                out.append(loss.npvalue())
+            trainer.update()
+        return [*out, W.as_array(), words.as_array()]
+
+print(all(np.allclose(a, b, rtol=1e-4) for a, b in zip(numbers("cpu"), numbers("cuda"))))
+"""
+    assert said(run(program, libcuda, tmp_path, "refused=30")).split("\n")[:2] == ["no memory", "True"]
+
+
 def test_no_driver_is_an_error(tmp_path: Path) -> None:
     program = STEP + "try: dy.configure(device='cuda')\nexcept dy.DeviceError as e: print(e)"
     text = said(run(program, tmp_path / "none.so", tmp_path))
@@ -395,6 +424,20 @@ print(dy.concatenate([a, b]).npvalue().sum())
     assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "4000003.0"
 
 
+def test_a_large_array_goes_through_small_buffers(libcuda: Path, tmp_path: Path) -> None:
+    """They stay, so weights took twice their memory: 120 MB of numbers, and the GPU has 200."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+dy.configure(device="cuda")
+numbers = np.arange(30_000_000, dtype="f") % 1000
+x = dy.inputTensor(numbers)
+print(dy.sum_elems(x).value() == np.float32(numbers.sum(dtype="d")), np.array_equal(x.npvalue(), numbers))
+"""
+    assert said(run(program, libcuda, tmp_path, "memory=200000000")).strip() == "True True"
+
+
 @pytest.mark.parametrize("op", ["dot_product", "circ_conv"])
 def test_gradients_wait_for_the_arguments(op: str, libcuda: Path, tmp_path: Path) -> None:
     """Which are made many launches later than the gradient of the result. One occurs twice, in some calls."""
@@ -456,3 +499,27 @@ def numbers(backend):
 print(all(np.allclose(a, b) for a, b in zip(numbers("cpu"), numbers("cuda"))))
 """
     assert said(run(program, libcuda, tmp_path)).strip() == "True"
+
+
+def test_numbers_that_are_nearly_zero(libcuda: Path, tmp_path: Path) -> None:
+    """-0 is -0 wherever it is moved, and layer_norm() of differences below all normal numbers is its bias."""
+    program = """
+import numpy as np
+import dynet_lite as dy
+
+def numbers(backend):
+    with dy.configure(backend=backend):
+        dy.renew_cg()
+        x = dy.inputTensor([[-0.0, 1.0, -0.0], [2.0, -0.0, 0.0]])
+        moved = [dy.transpose(x), dy.strided_select(x, [1, 2], [0, 0]), dy.pick(x, 1, 0), dy.pick_range(x, 0, 1, 0)]
+        tiny = dy.inputTensor([0.0, 1e-40, 2e-40, 1e-40])
+        y = dy.layer_norm(tiny, dy.inputTensor(np.ones(4)), dy.inputTensor(np.full(4, 0.5)))
+        dy.dot_product(y, dy.inputTensor([1.0, 2.0, 0.0, -1.0])).backward(full=True)
+        return [np.signbit(e.npvalue()) for e in moved], y.npvalue(), tiny.gradient()
+
+cpu, gpu = numbers("cpu"), numbers("cuda")
+print(all(np.array_equal(a, b) for a, b in zip(cpu[0], gpu[0])), gpu[0][2].tolist())
+print(gpu[1].tolist(), np.array_equal(cpu[2], gpu[2]))
+"""
+    text = said(run(program, libcuda, tmp_path)).splitlines()
+    assert text == ["True [False, True, False]", "[0.5, 0.5, 0.5, 0.5] True"]

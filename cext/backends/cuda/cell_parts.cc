@@ -21,10 +21,21 @@ void record(const CellPart& r) {
   if (r.k * r.h > 0) rec().add(Kernel::cell_part, r, r.k * r.h);
 }
 
+// Do some of these rows meet? A state may be a part of what are gates elsewhere.
+bool meet(idx k, idx h, const Rows& gates, const Rows& state) {
+  Vec<float*> blocks;
+  for (idx m = 0; m < k; ++m) {
+    for (idx gate = 0; gate < 4 && gates.wanted(); ++gate) blocks.push_back(gates[m] + gate * h);
+    if (state.wanted()) blocks.push_back(state[m]);
+  }
+  return !Targets(static_cast<idx>(blocks.size()), h, Rows{nullptr, 0, blocks.data()}).apart;
+}
+
 // Gradients of gates, blocks of h, and of a state; where they are added to rows may meet.
 void lstm_back(device::CellPartKind what, idx k, idx h, Rows gates, Rows state, Rows d, Rows dgates, bool acc_g,
                Rows dstate, bool acc_s) {
-  const Added to_gates(k, 4 * h, dgates, acc_g), to_state(k, h, dstate, acc_s);
+  const bool aside = (acc_g || acc_s) && meet(k, h, dgates, dstate);
+  const Added to_gates(k, 4 * h, dgates, acc_g, aside), to_state(k, h, dstate, acc_s, aside);
   CellPart r = part(what, k, h);
   r.a = in(gates, k, 4 * h);
   r.b = in(state, k, h);

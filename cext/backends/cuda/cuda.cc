@@ -175,10 +175,13 @@ class Cuda final : public Backend {
   }
   void upload(std::size_t n, const float* from, float* to) override {
     Turn turn;
-    turn.recorder().make_room(n * sizeof(float));
-    const u64 staged = turn.recorder().stage(from, n * sizeof(float));
-    float* at = floats_at(staged);
-    table().copy_rows(1, static_cast<idx>(n), Rows{at, 0, nullptr}, Rows{to, 0, nullptr});
+    constexpr std::size_t kPiece = std::size_t(1) << 22;  // floats: buffers stay, of the size of the largest
+    for (std::size_t at = 0; at < n; at += kPiece) {
+      const std::size_t some = std::min(kPiece, n - at);
+      turn.recorder().make_room(some * sizeof(float));
+      const u64 staged = turn.recorder().stage(from + at, some * sizeof(float));
+      table().copy_rows(1, static_cast<idx>(some), Rows{floats_at(staged), 0, nullptr}, Rows{to + at, 0, nullptr});
+    }
   }
 
  private:

@@ -223,6 +223,7 @@ void Recorder::add(const Gemm& product) {
 
 // Records go behind the lists, wave by wave; then all of it is copied, and the waves are launched by level.
 void Recorder::flush() {
+  launch_rest();
   if (waves_.empty() && staged_ == 0) return;
   if (staged_ == 0 && !records_.empty()) begin_stage(records_.size());
   Stage& s = stages_[stage_];
@@ -237,13 +238,12 @@ void Recorder::flush() {
     w.at += e.size;
   }
   if (at > 0) send(at);  // products by cuBLAS alone need nothing
-  device_.begin_stretch();
-  launch_all(s.device);
-  device_.end_stretch();
+  line_up(s.device);
   begin_again();
+  launch_rest();
 }
 
-void Recorder::launch_all(DeviceAddress records) {
+void Recorder::line_up(DeviceAddress records) {
   std::stable_sort(products_.begin(), products_.end(),
                    [](const Product& a, const Product& b) { return a.wave < b.wave; });
   const Product* next = products_.begin();
@@ -253,10 +253,27 @@ void Recorder::launch_all(DeviceAddress records) {
   for (const u32 i : order) {
     const Wave& w = waves_[i];
     if (w.kernel == Kernel::count)
-      for (u32 k = 0; k < w.records; ++k) device_.product((next++)->gemm);
+      for (u32 k = 0; k < w.records; ++k) launches_.push_back({w.kernel, 0, 0, 0, (next++)->gemm});
     else
-      device_.launch(w.kernel, records + w.at - static_cast<std::size_t>(w.records) * w.size, w.records, w.blocks);
+      launches_.push_back(
+          {w.kernel, records + w.at - static_cast<std::size_t>(w.records) * w.size, w.records, w.blocks, Gemm{}});
   }
+}
+
+// Each once: if one fails, for want of memory perhaps, the next flush goes on with it.
+void Recorder::launch_rest() {
+  if (launches_.empty()) return;
+  device_.begin_stretch();
+  for (; launched_ < launches_.size(); ++launched_) {
+    const Launch& l = launches_[launched_];
+    if (l.kernel == Kernel::count)
+      device_.product(l.product);
+    else
+      device_.launch(l.kernel, l.records, l.count, l.blocks);
+  }
+  device_.end_stretch();
+  launches_.clear();
+  launched_ = 0;
 }
 
 // Not what the record that is being made touches: a flush may come in between.
@@ -270,6 +287,8 @@ void Recorder::begin_again() {
 }
 void Recorder::forget() {
   begin_again();
+  launches_.clear();
+  launched_ = 0;
   late_.clear();
   touched_.clear();
 }

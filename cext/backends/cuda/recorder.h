@@ -135,6 +135,13 @@ class Recorder {
     u32 wave;
     Gemm gemm;
   };
+  // Of what the GPU has got: a kernel over records, or a product.
+  struct Launch {
+    Kernel kernel;
+    DeviceAddress records;
+    u32 count, blocks;
+    Gemm product;
+  };
   // One upload's worth: a buffer that the GPU reads from, and its copy there.
   struct Stage {
     char* host = nullptr;
@@ -155,7 +162,8 @@ class Recorder {
   void append(Kernel kernel, const void* record, std::size_t size, std::ptrdiff_t threads);
   u32 find_wave(Kernel kernel, std::size_t size);
   u32 join_wave(Kernel kernel, std::size_t size);
-  void launch_all(DeviceAddress records);
+  void line_up(DeviceAddress records);
+  void launch_rest();
   void touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool written);
   void begin_stage(std::size_t bytes);
   void begin_again();
@@ -170,6 +178,8 @@ class Recorder {
   Vec<Entry> entries_;
   Vec<Product> products_;
   Vec<Wave> waves_;
+  Vec<Launch> launches_;             // in order
+  std::size_t launched_ = 0;         // so many of them
   Vec<u32> waves_of_[kKernels + 1];  // by level; the last: of products by cuBLAS, whose waves have the kernel `count`
   Traffic traffic_;
   Vec<Late> late_;

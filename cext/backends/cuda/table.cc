@@ -330,20 +330,21 @@ void attention_scores_bwd(idx n, idx columns, const float* keys, const float* qu
 void lstm_bwd(idx k, idx h, Rows gates, Rows c_prev, Rows c, Rows dh, Rows dc, Rows da, bool acc_a, Rows dc_prev,
               bool acc_c) {
   if (k * h <= 0) return;
-  const Added to(k, h, dc_prev, acc_c);
+  const Added sums(k, 4 * h, da, acc_a), to(k, h, dc_prev, acc_c);
   device::LstmBack r{};
   r.gates = rec().reads(gates, k, 4 * h);
   r.c_prev = rec().reads(c_prev, k, h);
   r.c = rec().reads(c, k, h);
   r.dh = rec().reads(dh, k, h);
   r.dc = rec().reads(dc, k, h);
-  r.da = rec().writes(da, k, 4 * h);
+  r.da = rec().writes(sums.rows, k, 4 * h);
   r.dc_prev = rec().writes(to.rows, k, h);
   r.k = k;
   r.h = h;
-  r.acc_a = acc_a;
+  r.acc_a = sums.adds;
   r.acc_c = to.adds;
   rec().add(Kernel::lstm_back, r, k * h);
+  sums.done();
   to.done();
 }
 void gru_zr_fwd(idx k, idx h, Rows zr, Rows h_prev, Rows rh) {

@@ -372,8 +372,8 @@ DNL_KERNEL(layer_norm, LayerNorm) {
     const double rest = block_sum(r.n, [&](i64 i) { return static_cast<double>(x[i] - first); }) / n;
     const float mean = static_cast<float>(first + rest);
     const double squares = block_sum(r.n, [&](i64 i) {
-      const double d = static_cast<double>(x[i]) - mean;
-      return d * d;
+      const float d = x[i] - mean;
+      return static_cast<double>(d * d);  // of differences too small to be divided by, 0, as on the CPU
     });
     const double var = squares / n;
     const float rstd = var > 0 ? static_cast<float>(1.0 / sqrt(var)) : var == 0 ? 0.0f : DNL_NAN;

@@ -39,8 +39,8 @@ DNL_KERNEL(walk, Walk) {
   const Stride s = stride(128);
   for (i64 i = s.first; i < r.members * r.n; i += s.step) {
     const Visit v = visit(r, i / r.n, i % r.n);
-    double sum = 0;
-    for (i64 k = 0; k < r.sums; ++k) sum += v.x[summed(r, k)];
+    double sum = *v.x;  // of one number that number: -0 too
+    for (i64 k = 1; k < r.sums; ++k) sum += v.x[summed(r, k)];
     put(v.y, r.scale * static_cast<float>(sum), r.acc);
   }
 }
