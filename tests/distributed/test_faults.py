@@ -159,6 +159,15 @@ def test_what_the_last_update_could_not(ranks: Any) -> None:
     assert all_gone(done.stdout)
 
 
+def test_what_the_last_update_could_not_after_graphs_of_before(ranks: Any) -> None:
+    """Where graphs have run before the ranks met, the world is closed before the engine looks for what is left to do."""
+    body = program("step(float('nan') if world.rank else 1.0)")
+    done = ranks(2, body.replace("world =", "dy.inputTensor([1.0]).value()\nworld ="), ok=False)
+    assert done.returncode == 1 and done.stderr.count("Magnitude of gradient is bad: nan") == 1, done.stderr
+    assert len(messages(done.stderr)) <= 1 and "without a word" not in done.stderr, done.stderr
+    assert all_gone(done.stdout)
+
+
 def test_parameters_that_came_later(ranks: Any) -> None:
     body = (
         "step()\nv = m.add_parameters(3)\ntry:\n    step()\nexcept ValueError as e:\n    sys.stdout.write(f'{e}\\n')\n"
