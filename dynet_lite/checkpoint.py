@@ -140,7 +140,7 @@ def _describe(p: Any, name: str, arrays: Arrays, resume: bool) -> dict[str, Any]
         if decay is not None:
             factor = np.exp(decay[0] - decay[1:]).astype(np.float32)
             arrays[name] = kept * factor.reshape(-1, *[1] * (kept.ndim - 1))
-        rows, grad = p._grad_view()
+        rows, grad = p._row_grads()
         if resume and decay is not None:
             arrays["decay:" + name], arrays["kept:" + name] = decay, kept
         if resume and len(rows):

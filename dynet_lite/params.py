@@ -267,7 +267,7 @@ class ParameterCollection:
         """L2 norm of all accumulated gradients together."""
         total = 0.0
         for p in self._all:
-            g = p._grad_view()[1] if isinstance(p, LookupParameters) else p.grad_as_array()
+            g = p._row_grads()[1] if isinstance(p, LookupParameters) else p.grad_as_array()
             total += float(np.sum(np.square(g, dtype=np.float64)))
         return math.sqrt(total)
 

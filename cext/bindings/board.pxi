@@ -19,7 +19,7 @@ cdef extern from "bindings/shared_list.h" namespace "dnl":
 
     enum:
         HEAD_NUMBERS "dnl::SharedList::kHead"
-    size_t MOST_LAID "dnl::SharedList::kSlots"
+    size_t MOST_LAID "(dnl::SharedList::kSlots / 2)"   # in one half: others may not have taken what lies in the other
     size_t LIST_BYTES "sizeof(dnl::SharedList)"
 
 

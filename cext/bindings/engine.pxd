@@ -119,6 +119,8 @@ cdef extern from "graph/params.h" namespace "dnl":
         cbool touched
         void grad_changed()
         void overwrite(const float*, cbool) except +raise_python_error nogil
+        void overwrite_grad(const float*) except +raise_python_error nogil
+        void scale_grad(float) except +raise_python_error nogil
         Parameter(const Dim&) except +raise_python_error
         size_t size()
         void clear_grad()
@@ -138,12 +140,14 @@ cdef extern from "graph/params.h" namespace "dnl":
         float* gradients(Backend&) except +raise_python_error
         float* gradients(Backend&, cbool) except +raise_python_error
         void clear_grad()
-        void settle_all(Backend&) except +raise_python_error
         cbool read_in_place
-        void keep_numbers() except +raise_python_error
         void overwrite(uint32_t, uint32_t, const float*) except +raise_python_error nogil
-        double decay_now
-        Vec[double] decay_of_row
+        void copy_rows(const uint32_t*, size_t, float*) except +raise_python_error nogil
+        void copy_kept(float*, Vec[double]&) except +raise_python_error nogil
+        void overwrite_kept(const float*, const double*) except +raise_python_error nogil
+        void copy_grad(Vec[uint32_t]&, Vec[float]&) except +raise_python_error nogil
+        void overwrite_grad(const uint32_t*, size_t, const float*) except +raise_python_error nogil
+        void scale_grad(float) except +raise_python_error nogil
 
 cdef extern from "graph/graph.h" namespace "dnl":
     ctypedef uint32_t NodeId

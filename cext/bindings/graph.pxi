@@ -116,6 +116,7 @@ cdef class ComputationGraph:
         self._not_busy()
         if job_pending():
             self._begin_job()
+            self._not_busy()   # other threads were let in
         elif self.other_c != NULL:
             self.other_c.renew()   # no step overlapped: its memory goes as that of a graph that is renewed
         self.turn += 1
@@ -167,6 +168,23 @@ cdef class ComputationGraph:
                                "(with dy.graph():)")
         return 0
 
+    cdef int _begin_run(self) except -1:
+        """A pass begins, and the GIL goes next: an error if another thread has begun one while this one waited."""
+        global _n_passes
+        _begin_pass()
+        try:
+            self._not_busy()
+        except BaseException:
+            _n_passes -= 1
+            raise
+        self.busy = True
+        return 0
+
+    cdef void _end_run(self) noexcept:
+        global _n_passes
+        _n_passes -= 1
+        self.busy = False
+
     cdef inline uint32_t next_turn(self):
         self.turn += 1
         if self.trace is not None:
@@ -175,15 +193,13 @@ cdef class ComputationGraph:
 
     cdef int run(self, bint whole=True) except -1:
         """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.h)."""
-        global _n_passes
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
             return settle()
         if job_state() != JobState.Running:
             settle()   # else the executor plans first
         _hook()
-        _begin_pass()
-        self.busy = True
+        self._begin_run()
         try:
             if _keeps_gil:
                 self.x.forward(whole)
@@ -194,8 +210,7 @@ cdef class ComputationGraph:
             origin = (self.origins or {}).get(e.node)
             raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
         finally:
-            _n_passes -= 1
-            self.busy = False
+            self._end_run()
         return settle()
 
     cdef int run_to(self, NodeId node) except -1:
@@ -207,7 +222,7 @@ cdef class ComputationGraph:
         return self._not_busy()
 
     cdef int run_backward(self, NodeId loss, bint full) except -1:
-        global _n_backwards, _n_passes
+        global _n_backwards
         _n_backwards += 1
         self.run_to(loss)
         self._not_busy()
@@ -217,8 +232,7 @@ cdef class ComputationGraph:
                 and self.c.dim(loss).size() == 1:
             return _remember(self, loss)
         settle()
-        _begin_pass()
-        self.busy = True
+        self._begin_run()
         try:
             if _keeps_gil:
                 self.x.backward(loss, full)
@@ -226,8 +240,7 @@ cdef class ComputationGraph:
                 with nogil:
                     self.x.backward(loss, full)
         finally:
-            _n_passes -= 1
-            self.busy = False
+            self._end_run()
         return 0
 
     cdef int _see_growth(self) except -1:
@@ -276,20 +289,21 @@ cdef class ComputationGraph:
     def checkpoint(self):
         """Mark this point, so that revert() can come back to it. Marks nest."""
         self.run()
+        self._not_busy()
         self.c.checkpoint()
 
     def revert(self):
         """Remove all nodes that were added since the last mark. Their expressions become stale."""
-        self._not_busy()
         settle()
+        self._not_busy()
         self.turn += 1
         self.last_size = self.grown = 0
         self.c.revert()
 
     cdef int outdate(self) except -1:
         """Everything runs again at the next value, with new random numbers."""
-        self._not_busy()
         settle()
+        self._not_busy()
         self.x.invalidate()
         return 0
 

@@ -197,7 +197,10 @@ cdef int _remember(ComputationGraph g, NodeId loss) except -1:
     """The backward pass of a graph becomes the job."""
     global _job_graph
     _hook()
-    settle()   # nothing from here on lets another thread in
+    settle()
+    while g.busy:   # another thread was let in, and runs it
+        g._not_busy()
+        settle()
     remember_backward(deref(g.x), loss)
     _job_graph = <PyObject*> g
     return 0

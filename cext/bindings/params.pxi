@@ -19,7 +19,7 @@ cdef object _copied(Store& numbers):
 
 
 cdef object _copied_between_passes(GradientMutex* in_use, Store* numbers):
-    """The same of a weight's numbers, which a pass of another thread may have changed for older ones."""
+    """The same of a weight's numbers, or of its gradient, which a pass of another thread may be working with."""
     global _n_passes
     out = np.empty(numbers.size(), dtype=np.float32)
     cdef float[::1] flat = out
@@ -163,7 +163,8 @@ cdef class Parameters(Expression):
     def _grads(self):
         """A copy of the accumulated gradient in float32, as it is kept."""
         settle()
-        return _copied(deref(self.p).grad).reshape(self.shape, order="F")
+        cdef Parameter* p = self.p.get()
+        return _copied_between_passes(&p.in_use, &p.grad).reshape(self.shape, order="F")
 
     def set_value(self, arr):
         """Replace all numbers. ValueError if the array has another shape.
@@ -218,11 +219,16 @@ cdef class Parameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""
-        factor = np.float32(_finite(s, "[scale_gradient] the factor"))
+        global _n_passes
+        cdef float factor = <float> _finite(s, "[scale_gradient] the factor")
+        cdef Parameter* p = self.p.get()
         settle()
-        cdef float[::1] g = _floats(deref(self.p).grad.host_to_write(), deref(self.p).size())
-        np.multiply(g, factor, out=np.asarray(g))
-        deref(self.p).grad_changed()
+        _begin_pass()
+        try:
+            with nogil:
+                p.scale_grad(factor)
+        finally:
+            _n_passes -= 1
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
@@ -233,15 +239,22 @@ cdef class Parameters(Expression):
 
     def set_grad(self, arr):
         """Replace the accumulated gradient, for tests and updates by hand. ValueError if the array has another shape."""
+        global _n_passes
         a = _numbers(arr, "set_grad")
         if a.shape != self.shape:
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape}; got {a.shape}")
         cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
+        cdef const float* numbers = NULL
+        cdef Parameter* p = self.p.get()
         settle()   # as in set_value()
         if flat.shape[0]:
-            memcpy(deref(self.p).grad.host_to_write(), &flat[0], deref(self.p).size() * sizeof(float))
-        deref(self.p).touched = True
-        deref(self.p).grad_changed()
+            numbers = &flat[0]
+        _begin_pass()
+        try:
+            with nogil:
+                p.overwrite_grad(numbers)
+        finally:
+            _n_passes -= 1
 
     def is_updated(self):
         """False if the parameter is frozen."""

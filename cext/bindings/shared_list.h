@@ -16,7 +16,7 @@ class SharedList {
   static constexpr std::size_t kHead = 9;  // numbers of a head
   static constexpr std::size_t kKept = 4;  // heads: a rank begins a conversation before the others have read the last,
                                            // and once more when it fails
-  static constexpr std::size_t kSlots = 1 << 14;  // so many things may lie there at once
+  static constexpr std::size_t kSlots = 1 << 14;  // so many things may lie there at once, in both files together
 
   struct Slot {
     std::int64_t half, at, size;  // which of the two files, and the bytes of it

@@ -197,22 +197,22 @@ cdef class LookupParameters(Expression):
         """(V, d1, ...), V being the number of rows. ``shape()`` gives the same, as in DyNet."""
         return Shape((deref(self.t).rows,) + _shape_of(deref(self.t).row_dim))
 
-    cdef object _view(self, bint write=False):
-        """All values, float32 array (V, row size), without a copy. The caller has settled the steps and the rows.
-
-        To be read, or with `write` to be changed, before anything runs.
-        """
-        cdef Py_ssize_t v = deref(self.t).rows, n = deref(self.t).row_size
-        if v == 0 or n == 0:
-            return np.zeros((v, n), dtype=np.float32)
-        cdef float* numbers = deref(self.t).value.host_to_write() if write else <float*> deref(self.t).value.host()
-        cdef float[:, ::1] view = <float[:v, :n]> numbers
-        return np.asarray(view)
-
-    cdef object _copy(self):
-        """All values as they are kept, float32 array (V, row size)."""
+    cdef object _rows_now(self, const uint32_t* ids, size_t n):
+        """Rows as they are now, float32 array (n, row size): these, or without ids the first n."""
+        global _n_passes
         cdef LookupTable* t = self.t.get()
-        return _copied_between_passes(&t.in_use, &t.value).reshape(t.rows, t.row_size)
+        out = np.empty((n, t.row_size), dtype=np.float32)
+        cdef float[::1] flat = out.reshape(-1)
+        cdef float* to = NULL
+        if flat.shape[0]:
+            to = &flat[0]
+        _begin_pass()   # as one: no fork meanwhile
+        try:
+            with nogil:
+                t.copy_rows(ids, n, to)
+        finally:
+            _n_passes -= 1
+        return out
 
     cdef int _overwrite(self, uint32_t first, object rows) except -1:
         """Rows from `first` on: float32 array (n, row size)."""
@@ -253,8 +253,7 @@ cdef class LookupParameters(Expression):
     def _values(self):
         """A copy of the table in float32, as it is kept."""
         settle()
-        deref(self.t).settle_all(host_backend())
-        return self._rows_array(self._copy())
+        return self._rows_array(self._rows_now(NULL, deref(self.t).rows))
 
     def _unsettled(self):
         """(numbers as they are kept, float32 (V, d1, ...); weight decay, float64 (1 + V), None if there was none).
@@ -262,28 +261,51 @@ cdef class LookupParameters(Expression):
         For checkpoints: reading this way changes nothing. Decay: the sum of log(1 - decay) over all updates, then for each
         row what of it the row has had; e to the power of the difference is what its numbers still have to be multiplied by.
         """
+        global _n_passes
         settle()
-        values = self._rows_array(self._copy())
-        if deref(self.t).decay_of_row.empty():
+        cdef LookupTable* t = self.t.get()
+        cdef Vec[double] decay
+        values = np.empty((t.rows, t.row_size), dtype=np.float32)
+        cdef float[::1] flat = values.reshape(-1)
+        cdef float* to = NULL
+        if flat.shape[0]:
+            to = &flat[0]
+        _begin_pass()
+        try:
+            with nogil:
+                t.copy_kept(to, decay)
+        finally:
+            _n_passes -= 1
+        values = self._rows_array(values)
+        if decay.empty():
             return values, None
-        cdef Py_ssize_t v = deref(self.t).rows
-        cdef double[::1] of_row = <double[:v]> deref(self.t).decay_of_row.data()
-        return values, np.concatenate([[deref(self.t).decay_now], np.asarray(of_row)])
+        sums = np.empty(decay.size(), dtype=np.float64)
+        cdef double[::1] to_sums = sums
+        memcpy(&to_sums[0], decay.data(), decay.size() * sizeof(double))
+        return values, sums
 
     def _set_unsettled(self, values, decay):
         """The reverse of _unsettled()."""
-        settle()
-        flat = self._flat_rows(values, len(self))
-        cdef Py_ssize_t v = deref(self.t).rows
+        global _n_passes
+        cdef LookupTable* t = self.t.get()
+        cdef Py_ssize_t v = t.rows
+        cdef const float[::1] flat = np.ascontiguousarray(self._flat_rows(values, v), dtype=np.float32).reshape(-1)
+        cdef const float* numbers = NULL
+        cdef const double* of_rows = NULL
         cdef const double[::1] sums = np.ascontiguousarray([0] if decay is None else decay, dtype=np.float64)
         if sums.shape[0] != (1 if decay is None else 1 + v):
             raise ValueError(f"[lookup] {self._name}: decay of {v} rows is needed")
-        deref(self.t).keep_numbers()
-        self._view(True)[:] = flat
-        deref(self.t).decay_now = sums[0]
-        deref(self.t).decay_of_row.clear()
-        if decay is not None and v:
-            memcpy(deref(self.t).decay_of_row.extend(v), &sums[1], v * sizeof(double))
+        if flat.shape[0]:
+            numbers = &flat[0]
+        if decay is not None:
+            of_rows = &sums[0]
+        settle()
+        _begin_pass()
+        try:
+            with nogil:
+                t.overwrite_kept(numbers, of_rows)
+        finally:
+            _n_passes -= 1
         self._changed()
 
     def _row_ids(self, ids):
@@ -294,10 +316,12 @@ cdef class LookupParameters(Expression):
 
     def rows_as_array(self, rows):
         """A copy of rows rows[0], rows[1], ...: (n, d1, ...). IndexError if one is out of range."""
-        a = self._row_ids(rows)
+        cdef const uint32_t[::1] ids = self._row_ids(rows).astype(np.uint32)
+        cdef const uint32_t* first = NULL
+        if ids.shape[0]:
+            first = &ids[0]
         settle()
-        deref(self.t).settle_all(host_backend())
-        return np.array(self._rows_array(self._view()[a]), dtype=np.float64)
+        return np.array(self._rows_array(self._rows_now(first, ids.shape[0])), dtype=np.float64)
 
     def row_as_array(self, row):
         """A copy of one row: (d1, ...). IndexError if it is out of range."""
@@ -333,17 +357,27 @@ cdef class LookupParameters(Expression):
         _outdate(self.rows_last, self.rows_id, self.rows_last_stamp)
         return 0
 
-    def _grad_view(self):
-        """Row ids and gradients (n, row size) of the rows touched since the last update."""
+    def _row_grads(self):
+        """Copies of the row ids, int64, and the gradients (n, row size) of the rows touched since the last update."""
+        global _n_passes
         settle()
-        cdef Py_ssize_t n = deref(self.t).touched.size(), width = deref(self.t).row_size
-        if n == 0:
-            return np.zeros(0, dtype=np.int64), np.zeros((0, width), dtype=np.float32)
-        cdef uint32_t[::1] ids = <uint32_t[:n]> deref(self.t).touched.data()
-        if width == 0:
-            return np.asarray(ids).astype(np.int64), np.zeros((n, 0), dtype=np.float32)
-        cdef float[:, ::1] grad = <float[:n, :width]> deref(self.t).gradients(host_backend())
-        return np.asarray(ids).astype(np.int64), np.asarray(grad)
+        cdef LookupTable* t = self.t.get()
+        cdef Vec[uint32_t] ids
+        cdef Vec[float] numbers
+        _begin_pass()
+        try:
+            with nogil:
+                t.copy_grad(ids, numbers)
+        finally:
+            _n_passes -= 1
+        rows, grad = np.empty(ids.size(), dtype=np.uint32), np.empty(numbers.size(), dtype=np.float32)
+        cdef uint32_t[::1] to_rows = rows
+        cdef float[::1] to_grad = grad
+        if not ids.empty():
+            memcpy(&to_rows[0], ids.data(), ids.size() * sizeof(uint32_t))
+        if not numbers.empty():
+            memcpy(&to_grad[0], numbers.data(), numbers.size() * sizeof(float))
+        return rows.astype(np.int64), grad.reshape(ids.size(), t.row_size)
 
     def grad_as_array(self):
         """The accumulated gradient as a dense array (V, d1, ...), as float64."""
@@ -351,7 +385,7 @@ cdef class LookupParameters(Expression):
 
     def _grads(self):
         """The accumulated gradient in float32, as it is kept."""
-        ids, grad = self._grad_view()
+        ids, grad = self._row_grads()
         full = np.zeros((len(self), deref(self.t).row_size), dtype=np.float32)
         full[ids] = grad
         return np.array(self._rows_array(full))
@@ -377,16 +411,27 @@ cdef class LookupParameters(Expression):
 
     def set_rows_grad(self, ids, arr):
         """Replace the accumulated gradient: these rows get arr (n, d1, ...), all others none."""
+        global _n_passes
         rows = self._row_ids(ids)
         if len(set(rows.tolist())) != len(rows):
             raise ValueError(f"[set_rows_grad] {self._name}: a row occurs twice")
-        flat = self._flat_rows(arr, len(rows))
+        cdef const float[::1] flat = np.ascontiguousarray(self._flat_rows(arr, len(rows)), dtype=np.float32).reshape(-1)
+        cdef const uint32_t[::1] wanted = rows.astype(np.uint32)
+        cdef const uint32_t* first = NULL
+        cdef const float* numbers = NULL
+        cdef LookupTable* t = self.t.get()
+        cdef size_t n = wanted.shape[0]
+        if n:
+            first = &wanted[0]
+        if flat.shape[0]:
+            numbers = &flat[0]
         settle()
-        deref(self.t).clear_grad()
-        for i in rows:
-            deref(self.t).slot(<uint32_t> i)
-        if len(rows):
-            self._grad_view()[1][:] = flat
+        _begin_pass()
+        try:
+            with nogil:
+                t.overwrite_grad(first, n, numbers)
+        finally:
+            _n_passes -= 1
 
     def zero(self):
         """Set all numbers to 0."""
@@ -399,9 +444,16 @@ cdef class LookupParameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""
-        factor = np.float32(_finite(s, "[scale_gradient] the factor"))
-        ids, grad = self._grad_view()
-        grad *= factor
+        global _n_passes
+        cdef float factor = <float> _finite(s, "[scale_gradient] the factor")
+        cdef LookupTable* t = self.t.get()
+        settle()
+        _begin_pass()
+        try:
+            with nogil:
+                t.scale_grad(factor)
+        finally:
+            _n_passes -= 1
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""

@@ -12,6 +12,10 @@
 namespace dnl {
 
 void Executor::backward(NodeId loss, bool full) {
+  struct Forget {  // even if it fails
+    bool& noted;
+    ~Forget() { noted = false; }
+  } const of_this_pass{held_noted_};
   if (!done(loss)) forward();
   TraceScope trace(Phase::Backward, &g_);
   Timer timer;

@@ -5,7 +5,6 @@
 // at its end; but for weights whose accumulator is empty when the pass begins, as in most training loops: there the two
 // are one, until somebody changes the accumulator (Parameter::grad_serial). Not where graphs keep weights.
 #include <algorithm>
-#include <utility>
 
 #include "exec/executor.h"
 
@@ -44,7 +43,7 @@ void Executor::clear_apart() {
 
 void Executor::place_leaf_gradients() {
   Vec<float*>& at = pass_->planner.at();
-  const bool noted = std::exchange(held_noted_, false);
+  const bool noted = held_noted_;
   auto is_held = [&](NodeId i) {
     if (!g_.node(i).is(kCounted)) return true;  // nobody knows
     return noted ? std::binary_search(held_.begin(), held_.end(), i) : g_.node(i).handles != 0;

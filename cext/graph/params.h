@@ -44,8 +44,8 @@ class GradientLocks {
   Vec<GradientMutex*> all_;
 };
 
-// The host reads the numbers of a parameter or table, as they are kept. It waits for backward passes of other threads,
-// which may have old numbers in the place of these (exec/rewound.h).
+// The host reads the numbers of a parameter or table, as they are kept, or a gradient. It waits for backward passes of
+// other threads, which may have old numbers in the place of these (exec/rewound.h).
 void copy_numbers(GradientMutex& in_use, Store& numbers, float* to);
 
 // Whether graphs keep the weights that they began with; for the whole process.
@@ -93,8 +93,10 @@ struct Parameter {
     other.resize(size());
     turn();
   }
-  // The host overwrites all numbers, `leave`: by leave_numbers(). It waits as copy_numbers() does.
+  // The host overwrites all numbers, `leave`: by leave_numbers(). It waits as copy_numbers() does, here and below.
   void overwrite(const float* from, bool leave);
+  void overwrite_grad(const float* from);
+  void scale_grad(float factor);
   void clear_grad() {
     const GradientLock lock(in_use);
     if (touched) grad.zero();
@@ -167,6 +169,16 @@ struct LookupTable {
   void keep_row(u32 i);
   // The host overwrites n rows, which owe nothing then; see Parameter.
   void overwrite(u32 first, u32 n, const float* from);
+  // It reads n rows, brought up to date; ids null: the first n.
+  void copy_rows(const u32* ids, std::size_t n, float* to);
+  // All numbers as they are kept. decay: decay_now and decay_of_row, or nothing (null) where there was none.
+  void copy_kept(float* to, Vec<double>& decay);
+  void overwrite_kept(const float* from, const double* decay);
+  // The rows that have a gradient, and these one after another.
+  void copy_grad(Vec<u32>& ids, Vec<float>& to);
+  // These n rows, all different, have these gradients, all others none.
+  void overwrite_grad(const u32* ids, std::size_t n, const float* from);
+  void scale_grad(float factor);
 
  private:
   Vec<float*> owing_;  // rows, and what they are multiplied by

@@ -126,7 +126,11 @@ class Trainer:
                 finish()
             inner.update()
             return
-        coefficients, decay = inner._begin_update()
+        try:
+            coefficients, decay = inner._begin_update()
+        except BaseException:
+            finish()  # all ranks have begun to add up
+            raise
         step = coefficients, inner._clip, decay, inner._sparse
         _core.weights_changed()
 

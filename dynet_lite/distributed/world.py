@@ -153,7 +153,7 @@ class World(Alone):
         self._board = self._make_board(alone)
         self._hook = sys.excepthook
         sys.excepthook = self._on_exception
-        atexit.register(self.close)
+        atexit.register(self._close_at_end)
 
     def _make_board(self, alone: bool) -> Board | None:
         """None unless all ranks can read the memory of all."""
@@ -389,6 +389,13 @@ class World(Alone):
         self.head("barrier")  # none ends before the watchers know that all is well
         self._open = False
         sys.excepthook = self._hook
+
+    def _close_at_end(self) -> None:
+        """What an update that was put off could not is an error of the program."""
+        try:
+            self.close()
+        except BaseException as error:
+            self._on_exception(type(error), error, error.__traceback__)
 
     def fail(self, text: str, status: int = 1) -> None:
         """Ends all ranks with this message, which the first of the ranks that fail writes. Does not return."""

@@ -159,6 +159,38 @@ def test_what_the_last_update_could_not(ranks: Any) -> None:
     assert all_gone(done.stdout)
 
 
+def test_what_the_last_update_could_not_after_graphs_of_before(ranks: Any) -> None:
+    """Where graphs have run before the ranks met, the world is closed before the engine looks for what is left to do."""
+    body = program("step(float('nan') if world.rank else 1.0)")
+    done = ranks(2, body.replace("world =", "dy.inputTensor([1.0]).value()\nworld ="), ok=False)
+    assert done.returncode == 1 and done.stderr.count("Magnitude of gradient is bad: nan") == 1, done.stderr
+    assert len(messages(done.stderr)) <= 1 and "without a word" not in done.stderr, done.stderr
+    assert all_gone(done.stdout)
+
+
+def test_an_update_that_cannot_begin(ranks: Any) -> None:
+    """Its gradients are added up all the same, and the next update has its own."""
+    body = """
+class Sometimes(dy.SimpleSGDTrainer):
+    def coefficients(self):
+        if scale == 10:
+            raise ValueError("not now")
+        return super().coefficients()
+
+trainer = dy.distributed.Trainer(Sometimes(m, 1.0))
+trainer.set_clip_threshold(0)
+w.zero()
+for scale in (1.0, 10.0, 100.0):
+    try:
+        step(scale * (1 + world.rank))
+    except ValueError:
+        m.reset_gradient()
+os.write(1, f"{w.as_array().tolist()}\\n".encode())
+"""
+    done = ranks(2, program(body, size="2"))
+    assert done.stdout.count("[-303.0, -303.0]\n") == 2, done.stdout
+
+
 def test_parameters_that_came_later(ranks: Any) -> None:
     body = (
         "step()\nv = m.add_parameters(3)\ntry:\n    step()\nexcept ValueError as e:\n    sys.stdout.write(f'{e}\\n')\n"

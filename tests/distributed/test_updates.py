@@ -252,6 +252,27 @@ def test_what_lies_is_kept_until_all_have_taken_it() -> None:
     assert first.has_room()
 
 
+def test_many_things_lie_where_they_were_laid() -> None:
+    """However far behind the other is: what cannot lie there is an error."""
+    boards = [Board(0), Board(1)]
+    addresses = [board.address for board in boards]
+    assert all(board.open(addresses) for board in boards)
+    first, second = boards
+    laid = 0
+    for _ in range(2):  # into each of the two files as much as can be
+        before = laid
+        assert first.has_room()
+        with pytest.raises(RuntimeError, match="messages at once are too many"):
+            while True:
+                assert first.lay(np.full(4, (laid + 1) % 251, np.uint8)) == laid + 1
+                laid += 1
+        for number in range(before, laid):
+            first.taken(number + 1)
+    assert not first.has_room()
+    for number in range(1, laid + 1, 7):  # of which the other has taken nothing
+        assert second.read(number)[0].tolist() == [number % 251] * 4
+
+
 def test_an_update_is_put_off_until_somebody_looks(ranks: Any) -> None:
     """It does not wait for a rank that is late; whoever looks does, and what was set in between is for the next one."""
     program = """

@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from programs import run_code
 
 import dynet_lite as dy
 
@@ -343,6 +344,39 @@ def test_threads_may_train_one_model():
         t.join()
     assert not errors
     assert np.isfinite(table.as_array()).all() and np.isfinite(w.as_array()).all()
+
+
+def test_a_thread_looks_at_gradients_that_another_adds_to(tmp_path):
+    """It sees what whole passes have added up, and may change it."""
+    done = run_code(
+        """
+import threading
+import numpy as np
+import dynet_lite as dy
+
+m = dy.ParameterCollection()
+W, E = m.add_parameters((600, 1000)), m.add_lookup_parameters((4000, 300))
+
+def work():
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        dy.renew_cg()
+        rows = E.batch(rng.integers(0, 4000, 3000).tolist())
+        (dy.sum_elems(dy.sum_batches(rows)) + dy.sum_elems(W * 1.0)).backward()
+
+thread = threading.Thread(target=work)
+thread.start()
+while thread.is_alive():
+    assert np.unique(W.grad_as_array()).size == 1
+    assert E.grad_as_array().sum() % (3000 * 300) == 0
+    m.gradient_l2_norm(), W.scale_gradient(1.0), E.scale_gradient(1.0)
+assert (W.grad_as_array() == 60).all() and E.grad_as_array().sum() == 60 * 3000 * 300
+E.set_rows_grad([7, 5], np.ones((2, 300)))
+assert E._row_grads()[0].tolist() == [7, 5] and E.grad_as_array().sum() == 600
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_recalculate_reads_changed_rows():

@@ -426,6 +426,35 @@ def test_what_another_thread_sets_during_a_backward_pass_stays():
         assert (T.row_as_array(3) == rows[3]).all()
 
 
+def test_rows_that_another_thread_reads_during_a_backward_pass_are_those_of_now():
+    n = 512
+    m = dy.ParameterCollection()
+    W, T = m.add_parameters((n, n)), m.add_lookup_parameters((4, n))
+    trainer = dy.SimpleSGDTrainer(m, 0.1)
+    dy.renew_cg()
+    h = T[3]
+    for _ in range(300):
+        h = dy.tanh(W * h)
+    loss = dy.sum_elems(h + T[3])
+    loss.value()
+    loss.backward()
+    trainer.update()
+    now, done, seen = T.row_as_array(3), threading.Event(), list[Any]()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(T.row_as_array(3))
+            seen.append(T.rows_as_array([1, 3, 3])[2])
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for _ in range(3):  # with the weights of before the update
+        loss.backward()
+    done.set()
+    thread.join()
+    assert seen and all((row == now).all() for row in seen)
+
+
 @pytest.fixture
 def keeps_weights() -> Iterator[None]:
     with dy.configure(keep_weights=True):

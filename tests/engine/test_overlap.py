@@ -388,6 +388,26 @@ def test_gradients_of_expressions() -> None:
     assert run(False) == run(True)
 
 
+@pytest.mark.filterwarnings("ignore:.*this graph has grown")
+def test_a_pass_that_fails_leaves_nothing_to_the_next() -> None:
+    """Which rows expressions referred to when it was put off."""
+    m = dy.ParameterCollection()
+    W, E = m.add_parameters((1100, 1000)), m.add_lookup_parameters((3, 1000))
+    trainer = dy.SimpleSGDTrainer(m, 1e-4)
+    dy.renew_cg()
+    old = dy.sum_elems(W * E[0])
+    old.value()
+    for _ in range(12):
+        dy.sum_elems(W * E[1]).backward()
+        trainer.update()
+    old.backward()
+    with pytest.raises(RuntimeError, match="ran so many updates ago"):
+        _core.settle_steps()
+    row = E[2]
+    dy.sum_elems(W * row).backward(full=True)  # which is not put off
+    np.testing.assert_allclose(row.gradient(), W.as_array().sum(0), rtol=1e-3, atol=1e-4)
+
+
 def test_inputs_that_change_afterwards() -> None:
     """set() and set_index() come after the backward pass that was asked for before them."""
 

@@ -168,7 +168,7 @@ class Small:
             _core.cg().seed_state,
             self.model.get_weight_decay(),
             self.table._unsettled(),
-            self.table._grad_view(),
+            self.table._row_grads(),
         ]
         parts += [(p.name(), p.is_updated(), p._grads().tolist()) for p in self.model._all]
         parts += [p._values().tolist() for p in self.model.parameters_list()]

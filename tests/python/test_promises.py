@@ -7,11 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from forks import holds_in_fork
+from programs import run_code
 from real_dynet import python
 
 import dynet_lite as dy
@@ -396,3 +398,41 @@ def test_nodes_that_a_thread_adds_to_a_graph_that_runs() -> None:
         sys.setswitchinterval(before)
         dy.renew_cg()
     assert seen and all("running in another thread" in error for error in seen)
+
+
+def test_threads_that_wait_and_then_run_one_graph(tmp_path: Path) -> None:
+    """What they wait for is over for both at the same moment: one runs it, the other has the value or is told."""
+    done = run_code(
+        """
+import threading, time
+import numpy as np
+import dynet_lite as dy
+from dynet_lite import _core
+
+W = dy.ParameterCollection().add_parameters((200, 200))
+g = dy.graph()
+with g:
+    xs = [dy.inputTensor(np.ones(200)) for _ in range(3000)]
+    loss = dy.esum([dy.squared_norm(dy.tanh(W * dy.tanh(W * x))) for x in xs])
+_core.put_off(lambda: time.sleep(0.3))
+seen = []
+
+def run():
+    try:
+        seen.append(loss.value())
+    except Exception as error:
+        seen.append(str(error))
+
+threads = [threading.Thread(target=run) for _ in range(3)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+values = [one for one in seen if type(one) is float]
+w = W.as_array()
+np.testing.assert_allclose(values, 3000 * np.sum(np.tanh(w @ np.tanh(w.sum(1))) ** 2), rtol=1e-3)
+assert values and all("running in another thread" in one for one in seen if type(one) is str), seen
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
