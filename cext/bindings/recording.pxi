@@ -105,10 +105,12 @@ cdef class _Recorder:
         self.scratch.__enter__()
         try:  # a `with` would add a frame to traces
             result = self.cell.function(*given, **named)
-            if self.trace.refused is not None:   # the function has caught it
-                raise self.trace.refused
+            refused = self.trace.refused
+            if refused is not None:   # the function has caught it
+                raise refused
             t.result = self.part(t, result)
         finally:
+            self.trace.refused = None   # whose traceback leads back here
             self.scratch.__exit__()
             self.trace.done = True
         self.describe(t)

@@ -48,7 +48,7 @@ cdef class Trace:
 
     cdef object refuse(self, error):
         """The error, which holds even if the function catches it: what it would do then is not what it does otherwise."""
-        if self.refused is None:
+        if self.refused is None and not self.done:   # after it, it would only stay
             self.refused = error
         return error
 

@@ -102,7 +102,7 @@ cdef class Updater:
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
         cdef bint failed = True, entered = False
-        if later and self._may_wait() and trainer._can_wait():
+        if later and trainer._can_wait() and self._may_wait():   # in this order: the trainer's code may let in other threads
             remember_update(deref(self.u), s, clip)
             _job_trainer = weakref.ref(trainer)
             return

@@ -174,7 +174,9 @@ class ParserRecipe(Recipe[S, Sentence]):
                     f"input: expected CoNLL-U, for the tags of the words; got {' '.join(sentence.forms[:8])!r}"
                 )
             if self.settings.tags == "upos" and set(sentence.upos) == {"_"} and "_" not in self.tags:
-                raise DataError(f"input: expected tags in the column UPOS, which is empty in {shown_words(sentence.forms)}")
+                raise DataError(
+                    f"input: expected tags in the column UPOS, which is empty in {shown_words(sentence.forms)}"
+                )
         full = [sentence for sentence in sentences if sentence.forms]
         parsed = iter(self.parse(full) if full else [])
         for sentence in sentences:
