@@ -116,11 +116,9 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _begin_update(self) -> tuple[tuple[float, ...], float]:
         """Counts the update; its coefficients and decay."""
-        if self._updater.taken != len(self.model._all):
-            self._sync()
         if self._set_aside is not None:
             self.swap_params_to_weights()
-        self._updater.finish(self)
+        self._updater.begin(self, self.model._all)
         decay = self.decay()
         self.updates += 1
         self._recent_updates += 1

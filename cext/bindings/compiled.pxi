@@ -159,8 +159,11 @@ cdef class _Program:
         cdef Expression e
         _begin_pass()
         try:
-            with nogil:
+            if _holds_gil():
                 g.x.forward(False)
+            else:
+                with nogil:
+                    g.x.forward(False)
         finally:
             _n_passes -= 1
         if not self.ran:
@@ -177,8 +180,11 @@ cdef class _Program:
         cdef NodeId loss = (<Expression> self.outputs[0]).id
         _begin_pass()
         try:
-            with nogil:
+            if _holds_gil():
                 g.x.backward(loss, False)
+            else:
+                with nogil:
+                    g.x.backward(loss, False)
         finally:
             _n_passes -= 1
         return 0

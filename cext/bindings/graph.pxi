@@ -4,9 +4,13 @@ cdef extern from "tls.h" namespace "dnl":
     PyObject*& current_graph() nogil
     bint alive(PyObject*) nogil
 
+cdef extern from "gil.h" namespace "dnl":
+    bint is_only_thread()
+
 _thread = threading.local()   # owns the graphs of this thread: .stack
 _common = None                # the graph that all threads begin with where dynet_lite stands in for DyNet, which has one
 cdef bint _keeps_gil = False  # several threads have begun with it: as in DyNet, they wait for what runs
+cdef int _n_watched = 0       # backward passes that call a function of Python's meanwhile, from any thread
 
 
 @cython.final
@@ -201,7 +205,7 @@ cdef class ComputationGraph:
         _hook()
         self._begin_run()
         try:
-            if _keeps_gil:
+            if _holds_gil():
                 self.x.forward(whole)
             else:
                 with nogil:
@@ -234,7 +238,7 @@ cdef class ComputationGraph:
         settle()
         self._begin_run()
         try:
-            if _keeps_gil:
+            if _holds_gil():
                 self.x.backward(loss, full)
             else:
                 with nogil:
@@ -517,6 +521,10 @@ cdef list _stack():
 cdef void _make_current(ComputationGraph g) noexcept:
     cdef PyObject** slot = <PyObject**> &current_graph()
     slot[0] = <PyObject*> g if g is not None else NULL
+
+cdef inline bint _holds_gil():
+    """Does a pass keep the GIL? To give it back and take it again costs as much as ten small nodes."""
+    return (_keeps_gil or is_only_thread()) and _n_watched == 0
 
 cdef inline ComputationGraph _current():
     """The graph that nodes are added to."""

@@ -46,6 +46,7 @@ def _backward_watched(Expression loss not None, list parameters not None, functi
     It is also called with an empty list when a while has passed. It must not use graphs. Parameters that no node reads are
     not told. Raises what the function raised, when backward is done.
     """
+    global _n_watched
     cdef ComputationGraph g = loss.home()
     cdef NodeId i = loss.use()
     cdef _Watch watch = _Watch()
@@ -60,9 +61,11 @@ def _backward_watched(Expression loss not None, list parameters not None, functi
     cdef bint overlap = g.overlap
     g.overlap = False   # it runs now
     g.x.watch_gradients(&watch.w)
+    _n_watched += 1
     try:
         g.run_backward(i, False)
     finally:
+        _n_watched -= 1
         g.x.watch_gradients(NULL)
         g.overlap = overlap
     if watch.error is not None:

@@ -102,7 +102,7 @@ cdef class Updater:
         cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
         cdef bint failed = True, entered = False
-        if later and trainer._can_wait() and self._may_wait():   # in this order: the trainer's code may let in other threads
+        if later and self._may_wait() and trainer._can_wait() and self._may_wait():   # again: it may let in other threads
             remember_update(deref(self.u), s, clip)
             _job_trainer = weakref.ref(trainer)
             return
@@ -113,7 +113,7 @@ cdef class Updater:
             self._enter()
             entered = True
             _n_updating += 1
-            if _keeps_gil:
+            if _holds_gil():
                 outcome = self.u.update(s, clip)
             else:
                 with nogil:
@@ -125,6 +125,13 @@ cdef class Updater:
                 self.busy = False
             if failed or outcome.clipped or not isfinite(outcome.norm):
                 trainer._update_done(outcome.norm, outcome.clipped, failed, late)
+
+    def begin(self, trainer, list members not None):
+        """Before an update: take() what was added to these members, and finish()."""
+        if self.taken != len(members):
+            self.take(members)
+        if self.u.is_late():
+            self.finish(trainer)
 
     def finish(self, trainer):
         """What became of the last update, where the backend did not wait to see it: trainer._update_done() is called."""
