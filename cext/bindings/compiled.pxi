@@ -154,7 +154,6 @@ cdef class _Program:
         return 0
 
     cdef int forward(self) except -1:
-        global _n_passes
         cdef ComputationGraph g = self.graph
         cdef Expression e
         _begin_pass()
@@ -162,7 +161,7 @@ cdef class _Program:
             with nogil:
                 g.x.forward(False)
         finally:
-            _n_passes -= 1
+            _end_pass()
         if not self.ran:
             self.ran = True
             self.feed.rewritten(deref(g.c))
@@ -171,7 +170,7 @@ cdef class _Program:
         return 0
 
     cdef int backward(self) except -1:
-        global _n_backwards, _n_passes
+        global _n_backwards
         cdef ComputationGraph g = self.graph
         _n_backwards += 1
         cdef NodeId loss = (<Expression> self.outputs[0]).id
@@ -180,7 +179,7 @@ cdef class _Program:
             with nogil:
                 g.x.backward(loss, False)
         finally:
-            _n_passes -= 1
+            _end_pass()
         return 0
 
     cdef object value(self, object part):
