@@ -112,10 +112,25 @@ for room in range(0, 8_000_000, 16_384):
         break
 """
 
+# A node of two values is added where there is room for one more.
+TWO_VALUES = """
+cell = dy.VanillaLSTMBuilder(1, 2, 2, m)
+dy.renew_cg()
+x = dy.inputVector([1, 2])
+state = cell.initial_state().add_input(x)
+while len(dy.cg()) < 2**16 - 2:
+    dy.inputVector([1])
+works(lambda: state.add_input(x), 0)
+y = dy.inputVector([3, 4])
+z = y * 2
+dy.cg().forward()
+wrong += y.vec_value() != [3, 4] or z.vec_value() != [6, 8]
+"""
+
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs the memory limits of Linux, and mallopt()")
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
-@pytest.mark.parametrize("program", [ROWS, GROWN, LANES], ids=["rows", "grown", "lanes"])
+@pytest.mark.parametrize("program", [ROWS, GROWN, LANES, TWO_VALUES], ids=["rows", "grown", "lanes", "two values"])
 def test_no_wrong_numbers(program: str, tmp_path: Path) -> None:
     done = run_code(BEGIN + program + "\nprint(failed, wrong)", tmp_path)
     assert done.stdout.split() == ["True", "0"], done.stdout + done.stderr
