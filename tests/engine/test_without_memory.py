@@ -112,6 +112,31 @@ for room in range(0, 8_000_000, 16_384):
         break
 """
 
+# The passes over the graph add arguments of new nodes to those of the old ones.
+REWRITTEN = """
+W, b = m.add_parameters((2, 2)), m.add_parameters(2)
+
+def built(n):
+    x = dy.inputVector([0.1, 0.2])
+    return dy.esum([dy.pickneglogsoftmax(W * dy.tanh(W * (x * k) + b), k % 2) for k in range(n)])
+
+for n in (1638, 3276):
+    dy.renew_cg()
+    wanted = built(n).value()
+    for room in range(0, 8_000_000, 32_768):
+        with dy.graph() as g:
+            loss = built(n)
+            enough = works(loss.value, room)
+            try:
+                wrong += abs(loss.value() - wanted) > 1e-5 * wanted
+            except RuntimeError as error:  # it says what to do
+                assert "renew_cg()" in str(error), error
+                g.renew()
+                wrong += abs(built(n).value() - wanted) > 1e-5 * wanted
+        if enough:
+            break
+"""
+
 # A node of two values is added where there is room for one more.
 TWO_VALUES = """
 cell = dy.VanillaLSTMBuilder(1, 2, 2, m)
@@ -130,7 +155,9 @@ wrong += y.vec_value() != [3, 4] or z.vec_value() != [6, 8]
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs the memory limits of Linux, and mallopt()")
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
-@pytest.mark.parametrize("program", [ROWS, GROWN, LANES, TWO_VALUES], ids=["rows", "grown", "lanes", "two values"])
+@pytest.mark.parametrize(
+    "program", [ROWS, GROWN, LANES, REWRITTEN, TWO_VALUES], ids=["rows", "grown", "lanes", "rewritten", "two values"]
+)
 def test_no_wrong_numbers(program: str, tmp_path: Path) -> None:
     done = run_code(BEGIN + program + "\nprint(failed, wrong)", tmp_path)
     assert done.stdout.split() == ["True", "0"], done.stdout + done.stderr
