@@ -86,6 +86,8 @@ cdef class ComputationGraph:
         _n_graphs -= 1
         if self.link is not None:
             self.link.graph = NULL
+        if current_graph() == <PyObject*> self:   # its thread ends, or the interpreter; others may ask for a graph yet
+            _make_current(None)
         if job_needs(self.x) or job_needs(self.other_x):
             _finish()
         _forget_graph(self)
