@@ -121,6 +121,7 @@ cdef class _Program:
     cdef tuple updated            # (reference to a weight, is it updated?)
     cdef uint64_t used            # by this call last
     cdef bint ran
+    cdef bint failed              # half-way: it is not run again
     cdef bint uncounted           # among the graphs of the process: see _program()
 
     def __dealloc__(self):
@@ -129,7 +130,7 @@ cdef class _Program:
 
     cdef bint good(self) except -1:
         """Is it what would be recorded now, under these settings and with these weights?"""
-        if self.settings is not _settings_now():
+        if self.failed or self.settings is not _settings_now():
             return False
         if self.frozen != _n_frozen:
             for ref, updated in self.updated:
@@ -157,9 +158,11 @@ cdef class _Program:
         cdef ComputationGraph g = self.graph
         cdef Expression e
         _begin_pass()
+        self.failed = True
         try:
             with nogil:
                 g.x.forward(False)
+            self.failed = False
         finally:
             _end_pass()
         if not self.ran:

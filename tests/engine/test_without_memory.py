@@ -137,6 +137,32 @@ for n in (1638, 3276):
             break
 """
 
+# The same in a compiled function, whose graph nobody can build again: the limit begins when it has been recorded.
+COMPILED = """
+W, b = m.add_parameters((2, 2)), m.add_parameters(2)
+x, n = np.array([0.1, 0.2]), 800
+
+def compiled(room):
+    runs = 0
+    def loss(x):
+        nonlocal runs
+        runs += 1
+        out = dy.esum([dy.pickneglogsoftmax(W * dy.tanh(W * (x * k) + b), k % 2) for k in range(n)])
+        if runs == 2 and room is not None:
+            used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
+        return out
+    return dy.compile(loss)
+
+wanted = compiled(None)(x)
+for room in range(0, 8_000_000, 32_768):
+    f = compiled(room)
+    enough = works(lambda: f(x), 1 << 30)
+    wrong += abs(f(x) - wanted) > 1e-5 * wanted
+    if enough:
+        break
+"""
+
 # A node of two values is added where there is room for one more.
 TWO_VALUES = """
 cell = dy.VanillaLSTMBuilder(1, 2, 2, m)
@@ -156,7 +182,9 @@ wrong += y.vec_value() != [3, 4] or z.vec_value() != [6, 8]
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs the memory limits of Linux, and mallopt()")
 @pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
 @pytest.mark.parametrize(
-    "program", [ROWS, GROWN, LANES, REWRITTEN, TWO_VALUES], ids=["rows", "grown", "lanes", "rewritten", "two values"]
+    "program",
+    [ROWS, GROWN, LANES, REWRITTEN, COMPILED, TWO_VALUES],
+    ids=["rows", "grown", "lanes", "rewritten", "compiled", "two values"],
 )
 def test_no_wrong_numbers(program: str, tmp_path: Path) -> None:
     done = run_code(BEGIN + program + "\nprint(failed, wrong)", tmp_path)
