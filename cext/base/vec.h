@@ -175,6 +175,11 @@ class Vec {
     size_ += n;
     return p;
   }
+  // The next n elements are added without a heap call.
+  void make_room(std::size_t n) {
+    extend(n);
+    size_ -= n;
+  }
   // n elements that lie elsewhere.
   void append(const T* from, std::size_t n) {
     if (n) std::memcpy(static_cast<void*>(extend(n)), from, n * sizeof(T));

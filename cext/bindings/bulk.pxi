@@ -23,7 +23,7 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
     if kind == KIND_INTEGER:
         if type(v) is not int or not _may_choose(v):
             return False
-        f.ints.push_back(_int32(v, "[cell] an integer argument"))
+        f.ints.push_back(v)
         return True
     if kind == KIND_OTHER or not isinstance(v, Expression) or type(v) is LookupParameters:
         return False

@@ -121,6 +121,7 @@ cdef class _Program:
     cdef tuple updated            # (reference to a weight, is it updated?)
     cdef uint64_t used            # by this call last
     cdef bint ran
+    cdef bint failed              # half-way: it is not run again
     cdef bint uncounted           # among the graphs of the process: see _program()
 
     def __dealloc__(self):
@@ -129,7 +130,7 @@ cdef class _Program:
 
     cdef bint good(self) except -1:
         """Is it what would be recorded now, under these settings and with these weights?"""
-        if self.settings is not _settings_now():
+        if self.failed or self.settings is not _settings_now():
             return False
         if self.frozen != _n_frozen:
             for ref, updated in self.updated:
@@ -154,18 +155,19 @@ cdef class _Program:
         return 0
 
     cdef int forward(self) except -1:
-        global _n_passes
         cdef ComputationGraph g = self.graph
         cdef Expression e
         _begin_pass()
+        self.failed = True
         try:
             if _holds_gil():
                 g.x.forward(False)
             else:
                 with nogil:
                     g.x.forward(False)
+            self.failed = False
         finally:
-            _n_passes -= 1
+            _end_pass()
         if not self.ran:
             self.ran = True
             self.feed.rewritten(deref(g.c))
@@ -174,7 +176,7 @@ cdef class _Program:
         return 0
 
     cdef int backward(self) except -1:
-        global _n_backwards, _n_passes
+        global _n_backwards
         cdef ComputationGraph g = self.graph
         _n_backwards += 1
         cdef NodeId loss = (<Expression> self.outputs[0]).id
@@ -186,7 +188,7 @@ cdef class _Program:
                 with nogil:
                     g.x.backward(loss, False)
         finally:
-            _n_passes -= 1
+            _end_pass()
         return 0
 
     cdef object value(self, object part):

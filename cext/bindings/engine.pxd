@@ -18,7 +18,6 @@ cdef extern from "base/vec.h" namespace "dnl":
         T& operator[](size_t) nogil
         void clear() nogil
         void push_back(const T&) nogil
-        void pop_back() nogil
         void resize(size_t) nogil
         T* extend(size_t) nogil
         void release() nogil

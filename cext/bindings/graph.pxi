@@ -90,6 +90,8 @@ cdef class ComputationGraph:
         _n_graphs -= 1
         if self.link is not None:
             self.link.graph = NULL
+        if current_graph() == <PyObject*> self:   # its thread ends, or the interpreter; others may ask for a graph yet
+            _make_current(None)
         if job_needs(self.x) or job_needs(self.other_x):
             _finish()
         _forget_graph(self)
@@ -174,19 +176,17 @@ cdef class ComputationGraph:
 
     cdef int _begin_run(self) except -1:
         """A pass begins, and the GIL goes next: an error if another thread has begun one while this one waited."""
-        global _n_passes
         _begin_pass()
         try:
             self._not_busy()
         except BaseException:
-            _n_passes -= 1
+            _end_pass()
             raise
         self.busy = True
         return 0
 
     cdef void _end_run(self) noexcept:
-        global _n_passes
-        _n_passes -= 1
+        _end_pass()
         self.busy = False
 
     cdef inline uint32_t next_turn(self):

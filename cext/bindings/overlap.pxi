@@ -168,11 +168,16 @@ cdef inline int _let_fork() except -1:
 
 
 cdef inline int _begin_pass() except -1:
-    """The GIL goes next. _n_passes is to be taken back."""
+    """The GIL goes next. _end_pass() is to follow."""
     global _n_passes
     _let_fork()
     _n_passes += 1
     return 0
+
+
+cdef inline void _end_pass() noexcept:
+    global _n_passes
+    _n_passes -= 1
 
 
 cdef void _finish_without_gil() noexcept:
@@ -180,7 +185,7 @@ cdef void _finish_without_gil() noexcept:
     _n_passes += 1
     with nogil:
         finish_job()
-    _n_passes -= 1
+    _end_pass()
 
 
 cdef int _hook() except -1:

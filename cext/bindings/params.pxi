@@ -8,6 +8,11 @@ cdef float[::1] _floats(float* p, size_t n):
     return <float[:size]> p if size else np.zeros(0, dtype=np.float32)
 
 
+cdef inline const float* _first(const float[::1] numbers) noexcept:
+    """Where the numbers of an array lie; NULL if there are none."""
+    return &numbers[0] if numbers.shape[0] else NULL
+
+
 cdef object _copied(Store& numbers):
     """A copy, flat, of what lies wherever it lies."""
     # Not NumPy's copying, which may let other threads go on meanwhile, and these may write the numbers.
@@ -20,18 +25,15 @@ cdef object _copied(Store& numbers):
 
 cdef object _copied_between_passes(GradientMutex* in_use, Store* numbers):
     """The same of a weight's numbers, or of its gradient, which a pass of another thread may be working with."""
-    global _n_passes
+    settle()
     out = np.empty(numbers.size(), dtype=np.float32)
-    cdef float[::1] flat = out
-    cdef float* to = NULL
-    if flat.shape[0]:
-        to = &flat[0]
+    cdef float* to = <float*> _first(out)
     _begin_pass()   # as one: no fork meanwhile
     try:
         with nogil:
             copy_numbers(deref(in_use), deref(numbers), to)
     finally:
-        _n_passes -= 1
+        _end_pass()
     return out
 
 
@@ -151,7 +153,6 @@ cdef class Parameters(Expression):
 
     def _values(self):
         """A copy of the numbers in float32, as they are kept."""
-        settle()
         cdef Parameter* p = self.p.get()
         return _copied_between_passes(&p.in_use, &p.value).reshape(self.shape, order="F")
 
@@ -162,7 +163,6 @@ cdef class Parameters(Expression):
 
     def _grads(self):
         """A copy of the accumulated gradient in float32, as it is kept."""
-        settle()
         cdef Parameter* p = self.p.get()
         return _copied_between_passes(&p.in_use, &p.grad).reshape(self.shape, order="F")
 
@@ -172,23 +172,20 @@ cdef class Parameters(Expression):
         The graph that used the weight last runs again at the next value(), with the new numbers and with new random
         ones. Other graphs keep the values they have; with ``dy.configure(keep_weights=True)``, as in DyNet, all do.
         """
-        global _n_passes
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
-        cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
+        flat = np.ascontiguousarray(a.ravel(order="F"))
+        cdef const float* numbers = _first(flat)
+        cdef Parameter* p = self.p.get()
         settle()   # not before: the user's code that gives numbers may put off a step
         cdef bint leave = keeps_weights() and _was_read(self.last, self.id, self.last_stamp)
-        cdef const float* numbers
-        cdef Parameter* p = self.p.get()
-        if flat.shape[0]:
-            numbers = &flat[0]
-            _begin_pass()   # as one: no fork meanwhile
-            try:
-                with nogil:
-                    p.overwrite(numbers, leave)
-            finally:
-                _n_passes -= 1
+        _begin_pass()   # as one: no fork meanwhile
+        try:
+            with nogil:
+                p.overwrite(numbers, leave)
+        finally:
+            _end_pass()
         self._changed()
 
     def load_array(self, arr):
@@ -219,7 +216,6 @@ cdef class Parameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""
-        global _n_passes
         cdef float factor = <float> _finite(s, "[scale_gradient] the factor")
         cdef Parameter* p = self.p.get()
         settle()
@@ -228,7 +224,7 @@ cdef class Parameters(Expression):
             with nogil:
                 p.scale_grad(factor)
         finally:
-            _n_passes -= 1
+            _end_pass()
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""
@@ -239,22 +235,19 @@ cdef class Parameters(Expression):
 
     def set_grad(self, arr):
         """Replace the accumulated gradient, for tests and updates by hand. ValueError if the array has another shape."""
-        global _n_passes
         a = _numbers(arr, "set_grad")
         if a.shape != self.shape:
             raise ValueError(f"[set_grad] {self._name} has shape {self.shape}; got {a.shape}")
-        cdef const float[::1] flat = np.ascontiguousarray(a.ravel(order="F"))
-        cdef const float* numbers = NULL
+        flat = np.ascontiguousarray(a.ravel(order="F"))
+        cdef const float* numbers = _first(flat)
         cdef Parameter* p = self.p.get()
         settle()   # as in set_value()
-        if flat.shape[0]:
-            numbers = &flat[0]
         _begin_pass()
         try:
             with nogil:
                 p.overwrite_grad(numbers)
         finally:
-            _n_passes -= 1
+            _end_pass()
 
     def is_updated(self):
         """False if the parameter is frozen."""

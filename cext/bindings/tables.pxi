@@ -199,36 +199,31 @@ cdef class LookupParameters(Expression):
 
     cdef object _rows_now(self, const uint32_t* ids, size_t n):
         """Rows as they are now, float32 array (n, row size): these, or without ids the first n."""
-        global _n_passes
+        settle()
         cdef LookupTable* t = self.t.get()
         out = np.empty((n, t.row_size), dtype=np.float32)
-        cdef float[::1] flat = out.reshape(-1)
-        cdef float* to = NULL
-        if flat.shape[0]:
-            to = &flat[0]
+        cdef float* to = <float*> _first(out.reshape(-1))
         _begin_pass()   # as one: no fork meanwhile
         try:
             with nogil:
                 t.copy_rows(ids, n, to)
         finally:
-            _n_passes -= 1
+            _end_pass()
         return out
 
     cdef int _overwrite(self, uint32_t first, object rows) except -1:
         """Rows from `first` on: float32 array (n, row size)."""
-        global _n_passes
         cdef LookupTable* t = self.t.get()
-        cdef const float[::1] flat = np.ascontiguousarray(rows, dtype=np.float32).reshape(-1)
-        cdef const float* numbers = NULL
+        flat = np.ascontiguousarray(rows, dtype=np.float32).reshape(-1)
+        cdef const float* numbers = _first(flat)
         cdef uint32_t n = rows.shape[0]
-        if flat.shape[0]:
-            numbers = &flat[0]
+        settle()
         _begin_pass()
         try:
             with nogil:
                 t.overwrite(first, n, numbers)
         finally:
-            _n_passes -= 1
+            _end_pass()
         self._changed()
         return 0
 
@@ -252,7 +247,6 @@ cdef class LookupParameters(Expression):
 
     def _values(self):
         """A copy of the table in float32, as it is kept."""
-        settle()
         return self._rows_array(self._rows_now(NULL, deref(self.t).rows))
 
     def _unsettled(self):
@@ -261,21 +255,17 @@ cdef class LookupParameters(Expression):
         For checkpoints: reading this way changes nothing. Decay: the sum of log(1 - decay) over all updates, then for each
         row what of it the row has had; e to the power of the difference is what its numbers still have to be multiplied by.
         """
-        global _n_passes
         settle()
         cdef LookupTable* t = self.t.get()
         cdef Vec[double] decay
         values = np.empty((t.rows, t.row_size), dtype=np.float32)
-        cdef float[::1] flat = values.reshape(-1)
-        cdef float* to = NULL
-        if flat.shape[0]:
-            to = &flat[0]
+        cdef float* to = <float*> _first(values.reshape(-1))
         _begin_pass()
         try:
             with nogil:
                 t.copy_kept(to, decay)
         finally:
-            _n_passes -= 1
+            _end_pass()
         values = self._rows_array(values)
         if decay.empty():
             return values, None
@@ -286,17 +276,14 @@ cdef class LookupParameters(Expression):
 
     def _set_unsettled(self, values, decay):
         """The reverse of _unsettled()."""
-        global _n_passes
         cdef LookupTable* t = self.t.get()
         cdef Py_ssize_t v = t.rows
-        cdef const float[::1] flat = np.ascontiguousarray(self._flat_rows(values, v), dtype=np.float32).reshape(-1)
-        cdef const float* numbers = NULL
+        flat = np.ascontiguousarray(self._flat_rows(values, v), dtype=np.float32).reshape(-1)
+        cdef const float* numbers = _first(flat)
         cdef const double* of_rows = NULL
         cdef const double[::1] sums = np.ascontiguousarray([0] if decay is None else decay, dtype=np.float64)
         if sums.shape[0] != (1 if decay is None else 1 + v):
             raise ValueError(f"[lookup] {self._name}: decay of {v} rows is needed")
-        if flat.shape[0]:
-            numbers = &flat[0]
         if decay is not None:
             of_rows = &sums[0]
         settle()
@@ -305,7 +292,7 @@ cdef class LookupParameters(Expression):
             with nogil:
                 t.overwrite_kept(numbers, of_rows)
         finally:
-            _n_passes -= 1
+            _end_pass()
         self._changed()
 
     def _row_ids(self, ids):
@@ -320,7 +307,6 @@ cdef class LookupParameters(Expression):
         cdef const uint32_t* first = NULL
         if ids.shape[0]:
             first = &ids[0]
-        settle()
         return np.array(self._rows_array(self._rows_now(first, ids.shape[0])), dtype=np.float64)
 
     def row_as_array(self, row):
@@ -336,7 +322,6 @@ cdef class LookupParameters(Expression):
         arr = _numbers(arr, "init_from_array")
         rows = min(arr.shape[0], len(self)) if arr.ndim and arr.shape[0] else len(self)
         flat = self._flat_rows(arr, rows)
-        settle()
         self._overwrite(0, flat)
 
     def init_row(self, i, row):
@@ -349,7 +334,6 @@ cdef class LookupParameters(Expression):
         if <size_t> a.size == deref(self.t).row_size:
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
         flat = self._flat_rows(a[None], 1)
-        settle()
         self._overwrite(<uint32_t> i, flat)
 
     cdef int _changed(self) except -1:
@@ -359,7 +343,6 @@ cdef class LookupParameters(Expression):
 
     def _row_grads(self):
         """Copies of the row ids, int64, and the gradients (n, row size) of the rows touched since the last update."""
-        global _n_passes
         settle()
         cdef LookupTable* t = self.t.get()
         cdef Vec[uint32_t] ids
@@ -369,7 +352,7 @@ cdef class LookupParameters(Expression):
             with nogil:
                 t.copy_grad(ids, numbers)
         finally:
-            _n_passes -= 1
+            _end_pass()
         rows, grad = np.empty(ids.size(), dtype=np.uint32), np.empty(numbers.size(), dtype=np.float32)
         cdef uint32_t[::1] to_rows = rows
         cdef float[::1] to_grad = grad
@@ -411,27 +394,24 @@ cdef class LookupParameters(Expression):
 
     def set_rows_grad(self, ids, arr):
         """Replace the accumulated gradient: these rows get arr (n, d1, ...), all others none."""
-        global _n_passes
         rows = self._row_ids(ids)
         if len(set(rows.tolist())) != len(rows):
             raise ValueError(f"[set_rows_grad] {self._name}: a row occurs twice")
-        cdef const float[::1] flat = np.ascontiguousarray(self._flat_rows(arr, len(rows)), dtype=np.float32).reshape(-1)
+        flat = np.ascontiguousarray(self._flat_rows(arr, len(rows)), dtype=np.float32).reshape(-1)
+        cdef const float* numbers = _first(flat)
         cdef const uint32_t[::1] wanted = rows.astype(np.uint32)
         cdef const uint32_t* first = NULL
-        cdef const float* numbers = NULL
         cdef LookupTable* t = self.t.get()
         cdef size_t n = wanted.shape[0]
         if n:
             first = &wanted[0]
-        if flat.shape[0]:
-            numbers = &flat[0]
         settle()
         _begin_pass()
         try:
             with nogil:
                 t.overwrite_grad(first, n, numbers)
         finally:
-            _n_passes -= 1
+            _end_pass()
 
     def zero(self):
         """Set all numbers to 0."""
@@ -444,7 +424,6 @@ cdef class LookupParameters(Expression):
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""
-        global _n_passes
         cdef float factor = <float> _finite(s, "[scale_gradient] the factor")
         cdef LookupTable* t = self.t.get()
         settle()
@@ -453,7 +432,7 @@ cdef class LookupParameters(Expression):
             with nogil:
                 t.scale_grad(factor)
         finally:
-            _n_passes -= 1
+            _end_pass()
 
     def zero_gradient(self):
         """Forget the accumulated gradient."""

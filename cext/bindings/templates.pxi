@@ -174,7 +174,7 @@ cdef class Frame:
         cdef object kind = type(v)
         if kind is int and not plain and _may_choose(v):
             self.shape.push_back(PART_INTEGER)
-            self.ints.push_back(_int32(v, "[cell] an integer argument"))
+            self.ints.push_back(v)
             return 0
         if g is None and isinstance(v, (_array_type, _floating_type, Expression)):
             return _push_data(self, v, plain)

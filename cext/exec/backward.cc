@@ -185,7 +185,8 @@ void Executor::forget_gradients(NodeId n) {
     if (l == 0 || !pass_->planner.at(l).empty()) clear(pass_->planner.at(l), static_cast<float*>(nullptr));
   facts().leaves.clear();
   pass_->reached_aliases.clear();
-  facts().first = facts().end = n;
+  facts().first = 0;  // until reach() knows better, which may fail
+  facts().end = n;
 }
 
 // Which nodes the loss depends on and want a gradient. Leaves and aliases among them are listed, the last first.
@@ -206,8 +207,7 @@ void Executor::reach(NodeId loss, bool full) {
   for (NodeId i = old; i <= loss; ++i) reach_facts_[i - old] = facts(i);
   auto fact = [&](NodeId i) { return i >= old ? reach_facts_[i - old] : facts(i); };
   auto wants = [&](NodeId i) { return (fact(i) & kWanted) != 0; };
-  if (!wants(loss)) return;
-  NodeId at = loss;
+  NodeId at = loss, first = kNoNode;
   u32 old_nodes = 0;  // that are marked and not visited yet, but for leaves, which lead nowhere
   old_leaves_.clear();
   auto mark = [&](NodeId i) {
@@ -225,7 +225,7 @@ void Executor::reach(NodeId loss, bool full) {
     else
       r = static_cast<u8>((r | kSeveral) + (r < kMostReaders * kReader ? kReader : 0));
   };
-  mark(loss);
+  if (wants(loss)) mark(loss);
   NodeId i = loss + 1;
   for (; i > old || old_nodes;) {
     if (!found.reached[--i]) continue;
@@ -236,7 +236,7 @@ void Executor::reach(NodeId loss, bool full) {
       continue;
     }
     if (i < old) --old_nodes;
-    found.first = i;
+    first = i;
     if (n.is(kAlias)) {
       pass_->reached_aliases.push_back(i);
       if (wants(g_.aliased(i))) mark(g_.aliased(i));
@@ -254,7 +254,8 @@ void Executor::reach(NodeId loss, bool full) {
   std::sort(old_leaves_.begin(), old_leaves_.end(), std::greater<>());
   for (NodeId leaf : old_leaves_)
     if (leaf < i) found.leaves.push_back(leaf);
-  while (pass_->first_run && runs_[pass_->first_run - 1]->last > found.first) --pass_->first_run;
+  found.first = std::min(first, loss + 1);
+  while (pass_->first_run && runs_[pass_->first_run - 1]->last > first) --pass_->first_run;
 }
 
 // An address for the gradient of each node reached.

@@ -45,7 +45,7 @@ void Executor::truncated(u32 n) {
   forget_parts(n);
   if (n == 0) {
     done_ = planned_ = 0;
-    refresh_ = false;
+    refresh_ = torn_ = false;
     n_runs_ = 0;
     any_full_ = false;
     note_runs();
@@ -129,13 +129,19 @@ void Executor::collect_pending(bool whole) {
       aliases_.push_back(i);
     }
   }
-  if (pipeline_.drop_dead()) only_ops(pending_);
+  auto change = [this](auto f) {
+    torn_ = true;
+    const bool any = f();
+    torn_ = false;
+    return any;
+  };
+  if (change([this] { return pipeline_.drop_dead(); })) only_ops(pending_);
   totals_.dead += pipeline_.changes(PassId::Dead);
   has_lanes_ =
       options.threads > 1 && split(g_, pending_, options.threads, options.least_work, split_, runner(0).plan_scratch);
   if (!(on & ~only(PassId::Dead))) return;
   if (has_lanes_) each_list([this](const Vec<NodeId>& nodes) { pipeline_.add_lane(nodes); });
-  const bool any = pipeline_.run(pending_);
+  const bool any = change([this] { return pipeline_.run(pending_); });
   totals_.merged += pipeline_.changes(PassId::Merge);
   rewritten_ = n;
   if (any) each_list([this](Vec<NodeId>& nodes) { only_ops(nodes); });
@@ -184,6 +190,8 @@ void Executor::each_list(F f) {
 void Executor::forward(bool whole) {
   const NodeId n = g_.size();
   if (done_ == n) return;
+  if (torn_)
+    fail(ErrorKind::Runtime, "[graph] it failed while it was rewritten and cannot run; renew_cg() and build it again");
   if (refresh_ || done_ < planned_) run_again();
   if (n_runs_ == 0) leave_known();  // also of a graph that has forgotten its plan
   if (done_ == n || run_known(whole)) return;

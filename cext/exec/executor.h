@@ -171,6 +171,7 @@ class Executor final : private Graph::Listener {
   bool one_plan_ = false;   // one forward() has made all of these runs,
   u64 let_go_ = 0;          // when so many nodes had been let go
   bool refresh_ = false;    // before anything runs: Graph::refresh()
+  bool torn_ = false;       // passes have failed half-way: nodes are neither what they were nor what they should be
   Vec<NodeId> leaf_parts_;  // aliases of leaves, whose addresses may change, ascending
   Owner owner_ = nullptr;   // the thread that ran the nodes last
   LiveRuns live_;

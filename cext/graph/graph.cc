@@ -28,6 +28,11 @@ static_assert(kMaxOps <= kFamilyHeader, "op ids leave room for them");
 
 std::atomic<u32> g_generation{1};
 
+template <class T>
+void make_room(std::vector<T>& v) {
+  if (v.size() == v.capacity()) v.reserve(2 * v.size() + 8);
+}
+
 }  // namespace
 
 Graph::Graph(Backend& backend) : backend_(backend), uploaded_(backend.memory()), copies_(backend.memory()) {
@@ -195,6 +200,8 @@ inline NodeId Graph::push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16
 }
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
+//
+// Room for all that belongs to a node comes first: without memory there is none of it.
 
 NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float* value) {
   const u32 dim = intern_dim(d);
@@ -219,6 +226,7 @@ NodeId Graph::add_input_leaf(const Dim& d, u16 flags, float** host) {
   float* to = *host = inputs_.floats(d.size());
   if (backend_.host_memory) return add_leaf(Leaf::Input, 0, 0, d, flags, to);
   float* at = uploaded_.floats(d.size());
+  staged_.make_room(1);
   const NodeId id = add_leaf(Leaf::Input, 0, 0, d, flags, at);
   nodes_[id].offset = static_cast<u32>(staged_.size());
   staged_.push_back({id, to, at, d.size()});
@@ -232,6 +240,8 @@ NodeId Graph::add_input(const Dim& d) {
 
 NodeId Graph::add_constant(const Dim& d, float v) {
   float* to;
+  words_.make_room(1);
+  known_leaves_.make_room(1);
   const NodeId id = add_input_leaf(d, kCounted, &to);
   std::fill(to, to + d.size(), v);
   Word w;
@@ -243,6 +253,8 @@ NodeId Graph::add_constant(const Dim& d, float v) {
 
 NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
   const u16 flags = static_cast<u16>(kWeight | (p->updated ? kNeedsGrad : 0));
+  make_room(params_);
+  param_nodes_.make_room(1);
   const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.at(backend_));
   nodes_[id].offset = static_cast<u32>(params_.size());
   p->hold();
@@ -256,6 +268,8 @@ NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
   if (d.nd < kMaxDims) d.push(t->rows);
   const u16 flags = static_cast<u16>(kWeight | (t->updated ? kNeedsGrad : 0));
   const u32 index = static_cast<u32>(tables_.size());
+  make_room(tables_);
+  table_nodes_.make_room(1);
   const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.at(backend_));
   tables_.push_back(t);
   table_nodes_.push_back(id);
@@ -271,6 +285,9 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   if (n == 0) fail_value("[lookup_batch] needs at least one row id");
   const u16 flags = update && t.updated ? u16(kNeedsGrad) : u16(0);
   Dim d = t.row_dim;
+  words_.make_room(n);
+  known_leaves_.make_room(1);
+  gathered_.make_room(1);
   NodeId id;
   if (n == 1 && !batched && !keep_weights_flag()) {
     id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(backend_, ids[0]));
@@ -454,6 +471,7 @@ inline NodeId Graph::append(u32 s, const NodeId* args, int nargs, const Word* me
   const u32 words = static_cast<u32>(words_.size());
   words_.append(member, static_cast<std::size_t>(nmember));
   if (!sig.alias) {
+    if (sig.visible > 1) nodes_.make_room(sig.visible);
     const NodeId id = push(s, sig.dim[0], at, words, depth + 1, flags);
     for (u32 o = 1; o < sig.visible; ++o) {
       const NodeId extra = push(s, sig.dim[o], at, words, depth + 1, static_cast<u16>(flags | kOutput));

@@ -130,8 +130,8 @@ struct LookupTable {
   u32 slot(u32 i) {
     if (slot_of_row[i] >= 0) return static_cast<u32>(slot_of_row[i]);
     const u32 s = static_cast<u32>(touched.size());
+    touched.push_back(i);  // first: it may fail
     slot_of_row[i] = static_cast<i32>(s);
-    touched.push_back(i);
     return s;
   }
   // The gradients of all slots, one after another, to be changed there; those of new slots are zero, or whatever lies

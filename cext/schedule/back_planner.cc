@@ -30,6 +30,7 @@ void BackPlanner::begin_stage(const Runs& runs, u32 from, u32 to, Arena& memory)
     runs_[lane].begin(gradients, *runs[r], at_[lane], *plan_.lanes[lane], options_, to - from > 1);
   }
   if (to - from == 1) return;
+  private_.clear();
   find_rows();
   for (u32 lane = 1; lane < lanes(); ++lane) give_private(lane);
   BackStage& stage = plan_.stages.back();
@@ -37,7 +38,6 @@ void BackPlanner::begin_stage(const Runs& runs, u32 from, u32 to, Arena& memory)
   stage.zeros = stage.add - stage.zero;
   stage.adds = static_cast<u32>(private_.size());
   plan_.moves.append(private_);
-  private_.clear();
 }
 
 void BackPlanner::end_stage() {

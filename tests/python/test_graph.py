@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forks import holds_in_fork
+from programs import run_code
 
 import dynet_lite as dy
 
@@ -219,6 +220,40 @@ def test_an_expression_of_another_thread() -> None:
     thread.start()
     thread.join()
     assert len(errors) == 1
+
+
+USED_BY_THE_LAST = """
+import os, threading
+import dynet_lite as dy
+
+class Last:
+    def __init__(self, number=dy.scalarInput):
+        self.number = number
+    def __del__(self):
+        try:
+            (self.number(2) * 3).value()
+        except Exception:
+            pass  # modules are going
+
+def work():
+    dy.scalarInput(1).value()
+    here.last = Last()
+
+here = threading.local()
+for _ in range(20):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+dy.scalarInput(1).value()
+os.last = Last()
+print("done")
+"""
+
+
+def test_what_goes_after_the_graph_of_its_thread(tmp_path: Path) -> None:
+    """It may use expressions as it goes: when a thread ends, and when the interpreter does."""
+    done = run_code(USED_BY_THE_LAST, tmp_path)
+    assert (done.returncode, done.stdout.split()) == (0, ["done"]), done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
