@@ -23,7 +23,9 @@ def parts(x: Any) -> list[Any] | None:
         return None
     if isinstance(x, dict):
         return list(x.values())
-    if isinstance(x, (tuple, list, State)):
+    if isinstance(x, State):
+        return [getattr(x, name) for name in dir(x)]
+    if isinstance(x, (tuple, list)):
         return list(x)
     raise TypeError(
         f"[onnx] an expression, or a tuple, list, dict or dy.state of some, is needed; got {type(x).__name__}"
@@ -47,7 +49,8 @@ def like(x: Any, leaves: Iterator[Any]) -> Any:
     if isinstance(x, dict):
         return dict(zip(x, new, strict=True))
     if isinstance(x, State):
-        return _core.state_of(dict(zip(_core.state_names(x), new, strict=True)))
+        made = dict(zip(dir(x), new, strict=True))
+        return _core.state_of({name: made[name] for name in _core.state_names(x)})
     return type(x)(*new) if hasattr(x, "_fields") else type(x)(new)
 
 
@@ -62,9 +65,9 @@ def alike(x: Any, y: Any) -> bool:
 
 
 def names(x: Any) -> list[str] | None:
-    """Those of the parts of a dict or a dy.state, in order."""
+    """Those of the parts of a dict, or of a dy.state, whose names may come in any order."""
     if isinstance(x, State):
-        return list(_core.state_names(x))
+        return dir(x)
     return list(x) if isinstance(x, dict) else None
 
 
