@@ -141,3 +141,9 @@ def test_symbolic_batch(runtime: Any, tmp_path: Any) -> None:
         with graph():
             wanted = [network(dy.inputVector(row)).npvalue() for row in data]
         np.testing.assert_allclose(runtime(path, {"x": data})[0], wanted, atol=1e-6)
+
+
+def test_slices_of_a_mini_batch_of_one(runtime: Any, tmp_path: Any) -> None:
+    x = np.arange(5, dtype=np.float32)
+    path = onnx.export(lambda x: x[::2, ::-1], tmp_path / "x.onnx", {"x": onnx.Input((5,))})
+    np.testing.assert_array_equal(runtime(path, {"x": x})[0], x[::2])
