@@ -177,7 +177,11 @@ class Lowering:
             names = write(self.w, node, arguments)
         except Unsupported as error:
             raise Unsupported(f"{error} ({where})") from None
-        symbol = next((a.symbol for a in arguments if a.symbol and a.batch == node.batch), "") if node.batched else ""
+        symbols = {a.symbol: a.batch for a in arguments if a.batched}
+        if len(symbols) > 1:  # the program asked for the size, which a length that is not known pretends to have
+            sizes = " and ".join(symbol or str(batch) for symbol, batch in symbols.items())
+            raise Unsupported(f"[onnx] {shown}: mini-batches of the sizes {sizes} do not go together ({where})")
+        symbol = next((s for s, batch in symbols.items() if batch == node.batch), "") if node.batched else ""
         for k, name in enumerate(names if isinstance(names, tuple) else (names,)):
             dims, batch = self.program[i + k][3]
             self.done[i + k] = Value(name, dims, batch, symbol)

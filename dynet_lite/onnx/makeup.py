@@ -11,7 +11,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression, State
 
-from .symbolic import Get, Number, Sequence, cut, node_of, trace, with_dims
+from .symbolic import Get, Number, Sequence, cut, trace, with_dims
 from .writer import Unsupported, Writer
 
 
@@ -137,17 +137,18 @@ def mapped(f: Callable[..., Any], lists: tuple[Any, ...]) -> Any:
     steps = [one.steps for one in lists]
     leaf = next(e.e if isinstance(e, Number) else e for e in flat(steps))
     given = f(*steps)
-    return sequences(like(given, (Sequence(repeated(e, leaf), symbol, backwards) for e in flat(given))))
+    return sequences(like(given, (Sequence(repeated(e, leaf, symbol), symbol, backwards) for e in flat(given))))
 
 
-def repeated(e: Expression, step: Expression) -> Expression:
+def repeated(e: Expression, step: Expression, symbol: str) -> Expression:
     """The same for each step, where it does not depend on any."""
     if e.batch_size == step.batch_size:
         return e
+    if e.batch_size != 1:
+        raise Unsupported(f"[onnx] map: the function gives a mini-batch of {e.batch_size} for each step")
 
     def write(w: Writer, get: Get) -> str:
         count = w.op("Shape", get(step).name, start=0, end=1)
         return w.op("Expand", get(e).name, w.op("Concat", count, w.ints(*reversed(e.shape)), axis=0))
 
-    here = trace()
-    return here.place(e.shape, step.batch_size, here.special[node_of(step)][2], (e, step), write)
+    return trace().place(e.shape, step.batch_size, symbol, (e, step), write)

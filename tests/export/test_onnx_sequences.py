@@ -111,6 +111,16 @@ def test_all_steps_together(runtime: Any, tmp_path: Any) -> None:
             near(found, wanted)
 
 
+def test_what_depends_on_no_step(runtime: Any, tmp_path: Any) -> None:
+    def network(xs: Any) -> Any:
+        return xs.map(lambda x: dy.inputVector([1, 2])), xs.map(dy.tanh).map(lambda x: dy.inputVector([1, 2]))
+
+    path = onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}, ["first", "then"])
+    for n in (1, 3):
+        for found in runtime(path, {"xs": np.zeros((n, 4), dtype=np.float32)}):
+            near(found, [[1, 2]] * n)
+
+
 def test_parameters_as_states_and_steps(runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     rnn = dy.GRUBuilder(1, 4, 3, model)
@@ -184,6 +194,8 @@ kept = dy.ParameterCollection()
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
+        (lambda xs: xs.map(lambda x: x + dy.zeros(4, x.dim()[1])), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
+        (lambda xs: xs.map(lambda x: dy.zeros(4, 5)), "map: the function gives a mini-batch of 5"),
         (lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]), "`after` has no form"),
     ],
 )
