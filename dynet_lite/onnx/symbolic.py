@@ -46,6 +46,8 @@ class Input:
         object.__setattr__(self, "shape", tuple(map(index, sizes)))
         if hasattr(self.batch, "__index__"):
             object.__setattr__(self, "batch", index(self.batch))
+        elif not isinstance(self.batch, str) or not self.batch:
+            raise TypeError(f"[onnx] Input: batch is a size or the name of one; got {self.batch!r}")
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,8 @@ class Sequence:
         more = 2 * padding - width + 1
         symbol = f"{self.symbol}{more:+d}" if more else self.symbol
         batch = self.e.batch_size + more
+        if batch < 2:
+            raise Unsupported(f"[onnx] windows: a width of {width} is too large for a file")
         rank, e = len(self.e.shape), self.e
 
         def write(k: int) -> Write:
@@ -310,6 +314,8 @@ class Sequence:
         """The outputs of a recurrent builder over the steps, starting from the state (h, s)."""
         if after is not None:
             raise Unsupported("[onnx] transduce: `after` has no form in a file")
+        if any(one.batch_size != 1 for one in s):
+            raise Unsupported("[onnx] transduce: a state with a mini-batch has no form over a sequence")
         if not has_op(builder):
             return self._scanned(builder, s)
         layers, x, backwards = Layers(builder), with_dims(self.e, cut(self.e.shape)), self.backwards

@@ -185,6 +185,11 @@ def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
 kept = dy.ParameterCollection()
 
 
+def started(kind: Any) -> Any:
+    """A sequence of a builder, from a state with a mini-batch."""
+    return kind(1, 4, 3, kept).initial_state([dy.zeros(3, 2), dy.zeros(3, 2)])
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [
@@ -196,6 +201,9 @@ kept = dy.ParameterCollection()
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
         (lambda xs: xs.map(lambda x: x + dy.zeros(4, x.dim()[1])), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
         (lambda xs: xs.map(lambda x: dy.zeros(4, 5)), "map: the function gives a mini-batch of 5"),
+        (lambda xs: started(dy.LSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
+        (lambda xs: started(dy.CoupledLSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
+        (lambda xs: xs.windows(61), "windows: a width of 61"),
         (lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]), "`after` has no form"),
     ],
 )
@@ -219,6 +227,9 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
     for shape in ((), "n", (2.5,)):
         with pytest.raises(TypeError, match=r"Input: a shape such as \(4,\) is needed"):
             onnx.Input(shape)  # type: ignore[arg-type]
+    for batch in ("", None, 2.5):
+        with pytest.raises(TypeError, match=r"Input: batch is a size or the name of one; got"):
+            onnx.Input((4,), batch=batch)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"input x: onnx.Input"):
         onnx.export(lambda x: x, tmp_path / "x.onnx", {"x": (4,)})
     for given, shown in ((dy.zeros(2), r"\{2\}"), ([onnx.Input((4,))], "a list"), (None, "None")):
