@@ -15,7 +15,7 @@ from dynet_lite._core import Expression
 from dynet_lite.files import replacing
 from dynet_lite.needs import shown
 
-from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, weight
+from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, tracing, weight
 from .symbolic import Sequence as Steps
 from .table import REFUSED, lowering
 from .writer import Made, Unsupported, Value, Writer
@@ -57,19 +57,13 @@ def export(
                 f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}"
             )
     outputs = _named(outputs, [name for given, spec in inputs.items() for name, _, _ in declared(given, spec)])
-    before, Trace.current = Trace.current, Trace()
-    try:
-        with _core.ComputationGraph() as graph:
-            graph.renew(False, True)
-            graph.for_file = True
-            found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
-            results = _results(found, outputs)
-            writer = Writer(
-                [*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs]
-            )
-            values = Lowering(graph, Trace.current, writer).values(results)
-    finally:
-        Trace.current = before
+    with tracing() as trace, _core.ComputationGraph() as graph:
+        graph.renew(False, True)
+        graph.for_file = True
+        found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+        results = _results(found, outputs)
+        writer = Writer([*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs])
+        values = Lowering(graph, trace, writer).values(results)
     model = _model(onnx, writer, inputs, dict(zip(outputs, values, strict=True)), metadata or {})
     with replacing(os.fspath(path)) as file:
         onnx.save(model, file)

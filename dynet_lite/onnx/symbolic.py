@@ -7,8 +7,10 @@ write itself. Who may import: this package; builders see a sequence by its metho
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -113,8 +115,6 @@ def with_dims(e: Expression, dims: Dims) -> Expression:
 class Trace:
     """What is known while a function runs: how special nodes write themselves, and how long the named lengths pretend to be."""
 
-    current: Trace | None = None
-
     def __init__(self) -> None:
         self.special: dict[int, tuple[tuple[Expression | int, ...], Write, str, Shown | None]] = {}
         self.kept: list[Expression] = []
@@ -164,10 +164,29 @@ class Trace:
         return e
 
 
+class _Here(threading.local):
+    """What each thread traces: several may export at the same time."""
+
+    trace: Trace | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def tracing() -> Iterator[Trace]:
+    """A new trace, which is that of this thread meanwhile."""
+    before, _here.trace = _here.trace, Trace()
+    try:
+        yield _here.trace
+    finally:
+        _here.trace = before
+
+
 def trace() -> Trace:
-    if Trace.current is None:
+    if _here.trace is None:
         raise RuntimeError("[onnx] this works only inside a function that onnx.export traces")
-    return Trace.current
+    return _here.trace
 
 
 class Sequence:

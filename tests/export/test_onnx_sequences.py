@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -211,6 +213,25 @@ def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, t
     with pytest.raises(onnx.Unsupported, match=message):
         onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")})
     assert not (tmp_path / "x.onnx").exists()
+
+
+def test_threads_that_export(runtime: Any, tmp_path: Any) -> None:
+    """Both are inside of their functions at the same time."""
+    both = threading.Barrier(2, timeout=60)
+
+    def work(k: int) -> Any:
+        def network(xs: Any) -> Any:
+            both.wait()
+            found = xs.windows(3, padding=k)[0].sum()
+            both.wait()
+            return found
+
+        return onnx.export(network, tmp_path / f"{k}.onnx", {"xs": onnx.Input((4,), "n")})
+
+    with ThreadPoolExecutor(2) as pool:
+        paths = list(pool.map(work, (1, 2)))
+    for k, path in enumerate(paths, 1):
+        near(runtime(path, {"xs": np.ones((3, 4), dtype=np.float32)})[0], [1 + k] * 4)
 
 
 def test_mistakes(runtime: Any, tmp_path: Any) -> None:
