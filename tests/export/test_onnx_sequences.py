@@ -192,6 +192,16 @@ def started(kind: Any) -> Any:
     return kind(1, 4, 3, kept).initial_state([dy.zeros(3, 2), dy.zeros(3, 2)])
 
 
+def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any) -> None:
+    model = dy.ParameterCollection()
+    W, V = model.add_parameters((10, 4)), model.add_parameters((4, 10))
+    inputs = {"x": onnx.Input((4,))}
+    monkeypatch.setattr(onnx.writer, "LARGEST", 2 * 160)
+    onnx.export(lambda x: V * (W * x), tmp_path / "x.onnx", inputs)
+    with pytest.raises(onnx.Unsupported, match="more than 2 GB"):
+        onnx.export(lambda x: V * (W * x) + dy.ones(4), tmp_path / "y.onnx", inputs)
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [
