@@ -113,6 +113,30 @@ def test_all_steps_together(runtime: Any, tmp_path: Any) -> None:
             near(found, wanted)
 
 
+WORDS = {"the": 0, "a": 1, "dog": 2, "run": 3}
+TREE = ["0 0\tthe", "0 0\ta", "0 1 1\tdog", "0 1 0 1\trun"]
+SOFTMAXES = {
+    "standard": lambda m: dy.StandardSoftmaxBuilder(4, 4, m),
+    "classes of one word": lambda m: dy.ClassFactoredSoftmaxBuilder(4, ["A the", "A a", "B dog", "C run"], WORDS, m),
+    "all of one word": lambda m: dy.ClassFactoredSoftmaxBuilder(4, ["A the", "B a", "C dog", "D run"], WORDS, m),
+    "nodes of one child": lambda m: dy.HierarchicalSoftmaxBuilder(4, TREE, WORDS, m),
+}
+
+
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_softmax_builders(name: str, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    softmax = SOFTMAXES[name](model)
+    filled(model, rng)
+    of_steps = {"xs": onnx.Input((4,), "n")}
+    path = onnx.export(lambda xs: xs.map(softmax.full_log_distribution), tmp_path / "x.onnx", of_steps)
+    for n in (1, 3):
+        data = rng.standard_normal((n, 4)).astype(np.float32)
+        (found,) = runtime(path, {"xs": data})
+        dy.renew_cg()
+        near(found, [softmax.full_log_distribution(dy.inputVector(x)).npvalue() for x in data])
+
+
 def test_what_depends_on_no_step(runtime: Any, tmp_path: Any) -> None:
     def network(xs: Any) -> Any:
         return xs.map(lambda x: dy.inputVector([1, 2])), xs.map(dy.tanh).map(lambda x: dy.inputVector([1, 2]))
