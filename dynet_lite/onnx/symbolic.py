@@ -337,7 +337,7 @@ class Sequence:
             raise Unsupported("[onnx] transduce: a state with a mini-batch has no form over a sequence")
         if not has_op(builder):
             return self._scanned(builder, s)
-        layers, x, backwards = Layers(builder), with_dims(self.e, cut(self.e.shape)), self.backwards
+        layers, x, backwards = Layers(builder, self.e.shape), with_dims(self.e, cut(self.e.shape)), self.backwards
         s = tuple(with_dims(one, cut(one.shape)) for one in s)
 
         def write(w: Writer, get: Get) -> str:
@@ -397,7 +397,7 @@ class Ragged:
     def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Ragged:
         if h or after is not None or self.layers is not None or self.table is None:
             raise Unsupported("[onnx] sequences of sequences go through one builder, from its zero state")
-        return Ragged(self.name, self.symbol, self.table, Layers(builder), self.backwards)
+        return Ragged(self.name, self.symbol, self.table, Layers(builder, self.table.shape()[1:]), self.backwards)
 
     def __getitem__(self, index: Any) -> Any:
         if (

@@ -249,6 +249,20 @@ def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, t
     assert not (tmp_path / "x.onnx").exists()
 
 
+@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder, dy.CoupledLSTMBuilder])
+def test_inputs_of_another_size(kind: Any, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    builder, table = kind(1, 4, 3, model), model.add_lookup_parameters((5, 2))
+    inner = kind in (dy.LSTMBuilder, dy.GRUBuilder)  # sequences of sequences
+    for ids in (onnx.Ids("n"), onnx.Ids("n", "letters"))[: 1 + inner]:
+        with pytest.raises(
+            ValueError, match=rf"{type(builder).__name__}\] an input of shape \{{4\}} is needed; got \{{2\}}"
+        ):
+            onnx.export(
+                lambda ids: builder.initial_state().transduce(table[ids])[-1], tmp_path / "x.onnx", {"ids": ids}
+            )
+
+
 def test_threads_that_export(runtime: Any, tmp_path: Any) -> None:
     """Both are inside of their functions at the same time."""
     both = threading.Barrier(2, timeout=60)
