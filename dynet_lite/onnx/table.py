@@ -41,6 +41,7 @@ def row(*ops: str) -> Callable[[Lowering], Lowering]:
 
 def lowering(op: str) -> Lowering | None:
     """The row of an op."""
-    if not LOWERINGS:
-        from . import rows_cells, rows_double, rows_elementwise, rows_products, rows_reduce, rows_shape  # noqa: F401
+    # At each call: while one thread imports them, another one has to wait.
+    from . import rows_cells, rows_double, rows_elementwise, rows_products, rows_reduce, rows_shape  # noqa: F401
+
     return LOWERINGS.get(op)

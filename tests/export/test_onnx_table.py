@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import as_input, close, graph, sample, value_of
+from programs import run_code
 from samples import Row, rows
 
 import dynet_lite as dy
@@ -30,6 +31,12 @@ def test_every_op_has_a_row_or_a_reason() -> None:
     known = set(LOWERINGS) | set(REFUSED)
     assert known == set(_core.all_op_names())
     assert not set(LOWERINGS) & set(REFUSED)
+
+
+def test_a_table_that_is_read_in_part(tmp_path: Path) -> None:
+    """As another thread sees it meanwhile."""
+    done = run_code("from dynet_lite.onnx import rows_elementwise, table; print(table.lowering('matmul'))", tmp_path)
+    assert done.returncode == 0 and "function matmul" in done.stdout, done.stderr
 
 
 def test_every_row_of_the_table_is_tested() -> None:
