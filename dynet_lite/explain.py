@@ -93,7 +93,7 @@ class Difference:
 class Apart:
     """Why two nodes are, or are not, in one batch: a word for programs, a sentence for people.
 
-    cause: together, same, leaf, op, signature, off, evaluation, dependency, threads, strategy.
+    cause: together, same, leaf, dead, op, signature, off, evaluation, dependency, threads, strategy.
     """
 
     cause: str
@@ -307,6 +307,8 @@ def why(s: Structure, a: int, b: int) -> Apart:
     if x.number == y.number:
         return Apart("same", f"both are values of node {x.number} ({x.title} {x.shape})")
     for node in (x, y):
+        if node.sort == "dead":
+            return Apart("dead", f"node {node.number} ({node.title} {node.shape}) does not run: nothing needs it")
         if node.batch is None:
             return Apart(
                 "leaf", f"node {node.number} is {_article(node)}: its value is there from the start and nothing runs"

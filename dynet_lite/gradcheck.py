@@ -171,7 +171,7 @@ def gradcheck(
 def _all_parameters(model: Any) -> list[Any]:
     if hasattr(model, "parameters_list"):
         return [*model.parameters_list(), *model.lookup_parameters_list()]
-    return list(model) if isinstance(model, Iterable) else [model]
+    return [model] if isinstance(model, _core.Expression) else list(model)  # parameters are expressions
 
 
 def check_grad(
@@ -180,7 +180,7 @@ def check_grad(
     """Compare the gradients of an expression with differences of its value, for every parameter of a collection.
 
     ``expr`` is a scalar of the current graph; it is evaluated again with changed parameters, so its graph must not be
-    random. ``model`` is a collection or a list of parameters. True if all agree. Those that do not are printed on
+    random. ``model`` is a collection, a parameter or a list of some. True if all agree. Those that do not are printed on
     stderr, unless verbosity is 0; with 2, all are. Frozen parameters have no gradient and are left out. Gradients of the
     parameters are zero afterwards.
     """

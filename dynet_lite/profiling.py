@@ -96,9 +96,21 @@ class Profile:
 
         With graphs in several threads of Python the phases overlap, and the rest is what is left, or 0.
         """
+        return self._phases(self.seconds)
+
+    def _phases(self, total: float) -> dict[str, float]:
+        """Those of so many seconds."""
         events = self.events
         out = {name: float(events["seconds"][events["phase"] == number].sum()) for name, number in PASSES.items()}
-        return {**out, "python": max(0.0, self.seconds - sum(out.values()))}
+        return {**out, "python": max(0.0, total - sum(out.values()))}
+
+    def _summary(self) -> str:
+        """A line: all seconds, and those of each phase with its share. Inside the block the clock goes on, so it is read once."""
+        total = self.seconds
+        phases = self._phases(total).items()
+        return f"{_seconds(total)}: " + "  ".join(
+            f"{name} {_seconds(s)} ({s / (total or 1):.0%})" for name, s in phases
+        )
 
     def ops(self) -> list[OpTime]:
         """What each op did, the one that took the longest first."""
@@ -137,16 +149,15 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         """All sums as dicts and lists that json can write."""
         ops = [{**asdict(o), "mean_batch": o.mean_batch} for o in self.ops()]
-        return {"seconds": self.seconds, "phases": self.phases(), "memory": self.memory(), "ops": ops}
+        total = self.seconds
+        return {"seconds": total, "phases": self._phases(total), "memory": self.memory(), "ops": ops}
 
     # ---- as text and as a trace --------------------------------------------------------------------------------------
 
     def table(self, limit: int = 20) -> str:
         """The sums as text: a line of phases, then the ops that took the longest."""
-        total = self.seconds or 1e-12
-        phases = "  ".join(f"{name} {_seconds(s)} ({s / total:.0%})" for name, s in self.phases().items())
         memory = self.memory()
-        lines = [f"{_seconds(self.seconds)}: {phases}",
+        lines = [self._summary(),
                  f"values {_bytes(memory['values'])}, gradients {_bytes(memory['gradients'])} at most in one graph", "",
                  f"{'op':<26}{'batches':>9}{'nodes':>10}{'mean':>8}{'largest':>9}"
                  f"{'forward':>11}{'backward':>11}{'share':>7}{'results':>10}"]  # fmt: skip
@@ -166,15 +177,11 @@ class Profile:
     __str__ = table
 
     def _repr_html_(self) -> str:
-        total = self.seconds or 1e-12
-        phases = "  ".join(f"{name} {_seconds(s)} ({s / total:.0%})" for name, s in self.phases().items())
         rows = [
             (o.op, o.batches, o.nodes, round(o.mean_batch, 1), _seconds(o.forward), _seconds(o.backward))
             for o in self.ops()
         ]
-        return notebook.table(
-            ("op", "batches", "nodes", "mean batch", "forward", "backward"), rows, f"{_seconds(self.seconds)}: {phases}"
-        )
+        return notebook.table(("op", "batches", "nodes", "mean batch", "forward", "backward"), rows, self._summary())
 
     def chrome_trace(self) -> dict[str, Any]:
         """The events in the Trace Event Format: chrome://tracing, Perfetto and other viewers read it."""

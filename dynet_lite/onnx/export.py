@@ -15,7 +15,7 @@ from dynet_lite._core import Expression
 from dynet_lite.files import replacing
 from dynet_lite.needs import shown
 
-from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, weight
+from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, tracing, weight
 from .symbolic import Sequence as Steps
 from .table import REFUSED, lowering
 from .writer import Made, Unsupported, Value, Writer
@@ -57,19 +57,13 @@ def export(
                 f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}"
             )
     outputs = _named(outputs, [name for given, spec in inputs.items() for name, _, _ in declared(given, spec)])
-    before, Trace.current = Trace.current, Trace()
-    try:
-        with _core.ComputationGraph() as graph:
-            graph.renew(False, True)
-            graph.for_file = True
-            found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
-            results = _results(found, outputs)
-            writer = Writer(
-                [*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs]
-            )
-            values = Lowering(graph, Trace.current, writer).values(results)
-    finally:
-        Trace.current = before
+    with tracing() as trace, _core.ComputationGraph() as graph:
+        graph.renew(False, True)
+        graph.for_file = True
+        found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+        results = _results(found, outputs)
+        writer = Writer([*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs])
+        values = Lowering(graph, trace, writer).values(results)
     model = _model(onnx, writer, inputs, dict(zip(outputs, values, strict=True)), metadata or {})
     with replacing(os.fspath(path)) as file:
         onnx.save(model, file)
@@ -177,7 +171,11 @@ class Lowering:
             names = write(self.w, node, arguments)
         except Unsupported as error:
             raise Unsupported(f"{error} ({where})") from None
-        symbol = next((a.symbol for a in arguments if a.symbol and a.batch == node.batch), "") if node.batched else ""
+        symbols = {a.symbol: a.batch for a in arguments if a.batched}
+        if len(symbols) > 1:  # the program asked for the size, which a length that is not known pretends to have
+            sizes = " and ".join(symbol or str(batch) for symbol, batch in symbols.items())
+            raise Unsupported(f"[onnx] {shown}: mini-batches of the sizes {sizes} do not go together ({where})")
+        symbol = next((s for s, batch in symbols.items() if batch == node.batch), "") if node.batched else ""
         for k, name in enumerate(names if isinstance(names, tuple) else (names,)):
             dims, batch = self.program[i + k][3]
             self.done[i + k] = Value(name, dims, batch, symbol)

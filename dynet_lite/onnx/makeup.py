@@ -11,7 +11,7 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression, State
 
-from .symbolic import Get, Number, Sequence, cut, node_of, trace, with_dims
+from .symbolic import Get, Number, Sequence, cut, trace, with_dims
 from .writer import Unsupported, Writer
 
 
@@ -23,7 +23,9 @@ def parts(x: Any) -> list[Any] | None:
         return None
     if isinstance(x, dict):
         return list(x.values())
-    if isinstance(x, (tuple, list, State)):
+    if isinstance(x, State):
+        return [getattr(x, name) for name in dir(x)]
+    if isinstance(x, (tuple, list)):
         return list(x)
     raise TypeError(
         f"[onnx] an expression, or a tuple, list, dict or dy.state of some, is needed; got {type(x).__name__}"
@@ -47,7 +49,8 @@ def like(x: Any, leaves: Iterator[Any]) -> Any:
     if isinstance(x, dict):
         return dict(zip(x, new, strict=True))
     if isinstance(x, State):
-        return _core.state_of(dict(zip(_core.state_names(x), new, strict=True)))
+        made = dict(zip(dir(x), new, strict=True))
+        return _core.state_of({name: made[name] for name in _core.state_names(x)})
     return type(x)(*new) if hasattr(x, "_fields") else type(x)(new)
 
 
@@ -62,9 +65,9 @@ def alike(x: Any, y: Any) -> bool:
 
 
 def names(x: Any) -> list[str] | None:
-    """Those of the parts of a dict or a dy.state, in order."""
+    """Those of the parts of a dict, or of a dy.state, whose names may come in any order."""
     if isinstance(x, State):
-        return list(_core.state_names(x))
+        return dir(x)
     return list(x) if isinstance(x, dict) else None
 
 
@@ -134,17 +137,18 @@ def mapped(f: Callable[..., Any], lists: tuple[Any, ...]) -> Any:
     steps = [one.steps for one in lists]
     leaf = next(e.e if isinstance(e, Number) else e for e in flat(steps))
     given = f(*steps)
-    return sequences(like(given, (Sequence(repeated(e, leaf), symbol, backwards) for e in flat(given))))
+    return sequences(like(given, (Sequence(repeated(e, leaf, symbol), symbol, backwards) for e in flat(given))))
 
 
-def repeated(e: Expression, step: Expression) -> Expression:
+def repeated(e: Expression, step: Expression, symbol: str) -> Expression:
     """The same for each step, where it does not depend on any."""
     if e.batch_size == step.batch_size:
         return e
+    if e.batch_size != 1:
+        raise Unsupported(f"[onnx] map: the function gives a mini-batch of {e.batch_size} for each step")
 
     def write(w: Writer, get: Get) -> str:
         count = w.op("Shape", get(step).name, start=0, end=1)
         return w.op("Expand", get(e).name, w.op("Concat", count, w.ints(*reversed(e.shape)), axis=0))
 
-    here = trace()
-    return here.place(e.shape, step.batch_size, here.special[node_of(step)][2], (e, step), write)
+    return trace().place(e.shape, step.batch_size, symbol, (e, step), write)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from dynet_lite.builders import CompactVanillaLSTMBuilder, GRUBuilder, SimpleRNNBuilder, VanillaLSTMBuilder
+from dynet_lite.structure import dim_text
 
-from .writer import Array, Unsupported, Writer
+from .writer import Array, Dims, Unsupported, Writer
 
 KINDS = {VanillaLSTMBuilder: "LSTM", CompactVanillaLSTMBuilder: "LSTM", GRUBuilder: "GRU", SimpleRNNBuilder: "RNN"}
 
@@ -28,12 +29,16 @@ def has_op(builder: Any) -> bool:
 
 
 class Layers:
-    """The layers of a builder, ready to be written."""
+    """The layers of a builder, ready to be written. ValueError unless inputs of these dims are what it reads."""
 
-    def __init__(self, builder: Any) -> None:
+    def __init__(self, builder: Any, dims: Dims) -> None:
         if not has_op(builder):
             raise Unsupported(f"[onnx] {type(builder).__name__}: over sequences of sequences only LSTMBuilder without ln_lstm, GRUBuilder "
                               "and SimpleRNNBuilder have a form")  # fmt: skip
+        if dims[0] != builder.input_dim or any(n != 1 for n in dims[1:]):
+            raise ValueError(
+                f"[{type(builder).__name__}] an input of shape {{{builder.input_dim}}} is needed; got {dim_text((dims, 1))}"
+            )
         self.builder, self.kind = builder, KINDS[type(builder)]
 
     def weights(self, layer: int) -> tuple[Array, Array, Array]:

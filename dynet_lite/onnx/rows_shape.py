@@ -59,7 +59,7 @@ def strided(w: Writer, node: Made, xs: Sequence[Value]) -> Any:
     for i, (start, step, count) in enumerate(zip(node["start"], node["step"], node["count"], strict=True)):
         of_batch = i == len(x.dims)
         whole = x.batch if of_batch else x.dims[i]
-        if (start, step, count) == (0, 1, whole):
+        if count == whole and (start, step if count > 1 else 1) == (0, 1):
             continue
         if of_batch:
             fixed(x, "slice")

@@ -7,8 +7,10 @@ write itself. Who may import: this package; builders see a sequence by its metho
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -46,6 +48,8 @@ class Input:
         object.__setattr__(self, "shape", tuple(map(index, sizes)))
         if hasattr(self.batch, "__index__"):
             object.__setattr__(self, "batch", index(self.batch))
+        elif not isinstance(self.batch, str) or not self.batch:
+            raise TypeError(f"[onnx] Input: batch is a size or the name of one; got {self.batch!r}")
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,6 @@ def with_dims(e: Expression, dims: Dims) -> Expression:
 class Trace:
     """What is known while a function runs: how special nodes write themselves, and how long the named lengths pretend to be."""
 
-    current: Trace | None = None
-
     def __init__(self) -> None:
         self.special: dict[int, tuple[tuple[Expression | int, ...], Write, str, Shown | None]] = {}
         self.kept: list[Expression] = []
@@ -162,10 +164,29 @@ class Trace:
         return e
 
 
+class _Here(threading.local):
+    """What each thread traces: several may export at the same time."""
+
+    trace: Trace | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def tracing() -> Iterator[Trace]:
+    """A new trace, which is that of this thread meanwhile."""
+    before, _here.trace = _here.trace, Trace()
+    try:
+        yield _here.trace
+    finally:
+        _here.trace = before
+
+
 def trace() -> Trace:
-    if Trace.current is None:
+    if _here.trace is None:
         raise RuntimeError("[onnx] this works only inside a function that onnx.export traces")
-    return Trace.current
+    return _here.trace
 
 
 class Sequence:
@@ -227,6 +248,8 @@ class Sequence:
         more = 2 * padding - width + 1
         symbol = f"{self.symbol}{more:+d}" if more else self.symbol
         batch = self.e.batch_size + more
+        if batch < 2:
+            raise Unsupported(f"[onnx] windows: a width of {width} is too large for a file")
         rank, e = len(self.e.shape), self.e
 
         def write(k: int) -> Write:
@@ -310,9 +333,11 @@ class Sequence:
         """The outputs of a recurrent builder over the steps, starting from the state (h, s)."""
         if after is not None:
             raise Unsupported("[onnx] transduce: `after` has no form in a file")
+        if any(one.batch_size != 1 for one in s):
+            raise Unsupported("[onnx] transduce: a state with a mini-batch has no form over a sequence")
         if not has_op(builder):
             return self._scanned(builder, s)
-        layers, x, backwards = Layers(builder), with_dims(self.e, cut(self.e.shape)), self.backwards
+        layers, x, backwards = Layers(builder, self.e.shape), with_dims(self.e, cut(self.e.shape)), self.backwards
         s = tuple(with_dims(one, cut(one.shape)) for one in s)
 
         def write(w: Writer, get: Get) -> str:
@@ -372,7 +397,7 @@ class Ragged:
     def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Ragged:
         if h or after is not None or self.layers is not None or self.table is None:
             raise Unsupported("[onnx] sequences of sequences go through one builder, from its zero state")
-        return Ragged(self.name, self.symbol, self.table, Layers(builder), self.backwards)
+        return Ragged(self.name, self.symbol, self.table, Layers(builder, self.table.shape()[1:]), self.backwards)
 
     def __getitem__(self, index: Any) -> Any:
         if (

@@ -18,6 +18,9 @@ Shown = tuple[int | str, ...]
 Array = np.ndarray[Any, Any]
 
 
+LARGEST = 2**31 - 2**24  # bytes of weights in a file, of which all together have less than 2**31
+
+
 class Unsupported(NotImplementedError):
     """Something that has no form in ONNX."""
 
@@ -73,6 +76,7 @@ class Writer:
         self._numpy: Any = numpy_helper
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
+        self._bytes = 0  # of the initializers
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._taken: dict[str, int] = dict.fromkeys(reserved, 1)
         # What expressions are computed from, written again with other values for some of it: set by export.py.
@@ -97,7 +101,10 @@ class Writer:
         return names
 
     def initializer(self, name: str, array: Array) -> str:
-        """A weight under its own name."""
+        """A weight under its own name. Unsupported when all of them are too large for a file."""
+        self._bytes += array.nbytes
+        if self._bytes > LARGEST:
+            raise Unsupported("[onnx] the weights take more than 2 GB, which is the most that an ONNX file holds")
         name = self.fresh(name)
         self.initializers.append(self._numpy.from_array(np.array(array, order="C"), name))
         return name

@@ -126,7 +126,10 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     def full_log_distribution(self, x: Any, update: bool = True) -> Any:
         """log p(word | x) of all words by id: x {input_dim} -> {highest id + 1}; -10000 for a word in no class."""
-        parts = [self.subclass_log_distribution(x, k, update) for k in range(len(self._classes))]
+        parts = [
+            _core.zeros(1) if inside is None else self.subclass_log_distribution(x, k, update)
+            for k, inside in enumerate(self._inside)
+        ]
         where = {word: i for i, word in enumerate(word for words in self._classes for word in words)}
         classes = [0 if place is None else place[0] for place in self._place]
         inside = ops.select_rows(_core.concatenate(parts), [where.get(word, 0) for word in range(len(self._place))])

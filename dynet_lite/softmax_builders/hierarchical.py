@@ -140,21 +140,24 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
         return without(out, [place is None for place in self._way])
 
     def _descend(self, node: _Node, above: Any, x: Any, update: bool, words: list[int], parts: list[Any]) -> None:
-        """Adds words and their log-probabilities, in the order of the tree. above: log-probability of the node, {1}."""
+        """Adds words and their log-probabilities, in the order of the tree. above: log-probability of the node, {1}; None: 0."""
         if node.size() == 1:
-            here = _core.zeros(1, batch_size=batch_size(x))
+            here = None
         elif node.size() == 2:
             score = self._node_scores(node, x, update)
             here = _core.log_sigmoid(_core.concatenate([score, -score]))
         else:
             here = _core.log_softmax(self._node_scores(node, x, update))
-        here = here if above is None else here + above
+        if here is None:
+            here = above
+        elif above is not None:
+            here = here + above
         if node.children:
             for k, child in enumerate(node.children):
-                self._descend(child, ops.pick(here, k), x, update, words, parts)
+                self._descend(child, here if node.size() == 1 else ops.pick(here, k), x, update, words, parts)
         else:
             words += node.words
-            parts.append(here)
+            parts.append(_core.zeros(1, batch_size=batch_size(x)) if here is None else here)
 
     def sample(self, x: Any) -> Any:
         """The id of a word drawn from p(. | x); a list of them when x has a mini-batch."""

@@ -235,6 +235,29 @@ def test_builders_of_cells_and_stacks(runtime: Any, tmp_path: Any) -> None:
         agree(network, path, runtime, {"words": [int(i) for i in ids]}, {"words": ids})
 
 
+def test_names_of_a_state_may_come_in_any_order(runtime: Any, tmp_path: Any) -> None:
+    m = Model()
+
+    @dy.cell
+    def turned(s: Any, word: Any) -> Any:
+        return dy.state(c=s.h + m.table[word], h=dy.tanh(s.c))
+
+    @dy.cell
+    def node(word: Any, below: Any = None) -> Any:
+        return dy.state(h=m.table[word], c=dy.zeros(4)) if below is None else turned.function(below, word)
+
+    def network(words: Any, children: Any) -> Any:
+        states, last = dy.scan(turned, dy.state(h=dy.zeros(4), c=dy.ones(4)), words)
+        nodes = dy.recurse(node, words, children)
+        return each(states, lambda s: s.h - 2 * s.c), last.c, each(nodes, lambda s: s.h - 2 * s.c)
+
+    inputs = {"words": onnx.Ids("n"), "children": onnx.Children("n", 1)}
+    path = onnx.export(network, tmp_path / "x.onnx", inputs, ["states", "c", "nodes"])
+    words, children = [1, 2, 5, 3], [(), (0,), (1,), (2,)]
+    given = {"words": np.array(words), "children": rows(children, 1)}
+    agree(network, path, runtime, {"words": words, "children": children}, given)
+
+
 def test_single_rows(runtime: Any, tmp_path: Any) -> None:
     """table[ids] is onnx.lookup(table, ids)."""
     m = Model()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,40 @@ def test_all_steps_together(runtime: Any, tmp_path: Any) -> None:
             near(found, wanted)
 
 
+WORDS = {"the": 0, "a": 1, "dog": 2, "run": 3}
+TREE = ["0 0\tthe", "0 0\ta", "0 1 1\tdog", "0 1 0 1\trun"]
+SOFTMAXES = {
+    "standard": lambda m: dy.StandardSoftmaxBuilder(4, 4, m),
+    "classes of one word": lambda m: dy.ClassFactoredSoftmaxBuilder(4, ["A the", "A a", "B dog", "C run"], WORDS, m),
+    "all of one word": lambda m: dy.ClassFactoredSoftmaxBuilder(4, ["A the", "B a", "C dog", "D run"], WORDS, m),
+    "nodes of one child": lambda m: dy.HierarchicalSoftmaxBuilder(4, TREE, WORDS, m),
+}
+
+
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_softmax_builders(name: str, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    softmax = SOFTMAXES[name](model)
+    filled(model, rng)
+    of_steps = {"xs": onnx.Input((4,), "n")}
+    path = onnx.export(lambda xs: xs.map(softmax.full_log_distribution), tmp_path / "x.onnx", of_steps)
+    for n in (1, 3):
+        data = rng.standard_normal((n, 4)).astype(np.float32)
+        (found,) = runtime(path, {"xs": data})
+        dy.renew_cg()
+        near(found, [softmax.full_log_distribution(dy.inputVector(x)).npvalue() for x in data])
+
+
+def test_what_depends_on_no_step(runtime: Any, tmp_path: Any) -> None:
+    def network(xs: Any) -> Any:
+        return xs.map(lambda x: dy.inputVector([1, 2])), xs.map(dy.tanh).map(lambda x: dy.inputVector([1, 2]))
+
+    path = onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}, ["first", "then"])
+    for n in (1, 3):
+        for found in runtime(path, {"xs": np.zeros((n, 4), dtype=np.float32)}):
+            near(found, [[1, 2]] * n)
+
+
 def test_parameters_as_states_and_steps(runtime: Any, tmp_path: Any) -> None:
     model = dy.ParameterCollection()
     rnn = dy.GRUBuilder(1, 4, 3, model)
@@ -175,6 +211,21 @@ def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
 kept = dy.ParameterCollection()
 
 
+def started(kind: Any) -> Any:
+    """A sequence of a builder, from a state with a mini-batch."""
+    return kind(1, 4, 3, kept).initial_state([dy.zeros(3, 2), dy.zeros(3, 2)])
+
+
+def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any) -> None:
+    model = dy.ParameterCollection()
+    W, V = model.add_parameters((10, 4)), model.add_parameters((4, 10))
+    inputs = {"x": onnx.Input((4,))}
+    monkeypatch.setattr(onnx.writer, "LARGEST", 2 * 160)
+    onnx.export(lambda x: V * (W * x), tmp_path / "x.onnx", inputs)
+    with pytest.raises(onnx.Unsupported, match="more than 2 GB"):
+        onnx.export(lambda x: V * (W * x) + dy.ones(4), tmp_path / "y.onnx", inputs)
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [
@@ -184,6 +235,11 @@ kept = dy.ParameterCollection()
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
+        (lambda xs: xs.map(lambda x: x + dy.zeros(4, x.dim()[1])), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
+        (lambda xs: xs.map(lambda x: dy.zeros(4, 5)), "map: the function gives a mini-batch of 5"),
+        (lambda xs: started(dy.LSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
+        (lambda xs: started(dy.CoupledLSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
+        (lambda xs: xs.windows(61), "windows: a width of 61"),
         (lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]), "`after` has no form"),
     ],
 )
@@ -191,6 +247,39 @@ def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, t
     with pytest.raises(onnx.Unsupported, match=message):
         onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")})
     assert not (tmp_path / "x.onnx").exists()
+
+
+@pytest.mark.parametrize("kind", [dy.LSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder, dy.CoupledLSTMBuilder])
+def test_inputs_of_another_size(kind: Any, runtime: Any, tmp_path: Any) -> None:
+    model = dy.ParameterCollection()
+    builder, table = kind(1, 4, 3, model), model.add_lookup_parameters((5, 2))
+    inner = kind in (dy.LSTMBuilder, dy.GRUBuilder)  # sequences of sequences
+    for ids in (onnx.Ids("n"), onnx.Ids("n", "letters"))[: 1 + inner]:
+        with pytest.raises(
+            ValueError, match=rf"{type(builder).__name__}\] an input of shape \{{4\}} is needed; got \{{2\}}"
+        ):
+            onnx.export(
+                lambda ids: builder.initial_state().transduce(table[ids])[-1], tmp_path / "x.onnx", {"ids": ids}
+            )
+
+
+def test_threads_that_export(runtime: Any, tmp_path: Any) -> None:
+    """Both are inside of their functions at the same time."""
+    both = threading.Barrier(2, timeout=60)
+
+    def work(k: int) -> Any:
+        def network(xs: Any) -> Any:
+            both.wait()
+            found = xs.windows(3, padding=k)[0].sum()
+            both.wait()
+            return found
+
+        return onnx.export(network, tmp_path / f"{k}.onnx", {"xs": onnx.Input((4,), "n")})
+
+    with ThreadPoolExecutor(2) as pool:
+        paths = list(pool.map(work, (1, 2)))
+    for k, path in enumerate(paths, 1):
+        near(runtime(path, {"xs": np.ones((3, 4), dtype=np.float32)})[0], [1 + k] * 4)
 
 
 def test_mistakes(runtime: Any, tmp_path: Any) -> None:
@@ -207,6 +296,9 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
     for shape in ((), "n", (2.5,)):
         with pytest.raises(TypeError, match=r"Input: a shape such as \(4,\) is needed"):
             onnx.Input(shape)  # type: ignore[arg-type]
+    for batch in ("", None, 2.5):
+        with pytest.raises(TypeError, match=r"Input: batch is a size or the name of one; got"):
+            onnx.Input((4,), batch=batch)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"input x: onnx.Input"):
         onnx.export(lambda x: x, tmp_path / "x.onnx", {"x": (4,)})
     for given, shown in ((dy.zeros(2), r"\{2\}"), ([onnx.Input((4,))], "a list"), (None, "None")):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import as_input, close, graph, sample, value_of
+from programs import run_code
 from samples import Row, rows
 
 import dynet_lite as dy
@@ -30,6 +31,12 @@ def test_every_op_has_a_row_or_a_reason() -> None:
     known = set(LOWERINGS) | set(REFUSED)
     assert known == set(_core.all_op_names())
     assert not set(LOWERINGS) & set(REFUSED)
+
+
+def test_a_table_that_is_read_in_part(tmp_path: Path) -> None:
+    """As another thread sees it meanwhile."""
+    done = run_code("from dynet_lite.onnx import rows_elementwise, table; print(table.lowering('matmul'))", tmp_path)
+    assert done.returncode == 0 and "function matmul" in done.stdout, done.stderr
 
 
 def test_every_row_of_the_table_is_tested() -> None:
@@ -141,3 +148,9 @@ def test_symbolic_batch(runtime: Any, tmp_path: Any) -> None:
         with graph():
             wanted = [network(dy.inputVector(row)).npvalue() for row in data]
         np.testing.assert_allclose(runtime(path, {"x": data})[0], wanted, atol=1e-6)
+
+
+def test_slices_of_a_mini_batch_of_one(runtime: Any, tmp_path: Any) -> None:
+    x = np.arange(5, dtype=np.float32)
+    path = onnx.export(lambda x: x[::2, ::-1], tmp_path / "x.onnx", {"x": onnx.Input((5,))})
+    np.testing.assert_array_equal(runtime(path, {"x": x})[0], x[::2])

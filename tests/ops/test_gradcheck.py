@@ -95,6 +95,7 @@ def test_check_grad_of_an_expression(capsys: Any) -> None:
     assert check_grad([w, t], good)
     assert capsys.readouterr().err == ""
     assert check_grad([w], good, verbosity=2)
+    assert check_grad(w, good) and check_grad(t, good)
     assert "agrees" in capsys.readouterr().err
     bad = scalar(wrong_factor(dy.tanh(w * x)))
     assert not check_grad([w], bad)

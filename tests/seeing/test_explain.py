@@ -174,6 +174,17 @@ def test_what_does_not_run(weights: dict[str, Any]) -> None:
     assert e.why(h, c).cause == "same"  # two values of one step
 
 
+def test_what_is_not_needed(weights: dict[str, Any]) -> None:
+    x = vector()
+    dy.exp(x)
+    y = dy.tanh(x)
+    y.value()
+    e = dy.explain_batches()
+    number = next(node.number for node in e._structure.nodes if node.sort == "dead")
+    assert e.why(y, number).cause == e.why(number, x).cause == "dead"
+    assert str(e.why(number, y)) == f"node {number} (exp {{4}}) does not run: nothing needs it"
+
+
 def test_as_data(weights: dict[str, Any]) -> None:
     dy.esum([dy.sum_elems(weights["W"] * weights["E"][i]) for i in range(3)])
     e = dy.explain_batches()

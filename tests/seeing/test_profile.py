@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,6 +135,18 @@ def test_table() -> None:
     rows = [line.split()[0] for line in text.splitlines() if line]
     assert {"op", "tanh", "esum", "sum_elems"} <= set(rows)
     assert "more" in p.table(limit=1)
+
+
+def test_shares_inside_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one moment, though the clock goes on."""
+    with dy.profile() as p:
+        step()
+        clock, reads = _core.trace_clock(), iter(range(100))
+        with monkeypatch.context() as patched:
+            patched.setattr(_core, "trace_clock", lambda: clock + next(reads))
+            text, data = str(p), p.to_dict()
+    assert sum(map(int, re.findall(r"\((\d+)%\)", text.splitlines()[0]))) <= 103
+    assert sum(data["phases"].values()) == pytest.approx(data["seconds"])
 
 
 def test_three_digits() -> None:
