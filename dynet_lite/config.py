@@ -271,7 +271,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         if value and value not in known:
             raise ValueError(f"[config] {variable}: {', '.join(known[:-1])} or {known[-1]} is needed; got {value!r}")
         if value and not _core.describe()[what].startswith(value):
-            raise ValueError(f"[config] {variable}: {value} is not to be had here; this is {_core.describe()[what]}")
+            raise ValueError(f"[config] {variable}: {value} is not available here; this is {_core.describe()[what]}")
     return out
 
 
