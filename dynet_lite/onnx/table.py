@@ -1,7 +1,8 @@
 """The table of lowerings: for each op of the engine the function that writes it as ONNX nodes, or why there is none.
 
 A row is a function (writer, node, arguments) -> name of the result, or a tuple of names where the op has several outputs.
-The rows stand in the rows_*.py modules beside this file; tests/onnx/test_table.py runs the samples of every op through them.
+The rows stand in the rows_*.py modules beside this file; tests/export/test_onnx_table.py runs the samples of every op
+through them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cells that read few rows of a table, each many times, characters or actions: their projections are merged (rewrite/rules/merge.h).
+"""Cells that read few rows of a table, each many times, characters or actions: their projections are merged (rewrite/rules/merge.cc).
 
 Then no output lies over a projection, and backward writes gradients of gates where the gates lie (Runner::spends_own).
 """
