@@ -79,7 +79,7 @@ struct alignas(64) Signature {  // a line of the cache
   u32 items;       // of a bundle (rewrite/rules/bundle.cc) the members that it runs as, which take call_nargs arguments
                    // each; else 1
   u32 call_nargs;  // first come the arguments of item 0, then the stacked ones of the others
-  u32 key;         // first word in key_words(): header, one word per argument, key attributes
+  u32 key;         // first word in keys_: header, one word per argument, key attributes
   u32 nkey;        // key attribute words
   u32 dim[kMaxOutputs];
   u32 table;   // lookups: index of the table in this graph
