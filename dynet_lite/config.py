@@ -384,7 +384,7 @@ def configure(**options: Any) -> Change:
     compile        compiled functions are recorded once per structure (default on); off: they run at each call
     keep_plans     keep plans of small graphs for graphs with the same structure (default on); numbers are the same
     verify         check every rewritten graph and every plan before it runs
-    profile        time every op, see stats()
+    profile        time every op, see stats(). Set by a variable or a flag, it also prints a table when the program ends
     keep_weights   a graph used after an update keeps the weights it started with, as in DyNet (default: only in programs that
                    `import dynet`; updates may then take 1.5 times as long)
     weight_decay   default for new parameter collections
