@@ -218,7 +218,7 @@ def compare(module: Any, programs: dict[str, Any], args: argparse.Namespace) -> 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--batch", type=int, default=64, help="sentences of a minibatch")
+    parser.add_argument("--batch", type=int, default=64, help="sentences of a mini-batch")
     parser.add_argument("--tasks", default=",".join(TASKS))
     args = parser.parse_args()
     where = machine()

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--tasks", default=DEFAULT)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=12, help="of each number of threads")
-    parser.add_argument("--steps", type=int, default=0, help="minibatches of a chunk (about a second's)")
+    parser.add_argument("--steps", type=int, default=0, help="mini-batches of a chunk (about a second's)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--core", type=int, help="the busy one (the last of this process)")
     parser.add_argument("--cores", type=int, help="how many this process uses (all)")
@@ -74,7 +74,7 @@ def main() -> None:
             add_line(
                 args.jsonl, {"task": name, "threads": args.threads, "busy": not args.quiet, **m, "machine": machine()}
             )
-    head = ["task", "1 thread, ms a minibatch", f"{args.threads} threads", "ratio", "quartiles", "CPU time, ratio"]
+    head = ["task", "1 thread, ms a mini-batch", f"{args.threads} threads", "ratio", "quartiles", "CPU time, ratio"]
     print(table(head, rows))
 
 

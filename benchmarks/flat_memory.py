@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=2.0)
     parser.add_argument("--conllu", action="store_true", help="CoNLL-U instead of plain text")
-    parser.add_argument("--window", type=int, default=200, help="minibatches of 64 in memory")
+    parser.add_argument("--window", type=int, default=200, help="mini-batches of 64 in memory")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "text")

@@ -14,7 +14,7 @@ Answers = dict[str, list[dict[str, Any]]]  # by engine, round by round; the firs
 
 
 def loss_difference(answers: Answers) -> dict[str, float]:
-    """Of each engine that computes losses: the largest relative difference of a minibatch's loss from the first one's."""
+    """Of each engine that computes losses: the largest relative difference of a loss from the first one's."""
     computes = [name for name in answers if Engine.parse(name).mode not in ("null", "numpy")]
     losses = {name: answers[name][0]["losses"] for name in computes}
     reference = next(iter(losses.values()), [])

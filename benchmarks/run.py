@@ -87,7 +87,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="", help="cuda: dynet_lite and PyTorch work there")
     parser.add_argument("--inference", action="store_true", help="the forward pass alone")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds")
-    parser.add_argument("--sentences", type=int, default=0, help="sentences per round; default: 8 minibatches")
+    parser.add_argument("--sentences", type=int, default=0, help="sentences per round; default: 8 mini-batches")
     parser.add_argument("--seed", type=int, default=7, help="of the data and the initial weights")
     parser.add_argument("--conllu", default="", metavar="FILE", help="real sentences, where a task can use them")
     parser.add_argument("--quick", action="store_true", help="one mini-batch, 2 rounds: figures mean nothing")

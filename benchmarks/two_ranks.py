@@ -12,7 +12,7 @@ shared machine changes while one looks; quartiles tell how much it did, and the 
 waiting" is the CPU time of a step on one rank over that of each of several, but for what it spends in waiting for the
 others: the speed-up that is left where nobody else uses the cores and messages take no time. "Apart": all ranks train
 at the same time, each alone with whole minibatches, and nothing is sent; what they do together over what one does is
-what the machine gives at most. "Share alone": one rank trains on its share of each minibatch while the others sleep;
+what the machine gives at most. "Share alone": one rank trains on its share of each mini-batch while the others sleep;
 what a step gains is what smaller batches leave. Latency and bandwidth of sums over the ranks are measured, too.
 """
 
@@ -37,7 +37,7 @@ WARM = 2  # steps before the clock runs
 
 class Loop:
     """A model of a task that trains on this rank alone, or together with the others. sharer: a world whose share of a
-    minibatch is all that is trained on, alone."""
+    mini-batch is all that is trained on, alone."""
 
     def __init__(self, dy: ModuleType, task: ModuleType, world: Any, seed: int, sharer: Any = None) -> None:
         sizes = task.SIZES["base"]
@@ -49,7 +49,7 @@ class Loop:
         inner.set_clip_threshold(0)
         self.trainer = dy.distributed.Trainer(inner) if world else inner
         self.done = 0
-        self.by_time = False  # minibatches are dealt by measured time
+        self.by_time = False  # mini-batches are dealt by measured time
         self.sent = 0.0, 0.0  # messages and bytes of a step
         self.updating = 0.0  # seconds in updates
 
@@ -175,7 +175,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="tagger,treelstm,parser,rnnlm")
     parser.add_argument("--chunks", type=int, default=12, help="of each kind")
-    parser.add_argument("--steps", type=int, default=0, help="minibatches of a chunk (about 0.7 seconds of one rank's)")
+    parser.add_argument(
+        "--steps", type=int, default=0, help="mini-batches of a chunk (about 0.7 seconds of one rank's)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jsonl", help="a line for each task is added to this file")
     args = parser.parse_args()
@@ -204,7 +206,7 @@ def main() -> None:
             if args.jsonl:
                 add_line(args.jsonl, {"task": name, **m, **net, "machine": machine()})
     n = world.size
-    head = ["task", "1 rank, ms a minibatch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "dealt by time", "apart", "share alone", "2 threads, speed-up",
+    head = ["task", "1 rank, ms a mini-batch", f"{n} ranks", "2 threads", f"{n} ranks, speed-up", "quartiles", "dealt by time", "apart", "share alone", "2 threads, speed-up",
             "ranks to threads", "without waiting", "messages", "MB sent", "load"]  # fmt: skip
     if world.rank == 0:
         print(

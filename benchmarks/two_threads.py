@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--idiomatic", action="store_true", help="the shorter programs, where a task has one")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=16, help="of each number of threads")
-    parser.add_argument("--steps", type=int, default=0, help="minibatches of a chunk (about a second's)")
+    parser.add_argument("--steps", type=int, default=0, help="mini-batches of a chunk (about a second's)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jsonl", help="a line for each task is added to this file")
     args = parser.parse_args()
@@ -119,7 +119,7 @@ def main() -> None:
             add_line(
                 args.jsonl, {"task": name, "threads": args.threads, "idiomatic": idiomatic, **m, "machine": machine()}
             )
-    head = ["task", "1 thread, ms a minibatch", f"{args.threads} threads", "speed-up", "quartiles", "CPU time, ratio"]
+    head = ["task", "1 thread, ms a mini-batch", f"{args.threads} threads", "speed-up", "quartiles", "CPU time, ratio"]
     print(table(head, rows))
 
 

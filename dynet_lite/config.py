@@ -116,8 +116,8 @@ MOST_THREADS = 1024
 _CONVERSIONS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "strategy": (_known("strategy"), "none, depth, agenda, greedy or auto"),
     "cells": (_cells, "recorded, inline or check"),
-    "threads": (_threads, f"a whole number from 0 to {MOST_THREADS}; 0 is the number of processors"),
-    "device": (_device, "cpu, cuda or cuda:N, where N is the number of a GPU"),
+    "threads": (_threads, f"a whole number from 0 to {MOST_THREADS} (0: one per processor)"),
+    "device": (_device, "cpu, cuda or cuda:N (N: the number of a GPU)"),
 }
 # Those that are attributes of _core.settings; cext/exec/options.h declares them. What users call a device is a backend
 # there, and the number of a GPU is told to the backend (devices.choose).
@@ -128,9 +128,9 @@ _OF_ENGINE = {
 # name: (conversion, what is wanted, default)
 OPTIONS: dict[str, tuple[Callable[[Any], Any], str, Any]] = {
     "mem": (_memory, "a number of MB, or four of them with commas (a hint; memory grows by itself)", None),
-    "seed": (_whole(0), "a whole number; 0 takes one at random", 0),
+    "seed": (_whole(0), "a whole number (0 takes one at random)", 0),
     **{name: (*_CONVERSIONS.get(name, (_flag, "0 or 1")), default) for name, default in _OF_ENGINE.items()},
-    "rewrites": (_rewrites, f"-name of {', '.join(name for name, _, _ in _core.passes())}, with commas", ""),
+    "rewrites": (_rewrites, f"a list such as -join,-merge (of {', '.join(row[0] for row in _core.passes())})", ""),
     "keep_weights": (_flag, "0 or 1", False),
     "weight_decay": (_fraction, "a number >= 0 and < 1", 0.0),
 }
@@ -271,7 +271,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         if value and value not in known:
             raise ValueError(f"[config] {variable}: {', '.join(known[:-1])} or {known[-1]} is needed; got {value!r}")
         if value and not _core.describe()[what].startswith(value):
-            raise ValueError(f"[config] {variable}: {value} is not to be had here; this is {_core.describe()[what]}")
+            raise ValueError(f"[config] {variable}: {value} is not available here; this is {_core.describe()[what]}")
     return out
 
 
@@ -384,7 +384,7 @@ def configure(**options: Any) -> Change:
     compile        compiled functions are recorded once per structure (default on); off: they run at each call
     keep_plans     keep plans of small graphs for graphs with the same structure (default on); numbers are the same
     verify         check every rewritten graph and every plan before it runs
-    profile        time every op, see stats()
+    profile        time every op, see stats(). Set by a variable or a flag, it also prints a table when the program ends
     keep_weights   a graph used after an update keeps the weights it started with, as in DyNet (default: only in programs that
                    `import dynet`; updates may then take 1.5 times as long)
     weight_decay   default for new parameter collections

@@ -118,12 +118,23 @@ def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
 def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
     """A list of dims of x; negative ones count from the last."""
     nd = x.ndim
-    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, np.integer)) else d)]
+    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
 
 
 def _plain(v: Any) -> Any:
     """A number to reckon with: NumPy's integers of few bits wrap around, or refuse larger numbers beside them."""
     return int(v) if isinstance(v, np.integer) else v
+
+
+def _whole(v: Any, what: str) -> int:
+    """A whole number to reckon with. A fraction is an error, but in a program that imports DyNet, which cuts it off."""
+    try:
+        n = int(v)
+    except OverflowError:  # infinity
+        n = None
+    if n is None or (n != v and not _core.settings.is_dynet):
+        raise ValueError(f"{what} must be a whole number; got {shown(v)}")
+    return n
 
 
 def _straight_through(op: str, mode: str) -> bool:
@@ -287,20 +298,22 @@ def strided_select(
 ) -> Expression:
     """Every strides[i]-th element of range_from[i]..range_to[i]-1 along dim i; then comes the batch.
 
-    Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1 or an empty range,
+    Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1, an empty range or a fraction,
     IndexError for a range that is out of bounds.
     """
     x = _expression(x)
     sizes = [*_shape(x), x.batch_size]
-    k = max(len(strides), len(range_from), len(range_to))
+    given = {"strides": strides, "range_from": range_from, "range_to": range_to}
+    steps, start, stop = ([_whole(v, f"[strided_select] {name}") for v in vs] for name, vs in given.items())
+    k = max(len(steps), len(start), len(stop))
     if k > len(sizes):
         raise ValueError(f"[strided_select] {k} positions are too many for {_text(x)} (the last one is the batch)")
-    steps = [int(v) for v in strides] + [1] * (k - len(strides))
-    start = [int(v) for v in range_from] + [0] * (k - len(range_from))
-    stop = [int(v) for v in range_to] + sizes[len(range_to) : k]
+    steps += [1] * (k - len(steps))
+    start += [0] * (k - len(start))
+    stop += sizes[len(stop) : k]
     for i, (a, b, step) in enumerate(zip(start, stop, steps, strict=True)):
         if step < 1:
-            raise ValueError(f"[strided_select] strides must be positive; got {list(strides)}")
+            raise ValueError(f"[strided_select] strides must be positive; got {step}")
         if not 0 <= a <= b <= sizes[i]:
             raise OutOfRangeError(f"[strided_select] range {a}..{b} is out of bounds at position {i} of {_text(x)}")
     return _core._slice(x, start, steps, [-((a - b) // s) for a, b, s in zip(start, stop, steps, strict=True)])
@@ -480,7 +493,7 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
 def fold_rows(x: Any, nrows: int = 2) -> Expression:
     """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
-    x, nrows = _expression(x), _plain(nrows)
+    x, nrows = _expression(x), _whole(nrows, "[fold_rows] nrows")
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
         raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_text(x)}")
@@ -489,7 +502,7 @@ def fold_rows(x: Any, nrows: int = 2) -> Expression:
 
 def kmh_ngram(x: Any, v: int) -> Expression:
     """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
-    x, v = _expression(x), _plain(v)
+    x, v = _expression(x), _whole(v, "[kmh_ngram] v")
     shape = _shape(x)
     if len(shape) != 2 or not 1 <= v <= shape[1]:
         raise ValueError(f"[kmh_ngram] needs a matrix of at least v={v} columns, v >= 1; got {_text(x)}")

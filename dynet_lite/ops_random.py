@@ -30,7 +30,7 @@ def _nothing_to_do(x: Any, amount: float) -> bool:
 
 
 def dropout(x: Any, p: float) -> Expression:
-    """Each number of x becomes 0 with probability p and is divided by 1 - p otherwise.
+    """Each number of x becomes 0 with probability p and is divided by 1 - p otherwise (Srivastava et al., 2014).
 
     Same shape. ValueError unless 0 <= p < 1: with p = 1 there is nothing left to scale up (zeros are dy.zeros(...), or
     block_dropout(x, 1)). With p = 0 the result is x itself.
@@ -39,14 +39,17 @@ def dropout(x: Any, p: float) -> Expression:
 
 
 def dropout_batch(x: Any, p: float) -> Expression:
-    """Dropout of whole batch elements of x. ValueError unless 0 <= p < 1."""
+    """Dropout of whole batch elements of x: each becomes 0 with probability p and is divided by 1 - p otherwise.
+
+    Same shape. ValueError unless 0 <= p < 1.
+    """
     return x if _nothing_to_do(x, p) else _core.dropout_batch(x, p)
 
 
 def dropout_dim(x: Any, d: int, p: float) -> Expression:
     """Dropout of whole lines of x along dim d: of {r, c}, d=0 drops columns and d=1 drops rows.
 
-    Same shape. ValueError unless 0 <= p < 1 and d is a dim of x.
+    What is kept is divided by 1 - p. Same shape. ValueError unless 0 <= p < 1 and d is a dim of x.
     """
     if _nothing_to_do(x, p) and 0 <= d < x.ndim:
         return x  # type: ignore[no-any-return]
@@ -54,7 +57,10 @@ def dropout_dim(x: Any, d: int, p: float) -> Expression:
 
 
 def block_dropout(x: Any, p: float) -> Expression:
-    """Drops x as a whole, all batch elements together, with probability p. ValueError unless 0 <= p <= 1; p = 1: zeros."""
+    """x as a whole, all batch elements together, becomes 0 with probability p and is divided by 1 - p otherwise.
+
+    Same shape. ValueError unless 0 <= p <= 1; p = 1 gives zeros.
+    """
     return x if _nothing_to_do(x, p) else _core.block_dropout(x, p)
 
 

@@ -133,6 +133,9 @@ class ParameterCollection:
         (times scale), 'fan-in' (times scale; not in DyNet, for output layers and tables: FanInInitializer); an array, whose
         shape is taken, as in DyNet (with a warning when it is not dim); an initializer. None is GlorotInitializer(), as in
         DyNet: its range shrinks with the number of rows, and a table or an output layer of thousands of words hardly learns.
+
+        name: see the class. device: accepted for DyNet programs if there is such a device; the settings say where a graph runs.
+        ValueError for another init or device, more than 7 dims, a size below 0, or a "/" in the name.
         """
         p: Parameters = self._add(Parameters, dim, init, name, device, scale, mean, std)
         return p

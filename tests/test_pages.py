@@ -128,6 +128,12 @@ def test_the_table_of_tests_has_every_folder() -> None:
     assert folders and [folder for folder in folders if f"`{folder}/`" not in table] == []
 
 
+def test_the_page_of_the_cuda_backend_has_every_test() -> None:
+    page = text_of("docs/engine/device.md").partition("\n## How it is tested\n")[2]
+    names = [path.name for path in (ROOT / "tests" / "device").glob("test_*.py")]
+    assert names and [name for name in names if f"`{name}`" not in page] == []
+
+
 def test_excerpts_of_contributing_are_in_the_files() -> None:
     """What surrounds a line that is added; of a file that is only shown, all lines."""
     found = 0

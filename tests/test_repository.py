@@ -96,3 +96,22 @@ def test_pages_name_files_that_exist(page: str) -> None:
     )
     missing = sorted({p for p in named if "NAME" not in p and not (ROOT / p).exists()})
     assert not missing
+
+
+def test_sources_name_files_that_exist() -> None:
+    """Every path, such as exec/update.h, that begins with a folder of the repository, of cext/ or of the package."""
+    known = [name_of(path) for path in files()]
+    ends = {name[at:] for name in known for at in [0, *(m.end() for m in re.finditer("/", name))]}
+    tops = (ROOT, ROOT / "cext", ROOT / "dynet_lite")
+    folders = {path.name for top in tops for path in top.iterdir() if path.is_dir() and is_ours(path)}
+    path = re.compile(
+        rf"(?<![\w./*-])(?:{'|'.join(map(re.escape, folders))})/(?:[\w-]+/)*[a-z_\d-]{{2,}}\.(?:cc|h|pxi|pyx|py|sh|md)\b"
+    )
+    missing = [
+        f"{name}: {found}"
+        for name in known
+        if not name.endswith(".md")
+        for found in path.findall((ROOT / name).read_text(encoding="utf-8"))
+        if found not in ends
+    ]
+    assert not missing, "\n".join(missing)

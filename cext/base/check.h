@@ -1,6 +1,6 @@
 // Errors of the engine: one exception type with a kind, thrown where a contract is broken.
 //
-// The bindings turn each kind into one Python exception (see bindings/errors.pxi). Messages start with the
+// The bindings turn each kind into one Python exception (see bindings/errors.h). Messages start with the
 // op or function in brackets and say what was expected and what was given. Includes: standard library only.
 #pragma once
 #include <stdexcept>

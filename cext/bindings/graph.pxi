@@ -196,7 +196,7 @@ cdef class ComputationGraph:
         return self.turn
 
     cdef int run(self, bint whole=True) except -1:
-        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.h)."""
+        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.cc)."""
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
             return settle()

@@ -38,8 +38,8 @@ struct ExecOptions : EngineSettings {
 // What happened since the last renewal of the graph; times in seconds of wall time.
 struct Stats {
   u64 nodes = 0;    // op nodes run
-  u64 dead = 0;     // op nodes that did not run, for nothing needs them (rewrite/rules/dead.h)
-  u64 merged = 0;   // op nodes that did not run, for others compute the same (rewrite/rules/merge.h)
+  u64 dead = 0;     // op nodes that did not run, for nothing needs them (rewrite/rules/dead.cc)
+  u64 merged = 0;   // op nodes that did not run, for others compute the same (rewrite/rules/merge.cc)
   u64 batches = 0;  // groups run
   u64 lower_bound = 0;
   u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;

@@ -1,6 +1,6 @@
 // The logarithm of the gamma function and its derivative, for one number, in double and rounded once.
 //
-// Included inside a namespace that has kInf and kNan: by mathfn.h and by the device's math.h, never elsewhere.
+// Included inside a namespace that has kInf and kNan: by mathfn.h and by the device's functions.h, never elsewhere.
 // Includes: nothing.
 
 // log |Gamma(x)| for one number: the C library's lgammaf writes a global, so threads could disturb each other.

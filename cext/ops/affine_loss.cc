@@ -1,6 +1,6 @@
 // pickneglogsoftmax of an affine map as one node: what rewrite/rules/loss.cc makes of scores that nobody else reads.
 //
-// With thousands of classes the scores of a minibatch fill many caches, and as nodes of their own they pass through
+// With thousands of classes the scores of a mini-batch fill many caches, and as nodes of their own they pass through
 // them again and again: written, summed up, read for their gradients, which are written and then read by two products.
 // Here scores are made and used in pieces, some classes of some examples, that stay in the second-level cache. Their
 // exponentials are kept for backward; gradients of scores never leave a piece. Examples without a gradient are left out

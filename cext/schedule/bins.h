@@ -1,8 +1,8 @@
 // Dealing the gradients of shared arguments to threads while lanes run backward.
 //
 // What a type of a run adds to its shared arguments is one work; where that is much, what it adds to those that are
-// best formed together (OpDef::together). Works that add to the same memory are a chain: they are done in the order of
-// lanes, so that the sum is always the same. Chains are dealt to bins of like cost, of which there are more than
+// best formed together (OpDef::formed_with). Works that add to the same memory are a chain: they are done in the order
+// of lanes, so that the sum is always the same. Chains are dealt to bins of like cost, of which there are more than
 // threads. Pure: it notes and deals. Who may include: schedule/. Includes: base/.
 #pragma once
 #include "base/vec.h"

@@ -54,7 +54,7 @@ h = dy.tanh(pW * x + pb)  # parameters are expressions: no dy.parameter(), nothi
 y = 2 * h / 3 - 1  # numbers and NumPy arrays on either side, division
 print(h.shape, h[2:5].shape, h.npvalue().dtype)  # shapes without dim(); slices
 # Batching is on unless you switch it off (--dynet-autobatch 0, dy.configure(autobatch=False)). Memory grows by itself:
-# --dynet-mem is a hint.
+# --dynet-mem is accepted and ignored.
 
 # %% 4. Errors in place of crashes and wrong numbers
 

@@ -312,7 +312,7 @@ class RNNBuilder(Part):
     # ---- dropout --------------------------------------------------------------------------------------------------------
 
     def set_dropout(self, f: float) -> None:
-        """Dropout at this rate, for sequences whose first input comes from now on."""
+        """Dropout at this rate, for sequences whose first input comes from now on. ValueError unless 0 <= f < 1."""
         raise NotImplementedError
 
     def disable_dropout(self) -> None:
@@ -378,11 +378,14 @@ class FusedBuilder(RNNBuilder):
         return any(self._rates)
 
     def set_dropout(self, f: float) -> None:
-        """Dropout of inputs and previous h's of all layers at this rate, one mask per sequence."""
+        """Dropout of inputs and previous h's of all layers at this rate, one mask per sequence. ValueError unless 0 <= f < 1."""
         self.set_dropouts(f, f)
 
     def set_dropouts(self, d: float, d_r: float) -> None:
-        """Dropout of the layers' inputs at rate d and of their previous h's at rate d_r, one mask each per sequence."""
+        """Dropout of the layers' inputs at rate d and of their previous h's at rate d_r, one mask each per sequence.
+
+        ValueError unless 0 <= d < 1, and likewise d_r.
+        """
         self._rates = rates(self._rates, d, d_r)
 
     def set_dropout_masks(self, batch_size: int = 1) -> None:

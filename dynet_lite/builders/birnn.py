@@ -100,7 +100,7 @@ class BiRNNBuilder(Part):
         return list(zip(ahead, reversed(back), strict=True))
 
     def transduce(self, es: Iterable[Any]) -> list[Expression]:
-        """The outputs of both directions of the last layer at each input, one above the other: {hidden_dim}."""
+        """The outputs of both directions of the last layer at each input {input_dim}, one above the other: {hidden_dim}."""
         # A sequence of a length that is not known (dynet_lite/onnx) goes through as it is.
         return self._below(es if hasattr(es, "transduced") else list(es), self.builder_layers)  # type: ignore[arg-type]
 

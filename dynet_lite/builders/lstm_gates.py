@@ -34,7 +34,7 @@ def vanilla_lstm_gates(x_t: Any, h_tm1: Any, Wx: Any, Wh: Any, b: Any, weightnoi
 def vanilla_lstm_gates_concat(
     x_t: Iterable[Any], h_tm1: Any, Wx: Any, Wh: Any, b: Any, weightnoise_std: float = 0.0
 ) -> Expression:
-    """vanilla_lstm_gates() of a list of inputs, one above the other."""
+    """vanilla_lstm_gates() of a list of inputs, one above the other: {n1}, {n2}, ... with Wx {4h,n1+n2+...}."""
     return vanilla_lstm_gates(_joined(x_t), h_tm1, Wx, Wh, b, weightnoise_std)
 
 
@@ -63,7 +63,7 @@ def vanilla_lstm_gates_dropout_concat(
     dropout_mask_h: Any,
     weightnoise_std: float = 0.0,
 ) -> Expression:
-    """vanilla_lstm_gates_dropout() of a list of inputs, one above the other."""
+    """vanilla_lstm_gates_dropout() of a list of inputs, one above the other: {n1}, {n2}, ... with a mask {n1+n2+...}."""
     return vanilla_lstm_gates_dropout(_joined(x_t), h_tm1, Wx, Wh, b, dropout_mask_x, dropout_mask_h, weightnoise_std)
 
 

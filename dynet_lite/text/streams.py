@@ -165,7 +165,7 @@ class Batches(Generic[E]):
 
     def __getitem__(self, at: slice) -> Batches[E]:
         if not isinstance(at, slice) or at.stop is not None or at.step not in (None, 1) or (at.start or 0) < 0:
-            raise TypeError("minibatches of a stream have slices [n:] and nothing else")
+            raise TypeError("mini-batches of a stream have slices [n:] and nothing else")
         return Batches(self.stream, self.seed, self.epoch, self.start + (at.start or 0))
 
     def __iter__(self) -> Iterator[list[Record]]:

@@ -17,7 +17,7 @@ import dynet_lite as dy
 from dynet_lite.compat.names import NAMES
 
 HERE = Path(__file__)
-STAR_ONLY = {"np", "os", "pickle", "sys"}  # what `from dynet import *` brings, by way of compat.py
+STAR_ONLY = {"np", "os", "pickle", "sys"}  # what `from dynet import *` brings, by way of the stand-in
 
 
 def read_list() -> tuple[list[str], list[str], dict[str, str]]:
@@ -96,7 +96,7 @@ def test_what_is_not_offered() -> None:
 
 
 def test_star_imports() -> None:
-    """dynet_names.py, what the stand-in shows, has the names of the list, and no others."""
+    """compat/names.py, what the stand-in shows, has the names of the list, and no others."""
     listed = {n for n in LIST if "." not in n and not n.startswith("__")}
     text = HERE.with_name("checklist.txt").read_text(encoding="utf-8")
     ours_only = {

@@ -209,6 +209,17 @@ def test_floats_where_whole_numbers_are_meant() -> None:
         x[:0.5]
 
 
+def test_iterables_and_whole_floats() -> None:
+    """Whatever has the numbers of a list, and 4 / 2 for 2."""
+    x = dy.inputTensor(np.arange(12.0).reshape(3, 4))
+    assert dy.strided_select(x, iter([1, 2]), iter([1]), iter([3, 3])).npvalue().tolist() == [[4, 6], [8, 10]]
+    assert dy.kmh_ngram(x, 4 / 2).dim() == dy.kmh_ngram(x, 2).dim() and dy.fold_rows(x, 6 / 2).dim() == ((1, 4), 1)
+    assert dy.sum_dim(x, 2 / 2).value() == dy.sum_dim(x, 1).value() == dy.sum_dim(x, -1.0).value()
+    for wrong in (lambda: dy.sum_dim(x, 0.5), lambda: dy.kmh_ngram(x, 1.5), lambda: dy.fold_rows(x, 1.5)):
+        with pytest.raises(ValueError, match="whole number"):
+            wrong()
+
+
 def test_fractions_are_cut_off_in_the_stand_in() -> None:
     """As in DyNet; elsewhere they are an error."""
     code = """
@@ -223,6 +234,7 @@ left, right = dy.zeroes((2, 3 / 2)), dy.random_normal((2, 5 / 2, 1), batch_size=
 print(left.dim(), right.dim(), dy.reshape(x, (11 / 2, 1)).dim(), dy.pick_range(x, 0.5, 2.5).value(), dy.pick(x, 7 / 2).value())
 table = m.add_lookup_parameters((4, 1), init=dy.NumpyInitializer([[0], [1], [2], [3]]))
 print(table[3 / 2].value(), table.batch([0.5, 2.5]).npvalue())
+print(dy.strided_select(x, [5 / 2], [0.5], [9 / 2]).value(), dy.kmh_ngram(dy.reshape(x, (1, 5)), 5 / 2).value())
 try: dy.zeros(float("nan"))
 except ValueError as error: print(error)
 """
@@ -231,6 +243,7 @@ except ValueError as error: print(error)
         "[1.0, 2.0] [3.0, 4.0, 5.0] 2.0",
         "((2, 1), 1) ((2, 2, 1), 1) ((5, 1), 1) [1.0, 2.0] 4.0",
         "1.0 [[0. 2.]]",
+        "[1.0, 3.0] [[3. 5. 7. 9.]]",
         "[zeros] a size must be a whole number; got nan",
     ]
 

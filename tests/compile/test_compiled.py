@@ -82,7 +82,7 @@ def test_trees(w: Weights, same: Same) -> None:
 
 
 def test_look_ups_labels_and_places(w: Weights, same: Same) -> None:
-    """All that takes integers, in several ways; minibatches by hand."""
+    """All that takes integers, in several ways; mini-batches by hand."""
 
     def loss(rows: Any, place: int, places: Any, last: int) -> Any:
         x = dy.tanh(w.W * dy.lookup_batch(w.E, rows))

@@ -29,7 +29,7 @@ data = st.lists(
 
 
 def program(model: Model, body: list[Step]) -> Callable[..., Any]:
-    """Examples of rows, a label and a vector each, which go through one body; a minibatch of as many as there are rows."""
+    """Examples of rows, a label and a vector each, which go through one body; a mini-batch of as many as there are rows."""
 
     def run(rows: list[int], label: int, x: Any) -> Any:
         losses, last = [], []

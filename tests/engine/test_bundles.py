@@ -1,4 +1,4 @@
-"""Mini-batches made by concatenate_to_batch whose elements are read where they lie (rewrite/rules/bundle.h).
+"""Mini-batches made by concatenate_to_batch whose elements are read where they lie (rewrite/rules/bundle.cc).
 
 Every case is one program run twice, bundled and not; the numbers must agree.
 """

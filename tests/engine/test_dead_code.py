@@ -1,4 +1,4 @@
-"""What nothing reads and no expression refers to does not run (rewrite/rules/dead.h): what goes, what stays, and that no number changes."""
+"""What nothing reads and no expression refers to does not run (rewrite/rules/dead.cc): what goes, what stays, and that no number changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of additive attention that run as one node (rewrite/rules/attention.h).
+"""Scores of additive attention that run as one node (rewrite/rules/attention.cc).
 
 Every case is one program run twice, folded and not; the numbers must agree.
 """

@@ -1,4 +1,4 @@
-"""Concatenations whose parts products read where they lie (rewrite/rules/concat.h).
+"""Concatenations whose parts products read where they lie (rewrite/rules/concat.cc).
 
 Every case is one program run twice, folded and not; the numbers must agree.
 """

@@ -1,4 +1,4 @@
-"""Losses that run as one node with the map that makes their scores (rewrite/rules/loss.h).
+"""Losses that run as one node with the map that makes their scores (rewrite/rules/loss.cc).
 
 Every case is one program run twice, folded and not; the numbers must agree.
 """

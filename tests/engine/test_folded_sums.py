@@ -1,4 +1,4 @@
-"""Sums of products and a bias that run as one affine map (rewrite/rules/sum.h).
+"""Sums of products and a bias that run as one affine map (rewrite/rules/sum.cc).
 
 Every case is one program run twice, folded and not; the numbers must agree.
 """

@@ -1,4 +1,4 @@
-"""Nodes that compute the same are computed once (rewrite/rules/merge.h): counts, and that no number changes.
+"""Nodes that compute the same are computed once (rewrite/rules/merge.cc): counts, and that no number changes.
 
 Programs run merged and as written; values and gradients must agree.
 """

@@ -1,6 +1,6 @@
-"""Cells that read few rows of a table, each many times, characters or actions: their projections are merged (rewrite/rules/merge.h).
+"""Cells that read few rows of a table, each many times, characters or actions: their projections are merged (rewrite/rules/merge.cc).
 
-Then no output lies over a projection, and backward writes gradients of gates where the gates lie (Runner::spends_own).
+Then no output lies over a projection, and backward writes gradients of gates where the gates lie (BackRun::find_spent_outputs).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backward passes that write the gradients of an LSTM's sums where its gates lie (Runner::find_spent_sums).
+"""Backward passes that write the gradients of an LSTM's sums where its gates lie (BackRun::find_spent_sums).
 
 Further passes over the same graph need the gates again; what each gives is compared with the same pass over a new graph.
 """

@@ -36,7 +36,7 @@ def test_the_formula(gates, edges):
 
 
 def test_graphs_of_many_shapes_together():
-    """Values and gradients of a minibatch are the sums of those of its graphs alone, with batching and without."""
+    """Values and gradients of a mini-batch are the sums of those of its graphs alone, with batching and without."""
     rng = np.random.default_rng(2)
     model = dy.ParameterCollection()
     layers = [GraphConvolution(model, 3, 3, 2), GraphConvolution(model, 3, 2, 2)]

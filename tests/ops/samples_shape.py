@@ -320,6 +320,10 @@ for _arg, _strides, _from, _to in [
                 (lambda: dy.strided_select(vector(), [1], [-1], [2]), IndexError),
                 (lambda: dy.strided_select(vector(), [1, 1, 1]), ValueError),
                 (lambda: dy.strided_select(vector(), ["a"]), (TypeError, ValueError)),
+                (lambda: dy.strided_select(vector(), [1.5]), ValueError),
+                (lambda: dy.strided_select(vector(), [float("inf")]), ValueError),
+                (lambda: dy.strided_select(vector(), [1], [0.5]), ValueError),
+                (lambda: dy.strided_select(vector(), [1], [0], [1.5]), ValueError),
             ],
         )
     )

@@ -79,7 +79,7 @@ def layer(model: Any, edges: list[tuple[int, int]], n: int) -> Any:
 
 @pytest.mark.parametrize("settings", [{}, {"fuse": False}, {"autobatch": False}, {"threads": 2}, {"strategy": "depth"}])
 def test_message_passing_under_every_setting(settings: dict[str, Any]) -> None:
-    """Graphs of unlike sizes in one minibatch, each by itself, and one by one: equal losses and gradients."""
+    """Graphs of unlike sizes in one mini-batch, each by itself, and one by one: equal losses and gradients."""
     rng = np.random.default_rng(3)
     graphs = [
         (n, [tuple(rng.integers(0, n, 2).tolist()) for _ in range(m)]) for n, m in ((3, 4), (9, 40), (5, 0), (2, 7))

@@ -261,7 +261,7 @@ def test_mkl_where_there_is_none() -> None:
         "-c", "import dynet_lite as dy; dy.zeros(2).value(); print(dy._core.describe()['blas'])", DYNET_LITE_BLAS="mkl"
     )
     if done.returncode:
-        assert "[config] DYNET_LITE_BLAS: mkl is not to be had here" in done.stderr
+        assert "[config] DYNET_LITE_BLAS: mkl is not available here" in done.stderr
     else:
         assert done.stdout.startswith("mkl")
 

@@ -1,4 +1,4 @@
-"""Streams: the examples of the readers, minibatches that need one window in memory, and going on at any place."""
+"""Streams: the examples of the readers, mini-batches that need one window in memory, and going on at any place."""
 
 from __future__ import annotations
 
