@@ -20,7 +20,7 @@ from itertools import islice
 
 from dynet_lite.errors import DataError
 
-from .lines import numbered_lines, split_words
+from .lines import need_file, numbered_lines, split_words
 from .trees import parse_trees
 
 __all__ = ["FORMS", "Form", "chosen_form", "form_of", "has_brackets", "is_span_label", "one_mark", "split_tagged"]
@@ -55,6 +55,7 @@ def form_of(path: str | os.PathLike[str]) -> Form:
 
     If several marks fit tagged text, `mark` has all of them.
     """
+    need_file(path)
     lines = [line for _, line in islice(numbered_lines(path), _SAMPLE)]
     full = [line for line in lines if split_words(line)]
     rows = [line for line in full if not line.startswith("-DOCSTART-")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from dynet_lite.text import (
     BytePairs,
     DataError,
+    Plain,
+    Stream,
     form_of,
     has_brackets,
     numbered_lines,
@@ -21,6 +24,7 @@ from dynet_lite.text import (
     read_pairs,
     read_tagged,
     read_trees,
+    read_vectors,
     read_words,
     source_tokens,
     spelled,
@@ -248,3 +252,14 @@ def test_comments_that_end_like_the_label_of_a_span(write, comment):
     assert form_of(path).kind == "conllu"
     assert read_words(path) == [["dog"]] * 3
     assert [sentence.upos for sentence in read_tagged(path)] == [["NOUN"]] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_what_is_read_twice_is_no_pipe(tmp_path):
+    """The first look would take its beginning, and the words of that would be missing without a word."""
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    for read in (read_words, read_tagged, has_brackets, read_dependencies, read_labeled, read_vectors,
+                 lambda path: read_pair_files([path]), lambda path: Stream([path], Plain(), batch=2)):  # fmt: skip
+        with pytest.raises(DataError, match="pipe: expected a file, since it is read more than once; got a pipe"):
+            read(pipe)
