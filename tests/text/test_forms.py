@@ -226,6 +226,8 @@ def test_a_cut_packed_file(tmp_path):
 
 def test_kinds(write):
     for text, kind in ((joined("_"), "tagged"), (columns("\t"), "columns"), (CONLLU, "conllu"), (TREES, "trees"), ("a b\n", "text"),
+                       (CONLLU.replace("\t", " "), "conllu"), ("1 In the beginning there was only a word\n", "text"),
+                       ("1\tIn the beginning there was only a word\n", "table"),
                        ("", "text"), ("a\tb c\nd\te f\n", "table")):  # fmt: skip
         assert form_of(write(text)).kind == kind
 
