@@ -85,10 +85,14 @@ def _recipe(command: str, arguments: list[str]) -> int:
             raise DataError(f"{arguments[0]} saves no model, so there is nothing to {command}")
     called.by_name(arguments[0] if arguments[0] in catalogue.programs() else "")
     sys.argv = [path, *([] if command == "train" else [command]), *arguments[1:]]
+    folder = os.path.dirname(os.path.realpath(path))
+    sys.path.insert(0, folder)  # it may import what lies beside it
     try:
         runpy.run_path(path, run_name="__main__")
     finally:
         called.by_name("")
+        if folder in sys.path:
+            sys.path.remove(folder)
     return 0
 
 
