@@ -181,6 +181,13 @@ class Flat(Parity):
         return harness.Score(1.0, "error 100%", loss=1 / self.epoch)
 
 
+def test_what_a_score_holds_may_come_from_numpy():
+    """A recipe's mean of an array is float32, which JSON does not know; the run would end with its first epoch."""
+    score = harness.Score(np.float32(0.5), loss=np.float32(0.25), n=np.int64(3), each=np.ones(2), bad=np.float32("nan"))
+    found = json.loads(json.dumps(score.to_json()))
+    assert found == {"value": 0.5, "text": "0.5000", "loss": 0.25, "n": 3, "each": [1, 1]}
+
+
 def test_of_equal_scores_the_smaller_loss_is_better(capsys):
     assert harness.main(Flat, Settings, "A test.", ["--epochs", "8", "--patience", "2"]) == 0
     assert "after epoch 8" in capsys.readouterr().out.splitlines()[-1]
