@@ -29,6 +29,7 @@ from dynet_lite.text import (
     source_tokens,
     spelled,
     split_words,
+    tagged_source,
 )
 
 HALF = "8\u00a01\\/2"  # as in sentiment treebanks: a fraction with a no-break space
@@ -85,7 +86,11 @@ def test_conllu_without_universal_tags(write):
     rows = "1\tthe\t_\t_\tDT\t_\t2\tdet\t_\t_\n2\tdog\t_\t{}\tNN\t_\t0\troot\t_\t_\n\n"
     with pytest.raises(DataError, match="expected tags in the column UPOS, which is empty"):
         read_tagged(write(rows.format("_") * 3))
-    assert read_tagged(write(rows.format("NOUN")))[0].upos == ["_", "NOUN"]
+    with pytest.raises(DataError, match="which is empty in the first 3 sentences"):
+        tagged_source(write(rows.format("_") * 3))
+    path = write(rows.format("_") + rows.format("NOUN"))
+    assert [x.upos for x in read_tagged(path)] == [["_", "_"], ["_", "NOUN"]]
+    assert list(Stream([path], tagged_source(path), batch=2)) == read_tagged(path)
 
 
 def test_tagged_with_slashes_and_what_is_wrong(write):
