@@ -518,6 +518,13 @@ def test_files_that_are_read_are_not_written_over(tmp_path, capsys):
     assert run("--load", model, "--save", model, "--epochs", 1) == 0  # trained on
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
+@pytest.mark.parametrize("option", ["--save", "--log"])
+def test_a_full_disk_is_told_with_the_file(capsys, option):
+    assert run(option, "/dev/full") == 2
+    assert capsys.readouterr().err == "error: /dev/full: No space left on device\n"
+
+
 def test_endless_messages_are_cut(capsys, monkeypatch):
     def load_data(s: Settings) -> harness.Data:
         raise dy.DataError("a:1: expected columns, got " + "x" * 100_000 + " at its end")
