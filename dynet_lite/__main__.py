@@ -26,7 +26,7 @@ import numpy as np
 
 import dynet_lite
 from dynet_lite import _core, compat, config, gpus
-from dynet_lite.errors import DataError, ModelFileError
+from dynet_lite.errors import DataError, DeviceError, ModelFileError
 from dynet_lite.pipes import until_cut
 
 # Commands that read the rest of the command line themselves.
@@ -147,7 +147,7 @@ def _answered(arguments: list[str]) -> int:
         print(f"error: {error.filename} is there already", file=sys.stderr)
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}", file=sys.stderr)
-    except (DataError, ModelFileError) as error:
+    except (DataError, DeviceError, ModelFileError) as error:
         print(f"error: {error}", file=sys.stderr)
     return 2
 
