@@ -39,7 +39,7 @@ class Score:
     def __init__(self, value: float, text: str = "", **more: Any) -> None:
         value = float(value)
         self.value = math.copysign(sys.float_info.max, value) if math.isinf(value) else value  # JSON has no infinity
-        self.text = text or f"{self.value:.4f}"
+        self.text = text or f"{value:.4f}"
         self.more = {k: v.tolist() if isinstance(v, (np.generic, np.ndarray)) else v for k, v in more.items()}
 
     def __repr__(self) -> str:

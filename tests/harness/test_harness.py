@@ -188,6 +188,10 @@ def test_what_a_score_holds_may_come_from_numpy():
     assert found == {"value": 0.5, "text": "0.5000", "loss": 0.25, "n": 3, "each": [1, 1]}
 
 
+def test_the_text_of_an_infinite_score_is_short():
+    assert harness.Score(math.inf).text == "inf" and harness.Score(0.5).text == "0.5000"
+
+
 def test_of_equal_scores_the_smaller_loss_is_better(capsys):
     assert harness.main(Flat, Settings, "A test.", ["--epochs", "8", "--patience", "2"]) == 0
     assert "after epoch 8" in capsys.readouterr().out.splitlines()[-1]
