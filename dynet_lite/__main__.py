@@ -26,7 +26,7 @@ import numpy as np
 
 import dynet_lite
 from dynet_lite import _core, compat, config, gpus
-from dynet_lite.errors import DataError, ModelFileError
+from dynet_lite.errors import DataError, DeviceError, ModelFileError
 from dynet_lite.pipes import until_cut
 
 # Commands that read the rest of the command line themselves.
@@ -85,10 +85,14 @@ def _recipe(command: str, arguments: list[str]) -> int:
             raise DataError(f"{arguments[0]} saves no model, so there is nothing to {command}")
     called.by_name(arguments[0] if arguments[0] in catalogue.programs() else "")
     sys.argv = [path, *([] if command == "train" else [command]), *arguments[1:]]
+    folder = os.path.dirname(os.path.realpath(path))
+    sys.path.insert(0, folder)  # it may import what lies beside it
     try:
         runpy.run_path(path, run_name="__main__")
     finally:
         called.by_name("")
+        if folder in sys.path:
+            sys.path.remove(folder)
     return 0
 
 
@@ -143,7 +147,7 @@ def _answered(arguments: list[str]) -> int:
         print(f"error: {error.filename} is there already", file=sys.stderr)
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}", file=sys.stderr)
-    except (DataError, ModelFileError) as error:
+    except (DataError, DeviceError, ModelFileError) as error:
         print(f"error: {error}", file=sys.stderr)
     return 2
 

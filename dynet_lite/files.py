@@ -22,7 +22,7 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["appending", "read_pair", "replacing", "replacing_pair"]
+__all__ = ["appending", "naming", "read_pair", "replacing", "replacing_pair"]
 
 TOKEN = 8  # random bytes in the name of a temporary file
 
@@ -145,6 +145,17 @@ def _is_special(path: str) -> bool:
 
 
 @contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors of the system name the file: those of writing, such as on a full disk, come without one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = path
+        raise
+
+
+@contextmanager
 def written(path: str) -> Iterator[Pending]:
     """A file that is being written; the block has to say where it goes."""
     pending = Pending(path)
@@ -159,10 +170,10 @@ def replacing(fname: Any) -> Iterator[BinaryIO]:
     """A file to write; it takes the name only when everything is written, else the old file stays as it was."""
     given = os.fsdecode(fname)
     if _is_special(given):
-        with open(given, "wb") as direct:
+        with naming(given), open(given, "wb") as direct:
             yield direct
         return
-    with written(os.path.realpath(given)) as pending:
+    with naming(given), written(os.path.realpath(given)) as pending:
         yield pending.f
         pending.complete()
         pending.take_place()
@@ -176,11 +187,11 @@ def appending(fname: Any) -> Iterator[BinaryIO]:
     """
     given = os.fsdecode(fname)
     if _is_special(given):
-        with open(given, "ab") as direct:
+        with naming(given), open(given, "ab") as direct:
             yield direct
         return
     path = os.path.realpath(given)
-    with locked_name(path), written(path) as pending:
+    with naming(given), locked_name(path), written(path) as pending:
         if os.path.exists(path):
             with open(path, "rb") as old:
                 shutil.copyfileobj(old, pending.f, 1 << 20)

@@ -91,7 +91,8 @@ def _strategies(text: str) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the comparison that the command line asks for; the exit status. What follows "--" is for the recipe."""
+    """Runs the comparison that the command line asks for; the exit status. What follows "--" is for the recipe.
+    0: fine. 2: wrong command line or data. 130: Ctrl-C."""
     words = list(argv)
     cut = words.index("--") if "--" in words else len(words)
     options = _parser().parse_args(words[:cut])
@@ -117,6 +118,9 @@ def main(argv: Sequence[str]) -> int:
         _progress("")
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        _progress("")
+        return 130
     _progress("")
     print(table(c))
     for path in write(c, Path(options.out)):

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+
 import dynet_lite as dy
 from dynet_lite.distributed import Alone
 from dynet_lite.distributed.dealing import default_cost
@@ -37,8 +39,8 @@ class Score:
     def __init__(self, value: float, text: str = "", **more: Any) -> None:
         value = float(value)
         self.value = math.copysign(sys.float_info.max, value) if math.isinf(value) else value  # JSON has no infinity
-        self.text = text or f"{self.value:.4f}"
-        self.more = more
+        self.text = text or f"{value:.4f}"
+        self.more = {k: v.tolist() if isinstance(v, (np.generic, np.ndarray)) else v for k, v in more.items()}
 
     def __repr__(self) -> str:
         return f"Score({self.value!r}, {self.text!r})"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynet_lite.errors import DataError
+from dynet_lite.files import naming
 
 from .settings import Settings, to_dict
 
@@ -86,9 +87,10 @@ class Report:
 
     def _write(self, event: dict[str, Any]) -> None:
         if self._log:
-            self._log.write(json.dumps(event, ensure_ascii=False).encode() + b"\n")
-            if event["event"] != "update":
-                self._log.flush()
+            with naming(self._log.name):
+                self._log.write(json.dumps(event, ensure_ascii=False).encode() + b"\n")
+                if event["event"] != "update":
+                    self._log.flush()
 
     def log_size(self) -> int:
         """Bytes written so far."""

@@ -140,12 +140,12 @@ def _check_heads(heads: list[int], name: str, first: int) -> None:
 
 
 def is_conllu(text: str) -> bool | None:
-    """Whether a text is CoNLL-U, judged by its first line that is not a comment. None if there are only comments."""
-    lines = text.split("\n")
-    line = next((line for line in lines if not line.startswith("#")), None)
-    if line is None:
-        return None if all(map(_COMMENT.match, lines)) else False
-    return bool(_FIRST.match(line)) and line.count("\t") == _COLUMNS - 1
+    """Whether a text is CoNLL-U, judged by its first line that is neither empty nor a comment. None if there are only comments."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    first = next((line for line in lines if not line.startswith("#")), "")
+    if not first:
+        return None if lines and all(map(_COMMENT.match, lines)) else False
+    return bool(_FIRST.match(first)) and first.count("\t") == _COLUMNS - 1
 
 
 def sentence_of(text: str, features: Any = None) -> Sentence:

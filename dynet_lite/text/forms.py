@@ -20,7 +20,7 @@ from itertools import islice
 
 from dynet_lite.errors import DataError
 
-from .lines import numbered_lines, split_words
+from .lines import need_file, numbered_lines, split_words
 from .trees import parse_trees
 
 __all__ = ["FORMS", "Form", "chosen_form", "form_of", "has_brackets", "is_span_label", "one_mark", "split_tagged"]
@@ -55,6 +55,7 @@ def form_of(path: str | os.PathLike[str]) -> Form:
 
     If several marks fit tagged text, `mark` has all of them.
     """
+    need_file(path)
     lines = [line for _, line in islice(numbered_lines(path), _SAMPLE)]
     full = [line for line in lines if split_words(line)]
     rows = [line for line in full if not line.startswith("-DOCSTART-")]
@@ -63,11 +64,19 @@ def form_of(path: str | os.PathLike[str]) -> Form:
     if not rows:
         return Form("text")
     first = next((row for row in rows if row[0] != "#"), rows[0])  # a comment may end like a span label: U-Bahn.
-    if _CONLLU.match(first) and len(split_words(first)) >= 8:
+    if _is_conllu(first):
         return Form("conllu")
     return (
         _columns(rows, "" in (line.strip(" \t\r") for line in lines[: _last(lines)])) or _trees(full) or _tagged(rows)
     )
+
+
+def _is_conllu(line: str) -> bool:
+    """Whether a line is the first word of CoNLL-U, as opposed to a sentence with a number before it; also where blanks have
+    taken the place of tabs, so that the reader can say so."""
+    tabs = "\t" in line
+    cells = line.split("\t") if tabs else split_words(line)
+    return bool(_CONLLU.match(line)) and len(cells) >= 8 and (tabs or cells[6] == "_" or cells[6].isdecimal())
 
 
 def _last(lines: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from typing import IO
@@ -11,7 +12,7 @@ from typing import IO
 from dynet_lite.errors import DataError
 from dynet_lite.whitespace import split_words
 
-__all__ = ["numbered_lines", "split_words", "unpacked"]
+__all__ = ["need_file", "numbered_lines", "split_words", "unpacked"]
 
 _GZIP = b"\x1f\x8b"  # the first bytes of a packed file
 
@@ -20,6 +21,13 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
     """The file itself, or what gzip has packed in it, as its first bytes tell. `file` was opened by `open(name, "rb")`."""
     head: bytes = file.peek(2)[:2]  # type: ignore[attr-defined]
     return gzip.open(file, "rb") if head == _GZIP else file  # type: ignore[return-value]
+
+
+def need_file(path: str | os.PathLike[str]) -> None:
+    """DataError for a pipe: what is read more than once, at first to see what it is, has to be a file."""
+    name = os.fspath(path)
+    if stat.S_ISFIFO(os.stat(name).st_mode):
+        raise DataError(f"{name}: expected a file, since it is read more than once; got a pipe")
 
 
 def numbered_lines(path: str | os.PathLike[str] | int, name: str = "") -> Iterator[tuple[int, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dynet_lite.errors import DataError
 
 from .forms import BARS
-from .lines import numbered_lines
+from .lines import need_file, numbered_lines
 from .parallel import Pair, read_pairs, read_parallel, source_tokens
 from .records import Columns, Parallel, Source
 
@@ -52,5 +52,7 @@ def pair_source(paths: Sequence[str], letters: bool = False) -> tuple[list[tuple
 
 
 def _are_parallel(paths: Sequence[str]) -> bool:
+    for path in paths:
+        need_file(path)
     first = [next(numbered_lines(path), (0, ""))[1] for path in paths]
     return len(paths) == 2 and not any("\t" in line or BARS in line for line in first)

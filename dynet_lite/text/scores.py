@@ -108,9 +108,9 @@ class Perplexity:
 
     @property
     def value(self) -> float:
-        """The perplexity; infinite if it is larger than any float."""
+        """The perplexity; infinite if it is larger than any float, NaN if the loss is."""
         mean = self.loss / max(1, self.tokens)
-        return math.exp(mean) if mean < 700 else math.inf
+        return math.inf if mean >= 700 else math.exp(mean)
 
     def __str__(self) -> str:
         return f"perplexity {self.value:.2f}"

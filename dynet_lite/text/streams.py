@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar, overload
 
 from .batching import minibatches
+from .lines import need_file
 from .records import Place, Record, Source, records
 
 __all__ = ["Batches", "Stream"]
@@ -54,6 +55,8 @@ class Stream(Sequence[E], Generic[E]):
         for names in self.files:
             if len(names) != source.files:
                 raise ValueError(f"expected {source.files} files side by side, got {len(names)}")
+            for name in names:
+                need_file(name)
         self.source, self.batch, self.window, self.take, self.shard = source, batch, window, take, shard
         self.progress = progress
         self.sizes = [sum(os.path.getsize(name) for name in names) for names in self.files]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from itertools import islice
 
 from dynet_lite.errors import DataError
 
 from .columns import parse_rows
-from .conllu import Sentence, read_conllu
+from .conllu import Sentence, iter_conllu, read_conllu
 from .forms import Form, chosen_form, is_span_label, one_mark, split_tagged
 from .lines import numbered_lines
 from .records import Conllu, Source, Tagged
 from .trees import iter_trees
 
 __all__ = ["read_tagged", "tagged_source"]
+
+_SAMPLE = 100  # sentences that are looked at for tags where a file is not read whole
 
 
 def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto") -> list[Sentence]:
@@ -32,8 +36,7 @@ def read_tagged(path: str | os.PathLike[str], column: int = 0, form: str = "auto
     name, found = os.fspath(path), chosen_form(path, form)
     if found.kind == "conllu":
         sentences = read_conllu(path)
-        if sentences and all(tag == "_" for sentence in sentences for tag in sentence.upos):
-            raise DataError(f"{name}: expected tags in the column UPOS, which is empty")
+        _need_tags(sentences, f"{name}: expected tags in the column UPOS, which is empty")
         return sentences
     if found.kind == "trees":
         trees = (tree.without_empty() for tree in iter_trees(path))
@@ -60,12 +63,21 @@ def tagged_source(path: str | os.PathLike[str], form: str = "auto") -> Source:
     """The source for a Stream of what read_tagged() gives: CoNLL-U or sentences of word_tag. DataError for other files."""
     found = chosen_form(path, form)
     if found.kind == "conllu":
+        first = list(islice(iter_conllu(path), _SAMPLE))
+        empty = f"which is empty in the first {len(first)} sentences"
+        _need_tags(first, f"{os.fspath(path)}: expected tags in the column UPOS, {empty}")
         return Conllu()
     if found.kind == "tagged":
         return Tagged(one_mark(found, os.fspath(path)))
     raise DataError(
         f"{os.fspath(path)}: expected CoNLL-U or sentences of word_tag, which are read bit by bit; got {found.kind}"
     )
+
+
+def _need_tags(sentences: Sequence[Sentence], otherwise: str) -> None:
+    """DataError with these words if no word of some sentences has a tag."""
+    if sentences and all(tag == "_" for sentence in sentences for tag in sentence.upos):
+        raise DataError(otherwise)
 
 
 def _read_columns(path: str | os.PathLike[str], column: int, form: Form) -> list[Sentence]:

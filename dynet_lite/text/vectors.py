@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from dynet_lite.errors import DataError
 
-from .lines import numbered_lines, unpacked
+from .lines import need_file, numbered_lines, unpacked
 
 __all__ = ["WordVectors", "read_vectors"]
 
@@ -74,6 +74,7 @@ def read_vectors(path: str | os.PathLike[str], keep: Container[str] | None = Non
     import numpy as np  # here, since most users of this package have no vectors
 
     name = os.fspath(path)
+    need_file(path)
     shape = _binary_shape(path)
     words: dict[str, None] = {}
     rows: list[Matrix] = []

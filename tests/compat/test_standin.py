@@ -284,6 +284,10 @@ print(sums, errors)
 def test_info() -> None:
     done = python("-m", "dynet_lite", "info", DYNET_LITE_SEED="5")
     assert done.returncode == 0 and done.stdout.startswith("dynet_lite ") and "seed: 5" in done.stdout
+    # Who has named a device that is not there asks which ones there are.
+    done = python("-m", "dynet_lite", "info", DYNET_LITE_DEVICE="cuda:999")
+    assert done.returncode == 2 and "\ndevices:\n  cpu" in done.stdout
+    assert done.stderr.startswith("error: [cuda] ") and done.stderr.count("\n") == 1
 
 
 def test_the_command_line_without_docstrings() -> None:

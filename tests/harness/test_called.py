@@ -28,6 +28,18 @@ def test_a_program_without_options_has_help(capsys: pytest.CaptureFixture[str]) 
     assert main(["predict", "xor", "--load", "x"]) == 2 and "saves no model" in capsys.readouterr().err
 
 
+def test_a_program_imports_what_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "beside_the_recipe.py").write_text("NAME = 'beside'\n")
+    program = tmp_path / "mine.py"
+    program.write_text("import beside_the_recipe\nprint(beside_the_recipe.NAME)  # harness.main(\n")
+    monkeypatch.setattr(sys, "argv", ["dynet_lite"])
+    before = sys.path[:]
+    assert main(["train", str(program)]) == 0 and capsys.readouterr().out == "beside\n"
+    assert sys.path == before
+
+
 def test_a_program_in_another_coding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "old.py"
     program.write_bytes("# -*- coding: latin-1 -*-\n'''Für alle'''\nprint('harness.main(')\n".encode("latin-1"))

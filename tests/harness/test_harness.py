@@ -181,6 +181,17 @@ class Flat(Parity):
         return harness.Score(1.0, "error 100%", loss=1 / self.epoch)
 
 
+def test_what_a_score_holds_may_come_from_numpy():
+    """A recipe's mean of an array is float32, which JSON does not know; the run would end with its first epoch."""
+    score = harness.Score(np.float32(0.5), loss=np.float32(0.25), n=np.int64(3), each=np.ones(2), bad=np.float32("nan"))
+    found = json.loads(json.dumps(score.to_json()))
+    assert found == {"value": 0.5, "text": "0.5000", "loss": 0.25, "n": 3, "each": [1, 1]}
+
+
+def test_the_text_of_an_infinite_score_is_short():
+    assert harness.Score(math.inf).text == "inf" and harness.Score(0.5).text == "0.5000"
+
+
 def test_of_equal_scores_the_smaller_loss_is_better(capsys):
     assert harness.main(Flat, Settings, "A test.", ["--epochs", "8", "--patience", "2"]) == 0
     assert "after epoch 8" in capsys.readouterr().out.splitlines()[-1]
@@ -509,6 +520,13 @@ def test_files_that_are_read_are_not_written_over(tmp_path, capsys):
     assert model.read_bytes() == whole and text.read_text() == "101\n"
     assert (tmp_path / "a.toml").read_text() == "hidden = 3\n"
     assert run("--load", model, "--save", model, "--epochs", 1) == 0  # trained on
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
+@pytest.mark.parametrize("option", ["--save", "--log"])
+def test_a_full_disk_is_told_with_the_file(capsys, option):
+    assert run(option, "/dev/full") == 2
+    assert capsys.readouterr().err == "error: /dev/full: No space left on device\n"
 
 
 def test_endless_messages_are_cut(capsys, monkeypatch):

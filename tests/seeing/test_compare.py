@@ -145,6 +145,14 @@ def test_command(script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert f"wrote {out / 'compare-chains.html'}" in printed
 
 
+def test_ctrl_c(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*_: Any, **__: Any) -> Comparison:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynet_lite.compare.cli.compare", compared)
+    assert main(["compare", str(script), "--out", str(tmp_path)]) == 130 and not list(tmp_path.glob("compare-*"))
+
+
 RECIPES = sorted(p for p in (ROOT / "recipes").glob("*.py") if "harness.main" in p.read_text())
 
 

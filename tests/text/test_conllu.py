@@ -180,7 +180,8 @@ def test_columns_are_written_anew_and_all_else_stays() -> None:
     ("text", "what"),
     [
         (TEXT, True), (TEXT.split("\n")[2], True), ("# text = a", None), ("# newdoc", None), ("# 1 thing", False),
-        ("1 de", False), ("1\tde", False), ("the dog", False), ("", False), ("# a = b\nthe dog", False),
+        ("1 de", False), ("1\tde", False), ("the dog", False), ("", False), ("\n", False), ("# a = b\nthe dog", False), ("\n" + TEXT, True), (" \r\n1\tde", False),
+        ("# text = a\n", None),
     ],
 )  # fmt: skip
 def test_what_is_conllu(text: str, what: bool | None) -> None:
@@ -190,6 +191,7 @@ def test_what_is_conllu(text: str, what: bool | None) -> None:
 def test_sentences_of_texts() -> None:
     assert sentence_of("# text = a").forms == [] and sentence_of("").forms == []
     assert sentence_of("# 1 thing").forms == ["#", "1", "thing"]
+    assert sentence_of("\n" + TEXT).forms == ["de", "le"]
     with pytest.raises(DataError, match="input:2: expected 10 columns"):
         sentence_of(TEXT.split("\n")[4].replace("2\tle", "1\tle", 1) + "\n2\tx")
     with pytest.raises(DataError, match="expected one sentence, got 2"):

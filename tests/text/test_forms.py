@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from dynet_lite.text import (
     BytePairs,
     DataError,
+    Plain,
+    Stream,
     form_of,
     has_brackets,
     numbered_lines,
@@ -21,10 +24,12 @@ from dynet_lite.text import (
     read_pairs,
     read_tagged,
     read_trees,
+    read_vectors,
     read_words,
     source_tokens,
     spelled,
     split_words,
+    tagged_source,
 )
 
 HALF = "8\u00a01\\/2"  # as in sentiment treebanks: a fraction with a no-break space
@@ -81,7 +86,11 @@ def test_conllu_without_universal_tags(write):
     rows = "1\tthe\t_\t_\tDT\t_\t2\tdet\t_\t_\n2\tdog\t_\t{}\tNN\t_\t0\troot\t_\t_\n\n"
     with pytest.raises(DataError, match="expected tags in the column UPOS, which is empty"):
         read_tagged(write(rows.format("_") * 3))
-    assert read_tagged(write(rows.format("NOUN")))[0].upos == ["_", "NOUN"]
+    with pytest.raises(DataError, match="which is empty in the first 3 sentences"):
+        tagged_source(write(rows.format("_") * 3))
+    path = write(rows.format("_") + rows.format("NOUN"))
+    assert [x.upos for x in read_tagged(path)] == [["_", "_"], ["_", "NOUN"]]
+    assert list(Stream([path], tagged_source(path), batch=2)) == read_tagged(path)
 
 
 def test_tagged_with_slashes_and_what_is_wrong(write):
@@ -222,6 +231,8 @@ def test_a_cut_packed_file(tmp_path):
 
 def test_kinds(write):
     for text, kind in ((joined("_"), "tagged"), (columns("\t"), "columns"), (CONLLU, "conllu"), (TREES, "trees"), ("a b\n", "text"),
+                       (CONLLU.replace("\t", " "), "conllu"), ("1 In the beginning there was only a word\n", "text"),
+                       ("1\tIn the beginning there was only a word\n", "table"),
                        ("", "text"), ("a\tb c\nd\te f\n", "table")):  # fmt: skip
         assert form_of(write(text)).kind == kind
 
@@ -248,3 +259,14 @@ def test_comments_that_end_like_the_label_of_a_span(write, comment):
     assert form_of(path).kind == "conllu"
     assert read_words(path) == [["dog"]] * 3
     assert [sentence.upos for sentence in read_tagged(path)] == [["NOUN"]] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_what_is_read_twice_is_no_pipe(tmp_path):
+    """The first look would take its beginning, and the words of that would be missing without a word."""
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    for read in (read_words, read_tagged, has_brackets, read_dependencies, read_labeled, read_vectors,
+                 lambda path: read_pair_files([path]), lambda path: Stream([path], Plain(), batch=2)):  # fmt: skip
+        with pytest.raises(DataError, match="pipe: expected a file, since it is read more than once; got a pipe"):
+            read(pipe)

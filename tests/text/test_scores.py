@@ -84,6 +84,7 @@ def test_perplexity():
     score.add(math.log(8), 1)
     assert score.value == pytest.approx(8)
     assert Perplexity(1e9, 1).value == math.inf
+    assert math.isnan(Perplexity(math.nan, 1).value)  # so that a training stops
 
 
 def translations(seed: int) -> tuple[list[list[str]], list[list[str]]]:
