@@ -26,7 +26,7 @@ def leave_source_folder() -> None:
 leave_source_folder()
 try:
     import dynet_lite
-    from dynet_lite import _core
+    from dynet_lite import _core, config
 except ImportError as error:
     raise pytest.UsageError(f"""dynet_lite cannot be imported: {error}
   install it first:   pip install ".[test]"
@@ -37,14 +37,11 @@ def pytest_report_header() -> str:
     return f"dynet_lite {dynet_lite.__version__} from {Path(dynet_lite.__file__).parent}, {_core.describe()}"
 
 
-SETTINGS = ("autobatch", "strategy", "backend", "profile", "threads", "least_work", "least_outer", "overlap")
-
-
 @pytest.fixture(autouse=True)
 def fresh_engine() -> Iterator[None]:
     _core.cg()  # the first use reads flags and variables; what is set here comes after
-    _core.cg()  # the first graph reads variables and flags
-    before = {name: getattr(_core.settings, name) for name in SETTINGS}
+    before = {name: getattr(_core.settings, name) for name, *_ in _core.SETTINGS}
+    given = dict(config._given["configure"])
     _core.settings.verify = True
     _core.settings.least_outer = 1  # small matrices, too
     _core.settings.is_dynet = False  # a test of the stand-in may have been imported
@@ -56,4 +53,5 @@ def fresh_engine() -> Iterator[None]:
     _core.settle_steps()
     for name, value in before.items():
         setattr(_core.settings, name, value)
+    config._given["configure"] = given
     _core.cg().renew()

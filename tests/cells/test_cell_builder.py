@@ -50,6 +50,10 @@ def test_states_of_one_expression_or_a_tuple_and_errors() -> None:
     assert [y.value() for y in total.initial_state().transduce(xs)] == [[0, 0], [1, 1], [3, 3]]
     beside = dy.CellBuilder(dy.cell(lambda s, x: (s + x, s)), lambda: dy.zeros(2))
     assert [y.value() for y in beside.initial_state().transduce(xs)] == [[0, 0], [0, 0], [1, 1]]
+    several = dy.CellBuilder(dy.cell(lambda s, x: (s + x, (s, x))), lambda: dy.zeros(2))
+    state = several.initial_state()
+    for one in (state.transduce(xs)[-1], state.add_inputs(xs)[-1].output()):
+        assert [part.value() for part in one] == [[1, 1], [2, 2]]  # as the cell gave it
     two = dy.CellBuilder(dy.cell(lambda s, x: (s[0] + x, s[1] + s[0])))
     state = two.initial_state((xs[0], xs[0])).add_input(xs[1]).add_input(xs[2])
     assert state.output().value() == [3, 3] and state.s()[1].value() == [1, 1]

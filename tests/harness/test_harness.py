@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -348,8 +349,8 @@ def test_ctrl_c_while_random_numbers_go_back_after_an_evaluation(tmp_path, monke
 
 
 def weights(path: Path) -> np.ndarray:
-    recipe = harness.load_recipe(Parity, Settings, str(path))
-    return np.concatenate([p.as_array().ravel() for p in recipe.model.parameters_list()])
+    model = harness.load_recipe(Parity, Settings, str(path)).model
+    return np.concatenate([p.as_array().ravel() for p in model.parameters_list() + model.lookup_parameters_list()])
 
 
 def test_interrupted_twice_at_once(tmp_path, capsys, monkeypatch):
@@ -460,13 +461,15 @@ def test_damaged_files(tmp_path, capsys, name):
 def test_picture(tmp_path):
     pytest.importorskip("matplotlib")
     assert run("--plot", tmp_path / "curve.svg", "--epochs", 2) == 0
-    assert "training loss" in (tmp_path / "curve.svg").read_text() or (tmp_path / "curve.svg").stat().st_size > 5000
+    picture = (tmp_path / "curve.svg").read_text()
+    assert all(f"<!-- {text} -->" in picture for text in ("epoch", "training loss", "dev score"))
 
 
 def test_tensorboard(tmp_path):
     pytest.importorskip("tensorboardX")
     assert run("--tensorboard", tmp_path / "board", "--epochs", 1) == 0
-    assert any(p.stat().st_size > 100 for p in (tmp_path / "board").iterdir())
+    (written,) = (tmp_path / "board").iterdir()
+    assert [written.read_bytes().count(name) for name in (b"loss", b"learning_rate", b"dev")] == [3, 3, 1]
 
 
 def test_missing_extras_are_told_at_the_start(tmp_path, capsys, monkeypatch):
@@ -569,6 +572,15 @@ def test_compare(capsys):
     out = capsys.readouterr().out
     assert "dropout is off" in out
     assert float(out.split("by ")[-1].split()[0]) <= 1e-5
+    sizes = re.findall(r"^autobatch (on |off)  epoch 1 .* mean batch ([\d.]+)$", out, re.MULTILINE)
+    assert [name for name, _ in sizes] == ["on ", "off"] and float(sizes[0][1]) > float(sizes[1][1]) == 1
+
+
+def test_compare_shows_losses_that_differ(capsys, monkeypatch):
+    plain = Parity.loss
+    monkeypatch.setattr(Parity, "loss", lambda self, batch: plain(self, batch) * (2 - dy.config.get("autobatch")))
+    assert run("--compare", "--epochs", 1) == 0
+    assert "losses differ by 5.0e-01 in the first mini-batch" in capsys.readouterr().out
 
 
 def test_the_settings_of_the_engine_are_put_back():

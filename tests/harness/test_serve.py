@@ -206,7 +206,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def server(model: str) -> Iterator[Server]:
+def server(model: str, request: pytest.FixtureRequest) -> Iterator[Server]:
+    """It may have options: @pytest.mark.parametrize("server", [options], indirect=True)."""
     pytest.importorskip("uvicorn")
     pytest.importorskip("starlette")
     pytest.importorskip("prometheus_client")
@@ -214,7 +215,7 @@ def server(model: str) -> Iterator[Server]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
-    process = subprocess.Popen([sys.executable, "-m", "dynet_lite", "serve", model, "--port", str(port)], env=env, cwd=Path(model).parent,
+    process = subprocess.Popen([sys.executable, "-m", "dynet_lite", "serve", model, "--port", str(port), *getattr(request, "param", [])], env=env, cwd=Path(model).parent,
                                stderr=subprocess.PIPE, text=True)  # fmt: skip
     found = Server(process, port)
     try:
@@ -340,14 +341,20 @@ def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("server", [["--wait", "2000", "--batch", "300"]], indirect=True)
 def test_it_stops_when_told_to_and_answers_first(server: Server) -> None:
-    found = []
+    """The requests wait for others when it is told."""
+    found: list[Any] = []
     threads = [threading.Thread(target=lambda: found.append(server.predict(texts=["the dog"] * 60))) for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.05)
+    for _ in range(100):
+        if "dynet_lite_waiting_texts 240.0" in server.ask("GET", "/metrics")[1]:
+            break
+        time.sleep(0.01)
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(20) in (0, -signal.SIGTERM)
     for thread in threads:
         thread.join()
+    assert len(found) == 4
     assert all(status == 200 and len(answer["answers"]) == 60 for status, answer in found)

@@ -137,6 +137,14 @@ def test_how_far_an_epoch_is(monkeypatch: pytest.MonkeyPatch) -> None:
         "epoch  3  300 of 1,000 mini-batches (30.0%)  loss 1.5000  1,234 sentences/s  0:01:10 left",
         "epoch  3  400 of 1,000 mini-batches (40.0%)  loss 1.2500  1,000 sentences/s  0:01:00 left",
     ]
+    monkeypatch.setattr(streaming, "SILENCE", 60.0)
+    now = iter([0.0, 59.0, 61.0, 119.0, 122.0, 0.0, 200.0])
+    pace = streaming.Pace(said.append, 1, 100, 0, "sentences", quiet=False)
+    for done in (1, 2, 3, 4):  # once a minute
+        pace.step(done, 1.0, 1.0)
+    assert [line.split()[2] for line in said[2:]] == ["2", "4"]
+    streaming.Pace(said.append, 1, 100, 0, "sentences", quiet=True).step(50, 1.0, 1.0)
+    assert len(said) == 4
 
 
 def test_pairs_are_streamed(

@@ -118,6 +118,7 @@ def test_sample_follows_the_distribution():
     drawn = np.bincount([sample(np.log(p), rng=rng) for _ in range(4000)], minlength=3) / 4000
     np.testing.assert_allclose(drawn, p, atol=0.03)
     assert {sample(np.log(p), temperature=0, rng=rng) for _ in range(20)} == {2}
+    assert sample([0.0, 2.0, 1.0], temperature=0) == 1
     assert {sample([0.0, -math.inf], rng=rng) for _ in range(20)} == {0}
     cold = [sample(np.log(p), temperature=0.1, rng=rng) for _ in range(200)]
     assert cold.count(2) > 195

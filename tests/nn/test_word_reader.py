@@ -29,6 +29,8 @@ def test_vectors_of_words_and_letters():
     assert (vectors[0] == vectors[2]).all()
     assert (vectors[1][:4] == vectors[3][:4]).all()  # both are unknown words
     assert (vectors[1][4:] != vectors[3][4:]).any()  # with letters of their own
+    letters = reader.char_reader([reader.char_table[reader.letters[x]] for x in "the"])
+    np.testing.assert_allclose(vectors[0][4:], letters.npvalue(), rtol=1e-6)
     assert make(char_hidden=0)(["dog"])[0].dim() == ((4,), 1)
 
 

@@ -92,8 +92,12 @@ def test_check_grad_of_an_expression(capsys: Any) -> None:
     w, t = parameter(3, 3), table(4, 3)
     x = dy.inputVector([0.5, -1.0, 2.0])
     good = scalar(dy.tanh(w * (x + t[1])))
+    value, before = good.value(), [w.as_array(), t.as_array()]
     assert check_grad([w, t], good)
     assert capsys.readouterr().err == ""
+    assert good.value() == value and not w.grad_as_array().any() and not t.grad_as_array().any()
+    for now, then in zip([w.as_array(), t.as_array()], before, strict=True):
+        np.testing.assert_array_equal(now, then)
     assert check_grad([w], good, verbosity=2)
     assert check_grad(w, good) and check_grad(t, good)
     assert "agrees" in capsys.readouterr().err

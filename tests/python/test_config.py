@@ -58,6 +58,19 @@ def test_all_flags() -> None:
                    "collection": 0.25}  # fmt: skip
 
 
+def test_all_variables_reach_the_engine() -> None:
+    of_engine = {"autobatch": False, "strategy": "agenda", "cells": "inline", "compile": False, "threads": 2, "fuse": False,
+                 "overlap": False, "keep_plans": False, "verify": True, "profile": True}  # fmt: skip
+    others = {"device": "null", "mem": "5", "seed": 7, "rewrites": "-join", "keep_weights": True, "weight_decay": 0.25}
+    assert {*of_engine, *others} == set(dy.config.OPTIONS)
+    names = [*of_engine, "backend", "passes_off"]
+    code = f"out = [dy.config.settings(), {{n: getattr(dy._core.settings, n) for n in {names}}}, dy._core.pass_bit('join')]"
+    variables = {f"DYNET_LITE_{name.upper()}": str(value) for name, value in (of_engine | others).items()}
+    told, engine, join = child(code, **variables)
+    assert told == of_engine | others
+    assert engine == of_engine | {"backend": "null", "passes_off": join}
+
+
 @pytest.mark.parametrize("flags", ["--dynet-gpu", "--dynet_gpu", "--dynet-gpus 1", "--dynet_gpus=2", "--dynet-devices CPU,GPU:0",
                                    "--dynet_devices=GPU:1"])  # fmt: skip
 def test_flags_of_gpus(flags: str) -> None:

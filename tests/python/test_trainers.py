@@ -238,9 +238,13 @@ def test_the_trainer_keeps_the_parameters() -> None:
     trainer = dy.AdamTrainer(m)
     del m
     gc.collect()
-    for p in trainer.model.parameters_list():
-        with_gradient(p)
+    kept = [*trainer.model.parameters_list(), *trainer.model.lookup_parameters_list()]
+    assert [p.shape() for p in kept] == [(40, 40)] * 2
+    before = [p.as_array() for p in kept]
+    with_gradient(kept[0])
+    kept[1].set_rows_grad([3], np.ones((1, 40)))
     trainer.update()
+    assert (kept[0].as_array() != before[0]).all() and (kept[1].as_array()[3] != before[1][3]).all()
 
 
 def test_frozen_parameters() -> None:

@@ -149,6 +149,14 @@ def test_shares_inside_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(data["phases"].values()) == pytest.approx(data["seconds"])
 
 
+def test_a_block_that_is_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = _core.trace_read
+    monkeypatch.setattr(_core, "trace_read", lambda begin: (read(begin)[0], 1234))
+    with dy.profile() as p:
+        step()
+    assert p.dropped == 1234 and p.table().endswith("\n1,234 events found no room in the log: profile a shorter block")
+
+
 def test_three_digits() -> None:
     """Also where rounding leads to the next unit."""
     times = [profiling._seconds(s) for s in (0.9994, 0.9996, 0.0009996, 12.0, 999.7)]
