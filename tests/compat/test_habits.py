@@ -235,6 +235,19 @@ except ValueError as error: print(error)
     ]
 
 
+def test_truth_values_are_labels_in_the_stand_in() -> None:
+    """Of two classes, `probs[is_spam]`. Elsewhere this is an error, for one may take it for a mask."""
+    code = """
+import dynet_lite; dynet_lite.install_as_dynet()
+import dynet as dy, numpy as np
+x = dy.inputVector([1, 2])
+print(x[True].value(), x[False].value(), dy.inputTensor(np.eye(2))[True].value())
+"""
+    assert python("-c", code).stdout.splitlines() == ["2.0 1.0 [0.0, 1.0]"]
+    with pytest.raises(TypeError, match="got True"):
+        dy.inputVector([1, 2])[True]
+
+
 def test_fewer_rows_than_the_table_has() -> None:
     table = dy.ParameterCollection().add_lookup_parameters((4, 2), init=1.0)
     table.init_from_array(np.zeros((3, 2)))
