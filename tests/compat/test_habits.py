@@ -235,6 +235,18 @@ except ValueError as error: print(error)
     ]
 
 
+def test_truth_values_of_numpy_are_labels() -> None:
+    """`for x, y in zip(X, Y == 1)`: whole numbers, as Python's are."""
+    yes, both = np.True_, np.array([True, False])
+    x = dy.inputVector([1, 2])
+    batch = dy.inputTensor(np.array([[1, 3], [2, 4]]), batched=True)
+    assert dy.pick(x, yes).value() == 2 and dy.pick_batch(batch, both).value() == dy.pick(batch, both).value() == [2, 3]
+    assert dy.pickneglogsoftmax(x, yes).value() == dy.pickneglogsoftmax(x, 1).value()
+    assert dy.pickneglogsoftmax_batch(batch, both).value() == dy.pickneglogsoftmax_batch(batch, [1, 0]).value()
+    table = dy.ParameterCollection().lookup_parameters_from_numpy(np.eye(2))
+    assert table[yes].value() == dy.lookup(table, yes).value() == [0, 1]
+
+
 def test_truth_values_are_labels_in_the_stand_in() -> None:
     """Of two classes, `probs[is_spam]`. Elsewhere this is an error, for one may take it for a mask."""
     code = """
@@ -242,8 +254,12 @@ import dynet_lite; dynet_lite.install_as_dynet()
 import dynet as dy, numpy as np
 x = dy.inputVector([1, 2])
 print(x[True].value(), x[False].value(), dy.inputTensor(np.eye(2))[True].value())
+table = dy.ParameterCollection().lookup_parameters_from_numpy(np.eye(2))
+for rows in ([True, False], np.array([True, False])):
+    print(table.batch(rows).npvalue().tolist(), table.rows_as_array(rows).tolist())
 """
-    assert python("-c", code).stdout.splitlines() == ["2.0 1.0 [0.0, 1.0]"]
+    ones = "[[0.0, 1.0], [1.0, 0.0]]"
+    assert python("-c", code).stdout.splitlines() == ["2.0 1.0 [0.0, 1.0]", f"{ones} {ones}", f"{ones} {ones}"]
     with pytest.raises(TypeError, match="got True"):
         dy.inputVector([1, 2])[True]
 
