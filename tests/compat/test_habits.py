@@ -49,6 +49,11 @@ def test_errors_are_what_programs_catch(tmp_path: Path) -> None:
     for kind in (RuntimeError, FileNotFoundError):
         with pytest.raises(kind):
             m.populate(tmp_path / "none")
+    for kind in (RuntimeError, ValueError):  # DyNet's; programs that ask for a GPU then take the CPU
+        for device in (lambda: m.add_parameters(2, device="GPU:9"), lambda: dy.to_device(x, "GPU:9"),
+                       lambda: dy.get_device_info("GPU:9")):  # fmt: skip
+            with pytest.raises(kind, match="GPU:9"):
+                device()
     with pytest.raises(RuntimeError):
         (tmp_path / "bad").write_text("x")
         m.populate(tmp_path / "bad")
