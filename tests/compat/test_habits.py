@@ -39,7 +39,8 @@ def test_errors_are_what_programs_catch(tmp_path: Path) -> None:
     table = m.add_lookup_parameters((4, 3))
     x = dy.inputVector([1, 2, 3])
     calls = [lambda: table[4], lambda: dy.lookup(table, 9), lambda: table.batch([0, 4]), lambda: dy.pick(x, 3),
-             lambda: dy.pickneglogsoftmax(x, 3), lambda: dy.hinge(x, 5)]  # fmt: skip
+             lambda: dy.pickneglogsoftmax(x, 3), lambda: dy.hinge(x, 5),
+             lambda: dy.sparse_inputTensor([[3]], [1], (3,))]  # fmt: skip
     for kind in (ValueError, IndexError):
         for call in calls:
             with pytest.raises(kind):
