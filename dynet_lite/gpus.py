@@ -14,6 +14,10 @@ from dynet_lite.errors import DeviceError
 __all__ = ["Device", "devices"]
 
 
+class UnknownDevice(DeviceError, ValueError):
+    """There is no device of this name; DyNet raises RuntimeError, and programs then take the CPU."""
+
+
 @dataclass(frozen=True)
 class Device:
     """One device: what ``dy.configure(device=...)`` calls it, and what is known of it."""

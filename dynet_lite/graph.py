@@ -260,13 +260,13 @@ def available_devices() -> list[str]:
 
 
 def get_device_info(name: str) -> DeviceInfo:
-    """What is known of a device. ValueError when there is none of this name."""
+    """What is known of a device. ValueError (a DeviceError too) when there is none of this name."""
     if name in ("CPU", b"CPU", ""):
         return DeviceInfo("CPU", 0, "CPU")
     known = available_devices()
     if name not in known:
         only = "the only device is CPU" if len(known) == 1 else f"there are {', '.join(known)}"
-        raise ValueError(f"[device] {only}; got {name!r}")
+        raise gpus.UnknownDevice(f"[device] {only}; got {name!r}")
     return DeviceInfo(name, int(name.partition(":")[2]), "GPU")
 
 

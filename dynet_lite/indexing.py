@@ -27,6 +27,8 @@ def getitem(x: Any, index: Any) -> Any:
     # Common forms, without the general machinery. What is commoner, x[i] and x[i:k], is in the core (expression.pxi).
     if type(index) is _core.IndexStandIn:
         return _core._pick(x, index, 0)  # type: ignore[arg-type]
+    if type(index) is bool and config.is_dynet():
+        return _core._pick(x, int(index), 0)  # labels of two classes; elsewhere one may take it for a mask
     if type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
         if type(index[0]) is slice and index[0] == _ALL:
             return _core._pick(x, index[1], 1)

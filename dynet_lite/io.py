@@ -308,7 +308,8 @@ def add_entry(collection: Any, file: TextFile, entry: Entry) -> Any:
     arrays = file.arrays(entry)
     add = collection.add_lookup_parameters if entry.kind is LookupParameters else collection.add_parameters
     last = entry.name.rstrip("/").rsplit("/", 1)[-1]
-    p = add(entry.shape, init=0, name=last if not re.fullmatch(r"_\d+", last) else "")
+    # It keeps its name, so that a program that saves it again finds it by the same key.
+    p = add(entry.shape, init=0, name="" if re.fullmatch(r"_\d+", last) and last in collection._taken else last)
     assign(p, arrays)
     return p
 

@@ -56,7 +56,7 @@ def _checked_name(name: Any) -> str:
 
 def _checked_device(device: str) -> None:
     if not gpus.known_name(device):
-        raise ValueError(f"[device] there is no such device, see dy.devices(); got {device!r}")
+        raise gpus.UnknownDevice(f"[device] there is no such device, see dy.devices(); got {device!r}")
 
 
 def _cut(shape: Shape) -> Shape:

@@ -49,12 +49,15 @@ cdef object _as_int(object v, str what):
     except AttributeError:
         pass
     except TypeError:
-        if not isinstance(v, (np.ndarray, type)):  # theirs tells nothing; what stands for an integer has its own words
+        # Theirs tells nothing; what stands for an integer has its own words.
+        if not isinstance(v, (np.ndarray, np.bool_, type)):
             raise
     if isinstance(v, (float, np.floating)):
         if np.isfinite(v) and (v == np.floor(v) or _settings.is_dynet):
             return int(v)   # DyNet cuts fractions off: its programs write width / 2
         raise ValueError(f"{what} must be a whole number; got {v}")
+    if isinstance(v, np.bool_):   # a label of two classes, as Python's bool, which is an int
+        return int(v)
     raise TypeError(f"{what} must be a whole number; got {_shown(v)}")
 
 cdef inline bint _of_a_file(index):

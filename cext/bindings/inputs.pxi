@@ -272,8 +272,10 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     numbers = _numbers(values, "sparse_inputTensor")
     try:
         a[places] = numbers
-    except (IndexError, ValueError) as error:   # NumPy's words: which place, or how many of each there are
-        raise type(error)(f"[sparse_inputTensor] {error}") from None
+    except IndexError as error:   # NumPy's words: which place
+        raise _errors.OutOfRangeError(f"[sparse_inputTensor] {error}") from None
+    except ValueError as error:   # how many of each there are
+        raise ValueError(f"[sparse_inputTensor] {error}") from None
     return inputTensor(a, batched=batched)
 
 

@@ -19,6 +19,8 @@ cdef object _row_array(str where, object ids):
         return a
     if a.dtype.kind == "f" and (a == np.floor(a)).all() and np.isfinite(a).all():
         return a.astype(np.int64)  # numbers read from an array of floats
+    if a.dtype.kind == "b" and a.ndim == 1 and _settings.is_dynet:
+        return a.astype(np.int64)   # elsewhere one may take it for a mask
     if a.ndim != 1 or a.dtype.kind == "b":
         raise ValueError(f"[{where}] a list of row numbers is needed; got an array of {a.dtype} with shape {a.shape}")
     cdef list numbers = [_as_int(one, f"[{where}] a row number") for one in ids]

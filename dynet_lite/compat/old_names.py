@@ -115,7 +115,8 @@ class inputTensorTranspose(_core.InputExpression):
 class TrainerType(type):
     """Class of the trainer classes: takes the keywords of DyNet 1.
 
-    e0 is the learning rate. edecay and lam have no effect here, unless they are 0, which is what they then mean.
+    e0 is the learning rate. edecay and lam have no effect here, unless they are 0, which is what they then mean. A program's
+    own class may have arguments of these names.
     """
 
     @property
@@ -125,14 +126,14 @@ class TrainerType(type):
 
     @told
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if "e0" in kwargs:
+        known = inspect.signature(cls.__init__).parameters  # type: ignore[misc]  # only its names are read
+        if "e0" in kwargs and "e0" not in known:
             warn_once("e0", "learning_rate=...")
             kwargs["learning_rate"] = kwargs.pop("e0")
-        if kwargs.pop("edecay", 0):
+        if "edecay" not in known and kwargs.pop("edecay", 0):
             warn_once("edecay", "trainer.learning_rate = ... after each epoch (edecay has no effect)")
-        if kwargs.pop("lam", 0):
+        if "lam" not in known and kwargs.pop("lam", 0):
             warn_once("lam", "collection.set_weight_decay(lam) (lam has no effect)")
-        known = inspect.signature(cls.__init__).parameters  # type: ignore[misc]  # only its names are read
         if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
             for name in kwargs:
                 if name not in known:

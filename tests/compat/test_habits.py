@@ -39,7 +39,8 @@ def test_errors_are_what_programs_catch(tmp_path: Path) -> None:
     table = m.add_lookup_parameters((4, 3))
     x = dy.inputVector([1, 2, 3])
     calls = [lambda: table[4], lambda: dy.lookup(table, 9), lambda: table.batch([0, 4]), lambda: dy.pick(x, 3),
-             lambda: dy.pickneglogsoftmax(x, 3), lambda: dy.hinge(x, 5)]  # fmt: skip
+             lambda: dy.pickneglogsoftmax(x, 3), lambda: dy.hinge(x, 5),
+             lambda: dy.sparse_inputTensor([[3]], [1], (3,))]  # fmt: skip
     for kind in (ValueError, IndexError):
         for call in calls:
             with pytest.raises(kind):
@@ -49,6 +50,11 @@ def test_errors_are_what_programs_catch(tmp_path: Path) -> None:
     for kind in (RuntimeError, FileNotFoundError):
         with pytest.raises(kind):
             m.populate(tmp_path / "none")
+    for kind in (RuntimeError, ValueError):  # DyNet's; programs that ask for a GPU then take the CPU
+        for device in (lambda: m.add_parameters(2, device="GPU:9"), lambda: dy.to_device(x, "GPU:9"),
+                       lambda: dy.get_device_info("GPU:9")):  # fmt: skip
+            with pytest.raises(kind, match="GPU:9"):
+                device()
     with pytest.raises(RuntimeError):
         (tmp_path / "bad").write_text("x")
         m.populate(tmp_path / "bad")
@@ -246,6 +252,35 @@ except ValueError as error: print(error)
         "[1.0, 3.0] [[3. 5. 7. 9.]]",
         "[zeros] a size must be a whole number; got nan",
     ]
+
+
+def test_truth_values_of_numpy_are_labels() -> None:
+    """`for x, y in zip(X, Y == 1)`: whole numbers, as Python's are."""
+    yes, both = np.True_, np.array([True, False])
+    x = dy.inputVector([1, 2])
+    batch = dy.inputTensor(np.array([[1, 3], [2, 4]]), batched=True)
+    assert dy.pick(x, yes).value() == 2 and dy.pick_batch(batch, both).value() == dy.pick(batch, both).value() == [2, 3]
+    assert dy.pickneglogsoftmax(x, yes).value() == dy.pickneglogsoftmax(x, 1).value()
+    assert dy.pickneglogsoftmax_batch(batch, both).value() == dy.pickneglogsoftmax_batch(batch, [1, 0]).value()
+    table = dy.ParameterCollection().lookup_parameters_from_numpy(np.eye(2))
+    assert table[yes].value() == dy.lookup(table, yes).value() == [0, 1]
+
+
+def test_truth_values_are_labels_in_the_stand_in() -> None:
+    """Of two classes, `probs[is_spam]`. Elsewhere this is an error, for one may take it for a mask."""
+    code = """
+import dynet_lite; dynet_lite.install_as_dynet()
+import dynet as dy, numpy as np
+x = dy.inputVector([1, 2])
+print(x[True].value(), x[False].value(), dy.inputTensor(np.eye(2))[True].value())
+table = dy.ParameterCollection().lookup_parameters_from_numpy(np.eye(2))
+for rows in ([True, False], np.array([True, False])):
+    print(table.batch(rows).npvalue().tolist(), table.rows_as_array(rows).tolist())
+"""
+    ones = "[[0.0, 1.0], [1.0, 0.0]]"
+    assert python("-c", code).stdout.splitlines() == ["2.0 1.0 [0.0, 1.0]", f"{ones} {ones}", f"{ones} {ones}"]
+    with pytest.raises(TypeError, match="got True"):
+        dy.inputVector([1, 2])[True]
 
 
 def test_fewer_rows_than_the_table_has() -> None:

@@ -80,6 +80,18 @@ def test_trainer_keywords() -> None:
     assert Own(m, 3, e0=0.5).learning_rate == 0.5
 
 
+def test_keywords_of_a_programs_own_trainer() -> None:
+    class Own(dy.SimpleSGDTrainer):
+        def __init__(self, m: dy.ParameterCollection, e0: float = 0.1, edecay: float = 0.0, lam: float = 0.0) -> None:
+            super().__init__(m, e0)
+            self.edecay, self.lam = edecay, lam
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own = Own(dy.ParameterCollection(), e0=0.25, edecay=0.5, lam=0.125)
+    assert (own.learning_rate, own.edecay, own.lam) == (0.25, 0.5, 0.125)
+
+
 def _epoch_warned() -> bool:
     from dynet_lite import trainers
 

@@ -168,6 +168,24 @@ def test_keys_and_single_parameters(tmp_path: Path) -> None:
             m.save(path, bad)
 
 
+def test_loaded_parameters_keep_their_names(tmp_path: Path) -> None:
+    """As in DyNet, whatever the order of loading: a program that saves again finds the same numbers under the same keys."""
+    m = dy.ParameterCollection()
+    for k in range(3):
+        m.add_parameters(1, init=k)
+    table = m.add_lookup_parameters((2, 1))
+    m.save(tmp_path / "first")
+    keys = ["/_2", "/_0", "/_1"]
+    other = dy.ParameterCollection()
+    loaded = [other.load_param(tmp_path / "first", key) for key in keys]
+    assert other.load_lookup_param(tmp_path / "first", "/_3").name() == table.name() == "/_3"
+    assert [p.name() for p in loaded] == keys
+    other.save(tmp_path / "second")
+    again = [dy.ParameterCollection().load_param(tmp_path / "second", key) for key in keys]
+    assert [p.value() for p in again] == [2, 0, 1]
+    assert other.load_param(tmp_path / "second", "/_0").name() == "/_4" and other.add_parameters(1).name() == "/_5"
+
+
 def test_names_with_blanks(tmp_path: Path) -> None:
     """DyNet writes such files and cannot read them."""
     m = dy.ParameterCollection()
