@@ -59,6 +59,12 @@ class _Problem:
     """A loss as a function of the numbers of some parameters and arrays."""
 
     def __init__(self, fn: Callable[..., Any], params: tuple[Any, ...]) -> None:
+        for p in params:
+            if not isinstance(p, np.ndarray | _core.Parameters | _core.LookupParameters):
+                told = type(p).__name__
+                if hasattr(p, "parameters_list"):
+                    told += ": write *model.parameters_list(), *model.lookup_parameters_list()"
+                raise TypeError(f"[gradcheck] params must be weights, tables and arrays; got a {told}")
         self.fn = fn
         self.params = params
         self.start = [_numbers(p) for p in params]
@@ -73,6 +79,8 @@ class _Problem:
                 else:
                     _put(p, v)
             loss = self.fn(*inputs)
+            if not isinstance(loss, _core.Expression):
+                raise TypeError(f"[gradcheck] fn must return an expression; got a {type(loss).__name__}")
             value = loss.scalar_value()
             if not gradient:
                 return value, []
@@ -138,8 +146,8 @@ def gradcheck(
     random directions of unit length per parameter, ``abs(difference) <= atol + rtol * slope`` must hold.
 
     Returns the largest difference relative to the larger of 1 and the slope. Raises GradientError naming the parameter
-    and the entry that is furthest off, ValueError when the loss is not a scalar. Parameters are as before afterwards;
-    their gradients are zero.
+    and the entry that is furthest off, ValueError when the loss is not a scalar or there are no params. Parameters are
+    as before afterwards; their gradients are zero.
 
     >>> gradcheck(lambda x: dy.squared_norm(W * x), W, np.ones(3))   # doctest: +SKIP
     """
@@ -148,6 +156,8 @@ def gradcheck(
     worst = 0.0
     try:
         grads = problem.gradients()
+        if not params:
+            raise ValueError("[gradcheck] params are needed: gradcheck(fn, W, E)")
         for which, grad in enumerate(grads):
             for _ in range(directions):
                 direction = rng.standard_normal(grad.shape)

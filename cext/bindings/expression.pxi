@@ -264,6 +264,7 @@ cdef class Expression:
     def gradient(self):
         """The gradient of the last backward() with respect to this expression, as an array shaped like npvalue().
 
+        Unless it was backward(full=True), 0 for what depends on no weight that is updated, such as an input.
         RuntimeError if there was no backward(), or if this is a weight whose accumulated gradient has changed since
         then, by an update or another backward(). ``weight.grad_as_array()`` is the accumulated gradient.
         """

@@ -69,8 +69,8 @@ cdef class Trace:
                 f"[compile {self.name}] uses an expression that was made outside of it: make it inside, or give its numbers "
                 "as an array. Only parameters and tables are taken from outside"))
         return self.refuse(_errors.CellError(
-            f"[cell {self.name}] uses an expression that was made outside of it: give it as an argument. Only parameters "
-            "and tables are taken from outside"))
+            f"[cell {self.name}] uses an expression that was made outside of it: give it as an argument, alone or in a "
+            "tuple, list or dy.state. Only parameters and tables are taken from outside"))
 
 
 cdef object _refuses_numbers(IndexStandIn self):

@@ -88,6 +88,20 @@ def test_loss_must_be_a_scalar() -> None:
         gradcheck(lambda: dy.tanh(w), w)
 
 
+def test_what_is_no_parameter_is_told() -> None:
+    model = dy.ParameterCollection()
+    w = model.add_parameters(3)
+    for params, error, words in (
+        ([], ValueError, "params are needed"),
+        ([model], TypeError, r"got a ParameterCollection: write \*model.parameters_list\(\)"),
+        ([[w]], TypeError, "weights, tables and arrays; got a list"),
+    ):
+        with pytest.raises(error, match=words):
+            gradcheck(lambda: scalar(w), *params)
+    with pytest.raises(TypeError, match="fn must return an expression; got a float"):
+        gradcheck(lambda: 3.0, w)
+
+
 def test_check_grad_of_an_expression(capsys: Any) -> None:
     w, t = parameter(3, 3), table(4, 3)
     x = dy.inputVector([0.5, -1.0, 2.0])
