@@ -297,8 +297,13 @@ def test_large_graphs_of_like_sizes_make_no_heap_call(threads: int) -> None:
     with dy.graph():
         dy.configure(threads=threads)
         _core.settings.least_work = 0  # all of them are dealt to lanes
-        for _ in range(12):  # each thread meets each lane, whoever is quick to take one
+        quiet = 0
+        for _ in range(100):  # each thread meets each lane, whoever is quick to take one
+            before = dy.heap_calls()
             model.step(100, 60)
+            quiet = quiet + 1 if dy.heap_calls() == before else 0
+            if quiet == 10:
+                break
         before = dy.heap_calls()
         for k in range(60):
             model.step(100 if k % 10 == 0 else 40, 60)
