@@ -529,6 +529,7 @@ def bytes_of_heap() -> int:
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="needs the memory figures of Linux")
+@pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer keeps what is given back")
 @pytest.mark.parametrize("compiled", [True, False])
 def test_training_beside_a_graph_that_is_kept_takes_no_memory(compiled):
     """Updates between which nothing ran that is still there have one old copy together."""
