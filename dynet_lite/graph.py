@@ -266,7 +266,7 @@ def get_device_info(name: str) -> DeviceInfo:
     known = available_devices()
     if name not in known:
         only = "the only device is CPU" if len(known) == 1 else f"there are {', '.join(known)}"
-        raise gpus.UnknownDevice(f"[device] {only}; got {name!r}")
+        raise gpus.UnknownDevice(f"[get_device_info] {only}; got {name!r}")
     return DeviceInfo(name, int(name.partition(":")[2]), "GPU")
 
 

@@ -54,9 +54,9 @@ def _checked_name(name: Any) -> str:
     return name
 
 
-def _checked_device(device: str) -> None:
+def _checked_device(device: str, where: str) -> None:
     if not gpus.known_name(device):
-        raise gpus.UnknownDevice(f"[device] there is no such device, see dy.devices(); got {device!r}")
+        raise gpus.UnknownDevice(f"[{where}] there is no such device, see dy.devices(); got {device!r}")
 
 
 def _cut(shape: Shape) -> Shape:
@@ -169,7 +169,7 @@ class ParameterCollection:
             shape = (*shape, 1)
         _check_size(shape, is_lookup)
         name = _checked_name(name)
-        _checked_device(device)
+        _checked_device(device, "add_lookup_parameters" if is_lookup else "add_parameters")
         first = initializers.make(init, scale, mean, std)
         values = first.values(shape, is_lookup)
         p = kind.make(shape, self._name + _unique(name, self._taken))

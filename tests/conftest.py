@@ -54,7 +54,10 @@ def fresh_engine() -> Iterator[None]:
     given = dict(config._given["configure"])
     _core.settings.verify = True
     _core.settings.least_outer = 1  # small matrices, too
-    _core.settings.is_dynet = False  # a test of the stand-in may have been imported
+    # A test of the stand-in may have been imported.
+    _core.settings.is_dynet = False
+    config._given["configure"]["keep_weights"] = False
+    _core.keep_weights(False)
     _core.force_threads(16)  # however busy the machine is
     _core.set_seed(1)
     np.random.seed(1)
