@@ -297,16 +297,16 @@ def test_large_graphs_of_like_sizes_make_no_heap_call(threads: int) -> None:
     with dy.graph():
         dy.configure(threads=threads)
         _core.settings.least_work = 0  # all of them are dealt to lanes
-        quiet = 0
-        for _ in range(100):  # each thread meets each lane, whoever is quick to take one
+        rounds = [100 if k % 10 == 0 else 40 for k in range(60)]
+        for _ in range(10):  # each thread meets each lane of both sizes, whoever is quick to take one
             before = dy.heap_calls()
-            model.step(100, 60)
-            quiet = quiet + 1 if dy.heap_calls() == before else 0
-            if quiet == 10:
+            for size in rounds:
+                model.step(size, 60)
+            if dy.heap_calls() == before:
                 break
         before = dy.heap_calls()
-        for k in range(60):
-            model.step(100 if k % 10 == 0 else 40, 60)
+        for size in rounds:
+            model.step(size, 60)
         assert dy.heap_calls() == before
         for _ in range(60):
             model.step(4, 20)
