@@ -360,19 +360,24 @@ def test_expressions_before_a_mark_stay() -> None:
 
 @pytest.mark.parametrize("strategy", ["greedy", "agenda", "depth"])
 def test_planning_grows_with_the_nodes_not_with_the_types(strategy: str) -> None:
-    """A chain over weights that all differ: each product is a type of its own, and all are one component."""
+    """A chain over weights that all differ: each product is a type of its own, and all are one component.
+
+    One more product, which nothing waits for before the end: without it, there would be no order to find.
+    """
 
     def steps(weights: int, uses: int) -> int:
         pc = dy.ParameterCollection()
         made = [pc.add_parameters((2, 2), init=0.1) for _ in range(weights)]
+        last = pc.add_parameters((2, 2))
         with dy.configure(strategy=strategy, fuse=False):
             dy.renew_cg()
             x = dy.inputVector([1.0, 2.0])
+            beside = last * x
             for w in made * uses:
                 x = dy.tanh(w * x)
-            x.value()
+            (x + beside).value()
             stats = dy.stats()
-        assert stats["batches"] == 2 * weights * uses
+        assert stats["batches"] == 2 * weights * uses + 2
         assert stats["lower_bound"] == stats["batches"] if uses == 1 else stats["lower_bound"] > weights * uses
         return int(stats["plan_steps"])
 

@@ -103,13 +103,16 @@ cdef class Expression:
         cdef Dim d = g.c.dim(i)   # a copy: NumPy lets other threads in
         cdef size_t k, n = d.size()
         cdef float few[256]
-        cdef double[::1] doubles
+        cdef double* doubles
+        cdef Py_buffer buffer   # a typed view costs as much as the rest
         if n <= 256 and dtype is np.float64:  # scores of a decision: what a greedy parser reads at each step
             flat = _new_array(n)
-            doubles = flat
             g.x.read_value(i, few)
+            PyObject_GetBuffer(flat, &buffer, PyBUF_WRITABLE)
+            doubles = <double*> buffer.buf
             for k in range(n):
                 doubles[k] = few[k]
+            PyBuffer_Release(&buffer)
             return flat if d.nd == 1 and d.bd == 1 else flat.reshape(_numpy_shape(d), order="F")
         flat = np.empty(n, dtype=np.float32)
         cdef float[::1] view = flat

@@ -1,5 +1,6 @@
 # Inputs: numbers that enter a graph.
-from cpython.buffer cimport Py_buffer, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (Py_buffer, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release,
+                             PyObject_GetBuffer)
 
 cdef object _array_type = np.ndarray
 

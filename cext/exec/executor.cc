@@ -34,6 +34,7 @@ Runner& Executor::runner(u32 lane) {
 }
 
 void Executor::truncated(u32 n) {
+  pipeline_.forget_signatures();
   if (n == 0) {
     leave_known();
     renewals_ = std::min(renewals_ + 1, 2u);

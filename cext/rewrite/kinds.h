@@ -26,12 +26,9 @@ struct alignas(8) Kind {
 
 class Kinds {
  public:
-  void begin(const Graph& g) {
-    kinds_.clear();
-    kinds_.resize(g.signatures());
-    for (Kind& k : kinds_) k.known = false;
-  }
-  // Passes make new signatures; those from before stay what they are.
+  // The signatures that there were are gone.
+  void forget() { kinds_.clear(); }
+  // New signatures are made all the time; those from before stay what they are.
   const Kind& of(const Graph& g, NodeId i) {
     const u32 s = g.node(i).sig;
     if (s >= kinds_.size()) grow(g);

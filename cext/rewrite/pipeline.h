@@ -33,6 +33,7 @@ class Pipeline {
   bool run(const Vec<NodeId>& nodes);
   // How many nodes a pass changed since begin().
   u32 changes(PassId id) const { return changes_[static_cast<u32>(id)]; }
+  void forget_signatures() { rewriter_.forget_signatures(); }
   RewriteLog& log() { return rewriter_.log; }
   const RewriteLog& log() const { return rewriter_.log; }
   void release();

@@ -20,7 +20,6 @@ void RewriteLog::note(const char* name, const Graph& g, NodeId from) {
 void Rewriter::begin(NodeId first, NodeId unseen) {
   first_ = first;
   unseen_ = std::max(first, unseen);
-  kinds_.begin(g_);
   chains.begin();
   lane_.clear();
   lanes_ = 0;

@@ -28,6 +28,8 @@ class Rewriter {
   explicit Rewriter(Graph& g) : g_(g) {}
   // Nodes from `first` on may be changed; those from `unseen` on are as they were made.
   void begin(NodeId first, NodeId unseen);
+  // The graph has lost signatures, whose numbers others will have.
+  void forget_signatures() { kinds_.forget(); }
   // These nodes are a lane; without any, all are in one.
   void add_lane(const NodeId* begin, const NodeId* end);
 

@@ -45,6 +45,16 @@ void prepare(const Graph& g, Plan& plan, PlanScratch& s, bool one_type_per_node)
   s.dep_begin[n] = static_cast<u32>(s.deps.size());
 }
 
+// Does each node wait for the one before it, as where a program asks for a value at each step? Then there is one order.
+bool is_chain(const PlanScratch& s, u32 n) {
+  for (u32 i = 1; i < n; ++i) {
+    const u32 *d = s.deps.data() + s.dep_begin[i], *end = s.deps.data() + s.dep_begin[i + 1];
+    while (d != end && *d != i - 1) ++d;
+    if (d == end) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Strategy strategy_by_name(const std::string& name) {
@@ -68,6 +78,7 @@ void make_plan(const Graph& g, Strategy strategy, Plan& plan, PlanScratch& scrat
   const LocalPlaces places(scratch, plan.exec, g.size());
   prepare(g, plan, scratch, strategy == Strategy::None);
   const StrategyInput in{g, plan, scratch};
+  if (is_chain(scratch, static_cast<u32>(plan.exec.size()))) strategy = Strategy::None;
   switch (strategy) {
     case Strategy::None: schedule_none(in, plan); break;
     case Strategy::Depth:

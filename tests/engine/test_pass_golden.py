@@ -60,8 +60,11 @@ def gates(model: Model) -> Any:
 
 
 def word_and_state(model: Model) -> Any:
-    both = dy.concatenate([model.table(N)[1], dy.softmax(model.table(N)[2])])
-    return dy.logsumexp_dim(model.weight("P", N, 2 * N) * both) + dy.logsumexp_dim(model.weight("Q", N, 2 * N) * both)
+    words, h = model.table(N), dy.softmax(model.table(N)[2])
+    one, other = (dy.concatenate([words[k], h]) for k in (1, 3))
+    return dy.esum(
+        [dy.logsumexp_dim(model.weight(name, N, 2 * N) * x) for name, x in (("P", one), ("Q", one), ("P", other))]
+    )
 
 
 def batch_by_hand(model: Model) -> Any:

@@ -31,10 +31,10 @@ def everything(model: Model) -> Any:
     h = dy.softmax(model.weight("U", 16, 16) * hs[2])
     gates = [model.weight("W" + k, 16, 16) * hs[2] + model.weight("U" + k, 16, 16) * h for k in "ig"]
     state = dy.cmult(dy.logistic(gates[0]), dy.tanh(gates[1]))
-    both = dy.concatenate([words[3], h])
+    both = [dy.concatenate([words[k], h]) for k in (3, 4)]
     scores = v * dy.tanh(dy.colwise_add(w * dy.concatenate_cols(hs), h))
     many = dy.affine_transform([c, out, dy.concatenate_to_batch(hs[1:])])
-    return dy.esum([dy.pickneglogsoftmax(out * state + c, 3), dy.logsumexp_dim(model.weight("P", 16, 32) * both),
+    return dy.esum([dy.pickneglogsoftmax(out * state + c, 3), dy.esum([dy.logsumexp_dim(model.weight("P", 16, 32) * x) for x in both]),
                     dy.sum_elems(dy.square(scores)), dy.sum_batches(dy.logsumexp_dim(many)),
                     dy.sum_elems(dy.logistic(dy.square(h)))])  # fmt: skip
 
@@ -120,3 +120,16 @@ def test_explanation_as_data() -> None:
     assert [s["name"] for s in json.loads(json.dumps(e.to_dict()))["steps"]] == PASSES
     assert all(not s.ran for s in dy.explain_rewrites().steps)
     assert np.isfinite(loss.value())
+
+
+def test_signatures_of_before_a_revert_are_forgotten() -> None:
+    """What comes after a revert has the numbers of signatures that passes have seen."""
+    model = Model()
+    x, w, b = model.table(16)[1], model.weight("W", 20, 16), model.weight("b", 20)
+    dy.cg_checkpoint()
+    dy.tanh(dy.exp(x)).value()
+    dy.cg_revert()
+    loss = dy.pickneglogsoftmax(dy.affine_transform([b, w, x]), 3)
+    assert {step.name for step in dy.explain_rewrites().steps if step.changes} == {"loss"}
+    scores = b.npvalue() + w.npvalue() @ x.npvalue()
+    assert loss.value() == pytest.approx(np.log(np.exp(scores).sum()) - scores[3], rel=1e-5)

@@ -14,9 +14,10 @@ def test_parts_of_a_concatenation_that_several_products_read(products: int) -> N
     with engine():
         model = Model()
         x = inputs(n=16, count=1)[0]
-        c = dy.concatenate([model.table(16)[1], dy.softmax(model.weight("U", 16, 16) * x)])
-        loss = dy.esum([dy.logsumexp_dim(model.weight(f"W{k}", 16, 32) * c) for k in range(products)])
-        del c
+        h = dy.softmax(model.weight("U", 16, 16) * x)
+        cs = [dy.concatenate([model.table(16)[k], h]) for k in (1, 2)]
+        loss = dy.esum([dy.logsumexp_dim(model.weight(f"W{k}", 16, 32) * c) for k in range(products) for c in cs])
+        del cs
         loss.backward()
         assert "matmul(concatenate)" in dy.plan_text()
 

@@ -28,6 +28,7 @@ class FoldConcatenations final : public Pass {
   void release() override { release_all(products_, reads_, folded_, of_signature_, written_); }
 
  private:
+  bool may_spare(const Graph& g, const Vec<NodeId>& concatenations);
   bool is_parts(const Rewriter& r, NodeId i) const;
   // May the product take it apart? Nodes of other lanes run without waiting for it.
   bool is_parts_of(const Rewriter& r, NodeId x, NodeId product) const {
@@ -43,8 +44,16 @@ class FoldConcatenations final : public Pass {
   Vec<u8> reads_;         // by node: products that read it and can be rewritten
   Vec<NodeId> folded_;    // concatenations that the product at hand takes apart
   AffineWriter written_;
-  Vec<u32> of_signature_;  // nodes of each in the lane, less those in products_
+  Vec<u32> of_signature_;  // nodes of each, while they are counted
 };
+
+// May a vector occur twice? Not where each concatenation is the only one of its shapes.
+bool FoldConcatenations::may_spare(const Graph& g, const Vec<NodeId>& concatenations) {
+  of_signature_.assign(g.signatures(), 0);
+  for (NodeId i : concatenations)
+    if (of_signature_[g.node(i).sig]++ || g.dim(i).bd > 1) return true;
+  return false;
+}
 
 // A concatenation of a few vectors that nobody else can ask for. One of them at least is looked up: products of parts
 // are as fast as those of the whole only where some of them are spared.
@@ -89,6 +98,7 @@ bool FoldConcatenations::folds(const Rewriter& r, NodeId x, NodeId product) cons
 
 u32 FoldConcatenations::run(Rewriter& r, const Lane& lane) {
   const Graph& g = r.graph();
+  if (!may_spare(g, lane.of[Kind::kConcatenation])) return 0;
   bool any = false;
   for (NodeId i : lane.of[Kind::kConcatenation]) any = any || is_parts(r, i);
   if (!any) return 0;

@@ -57,9 +57,9 @@ bool fits(Rewriter& r, NodeId i) {
 
 u32 JoinMaps::run(Rewriter& r, const Lane& lane) {
   Chains& chains = r.chains;
-  std::fill(recent_, recent_ + kRecent, kNoNode);
   u32 c = chains.count();
   chains.find(r, lane, true);
+  if (c < chains.count()) std::fill(recent_, recent_ + kRecent, kNoNode);
   for (; c < chains.count(); ++c)
     chains.each_input(c, [&](u32 k, NodeId i) {
       if (r.absorbable(i, chains.root(c)) && fits(r, i)) offer(r.graph(), i, c, k);
