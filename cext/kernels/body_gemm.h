@@ -422,12 +422,34 @@ DNL_INL void add_turned(idx rest, idx cols, const float* from, float beta, float
     for (idx i = 0; i < rest; ++i) c[i] = from[i * kOuterCols + j] + (beta != 0 ? beta * c[i] : 0.0f);
 }
 
+// C += y x^T, column by column; the m rows are V vectors, the last of which may begin inside the one before. It is read
+// before that one is written, so what they share gets the same twice: a store of part of a vector takes longer.
+template <int V>
+static void add_rank_one(idx m, idx n, const float* y, const float* x, float* c, idx ldc) {
+  constexpr int W = F::W;
+  const idx last = m - W;
+  for (idx j = 0; j < n; ++j, c += ldc) {
+    const F s(x[j]), end = madd(s, load(y + last), load(c + last));
+#pragma GCC unroll 8
+    for (idx i = 0; i < (V - 1) * W; i += W) store(c + i, madd(s, load(y + i), load(c + i)));
+    store(c + last, end);
+  }
+}
+static void rank_one(idx m, idx n, const float* y, const float* x, float* c, idx ldc) {
+  constexpr void (*kOf[])(idx, idx, const float*, const float*, float*, idx) = {
+      add_rank_one<1>, add_rank_one<2>, add_rank_one<3>, add_rank_one<4>,
+      add_rank_one<5>, add_rank_one<6>, add_rank_one<7>, add_rank_one<8>};
+  if (m >= F::W && m <= 8 * F::W) return kOf[(m - 1) / F::W](m, n, y, x, c, ldc);
+  for (idx j = 0; j < n; ++j) axpy(m, x[j], y, c + j * ldc);
+}
+
 static void gemm_outer(idx m, idx n, idx k, float alpha, const Rows& a_rows, const Rows& b_rows, float beta, float* c,
                        idx ldc, const NextOuter& next) {
   constexpr idx kDepth = 80;            // panels of both sides by so many columns stay in the first-level cache
   constexpr idx kRows = 512;            // a block of C, by kOuterCols, in the second-level cache
   constexpr idx kWorthFetching = 4096;  // floats of C: there is enough to do meanwhile
   const Row a = a_rows, b = b_rows, next_a = next.a, next_b = next.b, none(nullptr, 0);
+  if (k == 1 && alpha == 1 && beta == 1) return rank_one(m, n, a[0], b[0], c, ldc);
   const idx next_few = next.k < kDepth ? next.k : kDepth;
   float* next_c[kOuterCols];
   const bool next_block = next.c && m <= kRows && n <= kOuterCols;

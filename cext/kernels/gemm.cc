@@ -155,11 +155,7 @@ struct RowsProduct {
 };
 
 void outer_of_all(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc, const NextOuter& next) {
-  if (own_outer(n, k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
-  if (own_rank_one(k)) {
-    for (idx j = 0; j < n; ++j) kernels().axpy(m, x[0][j], y[0], c + j * ldc);
-    return;
-  }
+  if (own_outer(n, k) || own_rank_one(k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
   Room& own = room();
   const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);

@@ -151,6 +151,7 @@ void products(const Kernels& k) {
     k.gemm_outer(m, n, kk, 1.0f, y, x, 1.0f, c, ldc, NextOuter{y, x, kk, c});
   };
   const std::string isa = k.isa;
+  for (idx m = 1; m <= 140; ++m) outer_product(isa + " rank one", m, m % 9 + 1, 1, Block::kList, Block::kList, outer);
   for (idx m = 1; m <= 70; ++m)
     for (idx n = 1; n <= 17; n += m % 3 + 1)
       for (idx kk : {1, 5, 16, 33}) {
