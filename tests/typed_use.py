@@ -30,6 +30,7 @@ def program(model: dy.ParameterCollection) -> None:
     assert_type(W.shape(), tuple[int, ...])
     assert_type(dy.softmax(x), dy.Expression)
     assert_type(dy.pick(x, 1) + 1, dy.Expression)
+    assert_type(abs(x), dy.Expression)
     assert_type(dy.segment_sum([x, x], [0, 1]), list[dy.Expression])
     assert_type(dy.segment_sum(x, [0, 1, 1]), dy.Expression)
     loss = dy.pickneglogsoftmax(x, 1) + smoothed_loss(x, 1)

@@ -356,6 +356,9 @@ cdef class Expression:
     def __pos__(self):
         return self
 
+    def __abs__(self):
+        return _op1(OP_abs, self)
+
     def __bool__(self):
         return True   # as in DyNet: `cache = cache or expression` is common
 

@@ -97,6 +97,7 @@ unary("pow_const", lambda x, a: x**a, lambda x, a: x**a, positive)
 for _power in (0.0, 1.0, 2.0, 3.0, -1.0):
     unary("pow_const", lambda x, a: x**a, lambda x, a: x**a, positive, attrs={"a": _power}, note=f"{_power}")
 unary("negate", lambda x: -x, lambda x: -x, attrs={})
+unary("abs", lambda x: abs(x), np.abs, nonzero, attrs={}, note="operator")
 
 # Gradients that are not the derivative.
 unary("flip_gradient", lambda x: dy.flip_gradient(x), lambda x: x, attrs={}, surrogate=lambda x: -x)
