@@ -10,7 +10,7 @@ one batch: what separates its batches. Works on the plain data of structure.py.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
@@ -159,16 +159,34 @@ def _rows(e: BatchExplanation) -> Iterator[tuple[object, ...]]:
         yield kind.title + ON_HOST * kind.on_host, kind.shape, kind.nodes, len(kind.batches), sizes, causes
 
 
-def explain_batches(graph: ComputationGraph | None = None, profile: Profile | None = None) -> BatchExplanation:
+def explain_batches(
+    graph: ComputationGraph | Callable[..., Any] | None = None, profile: Profile | None = None
+) -> BatchExplanation:
     """What ran together in the current graph (or `graph`), what did not, and why. Runs what is pending.
+
+    Compiled functions have graphs of their own: ``explain_batches(step)`` runs the last call of one again, and tells of
+    that. ValueError if there was none.
 
     ``print(dy.explain_batches())`` shows a table of the ops, with most batches first, then their kinds. Given the profile of a
     block (``with dy.profile() as p``), the table has each op's share of the time, with the slowest first. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
     are the same as data. Nodes of one signature (op, shapes of the stacked arguments, shared arguments, key attributes)
     are one kind; different kinds never share a batch. ``.on_host`` names the ops that a GPU left to the CPU.
     """
-    g = graph if graph is not None else _core.cg()
+    method_of = getattr(graph, "function", None)
+    for compiled in (graph, method_of):
+        if isinstance(compiled, _core.Compiled):
+            return _of_compiled(compiled, profile)
+    g: Any = graph if graph is not None else _core.cg()
     return BatchExplanation(read(g), g, profile)
+
+
+def _of_compiled(function: _core.Compiled, profile: Profile | None) -> BatchExplanation:
+    g = function.run_again()
+    if g is None:
+        raise ValueError(f"[explain] {function.__name__} has recorded nothing yet: call it before")
+    found = BatchExplanation(read(g), g, profile)
+    g.invalidate()  # its values need no old weights
+    return found
 
 
 # ---- kinds ---------------------------------------------------------------------------------------------------------
@@ -370,6 +388,8 @@ def _text(e: BatchExplanation) -> str:
     if e.on_host:
         ops = ", ".join(f"{op} ({n} batches)" if n > 1 else f"{op} (1 batch)" for op, n in e.on_host.items())
         lines.append(f"the GPU has no kernels for these ops, which ran on the host: {ops}")
+    if not e.nodes and _core.compiled_stats()["compiled_calls"]:
+        lines.append("compiled functions run in graphs of their own: dy.explain_batches(step) tells of its last call")
     lines += ["", *_summary_lines(e.ops), ""]
     for kind in e.kinds:
         lines += _kind_lines(kind)

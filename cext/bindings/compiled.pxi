@@ -400,6 +400,17 @@ cdef class Compiled(Cell):
         """How many structures are kept."""
         return len(self.templates)
 
+    def run_again(self):
+        """The graph that was run last, after another run with the same data; None before any call."""
+        cdef _Program p
+        with self.lock:
+            p = self.last
+            if p is None or p.failed or p.graph.busy:
+                return None
+            settle()
+            p.forward()
+            return p.graph
+
     def __get__(self, owner, kind):
         """A method: it is compiled for each object."""
         if owner is None:

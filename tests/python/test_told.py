@@ -244,7 +244,7 @@ SAID: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "scale": (lambda m: dy.UniformInitializer(None), TypeError, "[UniformInitializer] scale must be a number; got None"),
     "path": (lambda m: m.save(None), TypeError, "[save] expected str, bytes or os.PathLike object, not NoneType; called with fname=None"),
     "weight's path": (lambda m: m.add_parameters(3).save(None), TypeError, "[save] expected str, bytes or os.PathLike object"),
-    "graph": (lambda m: dy.explain_batches("x"), TypeError, "[explain_batches] graph must be a ComputationGraph or None; got 'x'"),
+    "graph": (lambda m: dy.explain_batches("x"), TypeError, "[explain_batches] graph must be a ComputationGraph or a function or None; got 'x'"),
     "of nn": (lambda m: nn.smoothed_loss(vec(3), "a"), TypeError, "[smoothed_loss] "),
     "of a trainer's class": (lambda m: dy.AdamTrainer(m, lr=1), TypeError, "[AdamTrainer] there is no argument 'lr'"),
     "call": (lambda m: dy.dropout(), TypeError, "dropout() missing 2 required positional arguments: 'x' and 'p'"),

@@ -258,3 +258,30 @@ def test_formulas_in_the_summary() -> None:
     with dy.profile() as p:
         dy.renew_cg()
     assert dy.explain_batches(profile=p).ops == []
+
+
+def test_of_a_compiled_function(weights: dict[str, Any]) -> None:
+    W, E, trainer = weights["W"], weights["E"], dy.SimpleSGDTrainer(weights["model"])
+
+    class Tagger:
+        @dy.compile
+        def scores(self, word: int) -> Any:
+            return W * E[word]
+
+    @dy.compile(trainer=trainer)
+    def step(words: Any) -> Any:
+        return dy.esum([dy.pickneglogsoftmax(W * dy.tanh(E[word]), 0) for word in words])
+
+    tagger = Tagger()
+    with pytest.raises(ValueError, match="step has recorded nothing yet"):
+        dy.explain_batches(step)
+    assert step([1, 2]) > step([1, 2])
+    dy.renew_cg()
+    assert "0 nodes" in str(dy.explain_batches()) and "dy.explain_batches(step)" in str(dy.explain_batches())
+    e = dy.explain_batches(step)
+    assert [kind.sizes for kind in kinds(e, "tanh")] == [(2,)] and "dy.explain_batches(step)" not in str(e)
+    tagger.scores(1)
+    assert dy.explain_batches(tagger.scores).nodes == 1
+    before = [step([1, 2]), step([1, 2])]
+    dy.explain_batches(step)
+    assert step([1, 2]) < before[1] < before[0]
