@@ -98,8 +98,8 @@ def _needs_cell(what: str, c: Any) -> None:
 def map(cell: Any, *lists: Any) -> Any:
     """[cell(x, y, ...) for x, y, ... in zip(*lists)], with the loop in C.
 
-    The lists hold expressions, integers, states, or tuples of them. ValueError unless they have the same length. If the first
-    argument is not a cell, this is Python's ``map``.
+    The lists hold what cells take: expressions, integers, states, tuples of them. ValueError unless they have the same length.
+    If a call fails, the nodes of those before are taken back. If the first argument is not a cell, this is Python's ``map``.
     """
     if not _core.is_cell(cell):
         return builtins.map(cell, *lists)

@@ -48,25 +48,42 @@ cdef int _see_unchanged(ComputationGraph g, uint32_t begun, tuple lists, Py_ssiz
     return 0
 
 
+cdef int _take_back(ComputationGraph g, const GraphMark& end, uint32_t begun) except -1:
+    """Removes the nodes from `end` on, of a loop that failed; begun: the generation then. They stay where they may be
+    needed: when they have run, or an expression refers to one."""
+    if g.c.generation() != begun or g.c.size() == end.nodes or g.busy or not settled() or g.x.begun(end.nodes) \
+            or g.c.held_since(end.nodes):
+        return 0
+    g.turn += 1
+    g.c.return_to(end)
+    return 0
+
+
 def map_cell(cell, tuple lists not None):
     """[cell(*row) for row in zip(*lists)]. None where that is to be done in Python: see dynet_lite/cells.py."""
-    global _n_calls
     cdef ComputationGraph g = _current()
-    cdef Cell c = _cell_of(cell)
-    cdef Frame f = c.take_frame()
-    cdef Template t = None
-    cdef Vec[uint32_t] kinds   # of the arguments of the row before; empty: not those of one signature
-    cdef Py_ssize_t i, k, n, width = len(lists)
-    cdef uint32_t begun = g.c.generation()
-    cdef list out
-    cdef bint like_before
-    if width == 0 or _by_hand(g):
+    if len(lists) == 0 or _by_hand(g):
         return None
     for one in lists:
         if type(one) is not list or len(<list> one) != len(<list> lists[0]):
             return None
-    n = len(<list> lists[0])
-    out = [None] * n
+    cdef GraphMark end = g.c.end()
+    cdef uint32_t begun = g.c.generation()
+    try:
+        return _mapped(_cell_of(cell), g, lists)
+    except BaseException:
+        _take_back(g, end, begun)
+        raise
+
+cdef list _mapped(Cell c, ComputationGraph g, tuple lists):
+    global _n_calls
+    cdef Frame f = c.take_frame()
+    cdef Template t = None
+    cdef Vec[uint32_t] kinds   # of the arguments of the row before; empty: not those of one signature
+    cdef Py_ssize_t i, k, n = len(<list> lists[0]), width = len(lists)
+    cdef uint32_t begun = g.c.generation()
+    cdef list out = [None] * n
+    cdef bint like_before
     _n_calls += 1
     for i in range(n):
         like_before = not kinds.empty()
@@ -136,9 +153,17 @@ cdef int _count(object result) except -1:
 
 def scan_cell(cell, init, list xs not None, bint reverse):
     """(what the steps give, the last state), for steps cell(state, x)."""
-    global _n_calls
     cdef ComputationGraph g = _current()
-    cdef Cell c = _cell_of(cell)
+    cdef GraphMark end = g.c.end()
+    cdef uint32_t begun = g.c.generation()
+    try:
+        return _scanned(_cell_of(cell), g, init, xs, reverse)
+    except BaseException:
+        _take_back(g, end, begun)
+        raise
+
+cdef tuple _scanned(Cell c, ComputationGraph g, init, list xs, bint reverse):
+    global _n_calls
     cdef Frame f = c.take_frame()
     cdef Template t = None, before
     cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
@@ -203,9 +228,17 @@ def earlier(children, i):
 
 def recurse_cell(cell, list inputs not None, list children not None):
     """[cell(inputs[i], *results of children[i])], each after its children."""
-    global _n_calls
     cdef ComputationGraph g = _current()
-    cdef Cell c = _cell_of(cell)
+    cdef GraphMark end = g.c.end()
+    cdef uint32_t begun = g.c.generation()
+    try:
+        return _recursed(_cell_of(cell), g, inputs, children)
+    except BaseException:
+        _take_back(g, end, begun)
+        raise
+
+cdef list _recursed(Cell c, ComputationGraph g, list inputs, list children):
+    global _n_calls
     cdef Frame f = c.take_frame()
     cdef Template t, below
     cdef Vec[NodeId] outputs

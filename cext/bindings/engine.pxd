@@ -180,6 +180,8 @@ cdef extern from "graph/graph.h" namespace "dnl":
         uint32_t nargs
         uint32_t items, call_nargs
         uint8_t visible
+    cdef cppclass GraphMark "dnl::Graph::Mark":
+        uint32_t nodes
     cdef cppclass CGraph "dnl::Graph":
         CGraph(Backend&) except +raise_python_error
         NodeId add(OpId, const NodeId*, int, const Word*, int, const Word*, int) except +raise_python_error
@@ -192,6 +194,9 @@ cdef extern from "graph/graph.h" namespace "dnl":
         cbool renew() except +raise_python_error
         void checkpoint() except +raise_python_error
         void revert() except +raise_python_error
+        GraphMark end()
+        void return_to(const GraphMark&) except +raise_python_error
+        cbool held_since(NodeId)
         uint32_t size()
         const Node& node(NodeId)
         const Signature& signature(NodeId)
@@ -289,6 +294,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         void forget_plans() except +raise_python_error
         void backward(NodeId, cbool) except +raise_python_error nogil
         cbool done(NodeId)
+        cbool begun(NodeId)
         void read_value(NodeId, float*) except +raise_python_error nogil
         GradientRead read_gradient(NodeId, float*) except +raise_python_error
         string dump_plans() except +raise_python_error

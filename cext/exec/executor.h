@@ -58,6 +58,8 @@ class Executor final : private Graph::Listener {
   // full: also gradients of inputs and other constants.
   void backward(NodeId loss, bool full);
   bool done(NodeId i) const { return i < done_; }
+  // Has anything been made of the nodes from this one on: was the graph rewritten or planned that far?
+  bool begun(NodeId from) const { return rewritten_ > from || planned_ > from; }
   // The value, after forward(); n floats.
   void read_value(NodeId i, float* to);
   // The gradient of the last backward(); zeros where nothing flowed.

@@ -92,11 +92,29 @@ void Graph::empty_buckets() {
   std::memset(static_cast<void*>(buckets_.data()), 0, fewer * sizeof(Slot));
 }
 
-void Graph::checkpoint() {
-  marks_.push_back({size(), static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()),
-                    static_cast<u32>(params_.size()), static_cast<u32>(tables_.size()), signatures(),
-                    static_cast<u32>(known_leaves_.size()), static_cast<u32>(staged_.size()),
-                    static_cast<u32>(gathered_.size()), inputs_.point(), uploaded_.point(), copies_.point()});
+void Graph::checkpoint() { marks_.push_back(end()); }
+
+Graph::Mark Graph::end() const {
+  return {size(),
+          static_cast<u32>(operands_.size()),
+          static_cast<u32>(words_.size()),
+          static_cast<u32>(params_.size()),
+          static_cast<u32>(tables_.size()),
+          signatures(),
+          static_cast<u32>(known_leaves_.size()),
+          static_cast<u32>(staged_.size()),
+          static_cast<u32>(gathered_.size()),
+          inputs_.point(),
+          uploaded_.point(),
+          copies_.point()};
+}
+
+bool Graph::held_since(NodeId from) const {
+  for (NodeId i = from; i < size(); ++i) {
+    const Leaf leaf = signature(i).leaf;
+    if (nodes_[i].handles && leaf != Leaf::Param && leaf != Leaf::Table) return true;
+  }
+  return false;
 }
 
 void Graph::revert() {

@@ -119,6 +119,16 @@ class Graph {
   NodeId marked() const { return marks_.empty() ? 0 : marks_[marks_.size() - 1].nodes; }
   // Forget all nodes since the last checkpoint (nothing when there is none).
   void revert();
+  // The end of the graph as it is now, and what takes away the nodes behind it, while none of them has run.
+  struct Mark {
+    u32 nodes, operands, words, params, tables, sigs, known_leaves, staged, gathered;
+    Arena::Point inputs, uploaded, copies;
+  };
+  Mark end() const;
+  void return_to(const Mark& m) { truncate(m); }
+  // Does an expression refer to a node from this one on? Those of weights do not count, which enter graphs by
+  // themselves, nor those of aliases, which nobody counts.
+  bool held_since(NodeId from) const;
 
   // ---- reading -----------------------------------------------------------------------------------------------
   u32 size() const { return static_cast<u32>(nodes_.size()); }
@@ -268,10 +278,6 @@ class Graph {
   }
   void set_readers(NodeId i, u32 n) { nodes_[i].readers = static_cast<u8>(n < Node::kMany ? n : Node::kMany); }
 
-  struct Mark {
-    u32 nodes, operands, words, params, tables, sigs, known_leaves, staged, gathered;
-    Arena::Point inputs, uploaded, copies;
-  };
   static void count(u8& n) { n = static_cast<u8>(n + (n != Node::kMany)); }
   void find_rows(NodeId i);
   void list_rows(NodeId i);

@@ -256,3 +256,53 @@ def test_errors_of_structure(net: Net) -> None:
                 dy.map(net.loss, xs, [1, 3])
             with pytest.raises(TypeError, match="needs a list"):
                 dy.map(net.loss)
+
+
+def failing(net: Net) -> dict[str, Callable[[], Any]]:
+    """Loops that fail in a later call, for its shape or for its label."""
+    xs = [dy.inputVector([1.0] * n) for n in (4, 4, 4, 4, 5)]
+    labels = dy.cell(lambda s, tag: s + dy.pickneglogsoftmax(net.E[1], tag))
+    return {
+        "map": lambda: dy.map(dy.cell(lambda x: dy.tanh(x) + net.b), xs),
+        "map, a label": lambda: dy.map(net.loss, xs[:4], [1, 2, 0, 3]),
+        "scan": lambda: dy.scan(dy.cell(lambda s, x: dy.tanh(s + x)), xs[0], xs),
+        "scan, a label": lambda: dy.scan(labels, dy.zeros(1), [1, 2, 3, 4]),
+        "recurse": lambda: dy.recurse(net.gather, xs, [(), (), (), (0, 1), (3,)]),
+        "recurse, a child": lambda: dy.recurse(net.gather, xs[:4], [(), (), (0, 1), (7,)]),
+    }
+
+
+@pytest.mark.parametrize("name", failing(Net()))
+def test_a_loop_that_fails_takes_its_nodes_back(net: Net, name: str) -> None:
+    dy.renew_cg()
+    before, x = dy.tanh(net.E[1]), dy.inputVector([1.0, 2.0, 3.0, 4.0])
+    wrong = failing(net)[name]
+    nodes = len(dy.cg()) + (name == "scan, a label")  # the zero, which stands outside of the loop
+    for _ in range(2):
+        with pytest.raises((ValueError, IndexError)):
+            wrong()
+        assert len(dy.cg()) == nodes
+        nodes += name == "scan, a label"
+    found, last = dy.map(net.gather, [before, x]), dy.tanh(net.E[1])
+    assert np.array_equal(last.npvalue(), before.npvalue())
+    loss = dy.esum([dy.squared_norm(h) for h in found])
+    wanted = dy.esum([dy.squared_norm(net.gather.function(h)) for h in (before, x)])
+    assert loss.value() == wanted.value()
+    loss.backward()
+
+
+def test_nodes_of_a_loop_that_fails_stay_where_they_are_needed(net: Net) -> None:
+    kept = []
+
+    class Pair(tuple[Any, ...]):
+        """Keeps what is in each that is made."""
+
+        def __new__(cls, *parts: Any) -> Pair:
+            kept.extend(parts)
+            return super().__new__(cls, parts)
+
+    pair = dy.cell(lambda x, k: Pair(dy.tanh(x), dy.pickneglogsoftmax(x, k)))
+    dy.renew_cg()
+    with pytest.raises(IndexError):
+        dy.map(pair, [net.E[1], net.E[2]], [0, 9])
+    assert np.allclose(kept[-2].npvalue(), np.tanh(net.E[1].npvalue()))
