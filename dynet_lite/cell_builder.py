@@ -115,7 +115,10 @@ class CellState:
 
     def s(self) -> tuple[Any, ...]:
         """The parts of the state."""
-        return (self._state,) if isinstance(self._state, _core.Expression) else tuple(self._state)
+        if isinstance(self._state, _core.Expression):
+            return (self._state,)
+        named = _core.named_parts(self._state)
+        return tuple(self._state if named is None else named.values())
 
     def prev(self) -> CellState | None:
         """The state before the last input; None at the start."""
@@ -128,16 +131,16 @@ class CellState:
 
 def _shape_text(value: Any) -> str:
     """Shapes, in the structure that they are in."""
-    if isinstance(value, _core.State):
-        return ", ".join(
-            f"{name}={_shape_text(one)}" for name, one in zip(_core.state_names(value), value, strict=True)
-        )
+    named = _core.named_parts(value)
+    if named is not None:
+        return ", ".join(f"{name}={_shape_text(one)}" for name, one in named.items())
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_shape_text, value))})"
     return shown(value)
 
 
 def _shown(state: Any) -> Any:
-    if not isinstance(state, (_core.State, tuple, list)):
-        return state
-    return state.h if isinstance(state, _core.State) and "h" in dir(state) else state[0]
+    named = _core.named_parts(state)
+    if named is not None:
+        return named["h"] if "h" in named else next(iter(named.values()))
+    return state[0] if isinstance(state, (tuple, list)) else state

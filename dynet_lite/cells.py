@@ -46,9 +46,9 @@ def cell(function: Callable[..., Any]) -> Any:
 
     A call adds the nodes that the function would add: values, gradients, random numbers and batches are the same.
 
-    Arguments are expressions, integers (rows, labels, positions), and tuples, lists and ``dy.state`` of these. So are
-    results. Parameters and tables may be arguments or come from outside. The function may branch on other arguments, such
-    as ``None``, strings and floats.
+    Arguments are expressions, integers (rows, labels, positions), and tuples, lists, dicts, dataclasses and ``dy.state`` of
+    these. So are results. Parameters and tables may be arguments or come from outside. The function may branch on other
+    arguments, such as ``None``, strings, floats and objects.
 
     The function runs when it meets a new signature: other dims, mini-batch sizes or structure of the arguments, another value
     that it branches on, or a changed variable or attribute that it names. It then runs twice. Anything it does besides
@@ -122,7 +122,7 @@ def map(cell: Any, *lists: Any) -> Any:
 def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tuple[list[Any], Any]:
     """A recurrent layer: ``cell(state, x)`` for each x in turn, starting from `init`. Returns (outputs, last state).
 
-    The cell returns the next state, with the structure of `init` (an expression, a tuple, ``dy.state(h=..., c=...)``), and
+    The cell returns the next state, with the structure of `init` (an expression, a tuple, a dict, ``dy.state(h=h, c=c)``), and
     states are the outputs; or it returns a pair (next state, output). ``reverse=True`` starts at the end; outputs[i] still
     belongs to xs[i]. Empty xs give ([], init). Raises CellError if the cell returns anything else.
     """
@@ -156,11 +156,10 @@ def _like(x: Any, y: Any) -> bool:
     """Are two values made up in the same way?"""
     if isinstance(x, _core.Expression):
         return isinstance(y, _core.Expression)
-    if isinstance(x, _core.State):
-        names = dir(x)
-        return (
-            isinstance(y, _core.State) and names == dir(y) and all(_like(getattr(x, n), getattr(y, n)) for n in names)
-        )
+    named = _core.named_parts(x)
+    if named is not None:
+        others = _core.named_parts(y) if type(x) is type(y) else {}
+        return others is not None and named.keys() == others.keys() and all(_like(named[n], others[n]) for n in named)
     if isinstance(x, (list, tuple)):
         return type(x) is type(y) and len(x) == len(y) and all(builtins.map(_like, x, y))
     return bool(x is y or (isinstance(x, (int, float, str)) and x == y))

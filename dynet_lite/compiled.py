@@ -35,12 +35,13 @@ def compile(
             total += step(words, tags)
 
     A call returns numbers where the function returns expressions: a float for one number, else an array of float32 with the
-    shape of npvalue(). Tuples, lists and ``dy.state`` stay as they are.
+    shape of npvalue(). Tuples, lists, dicts, dataclasses and ``dy.state`` stay as they are.
 
-    *Data* may differ from call to call: integers that choose a row, a label or a position, alone, in lists, tuples and arrays,
-    and arrays of floats, which the function gets as expressions (``inputTensor`` and ``inputVector`` accept these). All else
-    is *structure*: lengths, the nesting of tuples (trees), shapes of arrays, and strings, floats, ``None`` and objects, on
-    which the function may branch. Integers that it computes with are structure, too.
+    *Data* may differ from call to call: integers that choose a row, a label or a position, and arrays of floats, which the
+    function gets as expressions (``inputTensor`` and ``inputVector`` accept these); alone or in tuples, lists, dicts,
+    dataclasses and integer arrays. All else is *structure*: lengths, keys, the nesting of tuples (trees), shapes of arrays, and
+    strings, floats, ``None`` and other objects, on which the function may branch. Integers that it computes with are
+    structure, too.
 
     Each structure is recorded when it is first seen. At most ``structures`` are kept; then the one that has not been called
     for the longest time is dropped. ``dy.stats()`` counts.

@@ -4,6 +4,8 @@
 
 Users import the package, not this module. Thin by rule: argument checks and conversions, no arithmetic.
 """
+import copy
+import dataclasses
 import mmap
 import os
 import threading

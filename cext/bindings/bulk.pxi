@@ -137,8 +137,10 @@ cdef bint _same_form(object result, object v) except -1:
         return (<_Constant> result).value is v or type(v) in (int, float, str) and (<_Constant> result).value == v
     if type(result) is not type(v):
         return False
-    if type(result) is State:   # its names may have another order
-        return dir(result) == dir(v) and all([_same_form(getattr(result, name), getattr(v, name)) for name in dir(v)])
+    named = named_parts(result)
+    if named is not None:   # the names may have another order
+        given = named_parts(v)
+        return named.keys() == given.keys() and all([_same_form(one, given[name]) for name, one in named.items()])
     return len(result) == len(v) and all([_same_form(a, b) for a, b in zip(result, v)])
 
 cdef int _count(object result) except -1:
@@ -146,7 +148,7 @@ cdef int _count(object result) except -1:
     if type(result) is int or type(result) is _Constant:
         return type(result) is int
     cdef int n = 0
-    for one in result:
+    for one in _parts_of(result):
         n += _count(one)
     return n
 

@@ -86,8 +86,8 @@ cdef class _Recorder:
             return _Constant(v)
         what = "compile" if self.trace.compiled else "cell"
         raise (_errors.CompileError if self.trace.compiled else _errors.CellError)(
-            f"[{what} {self.cell.__name__}] gives {_shown(v)}; it must give an expression, a tuple or list of them, or "
-            "dy.state(h=..., c=...)")
+            f"[{what} {self.cell.__name__}] gives {_shown(v)}; it must give an expression, or a tuple, "
+            "list, dict, dataclass or dy.state(h=..., c=...) of some")
 
     cdef Template run(self, tuple args, dict kwargs):
         cdef Template t = Template.__new__(Template)

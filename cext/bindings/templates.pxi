@@ -16,6 +16,8 @@ cdef enum:
     PART_TUPLE = 5        # likewise; one with names is preceded by its type
     PART_STATE = 6        # likewise, preceded by its names
     PART_ARRAY = 7        # then: dims; only of compiled functions
+    PART_DICT = 8         # of so many parts that follow; the keys are objects
+    PART_ATTRIBUTES = 9   # likewise, with names, of an object of a dataclass; preceded by its class
 
 cdef enum:            # of an argument, what passes ask:
     ROLE_ROW = 1      # is it a row of a table?
@@ -91,10 +93,17 @@ cdef inline bint _may_choose(object v) except -1:
 
 # What arguments and results are made of.
 cdef inline bint _has_parts(object v):
-    return type(v) is list or type(v) is State or isinstance(v, tuple)
+    return type(v) is list or type(v) is State or type(v) is dict or isinstance(v, tuple) or _is_of_dataclass(v)
+
+cdef inline bint _is_of_dataclass(object v):
+    return hasattr(type(v), "__dataclass_fields__")
 
 cdef inline object _parts_of(object v):
-    return (<State> v).values if type(v) is State else v
+    if type(v) is State:
+        return (<State> v).values
+    if type(v) is list or isinstance(v, tuple):
+        return v
+    return list(v.values()) if type(v) is dict else [getattr(v, name) for name in _attributes_of(v)]
 
 cdef object _made_like(object v, list parts):
     """These parts put together as those of v are."""
@@ -102,7 +111,27 @@ cdef object _made_like(object v, list parts):
         return _state_of((<State> v).names, tuple(parts))
     if type(v) is list:
         return parts
-    return tuple(parts) if type(v) is tuple else type(v)(*parts)
+    if isinstance(v, tuple):
+        return tuple(parts) if type(v) is tuple else type(v)(*parts)
+    if type(v) is dict:
+        return dict(zip(v, parts))
+    made = copy.copy(v)
+    for name, one in zip(_attributes_of(v), parts):
+        object.__setattr__(made, name, one)   # it may be frozen
+    return made
+
+cdef list _attributes_of(object v):
+    """Names of what an object of a dataclass has: its fields, and what its methods have added."""
+    cdef list names = [field.name for field in dataclasses.fields(v) if hasattr(v, field.name)]
+    return names + [name for name in getattr(v, "__dict__", ()) if name not in names]
+
+def named_parts(v):
+    """The parts of a state, a dict or an object of a dataclass, by name; None of anything else."""
+    if type(v) is dict:
+        return v
+    if type(v) is State:
+        return dict(zip((<State> v).names, (<State> v).values))
+    return {name: getattr(v, name) for name in _attributes_of(v)} if _is_of_dataclass(v) else None
 
 
 @cython.final
@@ -161,6 +190,9 @@ cdef class Frame:
 
     cdef int push_parts(self, uint32_t kind, object parts, ComputationGraph g, bint plain) except -1:
         self.shape.push_back(kind | <uint32_t> len(parts) << 8)
+        return self.push_each(parts, g, plain)
+
+    cdef int push_each(self, object parts, ComputationGraph g, bint plain) except -1:
         enter_recursive_call(b" in arguments that are nested too deep")
         try:
             for one in parts:
@@ -169,6 +201,16 @@ cdef class Frame:
             Py_LeaveRecursiveCall()
         return 0
 
+    cdef object push_names(self, object v):
+        """What there is to tell of a dict, or of an object of a dataclass, besides its parts, which it gives."""
+        names, kind = v, PART_DICT
+        if type(v) is not dict:
+            names, kind = _attributes_of(v), PART_ATTRIBUTES
+            self.push_object(type(v))
+        self.shape.push_back(<uint32_t> kind | <uint32_t> len(names) << 8)
+        self.objects.extend(names)
+        return _parts_of(v)
+
     cdef int push(self, ComputationGraph g, object v, bint plain) except -1:
         """plain: integers are objects; no graph: for a compiled function, which takes arrays and no expressions."""
         cdef object kind = type(v)
@@ -176,6 +218,8 @@ cdef class Frame:
             self.shape.push_back(PART_INTEGER)
             self.ints.push_back(v)
             return 0
+        if v is None or kind is str or kind is float:
+            return self.push_object(v)
         if g is None and isinstance(v, (_array_type, _floating_type, Expression)):
             return _push_data(self, v, plain)
         if kind is Expression:
@@ -185,6 +229,8 @@ cdef class Frame:
             return self.push_parts(PART_STATE, (<State> v).values, g, plain)
         if kind is list:
             return self.push_parts(PART_LIST, v, g, plain)
+        if kind is dict:
+            return self.push_each(self.push_names(v), g, plain)
         if isinstance(v, tuple):
             if kind is not tuple:
                 self.push_object(kind)
@@ -199,6 +245,8 @@ cdef class Frame:
             if v.dtype.kind in "iu" and v.ndim == 1:
                 return self.push_parts(PART_LIST, v.tolist(), g, plain)
             raise TypeError("[cell] an array as an argument: make an expression of it with inputTensor()")
+        if _is_of_dataclass(v):
+            return self.push_each(self.push_names(v), g, plain)
         return self.push_object(v)
 
 
@@ -340,6 +388,10 @@ cdef class Template:
             f.push_object((<State> part).names)
             f.shape.push_back(PART_STATE | <uint32_t> len((<State> part).values) << 8)
             for one in (<State> part).values:
+                self.hand_on(g, f, one, outputs)
+            return 0
+        if type(part) is not list and not isinstance(part, tuple):
+            for one in f.push_names(part):
                 self.hand_on(g, f, one, outputs)
             return 0
         if type(part) is not list and type(part) is not tuple:

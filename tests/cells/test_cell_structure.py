@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,42 @@ def test_a_state_whose_names_come_in_another_order(net: Net, how: str) -> None:
             assert last is states[-1]
         with pytest.raises(dy.errors.CellError, match="next state"):
             dy.scan(dy.cell(lambda s, word: dy.state(c=s.h, g=s.c)), net.zero(), [1])
+
+
+@dataclass
+class Memory:
+    h: Any
+    c: Any
+
+
+@pytest.mark.parametrize("kind", [Memory, dict])
+def test_states_that_are_dicts_or_dataclasses(net: Net, both: Both, kind: Any) -> None:
+    def parts(s: Any) -> Any:
+        return s if kind is dict else vars(s)
+
+    def deeper(s: Any, word: int) -> Any:
+        h = dy.tanh(parts(s)["h"] + net.E[word])
+        return kind(c=parts(s)["c"] + h, h=h)  # in another order than at first
+
+    def join(word: Any, *below: Any) -> Any:
+        return kind(h=dy.esum([net.E[word], *(parts(s)["h"] for s in below)]), c=None)
+
+    step, gather = dy.cell(deeper), dy.cell(join)
+    paired = dy.cell(lambda s, word: (deeper(s, word), net.E[word]))
+
+    def program() -> Any:
+        zero = kind(h=dy.zeros(4), c=net.b)
+        states, last = dy.scan(step, zero, [1, 2, 3])
+        rows, end = dy.scan(paired, zero, [4, 5])
+        tree = dy.recurse(gather, [1, 2, 3], [(), (), (0, 1)])
+        mapped = dy.map(step, states, [6, 7, 8])
+        assert all(type(s) is kind for s in (*states, last, end, *tree, *mapped)) and parts(tree[0])["c"] is None
+        values = [parts(last)["c"], parts(end)["h"], *rows, parts(tree[2])["h"], *(parts(s)["c"] for s in mapped)]
+        return dy.squared_norm(dy.esum(values)), values
+
+    both(net.pc, program)
+    with pytest.raises(dy.CellError, match="next state"):
+        dy.scan(dy.cell(lambda s, word: {"h": net.E[word]}), kind(h=dy.zeros(4), c=net.b), [1])
 
 
 def test_scan_edges(net: Net) -> None:

@@ -704,7 +704,7 @@ def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception]
         "outside": (lambda x: x + outside, dy.CellError, "give it as an argument"),
         "counter": (lambda x: x * next(counter), dy.CellError, "same nodes twice"),
         "random": (lambda x: x * np.random.rand(), dy.CellError, "same nodes twice"),
-        "result": (lambda x: {"h": x}, dy.CellError, "it must give an expression"),
+        "result": (lambda x: {x}, dy.CellError, "it must give an expression"),
         "state": (lambda x: lstm.initial_state().add_input(x), dy.CellError, "it must give an expression"),
         "shape": (lambda x: dy.inputVector([1, 2, 3]) + x, ValueError, r"x \+ y"),
         "own": (lambda x: 1 // 0, ZeroDivisionError, "zero"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nested import flat, is_index, nested, others, rebuilt
 from random_programs import Builder, Model, Step, steps
 
 import dynet_lite as dy
@@ -71,3 +72,40 @@ def test_random_cells(drawn: list[list[Step]], plan: list[tuple[int, int, int]])
             assert len(found) == len(wanted)
             for a, b in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(a, b)
+
+
+@profile
+@given(st.lists(nested, min_size=1, max_size=3))
+def test_random_arguments(drawn: list[Any]) -> None:
+    """A nesting of integers and expressions, of which the cell gives one of expressions."""
+    pc = dy.ParameterCollection()
+    E, w = pc.add_lookup_parameters((7, 3)), pc.add_parameters(3)
+
+    @dy.cell
+    def run(x: Any) -> Any:
+        def leaf(v: Any) -> Any:
+            if v is None or isinstance(v, (str, bool, float)):
+                return v
+            return dy.tanh(E[v] if is_index(v) else v) + w
+
+        return rebuilt(x, leaf)
+
+    def figures(how: str) -> list[Any]:
+        dy.renew_cg()
+        with dy.configure(cells=how):
+            out: list[Any] = []
+            for x in drawn:
+                for data in (x, others(x)):
+                    given = rebuilt(data, lambda v: dy.inputVector(v) if isinstance(v, np.ndarray) else v)
+                    found = run(given)
+                    shape = repr(rebuilt(found, lambda v: "e" if isinstance(v, dy.Expression) else v))
+                    out += [shape, *(e.npvalue() for e in flat(found) if isinstance(e, dy.Expression))]
+            return out
+
+    wanted, signatures = figures("inline"), 0
+    for _ in range(2):
+        found = figures("recorded")
+        assert len(found) == len(wanted)
+        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+        signatures = signatures or run.signatures()
+        assert run.signatures() == signatures <= len(drawn)

@@ -28,7 +28,10 @@ WAYS: list[dict[str, Any]] = [
 
 def numbers(result: Any) -> list[Any]:
     """What a compiled function gives, flat."""
-    if isinstance(result, (list, tuple, _core.State)):
+    named = _core.named_parts(result)
+    if named is not None:
+        return numbers(list(named.values()))
+    if isinstance(result, (list, tuple)):
         return [a for one in result for a in numbers(one)]
     return [] if result is None else [np.asarray(result)]
 

@@ -9,6 +9,7 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def test_arguments_that_are_nested_too_deep(w: Weights, how: Callable[..., Any])
 
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("how", [dy.compile, dy.cell])
-@pytest.mark.parametrize("kind", [tuple, list, lambda parts: dy.state(a=parts[0])])
+@pytest.mark.parametrize("kind", [tuple, list, lambda parts: dy.state(a=parts[0]), lambda parts: {0: parts[0]}])
 def test_results_that_are_nested_too_deep(w: Weights, how: Any, kind: Any, recorded: bool) -> None:
     def nested(depth: int, word: int) -> Any:
         out: Any = w.E[word]
@@ -199,7 +200,7 @@ def test_results_that_are_nested_too_deep(w: Weights, how: Any, kind: Any, recor
                 f(60_000, 1)
         out = f(3, 1)
     for _ in range(3):
-        (out,) = out
+        out = out[0]
     np.testing.assert_array_equal(out if how is dy.compile else out.npvalue(), w.E[1].npvalue())
 
 
@@ -260,6 +261,42 @@ def test_weight_decay_and_moving_on(w: Weights) -> None:
         dy.renew_cg()
         dy.sum_elems(w.W * w.E[1]).backward()
         trainer.update()
+
+
+@dataclass
+class Example:
+    words: Any
+    tags: Any
+
+    def __post_init__(self) -> None:
+        self.scale = 2.0 if len(self.words) > 2 else 1.0
+
+    def weighted(self, loss: Any) -> Any:
+        return loss * self.scale * factors["of a method"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    vector: Any
+    example: Any = None
+
+
+factors = {"of a method": 1.0}
+
+
+def test_dicts_and_dataclasses(w: Weights, same: Same) -> None:
+    sentences = [([1, 2], [0, 1]), ([3, 4, 5], [1, 1, 0]), ([6, 7], [4, 3])]
+
+    def of_dict(example: Any) -> Any:
+        return {"loss": w.tagger(example["words"], example["tags"]), "kept": [None, w.b]}
+
+    def of_dataclass(given: Any) -> Any:
+        loss = given.example.weighted(w.tagger(given.example.words, given.example.tags))
+        return Frozen(loss, {"x": dy.inputVector(given.vector)})
+
+    same(w.pc, of_dict, [({"words": words, "tags": np.array(tags), "name": "a"},) for words, tags in sentences])
+    vectors = [np.linspace(0, k, 4) for k in (1, 2, 3)]
+    same(w.pc, of_dataclass, [(Frozen(v, Example(*one)),) for v, one in zip(vectors, sentences, strict=True)])
 
 
 # ---- what they give ----------------------------------------------------------------------------------------------------
@@ -604,7 +641,7 @@ def test_wrong_arguments(w: Weights) -> None:
     with pytest.raises(ValueError, match="empty"):
         dy.compile(lambda x: x)(np.zeros(0))
     with pytest.raises(dy.errors.CompileError, match="gives"):
-        dy.compile(lambda x: {"a": w.E[x]})(1)
+        dy.compile(lambda x: {w.E[x]})(1)
     with pytest.raises(TypeError, match="Python function"):
         dy.compile(3)
     with pytest.raises(TypeError, match="compiled already"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nested import alike, is_index, nested, others, rebuilt
 from random_programs import Builder, Model, Step, steps
 
 import dynet_lite as dy
@@ -74,3 +75,41 @@ def test_random_programs(body: list[Step], calls: list[tuple[list[int], int]]) -
             for a, b in zip(found, wanted, strict=True):
                 scale = max(1.0, float(np.abs(b).max(initial=0)))
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=5e-6 * scale)
+
+
+@profile
+@given(st.lists(nested, min_size=1, max_size=3))
+def test_random_arguments(drawn: list[Any]) -> None:
+    """Nested data in, the same nesting of expressions out; other data in the same structure are not recorded again."""
+    pc = dy.ParameterCollection()
+    E, w = pc.add_lookup_parameters((7, 3)), pc.add_parameters(3)
+
+    def run(x: Any) -> Any:
+        made: list[Any] = []
+
+        def leaf(v: Any) -> Any:
+            if v is None or isinstance(v, (str, bool, float)):
+                return v
+            made.append(dy.tanh(E[v] if is_index(v) else v))
+            return made[-1]
+
+        found = rebuilt(x, leaf)
+        return dy.sum_elems(dy.esum([w, *made])), found
+
+    f = dy.compile(run, backward=True)
+
+    def figures(x: Any, on: bool) -> tuple[Any, list[Any]]:
+        for p in (E, w):
+            p.zero_gradient()
+        with dy.configure(compile=on):
+            return f(x), [E.grad_as_array(), w.grad_as_array()]
+
+    for x in drawn:
+        recorded = 0
+        for data in (x, others(x), x):
+            (a, ga), (b, gb) = figures(data, True), figures(data, False)
+            assert alike(a, b)
+            np.testing.assert_allclose(ga[0], gb[0], rtol=2e-5, atol=1e-6)
+            np.testing.assert_allclose(ga[1], gb[1], rtol=2e-5, atol=1e-6)
+            recorded = recorded or dy.stats()["compiled_recorded"]
+            assert dy.stats()["compiled_recorded"] == recorded
