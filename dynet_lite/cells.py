@@ -51,8 +51,8 @@ def cell(function: Callable[..., Any]) -> Any:
     arguments, such as ``None``, strings, floats and objects.
 
     The function runs when it meets a new signature: other dims, mini-batch sizes or structure of the arguments, another value
-    that it branches on, or a changed variable or attribute that it names. It then runs twice. Anything it does besides
-    making nodes (printing, appending to lists) happens only then. ``dy.configure(cells="inline")`` runs it at each call;
+    that it branches on, or a changed variable or attribute that it names, of an argument too. It then runs twice. Anything it
+    does besides making nodes (printing, appending to lists) happens only then. ``dy.configure(cells="inline")`` runs it at each call;
     ``cells="check"`` compares.
 
     Raises CellError, at the line, if the function asks for a value or uses an expression that is not an argument. Errors of

@@ -52,7 +52,7 @@ def compile(
 
     Values, gradients and random numbers are those of the function called in a graph of its own, up to the order of sums;
     dropout draws anew at each call. What is recorded is only used while settings, frozen weights, and variables and attributes
-    that the function names are what they were. ``dy.configure(compile=False)`` runs the function at each call.
+    that the function names, of arguments too, are what they were. ``dy.configure(compile=False)`` runs the function at each call.
 
     CompileError, at its line, if the function asks for a value or uses an expression from outside; IndexError for an integer
     out of range. Also a decorator, of functions and methods. Text and syntax trees go to Python's ``compile``.

@@ -13,7 +13,7 @@ import os
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynet_lite import _core
@@ -45,6 +45,7 @@ class _Seen(dict[int, set[str]]):
 
     def __init__(self) -> None:
         self.read: list[Read] = []
+        self.names: set[str] = set()  # in the functions
         self.functions: list[types.FunctionType] = []
         self.objects: dict[int, tuple[Any, set[str], int]] = {}
         self._kept: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -69,28 +70,52 @@ class _Seen(dict[int, set[str]]):
         return True
 
 
-def read_by(function: Any) -> list[Read]:
+def read_by(function: Any, given: Iterable[Any] = ()) -> list[Read]:
     """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
     classes, of modules and of the object that it is a method of, items of small lists, dicts and sets. ``where`` is a dict or
     list, what is read like one, the variable itself (key None), or a function, whose code is read (key None).
+
+    given: arguments; then the list is what is read of these.
     """
     seen, called = _Seen(), function
     if _core.is_method(function):
         _see_object(function.ref(), _names(function.function), seen, 0)
         function = function.function
     _see_callable(function, set(), seen, 0)
+    _see_rest(seen)
+    if given:
+        return _read_of(given, seen.names)
+    found = _without_repeats(seen.read)
+    if _core.is_method(called):
+        _hold(called, found)
+    return found
+
+
+def _see_rest(seen: _Seen) -> None:
     while seen.functions or seen.objects:  # one after the other: chains of calls may be longer than Python's stack
         if seen.functions:
             _see_variables(seen.functions.pop(), seen)
         else:
             value, names, depth = seen.objects.pop(next(iter(seen.objects)))
             _see_object(value, names, seen, depth)
-    found = [*{(id(where), key): (where, key, value) for where, key, value in seen.read}.values()]
-    if _core.is_method(called):
-        _hold(called, found)
-    return found
+
+
+def _read_of(given: Iterable[Any], names: set[str]) -> list[Read]:
+    """What functions that have these names read of objects, and what the methods and functions do that they call of them."""
+    while True:
+        seen = _Seen()
+        for value in given:
+            _see_callable(value, names, seen, 0)
+        _see_rest(seen)
+        if seen.names <= names:
+            return _without_repeats(seen.read)
+        names = names | seen.names
+
+
+def _without_repeats(read: list[Read]) -> list[Read]:
+    return [*{(id(where), key): (where, key, value) for where, key, value in read}.values()]
 
 
 def _hold(method: Any, found: list[Read]) -> None:
@@ -171,6 +196,7 @@ def _see_own_attributes(function: Any, names: set[str], seen: _Seen, depth: int)
 
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
     names, inside = seen.once(_names, function), function.__globals__
+    seen.names |= names
     seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
     for name in sorted(names):
         if name in inside:

@@ -347,12 +347,8 @@ cdef class Compiled(Cell):
 
     cdef int _note(self, _Program p, Frame f) except -1:
         global _compiled_dropped
-        cdef Template t = p.template
         self._make_room()
-        t.shape.resize(f.shape.size())
-        if f.shape.size():
-            memcpy(t.shape.data(), f.shape.data(), f.shape.size() * sizeof(uint32_t))
-        t.objects = [_kept(v) for v in f.objects]
+        p.template.note(f, self)
         key = self._key(f)
         if key in self.templates:
             _compiled_dropped += 1

@@ -370,12 +370,16 @@ cdef class Cell:
                 self.forget()
             self.read = self.read_by(self.function)
             return 0
-        for where, key, value in self.read:
-            if (where.get(key, _missing) if type(where) is dict else _content(where, key)) is not value:
-                self.forget()
-                self.read = self.read_by(self.function)
-                return 0
+        if not _unchanged(self.read):
+            self.forget()
+            self.read = self.read_by(self.function)
         return 0
+
+    cdef list read_of(self, list objects):
+        """What the function may read of arguments that are objects, such as attributes that it names."""
+        cdef list given = [v for v in objects
+                           if type(v) not in _value_types and not (isinstance(v, type) and issubclass(v, tuple))]
+        return self.read_by(self.function, given) if given else []
 
     cdef Template find(self, ComputationGraph g, Frame f):
         """The recording that fits the frame; None when there is none."""
@@ -413,10 +417,7 @@ cdef class Cell:
                     "an argument has many values. Integers that only choose rows, labels or places are no part of it",
                     stacklevel=_level_of_user())
             self.begin_anew()
-        t.shape.resize(f.shape.size())
-        if f.shape.size():
-            memcpy(t.shape.data(), f.shape.data(), f.shape.size() * sizeof(uint32_t))
-        t.objects = [_kept(v) for v in f.objects]
+        t.note(f, self)
         self.templates[self.key(f)] = t
         self.recent.insert(0, t)
         del self.recent[RECENT_TEMPLATES:]
@@ -431,6 +432,13 @@ cdef class Cell:
 
 MISSING = object()   # what is read of a variable that has no value
 cdef object _missing = MISSING
+
+cdef bint _unchanged(list read) except -1:
+    """Is all that was read what it was?"""
+    for where, key, value in read:
+        if (where.get(key, _missing) if type(where) is dict else _content(where, key)) is not value:
+            return False
+    return True
 
 cdef object _content(object where, object key):
     """What a closure's variable, an attribute or an item is; of a function, its code."""

@@ -29,6 +29,7 @@ cdef enum:
 
 cdef dict _state_names = {}   # equal names are one tuple
 cdef uint64_t _n_calls = 0    # calls of cells, and of what calls them in a loop
+cdef tuple _value_types = (type(None), bool, int, str, bytes, float, complex, tuple)   # of objects that do not change
 cdef uint64_t _reading = 1    # of what recorded functions may have read (structure_changed)
 
 
@@ -254,14 +255,20 @@ cdef inline uint32_t _role(ComputationGraph g, NodeId id):
     return (ROLE_ROW if g.c.is_row(id) else 0) | (ROLE_WEIGHT if g.c.node(id).flags & kWeight else 0)
 
 
-cdef object _kept(object v):
-    """An object as a template keeps it: a value, or a reference that does not keep it in memory."""
-    if v is None or type(v) in (bool, int, str, bytes, float, complex, tuple) or isinstance(v, type):
+cdef object _kept(object v, object gone):
+    """An object as a template keeps it: a value, or a reference that does not keep it in memory, and calls gone(_)."""
+    if type(v) in _value_types or isinstance(v, type):
         return v
     try:
-        return weakref.ref(v)
+        return weakref.ref(v, gone)
     except TypeError:
         return v
+
+def _emptying(list read not None):
+    """To be called when an object goes: what was read of it goes, too."""
+    def gone(_):
+        read.clear()
+    return gone
 
 cdef bint _same_object(object kept, object v) except -1:
     cdef double a, b
@@ -291,6 +298,7 @@ cdef class Template:
     cdef Vec[uint32_t] shape     # of the arguments
     cdef size_t n_ids, n_ints, n_numbers   # of them when it was recorded
     cdef list objects
+    cdef list read               # what the function may read of these; None: nothing
     cdef list outside            # (reference to a weight, for single rows, was it updated)
     cdef uint32_t passes         # that have looked at the body
     cdef bint any_graph          # whatever its passes are
@@ -312,7 +320,19 @@ cdef class Template:
         for k in range(len(self.objects)):
             if not _same_object(self.objects[k], f.objects[k]):
                 return False
-        return True
+        return self.read is None or _unchanged(self.read)
+
+    cdef int note(self, Frame f, Cell c) except -1:
+        """The arguments that it is for."""
+        cdef size_t n = f.shape.size()
+        self.shape.resize(n)
+        if n:
+            memcpy(self.shape.data(), f.shape.data(), n * sizeof(uint32_t))
+        cdef list read = c.read_of(f.objects)
+        self.read = read or None
+        gone = None if self.read is None else _emptying(read)
+        self.objects = [_kept(v, gone) for v in f.objects]
+        return 0
 
     cdef bint is_of(self, Frame f):
         """Were the arguments the same when it was recorded? A tuple of the user's kind may give other items each time."""

@@ -411,6 +411,114 @@ def test_attributes_and_variables_are_watched(w: Weights) -> None:
     assert f(1) == plain
 
 
+def test_structure_of_dicts_and_dataclasses(w: Weights) -> None:
+    """Keys, their order, types, and what a dataclass has besides its fields; data may be changed in place."""
+
+    def row(x: Any) -> Any:
+        first = next(iter(x)) if isinstance(x, dict) else x.scale
+        return {"row": w.E[x["word"] if isinstance(x, dict) else x.words], "of": first}
+
+    f = dy.compile(row)
+    given: dict[Any, Any] = {"word": 1, "name": "a"}
+    for key, value, structures in (("word", 1, 1), ("word", 2, 1), ("name", "b", 2), ("word", 3, 2), (7, None, 3)):
+        given[key] = value
+        found = f(given)
+        np.testing.assert_array_equal(found["row"], w.E.row_as_array(given["word"]))
+        assert (list(found), found["of"], f.structures()) == (["row", "of"], "word", structures)
+    assert f({"name": "a", "word": 1})["of"] == "name" and f.structures() == 4
+    example = Example([1], None)
+    for words, scale, structures in ((1, 1.0, 5), (2, 1.0, 5), (2, 3.0, 6), (1, 1.0, 6)):
+        example.words, example.scale = words, scale
+        found = f(example)
+        np.testing.assert_array_equal(found["row"], w.E.row_as_array(words))
+        assert (found["of"], f.structures()) == (scale, structures)
+    box: list[Any] = []
+    box.append({"again": box})
+    with pytest.raises(RecursionError, match="nested too deep"):
+        f(box)
+
+
+class Inner:
+    def __init__(self) -> None:
+        self.number = 1.0
+
+    def result(self) -> float:
+        return self.number * factors["of a method"]
+
+
+class Outer(Inner):
+    __slots__ = ("slot",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slot, self.items, self.named, self.inner = 1.0, [1.0], {"a": 1.0}, Inner()
+
+    @property
+    def twice(self) -> float:
+        return 2 * self.number
+
+
+def helper(one: Outer) -> float:
+    return one.inner.number
+
+
+CHANGES: dict[str, tuple[Callable[[Outer], float], Callable[[Outer], object]]] = {
+    "attribute": (lambda one: one.number, lambda one: setattr(one, "number", 3.0)),
+    "slot": (lambda one: one.slot, lambda one: setattr(one, "slot", 3.0)),
+    "item": (lambda one: one.items[0], lambda one: one.items.__setitem__(0, 3.0)),
+    "items": (lambda one: sum(one.items), lambda one: one.items.append(3.0)),
+    "item of a dict": (lambda one: one.named["a"], lambda one: one.named.update(a=3.0)),
+    "property": (lambda one: one.twice, lambda one: setattr(one, "number", 3.0)),
+    "method": (lambda one: one.result(), lambda one: setattr(one, "number", 3.0)),
+    "inside": (lambda one: one.inner.number, lambda one: setattr(one.inner, "number", 3.0)),
+    "helper": (lambda one: helper(one), lambda one: setattr(one.inner, "number", 3.0)),
+}
+
+
+@pytest.mark.parametrize("how", [dy.compile, dy.cell])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("name", CHANGES)
+def test_objects_that_change_in_place(w: Weights, name: str, nested: bool, how: Any) -> None:
+    """What the function names of an argument is looked at, and what it calls names."""
+    read, change = CHANGES[name]
+    f = how((lambda x, one: w.E[x] * read(one["of"])) if nested else (lambda x, one: w.E[x] * read(one)))
+    one, other = Outer(), Outer()
+
+    def check() -> None:
+        for given in (one, other):
+            dy.renew_cg()
+            found = f(2, {"of": given} if nested else given)
+            wanted = read(given) * w.E.row_as_array(2)
+            np.testing.assert_allclose(found if how is dy.compile else found.npvalue(), wanted)
+
+    check()
+    change(one)
+    check()
+    change(other)
+    check()
+    gone, inner = weakref.ref(one), weakref.ref(one.inner)
+    del one
+    one = Outer()
+    gc.collect()
+    assert gone() is None and inner() is None
+
+
+def test_functions_and_classes_as_arguments(w: Weights) -> None:
+    class Numbers:
+        number = 1.0
+
+    amount = 1.0
+    f = dy.compile(lambda x, g, kind: g(w.E[x]) * kind.number)
+
+    def given(x: Any) -> Any:
+        return x * amount
+
+    for amount in (1.0, 2.0):
+        for Numbers.number in (1.0, 3.0):
+            np.testing.assert_allclose(f(1, given, Numbers), amount * Numbers.number * w.E.row_as_array(1), rtol=1e-6)
+    assert f.structures() == 1
+
+
 def test_frozen_weights(w: Weights) -> None:
     f = dy.compile(w.tagger, backward=True)
     for frozen in (False, True, False):
