@@ -381,7 +381,8 @@ cdef class Compiled(Cell):
         """The function itself, in a graph of its own."""
         cdef ComputationGraph g = ComputationGraph().renew()
         with g:
-            result = self.function(*[_with_inputs(g, v) for v in args], **{k: _with_inputs(g, v) for k, v in kwargs.items()})
+            result = self.function(*[_with_inputs(g, v, []) for v in args],
+                                   **{k: _with_inputs(g, v, []) for k, v in kwargs.items()})
             first = _first_expression(result)
             if self.trains:
                 if first is None:
@@ -451,15 +452,17 @@ cdef class _BoundCompiled:
         return f"<compiled {self.function.__name__} of {self.owner!r}>"
 
 
-cdef object _with_inputs(ComputationGraph g, object v):
-    """Arguments as the function sees them: arrays of floats are inputs."""
+cdef object _with_inputs(ComputationGraph g, object v, list within):
+    """Arguments as the function sees them: arrays of floats are inputs. within: as in Frame."""
     if isinstance(v, (_array_type, _floating_type)):
         return v.tolist() if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim else _input_of(g, v)
-    if _has_parts(v):
+    if _has_parts(v) and not (_is_of_dataclass(v) and _is_among(within, v)):
         enter_recursive_call(b" in arguments that are nested too deep")
+        within.append(v)
         try:
-            return _made_like(v, [_with_inputs(g, one) for one in _parts_of(v)])
+            return _made_like(v, [_with_inputs(g, one, within) for one in _parts_of(v)])
         finally:
+            within.pop()
             Py_LeaveRecursiveCall()
     if isinstance(v, Expression) and not isinstance(v, (Parameters, LookupParameters)):
         raise _takes_no_expressions()

@@ -33,6 +33,10 @@ cdef class _Recorder:
     cdef bint takes_weights   # as arguments
     cdef Cell cell
     cdef Template template
+    cdef list within          # as in Frame
+
+    def __cinit__(self):
+        self.within = []
 
     cdef object stand_in(self, object v, object argument, bint plain):
         cdef IndexStandIn index
@@ -48,8 +52,12 @@ cdef class _Recorder:
             return index
         if isinstance(v, Expression) and kind is not LookupParameters:
             return self.stand_in_of_node(_arg(self.graph, v))
-        if _has_parts(v):
-            return _made_like(v, [self.stand_in(one, argument, plain) for one in _parts_of(v)])
+        if _has_parts(v) and not _is_among(self.within, v):
+            self.within.append(v)
+            try:
+                return _made_like(v, [self.stand_in(one, argument, plain) for one in _parts_of(v)])
+            finally:
+                self.within.pop()
         if isinstance(v, np.ndarray):
             return [self.stand_in(one, argument, plain) for one in v.tolist()]
         return v

@@ -99,6 +99,12 @@ cdef inline bint _has_parts(object v):
 cdef inline bint _is_of_dataclass(object v):
     return hasattr(type(v), "__dataclass_fields__")
 
+cdef bint _is_among(list objects, object v):
+    for one in objects:
+        if one is v:
+            return True
+    return False
+
 cdef inline object _parts_of(object v):
     if type(v) is State:
         return (<State> v).values
@@ -145,9 +151,10 @@ cdef class Frame:
     cdef list objects
     cdef uint32_t generation  # of the graph when the arguments were looked at
     cdef Vec[NodeId] outputs  # nodes of the last call's results
+    cdef list within          # objects of dataclasses that are being looked at: what leads back to one is an object
 
     def __cinit__(self):
-        self.objects = []
+        self.objects, self.within = [], []
 
     cdef int clear(self, ComputationGraph g) except -1:
         self.generation = 0 if g is None else g.c.generation()
@@ -246,9 +253,13 @@ cdef class Frame:
             if v.dtype.kind in "iu" and v.ndim == 1:
                 return self.push_parts(PART_LIST, v.tolist(), g, plain)
             raise TypeError("[cell] an array as an argument: make an expression of it with inputTensor()")
-        if _is_of_dataclass(v):
+        if not _is_of_dataclass(v) or _is_among(self.within, v):
+            return self.push_object(v)
+        self.within.append(v)
+        try:
             return self.push_each(self.push_names(v), g, plain)
-        return self.push_object(v)
+        finally:
+            self.within.pop()
 
 
 cdef inline uint32_t _role(ComputationGraph g, NodeId id):

@@ -9,7 +9,7 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -436,6 +436,38 @@ def test_structure_of_dicts_and_dataclasses(w: Weights) -> None:
     box.append({"again": box})
     with pytest.raises(RecursionError, match="nested too deep"):
         f(box)
+
+
+@dataclass
+class Branch:
+    word: int
+    kids: list[Branch] = field(default_factory=list)
+    parent: Branch | None = None
+
+
+def test_links_back_to_what_holds_them(w: Weights) -> None:
+    """A tree whose nodes know their parents is an object to its nodes; without the links it is data."""
+
+    def total(tree: Branch) -> Any:
+        assert tree.parent is None or tree.parent.word
+        return dy.esum([w.E[tree.word], *map(total, tree.kids)])
+
+    def numbers(*words: int) -> Any:
+        return sum(w.E.row_as_array(word) for word in words)
+
+    f, c = dy.compile(total), dy.cell(total)
+    for words, structures in (((1, 2, 3), 1), ((2, 1, 4), 1), ((3, 4, 1), 2), ((4, 2, 2), 3)):
+        root, *kids = map(Branch, words)
+        root.kids = kids
+        if structures > 1:
+            for kid in kids:
+                kid.parent = root
+        np.testing.assert_allclose(f(root), numbers(*words), rtol=1e-6)
+        assert f.structures() == structures
+        with dy.configure(compile=False):
+            np.testing.assert_allclose(f(root), numbers(*words), rtol=1e-6)
+        dy.renew_cg()
+        np.testing.assert_allclose(c(root).npvalue(), numbers(*words), rtol=1e-6)
 
 
 class Inner:
