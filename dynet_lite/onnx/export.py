@@ -150,7 +150,7 @@ class Lowering:
         elif owner is None:
             raise ValueError(f"[onnx] a weight of the graph is gone: keep its collection ({sort} {dims})")
         elif sort == "parameter":
-            self.done[i] = Value(weight(self.w, owner, owner.as_array().T), dims)
+            self.done[i] = Value(weight(self.w, owner, lambda: owner.as_array().T), dims)
         elif sort == "table":
             self.done[i] = Value(table_name(self.w, owner), dims)
         else:

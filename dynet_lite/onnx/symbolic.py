@@ -441,9 +441,9 @@ class Ragged:
             inside = w.op("Less", places, w.op("Unsqueeze", f"{name}_length", w.ints(1)))  # [n, letters]
             zero, least = w.number(0), w.number(-3e38)
             kept = w.op("Where", w.op("Unsqueeze", inside, w.ints(2)), vectors, zero)
-            weights = np.stack([np.asarray(f.as_array()) for f in filters], axis=2)  # [numbers, m, window]
-            answers = w.op("Conv", w.op("Transpose", kept, perm=[0, 2, 1]), weight(w, filters[0], weights, ".runs"),
-                           weight(w, bias, np.asarray(bias.as_array())), pads=[window // 2] * 2)  # fmt: skip
+            runs = weight(w, filters[0], lambda: np.stack([f.as_array() for f in filters], axis=2), ".runs")
+            answers = w.op("Conv", w.op("Transpose", kept, perm=[0, 2, 1]), runs,  # runs: [numbers, m, window]
+                           weight(w, bias, bias.as_array), pads=[window // 2] * 2)  # fmt: skip
             answers = w.op("Where", w.op("Unsqueeze", inside, w.ints(1)), answers, least)
             return w.op("ReduceMax", answers, w.ints(2), keepdims=0)
 
@@ -514,20 +514,20 @@ class Number:
         return trace().place(dims, e.batch_size, symbol, (e,), write)
 
 
-def weight(w: Writer, owner: Any, array: np.ndarray[Any, Any], suffix: str = "") -> str:
-    """The initializer of a weight, written once."""
+def weight(w: Writer, owner: Any, numbers: Callable[[], np.ndarray[Any, Any]], suffix: str = "") -> str:
+    """The initializer of a weight, written once. numbers: gives them, when it is written."""
     known = w.__dict__.setdefault("weights", {})
     key = id(owner), suffix
     if key not in known:
-        known[key] = owner, w.initializer(owner.name().lstrip("/") + suffix, array.astype(np.float32))
+        known[key] = owner, w.initializer(owner.name().lstrip("/") + suffix, numbers().astype(np.float32))
     name: str = known[key][1]
     return name
 
 
 def table_name(w: Writer, table: LookupParameters) -> str:
     """The initializer of a table, [rows, ...]."""
-    array = table.as_array()
-    return weight(w, table, array.transpose(0, *range(array.ndim - 1, 0, -1)))
+    last = len(table.shape()) - 1
+    return weight(w, table, lambda: table.as_array().transpose(0, *range(last, 0, -1)))
 
 
 def lookup(table: LookupParameters, ids: Any) -> Any:

@@ -82,7 +82,7 @@ def n_ary(us: list[Any], h: int) -> Gates:
     n = len(us)
 
     def gates(w: Writer, hs: str, own: str, forget: str) -> tuple[str, str]:
-        u = weight(w, us[0], np.concatenate([x.as_array().T for x in us]), ".children")
+        u = weight(w, us[0], lambda: np.concatenate([x.as_array().T for x in us]), ".children")
         acts = w.op("MatMul", w.op("Reshape", hs, w.ints(1, n * h)), u)
         acts = w.op("Reshape", acts, w.ints(3 + n, h))
         iog = w.op("Add", w.slice(acts, 0, 0, 3), w.op("Reshape", own, w.ints(3, h)))
@@ -93,9 +93,11 @@ def n_ary(us: list[Any], h: int) -> Gates:
 
 def child_sum(us: list[Any], h: int) -> Gates:
     """U on the sum of the children, and on each for its forget gate."""
+    of_sum, of_each = us
 
     def gates(w: Writer, hs: str, own: str, forget: str) -> tuple[str, str]:
-        both, each = (weight(w, u, u.as_array().T) for u in us)
+        both = weight(w, of_sum, lambda: of_sum.as_array().T)
+        each = weight(w, of_each, lambda: of_each.as_array().T)
         acts = w.op("MatMul", w.op("ReduceSum", hs, w.ints(0), keepdims=1), both)
         iog = w.op("Add", w.op("Reshape", acts, w.ints(3, h)), w.op("Reshape", own, w.ints(3, h)))
         return iog, w.op("Add", w.op("MatMul", hs, each), forget)

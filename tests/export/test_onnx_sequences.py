@@ -208,6 +208,22 @@ def test_weights_are_stored_once(runtime: Any, tmp_path: Any) -> None:
     assert [i.name for i in loaded.graph.input] == ["x"] and [o.name for o in loaded.graph.output] == ["output"]
 
 
+def test_a_table_is_copied_once(runtime: Any, tmp_path: Any) -> None:
+    """However many of its rows a function names."""
+
+    class Table:
+        name, shape = staticmethod(lambda: "/E"), staticmethod(lambda: (5, 3, 2))
+        copies = 0
+
+        def as_array(self) -> Any:
+            self.copies += 1
+            return np.arange(30.0).reshape(5, 3, 2)
+
+    table, writer = Table(), onnx.writer.Writer()
+    assert [onnx.symbolic.table_name(writer, table) for _ in range(4)] == ["E"] * 4  # type: ignore[arg-type]
+    assert table.copies == 1 and list(writer.initializers[0].dims) == [5, 2, 3]
+
+
 kept = dy.ParameterCollection()
 
 
