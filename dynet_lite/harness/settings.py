@@ -169,7 +169,7 @@ def add_options(parser: argparse.ArgumentParser, cls: type[Settings], only: Sequ
             continue
         how: dict[str, Any] = {}
         if kind is bool:
-            how["action"] = argparse.BooleanOptionalAction if default else "store_true"
+            how["action"] = argparse.BooleanOptionalAction  # --no-x also takes back what a file has set
         elif get_origin(kind) is tuple:
             of = get_args(kind)[0]
             how.update(type=of, nargs="+", metavar="N" if of is int else "FILE")

@@ -109,6 +109,9 @@ def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
     }
     s, _ = harness.parse_settings(Settings, "", ["--no-autobatch", "--sizes", "8", "9", "--smoke"], {"hidden": 2})
     assert (s.autobatch, s.sizes, s.hidden) == (False, (8, 9), 2)
+    file.write_text("smoke = true\ncompare = true\nautobatch = false\n")
+    s, _ = harness.parse_settings(Settings, "", ["--config", str(file), "--no-smoke", "--autobatch"], {"hidden": 2})
+    assert (s.smoke, s.compare, s.autobatch) == (False, True, True) and s.hidden != 2
 
 
 @pytest.mark.parametrize(
