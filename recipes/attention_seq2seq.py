@@ -6,6 +6,7 @@
     python recipes/attention_seq2seq.py --train a.tsv --dev b.tsv  # lines of source<tab>target, blanks between tokens
     python recipes/attention_seq2seq.py --train text.de text.en    # parallel files
     python recipes/attention_seq2seq.py predict --load g2p.model - # sounds of the words you type; --beam 4 searches wider
+    python recipes/attention_seq2seq.py evaluate --load g2p.model words.tsv      # lines of cat<tab>K AE T
     python recipes/attention_seq2seq.py --compare --batch 64       # automatic batching on and off
 
 A BiLSTM reads the source. An LSTM writes the target token by token, and looks back at the source before each one. Training
@@ -214,7 +215,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
     def losses(self, pair: Pair) -> list[dy.Expression]:
         """-log p(token | those before it, source) of each target token, and of the end; in training, with smoothing."""
         smoothing = self.settings.smoothing if self.training else 0.0
-        losses, now = [], self.start(pair.source)
+        losses, now = [], self.start(self.letters(pair.source))
         for token in self.target.ids(pair.target):
             losses.append(smoothed_loss(now.scores, token, smoothing))
             now = self.step(now, token)
@@ -229,6 +230,10 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         return sum(len(pair.target) + 1 for pair in harness.parsed(batch))
 
     # --- 3. Use ---------------------------------------------------------------------------------------------
+
+    def letters(self, source: list[str]) -> list[str]:
+        """The small letters of a source of a dictionary's model, which may be a word or have blanks between them."""
+        return [letter for token in source for letter in token.lower()] if self.parts["lower"] else source
 
     def translate(self, sources: list[list[str]]) -> list[list[str]]:
         """The best target of each source; no source may be empty."""
@@ -255,10 +260,13 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
                 tokens[i] = max(zip((x not in self.source for x in source), weights, source, strict=True))[2]
         return tokens
 
+    def translations(self, batch: list[Pair]) -> list[list[str]]:
+        return self.translate([self.letters(pair.source) for pair in batch])
+
     def evaluate(self, examples: Sequence[Pair]) -> harness.Score:
         answers, references = [], []
         batches = list(minibatches(examples, 256, key=len, pool=len(examples)))
-        for batch, found in self.spread(lambda batch: self.translate([pair.source for pair in batch]), batches):
+        for batch, found in self.spread(self.translations, batches):
             answers += found
             references += [pair.references for pair in batch]
         errors, fluent = error_rate(answers, references), bleu(answers, references)
@@ -293,8 +301,8 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
         return dy.esum(losses).value(), len(losses)
 
     def predict(self, lines: list[str]) -> Iterator[str]:
-        lines = [line.lower() if self.parts["lower"] else line for line in lines]
-        sources = [source_tokens(line, self.parts["letters"]) for line in lines]
+        letters = self.parts["letters"] and not self.parts["lower"]
+        sources = [self.letters(source_tokens(line, letters)) for line in lines]
         answers = iter(self.translate([source for source in sources if source]))
         for source in sources:
             answer = next(answers) if source else []

