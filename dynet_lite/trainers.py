@@ -516,6 +516,9 @@ class EGTrainer(Trainer):
     """Exponentiated gradient, for parameters that are distributions (positive, sum 1; a row of a table is one):
 
     v = mom v - lr g; w = softmax(log(w) + v).
+
+    A negative number, or a weight of zeros alone, would become NaN: the first update is a ValueError.
+    Give it other first values, or freeze it. Single zeros stay zeros.
     """
 
     rule = "eg"
@@ -523,6 +526,19 @@ class EGTrainer(Trainer):
     def __init__(self, m: ParameterCollection, learning_rate: float = 0.1, mom: float = 0.9) -> None:
         super().__init__(m, learning_rate)
         self.mom = _number(mom, "mom")
+
+    def _begin_update(self) -> tuple[tuple[float, ...], float]:
+        self._see_distributions(self._updater.taken if self.updates else 0)
+        return super()._begin_update()
+
+    def _see_distributions(self, first: int) -> None:
+        """From this parameter on. Later they are what the rule has made of them."""
+        for p in self.model._all[first:]:
+            numbers = p._values()
+            zeros = not isinstance(p, LookupParameters) and numbers.size > 0 and not numbers.any()
+            if p.is_updated() and (zeros or (numbers < 0).any()):
+                what = "is 0 everywhere" if zeros else "has negative numbers"
+                raise ValueError(f"[EGTrainer] {p.name()} {what}; distributions are needed, such as init=1 / size")
 
     def coefficients(self) -> tuple[float, ...]:
         return self._learning_rate, self.mom

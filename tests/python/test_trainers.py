@@ -325,6 +325,26 @@ def test_exponentiated_gradient_keeps_a_distribution() -> None:
     np.testing.assert_allclose(p.as_array(), expected / expected.sum(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("begins", ["glorot", 0])
+def test_exponentiated_gradient_of_what_is_no_distribution(begins: Any) -> None:
+    """It was NaN after the first update."""
+    m = dy.ParameterCollection()
+    p, t = m.add_parameters((3, 4), init=begins, name="p"), m.add_lookup_parameters((3, 4), init=0.25)
+    trainer = dy.EGTrainer(m)
+    before = p.as_array()
+    p.set_grad(np.ones((3, 4)))
+    t.set_rows_grad([1], [np.arange(4.0)])
+    with pytest.raises(ValueError, match=r"\[EGTrainer\] /p (has negative numbers|is 0 everywhere)"):
+        trainer.update()
+    assert (p.as_array() == before).all() and trainer.updates == 0
+    p.set_updated(False)
+    trainer.update()
+    assert (p.as_array() == before).all() and t.as_array()[1].sum() == pytest.approx(1)
+    m.add_parameters(2, init=-1, name="later")
+    with pytest.raises(ValueError, match="later has negative"):
+        trainer.update()
+
+
 def test_dense_updates_move_rows_by_their_moments() -> None:
     m = dy.ParameterCollection()
     t = m.add_lookup_parameters((3, 1), init=0)
