@@ -118,9 +118,14 @@ def _recipes(action: str, name: str | None, folder: str) -> int:
     return 0
 
 
+def _processors() -> str:
+    count, usable = os.cpu_count() or 1, config.processors()
+    return f"{count} processors" + f", of which this process may use {usable}" * (usable < count)
+
+
 def _info() -> None:
     print(f"dynet_lite {dynet_lite.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")
-    print(f"  {platform.platform()}, {platform.machine()}, {os.cpu_count()} processors")
+    print(f"  {platform.platform()}, {platform.machine()}, {_processors()}")
     for name, value in _core.describe().items():
         print(f"  {name}: {value}")
     print("devices:")

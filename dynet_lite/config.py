@@ -98,8 +98,13 @@ def _cells(value: Any) -> str:
     return str(value)
 
 
+def processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _threads(value: Any) -> int:
-    number = _whole(0)(value) or os.cpu_count() or 1
+    number = _whole(0)(value) or processors()
     if number > MOST_THREADS:
         raise ValueError
     return number
@@ -369,7 +374,7 @@ def configure(**options: Any) -> Change:
     seed           of the random generator; 0 takes one at random
     autobatch      automatic batching (default on)
     strategy       none, depth, agenda, greedy (default), auto
-    threads        worker threads of a graph (default 1; 0 is the number of processors)
+    threads        worker threads of a graph (default 1; 0: one per processor that may be used)
     device         where data are stored and computed: cpu (default), cuda or cuda:1 (an NVIDIA GPU, see dy.devices()); null
                    runs nothing. DeviceError when the GPU cannot be used. `backend` is another name of this setting
     fuse           rewrite graphs before they run: several ops run as one, equal ops run once, unneeded ops do not run (default

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dynet_lite import _core, gpus
+from dynet_lite import _core, config, gpus
 
 from .board import LARGE, MOST, NONE, Board, Laid, LaidSum, Said
 from .dealing import costs_of, deal, hands_of
@@ -97,7 +97,7 @@ class Alone:
 
     def threads(self) -> int:
         """How many threads a rank may use, so that the ranks of a machine together use the cores they were given."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = config.processors()
         return max(1, cores // self.local_size) if self._share_cores else cores
 
     def agree(self, **values: Any) -> None:

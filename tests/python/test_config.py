@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,14 @@ def test_bad_values_from_outside(argv: tuple[str, ...], environment: dict[str, s
         assert line.startswith("ValueError: [config] " + what), line
     twice = "try:\n  dy.renew_cg()\nexcept ValueError: pass\ndy.renew_cg()"
     assert failing(twice, *argv, **environment).startswith("ValueError")  # not forgotten after the first error
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system gives each process all processors")
+def test_a_thread_for_each_processor_that_may_be_used() -> None:
+    code = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nout = dy.config.get('threads')"
+    assert child(code, DYNET_LITE_THREADS="0") == 1
+    code = "import os\nout = [dy.config.get('threads'), len(os.sched_getaffinity(0))]"
+    assert len({*child(code, DYNET_LITE_THREADS="0")}) == 1
 
 
 @pytest.mark.parametrize(
