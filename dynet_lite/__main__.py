@@ -132,8 +132,14 @@ def _info() -> None:
     for device in gpus.devices():
         print(f"  {device}")
     print("settings:")
-    for name, value in config.settings().items():
+    try:
+        settings = config.settings()
+    except ValueError as error:  # of a variable
+        raise DataError(str(error)) from None
+    for name, value in settings.items():
         print(f"  {name}: {'none' if value in (None, '') else value}")
+    for variable, setting in config.misspelt(os.environ).items():
+        print(f"{variable} is set, but is not read: did you mean {setting}?")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,6 +15,7 @@ Who may import: the modules of the package; users reach it as ``dy.configure`` a
 from __future__ import annotations
 
 import atexit
+import difflib
 import os
 import re
 import sys
@@ -34,6 +35,7 @@ __all__ = [
     "reset_random_seed",
 ]
 
+_PREFIX = "DYNET_LITE_"  # of variables
 SOURCES = ("configure", "dynet_config", "environment", "flag")  # highest first
 
 
@@ -266,7 +268,7 @@ if hasattr(os, "register_at_fork"):
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     out = {}
     for name in OPTIONS:
-        variable = "DYNET_LITE_" + name.upper()
+        variable = _PREFIX + name.upper()
         if name == "device" and not environ.get(variable):
             variable = "DYNET_LITE_BACKEND"
         if environ.get(variable, "") != "":
@@ -278,6 +280,14 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         if value and not _core.describe()[what].startswith(value):
             raise ValueError(f"[config] {variable}: {value} is not available here; this is {_core.describe()[what]}")
     return out
+
+
+def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that are set and no settings, but nearly the names of some: which."""
+    known = [name.upper() for name in OPTIONS] + [name.removeprefix(_PREFIX) for name in ENGINE]
+    words = sorted(name.removeprefix(_PREFIX) for name in environ if name.startswith(_PREFIX))
+    near = {word: difflib.get_close_matches(word, known, 1, 0.7) for word in words if word not in [*known, "BACKEND"]}
+    return {_PREFIX + word: _PREFIX + names[0] for word, names in near.items() if names}
 
 
 def _from_argv(argv: Sequence[str], strict: bool = True) -> dict[str, Any]:

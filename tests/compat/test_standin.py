@@ -288,6 +288,13 @@ def test_info() -> None:
     done = python("-m", "dynet_lite", "info", DYNET_LITE_DEVICE="cuda:999")
     assert done.returncode == 2 and "\ndevices:\n  cpu" in done.stdout
     assert done.stderr.startswith("error: [cuda] ") and done.stderr.count("\n") == 1
+    for name, value in (("DYNET_LITE_THREADS", "x"), ("DYNET_LITE_ISA", "sse")):
+        done = python("-m", "dynet_lite", "info", **{name: value})
+        assert done.returncode == 2 and done.stdout.endswith("settings:\n")
+        assert done.stderr.startswith(f"error: [config] {name}: ") and done.stderr.count("\n") == 1
+    done = python("-m", "dynet_lite", "info", DYNET_LITE_STRATEGIE="depth", DYNET_LITE_HOME="x")
+    (line,) = [line for line in done.stdout.splitlines() if "DYNET_LITE_" in line]
+    assert line == "DYNET_LITE_STRATEGIE is set, but is not read: did you mean DYNET_LITE_STRATEGY?"
 
 
 def test_the_command_line_without_docstrings() -> None:
