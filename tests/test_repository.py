@@ -115,3 +115,14 @@ def test_sources_name_files_that_exist() -> None:
         if found not in ends
     ]
     assert not missing, "\n".join(missing)
+
+
+def test_the_same_pythons_everywhere() -> None:
+    """Those that wheels are made for are those of the classifiers, and the oldest and newest are tested on all systems."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    wheels = re.findall(r"cp3(\d+)-\*", re.search(r'^build = "(.*)"', project, re.MULTILINE)[1])  # type: ignore[index]
+    assert re.findall(r"Python :: 3\.(\d+)", project) == wheels
+    assert re.search(r'requires-python = ">=3\.(\d+)"', project)[1] == wheels[0]  # type: ignore[index]
+    workflow = (ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8")
+    assert f'python: ["3.{wheels[0]}", "3.{wheels[-1]}"]' in workflow
+    assert f"for Python 3.{wheels[0]} to 3.{wheels[-1]}" in (ROOT / "docs/installing.md").read_text(encoding="utf-8")
