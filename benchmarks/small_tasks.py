@@ -197,7 +197,7 @@ class Kept(Xor):
             self.build()  # another task has renewed the graph since
         x, y = self.data(k)
         self.x.set(x.tolist())
-        self.y.set(float(y[0]))
+        self.y.set(int(y[0]))  # 0 or 1, as in DyNet's example
         loss = self.nodes[-1]
         value = loss.value()
         loss.backward()

@@ -15,7 +15,7 @@ cdef class InputExpression(Expression):
         cdef float* to
         cdef size_t k, n
         cdef const float[::1] view
-        if type(values) is float:  # what small programs give, without NumPy
+        if type(values) is float or type(values) is int and -(1 << 60) < values < 1 << 60:   # without NumPy
             self._to_write(1)[0] = <float> <double> values
         elif type(values) is list and _plain_numbers(<list> values):
             n = len(<list> values)

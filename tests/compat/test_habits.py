@@ -215,6 +215,16 @@ def test_floats_where_whole_numbers_are_meant() -> None:
         x[:0.5]
 
 
+def test_whole_numbers_for_an_input() -> None:
+    """`y.set(1 if same else -1)`, as in DyNet's first example."""
+    y = dy.scalarInput(0)
+    for given in (1, -1, 0, True, np.int64(3), 1 << 70, 2.5):
+        y.set(given)
+        assert y.value() == np.float32(given)
+    with pytest.raises(ValueError, match="2 numbers are needed; got 1"):
+        dy.inputVector([1, 2]).set(3)
+
+
 def test_iterables_and_whole_floats() -> None:
     """Whatever has the numbers of a list, and 4 / 2 for 2."""
     x = dy.inputTensor(np.arange(12.0).reshape(3, 4))
