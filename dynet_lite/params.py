@@ -225,7 +225,7 @@ class ParameterCollection:
 
     def parameters_list(self) -> list[Parameters]:
         """All weights, those of sub-collections too, in order of making."""
-        return [p for p in self._all if isinstance(p, Parameters)]
+        return [p._anew() for p in self._all if isinstance(p, Parameters)]
 
     def lookup_parameters_list(self) -> list[LookupParameters]:
         """All tables, those of sub-collections too, in order of making."""

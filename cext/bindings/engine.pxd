@@ -116,6 +116,7 @@ cdef extern from "graph/params.h" namespace "dnl":
         Store grad
         cbool updated
         cbool touched
+        cbool turned "turned.load" ()
         void grad_changed()
         void overwrite(const float*, cbool) except +raise_python_error nogil
         void overwrite_grad(const float*) except +raise_python_error nogil

@@ -99,6 +99,7 @@ cdef class Parameters(Expression):
     cdef str _name
     cdef GraphLink last   # the graph that it entered last,
     cdef uint32_t last_stamp   # and the stamp of its node there: a change of set_updated() leaves this one
+    cdef uint32_t constant_stamp   # that of the graph in which expr() was last called
 
     def __cinit__(self):
         if not _making_weight:   # also a class of the user's, whose __init__ may not call ours
@@ -134,6 +135,17 @@ cdef class Parameters(Expression):
         self.last = g.link
         self.stamp = self.last_stamp = g.c.generation()
         return self.id
+
+    cpdef Parameters _anew(self):
+        """What lists of weights hold: an object of its own if the graph keeps other numbers than those of now. DyNet makes
+        one for each list, and so shows what is there after an update, although the graph has not been renewed.
+        """
+        if not deref(self.p).turned() or not _current().c.valid(self.id, self.stamp):
+            return self
+        cdef Parameters other = _new_weight(Parameters)
+        other.p = self.p
+        other._name = self._name
+        return other
 
     def name(self):
         """The full name in its collection, such as /encoder/_0."""
@@ -268,7 +280,13 @@ cdef class Parameters(Expression):
 
     def expr(self, update=False):
         """The parameter in the current graph: a constant, or with update=True one that gets a gradient. As in DyNet."""
-        return self if update else _op1(op_by_name(b"nobackprop"), self)
+        if update:
+            return self
+        cdef uint32_t stamp = _current().c.generation()
+        cdef Parameters of = self if self.constant_stamp == stamp else self._anew()
+        if of is self:
+            self.constant_stamp = stamp   # from here on it stays what it is
+        return _op1(op_by_name(b"nobackprop"), of)
 
     def gradient(self):
         """The gradient of the last backward() of the current graph. grad_as_array() is the sum over all passes.

@@ -286,7 +286,7 @@ class RNNBuilder(Part):
 
     def get_parameters(self) -> list[Layer]:
         """The parameters, a list per layer."""
-        return [list(layer) for layer in self._parameters]
+        return [[p._anew() for p in layer] for layer in self._parameters]
 
     def get_parameter_expressions(self) -> list[list[Expression]]:
         """The parameters as the last initial_state() of this graph uses them, a list per layer."""

@@ -171,6 +171,42 @@ def test_a_graph_keeps_its_weights() -> None:
     assert loss.value() == 3750 and dy.sum_elems(p).value() == 3125
 
 
+def test_lists_of_weights_show_those_of_now() -> None:
+    """DyNet makes the objects of a list, and what expr() gives, when they are asked for: programs that save their weights
+    after the last update, and have not renewed the graph, get the new ones."""
+    m = dy.ParameterCollection()
+    builder = dy.GRUBuilder(1, 2, 2, m)
+    p, shown = m.add_parameters(2, init=1.0), m.add_parameters(2, init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.125)
+    trainer.set_clip_threshold(0)
+    with dy.configure(keep_weights=True):
+        dy.renew_cg()
+        before = [q.as_array() for row in builder.get_parameters() for q in row]
+        earlier, same = m.parameters_list(), shown.expr()
+        loss = dy.sum_elems(builder.initial_state().add_input(p).output() + dy.square(p) + shown)
+        for _ in range(2):
+            loss.backward()
+            trainer.update()
+            now = p.as_array()
+            assert p.npvalue().tolist() == [1, 1] and now[0] < 0.9
+            np.testing.assert_array_equal(m.parameters_list()[-2].npvalue(), now)
+            np.testing.assert_array_equal(p.expr().npvalue(), now)
+            assert shown.expr().value() == same.value() == [1, 1] != shown.as_array().tolist()
+            for row in builder.get_parameters():
+                for q in row:
+                    np.testing.assert_array_equal(q.npvalue(), q.as_array())
+        after = [q.npvalue() for row in builder.get_parameters() for q in row]
+        assert sum(not np.array_equal(x, y) for x, y in zip(before, after, strict=True)) > 3
+        for q in m.parameters_list():
+            q.clip_inplace(-0.01, 0.01)
+            q.set_updated(False)
+        assert np.abs(p.as_array()).max() == np.float32(0.01) and not p.is_updated()
+        assert [q.name() for q in m.parameters_list()] == [q.name() for q in earlier]
+        dy.renew_cg()
+        assert p.npvalue().tolist() == p.as_array().tolist() and m.parameters_list() == earlier
+    assert m.parameters_list() == earlier and builder.get_parameters()[0][0] is builder.get_parameters()[0][0]
+
+
 @pytest.mark.parametrize("kind", [dy.SimpleSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
                                   dy.RMSPropTrainer, dy.AdamTrainer, dy.AmsgradTrainer, dy.EGTrainer])  # fmt: skip
 def test_kept_weights_are_updated_as_others(kind: type) -> None:
