@@ -171,3 +171,18 @@ def test_attention_over_one_sentence(threads: int) -> None:
         return {"loss": loss.npvalue(), **gradients(model)}
 
     same(program, threads)
+
+
+def test_many_elements_times_many_threads() -> None:
+    """Their product has more than 31 bits."""
+    rnn, n = dy.SimpleRNNBuilder(1, 1, 1, dy.ParameterCollection()), 5_000_000
+    xs = np.linspace(-1, 1, n, dtype=np.float32)[None]
+
+    def outputs(threads: int, xs: Any) -> Any:
+        with dy.configure(threads=threads, overlap=False):
+            dy.renew_cg()
+            x = dy.inputTensor(xs, batched=True)
+            return rnn.initial_state().add_input(x).add_input(x).output().npvalue()[0]
+
+    some = slice(None, None, 4096)
+    np.testing.assert_allclose(outputs(512, xs)[some], outputs(1, xs[:, some]), atol=1e-6)

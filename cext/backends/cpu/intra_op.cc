@@ -109,7 +109,7 @@ bool CpuIntraOp::by_item(const Call& c) {
 // The members of each part: as many of each, or as many gradients that are not zero.
 void CpuIntraOp::choose_bounds(const Call& c, int count, bool by_gradient) {
   bounds_.clear();
-  for (int part = 0; part <= count; ++part) bounds_.push_back(c.members * part / count);
+  for (i64 part = 0; part <= count; ++part) bounds_.push_back(static_cast<int>(c.members * part / count));
   if (!by_gradient) return;
   live_.clear();
   u64 all = 0, before = 0;
