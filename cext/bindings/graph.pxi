@@ -149,6 +149,7 @@ cdef class ComputationGraph:
             return settle()
         if self.other_c == NULL:
             self.other_c = new CGraph(deref(backend_by_name(self.backend.encode())))
+        if self.other_x == NULL:   # apart: memory may end between the two
             self.other_x = new Executor(deref(self.other_c), backend_by_name(self.backend.encode()), deref(self.memory))
         if not start_job(_settings.threads):
             return settle()

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cxx import compiler
 from programs import run_code
 
 BEGIN = """
@@ -189,3 +192,56 @@ wrong += y.vec_value() != [3, 4] or z.vec_value() != [6, 8]
 def test_no_wrong_numbers(program: str, tmp_path: Path) -> None:
     done = run_code(BEGIN + program + "\nprint(failed, wrong)", tmp_path)
     assert done.stdout.split() == ["True", "0"], done.stdout + done.stderr
+
+
+# Refuses one piece of memory, however small. Steps overlap while no other graph is alive: the main thread has none.
+REFUSED = """
+import ctypes, os, threading
+import numpy as np, dynet_lite as dy
+left = ctypes.c_int.in_dll(ctypes.CDLL(os.environ["LD_PRELOAD"]), "left")
+dy.configure(threads=2)
+W = dy.ParameterCollection().add_parameters((4, 4), init=0.1)
+failed, wrong = 0, 0
+
+def steps(before):
+    global failed, wrong
+    for k in range(3):
+        dy.renew_cg()
+        x = dy.inputVector([1, 2, 3, 4])
+        loss = dy.esum([dy.sum_elems(dy.tanh(W * x) * k) for k in range(40)])
+        wrong += not abs(loss.value() - 4 * np.tanh(1) * 780) < 1e-2
+        loss.backward()
+        if k == 0:
+            left.value = before
+            try:
+                dy.renew_cg()
+            except MemoryError:
+                failed += 1
+            left.value = -1
+
+for before in range(-1, 12):
+    thread = threading.Thread(target=steps, args=(before,))
+    thread.start()
+    thread.join()
+print(failed > 5, wrong, dy._core.steps_overlapped() > 20)
+"""
+NEW = """
+#include <cstdlib>
+#include <new>
+extern "C" { int left = -1; }  // pieces until the one that is refused
+void* operator new(std::size_t n) {
+  if (left < 0 || left-- != 0)
+    if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+"""
+
+
+@pytest.mark.skipif(compiler() is None or sys.platform != "linux", reason="needs a compiler, and LD_PRELOAD")
+@pytest.mark.skipif("DYNET_LITE_TEST_SANITIZE" in os.environ, reason="the sanitizer takes all addresses")
+def test_a_step_that_cannot_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "new.cc").write_text(NEW)
+    subprocess.run([str(compiler()), "-shared", "-fPIC", "new.cc", "-o", "new.so"], cwd=tmp_path, check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "new.so"))
+    done = run_code(REFUSED, tmp_path)
+    assert done.stdout.split() == ["True", "0", "True"], done.stdout + done.stderr
