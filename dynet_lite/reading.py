@@ -35,7 +35,7 @@ _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of 
 
 Read = tuple[Any, Any, Any]  # (where, key, value), see read_by()
 _NEVER: Read = ({}, "", None)  # is never what is there
-_of_objects: dict[Any, tuple[list[Read], Any]] = {}  # of cells of objects, by their functions; with a weak reference
+_of_objects: weakref.WeakSet[Any] = weakref.WeakSet()  # the functions of objects' cells, which keep what is read
 _most = _FEWEST
 
 
@@ -119,16 +119,17 @@ def _without_repeats(read: list[Read]) -> list[Read]:
 
 
 def _hold(method: Any, found: list[Read]) -> None:
-    """What a cell of an object reads may refer to the object, and the class knows the cell: the object would stay for ever. So
-    now and then all such lists are emptied, for objects that are gone to go; what is called again is read again."""
+    """What a cell of an object reads may refer to the object, and the class knows the cell: the object would stay as long as
+    the class. So now and then all such lists are emptied, for objects that are gone to go; what is called again is read
+    again. The lists belong to the cells: with the class they go in any case, and with it its module's variables."""
     global _most
     if len(_of_objects) >= _most:
-        for read, _ in [*_of_objects.values()]:
-            read[:] = [_NEVER]
+        for other in [*_of_objects]:
+            other.read[:] = [_NEVER]
         gc.collect()
         _most = max(_FEWEST, 2 * len(_of_objects))
-    held = _of_objects
-    held[method] = found, weakref.ref(method.ref(), lambda _: held.pop(method, None))
+    method.read = found
+    _of_objects.add(method)
 
 
 def _is(value: Any, *kinds: type) -> bool:

@@ -469,6 +469,8 @@ cdef bint _by_hand(ComputationGraph g) except -1:
 cdef class _MethodOf:
     """A function with its first argument, which it does not keep in memory."""
     cdef readonly object function, ref
+    cdef public list read   # of its cell, for dynet_lite/reading.py
+    cdef object __weakref__
 
     def __cinit__(self, function, ref):
         self.function, self.ref = function, ref

@@ -18,7 +18,7 @@ def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
         for program in programs:
             exec(compile(program, "docs/cells.md", "exec"), names)
     finally:
-        names.clear()  # what cells of classes read is kept for a while, and would keep the page's graph alive
+        names.clear()  # the page's graph goes now, not when garbage is collected
     lines = capsys.readouterr().out.splitlines()
     batches = [line for line in lines if line.endswith("batches")]
     assert len(batches) == 2 and batches[0] == batches[1]

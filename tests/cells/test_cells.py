@@ -361,6 +361,28 @@ def test_objects_that_refer_to_themselves_go(w: Weights) -> None:
         assert sum(ref() is not None for ref in made) < 50
 
 
+@pytest.mark.parametrize("how, argument", [("cell", "dy.inputVector([1, 2])"), ("compile", "np.ones(2)")])
+def test_classes_go_with_their_modules(how: str, argument: str) -> None:
+    """What their objects' cells read is kept, variables of the module too, but by the cells alone."""
+    names: dict[str, Any] = {"__name__": "page", "kept": dy.ParameterCollection().add_parameters(2)}
+    program = f"""
+import numpy as np, dynet_lite as dy
+class Model:
+    @dy.{how}
+    def go(self, x):
+        return kept + x if isinstance(x, dy.Expression) else kept
+model = Model()
+model.go({argument})
+"""
+    dy.renew_cg()
+    exec(program, names)
+    gone = weakref.ref(names["kept"])
+    names = {}
+    dy.renew_cg()
+    gc.collect()
+    assert gone() is None
+
+
 def test_many_objects_are_not_recorded_for_ever(w: Weights) -> None:
     objects = [Round(float(k)) for k in range(60)]
     for _ in range(4):
