@@ -90,13 +90,62 @@ cdef object _new_weight(object kind):
         _making_weight = False
 
 
-cdef class Parameters(Expression):
+cdef class Weight(Expression):
+    """What Parameters and LookupParameters share."""
+    cdef str _name
+
+    def name(self):
+        """The full name in its collection, such as /encoder/_0."""
+        return self._name
+
+    def expr(self, update=False):
+        """The weight, or the whole table {d1, ..., V}, in the current graph: a constant, or with update=True one that gets a
+        gradient. As in DyNet.
+        """
+        return self if update else _op1(op_by_name(b"nobackprop"), self)
+
+    def gradient(self):
+        """The gradient of the last backward() of the current graph. grad_as_array() is the sum over all passes.
+
+        Of a table it is (d1, ..., V). RuntimeError if the weight is not in that graph, or if its accumulated gradient has
+        changed since, by an update or another backward().
+        """
+        if not _current().c.valid(self.id, self.stamp):
+            raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
+        return Expression.gradient(self)
+
+    def save(self, fname, key="", append=False):
+        """Write the numbers to a text file in DyNet's format, under the full name or ``key`` (which begins with '/').
+
+        ValueError for a bad key, OSError if the file cannot be written.
+        """
+        from dynet_lite import io
+        io.save_parameter(self, fname, key, append)
+
+    def populate(self, fname, key=""):
+        """Read the numbers from DyNet's text file: the entry named ``key``, or without a key that of this parameter's
+        full name.
+
+        FileNotFoundError if there is no such file, ValueError if it has no such entry or the entry has another shape.
+        """
+        from dynet_lite import io
+        io.populate_parameter(self, fname, key)
+
+    def write_to_textfile(self, fname, key="", append=False):
+        """DyNet's other name for save()."""
+        self.save(fname, key, append)
+
+    def populate_from_textfile(self, fname, key=""):
+        """DyNet's other name for populate()."""
+        self.populate(fname, key)
+
+
+cdef class Parameters(Weight):
     """A weight, from ParameterCollection.add_parameters(). It can be used as an expression in any graph.
 
     Arrays that come from its methods, or are given to them, have its shape (d1, d2, ...).
     """
     cdef shared_ptr[Parameter] p
-    cdef str _name
     cdef GraphLink last   # the graph that it entered last,
     cdef uint32_t last_stamp   # and the stamp of its node there: a change of set_updated() leaves this one
     cdef uint32_t constant_stamp   # that of the graph in which expr() was last called
@@ -146,10 +195,6 @@ cdef class Parameters(Expression):
         other.p = self.p
         other._name = self._name
         return other
-
-    def name(self):
-        """The full name in its collection, such as /encoder/_0."""
-        return self._name
 
     @property
     def shape(self):
@@ -287,41 +332,6 @@ cdef class Parameters(Expression):
         if of is self:
             self.constant_stamp = stamp   # from here on it stays what it is
         return _op1(op_by_name(b"nobackprop"), of)
-
-    def gradient(self):
-        """The gradient of the last backward() of the current graph. grad_as_array() is the sum over all passes.
-
-        RuntimeError if the parameter is not in that graph, or if its accumulated gradient has changed since, by an
-        update or another backward().
-        """
-        if not _current().c.valid(self.id, self.stamp):
-            raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
-        return Expression.gradient(self)
-
-    def save(self, fname, key="", append=False):
-        """Write the numbers to a text file in DyNet's format, under the full name or ``key`` (which begins with '/').
-
-        ValueError for a bad key, OSError if the file cannot be written.
-        """
-        from dynet_lite import io
-        io.save_parameter(self, fname, key, append)
-
-    def populate(self, fname, key=""):
-        """Read the numbers from DyNet's text file: the entry named ``key``, or without a key that of this parameter's
-        full name.
-
-        FileNotFoundError if there is no such file, ValueError if it has no such entry or the entry has another shape.
-        """
-        from dynet_lite import io
-        io.populate_parameter(self, fname, key)
-
-    def write_to_textfile(self, fname, key="", append=False):
-        """DyNet's other name for save()."""
-        self.save(fname, key, append)
-
-    def populate_from_textfile(self, fname, key=""):
-        """DyNet's other name for populate()."""
-        self.populate(fname, key)
 
     def __reduce__(self):
         return _restore_parameter, (self._name, self._values(), self.is_updated())

@@ -38,7 +38,7 @@ cdef list _row_list(str where, object ids):
     return list(ids)
 
 
-cdef class LookupParameters(Expression):
+cdef class LookupParameters(Weight):
     """A table of rows, such as word vectors, from ParameterCollection.add_lookup_parameters().
 
     ``table[i]`` is row i, {d1, ...}, as an expression; a negative i counts from the end. Only rows that were used get a
@@ -46,7 +46,6 @@ cdef class LookupParameters(Expression):
     ...). Used as an expression itself, the whole table has the dims {d1, ..., V}. IndexError if a row is out of range.
     """
     cdef shared_ptr[LookupTable] t
-    cdef str _name
     cdef GraphLink last, rows_last   # the graphs that it entered last, whole and for lookups
     cdef NodeId rows_id
     cdef uint32_t rows_stamp
@@ -189,10 +188,6 @@ cdef class LookupParameters(Expression):
 
     def __iter__(self):
         raise TypeError("[lookup] a table is not iterated; index it: table[i]")
-
-    def name(self):
-        """The full name in its collection."""
-        return self._name
 
     @property
     def shape(self):
@@ -383,17 +378,6 @@ cdef class LookupParameters(Expression):
         """The accumulated gradient of one row: (d1, ...). IndexError if it is out of range."""
         return self.rows_grad_as_array([_as_int(row, "[lookup] a row number")])[0]
 
-    def gradient(self):
-        """The gradient of the last backward() of the current graph, (d1, ..., V). grad_as_array() is the sum over all
-        passes.
-
-        RuntimeError if the table is not in that graph, or if its accumulated gradient has changed since, by an update
-        or another backward().
-        """
-        if not _current().c.valid(self.id, self.stamp):
-            raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
-        return Expression.gradient(self)
-
     def set_rows_grad(self, ids, arr):
         """Replace the accumulated gradient: these rows get arr (n, d1, ...), all others none."""
         rows = self._row_ids(ids)
@@ -457,35 +441,6 @@ cdef class LookupParameters(Expression):
         settle()
         deref(self.t).updated = updated
         self.stamp = self.rows_stamp = 0xffffffff
-
-    def expr(self, update=False):
-        """The whole table {d1, ..., V} in the current graph: a constant, or with update=True one that gets a gradient."""
-        return self if update else _op1(op_by_name(b"nobackprop"), self)
-
-    def save(self, fname, key="", append=False):
-        """Write the numbers to a text file in DyNet's format, under the full name or ``key`` (which begins with '/').
-
-        ValueError for a bad key, OSError if the file cannot be written.
-        """
-        from dynet_lite import io
-        io.save_parameter(self, fname, key, append)
-
-    def populate(self, fname, key=""):
-        """Read the numbers from DyNet's text file: the entry named ``key``, or without a key that of this parameter's
-        full name.
-
-        FileNotFoundError if there is no such file, ValueError if it has no such entry or the entry has another shape.
-        """
-        from dynet_lite import io
-        io.populate_parameter(self, fname, key)
-
-    def write_to_textfile(self, fname, key="", append=False):
-        """DyNet's other name for save()."""
-        self.save(fname, key, append)
-
-    def populate_from_textfile(self, fname, key=""):
-        """DyNet's other name for populate()."""
-        self.populate(fname, key)
 
     def __reduce__(self):
         return _restore_table, (self._name, self._values(), self.is_updated())
