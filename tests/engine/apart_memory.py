@@ -67,7 +67,7 @@ def programs() -> Numbers:
         yield from ((seed, g) for g in model.gradients().values())
 
 
-def training(how: int) -> Numbers:
+def training(how: int, words: int = 4) -> Numbers:
     """Cells, words, mini-batches by hand, decay, clipping, old weights, numbers set and read in between, files."""
     pc = dy.ParameterCollection()
     table, lstm = pc.add_lookup_parameters((40, 8)), dy.VanillaLSTMBuilder(1, 8, 16, pc)
@@ -82,7 +82,7 @@ def training(how: int) -> Numbers:
         again: list[dy.Expression] = []
         losses = []
         for size in (1, 3, 1):
-            word = [rng.integers(40, size=size) for _ in range(4)]
+            word = [rng.integers(40, size=size) for _ in range(words)]
             xs = [dy.lookup_batch(table, i) if size > 1 else table[int(i[0])] for i in word]
             xs.append(dy.inputTensor(rng.random((8, size)), batched=True))
             for h in lstm.initial_state().transduce(xs):
