@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cxx import compiler
+from cxx import built, compiler
 
 from dynet_lite import _core
 
@@ -46,7 +46,7 @@ def table_check(folder: Path, openblas: str) -> Path:
     sources = [HERE / "table_check.cc"]
     sources += sorted((HERE.parent / "kernels").glob("check_*.cc"))
     sources.append(CEXT / "base" / "outer_later.cc")
-    sources += sorted((CEXT / "kernels").glob("*.cc"))  # without flags of instruction sets: the baseline's alone
+    sources += sorted((CEXT / "kernels").glob("*.cc"))  # compiled here: the baseline's alone
     sources += [
         CEXT / "backends" / "cuda" / f"{name}.cc"
         for name in ("driver", "device", "cublas", "products", "recorder", "table", "cell_parts", "update")
@@ -54,6 +54,9 @@ def table_check(folder: Path, openblas: str) -> Path:
     (folder / ".libs").symlink_to(openblas)  # where blas.cc looks
 
     def compiled(source: Path) -> str:
+        part_of_package = CEXT in source.parents and source.name != "blas.cc"  # which may be for a BLAS of the system
+        if part_of_package and (there := built(source)):
+            return str(there)
         out = folder / f"{source.stem}.o"
         run([compiler() or "c++", *FLAGS, f"-I{HERE.parent / 'kernels'}", "-c", str(source), "-o", str(out)])
         return str(out)
