@@ -19,7 +19,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]  # of conftest.py: on_gpu
 Mistake = Callable[[str, str, str], Path]  # of conftest.py: mistake
 FLAGS = ["-std=c++17", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{CEXT}", f"-I{HERE}"]
 # tests/sanitize.sh: the engine has them, and so do the kernels.
-SANITIZERS = ["-g", "-fsanitize=address,undefined"] if os.environ.get("DYNET_LITE_TEST_SANITIZE") else []
+SANITIZERS = ["-g1", "-fsanitize=address,undefined"] if os.environ.get("DYNET_LITE_TEST_SANITIZE") else []
 
 ALL = os.environ.get("DYNET_LITE_TEST_ALL", "0") not in ("", "0")  # not a part of it: tests/device.sh --all
 
