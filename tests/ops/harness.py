@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ def gradient_of(e: Any) -> Array:
 # Every element has a weight and a shift of its own, so that no two of them, and no two signs, can stand for each other.
 
 
+@cache
 def weights(size: int, seed: int = 7) -> tuple[Array, Array]:
     rng = np.random.default_rng([seed, size])
     return rng.uniform(0.5, 1.5, size).astype(np.float32), rng.uniform(0.2, 0.8, size).astype(np.float32)
