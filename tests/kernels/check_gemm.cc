@@ -18,6 +18,21 @@ std::string name(const std::string& who, const Product& p) {
   return who + text;
 }
 
+// Entry i, j at j * m + i: the sum over q of a(i, q) b(q, j), in the order of q. Column by column, which is quickest.
+template <class A, class B>
+std::vector<double> in_double(idx m, idx n, idx k, A a, B b) {
+  std::vector<double> left(m * k), out(m * n);
+  for (idx q = 0; q < k; ++q)
+    for (idx i = 0; i < m; ++i) left[q * m + i] = a(i, q);
+  for (idx j = 0; j < n; ++j)
+    for (idx q = 0; q < k; ++q) {
+      const double factor = b(q, j), *from = left.data() + q * m;
+      double* to = out.data() + j * m;
+      for (idx i = 0; i < m; ++i) to[i] += from[i] * factor;
+    }
+  return out;
+}
+
 template <class Fn>
 void one(const std::string& who, const Product& p, Fn run) {
   if (double(p.m) * p.n * p.k > largest_product) return;
@@ -29,12 +44,13 @@ void one(const std::string& who, const Product& p, Fn run) {
   numbers.fill(b);
   if (p.beta == 0) c.set(kNan);  // must not be read
   run(p, a.p(), lda, b.p(), ldb, c.p(), ldc);
+  const std::vector<double> sums = in_double(
+      p.m, p.n, p.k, [&](idx i, idx q) { return p.ta ? a[i * lda + q] : a[q * lda + i]; },
+      [&](idx q, idx j) { return p.tb ? b[q * ldb + j] : b[j * ldb + q]; });
   for (idx j = 0; j < p.n; ++j)
     for (idx i = 0; i < p.m; ++i) {
-      double s = 0;
-      for (idx q = 0; q < p.k; ++q)
-        s += double(p.ta ? a[i * lda + q] : a[q * lda + i]) * double(p.tb ? b[q * ldb + j] : b[j * ldb + q]);
-      expect_near(c[j * ldc + i], p.alpha * s + (p.beta != 0 ? p.beta * 0.5 : 0), 1e-5, 1e-6 * (4 + p.k), what);
+      const double want = p.alpha * sums[j * p.m + i] + (p.beta != 0 ? p.beta * 0.5 : 0);
+      expect_near(c[j * ldc + i], want, 1e-5, 1e-6 * (4 + p.k), what);
     }
   for (idx j = 0; j < p.n; ++j)  // between columns nothing changes
     for (idx i = p.m; i < ldc; ++i)
@@ -73,13 +89,11 @@ void rows_product(const std::string& who, const RowsProduct& p, Fn run) {
   numbers.fill(b.buffer);
   numbers.fill(add.buffer);
   const Rows added = p.add == Add::None ? Rows{} : p.add == Add::Each ? add.rows : Rows{add.rows[0], 0, nullptr};
-  std::vector<double> want(p.n * p.m);
-  for (idx j = 0; j < p.n; ++j)
-    for (idx i = 0; i < p.m; ++i) {
-      double s = p.add == Add::None ? 0.0 : double(added[j][i]);
-      for (idx q = 0; q < p.k; ++q) s += double(p.ta ? a[i * lda + q] : a[q * lda + i]) * double(b.at(j, q));
-      want[j * p.m + i] = s;
-    }
+  std::vector<double> want = in_double(
+      p.m, p.n, p.k, [&](idx i, idx q) { return p.ta ? a[i * lda + q] : a[q * lda + i]; },
+      [&](idx q, idx j) { return b.at(j, q); });
+  for (idx j = 0; j < p.n && p.add != Add::None; ++j)
+    for (idx i = 0; i < p.m; ++i) want[j * p.m + i] += double(added[j][i]);
   run(p, a.p(), lda, b.rows, added, c.rows);
   for (idx j = 0; j < p.n; ++j)
     for (idx i = 0; i < p.m; ++i)
@@ -121,12 +135,10 @@ void outer_product(const std::string& who, idx m, idx n, idx k, Block::Layout ly
   numbers.fill(y.buffer);
   numbers.fill(x.buffer);
   run(m, n, k, y.rows, x.rows, c.p(), ldc);
+  const std::vector<double> sums =
+      in_double(m, n, k, [&](idx i, idx r) { return y.at(r, i); }, [&](idx r, idx j) { return x.at(r, j); });
   for (idx j = 0; j < n; ++j) {
-    for (idx i = 0; i < m; ++i) {
-      double s = 0.5;
-      for (idx r = 0; r < k; ++r) s += double(y.at(r, i)) * double(x.at(r, j));
-      expect_near(c[j * ldc + i], s, 1e-5, 1e-6 * (4 + k), what);
-    }
+    for (idx i = 0; i < m; ++i) expect_near(c[j * ldc + i], 0.5 + sums[j * m + i], 1e-5, 1e-6 * (4 + k), what);
     expect(c[j * ldc + m] == 0.5f && c[j * ldc + m + 1] == 0.5f, what + " padding");
   }
   c.guarded(what);
@@ -176,11 +188,13 @@ void products(const Kernels& k) {
   for (idx m : {1010, 1024})  // columns of which few stay in a cache, with more of them than that and not
     for (idx n : {55, 56, 255, 256, 481})
       for (idx kk : {200, 256, 300, 800})
-        if (kk < 800 || n < 100) one(isa + " cols", {false, false, m, n, kk, 1024 - m, 1.0f, n % 2 ? 0.0f : 1.0f}, cols);
+        if (kk < 800 || n < 100)
+          one(isa + " cols", {false, false, m, n, kk, 1024 - m, 1.0f, n % 2 ? 0.0f : 1.0f}, cols);
   for (idx m : {2, 5, 8, 81, 100, 515})  // such rows of sums of outer products, in several blocks
     for (idx n : {23, 100, 300})
       for (idx kk : {24, 170})
-        for (const float beta : {0.0f, 1.0f, -0.5f}) one(isa + " outer", {false, true, m, n, kk, m % 2, 0.5f, beta}, cols);
+        for (const float beta : {0.0f, 1.0f, -0.5f})
+          one(isa + " outer", {false, true, m, n, kk, m % 2, 0.5f, beta}, cols);
   for (idx m : {1, 3, 16, 37, 50, 131})
     for (idx n : {1, 2, 7, 33})
       for (idx kk : {1, 50, 133})
@@ -220,9 +234,13 @@ void gemm_dispatch() {
       for (const idx k : {16, 50, 1100})
         for (const auto c : {Block::kPacked, Block::kGaps, Block::kList})
           for (const Add add : {Add::None, Add::Each, Add::Shared})
-            for (const bool acc : {false, true}) rows_product("gemm_rows", {ta, 37, n, k, Block::kRepeats, c, add, acc}, rows);
-  rows_product("gemm_rows", {false, 40, 3000, 1100, Block::kRepeats, Block::kList, Add::None, true}, rows);  // in several pieces
-  const auto outer = [](idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) { dnl::gemm_outer(m, n, k, y, x, c, ldc); };
+            for (const bool acc : {false, true})
+              rows_product("gemm_rows", {ta, 37, n, k, Block::kRepeats, c, add, acc}, rows);
+  rows_product("gemm_rows", {false, 40, 3000, 1100, Block::kRepeats, Block::kList, Add::None, true},
+               rows);  // in several pieces
+  const auto outer = [](idx m, idx n, idx k, Rows y, Rows x, float* c, idx ldc) {
+    dnl::gemm_outer(m, n, k, y, x, c, ldc);
+  };
   for (const auto y : {Block::kPacked, Block::kList, Block::kRepeats})
     for (const idx k : {100, 128, 3000})
       for (const idx m : {16, 50, 1030}) outer_product("gemm_outer", m, 30, k, y, Block::kRepeats, outer);
@@ -235,7 +253,8 @@ void gemm_dispatch() {
   for (const bool ta : {false, true})
     for (const idx k : {1, 50, 1100})
       for (const auto c : {Block::kPacked, Block::kAlone})
-        for (const bool acc : {false, true}) rows_product("gemm_rows", {ta, 50, 1, k, Block::kAlone, c, Add::None, acc}, rows);
+        for (const bool acc : {false, true})
+          rows_product("gemm_rows", {ta, 50, 1, k, Block::kAlone, c, Add::None, acc}, rows);
 }
 
 }  // namespace check
