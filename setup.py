@@ -234,11 +234,13 @@ class BuildCore(build_ext):
             self.take_clang()
         self.system_blas = self.find_system_blas() if SYSTEM_BLAS else []
         self.objects_dir = Path(self.build_temp) / VARIANT
-        wrapper = self.cythonize_core(ext)
-        first = sorted(sources(), key=lambda p: not p.name.startswith("isa_"))  # those that take longest
-        jobs = [(wrapper, True)] + [(p.relative_to(ROOT), False) for p in first]
+        found = [p.relative_to(ROOT) for p in sources()]
         with ThreadPoolExecutor(max(1, int(self.parallel))) as pool:
-            results = list(pool.map(lambda job: self.compile_one(*job), jobs))
+            # Kernels take longest; the first of them are compiled while Cython works.
+            jobs = [pool.submit(self.compile_one, p, False) for p in found if p.name.startswith("isa_")]
+            jobs.append(pool.submit(self.compile_one, self.cythonize_core(ext), True))
+            jobs += [pool.submit(self.compile_one, p, False) for p in found if not p.name.startswith("isa_")]
+            results = [job.result() for job in jobs]
         target = Path(self.get_ext_fullpath(ext.name))
         self.link(ext, target, sorted((obj for obj, _ in results), key=Path), any(fresh for _, fresh in results))
 
@@ -313,7 +315,7 @@ class BuildCore(build_ext):
             raise SystemExit("setup.py: cext/bindings/_core.pyx is missing")
         inputs = [p for folder in (CEXT, GENERATED) for p in sorted(folder.rglob("*.p[yx][xdi]"))]
         key = sha("frames left out", Cython.__version__, sorted(DIRECTIVES.items()), *[p.read_bytes() for p in inputs])
-        out_dir = Path("build") / "cython" / VARIANT
+        out_dir = Path("build") / "cython" / ("debug" if DEBUG else "release")  # the directives depend on that alone
         stamp = out_dir / "stamp"
         cpp = out_dir / pyx.with_suffix(".cpp")
         if cpp.exists() and stamp.exists() and stamp.read_text() == key:
