@@ -80,6 +80,7 @@ GCC_ISA_FLAGS = {
                       # gcc 12 takes its own header's "any value" vectors for a mistake (GCC bug 105593)
                       "-Wno-uninitialized", "-Wno-maybe-uninitialized"],
 }  # fmt: skip
+STANDARD_HEADERS = ["algorithm", "atomic", "cmath", "functional", "map", "memory", "mutex", "string", "vector"]
 # Of clang-cl.
 MSVC_FLAGS = ["/std:c++17", "/O2", "/fp:precise", "/EHsc", "/W3", "/DNOMINMAX"]
 MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512"]}
@@ -234,6 +235,7 @@ class BuildCore(build_ext):
             self.take_clang()
         self.system_blas = self.find_system_blas() if SYSTEM_BLAS else []
         self.objects_dir = Path(self.build_temp) / VARIANT
+        self.of_standard_library = self.standard_headers() if SANITIZE else []
         found = [p.relative_to(ROOT) for p in sources()]
         with ThreadPoolExecutor(max(1, int(self.parallel))) as pool:
             # Kernels take longest; the first of them are compiled while Cython works.
@@ -360,9 +362,22 @@ class BuildCore(build_ext):
             flags += ["-Werror"]
         return flags
 
+    def standard_headers(self):
+        """Flags that let the compiler read the standard library once: without optimization that is half of its work."""
+        header = self.objects_dir / "standard.h"
+        done = header.with_suffix(".h.gch")
+        if not done.exists():
+            header.parent.mkdir(parents=True, exist_ok=True)
+            header.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
+            command = [*self.command("compiler_so"), *self.flags_for(header, False), "-x", "c++-header"]
+            subprocess.run([*command, str(header), "-o", str(done)], check=True)
+        return ["-include", str(header)]
+
     def compile_one(self, source, is_wrapper):
         """Compile one file unless its object is up to date. Returns (object, whether it was compiled)."""
         flags = self.flags_for(source, is_wrapper)
+        if not is_wrapper and not source.name.startswith("isa_"):
+            flags += self.of_standard_library
         include = ["cext"] + list(self.compiler.include_dirs)
         obj = Path(self.compiler.object_filenames([str(source)], output_dir=str(self.objects_dir))[0])
         stamp, depfile = obj.with_suffix(".json"), obj.with_suffix(".d")

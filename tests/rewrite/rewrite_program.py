@@ -9,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
+STANDARD_HEADERS = ("algorithm", "atomic", "cmath", "functional", "map", "memory", "mutex", "string", "vector")
 FOLDERS = ("ops", "op", "graph", "rewrite", "rewrite/rules", "base", "backends/null")
 
 Built = Callable[[Path], "Path | None"]
@@ -34,6 +35,11 @@ def compile_all(
     """
     include = [f"-I{folder}" for folder in (first, CEXT, HERE) if folder]
     flags = ["-std=c++17", "-O0", "-Wall", "-Wextra", *include]
+    if first is None:  # Reading the standard library is half of the work without optimization: once for all.
+        standard = out / "standard.h"
+        standard.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
+        call([cxx, *flags, "-x", "c++-header", str(standard), "-o", f"{standard}.gch"])
+        flags += ["-include", str(standard)]
 
     def compile_one(source: Path) -> tuple[Path, Path]:
         if source.parent.name in ("ops", "kernels") and (there := built(source)):
