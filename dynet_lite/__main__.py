@@ -138,7 +138,7 @@ def _info() -> None:
         raise DataError(str(error)) from None
     for name, value in settings.items():
         print(f"  {name}: {'none' if value in (None, '') else value}")
-    for variable, setting in config.misspelt(os.environ).items():
+    for variable, setting in config.misspelt().items():
         print(f"{variable} is set, but is not read: did you mean {setting}?")
 
 

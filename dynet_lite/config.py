@@ -282,10 +282,10 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     return out
 
 
-def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+def misspelt() -> dict[str, str]:
     """Variables that are set and no settings, but nearly the names of some: which."""
     known = [name.upper() for name in OPTIONS] + [name.removeprefix(_PREFIX) for name in ENGINE]
-    words = sorted(name.removeprefix(_PREFIX) for name in environ if name.startswith(_PREFIX))
+    words = sorted(name.removeprefix(_PREFIX) for name in os.environ if name.startswith(_PREFIX))
     near = {word: difflib.get_close_matches(word, known, 1, 0.7) for word in words if word not in [*known, "BACKEND"]}
     return {_PREFIX + word: _PREFIX + names[0] for word, names in near.items() if names}
 

@@ -26,6 +26,7 @@ class Generator:
 
     def __init__(self, seed: int, peer: bool = False) -> None:
         self.rng, self.peer = np.random.default_rng([seed, int(peer)]), peer
+        dy.reset_random_seed(seed + 1)  # what becomes too large must not depend on what is dropped
         self.steps: list[Step] = []
         self.env = names(dy, 0)
         self.env["see"] = lambda x: np.asarray(x)
