@@ -67,9 +67,7 @@ def cases() -> dict[str, Any]:
     found = {op: lambda op=op: row(op) for op in OPS}
     found["long sum"] = long_sum
     found["alike steps"] = alike_steps
-    found["training"] = lambda: islice(
-        apart_memory.training(3, words=2), 4
-    )  # a step, and what the next one makes of it
+    found["training"] = lambda: islice(apart_memory.training(3, words=2), 4)  # a step, and what the next makes of it
     return found
 
 
