@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item, keep in zip(items, here, strict=True) if keep]
 
 
+def pytest_collection_finish() -> None:
+    """Expressions that a module of tests makes when it is imported would keep their graph beside those of all tests."""
+    if len(_core.cg()):
+        raise pytest.UsageError(f"{len(_core.cg())} nodes were made while tests were collected: make them in the tests")
+
+
 @pytest.fixture(autouse=True)
 def fresh_engine() -> Iterator[None]:
     _core.cg()  # the first use reads flags and variables; what is set here comes after

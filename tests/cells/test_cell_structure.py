@@ -309,7 +309,7 @@ def failing(net: Net) -> dict[str, Callable[[], Any]]:
     }
 
 
-@pytest.mark.parametrize("name", failing(Net()))
+@pytest.mark.parametrize("name", ["map", "map, a label", "scan", "scan, a label", "recurse", "recurse, a child"])
 def test_a_loop_that_fails_takes_its_nodes_back(net: Net, name: str) -> None:
     dy.renew_cg()
     before, x = dy.tanh(net.E[1]), dy.inputVector([1.0, 2.0, 3.0, 4.0])

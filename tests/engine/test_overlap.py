@@ -33,7 +33,9 @@ TRAINERS = {
 
 @pytest.fixture(autouse=True)
 def two_threads() -> Iterator[None]:
-    gc.collect()  # graphs of other tests: steps overlap where there is one
+    # Steps overlap where there is one graph. Those of other tests go, also of one that failed, whose trace pytest keeps.
+    sys.last_value = sys.last_traceback = sys.last_exc = None
+    gc.collect()
     with dy.configure(threads=2):
         _core.settings.least_work = 0
         yield

@@ -110,6 +110,7 @@ def test_another_compiler_or_other_flags_make_everything_anew(tmp_path: Path, mo
     monkeypatch.chdir(ROOT)
     build = runpy.run_path("setup.py")["BuildCore"](setuptools.Distribution())
     build.compiler, build.msvc, build.system_blas, build.force = Compiler(), False, [], False
+    build.of_standard_library = []
     build.objects_dir = build.build_temp = tmp_path
     source, module = Path("cext/base/wait.cc"), setuptools.Extension("dynet_lite._core", [])
 

@@ -173,6 +173,7 @@ PUBLIC = {
     *(name for make in OBJECTS.values() for name in dir(make(dy.ParameterCollection())) if not name.startswith("_")),
     "x + y", "x - y", "-x", "x + c", "c - x", "c * x", "c / x", "x ** c", "c ** x", "x < y", "x[...]", "onnx",
 }  # fmt: skip
+dy.renew_cg()  # the objects have made nodes
 SPECIAL = (
     "__call__",
     "__getitem__",
