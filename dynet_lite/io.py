@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dynet_lite._core import LookupParameters, Parameters, read_decimals, write_decimals
+from dynet_lite.compat.old_names import Saveable
 from dynet_lite.errors import MissingFileError, ModelFileError
 from dynet_lite.files import appending, read_pair, replacing, replacing_pair
 from dynet_lite.metas import dump_meta, load_metas
@@ -317,35 +318,43 @@ def add_entry(collection: Any, file: TextFile, entry: Entry) -> Any:
 # ---- dy.save, dy.load ----------------------------------------------------------------------------------------------
 
 
+def described(obj: Any) -> tuple[tuple[Any, ...], list[tuple[Any, str]]]:
+    """What the .meta file says of an object, and its parameters with their names in the .data file."""
+    if isinstance(obj, (Parameters, LookupParameters)):
+        return ("Parameters" if isinstance(obj, Parameters) else "LookupParameters", obj.name()), [(obj, obj.name())]
+    if all(hasattr(obj, what) for what in ("param_collection", "spec", "from_spec")):
+        meta = (type(obj), obj.spec, obj.param_collection().name())
+        return meta, collection_entries(obj.param_collection())
+    if isinstance(obj, Saveable):
+        parts = [described(part) for part in obj.get_components()]
+        meta = (type(obj), obj.__getstate__(), [about for about, _ in parts])
+        return meta, [entry for _, entries in parts for entry in entries]
+    raise TypeError(f"[save] a parameter, or an object with param_collection(), spec and from_spec() is needed; "
+                    f"got {type(obj).__name__}")  # fmt: skip
+
+
 def save(basename: Any, objects: Any) -> None:
     """Write objects to ``basename.data`` and ``basename.meta``, for load().
 
     objects: one or an iterable of Parameters, LookupParameters, builders, and objects with param_collection(), a
-    property ``spec`` and a class method from_spec(spec, collection).
+    property ``spec`` and a class method from_spec(spec, collection). DyNet 1's Saveable will do, too.
     """
-    if isinstance(objects, (Parameters, LookupParameters)) or hasattr(objects, "param_collection"):
+    if isinstance(objects, (Parameters, LookupParameters, Saveable)) or hasattr(objects, "param_collection"):
         objects = [objects]
     entries: dict[str, Any] = {}
     metas: list[tuple[Any, ...]] = []
     for obj in objects:
-        if isinstance(obj, (Parameters, LookupParameters)):
-            metas.append(("Parameters" if isinstance(obj, Parameters) else "LookupParameters", obj.name()))
-            mine = [(obj, obj.name())]
-        elif all(hasattr(obj, what) for what in ("param_collection", "spec", "from_spec")):
-            metas.append((type(obj), obj.spec, obj.param_collection().name()))
-            mine = collection_entries(obj.param_collection())
-        else:
-            raise TypeError(f"[save] a parameter, or an object with param_collection(), spec and from_spec() is needed; "
-                            f"got {type(obj).__name__}")  # fmt: skip
+        meta, mine = described(obj)
+        metas.append(meta)
         for p, name in mine:
             if entries.setdefault(name, p) is not p:
                 raise ValueError(f"[save] two parameters have the name {name}: they belong to different collections")
-    meta = b"".join(dump_meta(item) for item in metas)
+    meta_file = b"".join(dump_meta(item) for item in metas)
     base = os.fsdecode(basename)
     with replacing_pair(base + ".data", base + ".meta") as (data, about):
         for name, p in entries.items():
             write_entry(data, p, name)
-        about.write(meta)
+        about.write(meta_file)
 
 
 def _check_collection(params: Any) -> None:
@@ -372,6 +381,8 @@ def _made(item: Any, file: TextFile, params: Any) -> Any:
         if len(item) == 2:
             kind = getattr(sys.modules["dynet_lite"], item[0])
             return add_entry(params, file, file.entry(item[1], kind))
+        if type(item[2]) is list:
+            return Saveable._restored(item[0], item[1], [_made(part, file, params) for part in item[2]])
         obj = item[0].from_spec(item[1], params)
         fill(file, file.under(item[2]) if item[2] != "/" else file.entries, obj.param_collection())
         return obj

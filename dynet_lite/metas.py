@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from dynet_lite.compat.old_names import Saveable
 from dynet_lite.errors import ModelFileError
 
 __all__ = ["dump_meta", "load_metas"]
@@ -115,7 +116,7 @@ class MetaUnpickler(Interpreter):  # type: ignore[misc]
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] in OURS:
             ours = sys.modules["dynet_lite"]
-            found = getattr(ours, name, None)
+            found: Any = getattr(ours, name, None)
             if callable(found) and name in ours.__all__:
                 return found
         elif (module, name) in KNOWN:
@@ -124,7 +125,7 @@ class MetaUnpickler(Interpreter):  # type: ignore[misc]
             if module not in sys.modules:
                 raise pickle.UnpicklingError(f"class {module}.{name}: import its module first")
             found = vars(sys.modules[module]).get(name)
-        if issubclass(type(found), type) and hasattr(found, "from_spec"):
+        if issubclass(type(found), type) and (hasattr(found, "from_spec") or issubclass(found, Saveable)):
             self.modules.add(module)
         elif type(found) is not np.ufunc and not plain(found) and not self.is_own(found, module):
             raise pickle.UnpicklingError(f"{module}.{name} is not a class with from_spec(), nor what a spec may hold")
@@ -249,6 +250,16 @@ def dump_meta(item: Any) -> bytes:
                      f"{error}") from None  # fmt: skip
 
 
+def describes(item: Any) -> bool:
+    """Whether it describes a parameter, an object with from_spec, or a Saveable with its components."""
+    kinds = [type(part) for part in item] if type(item) is tuple else []
+    if len(kinds) != 3 or not issubclass(kinds[0], type):
+        return kinds == [str, str] and item[0] in ("Parameters", "LookupParameters")
+    if kinds[2] is list:
+        return issubclass(item[0], Saveable) and all(map(describes, item[2]))
+    return kinds[2] is str and hasattr(item[0], "from_spec")
+
+
 def load_metas(data: bytes, path: str) -> list[tuple[Any, ...]]:
     """The items of a .meta file."""
     stream, out = io.BytesIO(data), []
@@ -261,10 +272,7 @@ def load_metas(data: bytes, path: str) -> list[tuple[Any, ...]]:
             item = MetaUnpickler(io.BytesIO(data[begin : stream.tell()])).load()
         except Exception as e:
             raise ModelFileError(f"[load] {path}: {e}") from None
-        kinds = [type(part) for part in item] if type(item) is tuple else []
-        named = kinds == [str, str] and item[0] in ("Parameters", "LookupParameters")
-        built = len(kinds) == 3 and issubclass(kinds[0], type) and kinds[2] is str and hasattr(item[0], "from_spec")
-        if not (named or built):
+        if not describes(item):
             raise ModelFileError(f"[load] {path}: an object's description is needed; got {shown(item)}")
         out.append(item)
     return out

@@ -8,6 +8,7 @@ the garbage collector. Files are dynet_lite/io.py's business.
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from typing import Any
 
@@ -290,8 +291,10 @@ class ParameterCollection:
         """Write all parameters as text, in DyNet's format. ``name`` ('/key') replaces this collection's name."""
         from dynet_lite import io
 
-        if isinstance(name, (list, tuple)):
-            raise TypeError("[save] a list of objects as in DyNet 1: write dynet_lite.save(basename, objects)")
+        if isinstance(name, (list, tuple)) and name:
+            old_names.warn_once("collection.save(file, objects)", "dynet_lite.save(basename, objects)")
+            io.save(fname, name)
+            return
         io.save_collection(self, fname, name, append)
 
     def populate(self, fname: Any, key: str = "") -> None:
@@ -304,10 +307,15 @@ class ParameterCollection:
 
         io.populate_collection(self, fname, key)
 
-    def load(self, fname: Any) -> None:
-        """DyNet 1's name of populate(); warns once."""
+    def load(self, fname: Any) -> list[Any] | None:
+        """DyNet 1's name of populate(), or of dynet_lite.load() for what save(fname, objects) wrote; warns once."""
+        from dynet_lite import io
+
         old_names.warn_once("load", "collection.populate(file), or dynet_lite.load(basename, collection) for objects")
+        if os.path.exists(os.fsdecode(fname) + ".meta") and not os.path.exists(fname):
+            return io.load(fname, self)
         self.populate(fname)
+        return None
 
     def load_all(self, fname: Any) -> None:
         """DyNet 1's other name of populate(); warns once."""

@@ -41,7 +41,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 def module(name: str) -> ModuleType:
     """The module that stands in for dynet, _dynet or dynet_config.
 
-    `from dynet import *` brings DyNet's names, with three of DyNet 1; every other name of dynet_lite is found, too.
+    `from dynet import *` brings DyNet's names, with four of DyNet 1; every other name of dynet_lite is found, too.
     """
     if name == "dynet_config":
         return dynet_config

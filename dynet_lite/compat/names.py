@@ -33,9 +33,9 @@ NAMES: tuple[str, ...] = tuple(
     """.split()
 )
 
-# Functions of DyNet 1 that a program with `from dynet import *` calls by these names: no other library has them, so bringing them
+# What a program of DyNet 1 with `from dynet import *` finds by these names: no other library has them, so bringing them
 # hides nothing. The other old names (sum_dims, sigmoid, Saver, ...) are common words; `dy.sum_dims` finds them.
-OF_DYNET_1: tuple[str, ...] = ("conv1d_narrow", "conv1d_wide", "cwise_multiply")
+OF_DYNET_1: tuple[str, ...] = ("conv1d_narrow", "conv1d_wide", "cwise_multiply", "Saveable")
 
 # Names that dir(dynet_lite) leaves out: DyNet's devices and command line, its second names for one thing, functions that only
 # its own modules call, bases of classes, and what only a benchmark asks for. They work all the same.

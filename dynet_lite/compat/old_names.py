@@ -1,7 +1,7 @@
 """Names and keywords of DyNet 1 and its predecessor that programs still use.
 
 What can work works, with one warning for each name in a process; what cannot says what to write instead. Here are the
-functions of the module, the keywords of trainers, and the boxes of numbers that DyNet exports.
+functions of the module, the keywords of trainers, a class for saving, and the boxes of numbers that DyNet exports.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dynet_lite.told import told
 __all__ = [
     "FloatValue",
     "FloatVectorValue",
+    "Saveable",
     "UnsignedValue",
     "UnsignedVectorValue",
     "inputMatrix",
@@ -140,6 +141,54 @@ class TrainerType(type):
                     names = ", ".join(list(known)[1:])
                     raise TypeError(f"[{cls.__name__}] there is no argument {name!r}; there are {names}")
         return super().__call__(*args, **kwargs)
+
+
+# ---- saving ------------------------------------------------------------------------------------------------------------
+
+
+class Saveable:
+    """DyNet 1's base of classes whose objects can be saved: now ``param_collection()``, ``spec`` and ``from_spec`` do that.
+
+    get_components() lists the parameters, builders and other Saveables that an object consists of, and
+    restore_components(components) puts them back. ``dy.save`` writes these and, with those values that its ``.meta`` files may
+    hold, all other attributes; ``dy.load`` gives the object, without calling its __init__(). Deriving a class warns once.
+    """
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        warn_once("Saveable", "a class with param_collection(), spec and from_spec(), or save whole collections")
+
+    def get_components(self) -> Any:
+        """Parameters, builders and Saveables that belong to this object, in an order of your own."""
+        raise NotImplementedError(f"[{type(self).__name__}] a Saveable needs a method get_components()")
+
+    def restore_components(self, components: list[Any]) -> Any:
+        """Take these, which are in the order of get_components(), as your own."""
+        raise NotImplementedError(f"[{type(self).__name__}] a Saveable needs a method restore_components()")
+
+    def __getstate__(self) -> Any:
+        """The attributes, without the components: in a list, tuple or dict, None stands in the place of each."""
+        components = list(self.get_components())
+
+        def rest(value: Any) -> Any:
+            if any(value is part for part in components):
+                return None
+            if type(value) in (list, tuple):
+                return type(value)(map(rest, value))
+            return {key: rest(item) for key, item in value.items()} if type(value) is dict else value
+
+        return {name: rest(v) for name, v in vars(self).items() if not any(v is part for part in components)}
+
+    @staticmethod
+    def _restored(kind: type[Saveable], state: Any, components: list[Any]) -> Saveable:
+        """An object made of what dy.save() wrote of it."""
+        made = kind.__new__(kind)
+        if hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        else:
+            vars(made).update(state)
+        made.restore_components(components)
+        return made
 
 
 # ---- boxes of numbers ----------------------------------------------------------------------------------------------------

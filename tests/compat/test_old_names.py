@@ -108,13 +108,88 @@ def test_collections(tmp_path: Path) -> None:
     assert (q.as_array() == p.as_array()).all()
     warns_once(lambda: q.load_array(np.ones((2, 3))))
     assert q.as_array().sum() == 6
-    with pytest.raises(TypeError, match=r"write dynet_lite\.save"):
-        m.save(tmp_path / "file", [p])
+    e, rnn = m.add_lookup_parameters((4, 2)), dy.VanillaLSTMBuilder(1, 2, 3, m)
+    warns_once(lambda: m.save(tmp_path / "objects", [rnn, e, p]))
+    again = dy.Model()
+    of_rnn, of_e, of_p = again.load(tmp_path / "objects") or []
+    assert [q.shape() for q in of_rnn.param_collection().parameters_list()] == [(12, 2), (12, 3), (12,)]
+    assert (of_e.as_array() == e.as_array()).all() and (of_p.as_array() == p.as_array()).all()
     with pytest.raises(TypeError, match="keep what"):
         m["W"]
     for add in (m.add_parameters, m.add_lookup_parameters):
         with pytest.raises(ValueError, match="the shape comes first"):
             add("W", (2, 3))
+
+
+def half(x: dy.Expression) -> dy.Expression:
+    return x / 2
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+
+    class Layer(dy.Saveable):
+        def __init__(self, m: dy.ParameterCollection, act: object) -> None:
+            super().__init__()
+            self.act, self.W, self.size = act, m.add_parameters((2, 2)), 2
+
+        def get_components(self) -> tuple[dy.Parameters, ...]:
+            return (self.W,)
+
+        def restore_components(self, components: list[dy.Parameters]) -> None:
+            (self.W,) = components
+
+    class Network(dy.Saveable):
+        def __init__(self, m: dy.ParameterCollection) -> None:
+            self.words = {"a": 0, "b": 1}
+            self.E, self.rnn = m.add_lookup_parameters((2, 2)), dy.GRUBuilder(1, 2, 2, m)
+            self.layers = [Layer(m, dy.tanh), Layer(m, half)]
+            self.bias = {"first": m.add_parameters(2), "last": 0.5}
+
+        def __call__(self, text: str) -> dy.Expression:
+            h = self.rnn.initial_state().transduce([self.E[self.words[c]] for c in text])[-1]
+            for layer in self.layers:
+                h = layer.act(layer.W * h)
+            return h + self.bias["first"]
+
+        def get_components(self) -> list[object]:
+            return [self.E, self.rnn, *self.layers, self.bias["first"]]
+
+        def restore_components(self, components: list[object]) -> None:
+            self.E, self.rnn, *self.layers, self.bias["first"] = components
+
+
+@pytest.mark.filterwarnings("ignore:.*old name")
+def test_saveable(tmp_path: Path) -> None:
+    """DyNet 1's base of classes: files hold its components and its other attributes, and its __init__() is not called."""
+    m = dy.Model()
+    network = Network(m)
+    m.save(tmp_path / "network", [network, network.E])
+    other = dy.Model()
+    again, _ = other.load(tmp_path / "network") or []
+    assert type(again) is Network and again.layers[0].act is dy.tanh and again.layers[1].size == 2
+    assert again.bias["last"] == 0.5 and len(other.parameters_list()) == len(m.parameters_list())
+    assert again("ab").value() == network("ab").value()
+    dy.save(tmp_path / "layer", network.layers[0])
+    (layer,) = dy.load(tmp_path / "layer", other)
+    assert (layer.W.as_array() == network.layers[0].W.as_array()).all()
+    network.layers[0].size = open  # type: ignore[assignment]
+    with pytest.raises(ValueError, match=r"Network'>: its spec may hold"):
+        m.save(tmp_path / "network", [network])
+
+
+def test_saveables_that_are_not_complete(tmp_path: Path) -> None:
+    def derived() -> type[dy.Saveable]:
+        class Bare(dy.Saveable):
+            pass
+
+        return Bare
+
+    bare = warns_once(derived)()
+    with pytest.raises(NotImplementedError, match=r"\[Bare\] .*get_components"):
+        dy.save(tmp_path / "file", [bare])
+    with pytest.raises(NotImplementedError, match=r"\[Bare\] .*restore_components"):
+        bare.restore_components([])
 
 
 def test_names_of_2_that_are_called_old() -> None:
