@@ -26,7 +26,7 @@ import numpy as np
 
 import dynet_lite
 from dynet_lite import _core, compat, config, gpus
-from dynet_lite.errors import DataError, DeviceError, ModelFileError
+from dynet_lite.errors import DataError, DeviceError, ModelFileError, SettingError
 from dynet_lite.pipes import until_cut
 
 # Commands that read the rest of the command line themselves.
@@ -132,11 +132,7 @@ def _info() -> None:
     for device in gpus.devices():
         print(f"  {device}")
     print("settings:")
-    try:
-        settings = config.settings()
-    except ValueError as error:  # of a variable
-        raise DataError(str(error)) from None
-    for name, value in settings.items():
+    for name, value in config.settings().items():
         print(f"  {name}: {'none' if value in (None, '') else value}")
     for variable, setting in config.misspelt().items():
         print(f"{variable} is set, but is not read: did you mean {setting}?")
@@ -190,7 +186,7 @@ def _command(arguments: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     try:
         (compat.run_module if options.module else compat.run)(options.script, options.arguments)
-    except (SystemExit, KeyboardInterrupt):
+    except (SystemExit, KeyboardInterrupt, SettingError):
         raise
     except BaseException as error:
         compat.report(error)

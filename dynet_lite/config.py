@@ -8,7 +8,7 @@ Four places, the first that names a setting wins:
 4. DyNet's flags in ``sys.argv``: ``--dynet-seed 1``, ``--dynet_seed=1``, ...
 
 Variables and flags are read once, at first use (the first graph, parameter collection or random number), never at
-import; ``sys.argv`` is left as it was. Flags that are not known are ignored, a bad value is a ValueError.
+import; ``sys.argv`` is left as it was. Flags that are not known are ignored, a bad value is a SettingError (a ValueError).
 Who may import: the modules of the package; users reach it as ``dy.configure`` and ``dy.config``.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynet_lite import _core, gpus
-from dynet_lite.errors import DeviceError
+from dynet_lite.errors import DeviceError, SettingError
 
 __all__ = [
     "DynetParams",
@@ -230,8 +230,11 @@ def start(strict: bool = True) -> None:
     with _starting:  # others wait: none may draw from a generator that has no seed yet
         if _started:
             return
-        environment = _from_environment(os.environ)
-        flags = _from_argv(sys.argv, strict)
+        try:
+            environment = _from_environment(os.environ)
+            flags = _from_argv(sys.argv, strict)
+        except ValueError as error:  # of who starts the program, not of the program
+            raise SettingError(str(error)) from None
         _given["environment"].update(environment)
         _given["flag"].update(flags)
         _apply(list(OPTIONS))

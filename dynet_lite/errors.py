@@ -17,6 +17,7 @@ __all__ = [
     "NotFiniteError",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "SettingError",
     "StaleExpressionError",
 ]
 
@@ -80,6 +81,10 @@ class DeviceError(RuntimeError):
 
 class DataError(ValueError):
     """A data file is malformed; the message names the file, the line and what was expected."""
+
+
+class SettingError(DataError):
+    """A variable such as ``DYNET_LITE_THREADS``, or a flag such as ``--dynet-seed``, has a value that it cannot have."""
 
 
 class ModelFileError(ValueError, RuntimeError):

@@ -297,6 +297,20 @@ def test_info() -> None:
     assert line == "DYNET_LITE_STRATEGIE is set, but is not read: did you mean DYNET_LITE_STRATEGY?"
 
 
+def test_a_bad_variable_is_one_line_for_every_command(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import dynet\n")
+    model = str(tmp_path / "model")
+    trained = python("-m", "dynet_lite", "train", "bilstm_tagger", "--smoke", "--save", model)
+    assert trained.returncode == 0, trained.stderr
+    commands = [("train", "bilstm_tagger", "--smoke"), ("train", "xor"), ("evaluate", "--load", model, model),
+                ("compare", "bilstm_tagger", "--out", str(tmp_path)), ("serve", model),
+                ("run", str(tmp_path / "script.py"))]  # fmt: skip
+    for command in commands:
+        done = python("-m", "dynet_lite", *command, DYNET_LITE_THREADS="abc")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done.stderr)
+        assert done.stderr.startswith("error: [config] DYNET_LITE_THREADS: a whole number"), (command, done.stderr)
+
+
 def test_the_command_line_without_docstrings() -> None:
     done = python("-OO", "-m", "dynet_lite", "--help")
     assert done.returncode == 0 and "show versions, processor, matrix library and settings" in done.stdout

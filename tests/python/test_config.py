@@ -155,9 +155,11 @@ def test_the_order_of_sources() -> None:
 def test_bad_values_from_outside(argv: tuple[str, ...], environment: dict[str, str], what: str) -> None:
     for use in ("dy.renew_cg()", "dy.ParameterCollection()", "dy.configure(seed=1)", "dy.inputVector([1.0])"):
         line = failing(use, *argv, **environment)
-        assert line.startswith("ValueError: [config] " + what), line
+        assert line.startswith("dynet_lite.errors.SettingError: [config] " + what), line
     twice = "try:\n  dy.renew_cg()\nexcept ValueError: pass\ndy.renew_cg()"
-    assert failing(twice, *argv, **environment).startswith("ValueError")  # not forgotten after the first error
+    assert failing(twice, *argv, **environment).startswith(
+        "dynet_lite.errors.SettingError"
+    )  # not forgotten after the first error
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system gives each process all processors")

@@ -245,7 +245,7 @@ def test_variables(variable: str, value: str, message: str) -> None:
     done = python("-c", "import dynet_lite as dy; dy.zeros(2).value()", **{variable: value})
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ValueError: [config]")
+    assert last.startswith("dynet_lite.errors.SettingError: [config]")
     assert variable in last
     assert message in last
 
