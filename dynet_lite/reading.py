@@ -7,6 +7,7 @@ Who may import: cells.py and compiled.py.
 
 from __future__ import annotations
 
+import dis
 import functools
 import gc
 import os
@@ -149,14 +150,30 @@ def _is_settled(module: Any) -> bool:
 
 
 def _names(function: Any) -> set[str]:
-    """All names in the code of a function, those of functions and comprehensions inside it too."""
+    """The attributes that are named in the code of a function."""
+    return _named(function)[1]
+
+
+def _named(function: Any) -> tuple[set[str], set[str]]:
     is_function = _is(function, types.FunctionType, types.MethodType, _core.told_type)
-    todo, names = [function.__code__] if is_function and hasattr(function, "__code__") else [], set()
-    while todo:
-        code = todo.pop()
-        names |= {*code.co_names}
-        todo += [c for c in code.co_consts if _is(c, types.CodeType)]
-    return names
+    return _in_code(function.__code__) if is_function and hasattr(function, "__code__") else (set(), set())
+
+
+@functools.lru_cache(maxsize=4096)
+def _in_code(code: types.CodeType) -> tuple[set[str], set[str]]:
+    """(variables, attributes) that are named in code, and in functions and comprehensions inside it."""
+    variables: set[str] = set()
+    attributes: set[str] = set()
+    for step in dis.get_instructions(code):
+        if step.opcode in dis.hasname:
+            of_object = step.opname.endswith(("_ATTR", "_METHOD")) or step.opname == "IMPORT_FROM"
+            (attributes if of_object else variables).add(str(step.argval))
+    for inner in code.co_consts:
+        if _is(inner, types.CodeType):
+            more = _in_code(inner)
+            variables |= more[0]
+            attributes |= more[1]
+    return variables, attributes
 
 
 def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
@@ -196,10 +213,10 @@ def _see_own_attributes(function: Any, names: set[str], seen: _Seen, depth: int)
 
 
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
-    names, inside = seen.once(_names, function), function.__globals__
+    (variables, names), inside = seen.once(_named, function), function.__globals__
     seen.names |= names
     seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
-    for name in sorted(names):
+    for name in sorted(variables):
         if name in inside:
             _see(inside, name, inside[name], names, seen, 0)
         elif _is(sys.modules.get(name), types.ModuleType):  # it is imported in the function
@@ -303,7 +320,7 @@ def _see_in_class(kind: type, value: Any, name: str, names: set[str], seen: _See
         if not owner.__flags__ & _HEAP_TYPE or seen.once(_is_settled, _inside(owner).get("__module__")):
             break  # it does not change
         function = _see_own(owner, kind, value, name, names, seen, depth)
-        if function is None or "super" not in seen.once(_names, function):
+        if function is None or "super" not in seen.once(_named, function)[0]:
             break
     return bool(owners)
 

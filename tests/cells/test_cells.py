@@ -685,6 +685,43 @@ def test_changes_right_after_a_recording_are_noticed(w: Weights) -> None:
     assert sums(made(w.b, 512)) == pytest.approx(2 * sums(last))
 
 
+turns = 0  # a variable whose name is that of an attribute
+
+
+def test_attributes_are_not_variables_of_the_same_name(w: Weights) -> None:
+    """A cell that reads self.turns is not recorded anew when the module's `turns` changes, nor the other way round."""
+    global turns
+    ran: Any = collections.deque()  # whose items are not looked at
+
+    class Model:
+        turns, other = 2, 0
+
+        @dy.cell
+        def go(self, x: Any) -> Any:
+            ran.append("go")
+            for _ in range(self.turns):
+                x = dy.tanh(x)
+            return x
+
+        @dy.cell
+        def scaled(self, x: Any) -> Any:
+            ran.append("scaled")
+            return x * float(turns + self.other)
+
+    model = Model()
+    dy.renew_cg()
+    for turns in range(5):  # noqa: B007  the cell may not look at it
+        model.go(w.b)
+    assert list(ran) == ["go"] * 2 and model.go.signatures() == 1
+    ran.clear()
+    for model.turns in range(5):
+        first = sums(model.scaled(w.b))
+    assert list(ran) == ["scaled"] * 2
+    turns, model.other = 8, 4
+    assert sums(model.scaled(w.b)) == pytest.approx(3 * first)
+    assert sums(model.go(w.b)) == pytest.approx(sums(Model.go.function(model, w.b)))
+
+
 def test_floats_of_numpy_are_values(w: Weights) -> None:
     cell = dy.cell(lambda x, y: x * float(y))
     dy.renew_cg()
