@@ -80,7 +80,6 @@ GCC_ISA_FLAGS = {
                       # gcc 12 takes its own header's "any value" vectors for a mistake (GCC bug 105593)
                       "-Wno-uninitialized", "-Wno-maybe-uninitialized"],
 }  # fmt: skip
-STANDARD_HEADERS = ["algorithm", "atomic", "cmath", "functional", "map", "memory", "mutex", "string", "vector"]
 # Of clang-cl.
 MSVC_FLAGS = ["/std:c++17", "/O2", "/fp:precise", "/EHsc", "/W3", "/DNOMINMAX"]
 MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512"]}
@@ -368,7 +367,7 @@ class BuildCore(build_ext):
         done = header.with_suffix(".h.gch")
         if not done.exists():
             header.parent.mkdir(parents=True, exist_ok=True)
-            header.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
+            shutil.copyfile(CEXT / "base" / "standard.h", header)
             command = [*self.command("compiler_so"), *self.flags_for(header, False), "-x", "c++-header"]
             subprocess.run([*command, str(header), "-o", str(done)], check=True)
         return ["-include", str(header)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
-STANDARD_HEADERS = ("algorithm", "atomic", "cmath", "functional", "map", "memory", "mutex", "string", "vector")
 FOLDERS = ("ops", "op", "graph", "rewrite", "rewrite/rules", "base", "backends/null")
 
 Built = Callable[[Path], "Path | None"]
@@ -37,7 +37,7 @@ def compile_all(
     flags = ["-std=c++17", "-O0", "-Wall", "-Wextra", *include]
     if first is None:  # Reading the standard library is half of the work without optimization: once for all.
         standard = out / "standard.h"
-        standard.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
+        shutil.copyfile(CEXT / "base" / "standard.h", standard)
         call([cxx, *flags, "-x", "c++-header", str(standard), "-o", f"{standard}.gch"])
         flags += ["-include", str(standard)]
 
