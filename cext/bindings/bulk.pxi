@@ -59,6 +59,19 @@ cdef int _take_back(ComputationGraph g, const GraphMark& end, uint32_t begun) ex
     return 0
 
 
+ctypedef object (*Loop)(Cell, ComputationGraph, tuple)
+
+cdef object _all_or_nothing(Loop loop, cell, ComputationGraph g, tuple given):
+    """What a loop over calls of a cell gives. If it fails, the nodes of its first calls are taken back."""
+    cdef GraphMark end = g.c.end()
+    cdef uint32_t begun = g.c.generation()
+    try:
+        return loop(_cell_of(cell), g, given)
+    except BaseException:
+        _take_back(g, end, begun)
+        raise
+
+
 def map_cell(cell, tuple lists not None):
     """[cell(*row) for row in zip(*lists)]. None where that is to be done in Python: see dynet_lite/cells.py."""
     cdef ComputationGraph g = _current()
@@ -67,15 +80,9 @@ def map_cell(cell, tuple lists not None):
     for one in lists:
         if type(one) is not list or len(<list> one) != len(<list> lists[0]):
             return None
-    cdef GraphMark end = g.c.end()
-    cdef uint32_t begun = g.c.generation()
-    try:
-        return _mapped(_cell_of(cell), g, lists)
-    except BaseException:
-        _take_back(g, end, begun)
-        raise
+    return _all_or_nothing(_mapped, cell, g, lists)
 
-cdef list _mapped(Cell c, ComputationGraph g, tuple lists):
+cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
     global _n_calls
     cdef Frame f = c.take_frame()
     cdef Template t = None
@@ -155,17 +162,13 @@ cdef int _count(object result) except -1:
 
 def scan_cell(cell, init, list xs not None, bint reverse):
     """(what the steps give, the last state), for steps cell(state, x)."""
-    cdef ComputationGraph g = _current()
-    cdef GraphMark end = g.c.end()
-    cdef uint32_t begun = g.c.generation()
-    try:
-        return _scanned(_cell_of(cell), g, init, xs, reverse)
-    except BaseException:
-        _take_back(g, end, begun)
-        raise
+    return _all_or_nothing(_scanned, cell, _current(), (init, xs, reverse))
 
-cdef tuple _scanned(Cell c, ComputationGraph g, init, list xs, bint reverse):
+cdef object _scanned(Cell c, ComputationGraph g, tuple given):
     global _n_calls
+    init = given[0]
+    cdef list xs = given[1]
+    cdef bint reverse = given[2]
     cdef Frame f = c.take_frame()
     cdef Template t = None, before
     cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
@@ -230,17 +233,11 @@ def earlier(children, i):
 
 def recurse_cell(cell, list inputs not None, list children not None):
     """[cell(inputs[i], *results of children[i])], each after its children."""
-    cdef ComputationGraph g = _current()
-    cdef GraphMark end = g.c.end()
-    cdef uint32_t begun = g.c.generation()
-    try:
-        return _recursed(_cell_of(cell), g, inputs, children)
-    except BaseException:
-        _take_back(g, end, begun)
-        raise
+    return _all_or_nothing(_recursed, cell, _current(), (inputs, children))
 
-cdef list _recursed(Cell c, ComputationGraph g, list inputs, list children):
+cdef object _recursed(Cell c, ComputationGraph g, tuple given):
     global _n_calls
+    cdef list inputs = given[0], children = given[1]
     cdef Frame f = c.take_frame()
     cdef Template t, below
     cdef Vec[NodeId] outputs
