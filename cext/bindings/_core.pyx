@@ -6,6 +6,7 @@ Users import the package, not this module. Thin by rule: argument checks and con
 """
 import copy
 import dataclasses
+import itertools
 import mmap
 import os
 import threading

@@ -6,9 +6,9 @@ cdef enum:
     KIND_INTEGER = 0xffffffff   # of an argument; otherwise an expression that looks like this (_looks),
     KIND_OTHER = 0xfffffffe     # or anything else
 
-cdef uint32_t _kind(ComputationGraph g, object v, bint plain) except? 0xfffffffe:
+cdef uint32_t _kind(ComputationGraph g, object v, object plain) except? 0xfffffffe:
     if type(v) is int:
-        return KIND_OTHER if plain or not _may_choose(v) else KIND_INTEGER
+        return KIND_OTHER if plain is True or not _may_choose(v) else KIND_INTEGER
     if isinstance(v, Expression) and type(v) is not LookupParameters:
         return _looks(g, _arg(g, v))
     return KIND_OTHER
@@ -104,7 +104,7 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
             t = _template_of_row(c, g, f, lists, i)
             kinds.clear()
             for k in range(width):
-                kinds.push_back(_kind(g, _item(<list> lists[k], i, "map"), k in c.plain))
+                kinds.push_back(_kind(g, _item(<list> lists[k], i, "map"), c.plain.get(k)))
             _see_unchanged(g, begun, lists, n, "map")
         t.add(g, f)
         out[i] = t.answer(g, f)
@@ -119,7 +119,7 @@ cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists,
     cdef Template t
     f.clear(g)
     for k in range(len(lists)):
-        f.push(g, _item(<list> lists[k], i, "map"), k in c.plain)
+        f.push(g, _item(<list> lists[k], i, "map"), c.plain.get(k))
     t = c.find(g, f)
     return c.template(g, f, tuple([_item(<list> one, i, "map") for one in lists]), {}) if t is None else t
 
@@ -190,7 +190,7 @@ cdef object _scanned(Cell c, ComputationGraph g, tuple given):
             before, t = t, _template_of_step(c, g, f, t, init, x)
             if t.carried < 0:
                 _see_carried(c, t, init)
-            kind = _kind(g, x, 1 in c.plain) if t is before else KIND_OTHER
+            kind = _kind(g, x, c.plain.get(1)) if t is before else KIND_OTHER
             _see_unchanged(g, begun, (xs,), n, "scan")
         t.add(g, f)
         out[i] = t.built(g, f, t.result[1]) if t.paired else t.answer(g, f)
@@ -206,10 +206,10 @@ cdef Template _template_of_step(Cell c, ComputationGraph g, Frame f, Template be
     cdef Template t
     f.clear(g)
     if before is None:
-        f.push(g, init, 0 in c.plain)
+        f.push(g, init, c.plain.get(0))
     else:
         before.hand_on(g, f, _state_part(before), f.outputs.data())
-    f.push(g, x, 1 in c.plain)
+    f.push(g, x, c.plain.get(1))
     t = c.find(g, f)
     if t is not None:
         return t
@@ -253,7 +253,7 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
             row = tuple(row)
         x = _item(inputs, i, "recurse")
         f.clear(g)
-        f.push(g, x, 0 in c.plain if c.plain else False)
+        f.push(g, x, c.plain.get(0))
         _see_unchanged(g, begun, (), 0, "recurse")
         for child in row:
             if child is None:

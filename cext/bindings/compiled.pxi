@@ -35,7 +35,7 @@ cdef object _takes_no_expressions():
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
 
-cdef int _push_data(Frame f, object v, bint plain) except -1:
+cdef int _push_data(Frame f, object v, object plain) except -1:
     """An argument that only compiled functions take: an array, or a weight. Expressions have no data to give."""
     if isinstance(v, (Parameters, LookupParameters)):
         return f.push_object(v)

@@ -38,16 +38,17 @@ cdef class _Recorder:
     def __cinit__(self):
         self.within = []
 
-    cdef object stand_in(self, object v, object argument, bint plain):
+    cdef object stand_in(self, object v, tuple path, object plain):
+        """path: the argument that it is, or is a part of, and the keys that lead to it."""
         cdef IndexStandIn index
         cdef object kind = type(v)
         if self.graph is None and isinstance(v, (_array_type, _floating_type, Parameters)):
-            return self.stand_in_of_data(v, argument, plain)
+            return self.stand_in_of_data(v, path, plain)
         if kind is int or isinstance(v, np.integer):
-            if plain or not _may_choose(int(v)):
+            if plain is True or not _may_choose(int(v)):
                 return v
             index = IndexStandIn.__new__(IndexStandIn)
-            index.trace, index.number, index.argument = self.trace, self.n_ints, argument
+            index.trace, index.number, index.path = self.trace, self.n_ints, path
             self.n_ints += 1
             return index
         if isinstance(v, Expression) and kind is not LookupParameters:
@@ -55,11 +56,12 @@ cdef class _Recorder:
         if _has_parts(v) and not _is_among(self.within, v):
             self.within.append(v)
             try:
-                return _made_like(v, [self.stand_in(one, argument, plain) for one in _parts_of(v)])
+                return _made_like(v, [self.stand_in(one, (*path, key), _inner(plain, key))
+                                      for key, one in zip(_keys_of(v), _parts_of(v))])
             finally:
                 self.within.pop()
         if isinstance(v, np.ndarray):
-            return [self.stand_in(one, argument, plain) for one in v.tolist()]
+            return self.stand_in(v.tolist(), path, plain)
         return v
 
     cdef object stand_in_of_node(self, NodeId id):
@@ -70,11 +72,11 @@ cdef class _Recorder:
             self.scratch.c.mark(mine, kRowToCome)
         return _expression(self.scratch, mine)
 
-    cdef object stand_in_of_data(self, object v, object argument, bint plain):
+    cdef object stand_in_of_data(self, object v, tuple path, object plain):
         if isinstance(v, Parameters):
             return v
         if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim:
-            return self.stand_in(v.tolist(), argument, plain)
+            return self.stand_in(v.tolist(), path, plain)
         return _input_of(self.scratch, v)
 
     cdef object part(self, Template t, object v):
@@ -105,8 +107,8 @@ cdef class _Recorder:
         self.trace = self.scratch.trace = Trace(self.cell.__name__, self.graph is None)
         self.template = t
         self.trace.keys = <size_t> &self.scratch.keys
-        given = [self.stand_in(v, k, k in self.cell.plain) for k, v in enumerate(args)]
-        named = {k: self.stand_in(v, k, k in self.cell.plain) for k, v in kwargs.items()}
+        given = [self.stand_in(v, (k,), self.cell.plain.get(k)) for k, v in enumerate(args)]
+        named = {k: self.stand_in(v, (k,), self.cell.plain.get(k)) for k, v in kwargs.items()}
         cdef uint32_t n_args = self.scratch.c.size()
         self.n_arrays = n_args
         self.count(t)
@@ -170,30 +172,31 @@ cdef Template _record_once(Cell cell, ComputationGraph g, tuple args, dict kwarg
 
 cdef _Recorder _recorded(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     cdef _Recorder r = _Recorder.__new__(_Recorder)
-    cdef object argument = None
+    cdef tuple path = None
+    cdef set free = {*range(len(args)), *kwargs} - cell.indices
     r.graph, r.cell = g, cell
     try:
         r.run(args, kwargs)
         return r
     except _UsedAsNumber as used:
-        argument = used.argument
+        path = used.path
     except Exception as error:   # perhaps because of what stands for an integer
-        if r.n_ints == 0 or cell.plain >= {*range(len(args)), *kwargs} - cell.indices:
+        if r.n_ints == 0 or all([cell.plain.get(k) is True for k in free]):
             raise _at_user(error)
-    if argument is None:   # out of the handler: the next error is not one "during handling" of this one
-        return _recorded_for_values(cell, g, args, kwargs)
-    if argument in cell.indices:
+    if path is None:   # out of the handler: the next error is not one "during handling" of this one
+        return _recorded_for_values(cell, g, args, kwargs, free)
+    if path[0] in cell.indices:
         raise _errors.CellError(
-            f"[cell {cell.__name__}] {cell.argument_name(argument)} is declared as dy.Index, which may choose a row, a "
+            f"[cell {cell.__name__}] {cell.argument_name(path[0])} is declared as dy.Index, which may choose a row, a "
             "label or a place, but is computed with here; declare it as int, and the cell is recorded for each value")
-    cell.plain.add(argument)
+    cell.plain[path[0]] = _more_plain(cell.plain.get(path[0]), path[1:])
     cell.begin_anew()
     return _recorded(cell, g, args, kwargs)
 
-cdef _Recorder _recorded_for_values(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+cdef _Recorder _recorded_for_values(Cell cell, ComputationGraph g, tuple args, dict kwargs, set free):
     """With all integers as they are, but for those that are declared to be dy.Index."""
-    before = set(cell.plain)
-    cell.plain |= {*range(len(args)), *kwargs} - cell.indices
+    before = cell.plain
+    cell.plain = {**before, **dict.fromkeys(free, True)}
     cell.begin_anew()
     try:
         return _recorded(cell, g, args, kwargs)
@@ -238,7 +241,7 @@ cdef class Cell:
     cdef readonly object __wrapped__
     cdef object names          # of the positional arguments
     cdef set indices           # numbers or names of arguments that are declared as Index,
-    cdef set plain             # and of those whose integers are a part of the signature
+    cdef dict plain            # of those that have integers which are a part of the signature: which, as in Frame.push()
     cdef object read_by        # function -> [(where, key, value)]: what the function reads besides its arguments
     cdef list read
     cdef uint64_t reading, call
@@ -250,7 +253,7 @@ cdef class Cell:
     cdef object __weakref__
 
     def __cinit__(self):
-        self.plain, self.indices, self.of_objects = set(), set(), {}
+        self.plain, self.indices, self.of_objects = {}, set(), {}
         self.templates, self.recent = {}, []
 
     def __init__(self, function, names, indices, read_by):
@@ -337,13 +340,13 @@ cdef class Cell:
         f.clear(g)
         if not self.plain:
             for v in args:
-                f.push(g, v, False)
+                f.push(g, v, None)
         else:
             for k in range(len(args)):
-                f.push(g, args[k], k in self.plain)
+                f.push(g, args[k], self.plain.get(k))
         for name, v in kwargs.items():
             f.push_object(name)
-            f.push(g, v, name in self.plain)
+            f.push(g, v, self.plain.get(name))
         return 0
 
     cdef Template template(self, ComputationGraph g, Frame f, tuple args, dict kwargs):

@@ -26,6 +26,7 @@ cdef enum:            # of an argument, what passes ask:
 cdef enum:
     MOST_TEMPLATES = 512  # of one cell
     RECENT_TEMPLATES = 4
+    MOST_PLAIN = 8        # parts of one argument whose integers are looked at one by one
 
 cdef dict _state_names = {}   # equal names are one tuple
 cdef uint64_t _n_calls = 0    # calls of cells, and of what calls them in a loop
@@ -112,6 +113,26 @@ cdef inline object _parts_of(object v):
         return v
     return list(v.values()) if type(v) is dict else [getattr(v, name) for name in _attributes_of(v)]
 
+cdef object _keys_of(object v):
+    """What tells the parts of v apart where a function computes with integers of some. All items of a list are alike."""
+    if type(v) is State:
+        return (<State> v).names
+    if type(v) is list or isinstance(v, tuple):
+        return itertools.repeat(None) if type(v) is list else itertools.count()
+    return [key if type(key) in (str, int) else None for key in (v if type(v) is dict else _attributes_of(v))]
+
+cdef inline object _inner(object plain, object key):
+    """Which integers of a part are a part of the signature: as in Frame.push()."""
+    return plain.get(key) if type(plain) is dict else plain
+
+cdef object _more_plain(object plain, tuple path):
+    """That, and also the integer that these keys lead to. If it is one of many, all others beside it, too."""
+    if plain is True or not path:
+        return True
+    more = dict(plain or {})
+    more[path[0]] = _more_plain(more.get(path[0]), path[1:])
+    return more if len(more) <= MOST_PLAIN else True
+
 cdef object _made_like(object v, list parts):
     """These parts put together as those of v are."""
     if type(v) is State:
@@ -196,15 +217,20 @@ cdef class Frame:
         self.objects.append(v)
         return 0
 
-    cdef int push_parts(self, uint32_t kind, object parts, ComputationGraph g, bint plain) except -1:
+    cdef int push_parts(self, uint32_t kind, object v, ComputationGraph g, object plain) except -1:
+        parts = _parts_of(v)
         self.shape.push_back(kind | <uint32_t> len(parts) << 8)
-        return self.push_each(parts, g, plain)
+        return self.push_each(v, parts, g, plain)
 
-    cdef int push_each(self, object parts, ComputationGraph g, bint plain) except -1:
+    cdef int push_each(self, object v, object parts, ComputationGraph g, object plain) except -1:
         enter_recursive_call(b" in arguments that are nested too deep")
         try:
-            for one in parts:
-                self.push(g, one, plain)
+            if type(plain) is dict:
+                for key, one in zip(_keys_of(v), parts):
+                    self.push(g, one, plain.get(key))
+            else:
+                for one in parts:
+                    self.push(g, one, plain)
         finally:
             Py_LeaveRecursiveCall()
         return 0
@@ -219,10 +245,12 @@ cdef class Frame:
         self.objects.extend(names)
         return _parts_of(v)
 
-    cdef int push(self, ComputationGraph g, object v, bint plain) except -1:
-        """plain: integers are objects; no graph: for a compiled function, which takes arrays and no expressions."""
+    cdef int push(self, ComputationGraph g, object v, object plain) except -1:
+        """plain: True where integers are objects, a dict that says so of parts by their keys, or None. No graph: for a
+        compiled function, which takes arrays and no expressions.
+        """
         cdef object kind = type(v)
-        if kind is int and not plain and _may_choose(v):
+        if kind is int and plain is not True and _may_choose(v):
             self.shape.push_back(PART_INTEGER)
             self.ints.push_back(v)
             return 0
@@ -234,11 +262,11 @@ cdef class Frame:
             return self.push_node(g, _arg(g, v))
         if kind is State:
             self.push_object((<State> v).names)
-            return self.push_parts(PART_STATE, (<State> v).values, g, plain)
+            return self.push_parts(PART_STATE, v, g, plain)
         if kind is list:
             return self.push_parts(PART_LIST, v, g, plain)
         if kind is dict:
-            return self.push_each(self.push_names(v), g, plain)
+            return self.push_each(v, self.push_names(v), g, plain)
         if isinstance(v, tuple):
             if kind is not tuple:
                 self.push_object(kind)
@@ -257,7 +285,7 @@ cdef class Frame:
             return self.push_object(v)
         self.within.append(v)
         try:
-            return self.push_each(self.push_names(v), g, plain)
+            return self.push_each(v, self.push_names(v), g, plain)
         finally:
             self.within.pop()
 

@@ -3,8 +3,8 @@
 class _UsedAsNumber(BaseException):
     """An integer argument was computed with: the cell is recorded for its value. Not caught by what a cell may catch."""
 
-    def __init__(self, argument):
-        self.argument = argument
+    def __init__(self, path):
+        self.path = path
 
 
 @cython.final
@@ -77,7 +77,7 @@ cdef object _refuses_numbers(IndexStandIn self):
     if self.trace.done:
         return _errors.CellError(f"[{self.trace.name}] an integer argument was kept beyond the call; that is not "
                                  "possible")
-    return self.trace.refuse(_UsedAsNumber(self.argument))
+    return self.trace.refuse(_UsedAsNumber(self.path))
 
 
 cdef Trace _no_trace = Trace("cell", False)   # that is done, of one that no recording made
@@ -89,7 +89,7 @@ cdef class IndexStandIn:
     """Stands for an integer argument while a cell is recorded: good for rows, labels and places, and nothing else."""
     cdef Trace trace
     cdef uint32_t number     # among the integers of the call
-    cdef object argument     # number or name of the argument that it is, or is a part of
+    cdef tuple path          # number or name of the argument that it is, or is a part of, and keys of parts in parts
 
     def __cinit__(self):
         self.trace = _no_trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import dataclasses
 import functools
 import gc
 import itertools
@@ -201,6 +202,62 @@ def test_integers_that_are_computed_with(w: Weights) -> None:
     choose = dy.cell(lambda i, x: x if i in (1, 2) else dy.tanh(x))
     for i in (1, 2, 3, 1):
         assert np.array_equal(choose(i, w.b).npvalue(), choose.function(i, w.b).npvalue())
+
+
+class Token(NamedTuple):
+    word: int
+    depth: int
+
+
+@dataclasses.dataclass
+class Place:
+    word: int
+    depth: int
+
+
+@pytest.mark.parametrize("made", [
+    lambda word, depth: {"word": word, "depth": depth},
+    lambda word, depth: (word, depth),
+    Token,
+    Place,
+    lambda word, depth: [{"at": Place(word, depth), "words": [word] * 3}],
+])  # fmt: skip
+def test_parts_that_are_computed_with_are_told_from_others(made: Any, w: Weights) -> None:
+    """Only `depth` is a part of the signature."""
+
+    def parts(token: Any) -> tuple[Any, Any]:
+        token = token[0]["at"] if isinstance(token, list) else token
+        named = token if isinstance(token, dict) else vars(token) if isinstance(token, Place) else None
+        return (named["word"], named["depth"]) if named else (token[0], token[1])
+
+    @dy.cell
+    def read(token: Any) -> Any:
+        word, depth = parts(token)
+        return w.E[word] * float(2 + depth)
+
+    dy.renew_cg()
+    tokens = [made(k % 9, k % 2) for k in range(18)]
+    for token, x in zip(tokens, dy.map(read, tokens), strict=True):
+        assert np.array_equal(x.npvalue(), read.function(token).npvalue())
+        assert np.array_equal(read(token).npvalue(), read.function(token).npvalue())
+    assert read.signatures() == 2
+
+
+def test_all_items_of_a_list_are_alike_and_many_parts_too(w: Weights) -> None:
+    ran: Any = collections.deque()
+
+    @dy.cell
+    def weighted(counts: Any) -> Any:
+        ran.append(1)
+        return w.b * float(sum(counts.values() if isinstance(counts, dict) else counts))
+
+    dy.renew_cg()
+    for counts in ([3, 4, 5], [3, 4, 6], (1, 2), dict.fromkeys(range(40), 2)):
+        for _ in range(2):
+            expected = weighted.function(counts).npvalue()
+            ran.clear()
+            assert np.array_equal(weighted(counts).npvalue(), expected)
+            assert len(ran) <= 11
 
 
 def test_integers_of_more_than_32_bits(w: Weights) -> None:

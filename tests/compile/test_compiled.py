@@ -375,6 +375,23 @@ def test_numbers_that_are_computed_with(w: Weights) -> None:
     assert recorded() - before == 2
 
 
+def test_parts_that_are_computed_with(w: Weights) -> None:
+    @dy.compile
+    def read(token: Any, path: Any) -> Any:
+        h = dy.esum([w.E[k] for k in token["words"]])
+        for _ in range(token["depth"]):
+            h = dy.tanh(w.W * h)
+        return dy.pick(h * float(path[1]), path[0])
+
+    for depth, scale in ((1, 2), (3, 2), (1, 5)):
+        for word in range(4):
+            token, path = {"words": [word, 2], "depth": depth}, (word % 3, scale)
+            with dy.configure(compile=False):
+                expected = read(token, path)
+            assert read(token, path) == pytest.approx(expected, rel=1e-5)
+    assert read.structures() == 3
+
+
 def test_the_cache_is_bounded(w: Weights) -> None:
     f = dy.compile(w.tagger, structures=3)
     dropped = dy.stats()["compiled_dropped"]
