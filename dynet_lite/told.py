@@ -14,11 +14,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.needs import CALLED, tell_methods
+from dynet_lite.needs import CALLED, HOT, tell_methods
 
 __all__ = ["tell"]
-
-HOT = ("log_softmax", "pick")  # a wrapper's share of such a call can be measured
 
 
 def tell(*modules: ModuleType) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def decay(self) -> float:
         """The share of the weights that this update takes off."""
-        return self.model.get_weight_decay()
+        return self.model._root()._weight_decay
 
     def _sync(self) -> None:
         self._updater.take(self.model._all)

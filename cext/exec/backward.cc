@@ -287,6 +287,7 @@ void Executor::place_gradients(NodeId loss) {
 // In the order of lanes; each thread does a part of every gradient.
 void Executor::add_moves(u32 first, u32 count) {
   constexpr std::size_t kLeastWork = 1 << 17, kLine = 16;  // floats
+  if (!count) return;
   std::size_t all = 0;
   const Move* moves = pass_->planner.plan().moves.data() + first;
   for (u32 m = 0; m < count; ++m) all += moves[m].n;

@@ -16,6 +16,12 @@ namespace dnl {
 // fewer where the system gives the process no more. One caller at a time uses the workers; a second one runs its lanes
 // one after another. Throws what the first lane that failed threw; with one thread those after it have not run then.
 void run_lanes(int n, int threads, const std::function<void(int)>& lane);
+// A lone lane is called as it is: of a small pass, making a function object takes a part that can be measured.
+template <class F>
+void run_lanes(int n, int threads, const F& lane) {
+  if (n == 1) return lane(0);
+  run_lanes(n, threads, std::function<void(int)>(std::cref(lane)));
+}
 
 // Runs the task on a worker. What it does in lanes is done by at most `threads` - 1 workers, and by who waits for it.
 // There is one task at a time. False: the workers are in use, nothing was begun. The task must not throw.

@@ -25,7 +25,7 @@ from wrong_use import CLUSTERS, PATHS, WORDS, needs_311, vec
 
 import dynet_lite as dy
 from dynet_lite import nn
-from dynet_lite.told import HOT
+from dynet_lite.needs import HOT
 
 
 def gone() -> Any:
