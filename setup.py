@@ -85,6 +85,11 @@ MSVC_FLAGS = ["/std:c++17", "/O2", "/fp:precise", "/EHsc", "/W3", "/DNOMINMAX"]
 MSVC_ISA_FLAGS = {"isa_avx2.cc": ["/arch:AVX2"], "isa_avx512.cc": ["/arch:AVX512"]}
 
 
+def is_idle(name):
+    """Is it a file of kernels that do not run here?"""
+    return name.startswith("isa_") and not may_run(name[len("isa_") :].partition(".")[0])
+
+
 def may_run(isa):
     """May the kernels of this file run here? Not if DYNET_LITE_ISA names others, nor AVX-512 on a Linux that has none."""
     asked = os.environ.get("DYNET_LITE_ISA")
@@ -242,8 +247,10 @@ class BuildCore(build_ext):
             jobs.append(pool.submit(self.compile_one, self.cythonize_core(ext), True))
             jobs += [pool.submit(self.compile_one, p, False) for p in found if not p.name.startswith("isa_")]
             results = [job.result() for job in jobs]
-        target = Path(self.get_ext_fullpath(ext.name))
-        self.link(ext, target, sorted((obj for obj, _ in results), key=Path), any(fresh for _, fresh in results))
+        target, objects = Path(self.get_ext_fullpath(ext.name)), sorted((obj for obj, _ in results), key=Path)
+        if SANITIZE:  # of an inline function the linker keeps the first copy: not one that is not looked at
+            objects.sort(key=lambda obj: Path(obj).stem == "_core" or is_idle(Path(obj).name))
+        self.link(ext, target, objects, any(fresh for _, fresh in results))
 
     def command(self, name):
         """compiler_so or linker_so with its flags, as it is called for C++; None of MSVC. CXX, CXXFLAGS and LDFLAGS are in it."""
@@ -337,15 +344,15 @@ class BuildCore(build_ext):
         if self.msvc:
             return MSVC_FLAGS + (MSVC_ISA_FLAGS.get(name, []) if X86 else [])
         flags = list(GCC_FLAGS)
-        isa = name[len("isa_") : -len(".cc")] if name.startswith("isa_") else None
-        never_runs = SANITIZE and isa and not may_run(isa)  # and would take minutes
+        never_runs = SANITIZE and is_idle(name)  # and would take minutes
         if X86 and not never_runs:
             flags += GCC_ISA_FLAGS.get(name, [])
         if never_runs:
             flags += ["-O0", "-g0"]
         elif SANITIZE:
             # With -O1 the checks of undefined behaviour take three times as long to compile; kernels need it.
-            flags += ["-O1" if isa else "-O0", "-g1", f"-fsanitize={SANITIZERS}", "-fno-omit-frame-pointer"]
+            optimize = "-O1" if name.startswith("isa_") else "-O0"
+            flags += [optimize, "-g1", f"-fsanitize={SANITIZERS}", "-fno-omit-frame-pointer"]
         elif DEBUG:
             flags += ["-O1", "-g"]
         else:
