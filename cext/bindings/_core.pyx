@@ -21,6 +21,7 @@ from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_INCREF
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.weakref cimport PyWeakref_NewRef
 from cython.operator cimport dereference as deref
 from libc.math cimport isfinite, isinf
 from libc.string cimport memcmp, memcpy, memset

@@ -47,56 +47,95 @@ cdef dict CELL_KINDS = {
 }
 
 
+ctypedef struct CellKind:
+    OpId first_op
+    OpId step_op
+    int n_u
+    int n_first
+    bint has_cell
+    Word key
+    int n_key
+
+
+# no_gc: nothing that it holds refers to stacks.
 @cython.final
+@cython.no_gc
 cdef class CellStack:
     """The layers of a recurrent builder in one graph. Each step of a layer is an input projection and a cell node.
 
     ``layers``: per layer (b, Wx, recurrent weights) or, with masks on the input and on the previous h,
-    (b, Wx, recurrent weights, mask_x or None, mask_h or None). All must be expressions of the current graph.
+    (b, Wx, recurrent weights, mask_x or None, mask_h or None). All must be expressions of the current graph; weights
+    may also be tuples of some, which are joined.
     """
     cdef GraphLink link     # of their graph: builders keep stacks
     cdef NodeId last        # the newest of the weights: while it is there, all are
     cdef uint32_t stamp
+    cdef uint64_t made_after   # how many updates there had been
+    cdef object given       # the layers as given, if they are made of parameters alone, which enter any graph; else None
     cdef CellLayers layers
-    cdef OpId first_op, step_op
-    cdef int n_u, n_first
-    cdef bint has_cell
-    cdef Word key
-    cdef int n_key
+    cdef CellKind kind
 
     def __cinit__(self):
         self.link = GraphLink()
 
     def __init__(self, str kind not None, layers, float forget_bias=1.0):
+        first_op, step_op, n_u, n_first, has_cell, has_key = CELL_KINDS[kind]
+        self.kind.first_op, self.kind.step_op, self.kind.n_u, self.kind.n_first = first_op, step_op, n_u, n_first
+        self.kind.has_cell = has_cell
+        self.kind.key.f = forget_bias
+        self.kind.n_key = 1 if has_key else 0
+        for layer in layers:
+            if len(layer[2]) != self.kind.n_u:
+                raise ValueError(f"[{kind}] {n_u} recurrent weights are needed; got {len(layer[2])}")
+        self._enter(layers)
+
+    cdef CellStack again(self):
+        """The same layers in the current graph; None if more than parameters is needed to make them."""
+        if self.given is None:
+            return None
+        cdef CellStack stack = CellStack.__new__(CellStack)
+        stack.kind = self.kind
+        stack._enter(self.given)
+        return stack
+
+    cdef int _enter(self, layers) except -1:
         cdef CellLayer l
         cdef int k
-        cdef ComputationGraph g
-        first_op, step_op, n_u, n_first, has_cell, has_key = CELL_KINDS[kind]
-        g = _current()
-        self.link = g.link
-        self.first_op, self.step_op, self.n_u, self.n_first = first_op, step_op, n_u, n_first
-        self.has_cell = has_cell
-        self.key.f = forget_bias
-        self.n_key = 1 if has_key else 0
+        cdef ComputationGraph g = _current()
+        self.link, self.given, self.made_after = g.link, layers, _n_updates
         self.last = 0
         for layer in layers:
             l.b = self._weight(g, layer[0])
             l.wx = self._weight(g, layer[1])
-            if len(layer[2]) != self.n_u:
-                raise ValueError(f"[{kind}] {self.n_u} recurrent weights are needed; got {len(layer[2])}")
-            for k in range(self.n_u):
+            for k in range(self.kind.n_u):
                 l.u[k] = self._weight(g, layer[2][k])
             l.mask_x = self._weight(g, layer[3]) if len(layer) > 3 and layer[3] is not None else NO_NODE
             l.mask_h = self._weight(g, layer[4]) if len(layer) > 4 and layer[4] is not None else NO_NODE
             self.layers.push_back(l)
         self.stamp = g.c.stamp(self.last)
+        return 0
 
     cdef NodeId _weight(self, ComputationGraph g, e) except? 0xffffffff:
-        cdef NodeId id = _arg(g, e)
+        cdef NodeId id
+        cdef Word dim
+        if type(e) is tuple:
+            g.row.clear()
+            for part in <tuple> e:
+                id = self._part(g, part)
+                g.row.push_back(id)
+            dim.i = 0
+            id = self._node(g, OP_concatenate, g.row.data(), <int> g.row.size(), &dim, 1)
+        else:
+            id = self._part(g, e)
         g.c.keep(id)
         if id > self.last:
             self.last = id
         return id
+
+    cdef NodeId _part(self, ComputationGraph g, e) except? 0xffffffff:
+        if type(e) is not Parameters:
+            self.given = None
+        return _arg(g, e)
 
     def weights(self):
         """(b, Wx, recurrent weights) of each layer: the expressions that it was made of."""
@@ -108,17 +147,18 @@ cdef class CellStack:
         for layer in range(n):
             l = &self.layers[layer]
             u = []
-            for k in range(self.n_u):
+            for k in range(self.kind.n_u):
                 u.append(_expression(g, l.u[k]))
             out.append((_expression(g, l.b), _expression(g, l.wx), tuple(u)))
         return out
 
-    def alive(self):
-        """False when the graph was renewed, or reverted to before the weights entered it."""
-        return self.is_alive()
-
     cdef bint is_alive(self):
+        """False when the graph was renewed, or reverted to before the weights entered it."""
         return _current().c.valid(self.last, self.stamp)
+
+    cdef bint is_of_now(self):
+        """Alive, and not from before the last update: then what is computed from weights is computed anew."""
+        return self.made_after == _n_updates and self.is_alive()
 
     cdef ComputationGraph _graph(self):
         cdef ComputationGraph g = self.link.get()
@@ -156,22 +196,22 @@ cdef class CellStack:
             g.node_added(a[0])
         g.c.mark_inner(a[0])
         if h == NO_NODE:
-            for k in range(self.n_u - self.n_first, self.n_u):
+            for k in range(self.kind.n_u - self.kind.n_first, self.kind.n_u):
                 a[n] = l.u[k]
                 n += 1
-            id = l.first.add(deref(g.c), self.first_op, a, n, &self.key, self.n_key)
+            id = l.first.add(deref(g.c), self.kind.first_op, a, n, &self.kind.key, self.kind.n_key)
             if told:
                 g.node_added(id)
             return id
         a[n] = h
         n += 1
-        if self.has_cell:
+        if self.kind.has_cell:
             a[n] = c
             n += 1
-        for k in range(self.n_u):
+        for k in range(self.kind.n_u):
             a[n] = l.u[k]
             n += 1
-        id = l.step.add(deref(g.c), self.step_op, a, n, &self.key, self.n_key)
+        id = l.step.add(deref(g.c), self.kind.step_op, a, n, &self.kind.key, self.kind.n_key)
         if told:
             g.node_added(id)
         return id
@@ -187,7 +227,7 @@ cdef class CellStack:
         if h is None:
             return 0
         h_node[0] = _arg(g, h[layer])
-        if self.has_cell:
+        if self.kind.has_cell:
             c_node[0] = _arg(g, c[layer]) if c is not None else h_node[0] + 1
         return 0
 

@@ -117,7 +117,7 @@ cdef class ComputationGraph:
         self.overlap = (_settings.overlap and _settings.threads > 1 and on and not immediate and not check
                         and not _settings.profile)
 
-    def renew(self, immediate_compute=False, check_validity=False, autobatching=None):
+    cpdef renew(self, immediate_compute=False, check_validity=False, autobatching=None):
         """Remove all nodes; see renew_cg()."""
         self._not_busy()
         if job_pending():

@@ -2,12 +2,60 @@
 # dynet_lite/builders, whose base.py tells how a builder makes its runs.
 
 
+@cython.final
+cdef class BuilderOfGraph:
+    """What a builder keeps of the current graph of one thread: its layers, and which run was started last."""
+    cdef dict stacks   # update -> CellStack; those of an earlier graph, too, as they say what the layers are made of
+    cdef object last   # weak: runs hold their builder, and memory goes without the collector
+    cdef bint update
+    cdef uint32_t stamp
+    cdef public object shown   # what get_parameter_expressions() gave, with the version of the graph
+
+    def __cinit__(self):
+        self.stacks = {}
+
+    def begin(self, BuilderRun run not None, vecs):
+        """The state of a run before any input, with contents vecs as of set_s() unless that is None."""
+        self.last, self.stamp, self.update, self.shown = PyWeakref_NewRef(run, None), run.stamp, run.update, None
+        run.here = self
+        cdef RNNState state = RNNState.__new__(RNNState)
+        state._run = run
+        if vecs is not None:
+            state = state.set_s(vecs)
+            state._prev = None
+        return state
+
+    def latest(self):
+        """The run that was started last; None when it is gone."""
+        return self.last() if self.last is not None else None
+
+    def started(self):
+        """The stamp of the graph in which that was started, and its update; None before any."""
+        return (self.stamp, self.update) if self.last is not None else None
+
+    cpdef CellStack stack(self, builder, bint update):
+        """The layers in the current graph, without masks; one for all runs, until an update."""
+        cdef CellStack stack = self.stacks.get(update)
+        if stack is not None and stack.is_of_now():
+            return stack
+        cdef float forget_bias = builder._forget_bias()
+        if stack is not None and stack.kind.key.f == forget_bias:
+            stack = stack.again()
+        else:
+            stack = None
+        if stack is None:
+            stack = CellStack(builder.kind, builder._all_weights(update), forget_bias)
+        self.stacks[update] = stack
+        return stack
+
+
 cdef class BuilderRun:
     """One run of a builder over inputs: base of builders.base.Sequence.
 
     ``stack``: for runs whose steps are cells and nothing else, the CellStack that makes them, from the first input on;
     else None. ``stamp``: of the graph when the run was started.
     """
+    cdef BuilderOfGraph here
     cdef public object builder
     cdef public bint update
     cdef public CellStack stack
@@ -21,13 +69,11 @@ cdef class BuilderRun:
         self.stamp = _current().c.generation()
 
     cdef CellStack begun(self):
-        """The stack; None when it is not there yet and the first input decides which it is."""
+        """The stack, for inputs to come; None when the first decides which it is."""
         if self.stack is not None and not self.stack.is_alive() and self.goes_on():
             self.stack = None   # a revert took it, but not the start
-        if self.stack is None and self.usual and self.builder._rates == _no_rates:
-            stack = (<dict?> self.builder._stacks).get(self.update)
-            if stack is not None and (<CellStack?> stack).is_alive():
-                self.stack = stack
+        if self.stack is None and self.usual and self.here is not None and self.builder._rates == _no_rates:
+            self.stack = self.here.stack(self.builder, self.update)
         return self.stack
 
 
@@ -78,9 +124,12 @@ cdef class RNNState:
         cdef list out = []
         cdef RNNState state = self
         xs = self._listed(xs)
-        self.run().begun()
+        cdef CellStack stack = self.run().begun() if xs else None
         try:
-            states = self.run().states(xs, self._h, self._c)
+            if stack is not None:
+                states = [(h, None) for h in stack.run(xs, self._h, self._c, True)]
+            else:
+                states = self.run().states(xs, self._h, self._c)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
         for h, c in states:
@@ -95,7 +144,7 @@ cdef class RNNState:
         ``after[i]``, which must come earlier, or this state where ``after[i]`` is -1. Without it, each input follows
         the one before it. ValueError for inputs of another shape.
         """
-        cdef CellStack stack = self.run().begun()
+        cdef CellStack stack
         cdef list order = None
         if type(xs) is not list and hasattr(xs, "transduced"):  # of a length that is not known: dynet_lite/onnx
             return xs.transduced(self.run().builder, self.h(), self.s(), after)
@@ -103,6 +152,7 @@ cdef class RNNState:
         if after is not None:
             xs = list(xs)   # what is in `after` may be the user's, and change the inputs
             order = _followed(after, len(xs))
+        stack = self.run().begun() if xs else None
         try:
             if stack is not None:
                 return stack.run(xs, self._h, self._c, False, order)
@@ -201,16 +251,6 @@ cdef bint _is_reverted(object e):
 cdef inline RNNState _state_after(RNNState prev, tuple h, tuple c):
     cdef RNNState state = RNNState.__new__(RNNState)
     state._run, state._h, state._c, state._prev = prev._run, h, c, prev
-    return state
-
-
-def _first_state(BuilderRun run not None, es):
-    """The state of a run before any input, with contents es as of set_s() unless that is None."""
-    cdef RNNState state = RNNState.__new__(RNNState)
-    state._run = run
-    if es is not None:
-        state = state.set_s(es)
-        state._prev = None
     return state
 
 

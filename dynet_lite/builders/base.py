@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 import threading
-import weakref
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from typing import Any, ClassVar
@@ -26,6 +25,8 @@ from dynet_lite.needs import Told, number, wrong_vector
 
 Tensors = tuple[Expression, ...]
 Layer = list[Parameters]
+Joined = Expression | tuple[Expression, ...]  # a tuple: of expressions one above the other
+CellWeights = tuple[Joined, Joined, tuple[Joined, ...]]
 
 
 LAYERS = 10_000  # of a builder, at most: a size in the place of their number would take all memory
@@ -204,16 +205,7 @@ class _OfGraph(threading.local):
     """What a builder keeps of the current graph of each thread."""
 
     def __init__(self) -> None:
-        # The sequence that was started last. Weak: sequences hold their builder, and memory goes without the collector.
-        self.latest: weakref.ref[Sequence] | None = None
-        self.started: tuple[int, bool] | None = None  # the stamp of its graph, with update
-        self.shown: tuple[int, list[list[Expression]]] | None = None
-        self.forget_stacks()
-
-    def forget_stacks(self) -> None:
-        """Weights enter the graph anew, with what is computed from them; sequences that have begun keep theirs."""
-        self.stacks: dict[bool, Any] = {}
-        self.made_after = _core.last_update()
+        self.now = _core.BuilderOfGraph()
 
 
 class RNNBuilder(Part):
@@ -242,10 +234,6 @@ class RNNBuilder(Part):
     def _forget_graph(self) -> None:
         self._here = _OfGraph()
 
-    @property
-    def _stacks(self) -> dict[bool, Any]:
-        return self._here.stacks
-
     # ---- for builders to fill in ----------------------------------------------------------------------------------
 
     def _add_layer(self, collection: Any, input_dim: int) -> Layer:
@@ -267,13 +255,7 @@ class RNNBuilder(Part):
         vecs: initial h's, one per layer; for LSTMs cells, or cells and then h's (as RNNState.s()). None: zeros.
         update=False: what is computed from this state gives the builder's parameters no gradient.
         """
-        update = bool(update)
-        here = self._here
-        if here.made_after != _core.last_update():
-            here.forget_stacks()
-        sequence = self._sequence(update)
-        here.latest, here.started, here.shown = weakref.ref(sequence), (sequence.stamp, update), None
-        return _core._first_state(sequence, vecs)
+        return self._here.now.begin(self._sequence(bool(update)), vecs)
 
     def initial_state_from_raw_vectors(self, vecs: Iterable[Any], update: bool = True) -> RNNState:
         """initial_state() from lists of numbers."""
@@ -290,12 +272,13 @@ class RNNBuilder(Part):
 
     def get_parameter_expressions(self) -> list[list[Expression]]:
         """The parameters as the last initial_state() of this graph uses them, a list per layer."""
-        here, stamp = self._here, _core.cg().version()
+        here, stamp = self._here.now, _core.cg().version()
         if here.shown is not None and here.shown[0] == stamp:
             return here.shown[1]
-        if here.started is None or not since_renewal(here.started[0]):
+        started = here.started()
+        if started is None or not since_renewal(started[0]):
             raise StaleExpressionError(f"[{self.whoami()}] call initial_state() in this graph first")
-        shown = [self._layer_expressions(layer, here.started[1]) for layer in self._parameters]
+        shown = [self._layer_expressions(layer, started[1]) for layer in self._parameters]
         here.shown = (stamp, shown)
         return shown
 
@@ -338,7 +321,7 @@ class FusedBuilder(RNNBuilder):
         super().__init__(layers, input_dim, hidden_dim, model, name=name)
         self._rates = (0.0, 0.0)
 
-    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+    def _cell_weights(self, layer: list[Expression]) -> CellWeights:
         """b, Wx and the recurrent weights of the cell, from _layer_expressions()."""
         raise NotImplementedError
 
@@ -353,11 +336,7 @@ class FusedBuilder(RNNBuilder):
 
     def _stack(self, update: bool) -> Any:
         """The layers in the current graph, without masks; one for all sequences."""
-        stacks = self._stacks
-        stack = stacks.get(update)
-        if stack is None or not stack.alive():
-            stack = stacks[update] = _core.CellStack(self.kind, self._all_weights(update), self._forget_bias())
-        return stack
+        return self._here.now.stack(self, update)
 
     def _masked_stack(self, update: bool, batch_size: int, weights: list[Any] | None = None) -> Any:
         """The layers with new masks; weights: instead of those that the builder's sequences share in this graph."""
@@ -395,6 +374,6 @@ class FusedBuilder(RNNBuilder):
         nothing.
         """
         size = positive(batch_size, "batch_size")
-        latest = self._here.latest() if self._here.latest is not None else None
+        latest = self._here.now.latest()
         if latest is not None and since_renewal(latest.stamp):  # else it is of the graph before
             latest.draw_masks(size)

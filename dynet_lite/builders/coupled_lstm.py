@@ -6,7 +6,17 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, PlainSequence, Sequence, Tensors, batch_of, mask, masked
+from dynet_lite.builders.base import (
+    CellWeights,
+    FusedBuilder,
+    Layer,
+    PlainSequence,
+    Sequence,
+    Tensors,
+    batch_of,
+    mask,
+    masked,
+)
 from dynet_lite.builders.part import add_weight
 
 
@@ -37,10 +47,9 @@ class CoupledLSTMBuilder(FusedBuilder):
             layer.append(add_weight(collection, f"b{gate}", (n,), 0))
         return layer
 
-    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+    def _cell_weights(self, layer: list[Expression]) -> CellWeights:
         xi, hi, ci, bi, xo, ho, co, bo, xc, hc, bc = layer
-        join = _core.concatenate
-        b, wx, u = join([bi, bo, bc]), join([xi, xo, xc]), join([hi, ho, hc])
+        b, wx, u = (bi, bo, bc), (xi, xo, xc), (hi, ho, hc)
         return b, wx, ((u, ci, co) if self.peephole_matrix else (u,))
 
     def _sequence(self, update: bool) -> Sequence:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, PlainSequence, Sequence, Tensors, rates
+from dynet_lite.builders.base import CellWeights, FusedBuilder, Layer, PlainSequence, Sequence, Tensors, rates
 from dynet_lite.builders.part import add_weight
 
 
@@ -33,10 +33,9 @@ class GRUBuilder(FusedBuilder):
             ]
         return layer
 
-    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+    def _cell_weights(self, layer: list[Expression]) -> CellWeights:
         zx, zh, bz, rx, rh, br, hx, hh, bh = layer
-        join = _core.concatenate
-        return join([bz, br, bh]), join([zx, rx, hx]), (join([zh, rh]), hh)
+        return (bz, br, bh), (zx, rx, hx), ((zh, rh), hh)
 
     def _sequence(self, update: bool) -> Sequence:
         return DroppedSequence(self, update) if self._rates[0] else PlainSequence(self, update)

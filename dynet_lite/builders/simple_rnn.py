@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, rates
+from dynet_lite.builders.base import CellWeights, FusedBuilder, Layer, rates
 from dynet_lite.builders.part import add_weight
 
 
@@ -27,7 +27,7 @@ class SimpleRNNBuilder(FusedBuilder):
             add_weight(collection, "b", (n,), 0),
         ]
 
-    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+    def _cell_weights(self, layer: list[Expression]) -> CellWeights:
         wx, wh, b = layer
         return b, wx, (wh,)
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked, rate
+from dynet_lite.builders.base import CellWeights, FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked, rate
 from dynet_lite.builders.part import add_weight
 from dynet_lite.kept import Kept
 from dynet_lite.needs import number
@@ -99,7 +99,7 @@ class VanillaLSTMBuilder(FusedBuilder):
         _core.see_no_cell("set_weight_dropout()")
         return self._dropped.get(key, lambda: _core.dropout(wh, self._weight_rate))
 
-    def _cell_weights(self, layer: list[Expression]) -> tuple[Expression, Expression, tuple[Expression, ...]]:
+    def _cell_weights(self, layer: list[Expression]) -> CellWeights:
         wx, wh, b = layer
         return b, wx, (wh,)
 

@@ -237,6 +237,54 @@ def test_after_an_update_in_the_same_graph(make: type, update: bool) -> None:
 
 
 @pytest.mark.parametrize("make", BUILDERS)
+def test_weights_are_listed_once(make: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the layers are made of is looked up for the first graph alone, and the weights enter each as they are then."""
+    model = dy.ParameterCollection()
+    builder, trainer = make(LAYERS, IN, HIDDEN, model), dy.SimpleSGDTrainer(model, 0.1)
+    listed = []
+
+    def counted(self: Any, layer: Any, weights: Any = make._cell_weights) -> Any:  # type: ignore[attr-defined]
+        listed.append(layer)
+        return weights(self, layer)
+
+    def last(builder: Any) -> Any:
+        return builder.initial_state().transduce([dy.inputVector(np.ones(IN))] * 3)[-1]
+
+    monkeypatch.setattr(make, "_cell_weights", counted)
+    found, expected = [], []
+    for step in range(4):
+        dy.renew_cg()
+        model.parameters_list()[0].set_updated(step != 2)
+        model.reset_gradient()
+        h, other = last(builder), copy.deepcopy((builder, model))[0]
+        found.append(h.npvalue())
+        expected.append(last(other).npvalue())
+        dy.squared_norm(h).backward()
+        assert model.parameters_list()[0].grad_as_array().any() == (step != 2)
+        trainer.update()
+    np.testing.assert_array_equal(found, expected)
+    assert len(listed) == LAYERS * (1 + len(found))  # the copies list theirs
+
+
+def test_a_forget_bias_that_is_changed() -> None:
+    builder = dy.VanillaLSTMBuilder(1, IN, HIDDEN, dy.ParameterCollection())
+    found = []
+    for bias in (1.0, 1.0, 3.0):
+        dy.renew_cg()
+        builder.forget_bias = bias
+        found.append(builder.initial_state().transduce([dy.inputVector(np.ones(IN))] * 3)[-1].npvalue())
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.allclose(found[0], found[2])
+
+
+def test_no_inputs_enter_no_weights() -> None:
+    builder = dy.GRUBuilder(1, IN, HIDDEN, dy.ParameterCollection())
+    graph = dy.renew_cg()
+    assert builder.initial_state().transduce([]) == builder.initial_state().add_inputs([]) == []
+    assert len(graph) == 0
+
+
+@pytest.mark.parametrize("make", BUILDERS)
 def test_update_flag_counts_for_each_call(make: type) -> None:
     model = dy.ParameterCollection()
     builder = make(1, IN, HIDDEN, model)
