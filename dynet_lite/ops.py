@@ -461,6 +461,9 @@ def poisson_loss(log_lambda: Any, x: Any) -> Expression:
 
 def colwise_add(x: Any, y: Any) -> Expression:
     """A vector added to every column of a matrix: {m,n}, {m} -> {m,n}. ValueError for other shapes."""
+    found = _core._added_to_columns(x, y)
+    if found is not None:
+        return found
     x, y = _expression(x), _expression(y)
     a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:

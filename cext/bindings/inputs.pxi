@@ -323,6 +323,28 @@ def _alike(x, y):
     return g.c.dim(a).like(g.c.dim(b))
 
 
+def _added_to_columns(x, y):
+    """colwise_add() of a matrix and a vector of as many rows; None for other arguments."""
+    if not isinstance(x, Expression) or not isinstance(y, Expression):
+        return None
+    cdef ComputationGraph g = _current()
+    cdef NodeId a = _arg(g, x), b = _arg(g, y)
+    if g.c.dim(a).nd > 2 or g.c.dim(b).nd != 1 or g.c.dim(a).d[0] != g.c.dim(b).d[0]:
+        return None
+    return _op2(OP_add, x, y)
+
+
+def _are_ascending(ids):
+    """Is it a list of ints that grow from one to the next?"""
+    cdef Py_ssize_t k
+    if type(ids) is not list:
+        return False
+    for k in range(len(ids)):
+        if type(ids[k]) is not int or k and ids[k - 1] >= ids[k]:
+            return False
+    return True
+
+
 cdef Expression _summed(OpId op, object x, object y):
     """The sum of what an elementwise op makes of two expressions of one shape; None for other arguments."""
     return _op1(OP_sum_elems, _op2(op, x, y)) if _alike(x, y) else None

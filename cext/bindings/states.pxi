@@ -208,7 +208,7 @@ cdef class RNNState:
         h = _state_tensors(builder, es, "set_h", (builder.layers,))
         c = None
         if builder.has_cell:
-            c = builder._zero_state() if self._h is None else self._cells()
+            c = _zero_state(builder) if self._h is None else self._cells()
         return _state_after(self, h, c)
 
     def set_s(self, es):
@@ -220,7 +220,7 @@ cdef class RNNState:
         if not builder.has_cell:
             return self.set_h(es)
         new = _state_tensors(builder, es, "set_s", (n, 2 * n))
-        h = new[n:] or self._h or builder._zero_state()
+        h = new[n:] or self._h or _zero_state(builder)
         return _state_after(self, h, new[:n])
 
     def prev(self):
@@ -253,6 +253,12 @@ cdef inline RNNState _state_after(RNNState prev, tuple h, tuple c):
     state._run, state._h, state._c, state._prev = prev._run, h, c, prev
     return state
 
+
+cdef tuple _zero_state(builder):
+    cdef Dim d
+    cdef ComputationGraph g = _current()
+    _dim_from(builder.hidden_dim, 1, &d, "zeros")
+    return tuple([_filled(g, d, 0.0) for _ in range(builder.layers)])
 
 cdef bint _are_vectors(tuple es, uint32_t n):
     """Are all of them expressions {n} without a mini-batch? False, too, for what must be looked at more closely."""

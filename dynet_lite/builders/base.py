@@ -52,7 +52,7 @@ def positive(value: Any, what: str, least: int = 1, most: int | None = None) -> 
 def rate(value: Any, what: str = "set_dropout") -> float:
     """A dropout rate, or ValueError."""
     try:
-        p = number(value)
+        p = value if type(value) is float else number(value)
     except (TypeError, ValueError):
         raise TypeError(f"[{what}] a rate must be a number in [0, 1); got {value!r}") from None
     if not 0 <= p < 1:
@@ -62,6 +62,10 @@ def rate(value: Any, what: str = "set_dropout") -> float:
 
 def rates(before: tuple[float, float], d: Any, d_r: Any) -> tuple[float, float]:
     """The two rates of a builder. When they are others, what uses the builder and was recorded is recorded anew."""
+    if (
+        type(d) in (float, int) and type(d_r) in (float, int) and (d, d_r) == before
+    ):  # programs say so for each sentence
+        return before
     now = rate(d), rate(d_r)
     if now != before:
         _core.structure_changed()
@@ -260,9 +264,6 @@ class RNNBuilder(Part):
     def initial_state_from_raw_vectors(self, vecs: Iterable[Any], update: bool = True) -> RNNState:
         """initial_state() from lists of numbers."""
         return self.initial_state([_core.inputVector(v) for v in vecs], update)
-
-    def _zero_state(self) -> Tensors:
-        return tuple(_core.zeros(self.hidden_dim) for _ in range(self.layers))
 
     # ---- parameters ---------------------------------------------------------------------------------------------------
 
