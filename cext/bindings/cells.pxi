@@ -63,9 +63,8 @@ ctypedef struct CellKind:
 cdef class CellStack:
     """The layers of a recurrent builder in one graph. Each step of a layer is an input projection and a cell node.
 
-    ``layers``: per layer (b, Wx, recurrent weights) or, with masks on the input and on the previous h,
-    (b, Wx, recurrent weights, mask_x or None, mask_h or None). All must be expressions of the current graph; weights
-    may also be tuples of some, which are joined.
+    ``layers``: per layer (b, Wx, recurrent weights), all of them expressions of the current graph or tuples of some, which
+    are joined.
     """
     cdef GraphLink link     # of their graph: builders keep stacks
     cdef NodeId last        # the newest of the weights: while it is there, all are
@@ -98,6 +97,45 @@ cdef class CellStack:
         stack._enter(self.given)
         return stack
 
+    cdef CellStack _empty(self):
+        """One of this graph and kind, for layers to come."""
+        cdef CellStack stack = CellStack.__new__(CellStack)
+        stack.link, stack.last, stack.stamp, stack.kind = self.link, self.last, self.stamp, self.kind
+        stack.made_after = self.made_after
+        return stack
+
+    def masked(self, builder, batch_size):
+        """The same layers with new masks on inputs and previous h's, for inputs of this batch size."""
+        cdef CellLayer l
+        cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
+        cdef ComputationGraph g = self._graph()
+        cdef CellStack stack = self._empty()
+        p, p_h = builder._rates
+        size = builder.input_dim
+        for layer in range(n):
+            l = self.layers[layer]
+            l.mask_x = stack._mask(g, size, p, batch_size)
+            size = builder.hidden_dim
+            l.mask_h = stack._mask(g, size, p_h, batch_size)
+            stack.layers.push_back(l)
+        stack.stamp = g.c.stamp(stack.last)
+        return stack
+
+    cdef NodeId _mask(self, ComputationGraph g, size, p, batch_size) except? 0xffffffff:
+        """0 with probability p, else 1 / (1 - p); none when p is 0."""
+        return self._weight(g, random_bernoulli((size,), 1 - p, 1 / (1 - p), batch_size)) if p else NO_NODE
+
+    def apart(self):
+        """A stack of each layer alone."""
+        cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
+        cdef CellStack stack
+        cdef list out = []
+        for layer in range(n):
+            stack = self._empty()
+            stack.layers.push_back(self.layers[layer])
+            out.append(stack)
+        return out
+
     cdef int _enter(self, layers) except -1:
         cdef CellLayer l
         cdef int k
@@ -109,8 +147,7 @@ cdef class CellStack:
             l.wx = self._weight(g, layer[1])
             for k in range(self.kind.n_u):
                 l.u[k] = self._weight(g, layer[2][k])
-            l.mask_x = self._weight(g, layer[3]) if len(layer) > 3 and layer[3] is not None else NO_NODE
-            l.mask_h = self._weight(g, layer[4]) if len(layer) > 4 and layer[4] is not None else NO_NODE
+            l.mask_x = l.mask_h = NO_NODE
             self.layers.push_back(l)
         self.stamp = g.c.stamp(self.last)
         return 0
@@ -136,21 +173,6 @@ cdef class CellStack:
         if type(e) is not Parameters:
             self.given = None
         return _arg(g, e)
-
-    def weights(self):
-        """(b, Wx, recurrent weights) of each layer: the expressions that it was made of."""
-        cdef ComputationGraph g = self._graph()
-        cdef CellLayer* l
-        cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
-        cdef int k
-        cdef list out = [], u
-        for layer in range(n):
-            l = &self.layers[layer]
-            u = []
-            for k in range(self.kind.n_u):
-                u.append(_expression(g, l.u[k]))
-            out.append((_expression(g, l.b), _expression(g, l.wx), tuple(u)))
-        return out
 
     cdef bint is_alive(self):
         """False when the graph was renewed, or reverted to before the weights entered it."""

@@ -228,8 +228,10 @@ class BuilderRun:
     update: bool
     stack: CellStack | None
     stamp: int
-    usual: bool
+    fused: bool
+    plain: bool
     def __init__(self, builder: Any, update: bool) -> None: ...
+    def unmasked(self) -> Any: ...
 
 class RNNState:
     def __init__(

@@ -61,23 +61,36 @@ cdef class BuilderRun:
     cdef public CellStack stack
     cdef readonly uint32_t stamp
     cdef object __weakref__
-    usual = False   # without dropout the stack is the builder's, which its _stack() gives
+    fused = False   # are its steps cells and nothing else?
+    plain = False   # and does it stay without masks, whatever the builder's rates are?
 
     def __init__(self, builder, bint update):
         self.builder = builder
         self.update = update
         self.stamp = _current().c.generation()
 
-    cdef CellStack begun(self):
-        """The stack, for inputs to come; None when the first decides which it is."""
+    cdef CellStack begun(self, first):
+        """The stack, for inputs of which this is the first; None where it takes more than cells."""
+        cdef CellStack stack
         if self.stack is not None and not self.stack.is_alive() and self.goes_on():
             self.stack = None   # a revert took it, but not the start
-        if self.stack is None and self.usual and self.here is not None and self.builder._rates == _no_rates:
-            self.stack = self.here.stack(self.builder, self.update)
+        if self.stack is None and self.here is not None and self.fused:
+            stack = self.unmasked()
+            if not self.plain and self.builder._rates != _no_rates:
+                stack = stack.masked(self.builder, _batch_of(first))
+            self.stack = stack
         return self.stack
+
+    def unmasked(self):
+        """The layers without masks."""
+        return self.here.stack(self.builder, self.update) if self.here is not None else None
 
 
 cdef tuple _no_rates = (0.0, 0.0)
+
+cdef object _batch_of(x):
+    """Batch size of an input: an expression or an array."""
+    return x.batch_size if isinstance(x, Expression) and not isinstance(x, Parameters) else 1
 
 
 @cython.freelist(4096)
@@ -110,8 +123,9 @@ cdef class RNNState:
 
     def add_input(self, x):
         """The state after the input x {input_dim}. ValueError if x has another shape."""
-        cdef CellStack stack = self.run().begun()
+        cdef CellStack stack
         try:
+            stack = self.run().begun(x)
             if stack is not None:
                 return _state_after(self, stack.step(x, self._h, self._c), None)
             h, c = self.run().step(x, self._h, self._c)
@@ -124,8 +138,9 @@ cdef class RNNState:
         cdef list out = []
         cdef RNNState state = self
         xs = self._listed(xs)
-        cdef CellStack stack = self.run().begun() if xs else None
+        cdef CellStack stack
         try:
+            stack = self.run().begun(xs[0]) if xs else None
             if stack is not None:
                 states = [(h, None) for h in stack.run(xs, self._h, self._c, True)]
             else:
@@ -152,8 +167,8 @@ cdef class RNNState:
         if after is not None:
             xs = list(xs)   # what is in `after` may be the user's, and change the inputs
             order = _followed(after, len(xs))
-        stack = self.run().begun() if xs else None
         try:
+            stack = self.run().begun(xs[0]) if xs else None
             if stack is not None:
                 return stack.run(xs, self._h, self._c, False, order)
             return self.run().shown(self.run().outputs(xs, self._h, self._c, order))

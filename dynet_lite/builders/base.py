@@ -137,50 +137,17 @@ class FusedSequence(Sequence):
     """A sequence of a builder whose step is one cell node per layer, made by its ``stack``; the masks are drawn at the
     first input."""
 
-    usual = True
-
-    def begin(self, x: Any) -> Any:
-        """The stack of layers, with masks for inputs like x when the builder drops out."""
-        builder: Any = self.builder
-        if builder._drops():
-            self.draw_masks(batch_of(x))
-        else:
-            self.stack = builder._stack(self.update)
-        return self.stack
+    fused = True
 
     def draw_masks(self, batch_size: int) -> None:
-        builder: Any = self.builder
-        if builder._drops():
-            self.stack = builder._masked_stack(self.update, batch_size)
-
-    def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
-        return (self.stack or self.begin(x)).step(x, h, c), None
-
-    def outputs(
-        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
-    ) -> list[Expression]:
-        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
-        if not xs:
-            return []
-        out: list[Expression] = (self.stack or self.begin(xs[0])).run(xs, h, c, after=after)
-        return out
-
-    def states(
-        self, xs: Iterable[Any], h: Tensors | None, c: Tensors | None, after: list[int] | None = None
-    ) -> list[tuple[Tensors, Tensors | None]]:
-        xs = xs if isinstance(xs, (list, tuple)) else list(xs)
-        if not xs:
-            return []
-        return [(new, None) for new in (self.stack or self.begin(xs[0])).run(xs, h, c, True, after)]
+        if self.builder._drops():
+            self.stack = self.unmasked().masked(self.builder, batch_size)
 
 
 class PlainSequence(FusedSequence):
     """A sequence that started without dropout and stays so, whatever is set before its first input."""
 
-    def begin(self, x: Any) -> Any:
-        builder: Any = self.builder
-        self.stack = builder._stack(self.update)
-        return self.stack
+    plain = True
 
     def draw_masks(self, batch_size: int) -> None:
         """There are none."""
@@ -338,19 +305,6 @@ class FusedBuilder(RNNBuilder):
     def _stack(self, update: bool) -> Any:
         """The layers in the current graph, without masks; one for all sequences."""
         return self._here.now.stack(self, update)
-
-    def _masked_stack(self, update: bool, batch_size: int, weights: list[Any] | None = None) -> Any:
-        """The layers with new masks; weights: instead of those that the builder's sequences share in this graph."""
-        p, p_h = self._rates
-        layers = [
-            (
-                *layer,
-                mask(self.hidden_dim if i else self.input_dim, p, batch_size),
-                mask(self.hidden_dim, p_h, batch_size),
-            )
-            for i, layer in enumerate(weights or self._stack(update).weights())
-        ]
-        return _core.CellStack(self.kind, layers, self._forget_bias())
 
     # ---- dropout --------------------------------------------------------------------------------------------------------
 

@@ -47,8 +47,6 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 class NoisySequence(FusedSequence):
     """A sequence with weights of its own: those of the builder plus noise."""
 
-    usual = False
-
     def __init__(self, builder: CompactVanillaLSTMBuilder, update: bool) -> None:
         super().__init__(builder, update)
         std = builder._noise
@@ -57,14 +55,5 @@ class NoisySequence(FusedSequence):
             for layer in builder._parameters
         ]
 
-    def begin(self, x: Any) -> Any:
-        builder: Any = self.builder
-        if builder._drops():
-            return super().begin(x)
-        self.stack = _core.CellStack(builder.kind, self.weights, builder.forget_bias)
-        return self.stack
-
-    def draw_masks(self, batch_size: int) -> None:
-        builder: Any = self.builder
-        if builder._drops():
-            self.stack = builder._masked_stack(self.update, batch_size, self.weights)
+    def unmasked(self) -> Any:
+        return _core.CellStack(self.builder.kind, self.weights, self.builder.forget_bias)

@@ -57,7 +57,7 @@ class DroppedSequence(Sequence):
     def __init__(self, builder: GRUBuilder, update: bool) -> None:
         super().__init__(builder, update)
         self.p = builder._rates[0]
-        self.layers = [_core.CellStack(builder.kind, [w]) for w in builder._stack(update).weights()]
+        self.layers = builder._stack(update).apart()
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         out = []

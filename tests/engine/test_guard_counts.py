@@ -414,9 +414,13 @@ def test_calls_inside_the_package(cases: Callable[[str], Case], name: str, per_s
 def test_calls_inside_the_package_of_single_functions() -> None:
     """What programs call once a sentence or once a step, with the arguments that they mostly give."""
     lstm = dy.VanillaLSTMBuilder(1, 2, 2, dy.ParameterCollection())
+    dropped = dy.VanillaLSTMBuilder(1, 2, 2, dy.ParameterCollection())
+    dropped.set_dropout(0.5)
     x, m = dy.inputVector([1.0, 2.0]), dy.inputTensor(np.ones((2, 2)))
     counts = {
         "initial_state(vecs)": (lambda: lstm.initial_state([x]), 3),
+        "a sequence": (lambda: dropped.initial_state().transduce([x]), 8),  # first the layers are listed
+        "the next": (lambda: dropped.initial_state().transduce([x]), 3),
         "set_dropout(0)": (lambda: lstm.set_dropout(0), 3),
         "disable_dropout()": (lambda: lstm.disable_dropout(), 7),
         "colwise_add": (lambda: dy.colwise_add(m, x), 1),
