@@ -115,12 +115,6 @@ def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _dims(x: Any, d: int | Iterable[int]) -> list[int]:
-    """A list of dims of x; negative ones count from the last."""
-    nd = x.ndim
-    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
-
-
 def _plain(v: Any) -> Any:
     """A number to reckon with: NumPy's integers of few bits wrap around, or refuse larger numbers beside them."""
     return int(v) if isinstance(v, np.integer) else v
@@ -328,7 +322,7 @@ def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expr
     With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
     """
     x = _expression(x)
-    return _core._sum_dims(x, _dims(x, d), b)
+    return _core._sum_dims(x, _core._dims_of(x, d), b)
 
 
 def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
@@ -338,7 +332,7 @@ def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Exp
     is given twice.
     """
     x = _expression(x)
-    return _core._mean_dims(x, _dims(x, d), b, n)
+    return _core._mean_dims(x, _core._dims_of(x, d), b, n)
 
 
 def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
@@ -347,7 +341,7 @@ def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expr
     With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
     """
     x = _expression(x)
-    return _core._std_dims(x, _dims(x, d), b)
+    return _core._std_dims(x, _core._dims_of(x, d), b)
 
 
 def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int = 0) -> Expression:

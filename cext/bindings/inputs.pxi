@@ -334,6 +334,12 @@ def _added_to_columns(x, y):
     return _op2(OP_add, x, y)
 
 
+def _dims_of(x, d):
+    """A list of dims of x; negative ones count from the last."""
+    nd = x.ndim
+    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
+
+
 def _are_ascending(ids):
     """Is it a list of ints that grow from one to the next?"""
     cdef Py_ssize_t k

@@ -423,6 +423,7 @@ def test_calls_inside_the_package_of_single_functions() -> None:
         "the next": (lambda: dropped.initial_state().transduce([x]), 3),
         "set_dropout(0)": (lambda: lstm.set_dropout(0), 3),
         "disable_dropout()": (lambda: lstm.disable_dropout(), 7),
+        "sum_dim": (lambda: dy.sum_dim(m, [0]), 4),
         "colwise_add": (lambda: dy.colwise_add(m, x), 1),
         "log_softmax(restrict)": (lambda: dy.log_softmax(x, restrict=[0, 1]), 2),
     }
