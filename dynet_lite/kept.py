@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 from dynet_lite import _core
 from dynet_lite._core import ComputationGraph, Expression, last_update
-from dynet_lite.errors import StaleExpressionError
 
 # Of graphs that were reverted: the version before the first revert since a renewal, and the one after the last.
 _versions: WeakKeyDictionary[ComputationGraph, tuple[int, int]] = WeakKeyDictionary()
@@ -35,15 +34,6 @@ def since_renewal(version: int) -> bool:
         return True
     first, last = _versions.get(graph, (now, now))
     return last == now and first <= version < now
-
-
-def is_gone(e: Expression) -> bool:
-    """Was its graph renewed, or reverted to before it?"""
-    try:
-        e.dim()
-    except StaleExpressionError:
-        return True
-    return False
 
 
 class Kept(threading.local):

@@ -81,6 +81,13 @@ cdef class BuilderRun:
             self.stack = stack
         return self.stack
 
+    def reverted(self, made):
+        """Did a revert take what was made together at the first input, but not the start of the run?"""
+        for e in made:
+            if e is not None:
+                return _is_reverted(e) and self.goes_on()
+        return False
+
     def unmasked(self):
         """The layers without masks."""
         return self.here.stack(self.builder, self.update) if self.here is not None else None
@@ -267,6 +274,33 @@ cdef inline RNNState _state_after(RNNState prev, tuple h, tuple c):
     cdef RNNState state = RNNState.__new__(RNNState)
     state._run, state._h, state._c, state._prev = prev._run, h, c, prev
     return state
+
+
+cdef object _masked(x, mask):
+    return x if mask is None else cmult(x, mask)
+
+def _peephole_step(weights, masks, x, h, c):
+    """(h, c) of a layer of a coupled LSTM after x, with masks on x, the previous h, and the cells that peepholes see.
+
+    None for a mask that is not there, and for h and c at zero state.
+    """
+    xi, hi, ci, bi, xo, ho, co, bo, xc, hc, bc = weights
+    mask_x, mask_h, mask_c = masks
+    x = _masked(x, mask_x)
+    cdef list of_i = [bi, xi, x], of_o = [bo, xo, x], of_c = [bc, xc, x]
+    if h is not None:
+        seen = _masked(h, mask_h)
+        of_i += [hi, seen]
+        of_o += [ho, seen]
+        of_c += [hc, seen]
+    if c is not None:
+        of_i += [ci, _masked(c, mask_c)]
+    keep = logistic(affine_transform(of_i))
+    cell = cmult(keep, tanh(affine_transform(of_c)))
+    if c is not None:
+        cell = cmult(1.0 - keep, c) + cell
+    of_o += [co, _masked(cell, mask_c)]
+    return cmult(logistic(affine_transform(of_o)), tanh(cell)), cell
 
 
 cdef tuple _zero_state(builder):

@@ -20,7 +20,7 @@ from dynet_lite import _core, config
 from dynet_lite._core import Expression, Parameters, RNNState
 from dynet_lite.builders.part import Part, folder
 from dynet_lite.errors import StaleExpressionError
-from dynet_lite.kept import is_gone, since_renewal
+from dynet_lite.kept import since_renewal
 from dynet_lite.needs import Told, number, wrong_vector
 
 Tensors = tuple[Expression, ...]
@@ -126,11 +126,6 @@ class Sequence(_core.BuilderRun):
     def goes_on(self) -> bool:
         """Was the current graph not renewed since the start? It may have been reverted."""
         return since_renewal(self.stamp)
-
-    def reverted(self, made: Iterable[Expression | None]) -> bool:
-        """Did a revert take what was made together at the first input, but not the start of the sequence?"""
-        first = next((e for e in made if e is not None), None)
-        return first is not None and is_gone(first) and self.goes_on()
 
 
 class FusedSequence(Sequence):

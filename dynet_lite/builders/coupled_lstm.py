@@ -15,7 +15,6 @@ from dynet_lite.builders.base import (
     Tensors,
     batch_of,
     mask,
-    masked,
 )
 from dynet_lite.builders.part import add_weight
 
@@ -80,31 +79,15 @@ class PeepholeSequence(Sequence):
         ]
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
-        if self.masks is None or self.reverted(m for layer in self.masks for m in layer):
+        if self.masks is None or self.reverted(self.masks[0]):
             self.draw_masks(batch_of(x))
         assert self.masks is not None
         new_h, new_c = [], []
-        for i, (xi, hi, ci, bi, xo, ho, co, bo, xc, hc, bc) in enumerate(self.weights):
-            mask_x, mask_h, mask_c = self.masks[i]
-            x = masked(x, mask_x)
-            old_h = [] if h is None else [masked(h[i], mask_h)]
-            old_c = [] if h is None or c is None else [masked(c[i], mask_c)]
-            affine = _core.affine_transform
-            keep = _core.logistic(affine([bi, xi, x, *_pairs(hi, old_h), *_pairs(ci, old_c)]))
-            new = _core.tanh(affine([bc, xc, x, *_pairs(hc, old_h)]))
-            cell = _core.cmult(keep, new)
-            if c is not None:
-                cell = _core.cmult(1.0 - keep, c[i]) + cell
-            o = _core.logistic(affine([bo, xo, x, *_pairs(ho, old_h), co, masked(cell, mask_c)]))
-            x = _core.cmult(o, _core.tanh(cell))
+        for i, (weights, masks) in enumerate(zip(self.weights, self.masks, strict=True)):
+            x, cell = _core._peephole_step(weights, masks, x, h and h[i], c and c[i])
             new_h.append(x)
             new_c.append(cell)
         return tuple(new_h), tuple(new_c)
-
-
-def _pairs(weight: Expression, states: list[Expression]) -> list[Expression]:
-    """Weight and state, for affine_transform; nothing at zero state."""
-    return [e for s in states for e in (weight, s)]
 
 
 class FastLSTMBuilder(CoupledLSTMBuilder):

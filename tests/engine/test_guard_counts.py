@@ -415,12 +415,16 @@ def test_calls_inside_the_package_of_single_functions() -> None:
     """What programs call once a sentence or once a step, with the arguments that they mostly give."""
     lstm = dy.VanillaLSTMBuilder(1, 2, 2, dy.ParameterCollection())
     dropped = dy.VanillaLSTMBuilder(1, 2, 2, dy.ParameterCollection())
-    dropped.set_dropout(0.5)
+    coupled = dy.CoupledLSTMBuilder(1, 2, 2, dy.ParameterCollection())
+    for builder in (dropped, coupled):
+        builder.set_dropout(0.5)
     x, m = dy.inputVector([1.0, 2.0]), dy.inputTensor(np.ones((2, 2)))
+    peepholes = coupled.initial_state().add_input(x)
     counts = {
         "initial_state(vecs)": (lambda: lstm.initial_state([x]), 3),
         "a sequence": (lambda: dropped.initial_state().transduce([x]), 8),  # first the layers are listed
         "the next": (lambda: dropped.initial_state().transduce([x]), 3),
+        "a step with peepholes": (lambda: peepholes.add_input(x), 4),
         "set_dropout(0)": (lambda: lstm.set_dropout(0), 3),
         "disable_dropout()": (lambda: lstm.disable_dropout(), 7),
         "sum_dim": (lambda: dy.sum_dim(m, [0]), 4),
