@@ -40,11 +40,6 @@ def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Ex
     """
     if restrict is None:
         return _core.log_softmax(x, d)
-    if d == 0 and _core._are_ascending(restrict):
-        try:
-            return _core._log_softmax_restricted(x, restrict)
-        except Exception:  # told by the other way
-            pass
     some: Expression = _restricted(x, restrict, d)
     return some
 

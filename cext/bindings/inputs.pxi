@@ -340,17 +340,6 @@ def _dims_of(x, d):
     return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
 
 
-def _are_ascending(ids):
-    """Is it a list of ints that grow from one to the next?"""
-    cdef Py_ssize_t k
-    if type(ids) is not list:
-        return False
-    for k in range(len(ids)):
-        if type(ids[k]) is not int or k and ids[k - 1] >= ids[k]:
-            return False
-    return True
-
-
 cdef Expression _summed(OpId op, object x, object y):
     """The sum of what an elementwise op makes of two expressions of one shape; None for other arguments."""
     return _op1(OP_sum_elems, _op2(op, x, y)) if _alike(x, y) else None
