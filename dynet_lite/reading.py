@@ -7,6 +7,7 @@ Who may import: cells.py and compiled.py.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import gc
@@ -26,10 +27,13 @@ _DEEPEST = 5  # objects and lists in one another: holder.layers[0].attention.dro
 _HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
 # Methods that are called without being named: of objects, of classes.
-_OF_OBJECTS = {f"__{name}__" for name in ("call", "getattr", "getitem", "iter", "len", "contains", "bool", "float", "int",
-                                          "index", "enter", "add", "sub", "mul", "matmul", "truediv", "neg")}  # fmt: skip
+_OF_OBJECTS = {f"__{name}__" for name in ("call", "getattr", "getitem", "setitem", "iter", "next", "len", "contains", "bool", "float",
+                                          "int", "index", "enter", "exit", "add", "sub", "mul", "matmul", "truediv", "floordiv",
+                                          "mod", "pow", "radd", "rsub", "rmul", "rmatmul", "rtruediv", "rpow", "iadd", "isub", "imul",
+                                          "itruediv", "neg", "pos", "abs", "lt", "le", "gt", "ge")}  # fmt: skip
 _OF_CLASSES = {"__init__", "__new__", "__post_init__"}
 _FEWEST = 8  # objects with cells of their own of which nothing is forgotten
+_PATTERN = "__match_args__"  # of a class: the attributes that a pattern compares without naming them
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
 _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
 
@@ -156,7 +160,12 @@ def _names(function: Any) -> set[str]:
 
 def _named(function: Any) -> tuple[set[str], set[str]]:
     is_function = _is(function, types.FunctionType, types.MethodType, _core.told_type)
-    return _in_code(function.__code__) if is_function and hasattr(function, "__code__") else (set(), set())
+    if not (is_function and hasattr(function, "__code__")):
+        return set(), set()
+    variables, attributes = _in_code(function.__code__)
+    if _PATTERN in attributes:
+        attributes = attributes | _of_patterns(function, variables, attributes)
+    return variables, attributes
 
 
 @functools.lru_cache(maxsize=4096)
@@ -164,16 +173,34 @@ def _in_code(code: types.CodeType) -> tuple[set[str], set[str]]:
     """(variables, attributes) that are named in code, and in functions and comprehensions inside it."""
     variables: set[str] = set()
     attributes: set[str] = set()
+    before: Any = None
     for step in dis.get_instructions(code):
         if step.opcode in dis.hasname:
             of_object = step.opname.endswith(("_ATTR", "_METHOD")) or step.opname == "IMPORT_FROM"
             (attributes if of_object else variables).add(str(step.argval))
+        elif step.opname == "MATCH_CLASS":  # after the names in `case Point(x=0)`
+            attributes |= {_PATTERN, *before.argval}
+        before = step
     for inner in code.co_consts:
         if _is(inner, types.CodeType):
             more = _in_code(inner)
             variables |= more[0]
             attributes |= more[1]
     return variables, attributes
+
+
+def _of_patterns(function: Any, variables: set[str], attributes: set[str]) -> set[str]:
+    """Attributes that `case Point(0, y)` compares, where one of these variables, or of a module that one is, is the class."""
+    inside = function.__globals__
+    values = [inside[name] for name in variables if name in inside]
+    for variable in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it has no value
+            values.append(variable.cell_contents)
+    for module in values.copy():
+        if _is(module, types.ModuleType):
+            values += [one for name, one in (_attributes(module) or {}).items() if name in attributes]
+    found = [_inside(c).get(_PATTERN) for kind in values if _is(kind, type) for c in kind.__mro__]
+    return {name for names in found if type(names) is tuple for name in names if type(name) is str}
 
 
 def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
@@ -269,8 +296,8 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
         _see_items(value, base, names, seen, depth)
         if type(value) is base:
             return
-    if _is(value, type):
-        for name in sorted(names | _OF_CLASSES):
+    if _is(value, type):  # its objects have its methods
+        for name in sorted(names | _OF_CLASSES | _OF_OBJECTS):
             _see_in_class(value, value, name, names, seen, depth)
         return
     attributes = _attributes(value)

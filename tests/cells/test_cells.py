@@ -243,6 +243,25 @@ def test_parts_that_are_computed_with_are_told_from_others(made: Any, w: Weights
     assert read.signatures() == 2
 
 
+@dataclasses.dataclass
+class Scaled:
+    word: int
+
+    def __call__(self, x: Any) -> Any:
+        return x * Reads.number
+
+
+def test_methods_of_dataclasses_that_nobody_names(w: Weights) -> None:
+    f, before = dy.cell(lambda x, scaled: scaled(x)), Reads.number
+    try:
+        for number in (1.0, 3.0):
+            Reads.number = number
+            dy.renew_cg()
+            np.testing.assert_allclose(f(w.b, Scaled(1)).npvalue(), number * w.b.npvalue(), rtol=1e-6)
+    finally:
+        Reads.number = before
+
+
 def test_all_items_of_a_list_are_alike_and_many_parts_too(w: Weights) -> None:
     ran: Any = collections.deque()
 
@@ -511,6 +530,24 @@ class Behind:
         return self.of.number
 
 
+class Reflected:
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __rmul__(self, x: Any) -> Any:
+        return x * self.of.number
+
+
+class Left:
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *_: Any) -> None:
+        self.held = self.of.number
+
+
 class Listed(NamedTuple):
     first: list[Any]
 
@@ -520,6 +557,10 @@ class Made:
 
     def __init__(self) -> None:
         self.held = Reads.number
+
+
+class Placed:
+    __match_args__ = ("number",)
 
 
 class Derived(Reads):
@@ -536,6 +577,8 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
     layer = types.SimpleNamespace(attention=outer)
     model = types.SimpleNamespace(layers=[layer])
     module.number = slots.number = 1.0  # type: ignore[attr-defined]
+    placed: Any = Placed()
+    placed.number, module.Placed = 1.0, Placed  # type: ignore[attr-defined]
     listed = [inner]
 
     def helper() -> Any:
@@ -554,10 +597,31 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
 
         return x * module_of_a_cell.number
 
+    def by_with(x: Any) -> Any:
+        with left:
+            pass
+        return x * left.held
+
+    def by_name(x: Any) -> Any:
+        match inner:
+            case types.SimpleNamespace(number=n):
+                return x * n
+
+    def by_place(x: Any) -> Any:
+        match placed:
+            case Placed(n):
+                return x * n
+
+    def by_place_in_module(x: Any) -> Any:
+        match placed:
+            case module.Placed(n):
+                return x * n
+
     of_function.number = 1.0  # type: ignore[attr-defined]
     sys.modules["module_of_a_cell"] = module
     bound = functools.partial(by_partial, inner)
     attributes, behind, derived = Attributes(number=1.0), Behind(inner), Derived()
+    reflected, left = Reflected(inner), Left(inner)
     a_cell, pair = reads.cell, Listed([inner])
     ordered, by_none = collections.OrderedDict(first=inner), collections.OrderedDict({None: inner})
     return {
@@ -580,8 +644,14 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
         "items that are attributes": (lambda x: x * attributes["number"], attributes),
         "__getattr__": (lambda x: x * behind.other, inner),
         "__getitem__": (lambda x: x * behind[0], inner),
+        "__rmul__": (lambda x: x * (1.0 * reflected), inner),
+        "__exit__": (by_with, inner),
+        "name in a pattern": (by_name, inner),
+        "place in a pattern": (by_place, placed),
+        "place in a pattern of a module": (by_place_in_module, placed),
         "methods that call each other": (lambda x: x * behind.by_both(), inner),
         "__init__": (lambda x: x * Made().held, Reads),
+        "object that it makes and calls": (lambda x: Reads()(x), Reads),
         "super": (lambda x: x * derived.as_property, derived),
         "named tuple": (lambda x: x * pair.first[0].number, inner),
         "ordered dict": (lambda x: x * ordered["first"].number, inner),
