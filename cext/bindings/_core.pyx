@@ -4,8 +4,9 @@
 
 Users import the package, not this module. Thin by rule: argument checks and conversions, no arithmetic.
 """
-import copy
+import copyreg
 import dataclasses
+import enum
 import itertools
 import mmap
 import os

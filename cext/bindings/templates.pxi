@@ -27,6 +27,7 @@ cdef enum:
     MOST_TEMPLATES = 512  # of one cell
     RECENT_TEMPLATES = 4
     MOST_PLAIN = 8        # parts of one argument whose integers are looked at one by one
+    TYPE_OF_PYTHON = 1 << 9   # in __flags__: the class was made by Python code
 
 cdef dict _state_names = {}   # equal names are one tuple
 cdef uint64_t _n_calls = 0    # calls of cells, and of what calls them in a loop
@@ -98,7 +99,15 @@ cdef inline bint _has_parts(object v):
     return type(v) is list or type(v) is State or type(v) is dict or isinstance(v, tuple) or _is_of_dataclass(v)
 
 cdef inline bint _is_of_dataclass(object v):
-    return hasattr(type(v), "__dataclass_fields__")
+    return hasattr(type(v), "__dataclass_fields__") and _is_all_attributes(type(v))
+
+cdef bint _is_all_attributes(object kind) except -1:
+    """Are attributes all that objects of a class have? Not of those derived from dict; members of an Enum are unique."""
+    if issubclass(kind, enum.Enum):
+        return False
+    while kind.__flags__ & TYPE_OF_PYTHON:
+        kind = kind.__base__
+    return kind is object
 
 cdef bint _is_among(list objects, object v):
     for one in objects:
@@ -143,15 +152,16 @@ cdef object _made_like(object v, list parts):
         return tuple(parts) if type(v) is tuple else type(v)(*parts)
     if type(v) is dict:
         return dict(zip(v, parts))
-    made = copy.copy(v)
+    made = object.__new__(type(v))   # copying would run code of the program
     for name, one in zip(_attributes_of(v), parts):
         object.__setattr__(made, name, one)   # it may be frozen
     return made
 
 cdef list _attributes_of(object v):
-    """Names of what an object of a dataclass has: its fields, and what its methods have added."""
+    """Names of what an object of a dataclass has: its fields, and what its methods or bases have added."""
     cdef list names = [field.name for field in dataclasses.fields(v) if hasattr(v, field.name)]
-    return names + [name for name in getattr(v, "__dict__", ()) if name not in names]
+    names += [name for name in getattr(v, "__dict__", ()) if name not in names]
+    return names + [name for name in copyreg._slotnames(type(v)) if name not in names and hasattr(v, name)]
 
 def named_parts(v):
     """The parts of a state, a dict or an object of a dataclass, by name; None of anything else."""

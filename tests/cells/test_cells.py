@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import enum
 import functools
 import gc
 import itertools
@@ -241,6 +242,60 @@ def test_parts_that_are_computed_with_are_told_from_others(made: Any, w: Weights
         assert np.array_equal(x.npvalue(), read.function(token).npvalue())
         assert np.array_equal(read(token).npvalue(), read.function(token).npvalue())
     assert read.signatures() == 2
+
+
+@dataclasses.dataclass
+class Whole:
+    word: int
+    by: float = 2.0
+
+
+@dataclasses.dataclass
+class WithItems(Whole, dict[str, float]): ...
+
+
+@dataclasses.dataclass
+class WithValue(Whole, float):
+    def __new__(cls, *_: Any) -> Any:
+        return float.__new__(cls, 5.0)
+
+
+class Member(Whole, enum.Enum):
+    FIRST = 1, 2.0
+    SECOND = 2, 3.0
+
+
+class Slot:
+    __slots__ = ("by",)
+
+
+@dataclasses.dataclass
+class WithSlot(Slot):
+    word: int
+
+
+class NotCopied(Whole):
+    def __copy__(self) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError
+
+
+def test_dataclasses_that_are_more_than_their_fields(w: Weights) -> None:
+    @dy.cell
+    def read(x: Any) -> Any:
+        more = x["by"] if isinstance(x, dict) else float(x) if isinstance(x, float) else 1.0
+        return w.E[x.word] * (more + x.by)
+
+    items, slot = WithItems(3), WithSlot(4)
+    for by in (1.0, 3.0):
+        items["by"] = slot.by = by  # type: ignore[misc]
+        for x in (items, slot, WithValue(5), *Member, NotCopied(2), NotCopied(3, by)):
+            before = dict(getattr(x, "__dict__", {}))
+            dy.renew_cg()
+            assert np.array_equal(read(x).npvalue(), read.function(x).npvalue())
+            assert getattr(x, "__dict__", {}) == before
 
 
 @dataclasses.dataclass
