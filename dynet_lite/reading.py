@@ -11,6 +11,7 @@ import contextlib
 import dis
 import functools
 import gc
+import importlib.util
 import os
 import sys
 import types
@@ -170,17 +171,20 @@ def _named(function: Any) -> tuple[set[str], set[str]]:
 
 @functools.lru_cache(maxsize=4096)
 def _in_code(code: types.CodeType) -> tuple[set[str], set[str]]:
-    """(variables, attributes) that are named in code, and in functions and comprehensions inside it."""
+    """(variables and modules, attributes) that are named in code, and in functions and comprehensions inside it."""
     variables: set[str] = set()
     attributes: set[str] = set()
     before: Any = None
+    level: Any = None  # what is before that
     for step in dis.get_instructions(code):
         if step.opcode in dis.hasname:
             of_object = step.opname.endswith(("_ATTR", "_METHOD")) or step.opname == "IMPORT_FROM"
-            (attributes if of_object else variables).add(str(step.argval))
+            dots = "." * level.argval if step.opname == "IMPORT_NAME" else ""  # of `from ..package import name`
+            (attributes if of_object else variables).add(dots + str(step.argval))
         elif step.opname == "MATCH_CLASS":  # after the names in `case Point(x=0)`
             attributes |= {_PATTERN, *before.argval}
-        before = step
+        if step.opname != "EXTENDED_ARG":
+            level, before = before, step
     for inner in code.co_consts:
         if _is(inner, types.CodeType):
             more = _in_code(inner)
@@ -246,8 +250,10 @@ def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
     for name in sorted(variables):
         if name in inside:
             _see(inside, name, inside[name], names, seen, 0)
-        elif _is(sys.modules.get(name), types.ModuleType):  # it is imported in the function
-            _see_module(sys.modules[name], names, seen, 0)
+        else:
+            module = _imported(name, inside)
+            if _is(module, types.ModuleType):  # it is imported in the function
+                _see_module(module, names, seen, 0)
     for variable in function.__closure__ or ():
         try:
             value = variable.cell_contents
@@ -256,6 +262,14 @@ def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
         _see(variable, None, value, names, seen, 0)
     for defaults in (function.__defaults__, function.__kwdefaults__):
         _see_object(defaults, names, seen, 0)
+
+
+def _imported(name: str, inside: dict[str, Any]) -> Any:
+    """The module of this name, or of this place beside that of a function with these globals."""
+    try:
+        return sys.modules.get(importlib.util.resolve_name(name, inside.get("__package__")))
+    except ImportError:
+        return None
 
 
 def _see(where: Any, key: Any, value: Any, names: set[str], seen: _Seen, depth: int) -> None:

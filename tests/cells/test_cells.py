@@ -672,6 +672,13 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
             case module.Placed(n):
                 return x * n
 
+    beside: dict[str, Any] = {"__package__": "package_of_a_cell"}
+    exec("def of_package(x):\n    from . import inside\n    return x * inside.number", beside)
+    exec("def of_module(x):\n    from .inside import number\n    return x * number", beside)
+    sys.modules["package_of_a_cell"] = types.ModuleType("package_of_a_cell")
+    sys.modules["package_of_a_cell"].inside = module  # type: ignore[attr-defined]
+    sys.modules["package_of_a_cell.inside"] = module
+
     of_function.number = 1.0  # type: ignore[attr-defined]
     sys.modules["module_of_a_cell"] = module
     bound = functools.partial(by_partial, inner)
@@ -682,6 +689,8 @@ def ways_to_read() -> dict[str, tuple[Any, Any]]:
     return {
         "module": (lambda x: x * module.number, module),
         "module that it imports": (by_import, sys.modules["module_of_a_cell"]),
+        "module beside its own": (beside["of_package"], module),
+        "number of a module beside its own": (beside["of_module"], module),
         "attribute of a function": (lambda x: x * of_function.number, of_function),  # type: ignore[attr-defined]
         "class": (lambda x: x * Reads.number, Reads),
         "class of an object": (lambda x: x * reads.number, Reads),
