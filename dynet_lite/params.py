@@ -317,6 +317,11 @@ class ParameterCollection:
         self.populate(fname)
         return None
 
+    def save_all(self, fname: Any) -> None:
+        """DyNet 1's other name of save(); warns once."""
+        old_names.warn_once("save_all", "collection.save(file)")
+        self.save(fname)
+
     def load_all(self, fname: Any) -> None:
         """DyNet 1's other name of populate(); warns once."""
         old_names.warn_once("load_all", "collection.populate(file)")

@@ -103,12 +103,15 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def _sync(self) -> None:
         self._updater.take(self.model._all)
 
-    def update(self) -> None:
+    def update(self, s: float = 1.0) -> None:
         """Change the parameters by their gradients and clear these.
 
         With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
-        cleared, so that the next update works. A backend with memory of its own says so one update later.
+        cleared, so that the next update works. A backend with memory of its own says so one update later. s: DyNet 1's
+        factor of the gradients, which has to be 1.
         """
+        if s != 1:
+            raise ValueError(f"[update] gradients are not scaled here since DyNet 2; write (loss * {s}).backward()")
         coefficients, decay = self._begin_update()
         self._updater.update(self, coefficients, self._clip, decay, self._sparse, True)
         if self._averaging:
@@ -374,9 +377,9 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
         self.gamma = _number(gamma, "gamma")
         self._iteration = 0
 
-    def update(self) -> None:
+    def update(self, s: float = 1.0) -> None:
         """One update; then the learning rate of the next."""
-        super().update()
+        super().update(s)
         it = self._iteration
         cycle = math.floor(1 + it / (2 * self.step_size))
         x = abs(it / self.step_size - 2 * cycle + 1)

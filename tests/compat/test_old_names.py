@@ -71,6 +71,11 @@ def test_trainer_keywords() -> None:
     with pytest.warns(UserWarning) if not _epoch_warned() else warnings.catch_warnings():
         dy.SimpleSGDTrainer(m).update_epoch()
         dy.SimpleSGDTrainer(m).update_epoch(1.0)
+    for trainer in (dy.SimpleSGDTrainer(m), dy.CyclicalSGDTrainer(m)):
+        trainer.update(1.0)
+        with pytest.raises(ValueError, match=r"write \(loss \* 0.5\).backward\(\)"):
+            trainer.update(0.5)
+        assert trainer.updates == 1
 
     class Own(dy.SimpleSGDTrainer):
         def __init__(self, m: dy.ParameterCollection, extra: int, **keywords: float) -> None:
@@ -106,6 +111,8 @@ def test_collections(tmp_path: Path) -> None:
     q = other.add_parameters((2, 3))
     warns_once(lambda: other.load(tmp_path / "file"))
     assert (q.as_array() == p.as_array()).all()
+    warns_once(lambda: m.save_all(tmp_path / "all"))
+    assert (tmp_path / "all").read_bytes() == (tmp_path / "file").read_bytes()
     warns_once(lambda: q.load_array(np.ones((2, 3))))
     assert q.as_array().sum() == 6
     e, rnn = m.add_lookup_parameters((4, 2)), dy.VanillaLSTMBuilder(1, 2, 3, m)
