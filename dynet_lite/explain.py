@@ -167,10 +167,11 @@ def explain_batches(
     Compiled functions have graphs of their own: ``explain_batches(step)`` runs the last call of one again, and tells of
     that. ValueError if there was none.
 
-    ``print(dy.explain_batches())`` shows a table of the ops, with most batches first, then their kinds. Given the profile of a
-    block (``with dy.profile() as p``), the table has each op's share of the time, with the slowest first. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences``
-    are the same as data. Nodes of one signature (op, shapes of the stacked arguments, shared arguments, key attributes)
-    are one kind; different kinds never share a batch. ``.on_host`` names the ops that a GPU left to the CPU.
+    ``print(dy.explain_batches())`` shows a table of the ops, with most batches first, then their kinds. After ``with
+    dy.profile() as p``, the table of ``explain_batches(profile=p)`` has each op's share of the time, with the slowest
+    first. ``.why(a, b)`` answers for two expressions; ``.kinds`` and ``.differences`` are the same as data. Nodes of one
+    signature (op, shapes of the stacked arguments, shared arguments, key attributes) are one kind; different kinds never
+    share a batch. ``.on_host`` names the ops that a GPU left to the CPU.
     """
     method_of = getattr(graph, "function", None)
     for compiled in (graph, method_of):

@@ -90,8 +90,8 @@ def find_recipe(name: str, source: str | Path | None = None) -> AnyRecipe:
     if included := _included(name):
         return getattr(load_program(programs()[included]), name)  # type: ignore[no-any-return]
     raise DataError(
-        f"this model belongs to the recipe {name!r}, which is not part of the package: name its program, "
-        f'dy.load_recipe("...", source="my_recipe.py"), or import its class first'
+        f"this model belongs to the recipe {name!r}, which is not part of the package: name its program "
+        f'(`serve` with --source my_recipe.py, load_recipe with source="my_recipe.py"), or import its class first'
     )
 
 
@@ -101,5 +101,6 @@ def program_of(path: str) -> str:
     if included := _included(name):
         return included
     raise DataError(
-        f"{path}: this is a model of {name}, which is not part of the package: write its program before --load"
+        f"{path}: this is a model of {name}, which is not part of the package: "
+        f"write its program before --load, as in `predict my_recipe.py --load {path}`"
     )

@@ -176,8 +176,15 @@ class Recipe(Generic[S, E]):
         raise NotImplementedError(f"{type(self).__name__} has no predict")
 
     def networks(self) -> dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]]:
-        """What `export` writes: name -> (function for dynet_lite.onnx.export, its inputs, the names of its outputs)."""
-        raise DataError(f"{type(self).__name__} has no networks() to export")
+        """What `export` writes: name -> (function for dynet_lite.onnx.export, its inputs, the names of its outputs).
+
+        ``return {"scores": (self.symbolic_scores, {"words": onnx.Ids("n")}, ["scores"])}`` is one file; those after the
+        first have their names in the endings.
+        """
+        raise DataError(
+            f"{type(self).__name__} has no method networks(), which says what to export; see "
+            "help(dynet_lite.harness.Recipe.networks)"
+        )
 
     def answers(self, lines: list[str], scores: bool = False) -> Iterable[dict[str, Any]]:
         """The answers as data that json.dumps can write, one for each line, in order: for programs, JSON lines and

@@ -288,5 +288,6 @@ def main(argv: Sequence[str]) -> int:
     except ImportError as error:
         print(f'error: {error}; `pip install "dynet_lite[serve]"` brings what serving needs', file=sys.stderr)
         return 2
-    uvicorn.run(app, host=o.host, port=o.port, log_level="warning", timeout_graceful_shutdown=10, backlog=BACKLOG)
+    uvicorn.run(app, host=o.host, port=o.port, log_level="info", access_log=False,
+                timeout_graceful_shutdown=10, backlog=BACKLOG)  # fmt: skip
     return 0

@@ -208,7 +208,7 @@ harness.save_recipe(harness.make_recipe(echo.Echo, echo.Mine(), {{}}), {model!r}
 """
     env = {**os.environ, "PYTHONPATH": str(Path(dy.__file__).parents[1])}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=env)
-    with pytest.raises(dy.DataError, match="'Echo', which is not part of the package: name its program"):
+    with pytest.raises(dy.DataError, match="'Echo', which is not part of the package: name its program .*--source"):
         dy.load_recipe(model)
     with pytest.raises(dy.DataError, match="expected a recipe with the class Echo"):
         dy.load_recipe(model, source="xor")

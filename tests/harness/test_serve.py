@@ -354,6 +354,7 @@ def test_it_stops_when_told_to_and_answers_first(server: Server) -> None:
         time.sleep(0.01)
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(20) in (0, -signal.SIGTERM)
+    assert server.process.stderr and f"running on http://127.0.0.1:{server.port}" in server.process.stderr.read()
     for thread in threads:
         thread.join()
     assert len(found) == 4
