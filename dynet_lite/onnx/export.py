@@ -61,6 +61,8 @@ def export(
         graph.renew(False, True)
         graph.for_file = True
         found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+        if _core.graph_plans(graph):
+            raise ValueError("[onnx] the function asks for a value while it is traced; a file knows no values yet")
         results = _results(found, outputs)
         writer = Writer([*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs])
         values = Lowering(graph, trace, writer).values(results)
@@ -103,8 +105,6 @@ class Lowering:
     def values(self, results: Sequence[Expression]) -> list[Value]:
         """The values of the results, after everything they need."""
         wanted = [_core.expression_node(e)[1] for e in results]
-        if _core.graph_plans(self.graph):
-            raise ValueError("[onnx] the function asks for a value while it is traced; a file knows no values yet")
         self.program = _core.graph_program(self.graph)
         for i in sorted(self._needed(wanted)):
             if i not in self.done:

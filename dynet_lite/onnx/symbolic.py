@@ -323,6 +323,13 @@ class Sequence:
     def __len__(self) -> int:
         raise Unsupported(f"[onnx] the length {self.symbol} of a sequence is not known before the file runs")
 
+    def _each(self, other: Any) -> Any:
+        raise Unsupported(
+            "[onnx] a sequence is not computed with as a whole, but step by step: xs.map(lambda x: W * x)"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = __truediv__ = _each
+
     # ---- for builders ------------------------------------------------------------------------------------------------
 
     def reverse(self) -> None:
@@ -471,6 +478,12 @@ class Chosen:
             f"[onnx] {self.name}: how many numbers there are is not known before the file runs: use table[{self.name}], "
             "dy.map or dy.scan"
         )
+
+    def __len__(self) -> int:
+        return len(list(self))  # raises
+
+    def __getitem__(self, index: Any) -> Any:
+        raise Unsupported(f"[onnx] {self.name}[{index!r}]: take the vectors first: table[{self.name}][{index!r}]")
 
     @property
     def symbol(self) -> str:

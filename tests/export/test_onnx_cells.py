@@ -309,6 +309,8 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
         (lambda xs, ids, children: dy.map(add, xs, [1, 2]), TypeError, "sequences are needed; got list"),
         (lambda xs, ids, children: dy.map(add, xs, xs[::-1]), ValueError, "lengths n and n, backwards"),
         (lambda xs, ids, children: [m.table[i] for i in ids], onnx.Unsupported, r"ids: how many .* use table\[ids\], dy.map or dy.scan"),
+        (lambda xs, ids, children: m.table[ids[0]], onnx.Unsupported, r"take the vectors first: table\[ids\]\[0\]"),
+        (lambda xs, ids, children: xs[0] * len(ids), onnx.Unsupported, "ids: how many"),
         (lambda xs, ids, children: dy.map(label, xs, ids), TypeError, "must be a whole number; got Number"),
         (lambda xs, ids, children: dy.map(add, xs, children), TypeError, "children is declared as Children"),
         (lambda xs, ids, children: dy.scan(m.step, dy.zeros(3), ids)[1], AttributeError, "'c'"),

@@ -248,6 +248,8 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         (lambda xs: dy.dropout(xs[0], 0.5), r"dropout \(.*test_onnx_sequences.py:\d+\)"),
         (lambda xs: list(xs), "cannot be iterated"),
         (lambda xs: xs[len(xs) // 2], "length n"),
+        (lambda xs: dy.ones((2, 4)) * xs, r"step by step: xs.map"),
+        (lambda xs: xs + 1, r"step by step: xs.map"),
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
@@ -302,6 +304,8 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
     inputs = {"x": onnx.Input((4,))}
     with pytest.raises(ValueError, match="asks for a value"):
         onnx.export(lambda x: x * float(dy.sum_elems(x).value()), tmp_path / "x.onnx", inputs)
+    with pytest.raises(ValueError, match="asks for a value"):
+        onnx.export(lambda x: x.npvalue(), tmp_path / "x.onnx", inputs)
     with pytest.raises(ValueError, match="2 outputs are named"):
         onnx.export(lambda x: x, tmp_path / "x.onnx", inputs, ["a", "b"])
     with pytest.raises(TypeError, match="output a"):
