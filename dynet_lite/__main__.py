@@ -66,7 +66,7 @@ def _recipe(command: str, arguments: list[str]) -> int:
     """
     from dynet_lite.harness import called, catalogue, find
 
-    if command != "train" and arguments and arguments[0].startswith("-") and (model := _loaded(arguments)):
+    if command != "train" and arguments and not _is_recipe(arguments[0]) and (model := _loaded(arguments)):
         arguments = [find.program_of(model), *arguments]
     if not arguments or arguments[0].startswith("-"):
         asked = any(word in ("-h", "--help") for word in arguments)
@@ -94,6 +94,13 @@ def _recipe(command: str, arguments: list[str]) -> int:
         if folder in sys.path:
             sys.path.remove(folder)
     return 0
+
+
+def _is_recipe(word: str) -> bool:
+    """A recipe's name or program, and no option, nor a file that is to be read."""
+    from dynet_lite.harness import catalogue
+
+    return word in catalogue.programs() or not (word.startswith("-") or (os.path.isfile(word) and word[-3:] != ".py"))
 
 
 def _loaded(arguments: list[str]) -> str:

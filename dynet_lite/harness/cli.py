@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import dynet_lite as dy
@@ -81,6 +82,9 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
     cls = type(s)
     file: dy.Checkpoint | None = None
     if s.resume:
+        if s.resume.endswith(".state") and not os.path.exists(s.resume + ".state"):  # both files are the run's
+            s = replace(s, resume=s.resume.removesuffix(".state"))
+            given["resume"] = s.resume
         file = read(s.resume + ".state", kind)
         check_same(given, file.config["settings"], s.resume)
         small = {"smoke": bool(file.config.get("smoke"))}  # goes on with the few examples that it had
@@ -116,7 +120,7 @@ def run(kind: type[Recipe[Any, Any]], s: Settings, given: dict[str, Any]) -> int
             training.restore(file)
         else:
             if file:
-                file.restore(training.recipe.model)
+                begin_with(recipe, file, given)
             else:
                 training.recipe.begin()
             training.report.start(s, str(data))
@@ -130,6 +134,19 @@ def check_built(kind: type[Recipe[Any, Any]], given: dict[str, Any], saved: dict
         weight = isinstance(old, float) and old > 0  # of something that the model has
         if name in given and name in saved and given[name] != old and not weight:
             raise DataError(f"--load: {path} was made with {name} = {old!r}; with {given[name]!r} train without --load")
+
+
+def begin_with(recipe: Recipe[Any, Any], file: dy.Checkpoint, given: dict[str, Any]) -> None:
+    """Takes the weights of a saved model. DataError with the recipe's settings that differ from its own, if they do not fit."""
+    try:
+        file.restore(recipe.model)
+    except ModelFileError:
+        saved = from_dict(type(recipe.settings), file.config["settings"], file.path)
+        own = {name: getattr(saved, name) for name in given.keys() - {field.name for field in fields(Settings)}}
+        other = [f"{name} = {old!r}, not {given[name]!r}" for name, old in sorted(own.items()) if old != given[name]]
+        if not other:
+            raise
+        raise DataError(f"--load: weights do not fit; {file.path} was made with {'; '.join(other)}") from None
 
 
 def old_files(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

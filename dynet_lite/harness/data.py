@@ -25,7 +25,7 @@ class Data(Generic[E]):
     """Examples, and what to say about them. If there are no dev examples, the last tenth of `train` becomes dev."""
 
     name: str
-    licence: str
+    licence: str  # empty: nothing is said of it
     train: list[E] | Stream[E]
     dev: list[E]
     test: list[E] = field(default_factory=list)
@@ -48,10 +48,8 @@ class Data(Generic[E]):
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
         test = f", {len(self.test):,} for test" if self.test else ""
-        return (
-            f"{self.name}: {len(self.train):,} {self.unit}{detail} to train on, {len(self.dev):,} for dev{test}; "
-            f"{self.licence}"
-        )
+        licence = f"; {self.licence}" if self.licence else ""
+        return f"{self.name}: {len(self.train):,} {self.unit}{detail} to train on, {len(self.dev):,} for dev{test}{licence}"
 
 
 def filled(files: Sequence[str], examples: list[E], unit: str = "sentences") -> list[E]:
@@ -98,7 +96,7 @@ def corpus(
         parts = [beside.with_features(part, name) if part else part for part in parts]
     elif s.train:
         more = f" and {len(s.train) - 3} more files" if len(s.train) > 3 else ""
-        name, licence = ", ".join(s.train[:3]) + more, "terms of use: as its publisher says"
+        name, licence = ", ".join(s.train[:3]) + more, ""
         parts = [beside(paths) for paths in (() if bits else s.train, s.dev, ())]
         if bits and stream is not None:
             parts[0] = stream_of(s, stream)

@@ -190,6 +190,11 @@ class Training:
                 if self.ranks:
                     self.ranks.start(self.updates)
                 self._say_baseline("dev", self.data.dev)
+                if self.epochs and self._finished():
+                    s, done = self.settings, len(self.epochs)
+                    self.report.say(
+                        f"{done} epochs are done: nothing is left of --epochs {s.epochs}, --patience {s.patience}"
+                    )
                 while not self._finished():
                     self._run_epoch()
                 self._close()

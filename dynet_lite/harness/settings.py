@@ -242,6 +242,8 @@ def checked(cls: type[Settings], values: Mapping[str, Any], where: str) -> dict[
     out = {}
     for name, value in values.items():
         if name not in options:
+            if isinstance(value, dict):
+                raise DataError(f"{where}: settings stand in no section; leave out the line [{name}]")
             near = difflib.get_close_matches(name, options, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(options)}"
             raise DataError(f"{where}: there is no setting {name!r}{hint}")

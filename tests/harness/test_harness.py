@@ -123,6 +123,7 @@ def test_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path):
         ("autobatch = 1", "autobatch: expected bool"),
         ('sizes = ["3"]', "sizes: expected a list of int, got ['3']"),
         ('schedule = "slow"', "schedule: expected one of constant"),
+        ("[model]\nhidden = 3", "leave out the line [model]"),
         ("nltk = 'x'", "no setting 'nltk'"),  # this recipe does not have it
         ("hidden 3", "expected a TOML file"),
         ("batch = 0", "batch: expected at least 1"),
@@ -373,7 +374,10 @@ def test_a_finished_run_goes_on_with_more_epochs(tmp_path, capsys):
     assert run("--resume", tmp_path / "b", "--log", tmp_path / "b.log", "--epochs", 4) == 0
     assert curve(tmp_path / "a.log") == curve(tmp_path / "b.log")
     assert run("--resume", tmp_path / "b", "--hidden", 9) == 2
-    assert "hidden = 4" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert "hidden = 4" in err and "epochs are done" not in out
+    assert run("--resume", tmp_path / "b.state") == 0
+    assert "4 epochs are done: nothing is left of --epochs 4" in capsys.readouterr().out
 
 
 def test_a_tiny_run_goes_on_as_one(tmp_path):
@@ -445,6 +449,9 @@ def test_load_begins_with_the_weights(tmp_path, capsys):
     (start,) = events(tmp_path / "b.log", "start")
     assert start["settings"]["hidden"] == 6 and start["settings"]["dropout"] == 0
     assert events(tmp_path / "b.log", "epoch")[0]["loss"] < events(tmp_path / "a.log", "epoch")[0]["loss"]
+    capsys.readouterr()
+    assert run("--load", tmp_path / "a", "--hidden", 7, "--batch", 3) == 2
+    assert capsys.readouterr().err.endswith("a was made with hidden = 6, not 7\n")
 
 
 @pytest.mark.parametrize("name", ["m", "m.state"])

@@ -254,6 +254,9 @@ def test_train_predict_and_evaluate_by_name(tmp_path: Path) -> None:
     for load in (["--load", "t.model"], ["--load=t.model"]):  # the file says whose model it is
         done = command("predict", *load, "-", cwd=tmp_path, stdin="A dog .\n")
         assert (done.returncode, done.stdout) == (0, named.stdout) and named.stdout, done.stderr
+    (tmp_path / "lines.txt").write_text("A dog .\n")
+    done = command("predict", "lines.txt", "--load", "t.model", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, named.stdout), done.stderr
     done = command("predict", "bilstm_tagger", "--load", "t.model", "-", cwd=tmp_path, stdin="the dog\n")
     assert done.returncode == 0 and done.stdout.startswith("the_"), done.stderr
     done = command("evaluate", "bilstm_tagger", "--load", "t.model", catalogue.treebank() / "dev.conllu", cwd=tmp_path)
@@ -284,6 +287,10 @@ def test_the_list_of_recipes(tmp_path: Path) -> None:
         (["train"], "usage: python -m dynet_lite train RECIPE"),
         (["predict", "-"], "usage: python -m dynet_lite predict RECIPE"),
         (["predict", "--load", "missing.model"], "missing.model"),
+        (
+            ["predict", "t.model", "lines.txt"],
+            "expected a recipe first, its name or a file such as my_recipe.py; then options",
+        ),
         (["recipes", "copy"], "recipes copy: which one?"),
         (["serve", "missing.model"], "missing.model"),
     ],

@@ -207,7 +207,7 @@ def test_what_cannot_be_measured(script: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_wrong_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(tmp_path / "none.py")]) == 2
-    assert "expected a Python script" in capsys.readouterr().err
+    assert "expected a recipe first" in capsys.readouterr().err
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert main(["compare", str(tmp_path / "empty.py")]) == 2
     assert f"{tmp_path / 'empty.py'}: expected a subclass of harness.Recipe" in capsys.readouterr().err
