@@ -13,6 +13,7 @@ from queue import Empty, Queue
 from typing import Any
 
 import dynet_lite as dy
+from dynet_lite.errors import DataError
 from dynet_lite.text import is_conllu, numbered_lines
 
 from . import called
@@ -100,7 +101,7 @@ def groups(name: str, kind: type[Recipe[Any, Any]], size: int) -> Iterator[list[
     lines = numbered_lines(0, "standard input") if name == "-" else numbered_lines(name)
     items: Iterator[str] = (line for _, line in lines)
     if kind.conllu:
-        items, found = _looked_at(items, "# " if name == "-" else "#")
+        items, found = _looked_at(items, name)
     if kind.blocks or (kind.conllu and found):
         items = _blocks(items)
     if name == "-":
@@ -143,12 +144,16 @@ def as_they_come(items: Iterator[str], size: int) -> Iterator[list[str]]:
             return
 
 
-def _looked_at(lines: Iterator[str], comment: str) -> tuple[Iterator[str], bool]:
-    """All lines, and whether they are CoNLL-U, by the first that is no comment: `comment` begins one."""
+def _looked_at(lines: Iterator[str], name: str) -> tuple[Iterator[str], bool]:
+    """All lines of a file, and whether they are CoNLL-U, by the first that is no comment. DataError if its tabs are lost."""
     seen: list[str] = []
     for line in lines:
         seen.append(line)
-        if line.strip() and not line.startswith(comment):
+        if line.strip() and not line.startswith("# " if name == "-" else "#"):
+            columns = line.split()
+            if "\t" not in line and columns.count("_") > 1 and is_conllu("\t".join(columns)):
+                where = "standard input" if name == "-" else name
+                raise DataError(f"{where}: expected columns of CoNLL-U separated by tabs, got blanks between them")
             return chain(seen, lines), bool(is_conllu(line))
     return iter(seen), False
 

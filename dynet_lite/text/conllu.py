@@ -87,7 +87,8 @@ def parse_conllu(lines: Iterable[str], name: str = "<text>", start: int = 1) -> 
             continue
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise DataError(f"{name}:{number}: expected 10 columns separated by tabs, got {len(columns)}")
+            blanks = " with blanks" * (len(columns) == 1 and len(line.split()) == _COLUMNS)
+            raise DataError(f"{name}:{number}: expected 10 columns separated by tabs, got {len(columns)}{blanks}")
         ident, form, lemma, tag, local_tag, _, head, deprel, _, _ = columns
         if not (form and lemma and tag and local_tag and head and deprel):
             raise DataError(f"{name}:{number}: expected no empty column, '_' stands for nothing")

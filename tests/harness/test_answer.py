@@ -158,6 +158,22 @@ def test_conllu_in_conllu_out(model: str, tmp_path: Path) -> None:
     assert [json.loads(line)["tags"] for line in found.stdout.splitlines()] == [tags[:2], [], tags[2:]]
 
 
+def test_conllu_whose_tabs_are_lost_is_not_tagged(model: str, tmp_path: Path) -> None:
+    (tmp_path / "a.conllu").write_text("# text = a\n1  a  a  DET  _  _  0  root  _  _\n\n", encoding="utf-8")
+    (tmp_path / "plain.txt").write_text("1 of ten words in plain text that has _\n", encoding="utf-8")
+    done = subprocess.run(
+        command("predict", "--load", model, str(tmp_path / "a.conllu")), env=ENV, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (
+        2,
+        "",
+    ) and "a.conllu: expected columns of CoNLL-U separated by tabs" in done.stderr
+    done = subprocess.run(
+        command("predict", "--load", model, str(tmp_path / "plain.txt")), env=ENV, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and len(done.stdout.split()) == 10
+
+
 def test_a_tagger_and_a_parser_as_a_pipe(model: str, tmp_path: Path) -> None:
     module = load_program(catalogue.program("biaffine_parser"))
     s = from_dict(module.Settings, module.BiaffineParser.smoke, "test")

@@ -213,6 +213,7 @@ def test_files_of_pairs_of_two_kinds(tmp_path: Path) -> None:
         (b"the_D\ncat\n", Tagged(), r"f:2: expected WORD_TAG, got 'cat'"),
         (b"# x\n\n1\ta\n", Conllu(), r"f:3: expected 10 columns separated by tabs, got 2"),
         (b"no columns here\n", Conllu(), r"f:1: expected 10 columns"),
+        (b"1  a  a  DET _ _ 0 root _ _\n", Conllu(), r"f:1: expected 10 columns separated by tabs, got 1 with blanks"),
         (b"1-2\ta\ta\ta\ta\ta\t0\ta\ta\ta\n", Conllu(), r"f:1: expected a sentence, got no word"),
     ],
 )
