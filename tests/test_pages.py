@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import dynet_lite as dy
 from dynet_lite import _core, config
+from dynet_lite.__main__ import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -93,6 +95,34 @@ def test_seeing_prints_its_plan(
     exec(compile(blocks("docs/seeing.md", "python")[0], "seeing.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out == blocks("docs/seeing.md", "text")[0]
     assert [path.name for path in tmp_path.iterdir()] == ["two_sentences.html"]
+
+
+def test_seeing_times_a_part(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    space = {"dy": dy, "train_some_steps": lambda: dy.tanh(dy.inputVector([1.0])).value()}
+    exec(compile(blocks("docs/seeing.md", "python")[1], "seeing.md", "exec"), space)
+    assert "tanh" in capsys.readouterr().out and (tmp_path / "trace.json").stat().st_size > 100
+    assert "share" in str(dy.explain_batches(profile=space["p"]))  # type: ignore[arg-type]
+
+
+def test_using_a_model_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the keys that are shown; a tiny model's tags are others."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["dynet_lite"])
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", "bilstm_tagger", "--smoke", "--save", "tagger.model"])
+    capsys.readouterr()
+    (tmp_path / "large.txt").write_text("The dog sleeps .\n" * 70, encoding="utf-8")
+    load, pipe, _ = blocks("docs/using_models.md", "python")
+    exec(compile(f"{load}\n{pipe}", "using_models.md", "exec"), {})
+    first, *answers = (ast.literal_eval(line) for line in capsys.readouterr().out.splitlines())
+    shown = ast.literal_eval(next(x for x in text_of("docs/using_models.md").splitlines() if x.startswith("{'words'")))
+    assert first.keys() == shown.keys() and first["words"] == shown["words"]
+    assert answers == [first["tags"]] * 70
 
 
 def rows(page: str) -> list[list[str]]:
