@@ -9,6 +9,7 @@ import numpy as np
 from dynet_lite._core import LookupParameters
 from dynet_lite.notebook import table
 from dynet_lite.params import ParameterCollection
+from dynet_lite.profiling import _bytes
 
 __all__ = ["Summary", "summary"]
 
@@ -28,7 +29,7 @@ class Summary:
 
     def _total(self) -> str:
         fixed = f", {self.numbers - self.trained:,} of them not trained" if self.trained < self.numbers else ""
-        return f"{self.numbers:,} numbers in {len(self.rows):,} parameters{fixed}; {self.numbers * 4 / 1e6:,.1f} MB"
+        return f"{self.numbers:,} numbers in {len(self.rows):,} parameters{fixed}; {_bytes(4 * self.numbers)}"
 
     def _cells(self) -> list[tuple[str, str, str]]:
         return [
@@ -57,7 +58,7 @@ def summary(model: Any) -> Summary:
     name    shape   numbers
     /W      3 x 4   12
     /words  10 x 2  20
-    32 numbers in 2 parameters; 0.0 MB
+    32 numbers in 2 parameters; 128 B
 
     Raises TypeError for anything else.
     """

@@ -22,7 +22,7 @@ def test_rows_and_totals() -> None:
     lines = str(found).splitlines()
     assert [line.split() for line in lines[1:3]] == [["/W", "3", "x", "4", "12"], ["/b<", "5", "5"]]
     assert "20 (not trained)" in lines[3]
-    assert lines[-1] == "37 numbers in 3 parameters, 20 of them not trained; 0.0 MB"
+    assert lines[-1] == "37 numbers in 3 parameters, 20 of them not trained; 148 B"
 
 
 def test_in_a_notebook() -> None:
