@@ -8,6 +8,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 from dynet_lite.harness import Recipe
 from dynet_lite.harness.settings import StreamSettings
 
@@ -28,6 +30,8 @@ def test_the_recipe_of_the_page(tmp_path):
     assert "ten words: 50 sentences" in run("--smoke")[0]
     assert "accuracy 100%" in run("--save", "model", "--learning-rate", "0.02")[-1]
     assert run("predict", "--load", "model", "-", stdin="tree\nplan\n") == ["e", "n"]
+    with pytest.raises(AssertionError, match="this recipe reads no files"):
+        run("evaluate", "--load", "model", "words.txt")
 
 
 def test_the_page_names_all_that_a_recipe_may_define():
@@ -46,6 +50,7 @@ def test_every_option_of_the_page_is_there():
         "--form",
         "--column",
         "--to",
+        "--no-autobatch",
         "--no-smoke",
     }
     root = PAGE.parents[1]
