@@ -122,8 +122,8 @@ cdef class CellStack:
         return stack
 
     cdef NodeId _mask(self, ComputationGraph g, size, p, batch_size) except? 0xffffffff:
-        """0 with probability p, else 1 / (1 - p); none when p is 0."""
-        return self._weight(g, random_bernoulli((size,), 1 - p, 1 / (1 - p), batch_size)) if p else NO_NODE
+        mask = _drop_mask(size, p, batch_size)
+        return NO_NODE if mask is None else self._weight(g, mask)
 
     def apart(self):
         """A stack of each layer alone."""

@@ -95,7 +95,7 @@ cdef class BuilderRun:
 
 cdef tuple _no_rates = (0.0, 0.0)
 
-cdef object _batch_of(x):
+cpdef object _batch_of(x):
     """Batch size of an input: an expression or an array."""
     return x.batch_size if isinstance(x, Expression) and not isinstance(x, Parameters) else 1
 
@@ -276,7 +276,11 @@ cdef inline RNNState _state_after(RNNState prev, tuple h, tuple c):
     return state
 
 
-cdef object _masked(x, mask):
+cpdef object _drop_mask(size, p, batch_size):
+    """A dropout mask {size} X batch_size: 0 with probability p, else 1 / (1 - p). None when p is 0."""
+    return random_bernoulli((size,), 1 - p, 1 / (1 - p), batch_size) if p else None
+
+cpdef object _masked(x, mask):
     return x if mask is None else cmult(x, mask)
 
 def _peephole_step(weights, masks, x, h, c):

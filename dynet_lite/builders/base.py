@@ -70,20 +70,6 @@ def rates(before: tuple[float, float], d: Any, d_r: Any) -> tuple[float, float]:
     return now
 
 
-def batch_of(x: Any) -> int:
-    """Batch size of an input: an expression or an array."""
-    return x.batch_size if isinstance(x, Expression) and not isinstance(x, Parameters) else 1
-
-
-def mask(size: int, p: float, batch_size: int) -> Expression | None:
-    """A dropout mask {size} X batch_size: 0 with probability p, else 1/(1-p). None when p is 0."""
-    return _core.random_bernoulli((size,), 1 - p, 1 / (1 - p), batch_size) if p else None
-
-
-def masked(x: Any, m: Expression | None) -> Any:
-    return x if m is None else _core.cmult(x, m)
-
-
 class Sequence(_core.BuilderRun):
     """One run of a builder over inputs: makes the nodes of each step. ``builder`` and ``update`` say for whom and how.
 

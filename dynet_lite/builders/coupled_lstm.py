@@ -6,16 +6,7 @@ from typing import Any
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import (
-    CellWeights,
-    FusedBuilder,
-    Layer,
-    PlainSequence,
-    Sequence,
-    Tensors,
-    batch_of,
-    mask,
-)
+from dynet_lite.builders.base import CellWeights, FusedBuilder, Layer, PlainSequence, Sequence, Tensors
 from dynet_lite.builders.part import add_weight
 
 
@@ -74,13 +65,13 @@ class PeepholeSequence(Sequence):
         builder: Any = self.builder
         n, p = builder.hidden_dim, builder._rates[0]
         self.masks = [
-            tuple(mask(size, p, batch_size) for size in (n if i else builder.input_dim, n, n))
+            tuple(_core._drop_mask(size, p, batch_size) for size in (n if i else builder.input_dim, n, n))
             for i in range(builder.layers)
         ]
 
     def step(self, x: Any, h: Tensors | None, c: Tensors | None) -> tuple[Tensors, Tensors | None]:
         if self.masks is None or self.reverted(self.masks[0]):
-            self.draw_masks(batch_of(x))
+            self.draw_masks(_core._batch_of(x))
         assert self.masks is not None
         new_h, new_c = [], []
         for i, (weights, masks) in enumerate(zip(self.weights, self.masks, strict=True)):

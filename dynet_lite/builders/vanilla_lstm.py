@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from dynet_lite import _core
 from dynet_lite._core import Expression
-from dynet_lite.builders.base import CellWeights, FusedBuilder, Layer, Sequence, Tensors, batch_of, mask, masked, rate
+from dynet_lite.builders.base import CellWeights, FusedBuilder, Layer, Sequence, Tensors, rate
 from dynet_lite.builders.part import add_weight
 from dynet_lite.kept import Kept
 from dynet_lite.needs import number
@@ -130,8 +130,8 @@ class NormedSequence(Sequence):
         p, p_h = builder._rates
         self.masks = [
             (
-                mask(builder.hidden_dim if i else builder.input_dim, p, batch_size),
-                mask(builder.hidden_dim, p_h, batch_size),
+                _core._drop_mask(builder.hidden_dim if i else builder.input_dim, p, batch_size),
+                _core._drop_mask(builder.hidden_dim, p_h, batch_size),
             )
             for i in range(builder.layers)
         ]
@@ -140,14 +140,14 @@ class NormedSequence(Sequence):
         builder: Any = self.builder
         n = builder.hidden_dim
         if self.masks is None or self.reverted(m for layer in self.masks for m in layer):
-            self.draw_masks(batch_of(x))
+            self.draw_masks(_core._batch_of(x))
         assert self.masks is not None
         new_h, new_c = [], []
         for i, ((wx, wh, b), (gh, bh, gx, bx, gc, bc)) in enumerate(zip(self.weights, self.norms, strict=True)):
             mask_x, mask_h = self.masks[i]
-            sums = b + _core.layer_norm(wx * masked(x, mask_x), gx, bx)
+            sums = b + _core.layer_norm(wx * _core._masked(x, mask_x), gx, bx)
             if h is not None:
-                sums = sums + _core.layer_norm(wh * masked(h[i], mask_h), gh, bh)
+                sums = sums + _core.layer_norm(wh * _core._masked(h[i], mask_h), gh, bh)
             gates = _core._lstm_gates(sums, builder.forget_bias)
             cell = _core.vanilla_lstm_c(c[i] if c is not None else self._zero(), gates)
             x = _core.cmult(pick_range(gates, 2 * n, 3 * n), _core.tanh(_core.layer_norm(cell, gc, bc)))
