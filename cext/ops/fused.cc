@@ -15,58 +15,16 @@
 namespace dnl {
 namespace {
 
+using fused::is_step;
 using fused::kMaxInputs;
 using fused::kMaxSteps;
+using fused::Needs;
+using fused::Program;
+using fused::Step;
+
+static_assert(fused::kReadsFirst == kReadsX && fused::kReadsSecond == kReadsV && fused::kReadsResult == kReadsY);
 
 // ---- the program ---------------------------------------------------------------------------------------------------
-
-struct Step {
-  const UnaryKernel* unary;  // or
-  const BinaryKernel* binary;
-  u32 a, b;
-  u32 constants;  // its first one
-  bool over;
-
-  unsigned reads() const { return binary ? binary->reads : unary->reads; }
-};
-
-// An input: an argument, or a part of one.
-struct Input {
-  int arg;
-  idx at;  // where it begins
-};
-
-// `parts`: the key words behind the steps.
-u32 count_inputs(const Word* parts, int nargs) { return parts[0].u ? parts[0].u / 2 : static_cast<u32>(nargs); }
-int count_constants(const fused::Step& s) {
-  return s.binary ? kernels().binary[s.formula].n_attr : kernels().unary[s.formula].n_attr;
-}
-
-struct Program {
-  u32 n = 0, inputs = 0;
-  Step step[kMaxSteps];
-  Input input[kMaxInputs];
-
-  explicit Program(const Call& c) : n(c.key[0].u) {
-    const Word* parts = c.key + 1 + n;
-    inputs = count_inputs(parts, c.nargs);
-    for (u32 k = 0; k < inputs; ++k)
-      input[k] = parts[0].u ? Input{parts[2 + 2 * k].i, parts[3 + 2 * k].i} : Input{static_cast<int>(k), 0};
-    u32 constants = 0;
-    for (u32 k = 0; k < n; ++k) {
-      const fused::Step s = fused::Step::of(c.key[1 + k].u);
-      Step& to = step[k];
-      to = {nullptr, nullptr, s.a, s.b, constants, s.over};
-      if (s.binary)
-        to.binary = kernels().binary + s.formula;
-      else
-        to.unary = kernels().unary + s.formula;
-      constants += static_cast<u32>(count_constants(s));
-    }
-  }
-};
-
-bool is_step(u32 operand) { return operand >= kMaxInputs; }
 
 // The shape of the inputs.
 ShapeOut input_shape(const ShapeIn& in, const Word* parts) {
@@ -75,7 +33,7 @@ ShapeOut input_shape(const ShapeIn& in, const Word* parts) {
     for (int j = 1; j < in.nargs; ++j) in.need(in[j] == in[0], "all shapes must be equal");
     return in[0];
   }
-  const u32 inputs = count_inputs(parts, in.nargs);
+  const u32 inputs = fused::count_inputs(parts, in.nargs);
   in.need(parts[0].u % 2 == 1 && inputs >= 1 && inputs <= kMaxInputs && parts[1].i > 0,
           "parts are their size, and for each the argument and the place in it");
   const u64 size = parts[1].u;
@@ -95,7 +53,7 @@ ShapeOut fused_shape(const ShapeIn& in) {
   in.need(n >= 1 && n <= static_cast<i32>(kMaxSteps), "a program has 1 to 24 steps");
   const Word* parts = in.key + 1 + n;
   const ShapeOut out = input_shape(in, parts);
-  const u32 inputs = count_inputs(parts, in.nargs);
+  const u32 inputs = fused::count_inputs(parts, in.nargs);
   u32 read = 0;  // results that a later step has read, a bit each
   auto known = [&](u32 operand, i32 k) {
     if (!is_step(operand)) return operand < inputs;
@@ -105,7 +63,7 @@ ShapeOut fused_shape(const ShapeIn& in) {
     return true;
   };
   for (i32 k = 0; k < n; ++k) {
-    const fused::Step s = fused::Step::of(in.key[1 + k].u);
+    const Step s = Step::of(in.key[1 + k].u);
     in.need(s.word() == in.key[1 + k].u && s.formula < (s.binary ? kernels().n_binary : kernels().n_unary),
             "there is no such formula");
     in.need(known(s.a, k) && (!s.binary || known(s.b, k)), "a step reads what is not there, or was read before");
@@ -119,7 +77,7 @@ ShapeOut fused_shape(const ShapeIn& in) {
 
 void check_constants(const ShapeIn& in, const Word* member) {
   int wanted = 0;
-  for (i32 k = 0; k < in.key[0].i; ++k) wanted += count_constants(fused::Step::of(in.key[1 + k].u));
+  for (i32 k = 0; k < in.key[0].i; ++k) wanted += fused::count_constants(Step::of(in.key[1 + k].u), kernels());
   in.need(member[0].i == wanted, "as many constants are needed as the formulas have");
 }
 
@@ -198,7 +156,10 @@ struct Worker {
 
   // `per_step`: buffers of a tile's size that are needed for each.
   Worker(const Call& call, idx per_step)
-      : c(call), program(call), size(static_cast<idx>(call.out_size())), tiles(call, most(program, per_step)) {
+      : c(call),
+        program(call, kernels()),
+        size(static_cast<idx>(call.out_size())),
+        tiles(call, most(program, per_step)) {
     std::fill(input_buffer, input_buffer + kMaxInputs, nullptr);
   }
   static idx most(const Program& p, idx per_step) {
@@ -214,7 +175,7 @@ struct Worker {
   void read(const Tile& t) {
     a = constants(c, t);
     for (u32 j = 0; j < program.inputs; ++j) {
-      const Input& from = program.input[j];
+      const Program::Input& from = program.input[j];
       input[j] = in_place(c.x[from.arg], t, size, from.at);
       if (input[j]) continue;
       if (!input_buffer[j]) input_buffer[j] = buffer();
@@ -228,16 +189,16 @@ struct Worker {
   void put_back(u32 k, const Tile& t) const {
     const Step& s = program.step[k];
     if (!s.over || input[s.a] != input_buffer[s.a]) return;
-    const Input& in = program.input[s.a];
+    const Program::Input& in = program.input[s.a];
     to_rows(input[s.a], t, size, in.at, false, c.x[in.arg]);
   }
+  const float* constants_of(u32 k) const { return a ? a + program.constant[k] : nullptr; }
   void run(u32 k, idx n, float* y) const {
     const Step& s = program.step[k];
-    const float* at = a ? a + s.constants : nullptr;
     if (s.binary)
-      s.binary->fwd(n, value(s.a), 1, value(s.b), 1, y, at);
+      kernels().binary[s.formula].fwd(n, value(s.a), 1, value(s.b), 1, y, constants_of(k));
     else
-      s.unary->fwd(n, value(s.a), y, at);
+      kernels().unary[s.formula].fwd(n, value(s.a), y, constants_of(k));
   }
 };
 
@@ -255,38 +216,6 @@ void fused_forward(const Call& c) {
 }
 
 // ---- backward -----------------------------------------------------------------------------------
-
-// What the gradients of a program read and write, the same for all tiles.
-struct Needs {
-  bool wanted[kMaxSteps];  // a gradient flows through this step to an input that wants one
-  bool value[kMaxSteps];   // its result is read
-
-  Needs(const Call& c, const Program& p) {
-    for (u32 k = 0; k < p.n; ++k) {
-      const Step& s = p.step[k];
-      wanted[k] = of(c, p, s.a) || (s.binary && of(c, p, s.b));
-      value[k] = false;
-    }
-    for (u32 k = p.n; k-- > 0;) {
-      const Step& s = p.step[k];
-      if (wanted[k]) {
-        if (s.reads() & kReadsX) need(s.a);
-        if (s.binary && s.reads() & kReadsV) need(s.b);
-        value[k] |= (s.reads() & kReadsY) != 0;
-      }
-      value[k] &= !s.over;
-      if (!value[k] || k == p.n - 1) continue;  // the last one is there
-      need(s.a);
-      if (s.binary) need(s.b);
-    }
-  }
-  bool of(const Call& c, const Program& p, u32 operand) const {
-    return is_step(operand) ? wanted[operand - kMaxInputs] : c.dx[p.input[operand].arg].wanted();
-  }
-  void need(u32 operand) {
-    if (is_step(operand)) value[operand - kMaxInputs] = true;
-  }
-};
 
 // The gradient of one input in one tile: where the kernels write it, and whether there is something already.
 struct Target {
@@ -310,13 +239,13 @@ void fused_backward(const Call& c) {
   w.tiles.each([&](const Tile& t) {
     w.read(t);
     for (u32 k = 0; k < last; ++k)
-      if (needs.value[k]) w.run(k, t.n, w.result[k]);
+      if (needs.value[k] && !p.step[k].over) w.run(k, t.n, w.result[k]);
     w.result[last] = in_place(c.y[0], t, w.size);
     gradient[last] = in_place(c.dy[0], t, w.size);
 
     Target target[kMaxInputs];
     for (u32 j = 0; j < p.inputs; ++j) {
-      const Input& in = p.input[j];
+      const Program::Input& in = p.input[j];
       if (!c.dx[in.arg].wanted()) continue;
       Target& to = target[j];
       to.at = in_place(c.dx[in.arg], t, w.size, in.at);
@@ -328,7 +257,7 @@ void fused_backward(const Call& c) {
     for (u32 k = p.n; k-- > 0;) {
       if (!needs.wanted[k]) continue;
       const Step& s = p.step[k];
-      const float* a = w.a ? w.a + s.constants : nullptr;
+      const float* a = w.constants_of(k);
       // A result is read once, an input perhaps often.
       auto open = [&](u32 operand) { return is_step(operand) ? gradient[operand - kMaxInputs] : target[operand].at; };
       auto acc = [&](u32 operand) {
@@ -340,14 +269,15 @@ void fused_backward(const Call& c) {
       if (s.binary) {
         float *du = open(s.a), *dv = open(s.b);
         const bool acc_u = du && acc(s.a), acc_v = dv && acc(s.b);
-        s.binary->bwd(t.n, w.value(s.a), 1, w.value(s.b), 1, w.result[k], gradient[k], du, acc_u, dv, acc_v, a);
+        kernels().binary[s.formula].bwd(t.n, w.value(s.a), 1, w.value(s.b), 1, w.result[k], gradient[k], du, acc_u, dv,
+                                        acc_v, a);
       } else {
         const bool acc_x = acc(s.a);
-        s.unary->bwd(t.n, w.value(s.a), w.result[k], gradient[k], open(s.a), a, acc_x);
+        kernels().unary[s.formula].bwd(t.n, w.value(s.a), w.result[k], gradient[k], open(s.a), a, acc_x);
       }
     }
     for (u32 j = 0; j < p.inputs; ++j) {
-      const Input& in = p.input[j];
+      const Program::Input& in = p.input[j];
       if (target[j].apart) to_rows(target[j].at, t, w.size, in.at, c.acc[in.arg], c.dx[in.arg]);
     }
   });
