@@ -24,13 +24,14 @@ from dynet_lite import _core  # noqa: E402
 OPS = ("_lstm_start _lstm_step _lstm_gates _gru_step _tree_lstm_leaf conv2d maxpooling2d circ_conv esum inverse logdet add "
        "_affines dropout dropout_batch _std_dims l2_norm dot_product sum_elems max_dim cumsum logsumexp_dim _argmax "
        "kmax_pooling logsumexp _segment_sum _segment_max softmax _log_softmax_restricted sparsemax sparsemax_loss "
-       "constrained_softmax hinge layer_norm _attention_scores").split()  # fmt: skip
+       "constrained_softmax hinge layer_norm _attention_scores _fused _fused_with_constants").split()  # fmt: skip
 # Every op has kernels today. This one is sent to the host, the way of an op without: it copies there and back.
 ON_HOST = "circ_corr"
 if __name__ == "__main__":  # not for the tests that import this
     os.environ["DYNET_LITE_CUDA_ON_HOST"] = ON_HOST
 OPS.append(ON_HOST)
-ROWS = {"add": (0, 7, 8), "sum_elems": (0, 6)}  # both are repeated, one is a number; a line is long
+# Both are repeated, one is a number; a line is long; as many steps and inputs as there may be, parts that overlap.
+ROWS = {"add": (0, 7, 8), "sum_elems": (0, 6), "_fused": (0, 17, 18, 22)}
 # Ops of the GPU's do without; ops that run on the CPU alone use them there. tests/kernels checks them on the stand-in.
 UNUSED = {"exp_below", "exp_shifted", "scale_rows", "transpose"}
 

@@ -106,7 +106,7 @@ def test_a_step_that_asks_for_more_is_seen(on_gpu: Run) -> None:
 TASKS = {
     "tagger": ((166, 82_000), (163, 76_000)),
     "tagger_char": ((244, 110_000), (241, 103_000)),
-    "treelstm": ((317, 197_000), (95, 38_000)),
+    "treelstm": ((175, 103_000), (95, 38_000)),
     "parser": ((495, 196_000), (492, 184_000)),
     "rnnlm": ((161, 51_000), (158, 41_000)),
     "rnnlm_hand": ((161, 57_000), (198, 47_000)),
@@ -153,7 +153,7 @@ def launches(kind, lengths, steps):
     return counts[1] - counts[0], counts[2] - counts[1]
 
 dy.configure(device="cuda")
-every = ([5] * 6, [5, 4, 2, 9, 5, 3], [5, 4, 2, 9, 5, 40])
+every = ([12] * 6, [12, 11, 8, 16, 12, 10], [12, 11, 8, 16, 12, 40])  # 8 numbers or more: chains are fused
 print(json.dumps([[[launches(kind, lengths, steps) for steps in (4, 8)] for lengths in every] for kind in KINDS]))
 """
 
@@ -165,3 +165,37 @@ def test_all_lengths_of_a_level_are_one_launch(on_gpu: Run) -> None:
             for (forward, backward), (forward_alike, backward_alike) in zip(lengths, alike, strict=True):
                 assert forward == forward_alike
                 assert backward_alike <= backward <= backward_alike + 1  # what is done once, not at each step
+
+
+CHAINS = """
+import json
+import dynet_lite as dy
+
+dy.configure(device="cuda")
+
+def launches(members, width, again):
+    pc = dy.ParameterCollection()
+    table = pc.add_lookup_parameters((2 * members, width))
+    dy.renew_cg()
+    losses = []
+    for m in range(members):  # rows that lie anywhere, and one that all read
+        x, y = table[7 * m % members], table[members if again else 2 * members - 1 - m]
+        losses.append(dy.sum_elems(dy.cmult(dy.tanh(x * (m + 0.5)), dy.logistic(y - x))))
+    loss = dy.esum(losses)
+    counts = [dy.stats()["device"]["launches"]]
+    loss.value()
+    counts.append(dy.stats()["device"]["launches"])
+    loss.backward()
+    table.grad_as_array()
+    counts.append(dy.stats()["device"]["launches"])
+    assert "cmult(tanh(scale(x0, c0)), logistic(sub(x1, x0)))" in dy.plan_text(), dy.plan_text()
+    return counts[1] - counts[0], counts[2] - counts[1]
+
+print(json.dumps([[launches(*size, again) for size in ((4, 16), (4, 200), (40, 200))] for again in (False, True)]))
+"""
+
+
+def test_fused_nodes_are_one_launch(on_gpu: Run) -> None:
+    """However many run together, how long they are, and whether a row is read by several: a launch each way, and adding."""
+    for sizes in counted(on_gpu, CHAINS):
+        assert all(counts == sizes[0] for counts in sizes), sizes

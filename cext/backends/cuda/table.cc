@@ -7,7 +7,6 @@
 #include "backends/cuda/cell_parts.h"
 #include "backends/cuda/products.h"
 #include "backends/cuda/update.h"
-#include "kernels/formula_info.h"
 
 namespace dnl::cuda {
 namespace {
@@ -519,6 +518,9 @@ Kernels make_table() {
 
 }  // namespace
 
+const FormulaInfo& formula_info(bool binary, int id) {
+  return (binary ? g_binary_info : g_unary_info)[static_cast<std::size_t>(id)];
+}
 bool rows_apart(idx k, idx n, const Rows& rows) { return Targets(k, n, rows).apart; }
 
 void fill_rows(idx k, idx n, float v, const Rows& y) {

@@ -6,6 +6,7 @@
 // Who may include: backends/cuda, tests. Includes: recorder.h, kernels/, op/backend.h.
 #pragma once
 #include "backends/cuda/recorder.h"
+#include "kernels/formula_info.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "op/backend.h"
@@ -23,6 +24,8 @@ void begin_call();
 void end_call();
 // What ops and the backend record besides.
 Recorder& recorder();
+// What a formula says of itself.
+const FormulaInfo& formula_info(bool binary, int id);
 // Of k rows of n numbers no two meet.
 bool rows_apart(idx k, idx n, const Rows& rows);
 void fill_rows(idx k, idx n, float v, const Rows& y);

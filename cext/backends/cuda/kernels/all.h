@@ -3,6 +3,7 @@
 #pragma once
 #include "cells.h"
 #include "elementwise.h"
+#include "fused.h"
 #include "images.h"
 #include "lines.h"
 #include "lists.h"

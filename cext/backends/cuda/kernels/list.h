@@ -18,6 +18,9 @@ DNL_DEVICE_KERNEL(unary_back, UnaryBack, 128, false)
 DNL_DEVICE_KERNEL(binary, Binary, 128, false)
 DNL_DEVICE_KERNEL(binary_back, BinaryBack, 128, false)
 DNL_DEVICE_KERNEL(binary_back_sum, BinaryBack, 128, true)
+// ---- fused.h
+DNL_DEVICE_KERNEL(fused, Fused, 64, false)
+DNL_DEVICE_KERNEL(fused_back, Fused, 64, false)
 // ---- products.h
 DNL_DEVICE_KERNEL(product, Product, 256, true)
 DNL_DEVICE_KERNEL(outer, Outer, 256, true)

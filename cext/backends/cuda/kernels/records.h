@@ -131,6 +131,37 @@ struct BinaryBack {
   float a[2];
 };
 
+// The program of a fused node (op/fused.h). Operands are inputs, from 0, or results of steps, from kMostFusedInputs.
+// The flags from kMade on are those of backward: a result is made again, what a gradient reads, whom it is given to,
+// and whether it is added there.
+constexpr int kMostFusedInputs = 16, kMostFusedSteps = 24;
+enum FusedFlag : unsigned {
+  kBinary = 1,
+  kOver = 2,
+  kMade = 4,
+  kReadA = 8,
+  kReadB = 16,
+  kReadResult = 32,
+  kGiveA = 64,
+  kGiveB = 128,
+  kAddA = 256,
+  kAddB = 512
+};
+struct FusedStep {
+  u32 flags, constant;  // the first one of its constants
+  u8 formula, a, b, unused;
+};
+struct FusedInput {
+  Rows x, dx;
+};
+// Members of n numbers. Constants of member m begin at constants + m * constants_step, of floats.
+struct Fused {
+  u64 steps, inputs, constants;
+  Rows y, dy;
+  i64 members, n, constants_step;
+  i32 count, ninputs, restore, unused;
+};
+
 // Row j of c, m numbers, is alpha times the sum over l < k of A(i, l) b_j[l * b_step], plus row j of add, plus beta
 // times itself. A(i, l) lies at a + i * a_row + l * a_col.
 struct Product {
