@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 # Of one kernel: more registers would leave an SM with few threads, more memory a block with no neighbours.
-MOST_REGISTERS, MOST_SHARED = 168, 16 * 1024
+MOST_REGISTERS, MOST_SHARED = 168, 36 * 1024
 
 
 def device_code() -> ModuleType:

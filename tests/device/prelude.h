@@ -22,6 +22,7 @@ struct Place {
 #define blockIdx (Place{static_cast<unsigned>(_Z12get_group_idj(0)), static_cast<unsigned>(_Z12get_group_idj(1))})
 #define gridDim (Place{static_cast<unsigned>(_Z14get_num_groupsj(0)), static_cast<unsigned>(_Z14get_num_groupsj(1))})
 inline void __syncthreads() { _Z7barrierj(3); }  // shared memory and the GPU's
+inline void __syncwarp() { __syncthreads(); }
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
 
 // A function of OpenCL's library has the name that C++ gives to it.

@@ -67,13 +67,13 @@ def test_there_is_a_case_for_every_kernel(on_gpu: Run, tmp_path: Path) -> None:
 MISTAKES = {
     "what lies outside of the matrix is not set to 0": (
         "products.h",
-        "a[l][i] = i0 + i < r.m && l0 + l < r.k ? floats(r.a)[(i0 + i) * r.a_row + (l0 + l) * r.a_col] : 0.0f;",
-        "if (i0 + i < r.m && l0 + l < r.k) a[l][i] = floats(r.a)[(i0 + i) * r.a_row + (l0 + l) * r.a_col];",
+        "row(rows, l0 + e)[i] : 0.0f;",
+        "row(rows, l0 + e)[i] : 1.0f;",
     ),
     "a sum leaves a number out": (
         "rows.h",
-        "for (int l = 1; l < 8; ++l) sum += part",
-        "for (int l = 1; l < 7; ++l) sum += part",
+        "for (int l = 1; l < kLanes; ++l) sum += part",
+        "for (int l = 2; l < kLanes; ++l) sum += part",
     ),
     "what is there is overwritten": ("rows.h", "row(r.from, m)[j], r.add);", "row(r.from, m)[j], false);"),
 }
@@ -98,7 +98,7 @@ def test_the_address_sanitizer_sees_what_lies_outside(
     mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UBSAN_OPTIONS", "halt_on_error=0")  # which sees it, too, and first
-    wrong = build.stand_in(tmp_path, mistake("rows.h", "float part[8][16];", "float part[7][16];"))
+    wrong = build.stand_in(tmp_path, mistake("rows.h", "float part[kLanes][kColumns];", "float part[kLanes - 1][kColumns];"))
     done = run(f"import runpy, sys; sys.argv.append('--few'); {ON_DEVICE}", wrong, tmp_path)
     assert "AddressSanitizer: global-buffer-overflow" in done.stderr and "sum_rows" in done.stderr, done.stderr[-3000:]
 

@@ -79,7 +79,7 @@ def run(
 
 def in_oclgrind(driver: Path, kernels: Path, folder: Path, *cases: str) -> subprocess.CompletedProcess[str]:
     watch = {"OCLGRIND_DATA_RACES": "1", "OCLGRIND_UNINITIALIZED": "1"}
-    watch |= {"OCLGRIND_MAX_ERRORS": "3", "OCLGRIND_GLOBAL_MEM_SIZE": "4000000000"}
+    watch |= {"OCLGRIND_MAX_ERRORS": "3", "OCLGRIND_GLOBAL_MEM_SIZE": "4000000000", "OCLGRIND_LOCAL_MEM_SIZE": "49152"}
     words = (str(build.HERE / "kernel_cases.py"), *cases)
     return run(driver, kernels, folder, words, DYNET_LITE_OPENCL=str(RUNTIME), **watch)
 
@@ -117,7 +117,9 @@ def test_oclgrind_finds_nothing(part: str, driver: Path, kernels: Path, tmp_path
 
 MISTAKES = {
     "a barrier is missing": (
-        ("products.h", "sums.add(a, b);\n      DNL_BARRIER();", "sums.add(a, b);"), "conv2d", "data race"),
+        ("products.h", "right.keep(next_b, b);\n    DNL_WARP_BARRIER();", "right.keep(next_b, b);"), "conv2d", "data race"),
+    "a barrier of the block is missing": (
+        ("products.h", "k, shared);\n    DNL_BARRIER();", "k, shared);"), "conv2d", "data race"),
     "shared memory is too small": (
         ("elementwise.h", "double part[128];", "double part[100];"), "add", "local memory address"),
     "a number lies outside": (

@@ -35,8 +35,13 @@ bool same_rows(const Rows& a, const Rows& b, idx k) {
   return true;
 }
 
-// ---- by cuBLAS
-// --------------------------------------------------------------------------------------------------------
+// Of blocks that make a tile each.
+idx threads_for(idx m, idx n) {
+  constexpr idx kTile = 32, kThreads = 256;
+  return (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile) * kThreads;
+}
+
+// ---- by cuBLAS ------------------------------------------------------------------------------------------------------
 
 // From so many multiplications on a launch of its own pays, which joins no other and makes no gates. The products of an
 // LSTM of 512 units over 64 sentences are such.
@@ -132,8 +137,7 @@ void product(const Left& a, const Rows& b, idx b_step, const Rows& add_to, const
   r.k = k;
   r.alpha = alpha;
   r.beta = beta;
-  constexpr idx kTile = 64, kThreads = 256;
-  const idx threads = (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile) * kThreads;
+  const idx threads = threads_for(m, n);
   if (alpha != 1.0f || m % 4 != 0 || g_recorder->eager) return rec().add(Kernel::product, r, threads);
   g_waiting.is = true;
   g_waiting.c = c;
@@ -223,8 +227,7 @@ void gemm_outer(idx m, idx n, idx k, float alpha, const Rows& a, const Rows& b, 
   r.k = k;
   r.alpha = alpha;
   r.beta = beta;
-  constexpr idx kTile = 64, kThreads = 256;
-  rec().add(Kernel::outer, r, (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile) * kThreads);
+  rec().add(Kernel::outer, r, threads_for(m, n));
 }
 
 namespace {

@@ -36,7 +36,7 @@ void copy_rows(idx k, idx n, Rows from, Rows to) { move_rows(k, n, from, to, fal
 void sum_rows(idx k, idx n, Rows from, float* y, bool acc) {
   if (n <= 0) return;
   const device::Rows source = rec().reads(from, k, n);
-  rec().add(Kernel::sum_rows, device::SumRows{source, rec().writes(y, n), k, n, acc}, n * 8);
+  rec().add(Kernel::sum_rows, device::SumRows{source, rec().writes(y, n), k, n, acc}, n * 32);
 }
 void scale_rows(idx k, idx n, Rows x, const float* a, float* y, idx step, float* sums) {
   if (k * n <= 0) return;

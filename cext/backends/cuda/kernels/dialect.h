@@ -2,9 +2,11 @@
 //
 // A kernel sees an array of records (records.h), one for each piece of work that was put into its launch, and is run
 // by blocks of a fixed number of threads: blockIdx.y is the record, blockIdx.x a piece of it. Threads of a block share
-// memory (DNL_SHARED) and wait for one another (DNL_BARRIER, which all of them must reach). No atomics, no warp
-// functions: sums have a fixed order, so that the same program gives the same bits.
-// Who may include: backends/cuda/kernels, and what runs them on the host (tests/device). Includes: nothing, or fibers.
+// memory (DNL_SHARED) and wait for one another: at a DNL_BARRIER, which all of them must reach, or at a
+// DNL_WARP_BARRIER for the 32 threads of their warp, which all threads must reach equally often (elsewhere than on a
+// GPU it is the other barrier). No atomics, no other functions of warps: sums have a fixed order, so that the same
+// program gives the same bits. Who may include: backends/cuda/kernels, and what runs them on the host (tests/device).
+// Includes: nothing, or fibers.
 #pragma once
 
 #if defined(__CUDACC_RTC__)  // compiled with --default-device: functions without a mark are the device's
@@ -18,6 +20,8 @@ using i64 = long long;
 #define DNL_KERNEL(name, Record) extern "C" __global__ void name(const Record* records)
 #define DNL_SHARED __shared__
 #define DNL_BARRIER() __syncthreads()
+#define DNL_WARP_BARRIER() __syncwarp()
+#define DNL_UNROLL _Pragma("unroll")         // the loop behind it: whole
 #define DNL_UNROLL_BY_8 _Pragma("unroll 8")  // the loop behind it: more at once would take too many registers
 #define DNL_THREAD static_cast<int>(threadIdx.x)
 #define DNL_BLOCK static_cast<int>(blockIdx.x)
@@ -42,6 +46,8 @@ using i64 = std::int64_t;
 #define DNL_KERNEL(name, Record) void name(const Record* records)
 #define DNL_SHARED DNL_FIBERS_SHARED
 #define DNL_BARRIER() fibers::barrier()
+#define DNL_WARP_BARRIER() fibers::barrier()
+#define DNL_UNROLL
 #define DNL_UNROLL_BY_8
 #define DNL_THREAD fibers::thread
 #define DNL_BLOCK fibers::block

@@ -7,9 +7,12 @@ namespace dnl::device {
 
 inline float* floats(u64 at) { return reinterpret_cast<float*>(at); }
 inline bool wanted(const Rows& r) { return r.base || r.list; }
-inline float* row(const Rows& r, i64 m) {
-  return floats(r.list ? reinterpret_cast<const u64*>(r.list)[m] : r.base) + (r.list ? 0 : m * r.stride);
+// `n` floats behind an address.
+inline u64 behind(u64 at, i64 n) { return at + static_cast<u64>(n) * sizeof(float); }
+inline u64 place(const Rows& r, i64 m) {
+  return r.list ? reinterpret_cast<const u64*>(r.list)[m] : behind(r.base, m * r.stride);
 }
+inline float* row(const Rows& r, i64 m) { return floats(place(r, m)); }
 
 // The pieces of 0 .. n-1 that this thread does, of all blocks together.
 struct Stride {

@@ -38,19 +38,20 @@ DNL_KERNEL(scale_to, ScaleTo) {
   for (i64 i = s.first; i < r.n; i += s.step) put(floats(r.y) + i, r.a * floats(r.x)[i], r.acc);
 }
 
-// A block sums 16 columns: 8 threads a column, each every eighth row, then these eight in order.
+// A block sums 8 columns: 32 threads a column, each every 32nd row, then these in order.
 DNL_KERNEL(sum_rows, SumRows) {
   const SumRows& r = records[DNL_RECORD];
-  DNL_SHARED float part[8][16];
-  const int column = DNL_THREAD % 16, lane = DNL_THREAD / 16;
-  for (i64 at = static_cast<i64>(DNL_BLOCK) * 16; at < r.n; at += static_cast<i64>(DNL_BLOCKS) * 16) {
+  constexpr int kColumns = 8, kLanes = 32;
+  DNL_SHARED float part[kLanes][kColumns];
+  const int column = DNL_THREAD % kColumns, lane = DNL_THREAD / kColumns;
+  for (i64 at = static_cast<i64>(DNL_BLOCK) * kColumns; at < r.n; at += static_cast<i64>(DNL_BLOCKS) * kColumns) {
     float sum = 0;
     if (at + column < r.n)
-      for (i64 m = lane; m < r.k; m += 8) sum += row(r.from, m)[at + column];
+      for (i64 m = lane; m < r.k; m += kLanes) sum += row(r.from, m)[at + column];
     part[lane][column] = sum;
     DNL_BARRIER();
     if (lane == 0 && at + column < r.n) {
-      for (int l = 1; l < 8; ++l) sum += part[l][column];
+      for (int l = 1; l < kLanes; ++l) sum += part[l][column];
       put(floats(r.y) + at + column, sum, r.acc);
     }
     DNL_BARRIER();
