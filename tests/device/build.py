@@ -49,7 +49,7 @@ def table_check(folder: Path, openblas: str) -> Path:
     sources += sorted((CEXT / "kernels").glob("*.cc"))  # compiled here: the baseline's alone
     sources += [
         CEXT / "backends" / "cuda" / f"{name}.cc"
-        for name in ("driver", "device", "cublas", "products", "recorder", "table", "cell_parts", "update")
+        for name in ("driver", "device", "cublas", "products", "recorder", "traffic", "table", "cell_parts", "update")
     ]
     (folder / ".libs").symlink_to(openblas)  # where blas.cc looks
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace dnl::cuda {
 namespace {
@@ -17,51 +18,6 @@ std::size_t aligned(std::size_t n, std::size_t to) { return (n + to - 1) / to * 
 Recorder::Recorder(Device& device) : device_(device) {}
 
 Recorder::~Recorder() = default;  // the GPU's memory goes with the process
-
-// ---- what waits for what ------------------------------------------------------------------------------------------
-
-u32 Traffic::earliest(const Span& span, bool written) const {
-  u32 found = 0;
-  auto p = pieces_.upper_bound(span.begin);
-  if (p != pieces_.begin()) --p;
-  for (; p != pieces_.end() && p->first < span.end; ++p) {
-    if (p->second.end <= span.begin) continue;
-    found = std::max(found, p->second.after_writing);
-    if (written) found = std::max(found, p->second.after_reading);
-  }
-  return found;
-}
-
-void Traffic::cut(u64 at) {
-  auto p = pieces_.upper_bound(at);
-  if (p == pieces_.begin()) return;
-  --p;
-  if (p->first == at || p->second.end <= at) return;
-  Piece rest = p->second;
-  p->second.end = at;
-  pieces_.emplace(at, rest);
-}
-
-void Traffic::note(const Span& span, bool written, u32 level) {
-  if (span.begin >= span.end) return;
-  cut(span.begin);
-  cut(span.end);
-  auto p = pieces_.lower_bound(span.begin);
-  if (written) {
-    while (p != pieces_.end() && p->first < span.end) p = pieces_.erase(p);
-    pieces_.emplace_hint(p, span.begin, Piece{span.end, level + 1, 0});
-    return;
-  }
-  for (u64 at = span.begin; at < span.end;) {
-    if (p == pieces_.end() || p->first > at) {
-      const u64 end = p == pieces_.end() ? span.end : std::min(span.end, p->first);
-      p = pieces_.emplace_hint(p, at, Piece{end, 0, 0});
-    }
-    p->second.after_reading = std::max(p->second.after_reading, level + 1);
-    at = p->second.end;
-    ++p;
-  }
-}
 
 // ---- what a record touches ---------------------------------------------------------------------------------------
 
@@ -175,7 +131,7 @@ float* Recorder::temporary(std::size_t floats) {
 
 u32 Recorder::find_wave(Kernel kernel, std::size_t size) {
   u32 first = 0;
-  for (const Touch& t : touched_) first = std::max(first, traffic_.earliest(t.span, t.written));
+  for (const Touch& t : touched_) first = traffic_.earliest(t.span, t.written, first);
   Vec<u32>& mine = waves_of_[static_cast<int>(kernel)];
   const u32* w = std::lower_bound(mine.begin(), mine.end(), first,
                                   [&](u32 wave, u32 level) { return waves_[wave].level < level; });

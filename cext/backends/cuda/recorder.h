@@ -5,13 +5,13 @@
 // on. Waves have levels: those of one level do not depend on one another, and a new one has the first that may be. What
 // depends on what is told by the memory that is read and written, so any order of calls is right, and the same program
 // makes the same waves. flush() copies records and lists to the GPU at once and launches the waves.
-// Who may include: backends/cuda. Includes: device.h, kernels/records.h, base/.
+// Who may include: backends/cuda. Includes: device.h, traffic.h, kernels/records.h, base/.
 #pragma once
-#include <map>
 #include <type_traits>
 #include <utility>
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/traffic.h"
 #include "base/rows.h"
 
 namespace dnl {
@@ -24,39 +24,9 @@ using i64 = long long;
 
 namespace dnl::cuda {
 
-// Bytes from `begin` to before `end`.
-struct Span {
-  u64 begin = ~u64(0), end = 0;
-
-  bool meets(const Span& o) const { return begin < o.end && o.begin < end; }
-  void join(const Span& o) {
-    if (o.begin < begin) begin = o.begin;
-    if (o.end > end) end = o.end;
-  }
-};
-
 // Addresses are numbers on the GPU's side, pointers that nobody follows on the engine's.
 inline u64 address(const float* p) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(p)); }
 inline float* floats_at(u64 address) { return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address)); }
-
-// Which levels of waves have read and written a piece of memory last.
-class Traffic {
- public:
-  // The first level that may read, or write, it now.
-  u32 earliest(const Span& span, bool written) const;
-  void note(const Span& span, bool written, u32 level);
-  void clear() { pieces_.clear(); }
-
- private:
-  struct Piece {
-    u64 end;
-    u32 after_writing, after_reading;  // the level behind the last that did; 0: none did
-  };
-  using Pieces = std::map<u64, Piece>;  // by where they begin; they do not overlap
-  void cut(u64 at);
-
-  Pieces pieces_;
-};
 
 class Recorder {
  public:
