@@ -1,4 +1,4 @@
-"""What the recorder knows of who read and wrote which memory, against a model that knows it of each byte."""
+"""What the recorder knows of who read and wrote which memory, against a model that knows it of each float."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def answers(folder: Path, source: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(program)], capture_output=True, text=True, timeout=300)
 
 
-def test_levels_are_those_of_each_byte(tmp_path: Path) -> None:
+def test_levels_are_those_of_each_float(tmp_path: Path) -> None:
     done = answers(tmp_path, SOURCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split()[0]) > 15_000
@@ -33,7 +33,7 @@ def test_levels_are_those_of_each_byte(tmp_path: Path) -> None:
     [
         ("all[first] = {end, {after, 0}};", "all[first] = {end, {0, after}};"),  # as if it had only been read
         ("if (piece->end >= end)", "if (piece->end > end)"),  # a piece too many is asked
-        ("Page{leaf.levels, 0, 0, 0}", "Page{{}, 0, 0, 0}"),  # what was known of the leaf is gone
+        ("part.levels = node->levels;", "part.levels = {};"),  # what was known of the whole is gone
     ],
 )
 def test_a_mistake_is_found(tmp_path: Path, right: str, wrong: str) -> None:

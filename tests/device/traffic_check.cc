@@ -1,5 +1,5 @@
-// Traffic against a model that has levels for each byte: random spans at the borders of pages and leaves and within
-// them, as records touch them. Compiled and run by test_traffic.py; ends with 0 and prints how many questions it asked.
+// Traffic against a model that has levels for each float: random spans as records touch them, from single numbers to
+// whole blocks. Compiled and run by test_traffic.py; ends with 0 and prints how many questions it asked.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -14,23 +14,23 @@ using cuda::Span, cuda::Traffic;
 namespace {
 
 struct Model {
-  struct Byte {
+  struct Levels {
     u32 after_writing = 0, after_reading = 0;
   };
-  std::map<u64, std::vector<Byte>> blocks;  // by where they begin
+  std::map<u64, std::vector<Levels>> blocks;  // by where they begin
 
   template <class F>
   void each(const Span& span, F f) {
     auto block = std::prev(blocks.upper_bound(span.begin));
-    for (u64 at = span.begin; at < span.end; ++at) f(block->second[at - block->first]);
+    for (u64 at = span.begin; at < span.end; at += 4) f(block->second[(at - block->first) / 4]);
   }
   u32 earliest(const Span& span, bool written) {
     u32 found = 0;
-    each(span, [&](const Byte& b) { found = std::max({found, b.after_writing, written ? b.after_reading : 0}); });
+    each(span, [&](const Levels& b) { found = std::max({found, b.after_writing, written ? b.after_reading : 0}); });
     return found;
   }
   void note(const Span& span, bool written, u32 level) {
-    each(span, [&](Byte& b) {
+    each(span, [&](Levels& b) {
       if (written)
         b = {level + 1, 0};
       else
@@ -39,7 +39,7 @@ struct Model {
   }
 };
 
-constexpr u64 kSize = 700000;  // of a block: leaves and parts of some
+constexpr u64 kSize = 2'500'000;  // bytes of a block: one of the largest nodes at least, and parts of some
 
 struct Check {
   std::mt19937 rng;
@@ -54,13 +54,13 @@ struct Check {
   }
   u64 pick(u64 below) { return std::uniform_int_distribution<u64>(0, below - 1)(rng); }
   void start() {
-    for (const u64 begin : begins) model.blocks[begin].assign(kSize, {});
+    for (const u64 begin : begins) model.blocks[begin].assign(kSize / 4, {});
   }
   // A few numbers, a row, some pages, or most of a block; many of them where others lie.
   Span span() {
-    const u64 lengths[] = {4 * (1 + pick(3)), 4 * (1 + pick(300)), 1024 * (1 + pick(40)), 1 + pick(kSize)};
+    const u64 lengths[] = {4 * (1 + pick(3)), 4 * (1 + pick(300)), 1024 * (1 + pick(40)), 4 + pick(kSize - 4) / 4 * 4};
     const u64 length = lengths[std::min(pick(40) / 13, u64(3))], places = kSize - length + 1;
-    u64 at = pick(places);
+    u64 at = pick(places) / 4 * 4;
     if (pick(4)) at -= at % std::min<u64>(length, 4096);
     const u64 begin = begins[pick(begins.size())] + at;
     return {begin, begin + length};

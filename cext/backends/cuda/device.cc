@@ -57,12 +57,14 @@ DeviceAddress Device::alloc(std::size_t bytes) {
   enter();
   DeviceAddress at = 0;
   check(*driver_, driver_->memory_alloc(&at, bytes ? bytes : 1), "taking memory on the GPU");
-  blocks_.insert(at);
+  blocks_[at] = at + bytes;
   return at;
 }
-u64 Device::block_of(u64 at) const {
+Span Device::block_of(u64 at) const {
   const auto next = blocks_.upper_bound(at);
-  return next == blocks_.begin() ? 0 : *std::prev(next);
+  if (next == blocks_.begin()) return {at, at + 1};
+  const auto block = std::prev(next);
+  return {block->first, block->second};
 }
 void Device::free(DeviceAddress at) noexcept {
   if (!at) return;

@@ -1,15 +1,17 @@
 // A GPU: its memory, its stream and its kernels. One a process, opened when it is first wanted.
 //
 // All work goes to one stream in order; nothing here waits but wait() and free(). Not thread-safe: the backend has
-// a lock. Errors are thrown (driver.h). Who may include: backends/cuda. Includes: driver.h.
+// a lock. Errors are thrown (driver.h). Who may include: backends/cuda. Includes: driver.h, cublas.h,
+// traffic.h.
 #pragma once
 #include <atomic>
 #include <memory>
-#include <set>
+#include <map>
 #include <string>
 
 #include "backends/cuda/cublas.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/traffic.h"
 #include "base/vec.h"
 
 namespace dnl::cuda {
@@ -45,8 +47,8 @@ class Device {
   Device(int ordinal, const void* image, const std::string& cublas = "");
 
   DeviceAddress alloc(std::size_t bytes);
-  // Where the block begins that this address lies in.
-  u64 block_of(u64 at) const;
+  // The block that this address lies in.
+  Span block_of(u64 at) const;
   // Waits. A GPU that fails is not asked why: what has memory is going.
   void free(DeviceAddress at) noexcept;
   void* alloc_host(std::size_t bytes);  // which copies read while the program goes on
@@ -77,7 +79,7 @@ class Device {
   void enter() const { check(*driver_, driver_->context_set_current(context_), "choosing the GPU"); }
 
   const Driver* driver_;
-  std::set<u64> blocks_;  // what alloc() gave, by where it begins
+  std::map<u64, u64> blocks_;  // what alloc() gave: where it begins, where it ends
   Handle context_ = nullptr, stream_ = nullptr, module_ = nullptr;
   Handle function_[kKernels] = {};
   struct Stretch {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 namespace dnl::cuda {
 namespace {
@@ -32,25 +31,45 @@ u64 Recorder::touch(const float* p, std::ptrdiff_t n, bool written) {
 // several: what lies between two blocks is another thing in each process, and so would be what waits for what.
 void Recorder::touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool written) {
   const std::size_t before = touched_.size();
+  Span run{0, 0};
   for (std::ptrdiff_t m = 0; m < k; ++m) {
     const u64 at = address(rows[m]);
-    if (touched_.size() > before && touched_.back().span.end == at)
-      touched_.back().span.end = at + length;
-    else
-      touched_.push_back({{at, at + length}, written});
+    if (at != run.end) {
+      if (m > 0) touched_.push_back({run, written});
+      run.begin = at;
+    }
+    run.end = at + length;
   }
-  if (touched_.size() - before <= kMostSpans) return;
-  std::map<u64, Span> all;  // by block
-  for (std::size_t i = before; i < touched_.size(); ++i)
-    all[device_.block_of(touched_[i].span.begin)].join(touched_[i].span);
-  touched_.resize(before);
-  for (const auto& block : all) touched_.push_back({block.second, written});
+  if (k > 0) touched_.push_back({run, written});
+  if (touched_.size() - before > kMostSpans) join_touched(before);
+}
+void Recorder::join_touched(std::size_t from) {
+  Vec<Touch> joined;  // by block
+  Span block{0, 0};
+  Touch* last = nullptr;
+  for (std::size_t i = from; i < touched_.size(); ++i) {
+    const Touch& t = touched_[i];
+    if (t.span.begin < block.begin || t.span.begin >= block.end) {
+      block = device_.block_of(t.span.begin);
+      last = std::find_if(joined.begin(), joined.end(), [&](const Touch& j) { return block.meets(j.span); });
+      if (last == joined.end()) {
+        joined.push_back(t);
+        last = &joined.back();
+      }
+    }
+    last->span.join(t.span);
+  }
+  touched_.resize(from);
+  touched_.append(joined);
 }
 
 device::Rows Recorder::touch(const Rows& rows, std::ptrdiff_t k, std::ptrdiff_t n, bool written) {
   if (!rows.wanted()) return {};
-  touch_list(rows, rows.regular() && rows.stride == 0 ? std::min<std::ptrdiff_t>(k, 1) : k,
-             static_cast<u64>(n) * sizeof(float), written);
+  const u64 length = static_cast<u64>(n) * sizeof(float);
+  if (rows.packed(n))
+    touched_.push_back({{address(rows.base), address(rows.base) + static_cast<u64>(k) * length}, written});
+  else
+    touch_list(rows, rows.regular() && rows.stride == 0 ? std::min<std::ptrdiff_t>(k, 1) : k, length, written);
   static_assert(sizeof(float*) == sizeof(u64), "addresses have 64 bits");
   if (!rows.ptr) return {address(rows.base), rows.stride, 0};
   return {0, 0, stage(rows.ptr, static_cast<std::size_t>(k) * sizeof(u64))};

@@ -135,6 +135,7 @@ class Recorder {
   void line_up(DeviceAddress records);
   void launch_rest();
   void touch_list(const Rows& rows, std::ptrdiff_t k, u64 length, bool written);
+  void join_touched(std::size_t from);
   void begin_stage(std::size_t bytes);
   void begin_again();
   void send(std::size_t bytes);

@@ -21,7 +21,7 @@ void each_block(u64 begin, u64 end, u32 bits, F f) {
 
 }  // namespace
 
-// ---- leaves --------------------------------------------------------------------------------------------------------
+// ---- the table -----------------------------------------------------------------------------------------------------
 
 // Where it is, or would be.
 std::size_t Traffic::slot_of(u64 number) const {
@@ -30,14 +30,15 @@ std::size_t Traffic::slot_of(u64 number) const {
   while (slots_[i].number && slots_[i].number != number + 1) i = (i + 1) & mask;
   return i;
 }
-Traffic::Leaf& Traffic::leaf_of(u64 number) {
-  if (2 * leaves_.size() >= slots_.size()) grow();
+u32 Traffic::node_of(u64 number) {
+  if (2 * used_ >= slots_.size()) grow();
   Slot& s = slots_[slot_of(number)];
   if (!s.number) {
-    s = {number + 1, static_cast<u32>(leaves_.size())};
-    leaves_.push_back({});
+    s = {number + 1, static_cast<u32>(nodes_.size())};
+    nodes_.push_back({});
+    ++used_;
   }
-  return leaves_[s.leaf];
+  return s.node;
 }
 void Traffic::grow() {
   Vec<Slot> old;
@@ -47,84 +48,100 @@ void Traffic::grow() {
     if (s.number) slots_[slot_of(s.number - 1)] = s;
 }
 void Traffic::clear() {
-  if (leaves_.empty()) return;
+  if (used_ == 0) return;
   slots_.assign(slots_.size(), Slot{0, 0});
-  leaves_.clear();
-  pages_.clear();
+  used_ = 0;
+  nodes_.clear();
   pieces_.clear();
 }
 
 // ---- asking --------------------------------------------------------------------------------------------------------
 
 u32 Traffic::earliest(const Span& span, bool written, u32 found) const {
-  if (leaves_.empty()) return found;
-  each_block(span.begin, span.end, kLeafBits, [&](u64 number, u32 begin, u32 end) {
+  if (used_ == 0) return found;
+  each_block(span.begin, span.end, kTop, [&](u64 number, u32 begin, u32 end) {
     const Slot& s = slots_[slot_of(number)];
-    if (s.number) found = earliest_in(leaves_[s.leaf], begin, end, written, found);
+    if (s.number) found = earliest_in<kTop>(nodes_[s.node], begin, end, written, found);
   });
   return found;
 }
-u32 Traffic::earliest_in(const Leaf& leaf, u32 begin, u32 end, bool written, u32 found) const {
-  const u32 most = leaf.levels.first(written);
-  if (most <= found || !leaf.divided) return std::max(found, most);
-  const Page* pages = pages_.begin() + leaf.at;
-  each_block(begin, end, kPageBits,
-             [&](u64 number, u32 from, u32 to) { found = earliest_in(pages[number], from, to, written, found); });
-  return found;
-}
-u32 Traffic::earliest_in(const Page& page, u32 begin, u32 end, bool written, u32 found) const {
-  const u32 most = page.levels.first(written);
-  if (most <= found || page.count == 0) return std::max(found, most);
-  const Piece* piece = pieces_.begin() + page.at;
-  piece = std::upper_bound(piece, piece + page.count, begin, [](u32 at, const Piece& p) { return at < p.end; });
-  for (;; ++piece) {
-    found = std::max(found, piece->levels.first(written));
-    if (piece->end >= end) return found;
+
+template <u32 bits>
+u32 Traffic::earliest_in(const Node& node, u32 begin, u32 end, bool written, u32 found) const {
+  const u32 most = node.levels.first(written);
+  if (most <= found || node.count == 0) return std::max(found, most);
+  if constexpr (bits > kPage) {
+    each_block(begin, end, bits - kStep, [&](u64 part, u32 from, u32 to) {
+      found = earliest_in<bits - kStep>(nodes_[node.at + part], from, to, written, found);
+    });
+    return found;
+  } else {
+    const Piece* piece = pieces_.begin() + node.at;
+    piece = std::upper_bound(piece, piece + node.count, begin, [](u32 at, const Piece& p) { return at < p.end; });
+    for (;; ++piece) {
+      found = std::max(found, piece->levels.first(written));
+      if (piece->end >= end) return found;
+    }
   }
 }
 
 // ---- noting --------------------------------------------------------------------------------------------------------
 
 void Traffic::note(const Span& span, bool written, u32 level) {
-  each_block(span.begin, span.end, kLeafBits,
-             [&](u64 number, u32 begin, u32 end) { note_in(leaf_of(number), begin, end, written, level + 1); });
+  each_block(span.begin, span.end, kTop,
+             [&](u64 number, u32 begin, u32 end) { note_in<kTop>(node_of(number), begin, end, written, level + 1); });
 }
 
-void Traffic::note_in(Leaf& leaf, u32 begin, u32 end, bool written, u32 after) {
-  const bool whole = end - begin == kLeaf;
-  if (!whole && !leaf.divided) {
-    leaf.divided = true;
-    leaf.at = static_cast<u32>(pages_.size());
-    std::fill_n(pages_.extend(kPages), kPages, Page{leaf.levels, 0, 0, 0});
-  }
-  if (whole && written) {
-    leaf.divided = false;
-    leaf.levels = {};
-  }
-  leaf.levels.note(written, after);
-  if (!leaf.divided) return;
-  Page* pages = pages_.begin() + leaf.at;
-  each_block(begin, end, kPageBits,
-             [&](u64 number, u32 from, u32 to) { note_in(pages[number], from, to, written, after); });
-}
-
-void Traffic::note_in(Page& page, u32 begin, u32 end, bool written, u32 after) {
-  const bool whole = end - begin == kPage;
-  if (!whole && page.count == 0) {
-    if (page.room == 0) {
-      page.at = static_cast<u32>(pieces_.size());
-      page.room = kFirstPieces;
+template <u32 bits>
+void Traffic::divide(u32 at) {
+  Node* node = &nodes_[at];
+  if constexpr (bits > kPage) {
+    if (node->room == 0) {
+      const u32 parts = static_cast<u32>(nodes_.size());
+      nodes_.extend(kParts);
+      node = &nodes_[at];
+      node->at = parts;
+      std::fill_n(nodes_.begin() + parts, kParts, Node{});
+    }
+    for (u32 i = 0; i < kParts; ++i) {
+      Node& part = nodes_[node->at + i];
+      part.levels = node->levels;
+      part.count = 0;
+    }
+    node->count = node->room = kParts;
+  } else {
+    if (node->room == 0) {
+      node->at = static_cast<u32>(pieces_.size());
+      node->room = kFirstPieces;
       pieces_.extend(kFirstPieces);
     }
-    pieces_[page.at] = {kPage, page.levels};
-    page.count = 1;
+    pieces_[node->at] = {1u << kPage, node->levels};
+    node->count = 1;
   }
+}
+
+template <u32 bits>
+void Traffic::note_in(u32 at, u32 begin, u32 end, bool written, u32 after) {
+  const bool whole = end - begin == 1u << bits;
+  if (!whole && nodes_[at].count == 0) divide<bits>(at);
+  Node& node = nodes_[at];
   if (whole && written) {
-    page.count = 0;
-    page.levels = {};
+    node.count = 0;
+    node.levels = {};
   }
-  page.levels.note(written, after);
-  if (page.count == 0) return;
+  node.levels.note(written, after);
+  if (node.count == 0) return;
+  if constexpr (bits > kPage) {
+    const u32 parts = node.at;  // which stay there; the node may not
+    each_block(begin, end, bits - kStep, [&](u64 part, u32 from, u32 to) {
+      note_in<bits - kStep>(parts + static_cast<u32>(part), from, to, written, after);
+    });
+  } else {
+    note_pieces(node, begin, end, written, after);
+  }
+}
+
+void Traffic::note_pieces(Node& page, u32 begin, u32 end, bool written, u32 after) {
   const u32 first = begin == 0 ? 0 : cut(page, begin, 0), last = cut(page, end, first);
   Piece* all = pieces_.begin() + page.at;
   if (!written) {
@@ -132,12 +149,13 @@ void Traffic::note_in(Page& page, u32 begin, u32 end, bool written, u32 after) {
     return;
   }
   all[first] = {end, {after, 0}};
+  if (last - first == 1) return;
   std::copy(all + last, all + page.count, all + first + 1);
   page.count = static_cast<u16>(page.count - (last - first - 1));
 }
 
 // The first piece that begins at `at`, which is made; none before `from` does.
-u32 Traffic::cut(Page& page, u32 at, u32 from) {
+u32 Traffic::cut(Node& page, u32 at, u32 from) {
   Piece* all = pieces_.begin() + page.at;
   Piece* found =
       std::lower_bound(all + from, all + page.count, at, [](const Piece& p, u32 end) { return p.end < end; });

@@ -1,9 +1,9 @@
 // Which levels of waves have read and written which memory last: by this the recorder knows what waits for what.
 //
-// Exact to the byte. Memory is seen in leaves, which are found by their number. One whose bytes do not all have the
-// same levels is divided into pages, and such a page into pieces. A record of 64 scattered rows asks and notes some
-// hundred spans, small ones as a rule, that begin and end where earlier ones did; a weight is a few whole leaves. So
-// both cost a few steps. Who may include: backends/cuda. Includes: base/.
+// Exact to the byte. A table finds the node of each stretch of memory by its number. One whose bytes do not all have
+// the same levels is divided into smaller ones, the smallest into pieces. A record of 64 scattered rows asks and notes
+// some hundred spans, small ones as a rule, that begin and end where earlier ones did; a weight is a few whole nodes.
+// So both cost a few steps. Who may include: backends/cuda. Includes: base/.
 #pragma once
 #include "base/vec.h"
 
@@ -29,8 +29,8 @@ class Traffic {
   void clear();
 
  private:
-  static constexpr u32 kPageBits = 10, kLeafBits = 18;  // of the numbers of their bytes
-  static constexpr u32 kPage = 1u << kPageBits, kLeaf = 1u << kLeafBits, kPages = kLeaf / kPage;
+  // Bits of numbers of bytes in a node: of one that is in the table, in its parts, and so on; the last have pieces.
+  static constexpr u32 kTop = 20, kStep = 4, kPage = 12, kParts = 1u << kStep;
 
   // The levels behind the last that did; 0: none did.
   struct Levels {
@@ -43,39 +43,37 @@ class Traffic {
       if (after > of) of = after;
     }
   };
-  // A part of a page, from where the one before it ends.
+  // Levels are those of all of it; where it is divided, no part has higher ones.
+  struct Node {
+    Levels levels;
+    u32 at;           // of its parts or pieces
+    u16 count, room;  // of them; none: it is not divided
+  };
+  // A part of the smallest nodes, from where the one before it ends.
   struct Piece {
     u32 end;
     Levels levels;
   };
-  // Levels are those of all of it; where it is divided, no part has higher ones.
-  struct Page {
-    Levels levels;
-    u32 at;  // its pieces
-    u16 count, room;
-  };
-  struct Leaf {
-    Levels levels;
-    bool divided;
-    u32 at;  // its pages
-  };
   struct Slot {
-    u64 number;  // of the leaf, and one more: 0 where there is none
-    u32 leaf;
+    u64 number;  // of the node, and one more: 0 where there is none
+    u32 node;
   };
 
-  u32 earliest_in(const Leaf& leaf, u32 begin, u32 end, bool written, u32 found) const;
-  u32 earliest_in(const Page& page, u32 begin, u32 end, bool written, u32 found) const;
-  void note_in(Leaf& leaf, u32 begin, u32 end, bool written, u32 after);
-  void note_in(Page& page, u32 begin, u32 end, bool written, u32 after);
-  u32 cut(Page& page, u32 at, u32 from);
+  template <u32 bits>
+  u32 earliest_in(const Node& node, u32 begin, u32 end, bool written, u32 found) const;
+  template <u32 bits>
+  void note_in(u32 node, u32 begin, u32 end, bool written, u32 after);
+  template <u32 bits>
+  void divide(u32 node);
+  void note_pieces(Node& page, u32 begin, u32 end, bool written, u32 after);
+  u32 cut(Node& page, u32 at, u32 from);
   std::size_t slot_of(u64 number) const;
-  Leaf& leaf_of(u64 number);
+  u32 node_of(u64 number);
   void grow();
 
   Vec<Slot> slots_;  // by a hash of the number; as many as a power of two
-  Vec<Leaf> leaves_;
-  Vec<Page> pages_;
+  std::size_t used_ = 0;
+  Vec<Node> nodes_;
   Vec<Piece> pieces_;
 };
 
