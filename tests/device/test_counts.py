@@ -12,9 +12,9 @@ from build import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 Counts = dict[str, int]
-# Of a step: one buffer goes to the GPU, and only the loss is waited for. The other download is the norm that gradients
-# are clipped to, which comes with it.
-ALWAYS = {"uploads": 1, "waits": 1, "downloads": 2, "bytes_downloaded": 12, "updates": 1, "on_host": 0, "cublas": 0}
+# Of a step: a buffer goes to the GPU for each pass, and only the loss is waited for. The other download is the norm that
+# gradients are clipped to, which comes with it.
+ALWAYS = {"uploads": 2, "waits": 1, "downloads": 2, "bytes_downloaded": 12, "updates": 1, "on_host": 0, "cublas": 0}
 
 TAGGER = """
 import json
@@ -87,14 +87,14 @@ def test_a_tagger(on_gpu: Run) -> None:
     """64 sentences of up to 38 words, clipping included: both directions of a level in one launch."""
     counts: Counts = counted(on_gpu, TAGGER)
     same_always(counts)
-    assert counts["launches"] <= 147 and counts["bytes_uploaded"] <= 415_000
+    assert counts["launches"] <= 148 and counts["bytes_uploaded"] <= 415_000
 
 
 def test_a_step_that_asks_for_more_is_seen(on_gpu: Run) -> None:
     """A value that is read on the way, and an op that is left to the host."""
     last = "    loss = dy.esum(losses)"
     read = counted(on_gpu, TAGGER.replace(last, "    losses[0].value()\n" + last))
-    assert read["waits"] == read["uploads"] == 2 and read["on_host"] == 0
+    assert read["waits"] == 2 and read["uploads"] == 3 and read["on_host"] == 0
     left = counted(on_gpu, TAGGER, DYNET_LITE_CUDA_ON_HOST="esum")
     assert left["waits"] > 1 and left["on_host"] > 0
     for counts in (read, left):
@@ -104,14 +104,14 @@ def test_a_step_that_asks_for_more_is_seen(on_gpu: Run) -> None:
 
 # The most launches and bytes of a step, of the program and of the other one.
 TASKS = {
-    "tagger": ((166, 82_000), (163, 76_000)),
-    "tagger_char": ((244, 110_000), (241, 103_000)),
-    "treelstm": ((175, 103_000), (95, 38_000)),
-    "parser": ((495, 196_000), (492, 184_000)),
-    "rnnlm": ((161, 51_000), (158, 41_000)),
-    "rnnlm_hand": ((161, 57_000), (198, 47_000)),
-    "biaffine": ((238, 143_000), (257, 159_000)),
-    "seq2seq": ((699, 265_000), (700, 273_000)),
+    "tagger": ((167, 82_000), (164, 76_000)),
+    "tagger_char": ((245, 110_000), (242, 103_000)),
+    "treelstm": ((176, 103_000), (96, 38_000)),
+    "parser": ((496, 196_000), (493, 184_000)),
+    "rnnlm": ((162, 51_000), (159, 41_000)),
+    "rnnlm_hand": ((162, 57_000), (199, 47_000)),
+    "biaffine": ((239, 143_000), (258, 159_000)),
+    "seq2seq": ((700, 265_000), (701, 273_000)),
 }
 
 
@@ -130,7 +130,7 @@ def test_translation_has_a_call_for_all_sources(on_gpu: Run) -> None:
     found: list[Counts] = counted(on_gpu, TASK, "seq2seq", json.dumps({"emb": 8, "hidden": 8, "batch": 32}))
     for counts, calls in zip(found, (1017, 1007), strict=True):
         same_always(counts)
-        assert counts["calls"] <= calls and counts["launches"] <= 939, counts
+        assert counts["calls"] <= calls and counts["launches"] <= 940, counts
 
 
 ATTENTION = f"""

@@ -38,6 +38,7 @@ struct Gpu {
   CallScratch scratch{recorder};
 
   u64 calls = 0, row_calls = 0, updates = 0, on_host = 0;
+  Part part = Part::Forward;  // of the last call
 
   explicit Gpu(const Choice& choice) : device(choice.number, choice.image.c_str(), choice.cublas), recorder(device) {}
   BackendCounts counts() const {
@@ -188,6 +189,9 @@ class Cuda final : public Backend {
   static void run(const Call& call, Part part, int wrt) {
     const std::lock_guard<std::recursive_mutex> lock(g_lock);
     Gpu& now = gpu();
+    // It computes the forward pass while the host writes down the backward pass, which must come later anyway.
+    if (part != Part::Forward && now.part == Part::Forward) now.recorder.flush();
+    now.part = part;
     begin_call();
     ++now.calls;
     if (is_on_host(*call.op)) {
