@@ -49,41 +49,49 @@ Gradients::Gradients(const Call& c) : c_(c) {
     acc_.push_back(c.acc[j]);
     aside_.push_back(false);
   }
-  if (all_apart()) return;
-  // The first that meets nobody of its own stays; the others are added after it.
-  bool first = true;
+  const Vec<bool> meets = which_meet();
+  // The first that meets nobody of its own may stay, unless another is cleared before it is added.
+  bool stays = true;
+  for (int j = 0; j < c.nargs; ++j) stays &= !meets[static_cast<std::size_t>(j)] || c.acc[j];
   for (int j = 0; j < c.nargs; ++j) {
-    if (!c.dx[j].wanted()) continue;
-    const idx n = static_cast<idx>(c.arg_size(j));
-    if (first && rows_apart(count(j), n, c.dx[j])) {
-      first = false;
-      continue;
-    }
-    first = false;
     const std::size_t at = static_cast<std::size_t>(j);
-    if (!acc_[at]) cuda::fill_rows(count(j), n, 0.0f, c.dx[j]);
+    if (!meets[at]) continue;
+    const idx n = static_cast<idx>(c.arg_size(j));
+    const bool in_place = stays && rows_apart(count(j), n, c.dx[j]);
+    stays = false;
+    if (in_place) continue;
     rows_[at] = Rows{recorder().temporary(static_cast<std::size_t>(count(j) * n)), n, nullptr};
     acc_[at] = false;
     aside_[at] = true;
   }
 }
 
-bool Gradients::all_apart() const {
-  Vec<Span> spans;
+// The arguments of whose rows one meets another, of the same argument or not.
+Vec<bool> Gradients::which_meet() const {
+  struct Of {
+    Span span;
+    int argument;
+  };
+  Vec<Of> all;
+  Vec<bool> meets;
   for (int j = 0; j < c_.nargs; ++j) {
+    meets.push_back(false);
     const Rows& r = c_.dx[j];
     if (!r.wanted()) continue;
     const u64 length = c_.arg_size(j) * sizeof(float);
     if (r.packed(static_cast<idx>(c_.arg_size(j)))) {
-      spans.push_back({address(r.base), address(r.base) + static_cast<u64>(count(j)) * length});
+      all.push_back({{address(r.base), address(r.base) + static_cast<u64>(count(j)) * length}, j});
       continue;
     }
-    for (idx m = 0; m < count(j); ++m) spans.push_back({address(r[m]), address(r[m]) + length});
+    for (idx m = 0; m < count(j); ++m) all.push_back({{address(r[m]), address(r[m]) + length}, j});
   }
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
-  for (std::size_t i = 1; i < spans.size(); ++i)
-    if (spans[i].begin < spans[i - 1].end) return false;
-  return true;
+  std::sort(all.begin(), all.end(), [](const Of& a, const Of& b) { return a.span.begin < b.span.begin; });
+  for (std::size_t i = 1, furthest = 0; i < all.size(); ++i) {
+    if (all[i].span.begin < all[furthest].span.end)
+      meets[static_cast<std::size_t>(all[i].argument)] = meets[static_cast<std::size_t>(all[furthest].argument)] = true;
+    if (all[i].span.end > all[furthest].span.end) furthest = i;
+  }
+  return meets;
 }
 
 device::Rows Gradients::write(int j) const { return cuda::write(rows(j), count(j), c_.arg_size(j)); }
@@ -94,10 +102,16 @@ void Gradients::clear(int j) {
   acc_[static_cast<std::size_t>(j)] = true;
 }
 
+// Not before the record has run: a gradient may lie where what it reads does.
 void Gradients::done() const {
-  for (int j = 0; j < c_.nargs; ++j)
-    if (aside_[static_cast<std::size_t>(j)])
-      table().add_rows(count(j), static_cast<idx>(c_.arg_size(j)), rows(j), c_.dx[j]);
+  auto each_aside = [&](auto f) {
+    for (int j = 0; j < c_.nargs; ++j)
+      if (aside_[static_cast<std::size_t>(j)]) f(j, static_cast<idx>(c_.arg_size(j)));
+  };
+  each_aside([&](int j, idx n) {
+    if (!c_.acc[j]) cuda::fill_rows(count(j), n, 0.0f, c_.dx[j]);
+  });
+  each_aside([&](int j, idx n) { table().add_rows(count(j), n, rows(j), c_.dx[j]); });
 }
 
 }  // namespace dnl::cuda

@@ -61,7 +61,7 @@ class Gradients {
   void done() const;
 
  private:
-  bool all_apart() const;
+  Vec<bool> which_meet() const;
   idx count(int j) const { return c_.shared[j] ? 1 : c_.members; }
 
   const Call& c_;
