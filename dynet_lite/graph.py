@@ -186,6 +186,7 @@ def stats() -> dict[str, Any]:
     batches, lower_bound      how many batches ran, and the fewest possible
     mean_batch_size           nodes per batch
     plans, plans_again        forward passes that were planned, and those that used an earlier plan
+    backward_plans, backward_plans_again      the same of backward passes
     plan_steps                comparisons that the planner made
     plan_time, forward_time, backward_time    seconds
     floats_gathered, floats_scattered         numbers copied for a matrix library

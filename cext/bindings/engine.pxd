@@ -269,7 +269,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         uint8_t stage
     cdef cppclass Stats:
         uint64_t nodes, dead, merged, batches, lower_bound, floats_gathered, floats_scattered, rows_repeated
-        uint64_t transposed, plans, plans_again, plan_steps
+        uint64_t transposed, plans, plans_again, plan_steps, back_plans, back_plans_again
         double plan_time, forward_time, backward_time
     cdef cppclass OpProfile:
         uint64_t calls, members

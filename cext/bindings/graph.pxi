@@ -365,6 +365,7 @@ cdef class ComputationGraph:
         return {"nodes": s.nodes, "nodes_dead": s.dead, "nodes_merged": s.merged, "batches": s.batches,
                 "lower_bound": s.lower_bound,
                 "plans": s.plans, "plans_again": s.plans_again, "plan_steps": s.plan_steps,
+                "backward_plans": s.back_plans, "backward_plans_again": s.back_plans_again,
                 "mean_batch_size": <double> s.nodes / s.batches if s.batches else 0.0,
                 "floats_gathered": s.floats_gathered, "floats_scattered": s.floats_scattered,
                 "rows_repeated": s.rows_repeated, "matrices_transposed": s.transposed,

@@ -23,7 +23,7 @@ void Executor::backward(NodeId loss, bool full) {
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
   list_gradients();
   const std::lock_guard<GradientLocks> lock(locks_);
-  bool again = plan_may_hold(loss, full) && grads_.take_again(pass_->ready.grads);
+  bool again = find_pass(loss, full) && grads_.take_again(pass_->ready.grads);
   pass_->ready.there = false;
   if (!again) reach(loss, full);
   graded_ = 0;        // what was there before is gone, even if this pass fails
@@ -31,21 +31,26 @@ void Executor::backward(NodeId loss, bool full) {
   Rewound numbers(g_, *backend_, owner_);
   if (pass_->first_run < n_runs_) numbers.check(runs_[pass_->first_run]->ran_at);
   restore_spent(numbers);
-  ran_again_ = false;
   if (again && !leaves_again()) {
     again = false;
     reach(loss, full);
   }
   back_again_ = again;
-  if (!again) place_gradients(loss);
+  if (again) {
+    if (options.verify) verify_again(loss, full);
+    runner(0).begin_kept(pass_->calls, pass_->planner.plan());
+  } else {
+    pass_->calls.forget();
+    place_gradients(loss);
+  }
   trace.event.floats = grads_.used() / sizeof(float);
   graded_ = loss + 1;
   if (pass_->planner.at()[loss]) {
     const bool plain = seed(loss, again);
-    std::size_t to = n_runs_;
-    while (to && runs_[to - 1]->first > loss) --to;
+    const std::size_t to = runs_until(loss);
     if (!again) plan_backward(to);
-    if (!again && plain) note_plan(loss, full);
+    if (!again && plain) note_plan(loss, full, to);
+    ++(again ? totals_.back_plans_again : totals_.back_plans);
     const NodeId root = g_.node(loss).root;
     if (options.verify)
       verify_back_plan(g_, pass_->planner.plan(), runs_, pass_->planner.at()[root], g_.dim(root).size());
@@ -59,6 +64,13 @@ void Executor::backward(NodeId loss, bool full) {
   }
   if (options.touches_looked_up) touch_looked_up(loss);
   totals_.backward_time += timer.lap();
+}
+
+// Those behind were made after it.
+std::size_t Executor::runs_until(NodeId loss) const {
+  std::size_t to = n_runs_;
+  while (to && runs_[to - 1]->first > loss) --to;
+  return to;
 }
 
 // The gradient of the loss is 1. False: it is added to one that is there.
@@ -155,7 +167,8 @@ void Executor::run_stage(const BackStage& stage) {
     try {
       for (u32 before : task.after)
         if (before != kNoNode && !progress.wait(before - stage.task)) return;
-      runner(task.runner).backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_, back_again_);
+      runner(task.runner)
+          .backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_, back_again_ ? &pass_->calls : nullptr);
       progress.done(static_cast<u32>(number));
     } catch (...) {
       progress.fail();

@@ -18,7 +18,7 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
       values_(memory.values),
       grads_(memory.gradients),
       pipeline_(graph),
-      pass_(std::make_unique<BackPass>(graph, *backend)),
+      pass_(own_passes_.first(graph, *backend)),
       cache_(backend->pass_cache()) {
   runner(0);
   possible_ = passes_of(*backend_);
@@ -36,12 +36,13 @@ Runner& Executor::runner(u32 lane) {
 void Executor::truncated(u32 n) {
   pipeline_.forget_signatures();
   if (n == 0) {
-    leave_known();
+    leave_known(0);
     renewals_ = std::min(renewals_ + 1, 2u);
   }
+  cut_ = n > 0;
   graded_ = 0;
-  pass_->ready.there = false;
-  pass_->planner.begin({});
+  pass_ = own_passes_.first(g_, *backend_);
+  own_passes_.forget();
   rewritten_ = std::min(rewritten_, n);
   forget_parts(n);
   if (n == 0) {
@@ -62,6 +63,7 @@ void Executor::truncated(u32 n) {
   while (n_runs_ && runs_[n_runs_ - 1]->last > n) planned_ = std::min(planned_, runs_[--n_runs_]->first);
   if (n_runs_ < runs && memory_.user == this) values_.return_to(runs_[n_runs_]->before);
   done_ = std::min(done_, planned_);
+  leave_known(n_runs_);
   note_runs();
 }
 
@@ -74,10 +76,10 @@ void Executor::note_runs() {
 // Only between graphs.
 void Executor::release() {
   if (memory_.user == this) release_all(values_, grads_);
-  pass_->ready.there = false;
-  release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, *pass_, old_leaves_,
+  release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, own_passes_, old_leaves_,
               reach_facts_, to_slots_, slot_from_, slot_to_, held_);
   known_.release();
+  checked_.reset();
   cache_->release();
   runs_ = Runs();
   for (auto& r : runners_) r->release();
@@ -194,13 +196,13 @@ void Executor::forward(bool whole) {
   if (torn_)
     fail(ErrorKind::Runtime, "[graph] it failed while it was rewritten and cannot run; renew_cg() and build it again");
   if (refresh_ || done_ < planned_) run_again();
-  if (n_runs_ == 0) leave_known();  // also of a graph that has forgotten its plan
+  leave_known(n_runs_);  // also of a graph that has forgotten its plans, or failed
   if (done_ == n || run_known(whole)) return;
   Timer timer;
   const std::size_t from = n_runs_;
   rewrite(whole);
   one_plan_ = done_ == 0;
-  pass_->ready.there = ran_again_ = false;
+  own_passes_.forget_plans();
   let_go_ = g_.let_go_of();
   try {
     {
@@ -245,20 +247,22 @@ void Executor::run_again() {
     if (memory_.user == this) values_.rewind();
     return;
   }
-  run_by_plan();
+  run_by_plan(0);
   totals_.forward_time += timer.lap();
 }
 
-// All that is planned, where its values lie.
-void Executor::run_by_plan() {
-  for (std::size_t r = 0; r < n_runs_; ++r) runs_[r]->ran_at = now();
+// What is planned and not done, which are the runs from this one on, where its values lie.
+void Executor::run_by_plan(std::size_t from) {
+  for (std::size_t r = from; r < n_runs_; ++r) runs_[r]->ran_at = now();
   settle_rows();
-  g_.fill_leaves(0);
+  g_.fill_leaves(done_);
   place_parameters();
-  for (NodeId i : leaf_parts_) g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
-  run_stages(0, n_runs_ == 1);
+  for (std::size_t k = leaf_parts_.size(); k > 0 && leaf_parts_[k - 1] >= done_; --k) {
+    const NodeId i = leaf_parts_[k - 1];
+    g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
+  }
+  run_stages(from, n_runs_ == from + 1);
   done_ = planned_;
-  ran_again_ = true;
   owner_ = this_thread();
   note_runs();
   ++totals_.plans_again;
@@ -270,6 +274,7 @@ void Executor::run_stages(std::size_t from, bool again) {
   for (std::size_t a = from, b; a < n_runs_; a = b) {
     b = a + 1;
     while (b < n_runs_ && same_stage(a, b)) ++b;
+    runner(0).keep_calls_in(a < parts_.size() ? parts_[a]->calls.get() : nullptr);
     in_lanes(a, b, [this, again](Run& run) { runner(run.lane).forward(run, again); });
   }
 }

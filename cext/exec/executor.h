@@ -71,7 +71,7 @@ class Executor final : private Graph::Listener {
   std::string dump_plans();
   // Between graphs: no plan of before is known any more.
   void forget_plans() {
-    leave_known();
+    leave_known(0);
     known_.release();
     renewals_ = 0;
   }
@@ -113,14 +113,20 @@ class Executor final : private Graph::Listener {
   void make_runs();
   void plan_runs(std::size_t from);
   void run_again();
-  void run_by_plan();
+  void run_by_plan(std::size_t from);
   bool may_be_known() const;
+  bool may_follow() const;
+  // Are all runs by plans that are kept?
+  bool all_known() const { return !parts_.empty() && parts_.size() == n_runs_ && !cut_; }
+  const KnownPlan* last_known() const { return parts_.empty() ? nullptr : parts_[parts_.size() - 1]; }
   bool run_known(bool whole);
   void verify_known(const KnownPlan& known, bool whole);
   void keep_known(bool whole);
-  void take_known(KnownPlan* plan);
-  void leave_known();
-  void exchange_runs();
+  bool take_memory(const KnownPlan& plan);
+  void leave_known(std::size_t from) {
+    if (parts_.size() > from) give_back_runs(from);
+  }
+  void give_back_runs(std::size_t from);
   void run_stages(std::size_t from, bool again);
   void settle_rows();
   void settle_leaf(NodeId i);
@@ -144,8 +150,13 @@ class Executor final : private Graph::Listener {
   void each_row(NodeId i, F f) const;
   void list_gradients();
   bool seed(NodeId loss, bool again);
-  void note_plan(NodeId loss, bool full);
+  bool plans_last() const;
+  bool find_pass(NodeId loss, bool full);
+  void note_plan(NodeId loss, bool full, std::size_t to);
   bool plan_may_hold(NodeId loss, bool full) const;
+  bool leaves_may_hold() const;
+  void verify_again(NodeId loss, bool full);
+  std::size_t runs_until(NodeId loss) const;
   bool leaves_again();
   bool reaches_alias_of(NodeId row) const;
   void restore_spent(Rewound& numbers);
@@ -187,16 +198,18 @@ class Executor final : private Graph::Listener {
   Stats totals_;  // what no runner counts: times, plans
 
   PlanCache known_;
-  KnownPlan* live_plan_ = nullptr;  // of it: runs_[0] and the calls are this one's, and pass_ may be
-  u32 renewals_ = 0;                // so far, counted to 2
+  Vec<KnownPlan*> parts_;  // of it, by run: that one has its runs here, and its calls and passes are used
+  bool cut_ = false;       // nodes have gone, back to a checkpoint: what stands behind the live ones is not looked for
+  u32 renewals_ = 0;       // so far, counted to 2
 
-  GradientLocks locks_;             // every parameter and table of the graph
-  std::unique_ptr<BackPass> pass_;  // of the last backward(), and what it was planned for
+  GradientLocks locks_;                // every parameter and table of the graph
+  BackPasses own_passes_;              // over graphs that are not known
+  BackPass* pass_;                     // of the last backward(), and what it was planned for
+  std::unique_ptr<BackPass> checked_;  // what the verifier plans
   Gradients& facts() { return pass_->planner.gradients; }
   Vec<u8> reach_facts_;              // by node, while reach() looks for these
   Vec<NodeId> old_leaves_;           // see reach()
   bool any_full_ = false;            // some pass over this graph was full
-  bool ran_again_ = false;           // since the last backward pass, by the plan that there is
   bool back_again_ = false;          // the backward pass that is running goes by the plan of the last
   Vec<NodeId> to_slots_;             // what is added to rows' gradients at the end of a pass,
   Vec<float*> slot_from_, slot_to_;  // row by row

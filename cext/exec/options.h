@@ -45,8 +45,9 @@ struct Stats {
   u64 floats_gathered = 0, floats_scattered = 0, rows_repeated = 0;
   u64 transposed = 0;  // matrices, for backward passes (kernels/transposes.h)
   u64 plans = 0;
-  u64 plans_again = 0;  // forward passes by plans that were there
-  u64 plan_steps = 0;   // Plan::steps
+  u64 plans_again = 0;                       // forward passes by plans that were there
+  u64 plan_steps = 0;                        // Plan::steps
+  u64 back_plans = 0, back_plans_again = 0;  // the same of backward passes
   double plan_time = 0, forward_time = 0, backward_time = 0;
 };
 

@@ -20,43 +20,58 @@ bool same(const ExecOptions& a, const ExecOptions& b) {
 
 }  // namespace
 
-KnownPlan* PlanCache::find(const Graph& g, const ExecOptions& options, bool whole) {
+// Whether parts are looked at is decided for a whole graph: each is behind another.
+bool PlanCache::may_look(const KnownPlan* before) {
+  if (before) return follows_;
+  follows_ = false;
+  if (!graphs_.look()) return false;
+  follows_ = parts_.look();
+  return true;
+}
+
+KnownPlan* PlanCache::find(const Graph& g, const KnownPlan* before, const ExecOptions& options, bool whole) {
   noted_ = false;
-  if (credit_ <= 0 && ++skipped_ % kSeldom != 0) return nullptr;
-  looks_.see(g);
+  if (!may_look(before)) return nullptr;
+  const u64 id = before ? before->id : 0;
+  looks_.see(g, before ? before->graph.end() : GraphSize{}, id);
+  Credit& credit = before ? parts_ : graphs_;
   for (std::size_t k = 0; k < plans_.size(); ++k) {
     if (hashes_[k] != looks_.hash) continue;
     KnownPlan& plan = *plans_[k];
-    if (plan.whole != whole || plan.keep_weights != keep_weights_flag()) continue;
+    if (plan.before != id || plan.whole != whole || plan.keep_weights != keep_weights_flag()) continue;
     if (!plan.graph.like(g, looks_) || !same(plan.options, options)) continue;
-    credit_ = std::min(credit_ + kOfHit, kCredit);
+    credit.hit(before ? kOfPart : kOfHit);
     plan.used = ++now_;
     return &plan;
   }
-  if (credit_ > 0) --credit_;
+  credit.miss();
+  if (before && credit.left == 0) follows_ = false;  // what comes behind this part is not known either
   made_.note(g);
   noted_ = true;
   return nullptr;
 }
 
-KnownPlan* PlanCache::keep(const Graph& g, Backend& backend) {
+KnownPlan* PlanCache::keep(const Graph& g, const KnownPlan* before) {
   noted_ = false;
+  const GraphSize from = before ? before->graph.end() : GraphSize{};
   std::unique_ptr<KnownPlan> plan;
   plans_.reserve(kMost);
   hashes_.reserve(kMost);
-  while (plans_.size() == kMost || nodes_ + g.size() > kMostInAll) plan = take_oldest();
+  while (plans_.size() == kMost || nodes_ + g.size() - from.nodes > kMostInAll) plan = take_oldest();
   if (!plan) {
     plan = std::make_unique<KnownPlan>();
     plan->run = std::make_unique<Run>();
     plan->calls = std::make_unique<Runner::KeptCalls>();
-    plan->pass = std::make_unique<BackPass>(g, backend);
   }
-  plan->pass->ready.there = false;
+  plan->passes.forget();
+  plan->calls->forget();
   plan->used = ++now_;
-  if (!plan->graph.take(g, made_, looks_)) return nullptr;
+  plan->id = ++ids_;
+  plan->before = before ? before->id : 0;
+  if (!plan->graph.take(g, from, made_, looks_)) return nullptr;
   plans_.push_back(std::move(plan));
   hashes_.push_back(looks_.hash);
-  nodes_ += g.size();
+  nodes_ += plans_.back()->graph.nodes();
   return plans_.back().get();
 }
 
@@ -85,10 +100,9 @@ void PlanCache::drop(const KnownPlan* plan) {
 void PlanCache::release() {
   plans_.clear();
   nodes_ = 0;
-  credit_ = kCredit;
-  skipped_ = 0;
+  graphs_ = parts_ = Credit{};
   release_all(hashes_, looks_, made_);
-  noted_ = false;
+  noted_ = follows_ = false;
 }
 
 }  // namespace dnl

@@ -14,12 +14,12 @@ Runner::Runner(Graph& graph, Backend* backend, const ExecOptions& options, PassC
       options_(options),
       cache_(cache),
       scratch_(backend->memory()),
-      kept_(std::make_unique<KeptCalls>()),
       intra_op_(backend->intra_op()) {}
 
 void Runner::release() {
-  forget_calls();
-  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, *kept_);
+  kept_ = &own_kept_;
+  own_kept_.forget();
+  release_all(plan_scratch, scratch_.arena, scratch_.floats, checked_, own_kept_);
   if (intra_op_) intra_op_->release();
 }
 
@@ -30,7 +30,7 @@ void Runner::forward(Run& run, bool again) {
   if (again) {
     use_kept(run);
   } else {
-    forget_calls();
+    kept_->forget();
     list_operands(run);
   }
   const u32 groups = static_cast<u32>(run.plan.groups.size());

@@ -26,9 +26,9 @@ class Runner {
   void forward(Run& run, bool again);
   // Gives back the memory that it works in.
   void release();
-  // The steps of a task, one after another.
-  // again: by the same plan as the last time.
-  void backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, bool again);
+  struct KeptBack;
+  // The steps of a task, one after another. kept: null, or the calls of this plan, which has run before.
+  void backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, KeptBack* kept);
   // Room for as much at a time as the other has had room for: which of them does what changes from step to step.
   void keep_room_of(const Runner& other);
   // Makes the values again that a backward pass wrote gradients over.
@@ -36,17 +36,31 @@ class Runner {
   // Clears or adds.
   void move(const Move& m);
 
-  // Calls of a run that has been run again, by group and by step of the backward pass; null: not put together yet.
-  struct KeptCalls {
-    const Run* run = nullptr;
+  // Calls that have been made before, by group of a run, or by step of a backward pass; null: not put together yet.
+  struct Kept {
     const void* arrays[3] = {};  // of the graph, into which they point
-    Vec<CallFrame*> forward, backward;
-    Arena lists, back_lists;  // what they point to
+    Vec<CallFrame*> frames;
+    Arena lists;  // what they point to
 
-    void release() { release_all(forward, backward, lists, back_lists); }
+    void forget() {
+      frames.clear();
+      lists.rewind();
+    }
+    void release() { release_all(frames, lists); }
   };
-  // In exchange for those of another run.
-  void exchange_kept(std::unique_ptr<KeptCalls>& calls) { kept_.swap(calls); }
+  struct KeptCalls : Kept {
+    const Run* run = nullptr;
+
+    void forget() {
+      run = nullptr;
+      Kept::forget();
+    }
+  };
+  struct KeptBack : Kept {};
+  // The next run has its calls there; null: here.
+  void keep_calls_in(KeptCalls* calls) { kept_ = calls ? calls : &own_kept_; }
+  // For a pass whose plan is that of before, in one lane.
+  void begin_kept(KeptBack& kept, const BackPlan& plan) const;
 
   // Could threads share its calls?
   bool can_share() const { return intra_op_ != nullptr; }
@@ -84,13 +98,14 @@ class Runner {
     Runner& runner_;
   };
 
+  static constexpr std::size_t kMostKept =
+      256;  // a call of a longer plan takes longer than it takes to put it together
   void use_kept(const Run& run);
-  void forget_calls();
-  void forget_backward();
+  bool arrays_moved(Kept& kept) const;
   CallFrame* new_call(Arena& lists);
   void forward_again(Run& run, u32 group);
   bool lie_still(const Run& run, u32 group, const CallFrame& f) const;
-  void back_again(const Run& run, const BackLane& plan, const BackStep& step, CallFrame*& f);
+  void back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f);
   void call_forward(const CallFrame& f, u32 members);
   void call_backward(const CallFrame& f, const BackStep& step);
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
@@ -108,6 +123,9 @@ class Runner {
   void lay_output_over(CallFrame& f, const Run& run);
   void back_stacked(const Run& run, const BackLane& plan, const BackStep& step);
   void back_shared(const Run& run, const BackLane& plan, const BackStep& step);
+  void shared_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f);
+  void begin_shared(CallFrame& f, const Run& run, const BackLane& plan, const BackStep& step);
+  void call_shared(const CallFrame& f, const Run& run, const BackStep& step);
   void begin_backward(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step);
   const NodeId* members_of_type(const Run& run, const BackStep& step);
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
@@ -124,7 +142,8 @@ class Runner {
   PassCache& cache_;
   ScratchArena scratch_;
   Arena* lists_ = &scratch_.arena;  // for what a call points to
-  std::unique_ptr<KeptCalls> kept_;
+  KeptCalls own_kept_;
+  KeptCalls* kept_ = &own_kept_;
   std::unique_ptr<IntraOp> intra_op_;
   Vec<Numbers> checked_;
 };

@@ -9,32 +9,26 @@ namespace dnl {
 
 // Calls of the run that are kept are good as long as the graph's arrays are where they were.
 void Runner::use_kept(const Run& run) {
-  constexpr std::size_t kMost = 256;  // a call of a longer plan takes longer than it takes to put it together
-  const Plan& plan = run.plan;
-  const void* arrays[3] = {};
-  if (!plan.groups.empty()) {
-    arrays[0] = &g_.dim_by_id(0);
-    arrays[1] = g_.key(plan.types[0].sig);
-    arrays[2] = g_.member(plan.order[0]);
-  }
-  if (kept_->run == &run && std::equal(arrays, arrays + 3, kept_->arrays)) return;
-  forget_calls();
-  if (plan.groups.size() > kMost) return;
+  if (!arrays_moved(*kept_) && kept_->run == &run) return;
+  kept_->forget();
+  if (run.plan.groups.size() > kMostKept) return;
   kept_->run = &run;
-  std::copy(arrays, arrays + 3, kept_->arrays);
-  kept_->forward.assign(plan.groups.size(), nullptr);
+  kept_->frames.assign(run.plan.groups.size(), nullptr);
 }
 
-void Runner::forget_calls() {
-  kept_->run = nullptr;
-  kept_->forward.clear();
-  kept_->lists.rewind();
-  forget_backward();
+void Runner::begin_kept(KeptBack& kept, const BackPlan& plan) const {
+  const std::size_t steps = plan.lanes.empty() ? 0 : plan.lanes[0]->steps.size();
+  if (!arrays_moved(kept) && kept.frames.size() == steps) return;
+  kept.forget();
+  kept.frames.assign(steps, nullptr);
 }
 
-void Runner::forget_backward() {
-  kept_->backward.clear();
-  kept_->back_lists.rewind();
+// Since the calls were made; where they are now is noted.
+bool Runner::arrays_moved(Kept& kept) const {
+  const void* now[3] = {&g_.dim_by_id(0), g_.key(0), g_.member(0)};
+  if (std::equal(now, now + 3, kept.arrays)) return false;
+  std::copy(now, now + 3, kept.arrays);
+  return true;
 }
 
 Runner::CallFrame* Runner::new_call(Arena& lists) {
@@ -45,10 +39,10 @@ Runner::CallFrame* Runner::new_call(Arena& lists) {
 
 void Runner::forward_again(Run& run, u32 index) {
   const Group& group = run.plan.groups[index];
-  if (index >= kept_->forward.size() || run.plan.types[group.type].over) return run_group(run, index);
+  if (index >= kept_->frames.size() || run.plan.types[group.type].over) return run_group(run, index);
   scratch_.rewind();
   const NodeId* members = run.plan.order.data() + group.begin;
-  CallFrame*& f = kept_->forward[index];
+  CallFrame*& f = kept_->frames[index];
   if (!f) {
     CallFrame* made = new_call(kept_->lists);
     const InLists lists(*this, kept_->lists);
@@ -76,15 +70,15 @@ bool Runner::lie_still(const Run& run, u32 index, const CallFrame& f) const {
   return true;
 }
 
-void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& step, CallFrame*& f) {
+void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f) {
   const Group& group = run.plan.groups[step.of];
   if (run.plan.types[group.type].over) return back_stacked(run, plan, step);
   TraceScope trace(Phase::BackwardBatch, &g_);
   describe(trace, run, group);
   scratch_.rewind();
   if (!f) {
-    CallFrame* made = new_call(kept_->back_lists);
-    const InLists lists(*this, kept_->back_lists);
+    CallFrame* made = new_call(kept.lists);
+    const InLists lists(*this, kept.lists);
     begin_call(*made, run, group.type, run.plan.order.data() + group.begin + step.first, step.count,
                group.slot + step.first);
     arguments_again(*made, run, step.of, step.first * made->items);
@@ -95,6 +89,21 @@ void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& st
     f->call.transposes = cache_.transposes;
   }
   call_backward(*f, step);
+}
+
+void Runner::shared_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f) {
+  if (run.plan.types[step.of].over) return back_shared(run, plan, step);
+  scratch_.rewind();
+  if (!f) {
+    CallFrame* made = new_call(kept.lists);
+    const InLists lists(*this, kept.lists);
+    begin_shared(*made, run, plan, step);
+    f = made;
+  } else {
+    arguments_of_type(*f, run, step.of, step.first * f->items);
+    f->call.transposes = cache_.transposes;
+  }
+  call_shared(*f, run, step);
 }
 
 }  // namespace dnl

@@ -5,12 +5,10 @@
 
 namespace dnl {
 
-void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, bool again) {
+void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion,
+                      KeptBack* kept) {
   const ProductCounts before = backend_->product_counts();
-  if (!again || kept_->run != &run)
-    forget_backward();
-  else if (kept_->backward.empty())
-    kept_->backward.assign(plan.steps.size(), nullptr);
+  if (run.plan.groups.size() > kMostKept) kept = nullptr;
   for (u32 s = task.first; s < task.first + task.count; ++s) {
     const BackStep& step = plan.steps[s];
     switch (step.kind) {
@@ -19,9 +17,11 @@ void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task
         for (u32 m = 0; m < step.count; ++m) move(plan.moves[step.first + m]);
         break;
       case StepKind::Stacked:
-        kept_->backward.empty() ? back_stacked(run, plan, step) : back_again(run, plan, step, kept_->backward[s]);
+        kept ? back_again(run, plan, step, *kept, kept->frames[s]) : back_stacked(run, plan, step);
         break;
-      case StepKind::Shared: back_shared(run, plan, step); break;
+      case StepKind::Shared:
+        kept ? shared_again(run, plan, step, *kept, kept->frames[s]) : back_shared(run, plan, step);
+        break;
       case StepKind::Passed: completion.passed(task.run, step.of); break;
     }
   }
@@ -56,15 +56,22 @@ void Runner::call_backward(const CallFrame& f, const BackStep& step) {
 
 // Shared arguments of consecutive members of a type, once they all have their stacked gradients.
 void Runner::back_shared(const Run& run, const BackLane& plan, const BackStep& step) {
-  const PlanType& type = run.plan.types[step.of];
-  TraceScope trace(Phase::SharedBatch, &g_);
-  describe(trace, run, run.plan.groups[type.first_group]);
-  trace.event.members = step.count;
   scratch_.rewind();
   CallFrame f;
+  begin_shared(f, run, plan, step);
+  call_shared(f, run, step);
+}
+
+void Runner::begin_shared(CallFrame& f, const Run& run, const BackLane& plan, const BackStep& step) {
   begin_call(f, run, step.of, members_of_type(run, step), step.count, step.first);
   arguments_of_type(f, run, step.of, step.first * f.items);
   begin_backward(f, run, step.of, plan, step);
+}
+
+void Runner::call_shared(const CallFrame& f, const Run& run, const BackStep& step) {
+  TraceScope trace(Phase::SharedBatch, &g_);
+  describe(trace, run, run.plan.groups[run.plan.types[step.of].first_group]);
+  trace.event.members = step.count;
   Timer timer(options_.profile);
   const bool done = shares_calls && intra_op_->backward_shared(f.call, team());
   for (u32 j = 0; j < f.nargs && !done; ++j)

@@ -291,7 +291,7 @@ class Graph {
   NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
   NodeId append(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
-  friend struct MadeNodes;
+  friend struct GraphSize;
   friend class KnownGraph;
   void enter(u32 s);
   void make_buckets(std::size_t n);

@@ -4,19 +4,31 @@
 // Alike are graphs that have the same nodes: signatures, arguments, who refers to them, weights and tables. What may
 // differ is data: numbers of inputs, rows that are looked up, labels and other attributes of nodes, seeds. But merging
 // looks at some data (rewrite/rules/merge.cc): rows must repeat where they did, and attributes must be the same where
-// rows repeat or constants were made, and where a pass has copied them. Who may include: exec/. Includes:
-// graph/graph.h.
+// rows repeat or constants were made, and where a pass has copied them.
+//
+// A graph may be made and run in parts, one behind the other. Then a KnownGraph is of one part, behind one that is
+// known: what is before it need not be looked at again. Who may include: exec/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 
 namespace dnl {
 
-// What tells graphs apart at first sight; found once for each graph that is made.
+// How much there is of a graph.
+struct GraphSize {
+  u32 nodes = 0, operands = 0, words = 0, sigs = 0, keys = 0, dims = 0, params = 0, tables = 0, leaves = 0;
+
+  static GraphSize of(const Graph& g);
+  bool operator==(const GraphSize& o) const { return std::memcmp(this, &o, sizeof o) == 0; }
+  bool operator!=(const GraphSize& o) const { return !(*this == o); }
+};
+
+// What tells graphs apart at first sight; found once for each part that is made.
 struct GraphLooks {
   u64 hash = 0;
-  Vec<u32> first;  // of the leaves in known_leaves() the first that has the same row, or constant
+  Vec<u32> first;  // of the leaves of the part in known_leaves() the first that has the same row, or constant
 
-  void see(const Graph& g);
+  // The nodes behind `from`, where `before` is a number of what is before them.
+  void see(const Graph& g, const GraphSize& from, u64 before);
   void release() { release_all(first, slots_); }
 
  private:
@@ -25,8 +37,8 @@ struct GraphLooks {
 
 // The nodes as they were made, until it is known what became of them.
 struct MadeNodes {
-  Vec<Node> nodes;
-  u32 operands = 0, words = 0, sigs = 0, keys = 0, dims = 0;
+  Vec<Node> nodes;  // of the whole graph
+  GraphSize size;
 
   void note(const Graph& g);
   void release() { nodes.release(); }
@@ -34,26 +46,39 @@ struct MadeNodes {
 
 class KnownGraph {
  public:
-  // `made`, whose looks these are, is what g is now. False: it cannot be kept, for a pass has copied a seed.
-  bool take(const Graph& g, const MadeNodes& made, const GraphLooks& looks);
+  // `made`, whose looks from `from` on these are, is what g is now. False: it cannot be kept, for a pass has copied a
+  // seed.
+  bool take(const Graph& g, const GraphSize& from, const MadeNodes& made, const GraphLooks& looks);
   // Is g, which no pass has seen, made alike? Its looks have the same hash.
   bool like(const Graph& g, const GraphLooks& looks) const;
   // Then: g is what this one became, with the data of g.
   void put(Graph& g) const;
   // Is g, after the passes, what put() would make of it?
   bool same(const Graph& g) const;
+  // Of the part.
   u32 nodes() const { return static_cast<u32>(nodes_.size()); }
+  // What the graph has when it has become this.
+  const GraphSize& end() const { return end_; }
 
  private:
   struct Range {
     u32 begin, end;
   };
+  // A node before the part, that the passes have changed.
+  struct Changed {
+    NodeId id;
+    Node now;
+  };
   void find_numbered(const Graph& g, const GraphLooks& looks);
+  bool find_fixed(const Graph& g);
+  void find_changed(const Graph& g, const MadeNodes& made);
   bool must_stay(const Graph& g, NodeId i, const Node& made) const;
   static Range words_of(const Graph& g, NodeId i);
 
-  u32 n_operands_ = 0, n_words_ = 0, n_sigs_ = 0, n_keys_ = 0, n_dims_ = 0;  // as it was made
+  GraphSize from_, made_size_, end_;  // before the part, as it was made, after the passes
+  // All lists are of the part:
   Vec<Node> made_, nodes_;
+  Vec<Changed> changed_;
   Vec<NodeId> operands_;
   Vec<Word> words_;
   Vec<Range> fixed_;  // words that must be the same
