@@ -98,7 +98,9 @@ def test_the_address_sanitizer_sees_what_lies_outside(
     mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UBSAN_OPTIONS", "halt_on_error=0")  # which sees it, too, and first
-    wrong = build.stand_in(tmp_path, mistake("rows.h", "float part[kLanes][kColumns];", "float part[kLanes - 1][kColumns];"))
+    wrong = build.stand_in(
+        tmp_path, mistake("rows.h", "float part[kLanes][kColumns];", "float part[kLanes - 1][kColumns];")
+    )
     done = run(f"import runpy, sys; sys.argv.append('--few'); {ON_DEVICE}", wrong, tmp_path)
     assert "AddressSanitizer: global-buffer-overflow" in done.stderr and "sum_rows" in done.stderr, done.stderr[-3000:]
 
