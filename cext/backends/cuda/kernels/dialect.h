@@ -21,8 +21,10 @@ using i64 = long long;
 #define DNL_SHARED __shared__
 #define DNL_BARRIER() __syncthreads()
 #define DNL_WARP_BARRIER() __syncwarp()
-#define DNL_UNROLL _Pragma("unroll")         // the loop behind it: whole
-#define DNL_UNROLL_BY_8 _Pragma("unroll 8")  // the loop behind it: more at once would take too many registers
+// The loop behind it: whole, or by so many where more at once would take too many registers.
+#define DNL_UNROLL _Pragma("unroll")
+#define DNL_UNROLL_BY_4 _Pragma("unroll 4")
+#define DNL_UNROLL_BY_8 _Pragma("unroll 8")
 #define DNL_THREAD static_cast<int>(threadIdx.x)
 #define DNL_BLOCK static_cast<int>(blockIdx.x)
 #define DNL_BLOCKS static_cast<int>(gridDim.x)
@@ -48,6 +50,7 @@ using i64 = std::int64_t;
 #define DNL_BARRIER() fibers::barrier()
 #define DNL_WARP_BARRIER() fibers::barrier()
 #define DNL_UNROLL
+#define DNL_UNROLL_BY_4
 #define DNL_UNROLL_BY_8
 #define DNL_THREAD fibers::thread
 #define DNL_BLOCK fibers::block

@@ -74,7 +74,7 @@ struct Layers {
 
 // The products of a warp's piece, for the thread whose numbers begin at (r, c).
 inline void add_piece(const float* a, const float* b, int r, int c, float (&sum)[kColumns][kRows]) {
-  DNL_UNROLL
+  DNL_UNROLL_BY_4
   for (int l = 0; l < kDeep; ++l) {
     const Four x = four_at(a + l * kPitch + r);
     const Four y[2] = {four_at(b + l * kPitch + c), four_at(b + l * kPitch + c + 4)};
