@@ -8,7 +8,8 @@ Needs the source tree, dynet_lite with `pip install ".[test]"` and, to compare w
     python benchmarks/on_a_gpu.py --smoke          # tiny sizes: does it run? Also on the stand-in (docs/engine/device.md)
 
 First the op table, random programs and training on the GPU against the CPU, then training speeds: dynet_lite and
-PyTorch on the GPU in turns, item by item, padded, and padded after sorting, where LSTMs over sequences are cuDNN's.
+PyTorch on the GPU in turns, item by item, padded, and padded after sorting, where LSTMs over sequences are cuDNN's;
+small ones on a core of the CPU, too.
 A part that fails is logged, and the next one goes on. What is aimed at stands beside what was measured (targets.py).
 """
 
@@ -48,6 +49,10 @@ CUDNN = ("tagger",)  # where the LSTMs over whole sequences are nearly all of th
 TINY = {"words": 60, "emb": 8, "action_emb": 4, "mlp": 8, "batch": 4}
 OURS = ("dynet_lite:on", "dynet_lite:on+idiomatic")
 PEERS = ("torch:one", "torch:padded", "torch:sorted")
+ON_A_CORE, MOST_UNITS_ON_A_CORE = (
+    ["dynet_lite:on+idiomatic"],
+    256,
+)  # what is a GPU worth? Larger ones take minutes there
 # One product, with cuBLAS and without: from where on does it pay?
 PRODUCT = """
 import sys
@@ -134,7 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for task, size, hidden in cases:
         setup = setup_of(task, size, hidden, args.smoke)
         label = f"{task}, {hidden} units" + (" (tiny: --smoke)" if args.smoke else "")
-        log.part(label, lambda s=setup, x=label: judged.extend((x, v) for v in speeds(log, x, s, peers, args)))  # type: ignore[misc]
+        beside = peers + (ON_A_CORE if hidden <= MOST_UNITS_ON_A_CORE else [])
+        log.part(label, lambda s=setup, x=label, p=beside: judged.extend((x, v) for v in speeds(log, x, s, p, args)))  # type: ignore[misc]
     if judged:
         log("\n## What was aimed at\n\n" + report.target_table(judged))
     log(f"\n{'FAILED: ' + '; '.join(log.failed) if log.failed else 'all parts ran'}; log: {log.path}")
