@@ -98,8 +98,8 @@ class Runner {
     Runner& runner_;
   };
 
-  static constexpr std::size_t kMostKept =
-      256;  // a call of a longer plan takes longer than it takes to put it together
+  // Groups: a call of a longer plan takes longer than it takes to put it together.
+  static constexpr std::size_t kMostKept = 256;
   void use_kept(const Run& run);
   bool arrays_moved(Kept& kept) const;
   CallFrame* new_call(Arena& lists);
