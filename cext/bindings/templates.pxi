@@ -264,6 +264,8 @@ cdef class Frame:
             self.shape.push_back(PART_INTEGER)
             self.ints.push_back(v)
             return 0
+        if kind is tuple:   # early: trees are nested tuples
+            return self.push_parts(PART_TUPLE, v, g, plain)
         if v is None or kind is str or kind is float:
             return self.push_object(v)
         if g is None and isinstance(v, (_array_type, _floating_type, Expression)):
@@ -278,8 +280,7 @@ cdef class Frame:
         if kind is dict:
             return self.push_each(v, self.push_names(v), g, plain)
         if isinstance(v, tuple):
-            if kind is not tuple:
-                self.push_object(kind)
+            self.push_object(kind)
             return self.push_parts(PART_TUPLE, v, g, plain)
         if isinstance(v, Expression) and kind is not LookupParameters:
             return self.push_node(g, _arg(g, v))
