@@ -32,9 +32,10 @@ bool same_record(const Node& a, const Node& b) {
          a.offset == b.offset && a.depth == b.depth && a.dim == b.dim && a.flags == b.flags && a.readers == b.readers;
 }
 
-// What a pass gave to a node, but for who is known to refer to it.
+// Of a node before the part: has a pass changed it?
 bool changed(const Node& now, const Node& before) {
-  return !same_record(now, before) || (now.handles == Node::kMany && before.handles != Node::kMany);
+  return now.flags != before.flags || now.readers != before.readers ||
+         (now.handles == Node::kMany && before.handles != Node::kMany);
 }
 
 }  // namespace
@@ -146,8 +147,10 @@ bool KnownGraph::take(const Graph& g, const GraphSize& from, const MadeNodes& ma
 // Passes may have left fewer readers to nodes before the part, or name them in a signature.
 void KnownGraph::find_changed(const Graph& g, const MadeNodes& made) {
   changed_.clear();
-  for (NodeId i = 0; i < from_.nodes; ++i)
-    if (changed(g.node(i), made.nodes[i])) changed_.push_back({i, g.node(i)});
+  for (NodeId i = 0; i < from_.nodes; ++i) {
+    const Node& n = g.node(i);
+    if (changed(n, made.nodes[i])) changed_.push_back({i, n.flags, n.readers, n.handles == Node::kMany});
+  }
 }
 
 // False: a seed would have to stay.
@@ -218,7 +221,12 @@ void KnownGraph::put(Graph& g) const {
   };
   Node* to = g.nodes_.data() + from_.nodes;
   for (const Node& m : nodes_) put_node(*to++, m);
-  for (const Changed& c : changed_) put_node(g.nodes_[c.id], c.now);
+  for (const Changed& c : changed_) {
+    Node& n = g.nodes_[c.id];
+    n.flags = c.flags;
+    n.readers = c.readers;
+    if (c.many) n.handles = Node::kMany;
+  }
   copy_behind(g.operands_, operands_, from_.operands, made_size_.operands);
   copy_behind(g.words_, words_, from_.words, made_size_.words);
   copy_behind(g.keys_, keys_, from_.keys, made_size_.keys);
@@ -231,14 +239,14 @@ void KnownGraph::put(Graph& g) const {
 bool KnownGraph::same(const Graph& g) const {
   if (GraphSize::of(g) != end_) return false;
   constexpr u16 kRun = kOverwritten;  // what running has added
-  auto same_node = [](Node n, const Node& kept) {
-    n.flags = static_cast<u16>(n.flags | (kept.flags & kRun));
-    return same_record(n, kept);
+  auto with_run = [](Node n, u16 kept) {
+    n.flags = static_cast<u16>(n.flags | (kept & kRun));
+    return n;
   };
   for (u32 k = 0; k < nodes_.size(); ++k)
-    if (!same_node(g.node(from_.nodes + k), nodes_[k])) return false;
+    if (!same_record(with_run(g.node(from_.nodes + k), nodes_[k].flags), nodes_[k])) return false;
   for (const Changed& c : changed_)
-    if (!same_node(g.node(c.id), c.now)) return false;
+    if (with_run(g.node(c.id), c.flags).flags != c.flags || g.node(c.id).readers != c.readers) return false;
   for (u32 s = 0; s < sigs_.size(); ++s)
     if (g.sigs_[from_.sigs + s].family != sigs_[s].family || g.sigs_[from_.sigs + s].items != sigs_[s].items)
       return false;

@@ -64,10 +64,13 @@ class KnownGraph {
   struct Range {
     u32 begin, end;
   };
-  // A node before the part, that the passes have changed.
+  // What passes change in nodes before the part, which have run. All else is theirs, as where an alias begins that has
+  // been moved since.
   struct Changed {
     NodeId id;
-    Node now;
+    u16 flags;
+    u8 readers;
+    bool many;  // Node::kMany expressions refer to it
   };
   void find_numbered(const Graph& g, const GraphLooks& looks);
   bool find_fixed(const Graph& g);

@@ -285,6 +285,30 @@ def test_going_back_and_running_again() -> None:
     same_kept_and_anew(run)
 
 
+def test_a_value_that_is_picked_elsewhere_between_parts() -> None:
+    """It lies in another place then; that of the part behind, which reads it, was found with its plan."""
+
+    def run(keep: bool) -> list[Any]:
+        with dy.configure(keep_plans=keep):
+            seen = []
+            for k, place in enumerate((1, 1, 3, 2, 0, 4, 1, 3)):
+                dy.renew_cg()
+                h = dy.tanh(dy.inputTensor(np.random.RandomState(k).uniform(-1, 1, (8, 6))))
+                x = dy.pick(h, 1, 1)
+                x.value()
+                x.set_index(place)
+                seen.append(x.npvalue())
+                loss = dy.sum_elems(dy.cmult(dy.sin(x), dy.tanh(x)))  # fused: x has one reader, not two
+                seen += [loss.npvalue(), x.npvalue()]
+                loss.backward(full=True)
+                seen.append(h.gradient())
+                if keep and k > 1:
+                    assert dy.stats()["plans_again"] == 3 and dy.stats()["plans"] == 0
+            return seen
+
+    same_kept_and_anew(run)
+
+
 def test_more_parts_than_are_kept() -> None:
     def run(keep: bool) -> list[Any]:
         with dy.configure(keep_plans=keep):
