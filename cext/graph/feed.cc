@@ -45,14 +45,24 @@ void Feed::give_rows(Graph& g, const Fed& fed, const i32* ints) {
 
 void Feed::give_words(Graph& g, const Fed& fed, const i32* ints) {
   Word* words = g.words_of(fed.node);
-  for (u32 k = fed.begin; k < fed.end; ++k) words[places_[k].at].i = ints[places_[k].index];
+  before_.clear();
+  for (u32 k = fed.begin; k < fed.end; ++k) {
+    Word& w = words[places_[k].at];
+    before_.push_back(w);
+    w.i = ints[places_[k].index];
+  }
   const OpDef& op = op_def(g.sig(fed.sig).op);
   if (!op.check && !op.alias_offset) return;
   shapes_.resize(fed.nargs);
   for (u32 j = 0; j < fed.nargs; ++j) shapes_[j] = &g.dim_by_id(dims_[fed.dims + j]);
   const ShapeIn in{op, static_cast<int>(fed.nargs), shapes_.data(), g.key(fed.sig),
                    static_cast<int>(g.sig(fed.sig).nkey)};
-  if (op.check) op.check(in, words);
+  try {
+    if (op.check) op.check(in, words);
+  } catch (...) {  // the graph may run again before it is fed again
+    for (u32 k = fed.end; k-- > fed.begin;) words[places_[k].at] = before_[k - fed.begin];
+    throw;
+  }
   if (g.sig(fed.sig).alias && op.alias_offset) g.move_alias(fed.node, op.alias_offset(in, words));
 }
 

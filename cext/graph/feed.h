@@ -17,7 +17,7 @@ class Feed {
   // table's.
   void rewritten(Graph& g);
   // Puts the integers in their places; the caller forgets what was computed. Throws Error(Index) as the op would; then
-  // some are in their places and others not.
+  // some are in their places and others not, but the graph can run.
   void give(Graph& g, const i32* ints);
 
  private:
@@ -37,6 +37,7 @@ class Feed {
   Vec<Fed> fed_;
   Vec<Place> places_;
   Vec<u32> dims_, rows_;
+  Vec<Word> before_;
   Vec<const Dim*> shapes_;
 };
 

@@ -782,6 +782,25 @@ def test_what_changes_is_an_error(w: Weights) -> None:
         f(1)
 
 
+def test_a_wrong_index_is_not_left_in_the_graph(w: Weights) -> None:
+    """It may run again before the next call."""
+    losses = (
+        lambda x, k: dy.pickneglogsoftmax(w.V * x, k),
+        lambda x, k: dy.hinge(w.V * x, k),
+        lambda x, k: dy.sum_batches(dy.pick_batch(w.V * x, [1, k])),
+        lambda x, k: dy.sum_elems(dy.pick(dy.tanh(w.V * x), k)),
+        lambda x, k: dy.sum_elems(dy.select_cols(w.W, [0, k]) * x[:2]),
+        lambda x, k: dy.sum_elems(dy.cmult(w.E[k], x)),
+    )
+    for loss in losses:
+        f = dy.compile(loss, backward=True)
+        value = f(np.ones(12), 2)
+        with pytest.raises(IndexError):
+            f(np.ones(12), 2_000_000_000)
+        assert dy.explain_batches(f).kinds  # which runs it
+        assert f(np.ones(12), 2) == value
+
+
 def test_wrong_arguments(w: Weights) -> None:
     f = dy.compile(w.tagger)
     f([1, 2], [0, 1])
