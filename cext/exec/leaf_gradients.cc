@@ -54,8 +54,10 @@ void Executor::place_leaf_gradients() {
   auto row_apart = [&](NodeId i) {
     if (!at[i]) place_apart(i);
   };
-  for (NodeId i : pass_->reached_aliases)  // which may be asked for, too
-    if (is_row(g_.node(i).root)) row_apart(g_.node(i).root);
+  for (NodeId i : pass_->reached_aliases) {  // which may be asked for, too
+    const NodeId root = g_.node(i).root;
+    if (is_row(root) && facts().reached[root]) row_apart(root);  // not past an alias that stops gradients
+  }
   for (NodeId i : facts().leaves) {
     if (!is_row(i) || at[i]) continue;
     if (is_held(i)) {

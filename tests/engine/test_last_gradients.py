@@ -155,6 +155,22 @@ def test_parts_that_nothing_flows_into(setting):
     near(W.gradient(), ones(16))
 
 
+def test_parts_behind_what_stops_gradients(setting):
+    """Of a row that the pass does not reach: that of another graph, at its place, has its own gradient."""
+    E = dy.ParameterCollection().lookup_parameters_from_numpy(ones(6, 4))
+    F = dy.ParameterCollection().lookup_parameters_from_numpy(ones(6, 4))
+    for _ in range(3):
+        dy.renew_cg()
+        dy.sum_elems(dy.reshape(dy.nobackprop(F[1]), (2, 2))).backward(full=True)
+        dy.renew_cg()
+        dy.sum_elems(E[2] * 3).backward()
+        wanted = np.zeros((6, 4))
+        wanted[2] = 3
+        near(E.grad_as_array(), wanted)
+        E.zero_gradient()
+        assert len(F._row_grads()[0]) == 0  # it counts as not touched
+
+
 def test_a_row_that_nothing_referred_to(setting):
     _, _, U = model()
     loss = dy.sum_elems(dy.esum([U[k] for k in range(5)]))
