@@ -298,6 +298,13 @@ cdef class LookupParameters(Weight):
             raise _no_row("lookup", a, self._name, len(self))
         return a
 
+    cdef uint32_t _row_id(self, object row) except? 0xffffffff:
+        """The number of one row, without NumPy: programs set and read a whole table of word vectors one by one."""
+        cdef object i = row if type(row) is int else _as_int(row, "[lookup] a row number")
+        if not 0 <= i < deref(self.t).rows:
+            raise _errors.OutOfRangeError(f"[lookup] row {i} of {self._name}, a table with {deref(self.t).rows} rows")
+        return <uint32_t> i
+
     def rows_as_array(self, rows):
         """A copy of rows rows[0], rows[1], ...: (n, d1, ...). IndexError if one is out of range."""
         cdef const uint32_t[::1] ids = self._row_ids(rows).astype(np.uint32)
@@ -308,7 +315,8 @@ cdef class LookupParameters(Weight):
 
     def row_as_array(self, row):
         """A copy of one row: (d1, ...). IndexError if it is out of range."""
-        return self.rows_as_array([_as_int(row, "[lookup] a row number")])[0]
+        cdef uint32_t i = self._row_id(row)
+        return np.array(self._rows_array(self._rows_now(&i, 1)), dtype=np.float64)[0]
 
     def init_from_array(self, arr):
         """Replace the table, or the first rows if the array has fewer than the table.
@@ -326,12 +334,14 @@ cdef class LookupParameters(Weight):
 
         For graphs that have used the table, see Parameters.set_value().
         """
-        i = int(self._row_ids([_as_int(i, "[lookup] a row number")])[0])
+        cdef uint32_t to = self._row_id(i)
         a = _numbers(row, "init_row")
+        if a.ndim == 1 and <size_t> a.size == deref(self.t).row_size:   # flat, as it is stored
+            self._overwrite(to, a[None])
+            return
         if <size_t> a.size == deref(self.t).row_size:
             a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
-        flat = self._flat_rows(a[None], 1)
-        self._overwrite(<uint32_t> i, flat)
+        self._overwrite(to, self._flat_rows(a[None], 1))
 
     cdef int _changed(self) except -1:
         _outdate(self.last, self.id, self.last_stamp)
@@ -372,7 +382,15 @@ cdef class LookupParameters(Weight):
 
     def rows_grad_as_array(self, rows):
         """The accumulated gradients of rows rows[0], rows[1], ...: (n, d1, ...). IndexError if one is out of range."""
-        return self.grad_as_array()[self._row_ids(rows)]
+        wanted = self._row_ids(rows)
+        ids, grad = self._row_grads()
+        found = np.zeros((len(wanted), deref(self.t).row_size))
+        if len(ids):   # of the rows touched, not of the whole table, which may be large
+            order = ids.argsort()
+            at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+            hit = ids[at] == wanted
+            found[hit] = grad[at[hit]]
+        return np.array(self._rows_array(found))
 
     def row_grad_as_array(self, row):
         """The accumulated gradient of one row: (d1, ...). IndexError if it is out of range."""
@@ -469,6 +487,11 @@ cdef class LookupExpression(Expression):
 
         IndexError if a row is out of range, ValueError if there are more or fewer than before.
         """
+        cdef uint32_t one
+        if type(index) is int and 0 <= index <= 0xffffffff:   # without NumPy
+            one = <uint32_t> index
+            self._look_up(&one, 1)
+            return
         a = np.atleast_1d(_as_array(index, "set"))   # may run the user's code: before the node is asked for
         if a.dtype.kind == "f" and a.size and (a == np.floor(a)).all():
             a = a.astype(np.int64)
@@ -477,10 +500,14 @@ cdef class LookupExpression(Expression):
         if a.min() < 0 or a.max() > 0xffffffff:
             raise _errors.OutOfRangeError(f"[set] row {a[(a < 0) | (a > 0xffffffff)][0]} is out of range")
         cdef const uint32_t[::1] rows = np.ascontiguousarray(a, dtype=np.uint32)
+        self._look_up(&rows[0], <uint32_t> rows.shape[0])
+
+    cdef int _look_up(self, const uint32_t* rows, uint32_t n) except -1:
         settle()
         cdef NodeId i = self.use()
-        self.graph.c.set_lookup_ids(i, &rows[0], <uint32_t> rows.shape[0])
+        self.graph.c.set_lookup_ids(i, rows, n)
         self.graph.outdate()
+        return 0
 
 
 cdef LookupExpression _empty_lookup = LookupExpression.__new__(LookupExpression)

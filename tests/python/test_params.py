@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import sys
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -245,3 +246,40 @@ def test_a_seed_that_is_none_changes_no_generator():
     with pytest.raises(ValueError, match="invalid literal"):
         dy._core.set_seed("x", True)
     assert dy._core.get_seed_state() == before
+
+
+def test_gradients_of_some_rows():
+    m = dy.ParameterCollection()
+    t = m.add_lookup_parameters((6, 2, 3))
+    assert not t.rows_grad_as_array([5, 0]).any()  # no row has one
+    dy.renew_cg()
+    dy.esum([dy.sum_elems(t[i]) * float(k) for k, i in enumerate([4, 1, 4], 1)]).backward()
+    dense = t.grad_as_array()
+    assert dense[4, 0, 0] == 4
+    for ids in ([1, 4], [4, 0, 4, 5, 1], [], [2]):
+        got = t.rows_grad_as_array(ids)
+        assert got.dtype == np.float64 and np.array_equal(got, dense[ids])
+    assert np.array_equal(t.row_grad_as_array(np.int64(4)), dense[4])
+
+
+def test_one_row_of_a_large_table_takes_no_memory_for_the_others():
+    t = dy.ParameterCollection().add_lookup_parameters((200_000, 32), init=0)
+    dy.renew_cg()
+    dy.squared_norm(t[7] + 1.0).backward()
+    tracemalloc.start()
+    try:
+        t.row_grad_as_array(7)
+        t.row_as_array(7)
+        t.init_row(8, [1.0] * 32)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert t.row_as_array(8).tolist() == [1.0] * 32
+
+
+def test_flat_rows_of_a_table_of_matrices_are_column_major():
+    t = dy.ParameterCollection().add_lookup_parameters((4, 2, 3), init=0)
+    t.init_row(1, [1, 2, 3, 4, 5, 6])
+    t.init_row(2, [[1, 3, 5], [2, 4, 6]])
+    assert t.row_as_array(1).tolist() == t.row_as_array(2).tolist() == [[1, 3, 5], [2, 4, 6]]
+    assert not t.row_as_array(0).any()
