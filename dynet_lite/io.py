@@ -326,8 +326,9 @@ def described(obj: Any) -> tuple[tuple[Any, ...], list[tuple[Any, str]]]:
         meta = (type(obj), obj.spec, obj.param_collection().name())
         return meta, collection_entries(obj.param_collection())
     if isinstance(obj, Saveable):
-        parts = [described(part) for part in obj.get_components()]
-        meta = (type(obj), obj.__getstate__(), [about for about, _ in parts])
+        state, components = obj._described()
+        parts = [described(part) for part in components]
+        meta = (type(obj), state, [about for about, _ in parts])
         return meta, [entry for _, entries in parts for entry in entries]
     raise TypeError(f"[save] a parameter, or an object with param_collection(), spec and from_spec() is needed; "
                     f"got {type(obj).__name__}")  # fmt: skip

@@ -6,6 +6,7 @@ functions of the module, the keywords of trainers, a class for saving, and the b
 
 from __future__ import annotations
 
+import copyreg
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -151,7 +152,8 @@ class Saveable:
 
     get_components() lists the parameters, builders and other Saveables that an object consists of, and
     restore_components(components) puts them back. ``dy.save`` writes these and, with those values that its ``.meta`` files may
-    hold, all other attributes; ``dy.load`` gives the object, without calling its __init__(). Deriving a class warns once.
+    hold, all other attributes; ``dy.load`` gives the object, without calling its __init__(). pickle and copy.deepcopy work, too.
+    Deriving a class warns once.
     """
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -167,17 +169,40 @@ class Saveable:
         raise NotImplementedError(f"[{type(self).__name__}] a Saveable needs a method restore_components()")
 
     def __getstate__(self) -> Any:
-        """The attributes, without the components: in a list, tuple or dict, None stands in the place of each."""
+        """All attributes, as Python's own classes give them since 3.11: pickle and deepcopy take the components along."""
+        slots = {n: getattr(self, n) for n in copyreg._slotnames(type(self)) if hasattr(self, n)}  # type: ignore[attr-defined]
+        return (dict(vars(self)), slots) if slots else dict(vars(self))
+
+    def _described(self) -> tuple[Any, list[Any]]:
+        """What dy.save() writes of it: its state, and the components, in whose places there None stands."""
         components = list(self.get_components())
+        parts = {id(part) for part in components}
+        copies: dict[int, Any] = {}  # by the container, which may hold itself
 
         def rest(value: Any) -> Any:
-            if any(value is part for part in components):
-                return None
-            if type(value) in (list, tuple):
-                return type(value)(map(rest, value))
-            return {key: rest(item) for key, item in value.items()} if type(value) is dict else value
+            if id(value) in parts or id(value) in copies:
+                return copies.get(id(value))
+            if type(value) is tuple:
+                return tuple(map(rest, value))
+            if type(value) is list:
+                items: list[Any] = []
+                copies[id(value)] = items
+                items += map(rest, value)
+                return items
+            if type(value) is dict:
+                entries: dict[Any, Any] = {}
+                copies[id(value)] = entries
+                entries.update((key, rest(item)) for key, item in value.items())
+                return entries
+            return value
 
-        return {name: rest(v) for name, v in vars(self).items() if not any(v is part for part in components)}
+        def attributes(given: Any) -> Any:
+            """An attribute that is a component is left out: restore_components() sets it."""
+            return {n: rest(v) for n, v in given.items() if id(v) not in parts} if type(given) is dict else rest(given)
+
+        state = self.__getstate__()
+        of_slots = type(state) is tuple and len(state) == 2
+        return tuple(map(attributes, state)) if of_slots else attributes(state), components
 
     @staticmethod
     def _restored(kind: type[Saveable], state: Any, components: list[Any]) -> Saveable:
@@ -186,7 +211,10 @@ class Saveable:
         if hasattr(made, "__setstate__"):
             made.__setstate__(state)
         else:
-            vars(made).update(state)
+            values, slots = state if type(state) is tuple else (state, {})
+            vars(made).update(values)
+            for name, value in slots.items():
+                setattr(made, name, value)
         made.restore_components(components)
         return made
 

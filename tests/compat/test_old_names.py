@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +149,29 @@ with warnings.catch_warnings():
         def restore_components(self, components: list[dy.Parameters]) -> None:
             (self.W,) = components
 
+    class Slots(dy.Saveable):
+        __slots__ = ("W", "__secret", "size")
+
+        def __init__(self, m: dy.ParameterCollection) -> None:
+            self.W, self.size, self.__secret = m.add_parameters((2, 2)), 2, [3]
+            self.ring: list[object] = [self.W, 4]
+            self.ring.append(self.ring)
+
+        def secret(self) -> list[int]:
+            return self.__secret
+
+        get_components = Layer.get_components  # type: ignore[assignment]
+        restore_components = Layer.restore_components  # type: ignore[assignment]
+
+    class OwnState(Layer):
+        """Its state is what it says, without components; it has been told that it came back."""
+
+        def __getstate__(self) -> object:
+            return {"size": self.size, "all": [self.W, self.size]}
+
+        def __setstate__(self, state: dict[str, object]) -> None:
+            vars(self).update(state, back=True)
+
     class Network(dy.Saveable):
         def __init__(self, m: dy.ParameterCollection) -> None:
             self.words = {"a": 0, "b": 1}
@@ -183,6 +209,33 @@ def test_saveable(tmp_path: Path) -> None:
     network.layers[0].size = open  # type: ignore[assignment]
     with pytest.raises(ValueError, match=r"Network'>: its spec may hold"):
         m.save(tmp_path / "network", [network])
+
+
+@pytest.mark.filterwarnings("ignore:.*old name")
+def test_saveables_with_slots_rings_and_a_state_of_their_own(tmp_path: Path) -> None:
+    m, other = dy.Model(), dy.Model()
+    dy.save(tmp_path / "both", [Slots(m), OwnState(m, None)])
+    slots, own = dy.load(tmp_path / "both", other)
+    assert (slots.size, slots.secret()) == (2, [3])
+    assert slots.ring[0] is None and slots.ring[1] == 4 and slots.ring[2] is slots.ring
+    assert own.back and own.size == 2 and own.all == [None, 2]
+    assert [p.as_array().tolist() for p in (slots.W, own.W)] == [p.as_array().tolist() for p in m.parameters_list()]
+    assert [slots.W, own.W] == other.parameters_list()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deepcopy", "pickle"])
+@pytest.mark.filterwarnings("ignore:.*old name")
+def test_copies_of_saveables_have_their_components(copied: Any) -> None:
+    m = dy.Model()
+    network, slots = Network(m), Slots(m)
+    again = copied(network)
+    assert again("ab").value() == network("ab").value()
+    assert again.bias["first"] is not network.bias["first"] and again.layers[0].W is not network.layers[0].W
+    again = copied(slots)
+    assert (again.W.as_array() == slots.W.as_array()).all() and again.secret() == [3]
+    assert again.ring[0] is again.W and again.ring[2] is again.ring
+    model, again = copied((m, network))  # what is copied together stays together
+    assert again.E in model.lookup_parameters_list()
 
 
 def test_saveables_that_are_not_complete(tmp_path: Path) -> None:
