@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.cells import _like, scan
+from dynet_lite.cells import made_alike, scan
 from dynet_lite.errors import CellError
 from dynet_lite.needs import PLAIN, part, renamed, shown
 
@@ -88,9 +88,9 @@ class CellState:
         except PLAIN as error:
             self._fed(error, _shape_text(x))
             raise
-        if _like(given, self._state):
+        if made_alike(given, self._state):
             return CellState(self._builder, given, _shown(given), self), False
-        if isinstance(given, tuple) and len(given) == 2 and _like(given[0], self._state):
+        if isinstance(given, tuple) and len(given) == 2 and made_alike(given[0], self._state):
             return CellState(self._builder, *given, self), True
         raise CellError(
             f"[cell {self._builder.cell.__name__}] is a step of a builder: it gives the next state, which is made up like the one "

@@ -66,12 +66,12 @@ def cell(function: Callable[..., Any]) -> Any:
         raise TypeError(f"[cell] a Python function is needed; got {type(function).__name__}") from None
     indices: set[int | str] = set()
     for k, p in enumerate(parameters):
-        if _declares_index(p.annotation):
+        if declares_index(p.annotation):
             indices |= {k, p.name}
     return _core.Cell(function, [p.name for p in parameters], indices, read_by)
 
 
-def _declares_index(annotation: Any) -> bool:
+def declares_index(annotation: Any) -> bool:
     return annotation is Index or (isinstance(annotation, str) and re.search(r"\bIndex\b", annotation) is not None)
 
 
@@ -140,9 +140,9 @@ def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tupl
     now = init
     for i in reversed(range(len(xs))) if reverse else range(len(xs)):
         given = cell(now, xs[i])
-        if _like(given, init):
+        if made_alike(given, init):
             now = outputs[i] = given
-        elif isinstance(given, tuple) and len(given) == 2 and _like(given[0], init):
+        elif isinstance(given, tuple) and len(given) == 2 and made_alike(given[0], init):
             now, outputs[i] = given
         else:
             raise errors.CellError(
@@ -152,16 +152,18 @@ def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tupl
     return outputs, now
 
 
-def _like(x: Any, y: Any) -> bool:
+def made_alike(x: Any, y: Any) -> bool:
     """Are two values made up in the same way?"""
     if isinstance(x, _core.Expression):
         return isinstance(y, _core.Expression)
     named = _core.named_parts(x)
     if named is not None:
         others = _core.named_parts(y) if type(x) is type(y) else {}
-        return others is not None and named.keys() == others.keys() and all(_like(named[n], others[n]) for n in named)
+        return (
+            others is not None and named.keys() == others.keys() and all(made_alike(named[n], others[n]) for n in named)
+        )
     if isinstance(x, (list, tuple)):
-        return type(x) is type(y) and len(x) == len(y) and all(builtins.map(_like, x, y))
+        return type(x) is type(y) and len(x) == len(y) and all(builtins.map(made_alike, x, y))
     return bool(x is y or (isinstance(x, (int, float, str)) and x == y))
 
 

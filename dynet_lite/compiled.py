@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.cells import _declares_index
+from dynet_lite.cells import declares_index
 from dynet_lite.reading import read_by
 
 __all__ = ["compile"]
@@ -89,6 +89,6 @@ def _arguments(function: Callable[..., Any]) -> tuple[list[str], set[int | str]]
         raise TypeError(f"[compile] a Python function is needed; got {type(function).__name__}") from None
     indices: set[int | str] = set()
     for k, p in enumerate(parameters):
-        if _declares_index(p.annotation):
+        if declares_index(p.annotation):
             indices |= {k, p.name}
     return [p.name for p in parameters], indices

@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 
-def _expression(x: Any) -> Any:
+def as_expression(x: Any) -> Any:
     """x itself, or an input made of an array or a number."""
     if isinstance(x, Expression):
         return x
@@ -109,7 +109,7 @@ def _same_shape(op: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two expressions of one shape (trailing dims of 1 may be missing); the ops below them would broadcast."""
     if _core._alike(x, y):
         return x, y
-    x, y = _expression(x), _expression(y)
+    x, y = as_expression(x), as_expression(y)
     if not _like(_shape(x), _shape(y)):
         raise ValueError(f"[{op}] the shapes must be equal; got {_text(x)}, {_text(y)}")
     return x, y
@@ -295,7 +295,7 @@ def strided_select(
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1, an empty range or a fraction,
     IndexError for a range that is out of bounds.
     """
-    x = _expression(x)
+    x = as_expression(x)
     sizes = [*_shape(x), x.batch_size]
     given = {"strides": strides, "range_from": range_from, "range_to": range_to}
     steps, start, stop = ([_whole(v, f"[strided_select] {name}") for v in vs] for name, vs in given.items())
@@ -321,7 +321,7 @@ def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expr
 
     With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
     """
-    x = _expression(x)
+    x = as_expression(x)
     return _core._sum_dims(x, _core._dims_of(x, d), b)
 
 
@@ -331,7 +331,7 @@ def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Exp
     With b=True over the mini-batch, too. n > 0 is divided by instead of the count. ValueError if x has no such dim, or if one
     is given twice.
     """
-    x = _expression(x)
+    x = as_expression(x)
     return _core._mean_dims(x, _core._dims_of(x, d), b, n)
 
 
@@ -340,7 +340,7 @@ def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expr
 
     With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
     """
-    x = _expression(x)
+    x = as_expression(x)
     return _core._std_dims(x, _core._dims_of(x, d), b)
 
 
@@ -354,12 +354,12 @@ def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int =
 
 def _power(x: Any, r: int) -> Expression:
     """x ** r, without a node where that is x."""
-    return _expression(x) if r == 1 else _core._pow_const(x, r)
+    return as_expression(x) if r == 1 else _core._pow_const(x, r)
 
 
 def std_elems(x: Any) -> Expression:
     """Population standard deviation of all elements of each batch element: {..} X b -> {1} X b."""
-    x = _expression(x)
+    x = as_expression(x)
     return _core._std_dims(x, range(x.ndim), False)
 
 
@@ -424,7 +424,7 @@ def huber_distance(x: Any, y: Any, c: float = 1.345) -> Expression:
 
 def squared_norm(x: Any) -> Expression:
     """Sum of the squares of all elements of each batch element: {..} X b -> {1} X b."""
-    x = _expression(x)
+    x = as_expression(x)
     return dot_product(x, x)
 
 
@@ -458,7 +458,7 @@ def colwise_add(x: Any, y: Any) -> Expression:
     found = _core._added_to_columns(x, y)
     if found is not None:
         return found
-    x, y = _expression(x), _expression(y)
+    x, y = as_expression(x), as_expression(y)
     a, b = x.dim()[0], y.dim()[0]
     if len(a) > 2 or len(b) > 2 or b[1:] not in ((), (1,)) or b[0] != a[0]:
         raise ValueError(f"[colwise_add] needs a matrix {{m,n}} and a vector {{m}}; got {_text(x)}, {_text(y)}")
@@ -471,7 +471,7 @@ def weight_norm(w: Any, g: Any) -> Expression:
 
     w of any shape, g {1}; the result has the shape of w. ValueError if g is more than one number.
     """
-    g = _expression(g)
+    g = as_expression(g)
     if not _like(_shape(g), (1,)):
         raise ValueError(f"[weight_norm] g must be one number; got {_text(g)}")
     return cmult(w, _core.cdiv(g, l2_norm(w)))
@@ -490,7 +490,7 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
 def fold_rows(x: Any, nrows: int = 2) -> Expression:
     """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
-    x, nrows = _expression(x), _whole(nrows, "[fold_rows] nrows")
+    x, nrows = as_expression(x), _whole(nrows, "[fold_rows] nrows")
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
         raise ValueError(f"[fold_rows] the number of rows must be a multiple of nrows={nrows}; got {_text(x)}")
@@ -499,7 +499,7 @@ def fold_rows(x: Any, nrows: int = 2) -> Expression:
 
 def kmh_ngram(x: Any, v: int) -> Expression:
     """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
-    x, v = _expression(x), _whole(v, "[kmh_ngram] v")
+    x, v = as_expression(x), _whole(v, "[kmh_ngram] v")
     shape = _shape(x)
     if len(shape) != 2 or not 1 <= v <= shape[1]:
         raise ValueError(f"[kmh_ngram] needs a matrix of at least v={v} columns, v >= 1; got {_text(x)}")
@@ -523,7 +523,7 @@ def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
 
 def _with_bias(op: str, x: Any, b: Any, nd: int) -> tuple[Any, Any]:
     """Two expressions; b has the first nd dims of x, which are those of the result. `+` would broadcast."""
-    x, b = _expression(x), _expression(b)
+    x, b = as_expression(x), as_expression(b)
     if not _like((*_shape(x), 1)[:nd], _shape(b)):
         raise ValueError(f"[{op}] b must have the shape of the result; got {_text(x)}, {_text(b)}")
     return x, b

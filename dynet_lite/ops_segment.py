@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dynet_lite import _core
 from dynet_lite._core import Expression
 from dynet_lite.errors import OutOfRangeError, StaleExpressionError
-from dynet_lite.ops import _expression
+from dynet_lite.ops import as_expression
 
 __all__ = ["segment_max", "segment_mean", "segment_sum"]
 
@@ -113,7 +113,7 @@ def _of_list(xs: Iterable[Any], ids: Iterable[int], num_segments: int | None, wh
         raise ValueError(f"[{who}] the list is empty, so that the shape of {n} segments is not known")
     if n > MOST:
         raise ValueError(f"[{who}] a list may have {MOST} segments at most; got {n}")
-    members = [_expression(x) for x in members]  # what is alone in its segment is a result itself
+    members = [as_expression(x) for x in members]  # what is alone in its segment is a result itself
     groups: list[list[Any]] = [[] for _ in range(n)]
     for x, i in zip(members, numbers, strict=True):
         groups[i].append(x)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynet_lite import _core, notebook
+from dynet_lite import _core, amounts, notebook
 
 __all__ = ["Profile", "profile"]
 
@@ -108,8 +108,8 @@ class Profile:
         """A line: all seconds, and those of each phase with its share. Inside the block the clock goes on, so it is read once."""
         total = self.seconds
         phases = self._phases(total).items()
-        return f"{_seconds(total)}: " + "  ".join(
-            f"{name} {_seconds(s)} ({s / (total or 1):.0%})" for name, s in phases
+        return f"{amounts.seconds(total)}: " + "  ".join(
+            f"{name} {amounts.seconds(s)} ({s / (total or 1):.0%})" for name, s in phases
         )
 
     def ops(self) -> list[OpTime]:
@@ -158,7 +158,8 @@ class Profile:
         """The sums as text: a line of phases, then the ops that took the longest."""
         memory = self.memory()
         lines = [self._summary(),
-                 f"values {_bytes(memory['values'])}, gradients {_bytes(memory['gradients'])} at most in one graph", "",
+                 f"values {amounts.size(memory['values'])}, gradients {amounts.size(memory['gradients'])} at most "
+                 "in one graph", "",
                  f"{'op':<26}{'batches':>9}{'nodes':>10}{'mean':>8}{'largest':>9}"
                  f"{'forward':>11}{'backward':>11}{'share':>7}{'results':>10}"]  # fmt: skip
         ops = self.ops()
@@ -166,7 +167,8 @@ class Profile:
         for o in ops[:limit]:
             lines.append(
                 f"{o.op:<26}{o.batches:>9,}{o.nodes:>10,}{o.mean_batch:>8.1f}{o.largest:>9,}"
-                f"{_seconds(o.forward):>11}{_seconds(o.backward):>11}{o.seconds / of_ops:>7.1%}{_bytes(o.bytes):>10}"
+                f"{amounts.seconds(o.forward):>11}{amounts.seconds(o.backward):>11}{o.seconds / of_ops:>7.1%}"
+                f"{amounts.size(o.bytes):>10}"
             )
         if len(ops) > limit:
             lines.append(f"... and {len(ops) - limit} more")
@@ -178,7 +180,7 @@ class Profile:
 
     def _repr_html_(self) -> str:
         rows = [
-            (o.op, o.batches, o.nodes, round(o.mean_batch, 1), _seconds(o.forward), _seconds(o.backward))
+            (o.op, o.batches, o.nodes, round(o.mean_batch, 1), amounts.seconds(o.forward), amounts.seconds(o.backward))
             for o in self.ops()
         ]
         return notebook.table(("op", "batches", "nodes", "mean batch", "forward", "backward"), rows, self._summary())
@@ -230,19 +232,3 @@ def _labels(numbers: Iterable[int] | None = None) -> dict[str, list[int]]:
     for number in range(len(names)) if numbers is None else numbers:
         out.setdefault(labels[names[number]], []).append(number)
     return out
-
-
-def _seconds(s: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if s >= 0.9995 * scale:  # which three digits make 1
-            return f"{s / scale:.3g} {unit}" if s / scale < 999.5 else f"{s / scale:,.0f} {unit}"
-    return f"{s * 1e6:.3g} us"
-
-
-def _bytes(n: int) -> str:
-    size = float(n)
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 999.5 or unit == "GB":
-            break
-        size /= 1000
-    return f"{size:.3g} {unit}" if size < 999.5 else f"{size:,.0f} {unit}"

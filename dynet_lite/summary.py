@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from dynet_lite import amounts
 from dynet_lite._core import LookupParameters
 from dynet_lite.notebook import table
 from dynet_lite.params import ParameterCollection
-from dynet_lite.profiling import _bytes
 
 __all__ = ["Summary", "summary"]
 
@@ -29,7 +29,7 @@ class Summary:
 
     def _total(self) -> str:
         fixed = f", {self.numbers - self.trained:,} of them not trained" if self.trained < self.numbers else ""
-        return f"{self.numbers:,} numbers in {len(self.rows):,} parameters{fixed}; {_bytes(4 * self.numbers)}"
+        return f"{self.numbers:,} numbers in {len(self.rows):,} parameters{fixed}; {amounts.size(4 * self.numbers)}"
 
     def _cells(self) -> list[tuple[str, str, str]]:
         return [

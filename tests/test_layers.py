@@ -107,6 +107,19 @@ def imports(path: Path) -> Iterator[tuple[str, str | None]]:
             yield from ((module, alias.name) for alias in node.names)
 
 
+def test_modules_import_no_private_name_of_another() -> None:
+    ours = sorted((ROOT / "dynet_lite").rglob("*.py"))
+    private = re.compile(r"_(?!_|core$|load$)")
+    modules = {".".join(p.relative_to(ROOT).with_suffix("").parts) for p in ours}
+    found = [
+        f"{name_of(path)}: {module}.{name}"
+        for path in ours
+        for module, name in imports(path)
+        if module in modules and name and private.match(name)
+    ]
+    assert not found
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.py")), ids=name_of)
 def test_recipes_use_public_names(path: Path) -> None:
     packages = {f"dynet_lite.{m.__name__.split('.')[1]}": set(m.__all__) for m in (text, nn, harness, onnx)}

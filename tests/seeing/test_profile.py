@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import _core, profiling
+from dynet_lite import _core, amounts
 
 
 def step(n: int = 3) -> dict[str, Any]:
@@ -159,9 +159,9 @@ def test_a_block_that_is_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_three_digits() -> None:
     """Also where rounding leads to the next unit."""
-    times = [profiling._seconds(s) for s in (0.9994, 0.9996, 0.0009996, 12.0, 999.7)]
+    times = [amounts.seconds(s) for s in (0.9994, 0.9996, 0.0009996, 12.0, 999.7)]
     assert times == ["999 ms", "1 s", "1 ms", "12 s", "1,000 s"]
-    assert [profiling._bytes(n) for n in (999, 999_400, 999_700, 2 * 10**12)] == ["999 B", "999 KB", "1 MB", "2,000 GB"]
+    assert [amounts.size(n) for n in (999, 999_400, 999_700, 2 * 10**12)] == ["999 B", "999 KB", "1 MB", "2,000 GB"]
 
 
 def test_chrome_trace(tmp_path: Path) -> None:
