@@ -26,6 +26,9 @@ cdef extern from "base/vec.h" namespace "dnl":
 cdef extern from "base/rng.h" namespace "dnl":
     uint64_t splitmix64(uint64_t&) nogil
 
+cdef extern from "base/sfc64.h" namespace "dnl":
+    void sfc64_begin(uint64_t seed, uint64_t* state) nogil
+
 cdef extern from "base/dim.h" namespace "dnl":
     cdef cppclass Dim:
         uint32_t d[7]

@@ -64,6 +64,12 @@ def next_seed():
     """The next 64 random bits of the generator."""
     return _next_seed()
 
+def next_sfc64(uint64_t[::1] state not None):
+    """Overwrite four words by the state of numpy.random.SFC64(next_seed())."""
+    if state.shape[0] != 4:
+        raise ValueError(f"[next_sfc64] four words are needed; got {state.shape[0]}")
+    sfc64_begin(_next_seed(), &state[0])
+
 def get_seed_state():
     """State of the generator that this thread draws from."""
     return _seed_now()

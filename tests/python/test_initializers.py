@@ -10,6 +10,7 @@ import pytest
 from real_dynet import needs_dynet, run
 
 import dynet_lite as dy
+from dynet_lite import _core, initializers
 
 # Shapes and initializers whose moments are compared: (lookup?, shape, expression). Large, so that moments are sharp.
 SAMPLES = [
@@ -117,6 +118,24 @@ def test_the_seed_decides() -> None:
     for a, b, c in zip(one, draw(), two, strict=True):
         np.testing.assert_array_equal(a, b)
         assert (a != c).any()
+
+
+def test_generators_are_numpys_without_making_them() -> None:
+    words = np.zeros(4, dtype=np.uint64)
+    for k in range(300):
+        state = (k * 0x9E3779B97F4A7C15) % 2**64
+        _core.set_seed_state(state)
+        seed = _core.next_seed()
+        _core.set_seed_state(state)
+        _core.next_sfc64(words)
+        np.testing.assert_array_equal(words, np.random.SFC64(seed).state["state"]["state"])
+    one = initializers.generator()
+    state = _core.get_seed_state()
+    again = initializers.generator()
+    drawn = again.standard_normal(5)
+    assert again is one
+    _core.set_seed_state(state)
+    np.testing.assert_array_equal(drawn, np.random.Generator(np.random.SFC64(_core.next_seed())).standard_normal(5))
 
 
 def test_from_file(tmp_path: Path) -> None:
