@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from fuzz_names import names
+from fuzz_names import Names, names
 
 NAME = re.compile(r"\b(?<![.'\"\w])[a-zA-Z]+\d+\b")
 Observation = tuple[int, str, Any]  # step, kind, what was seen
@@ -42,7 +42,7 @@ def compiled(text: str) -> Any:
     return compile(text, "<program>", "exec")
 
 
-MAKES = re.compile(r"add_\w*parameters|_from_numpy|Collection\(|Builder\(|Trainer\(|dy\.cell|\bdy\.nn\b")
+MAKES = re.compile(r"add_\w*parameters|_from_numpy|Collection\(|[Bb]uilder\(|Trainer\(|dy\.cell|\bdy\.nn\b")
 
 
 def repeated(program: Program, times: int = 3) -> Program:
@@ -59,10 +59,15 @@ def plain(x: Any) -> Any:
     return x if isinstance(x, str) else np.asarray(x, dtype=np.float64)
 
 
-def execute(program: Sequence[Step], dy: Any, numbers: int = 0, moved: int = 0, **flags: Any) -> list[Observation]:
-    """What the program saw. moved: with arguments of layer_norm that are off by a rounding, another for each number."""
+def execute(
+    program: Sequence[Step], dy: Any, numbers: int = 0, moved: int = 0, more: Names | None = None, **flags: Any
+) -> list[Observation]:
+    """What the program saw. moved: with arguments of layer_norm that are off by a rounding, another for each number.
+
+    more: names that it may use besides.
+    """
     seen: list[Observation] = []
-    env = names(dy, numbers, moved, **flags)
+    env = {**names(dy, numbers, moved, **flags), **(more or {})}
     for k, step in enumerate(program):
         if any(name not in env for name in step.needs):
             continue

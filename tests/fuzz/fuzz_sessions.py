@@ -171,7 +171,26 @@ def set_input(g: Generator) -> None:
     g.do(f"see({e}.npvalue(recalculate=True))")
 
 
-ACTIONS = {backward: 8, gradient: 6, value: 5, update: 4, weights: 2, change: 2, go_back: 1, old: 1, drop: 3, set_input: 0.5,
+def set_index(g: Generator) -> None:
+    """Another place of a value that was picked, which may have been read before."""
+    if g.peer:
+        raise Skip
+    picked = [n for n in g.live if any(step.text.startswith(f"{n} = dy.pick(") for step in g.steps)]
+    if not picked or g.chance(0.3):
+        table, rows, n = g.table()
+        x = g.hidden(f"dy.tanh({table}.batch({g.ids(rows, 4)}))")
+        x = g.hidden(f"dy.reshape({x}, ({n}, 4), 1)")
+        picked = [g.make(f"dy.pick({x}, {g.below(4)}, 1)")]
+        g.make(f"dy.cmult(dy.sin({picked[0]}), {picked[0]})")
+    name = g.one(picked)
+    if g.chance(0.5):
+        g.do(f"see({name}.npvalue())")
+    g.do(f"{name}.set_index({g.below(3)})")
+    if g.chance(0.5):
+        g.do(f"see({name}.npvalue())")
+
+
+ACTIONS = {backward: 8, gradient: 6, value: 5, update: 4, weights: 2, change: 2, go_back: 1, old: 1, drop: 3, set_input: 0.5, set_index: 0.7,
            Generator.wrong: 0.5, Generator.whole_table: 0.5}  # fmt: skip
 
 

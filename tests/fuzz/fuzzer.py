@@ -2,6 +2,7 @@
 
     python tests/fuzz/fuzzer.py --programs 10000                # every way against the plainest, a few ways for each program
     python tests/fuzz/fuzzer.py --programs 10000 --peer         # against the real DyNet, where it is installed
+    python tests/fuzz/fuzzer.py --programs 10000 --again        # sessions of many steps, with plans that are kept against plans made anew
     python tests/fuzz/fuzzer.py --seed 1234 --all               # one program in every way
     python tests/fuzz/fuzzer.py --seed 1234 --show              # its source
 
@@ -22,6 +23,7 @@ import sys
 import time
 from pathlib import Path
 
+import fuzz_again
 import numpy as np
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Program, repeated, source
@@ -43,7 +45,7 @@ def look_at(seed: int, program: Program, every: bool = False) -> Finding | None:
 
 
 def campaign(
-    seeds: range, seconds: float = float("inf"), peer: bool = False, every: bool = False
+    seeds: range, seconds: float = float("inf"), peer: bool = False, every: bool = False, again: bool = False
 ) -> tuple[list[Finding], int]:
     """What is found, and how many programs were run in the time."""
     found, done, end = [], 0, time.monotonic() + seconds
@@ -51,8 +53,11 @@ def campaign(
         for seed in seeds:
             if time.monotonic() > end:
                 break
-            program = generate(seed, peer)
-            one = other.check(program, seed) if peer else look_at(seed, program, every)
+            if again:
+                one = fuzz_again.check(seed)
+            else:
+                program = generate(seed, peer)
+                one = other.check(program, seed) if peer else look_at(seed, program, every)
             found += [one] if one else []
             done += 1
     return found, done
@@ -88,6 +93,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--programs", type=int, default=1)
     parser.add_argument("--peer", action="store_true", help="against the real DyNet")
+    parser.add_argument("--again", action="store_true", help="sessions whose graphs are made again and again")
     parser.add_argument("--all", action="store_true", help="in every way")
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
     parser.add_argument("--here", action="store_true", help="in this process")
@@ -97,14 +103,15 @@ def main() -> int:
     seeds = range(args.seed, args.seed + args.programs)
     if args.show:
         for seed in seeds:
-            print(source(generate(seed, args.peer), f"seed {seed}"))
+            program = fuzz_again.session(seed) if args.again else generate(seed, args.peer)
+            print(source(program, f"seed {seed}"))
         return 0
-    extra = [flag for flag, on in (("--peer", args.peer), ("--all", args.all)) if on]
+    extra = [flag for flag, on in (("--peer", args.peer), ("--all", args.all), ("--again", args.again)) if on]
     if args.programs > 1 and not args.here:
         found = in_processes(args.seed, args.programs, extra)
         print(f"{args.programs} programs, {found or 'no'} batches with findings")
         return found > 0
-    findings, _ = campaign(seeds, peer=args.peer, every=args.all)
+    findings, _ = campaign(seeds, peer=args.peer, every=args.all, again=args.again)
     for one in findings:
         print(one, flush=True)
     return len(findings) > 0

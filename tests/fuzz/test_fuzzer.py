@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+import fuzz_again
 from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Step, difference, execute, from_json, may_round, rounding, smallest, source, to_json
@@ -40,6 +41,13 @@ def test_the_real_dynet_shows_the_same(first: int) -> None:
     assert done == 20
 
 
+@pytest.mark.parametrize("first", range(0, 16, 8))
+def test_plans_that_are_kept_show_the_same(first: int) -> None:
+    found, done = campaign(range(first, first + 8), again=True)
+    assert not found, "\n".join(map(str, found))
+    assert done == 8
+
+
 # ---- the fuzzer itself ---------------------------------------------------------------------------------------------------
 
 
@@ -56,6 +64,37 @@ def test_programs_do_what_they_are_for() -> None:
         assert what in text, what
     shown = [how for seed in range(10) for _, how, _ in observed(generate(seed), PLAIN)]
     assert shown.count("error") * 10 < shown.count("seen")  # most of it is right use
+
+
+def test_sessions_find_their_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of what sessions are for happens in some of them, and half of the graphs are of plans that were there."""
+    text = "\n".join(step.text for seed in range(12) for step in fuzz_again.session(seed))
+    for what in (
+        "configure(",
+        "gone()",
+        "mistake()",
+        ".set_updated(",
+        ".populate(",
+        "Trainer(m0)",
+        "set_index(",
+        "immediate_compute",
+    ):
+        assert what in text, what
+    counted = dict.fromkeys(("plans", "plans_again", "backward_plans", "backward_plans_again"), 0)
+    renew = dy.renew_cg
+
+    def renewed(*args: Any, **flags: Any) -> Any:
+        for name in counted:
+            counted[name] += dy.stats()[name]
+        return renew(*args, **flags)
+
+    monkeypatch.setattr(dy, "renew_cg", renewed)
+    for seed in range(6):
+        fuzz_again.observed(fuzz_again.session(seed), {}, False, True)
+    assert (
+        counted["plans_again"] * 3 > counted["plans"]
+        and counted["backward_plans_again"] * 4 > counted["backward_plans"]
+    ), counted
 
 
 def test_a_wrong_number_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
