@@ -41,6 +41,7 @@ from dynet_lite import (
 )
 from dynet_lite import gradcheck as _gradcheck
 from dynet_lite import graph as _graph
+from dynet_lite import pytorch_names as _pytorch_names
 from dynet_lite import summary as _summary
 from dynet_lite import tensor as _tensor
 from dynet_lite import told as _told
@@ -118,6 +119,10 @@ globals().update(_told.tell(
     ops_loss, ops_random, ops_segment, params, profiling, rewrites, trained, trainers, words,
     _gradcheck, _graph, _summary, _tensor,
 ))  # fmt: skip
+
+globals().update(_pytorch_names.missing())
+_pytorch_names.mark(params.ParameterCollection, _pytorch_names.COLLECTION)
+_pytorch_names.mark(trainers.Trainer, _pytorch_names.TRAINER)
 
 # What a newcomer should see. The rest can be imported all the same: modules, and what only programs of DyNet ask for.
 _unlisted = {*old_names.__all__, *old_names.functions(), *dynet_names.UNLISTED}

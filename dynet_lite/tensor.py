@@ -16,9 +16,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Tensor:
-    """Numbers with dims and a batch, copied out of a graph."""
+    """Numbers with dims and a batch, copied out of a graph: what ``x.tensor_value()`` gives."""
 
-    def __init__(self, array: Array, dim: tuple[tuple[int, ...], int]) -> None:
+    def __init__(self, array: Array, dim: tuple[tuple[int, ...], int] | None = None) -> None:
+        if dim is None:
+            raise TypeError(
+                "[Tensor] x.tensor_value() gives these; to put numbers into a graph, write dy.inputTensor(array)"
+            )
         self._array, self._dim = array, dim
 
     def as_numpy(self) -> Array:

@@ -42,7 +42,7 @@ def explained(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             return kind(f"[{who}] {wrong}")
     if not found:  # Python's words, about something inside
         what = ", ".join(f"{key}={shown(value)}" for key, value in given.items() if key not in ("self", "cls"))
-        error.args = (f"[{who}] {error.args[0]}; called with {what}",)
+        error.args = (f"[{who}] {error.args[0]}" + (f"; called with {what}" if what else ""),)
         return TypeError(*error.args) if isinstance(error, AttributeError) else error
     inner = "" if found[1] in GENERAL or found[1][0].islower() else f": {found[1]}"
     error.args = (f"[{who}{inner}] {found[2]}",)

@@ -29,7 +29,7 @@ from libc.string cimport memcmp, memcpy, memset
 from libcpp.memory cimport make_shared, shared_ptr
 from engine cimport *
 
-from dynet_lite import errors as _errors, needs as _needs
+from dynet_lite import errors as _errors, needs as _needs, pytorch_names as _pytorch_names
 
 set_error_hook((ValueError, _errors.OutOfRangeError, _errors.StaleExpressionError, _errors.OutOfMemoryError,
                 _errors.NotFiniteError, RuntimeError, _errors.InternalError))

@@ -119,7 +119,7 @@ cdef double _as_float(object v, str where) except? -77:
 
 cdef int _push_ints(Vec[Word]& to, object v, str where) except -1:
     if not isinstance(v, (list, tuple)):
-        v = list(v) if hasattr(v, "__iter__") else [v]
+        v = list(v) if hasattr(v, "__iter__") and not isinstance(v, (str, bytes)) else [v]
     cdef Py_ssize_t n = len(v)
     _push_int(to, n, where)
     for item in v:
@@ -180,8 +180,8 @@ cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:
     return 0
 
 cdef inline object _listed(object v):
-    """A list of what an iterable gives, read before the node is begun; anything else as it is."""
-    if type(v) is int or type(v) is list or type(v) is tuple or not hasattr(v, "__iter__"):
+    """A list of what an iterable gives, read before the node is begun; anything else, and text, as it is."""
+    if type(v) is int or type(v) is list or type(v) is tuple or not hasattr(v, "__iter__") or isinstance(v, (str, bytes)):
         return v
     if isinstance(v, np.ndarray) and v.ndim == 0:
         return v.item()

@@ -6,6 +6,9 @@ cdef extern from "recycle.h" namespace "dnl":
 
 _new_array = np.empty
 
+cdef object _elsewhere(str name):
+    return _pytorch_names.Elsewhere(name, _pytorch_names.EXPRESSION[name])
+
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
 @cython.no_gc
 cdef class Expression:
@@ -24,6 +27,25 @@ cdef class Expression:
     # NumPy arrays on the left leave operators to us. There is no __array_ufunc__: NumPy's functions then ask __array__,
     # which says what is wrong.
     __array_priority__ = 1000
+
+    # Names of PyTorch's, which say what to write instead.
+    cpu = _elsewhere("cpu")
+    cuda = _elsewhere("cuda")
+    data = _elsewhere("data")
+    detach = _elsewhere("detach")
+    grad = _elsewhere("grad")
+    mean = _elsewhere("mean")
+    requires_grad = _elsewhere("requires_grad")
+    requires_grad_ = _elsewhere("requires_grad_")
+    size = _elsewhere("size")
+    squeeze = _elsewhere("squeeze")
+    sum = _elsewhere("sum")
+    to = _elsewhere("to")
+    unsqueeze = _elsewhere("unsqueeze")
+    view = _elsewhere("view")
+
+    def __dir__(self):
+        return _pytorch_names.listed(self)
 
     def __init__(self, *args, **kwargs):
         """An empty placeholder, as in DyNet: of no use until a real expression takes its place. TypeError for any
