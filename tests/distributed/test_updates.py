@@ -14,8 +14,7 @@ from dynet_lite.distributed import deal
 from dynet_lite.distributed.board import Board
 from dynet_lite.distributed.pace import Pace
 
-TRAINERS = ["SimpleSGDTrainer", "CyclicalSGDTrainer", "MomentumSGDTrainer", "AdagradTrainer", "AdadeltaTrainer",
-            "RMSPropTrainer", "AdamTrainer", "AdamWTrainer", "AmsgradTrainer", "EGTrainer"]  # fmt: skip
+TRAINERS = [name for name in dir(dy) if name.endswith("Trainer") and name != "Trainer"]
 
 # Trains by every case of the table, in one process or several; the weights go to a file.
 PROGRAM = """

@@ -21,10 +21,7 @@ from real_dynet import python
 import dynet_lite as dy
 from dynet_lite import _core, packing, randomness
 
-TRAINERS = [
-    "SimpleSGDTrainer", "CyclicalSGDTrainer", "MomentumSGDTrainer", "AdagradTrainer", "AdadeltaTrainer", "RMSPropTrainer",
-    "AdamTrainer", "AmsgradTrainer", "AdamWTrainer", "EGTrainer",
-]  # fmt: skip
+TRAINERS = [name for name in dir(dy) if name.endswith("Trainer") and name != "Trainer"]
 
 # Four epochs: dropout of all kinds, several sentences a batch, shuffling, a falling learning rate, weight decay, an update
 # for every second batch only (so that gradients are left over at the end of an epoch), a frozen weight.

@@ -12,10 +12,7 @@ from real_dynet import needs_dynet, run
 import dynet_lite as dy
 
 SHAPES = [(0,), (0, 2), (2, 0), (2, 0, 3)]
-TRAINERS = [
-    dy.SimpleSGDTrainer, dy.CyclicalSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
-    dy.RMSPropTrainer, dy.AdamTrainer, dy.AdamWTrainer, dy.AmsgradTrainer, dy.EGTrainer,
-]  # fmt: skip
+TRAINERS = [getattr(dy, name) for name in dir(dy) if name.endswith("Trainer") and name != "Trainer"]
 
 
 def with_empty(place: int) -> dy.ParameterCollection:
