@@ -226,7 +226,7 @@ def pick(e: Any, index: int | Sequence[int] = 0, dim: int = 0) -> Expression:
 
     A list of indices is pick_batch(). Negative indices count from the end. IndexError when out of range.
     """
-    if type(index) is int or isinstance(index, (float, np.bool_)) or _is_index(index):
+    if type(index) is int or isinstance(index, (float, np.bool_, str)) or _is_index(index):
         return _core._pick(e, index, dim)  # type: ignore[arg-type]  # hasattr says it is one index
     several: Expression = _pick_several(e, index, dim)
     return several

@@ -96,6 +96,8 @@ def test_words_of_errors() -> None:
     x = dy.inputVector([1, 2, 3])
     with pytest.raises(TypeError, match="must be a whole number; got 'NN'$"):
         dy.pickneglogsoftmax(x, "NN")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be a whole number; got 'NN'$"):
+        dy.pick(x, "NN")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="argument: 'm'$"):
         dy.SimpleSGDTrainer()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"\[Tensor\] .*dy.inputTensor"):
