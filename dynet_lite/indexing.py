@@ -16,29 +16,18 @@ from dynet_lite import _core, config
 
 __all__ = ["getitem"]
 
-_ALL = slice(None)
-
 
 def getitem(x: Any, index: Any) -> Any:
     """x[index]: what the index chooses, in x's graph.
 
     IndexError when out of range or with too many indices, ValueError when nothing is left, TypeError for no index.
     """
-    # Common forms, without the general machinery. What is commoner, x[i] and x[i:k], is in the core (expression.pxi).
+    # x[i], and what is made of ints and slices, is in the core (forms.pxi) unless something is wrong.
     if type(index) is _core.IndexStandIn:
         return _core._pick(x, index, 0)  # type: ignore[arg-type]
     if type(index) is bool and config.is_dynet():
         return _core._pick(x, int(index), 0)  # labels of two classes; elsewhere one may take it for a mask
-    if type(index) is tuple and len(index) == 2 and type(index[1]) is int and x.ndim > 1:
-        if type(index[0]) is slice and index[0] == _ALL:
-            return _core._pick(x, index[1], 1)
-        if type(index[0]) is int and _is_element(x.shape, *index):
-            return _core._pick(_core._pick(x, index[1], 1), index[0], 0)  # a column is not copied
     return _Selection(x, index if isinstance(index, tuple) else (index,)).result()
-
-
-def _is_element(shape: tuple[int, ...], i: int, k: int) -> bool:
-    return len(shape) == 2 and -shape[0] <= i < shape[0] and -shape[1] <= k < shape[1]
 
 
 class _Selection:

@@ -295,6 +295,9 @@ def strided_select(
     Lists may be short: the rest is stride 1, from 0, to the end. ValueError for a stride below 1, an empty range or a fraction,
     IndexError for a range that is out of bounds.
     """
+    found = _core._strided(x, strides, range_from, range_to)
+    if found is not None:
+        return found
     x = as_expression(x)
     sizes = [*_shape(x), x.batch_size]
     given = {"strides": strides, "range_from": range_from, "range_to": range_to}
@@ -471,6 +474,9 @@ def weight_norm(w: Any, g: Any) -> Expression:
 
     w of any shape, g {1}; the result has the shape of w. ValueError if g is more than one number.
     """
+    found = _core._normed(w, g)
+    if found is not None:
+        return found
     g = as_expression(g)
     if not _like(_shape(g), (1,)):
         raise ValueError(f"[weight_norm] g must be one number; got {_text(g)}")
@@ -490,6 +496,9 @@ def trace_of_product(x: Any, y: Any) -> Expression:
 
 def fold_rows(x: Any, nrows: int = 2) -> Expression:
     """Sums of nrows consecutive rows: {m,n} -> {m/nrows,n}; {m} -> {m/nrows,1}. ValueError when m is not a multiple."""
+    found = _core._folded_rows(x, nrows)
+    if found is not None:
+        return found
     x, nrows = as_expression(x), _whole(nrows, "[fold_rows] nrows")
     rows, *rest = _shape(x)
     if nrows < 1 or rows % nrows:
@@ -499,6 +508,9 @@ def fold_rows(x: Any, nrows: int = 2) -> Expression:
 
 def kmh_ngram(x: Any, v: int) -> Expression:
     """Sums of v neighbouring columns: {m,k} -> {m,k-v+1}. ValueError when v is not 1..k."""
+    found = _core._ngrams(x, v)
+    if found is not None:
+        return found
     x, v = as_expression(x), _whole(v, "[kmh_ngram] v")
     shape = _shape(x)
     if len(shape) != 2 or not 1 <= v <= shape[1]:
@@ -523,6 +535,8 @@ def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Expression:
 
 def _with_bias(op: str, x: Any, b: Any, nd: int) -> tuple[Any, Any]:
     """Two expressions; b has the first nd dims of x, which are those of the result. `+` would broadcast."""
+    if _core._begins_like(x, b, nd):
+        return x, b
     x, b = as_expression(x), as_expression(b)
     if not _like((*_shape(x), 1)[:nd], _shape(b)):
         raise ValueError(f"[{op}] b must have the shape of the result; got {_text(x)}, {_text(b)}")

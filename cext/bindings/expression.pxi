@@ -406,11 +406,13 @@ cdef class Expression:
             _getitem = getitem
         cdef Expression part
         try:
-            if type(index) is slice:
-                part = _plain_slice(self, index)
+            if type(index) is int:
+                return _pick(self, index, 0)
+            if type(index) is slice or type(index) is tuple:
+                part = _plain_part(self, index)
                 if part is not None:
                     return part
-            return _pick(self, index, 0) if type(index) is int else _getitem(self, index)
+            return _getitem(self, index)
         except Exception as error:
             raise _at_user(_said_by("x[...]", error))
 
@@ -438,22 +440,6 @@ cdef class Expression:
 
 
 cdef object _getitem = None   # dynet_lite/indexing.py, once it is needed
-
-cdef inline bint _is_bound(object v):
-    return v is None or type(v) is int
-
-cdef Expression _plain_slice(Expression e, slice index):
-    """The rows from one int to another; None: the index is another one, or wrong."""
-    cdef Py_ssize_t start, stop, step, n
-    if index.step is not None or not (_is_bound(index.start) and _is_bound(index.stop)):
-        return None
-    cdef NodeId i = e.use()
-    n = e.home().c.dim(i).d[0]
-    PySlice_Unpack(index, &start, &stop, &step)
-    PySlice_AdjustIndices(n, &start, &stop, step)
-    if stop <= start:
-        return None
-    return e if stop - start == n else _pick_range(e, start, stop - start, 0)
 
 cdef object _made_by_class(object e):
     return TypeError(f"[{type(e).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "
@@ -489,11 +475,15 @@ cdef inline bint _is_number(object v):
 cdef inline bint _is_array(object v):
     return isinstance(v, np.ndarray)
 
+cdef double _LARGEST = 3.4028234e38   # of the numbers that a float32 holds: NumPy warns of larger ones
+
 cdef Expression _coerce(ComputationGraph g, object v):
     """An expression from an array or a number; anything else is an error.
 
     None of the user's code runs here, so arguments beside it stay: what only says that it is an array is none.
     """
+    if type(v) is float and -_LARGEST < <double> v < _LARGEST or type(v) is int and -(1 << 53) < v < 1 << 53:
+        return scalarInput(v)
     if issubclass(type(v), (np.ndarray, np.number)) or type(v) is float or type(v) is int:
         return inputTensor(np.atleast_1d(np.asarray(v)))
     raise TypeError(f"[Expression] an expression, an array or a number is needed; got {_shown(v)}")
