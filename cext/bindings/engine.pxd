@@ -149,6 +149,7 @@ cdef extern from "graph/params.h" namespace "dnl":
         void copy_kept(float*, Vec[double]&) except +raise_python_error nogil
         void overwrite_kept(const float*, const double*) except +raise_python_error nogil
         void copy_grad(Vec[uint32_t]&, Vec[float]&) except +raise_python_error nogil
+        void copy_grad_rows(const uint32_t*, size_t, float*) except +raise_python_error nogil
         void overwrite_grad(const uint32_t*, size_t, const float*) except +raise_python_error nogil
         void scale_grad(float) except +raise_python_error nogil
 

@@ -8,6 +8,20 @@ cdef float[::1] _floats(float* p, size_t n):
     return <float[:size]> p if size else np.zeros(0, dtype=np.float32)
 
 
+cdef float* _place(object numbers) except? NULL:
+    """Where the numbers of an array that was just made lie; a typed view costs more than a small copy."""
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(numbers, &buffer, PyBUF_WRITABLE)
+    cdef float* place = <float*> buffer.buf
+    PyBuffer_Release(&buffer)
+    return place
+
+
+cdef object _of_shape(object flat, const Dim& d):
+    """Column-major numbers as an array."""
+    return flat if d.nd == 1 else flat.reshape(_shape_of(d), order="F")
+
+
 cdef inline const float* _first(const float[::1] numbers) noexcept:
     """Where the numbers of an array lie; NULL if there are none."""
     return &numbers[0] if numbers.shape[0] else NULL
@@ -27,7 +41,7 @@ cdef object _copied_between_passes(GradientMutex* in_use, Store* numbers):
     """The same of a weight's numbers, or of its gradient, which a pass of another thread may be working with."""
     settle()
     out = np.empty(numbers.size(), dtype=np.float32)
-    cdef float* to = <float*> _first(out)
+    cdef float* to = _place(out)
     _begin_pass()   # as one: no fork meanwhile
     try:
         with nogil:
@@ -93,6 +107,7 @@ cdef object _new_weight(object kind):
 cdef class Weight(Expression):
     """What Parameters and LookupParameters share."""
     cdef str _name
+    cdef object _shape   # once somebody has asked for it
 
     def name(self):
         """The full name in its collection, such as /encoder/_0."""
@@ -199,19 +214,24 @@ cdef class Parameters(Weight):
     @property
     def shape(self):
         """The dims (d1, d2, ...). ``shape()`` gives the same, as in DyNet."""
-        return Shape(_shape_of(deref(self.p).dim))
+        if self._shape is None:
+            self._shape = Shape(_shape_of(deref(self.p).dim))
+        return self._shape
 
     def __len__(self):
         return self.shape[0]
 
     def as_array(self):
         """A copy of the numbers, as float64, like DyNet's."""
-        return self._values().astype(np.float64)
+        return _of_shape(self._flat().astype(np.float64), deref(self.p).dim)
 
     def _values(self):
         """A copy of the numbers in float32, as they are kept."""
+        return _of_shape(self._flat(), deref(self.p).dim)
+
+    cdef object _flat(self):
         cdef Parameter* p = self.p.get()
-        return _copied_between_passes(&p.in_use, &p.value).reshape(self.shape, order="F")
+        return _copied_between_passes(&p.in_use, &p.value)
 
     def grad_as_array(self):
         """A copy of the accumulated gradient, as float64: what all backward passes since the last update have added up.
@@ -221,7 +241,7 @@ cdef class Parameters(Weight):
     def _grads(self):
         """A copy of the accumulated gradient in float32, as it is kept."""
         cdef Parameter* p = self.p.get()
-        return _copied_between_passes(&p.in_use, &p.grad).reshape(self.shape, order="F")
+        return _of_shape(_copied_between_passes(&p.in_use, &p.grad), p.dim)
 
     def set_value(self, arr):
         """Replace all numbers. ValueError if the array has another shape.
@@ -232,7 +252,10 @@ cdef class Parameters(Weight):
         a = _numbers(arr, "set_value")
         if a.shape != self.shape and a.shape != self.shape + (1,):
             raise ValueError(f"[set_value] {self._name} has shape {self.shape}; got {a.shape}")
-        flat = np.ascontiguousarray(a.ravel(order="F"))
+        self._overwrite(np.ascontiguousarray(a.ravel(order="F")))
+
+    cdef int _overwrite(self, object flat) except -1:
+        """All numbers, column-major in float32."""
         cdef const float* numbers = _first(flat)
         cdef Parameter* p = self.p.get()
         settle()   # not before: the user's code that gives numbers may put off a step
@@ -243,7 +266,7 @@ cdef class Parameters(Weight):
                 p.overwrite(numbers, leave)
         finally:
             _end_pass()
-        self._changed()
+        return self._changed()
 
     def load_array(self, arr):
         """DyNet 1's name for set_value(); warns once."""
@@ -258,18 +281,19 @@ cdef class Parameters(Weight):
 
     def zero(self):
         """Set all numbers to 0."""
-        self.set_value(np.zeros(self.shape, dtype=np.float32))
+        self._overwrite(np.zeros(deref(self.p).size(), dtype=np.float32))
 
     def scale(self, s):
         """Multiply all numbers by s. ValueError if s is not finite."""
-        self.set_value(self._values() * np.float32(_finite(s, "[scale] the factor")))
+        factor = np.float32(_finite(s, "[scale] the factor"))
+        self._overwrite(self._flat() * factor)
 
     def clip_inplace(self, left, right):
         """Move all numbers into the range [left, right]. ValueError unless left <= right."""
         low, high = _as_float(left, "[clip_inplace] left"), _as_float(right, "[clip_inplace] right")
         if not low <= high:
             raise ValueError(f"[clip_inplace] two numbers with left <= right are needed; got {left}, {right}")
-        self.set_value(np.clip(self._values(), low, high))
+        self._overwrite(np.asarray(self._flat().clip(low, high), dtype=np.float32))
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""

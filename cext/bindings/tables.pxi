@@ -192,14 +192,16 @@ cdef class LookupParameters(Weight):
     @property
     def shape(self):
         """(V, d1, ...), V being the number of rows. ``shape()`` gives the same, as in DyNet."""
-        return Shape((deref(self.t).rows,) + _shape_of(deref(self.t).row_dim))
+        if self._shape is None:
+            self._shape = Shape((deref(self.t).rows,) + _shape_of(deref(self.t).row_dim))
+        return self._shape
 
     cdef object _rows_now(self, const uint32_t* ids, size_t n):
         """Rows as they are now, float32 array (n, row size): these, or without ids the first n."""
         settle()
         cdef LookupTable* t = self.t.get()
         out = np.empty((n, t.row_size), dtype=np.float32)
-        cdef float* to = <float*> _first(out.reshape(-1))
+        cdef float* to = _place(out)
         _begin_pass()   # as one: no fork meanwhile
         try:
             with nogil:
@@ -210,10 +212,11 @@ cdef class LookupParameters(Weight):
 
     cdef int _overwrite(self, uint32_t first, object rows) except -1:
         """Rows from `first` on: float32 array (n, row size)."""
-        cdef LookupTable* t = self.t.get()
         flat = np.ascontiguousarray(rows, dtype=np.float32).reshape(-1)
-        cdef const float* numbers = _first(flat)
-        cdef uint32_t n = rows.shape[0]
+        return self._write_rows(first, rows.shape[0], _first(flat))
+
+    cdef int _write_rows(self, uint32_t first, uint32_t n, const float* numbers) except -1:
+        cdef LookupTable* t = self.t.get()
         settle()
         _begin_pass()
         try:
@@ -221,8 +224,7 @@ cdef class LookupParameters(Weight):
                 t.overwrite(first, n, numbers)
         finally:
             _end_pass()
-        self._changed()
-        return 0
+        return self._changed()
 
     def _rows_array(self, rows):
         """(n, row size) numbers, each row stored column-major, as (n, d1, ...)."""
@@ -316,7 +318,7 @@ cdef class LookupParameters(Weight):
     def row_as_array(self, row):
         """A copy of one row: (d1, ...). IndexError if it is out of range."""
         cdef uint32_t i = self._row_id(row)
-        return np.array(self._rows_array(self._rows_now(&i, 1)), dtype=np.float64)[0]
+        return _of_shape(self._rows_now(&i, 1).reshape(-1).astype(np.float64), deref(self.t).row_dim)
 
     def init_from_array(self, arr):
         """Replace the table, or the first rows if the array has fewer than the table.
@@ -334,14 +336,18 @@ cdef class LookupParameters(Weight):
 
         For graphs that have used the table, see Parameters.set_value().
         """
-        cdef uint32_t to = self._row_id(i)
-        a = _numbers(row, "init_row")
-        if a.ndim == 1 and <size_t> a.size == deref(self.t).row_size:   # flat, as it is stored
-            self._overwrite(to, a[None])
+        cdef uint32_t id = self._row_id(i)
+        cdef size_t k, n = deref(self.t).row_size
+        cdef Vec[float] numbers
+        if type(row) is list and <size_t> len(<list> row) == n and _plain_numbers(<list> row):
+            numbers.resize(n)
+            for k in range(n):
+                numbers[k] = <float> <double> (<list> row)[k]
+            self._write_rows(id, 1, numbers.data())
             return
-        if <size_t> a.size == deref(self.t).row_size:
-            a = a.reshape(_shape_of(deref(self.t).row_dim), order="F")
-        self._overwrite(to, self._flat_rows(a[None], 1))
+        a = _numbers(row, "init_row")
+        flat = a.ravel(order="F") if <size_t> a.size == n else self._flat_rows(a[None], 1)
+        self._overwrite(id, flat.reshape(1, -1))
 
     cdef int _changed(self) except -1:
         _outdate(self.last, self.id, self.last_stamp)
@@ -382,19 +388,28 @@ cdef class LookupParameters(Weight):
 
     def rows_grad_as_array(self, rows):
         """The accumulated gradients of rows rows[0], rows[1], ...: (n, d1, ...). IndexError if one is out of range."""
-        wanted = self._row_ids(rows)
-        ids, grad = self._row_grads()
-        found = np.zeros((len(wanted), deref(self.t).row_size))
-        if len(ids):   # of the rows touched, not of the whole table, which may be large
-            order = ids.argsort()
-            at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
-            hit = ids[at] == wanted
-            found[hit] = grad[at[hit]]
-        return np.array(self._rows_array(found))
+        cdef const uint32_t[::1] ids = self._row_ids(rows).astype(np.uint32)
+        cdef size_t n = ids.shape[0]
+        return np.array(self._rows_array(self._grads_of(&ids[0] if n else NULL, n)), dtype=np.float64)
 
     def row_grad_as_array(self, row):
         """The accumulated gradient of one row: (d1, ...). IndexError if it is out of range."""
-        return self.rows_grad_as_array([_as_int(row, "[lookup] a row number")])[0]
+        cdef uint32_t i = self._row_id(row)
+        return _of_shape(self._grads_of(&i, 1).reshape(-1).astype(np.float64), deref(self.t).row_dim)
+
+    cdef object _grads_of(self, const uint32_t* ids, size_t n):
+        """The accumulated gradients of rows, float32 (n, row size)."""
+        settle()
+        cdef LookupTable* t = self.t.get()
+        out = np.empty((n, t.row_size), dtype=np.float32)
+        cdef float* to = _place(out)
+        _begin_pass()   # as one: no fork meanwhile
+        try:
+            with nogil:
+                t.copy_grad_rows(ids, n, to)
+        finally:
+            _end_pass()
+        return out
 
     def set_rows_grad(self, ids, arr):
         """Replace the accumulated gradient: these rows get arr (n, d1, ...), all others none."""
@@ -419,12 +434,12 @@ cdef class LookupParameters(Weight):
 
     def zero(self):
         """Set all numbers to 0."""
-        self.init_from_array(np.zeros(self.shape, dtype=np.float32))
+        self._overwrite(0, np.zeros((deref(self.t).rows, deref(self.t).row_size), dtype=np.float32))
 
     def scale(self, s):
         """Multiply all numbers by s. ValueError if s is not finite."""
         factor = np.float32(_finite(s, "[scale] the factor"))
-        self.init_from_array(self._values() * factor)
+        self._overwrite(0, self._rows_now(NULL, deref(self.t).rows) * factor)
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""

@@ -118,6 +118,18 @@ void LookupTable::copy_grad(Vec<u32>& ids, Vec<float>& to) {
   to.copy(gradients(host_backend()), touched.size() * row_size);
 }
 
+void LookupTable::copy_grad_rows(const u32* ids, std::size_t n, float* to) {
+  const GradientLock lock(in_use);
+  const float* from = gradients(host_backend());
+  for (std::size_t k = 0; k < n; ++k, to += row_size) {
+    const i32 s = slot_of_row[ids[k]];
+    if (s >= 0)
+      std::copy_n(from + static_cast<std::size_t>(s) * row_size, row_size, to);
+    else
+      std::fill_n(to, row_size, 0.f);
+  }
+}
+
 void LookupTable::overwrite_grad(const u32* ids, std::size_t n, const float* from) {
   const GradientLock lock(in_use);
   clear_grad();

@@ -176,6 +176,8 @@ struct LookupTable {
   void overwrite_kept(const float* from, const double* decay);
   // The rows that have a gradient, and these one after another.
   void copy_grad(Vec<u32>& ids, Vec<float>& to);
+  // The gradients of n rows: zeros of those that have none.
+  void copy_grad_rows(const u32* ids, std::size_t n, float* to);
   // These n rows, all different, have these gradients, all others none.
   void overwrite_grad(const u32* ids, std::size_t n, const float* from);
   void scale_grad(float factor);

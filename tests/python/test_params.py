@@ -262,24 +262,45 @@ def test_gradients_of_some_rows():
     assert np.array_equal(t.row_grad_as_array(np.int64(4)), dense[4])
 
 
-def test_one_row_of_a_large_table_takes_no_memory_for_the_others():
-    t = dy.ParameterCollection().add_lookup_parameters((200_000, 32), init=0)
-    dy.renew_cg()
-    dy.squared_norm(t[7] + 1.0).backward()
-    tracemalloc.start()
-    try:
-        t.row_grad_as_array(7)
-        t.row_as_array(7)
-        t.init_row(8, [1.0] * 32)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
-    assert t.row_as_array(8).tolist() == [1.0] * 32
-
-
 def test_flat_rows_of_a_table_of_matrices_are_column_major():
     t = dy.ParameterCollection().add_lookup_parameters((4, 2, 3), init=0)
     t.init_row(1, [1, 2, 3, 4, 5, 6])
     t.init_row(2, [[1, 3, 5], [2, 4, 6]])
     assert t.row_as_array(1).tolist() == t.row_as_array(2).tolist() == [[1, 3, 5], [2, 4, 6]]
     assert not t.row_as_array(0).any()
+
+
+def test_a_row_costs_no_table() -> None:
+    table = dy.ParameterCollection().add_lookup_parameters((50_000, 4, 2))
+    dy.renew_cg()
+    loss = dy.sum_elems(dy.square(table[7]) + table[49_999])
+    loss.value()
+    loss.backward()
+    dense = table.grad_as_array()
+    rows = np.arange(8.0).reshape(4, 2)
+    tracemalloc.start()
+    try:
+        one, several = table.row_grad_as_array(7), table.rows_grad_as_array([7, 3, 49_999])
+        table.init_row(3, rows)
+        table.init_row(4, rows.ravel(order="F").tolist())
+        kept = table.row_as_array(3), table.row_as_array(4)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000
+    np.testing.assert_array_equal(one, dense[7])
+    np.testing.assert_array_equal(several, dense[[7, 3, 49_999]])
+    assert not several[1].any()
+    for row in kept:
+        np.testing.assert_array_equal(row, rows)
+    for wrong in (-1, 50_000):
+        for call in (table.row_as_array, table.row_grad_as_array, lambda i: table.init_row(i, rows)):
+            with pytest.raises(IndexError, match=f"row {wrong} of "):
+                call(wrong)
+
+
+def test_shapes_are_made_once() -> None:
+    model = dy.ParameterCollection()
+    w, table = model.add_parameters((2, 3)), model.add_lookup_parameters((5, 3))
+    assert w.shape is w.shape and table.shape is table.shape
+    assert (w.shape, w.shape(), table.shape()) == ((2, 3), (2, 3), (5, 3))
