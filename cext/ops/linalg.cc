@@ -25,8 +25,7 @@ class Factors {
         for (idx j = 0; j < n_; ++j) std::swap(at(k, j), at(best, j));
       if (at(k, k) == 0) continue;
       for (idx i = k + 1; i < n_; ++i) at(i, k) /= at(k, k);
-      for (idx j = k + 1; j < n_; ++j)
-        for (idx i = k + 1; i < n_; ++i) at(i, j) -= at(i, k) * at(k, j);
+      for (idx j = k + 1; j < n_; ++j) subtract(n_ - k - 1, at(k, j), &at(k + 1, k), &at(k + 1, j));
     }
   }
   double log_abs_det() const {
@@ -39,11 +38,10 @@ class Factors {
     for (idx c = 0; c < n_; ++c) {
       for (idx i = 0; i < n_; ++i) v_[i] = i == c;
       for (idx k = 0; k < n_; ++k) std::swap(v_[k], v_[row_[k]]);
-      for (idx k = 0; k < n_; ++k)
-        for (idx i = k + 1; i < n_; ++i) v_[i] -= at(i, k) * v_[k];
+      for (idx k = 0; k < n_; ++k) subtract(n_ - k - 1, v_[k], &at(k, k) + 1, v_ + k + 1);
       for (idx k = n_; k-- > 0;) {
         v_[k] /= at(k, k);
-        for (idx i = 0; i < k; ++i) v_[i] -= at(i, k) * v_[k];
+        subtract(k, v_[k], &at(0, k), v_);
       }
       for (idx i = 0; i < n_; ++i) y[c * n_ + i] = static_cast<float>(v_[i]);
     }
@@ -51,6 +49,10 @@ class Factors {
 
  private:
   double& at(idx i, idx j) { return a_[j * n_ + i]; }
+  // to -= a x. Of numbers that do not overlap: else the compiler takes them one by one.
+  static void subtract(idx n, double a, const double* __restrict__ x, double* __restrict__ to) {
+    for (idx i = 0; i < n; ++i) to[i] -= x[i] * a;
+  }
   idx n_;
   double *a_, *v_;
   i32* row_;

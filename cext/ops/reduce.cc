@@ -20,11 +20,17 @@ Dim reduced_dim(const Dim& x, u32 over) {
   return y;
 }
 
+constexpr idx kFew = 8;  // numbers: calling a kernel for so many costs more than the work
+
 // Sums in float, each of few numbers.
 void short_sums(const Walk& w, const float* x, float* y, idx out) {
   const idx n = w.n();
   kernels().fill(out, 0.f, y);
-  if (w.sy() == 0)
+  if (w.sy() == 0 && n <= kFew)
+    w.each([&](idx at_x, idx at_y) {
+      for (idx i = 0; i < n; ++i) y[at_y] += x[at_x + i];
+    });
+  else if (w.sy() == 0)
     w.each([&](idx at_x, idx at_y) { y[at_y] += kernels().sum(n, x + at_x); });
   else
     w.each([&](idx at_x, idx at_y) { kernels().add(n, x + at_x, y + at_y); });
@@ -67,8 +73,8 @@ void sum_forward(const Call& c, u32 over, float scale) {
 }
 
 void add_constant(idx n, float v, float* y, bool acc) {
-  if (!acc) return kernels().fill(n, v, y);
-  for (idx i = 0; i < n; ++i) y[i] += v;
+  if (!acc && n > kFew) return kernels().fill(n, v, y);
+  for (idx i = 0; i < n; ++i) y[i] = acc ? y[i] + v : v;
 }
 
 void sum_backward(const Call& c, u32 over, float scale) {
