@@ -67,10 +67,12 @@ def hinge_dim(x: Any, v: Sequence[int] | Sequence[Sequence[int]], d: int = 0, m:
     x {r, c}: with d=0 c labels -> {c}, with d=1 r labels -> {r}. With a batch of b: b lists of labels, or one flat list,
     batch element after batch element. IndexError when a label is out of range.
     """
-    labels: list[Any] = []
-    for label in v:
-        if hasattr(label, "__iter__"):
-            labels.extend(label)
-        else:
-            labels.append(label)
-    return _core.hinge_dim(x, labels, d, m)
+    if type(v) is not list or set(map(type, v)) != {int}:
+        flat: list[Any] = []
+        for label in v:
+            if hasattr(label, "__iter__"):
+                flat.extend(label)
+            else:
+                flat.append(label)
+        v = flat
+    return _core.hinge_dim(x, v, d, m)  # type: ignore[arg-type]

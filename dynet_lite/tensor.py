@@ -41,8 +41,10 @@ class Tensor:
         if not 1 <= num <= sizes[dim]:
             raise ValueError(f"[{what}] num must be between 1 and {sizes[dim]}; got {num}")
         if num == 1:
-            return np.expand_dims(np.argmax(keys, axis=dim), dim)
-        return np.take(np.argsort(-keys, axis=dim, kind="stable"), np.arange(num), axis=dim)
+            largest: Array = keys.argmax(axis=dim, keepdims=True)
+            return largest
+        order: Array = (-keys).argsort(axis=dim, kind="stable")
+        return order[(slice(None),) * dim + (slice(num),)]
 
     def _like(self, array: Array, dim: int) -> Tensor:
         sizes = list(self._dim[0])
@@ -56,7 +58,8 @@ class Tensor:
     def topk(self, dim: int = 0, num: int = 1) -> tuple[Tensor, Tensor]:
         """(values, indices) of the num largest numbers along dim, largest first; that dim becomes num."""
         indices = self._ordered(self._array, dim, num, "topk")
-        return self._like(np.take_along_axis(self._array, indices, axis=dim), dim), self._like(indices, dim)
+        found = self._array[indices] if self._array.ndim == 1 else np.take_along_axis(self._array, indices, axis=dim)
+        return self._like(found, dim), self._like(indices, dim)
 
     def categorical_sample_log_prob(self, dim: int = 0, num: int = 1) -> Tensor:
         """Indices drawn along dim, the numbers being log-probabilities (not need be normalised); that dim becomes num.

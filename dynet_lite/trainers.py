@@ -45,6 +45,8 @@ _warned_epoch = False
 
 
 def _number(value: Any, what: str) -> float:
+    if type(value) is float and -math.inf < value < math.inf:  # schedules set one for each update
+        return value
     try:
         found = number(value)
     except (TypeError, ValueError):

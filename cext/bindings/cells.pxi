@@ -57,7 +57,7 @@ ctypedef struct CellKind:
     int n_key
 
 
-# no_gc: nothing that it holds refers to stacks.
+# no_gc: nothing that it holds refers back to it.
 @cython.final
 @cython.no_gc
 cdef class CellStack:
@@ -73,6 +73,7 @@ cdef class CellStack:
     cdef object given       # the layers as given, if they are made of parameters alone, which enter any graph; else None
     cdef CellLayers layers
     cdef CellKind kind
+    cdef list alone         # see apart()
 
     def __cinit__(self):
         self.link = GraphLink()
@@ -126,15 +127,16 @@ cdef class CellStack:
         return NO_NODE if mask is None else self._weight(g, mask)
 
     def apart(self):
-        """A stack of each layer alone."""
+        """A stack of each layer alone; the same ones for all who ask."""
         cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
         cdef CellStack stack
-        cdef list out = []
-        for layer in range(n):
-            stack = self._empty()
-            stack.layers.push_back(self.layers[layer])
-            out.append(stack)
-        return out
+        if self.alone is None:
+            self.alone = []
+            for layer in range(n):
+                stack = self._empty()
+                stack.layers.push_back(self.layers[layer])
+                self.alone.append(stack)
+        return self.alone
 
     cdef int _enter(self, layers) except -1:
         cdef CellLayer l

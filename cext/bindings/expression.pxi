@@ -260,8 +260,11 @@ cdef class Expression:
 
     def tensor_value(self, recalculate=False):
         """The value as a Tensor, with the methods as_numpy(), argmax(), topk() and categorical_sample_log_prob()."""
-        from dynet_lite.tensor import Tensor
-        return Tensor(self.npvalue(recalculate), self.dim())
+        global _Tensor
+        if _Tensor is None:
+            from dynet_lite.tensor import Tensor
+            _Tensor = Tensor
+        return _Tensor(self._array(recalculate, np.float64), self.dim())
 
     def forward(self, recalculate=False):
         """Compute the value, and everything else that is pending."""
@@ -440,6 +443,7 @@ cdef class Expression:
 
 
 cdef object _getitem = None   # dynet_lite/indexing.py, once it is needed
+cdef object _Tensor = None    # dynet_lite/tensor.py, likewise
 
 cdef object _made_by_class(object e):
     return TypeError(f"[{type(e).__name__}] expressions come from functions (inputTensor, lookup, tanh, ...) and "

@@ -373,3 +373,13 @@ def test_masks_are_of_the_sequence_of_this_thread() -> None:
         other.submit(builder.set_dropout_masks, 3).result()
         assert here.add_input(np.ones(IN)).output().dim()[1] == 1
         assert other.submit(lambda: there.add_input(np.ones(IN)).output().dim()[1]).result() == 3
+
+
+def test_layers_apart_are_made_once_in_a_graph() -> None:
+    gru = dy.GRUBuilder(2, 3, 3, dy.ParameterCollection())
+    gru.set_dropout(0.5)
+    dy.renew_cg()
+    layers = [gru._sequence(True).layers for _ in range(2)]
+    assert layers[0] is layers[1]
+    dy.renew_cg()
+    assert gru._sequence(True).layers is not layers[0]
