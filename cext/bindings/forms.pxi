@@ -208,7 +208,7 @@ cdef Expression _plain_part(Expression e, object index):
     cdef Expression part
     if n == 0 or n > d.nd:
         return None
-    if n == 2 and type(positions[1]) is int and positions[0] == slice(None):
+    if n == 2 and type(positions[1]) is int and type(positions[0]) is slice and positions[0] == slice(None):
         return _pick(e, positions[1], 1)
     for k in range(n):
         if not _reads_position(positions[k], d.d[k], &steps[k]):

@@ -62,6 +62,12 @@ def test_ints_and_slices_need_no_general_index(index: str, monkeypatch: pytest.M
         assert nodes() == made
 
 
+def test_an_array_beside_an_int_is_a_general_index() -> None:
+    x = dy.inputTensor(A)
+    for rows in (np.array([0, 2]), [0, 2], np.array([True, False, True, False, False, False])):
+        np.testing.assert_array_equal(x[rows, 1].npvalue(), A[rows, 1])
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_functions_need_no_lists_of_shapes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, of_array = FORMS[name]
@@ -73,7 +79,7 @@ def test_functions_need_no_lists_of_shapes(name: str, monkeypatch: pytest.Monkey
         return eval(f"dy.{text}", {"dy": dy}, names)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ops, "_expression", None)
+        patch.setattr(ops, "as_expression", None)
         y = made()
     common = nodes()
     np.testing.assert_allclose(y.npvalue(), of_array(A), rtol=1e-6)
