@@ -7,7 +7,7 @@ Who may import: dynet_lite/__init__.py and the bindings.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 PAGE = "docs/coming_from_pytorch.md"
 
@@ -95,50 +95,26 @@ EXPRESSION = {
 }
 
 
-class Elsewhere:
-    """A name of PyTorch's in a class: hasattr() is False, and who reads it is told what to write."""
+def _core() -> Any:
+    """The bindings, whose classes raise: compiled functions leave no line in a trace. They import this module first."""
+    from dynet_lite import _core
 
-    def __init__(self, name: str, instead: str) -> None:
-        self._name, self._instead = name, instead
-
-    def __repr__(self) -> str:
-        return f"<not here: {self._instead}>"
-
-    def __get__(self, obj: Any, cls: type) -> Any:
-        if obj is None:  # help() and dir() look at the class
-            return self
-        raise AttributeError(f"[{cls.__name__}] {self._name} is not here, unlike in PyTorch: {self._instead} ({PAGE})")
-
-
-class Missing:
-    """A name of PyTorch's module: calling it, deriving from it, entering it or reading a name of it raises AttributeError."""
-
-    def __init__(self, name: str, instead: str) -> None:
-        self.__name__, self.__doc__ = name, f"A name of PyTorch's that is not here: {instead}."
-        self._words = f"[{name}] is not here, unlike in PyTorch: {instead} ({PAGE})"
-
-    def _tell(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AttributeError(self._words)
-
-    __call__ = __enter__ = __mro_entries__ = _tell
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(name if name.startswith("_") else self._words)
+    return _core
 
 
 def listed(obj: object) -> list[str]:
     """dir() of an object without these names, for completion."""
-    names = object.__dir__(obj)
-    return [name for name in names if not isinstance(getattr(type(obj), name, None), Elsewhere) or hasattr(obj, name)]
+    names, elsewhere = object.__dir__(obj), _core()._Elsewhere
+    return [name for name in names if not isinstance(getattr(type(obj), name, None), elsewhere) or hasattr(obj, name)]
 
 
 def mark(cls: type, table: dict[str, str]) -> None:
     """Gives a class the names of a table."""
     for name, instead in table.items():
-        setattr(cls, name, Elsewhere(name, instead))
+        setattr(cls, name, _core()._Elsewhere(name, instead))
     cls.__dir__ = listed  # type: ignore[method-assign, assignment]
 
 
-def missing() -> dict[str, Missing]:
+def missing() -> dict[str, Any]:
     """The names of the module, for its own dict."""
-    return {name: Missing(name, instead) for name, instead in MODULE.items()}
+    return {name: _core()._Missing(name, instead) for name, instead in MODULE.items()}

@@ -7,7 +7,7 @@ cdef extern from "recycle.h" namespace "dnl":
 _new_array = np.empty
 
 cdef object _elsewhere(str name):
-    return _pytorch_names.Elsewhere(name, _pytorch_names.EXPRESSION[name])
+    return _Elsewhere(name, _pytorch_names.EXPRESSION[name])
 
 # Expressions refer to their graph and nothing refers back, so the cycle collector need not see them.
 @cython.no_gc

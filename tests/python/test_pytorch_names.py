@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import dynet_lite as dy
-from dynet_lite import pytorch_names
+from dynet_lite import _core, pytorch_names
 
 PAGE = Path(__file__).parents[2] / pytorch_names.PAGE
 
@@ -24,15 +24,16 @@ def tells(words: str) -> Any:
 @pytest.mark.parametrize("name", sorted(pytorch_names.MODULE))
 def test_names_of_the_module(name: str) -> None:
     missing = getattr(dy, name)
-    assert isinstance(missing, pytorch_names.Missing), "if it exists now, its row goes"
+    assert isinstance(missing, _core._Missing), "if it exists now, its row goes"
     for use in (
         lambda: missing(3, 4),
         lambda: missing.anything,
         lambda: types.new_class("A", (missing,)),
         missing.__enter__,
     ):
-        with tells(r"(write|not needed)"):
+        with tells(r"(write|not needed)") as caught:
             use()
+        assert caught.traceback[-1].path in (Path(__file__), Path(types.__file__)), "a trace ends at the program's line"
     assert name not in dir(dy) and name not in dy.__all__
     assert PAGE.is_file()
 
@@ -65,11 +66,12 @@ def test_names_of_objects() -> None:
         for name, instead in table.items():
             with pytest.raises(AttributeError) as caught:
                 getattr(obj, name)
+            assert caught.traceback[-1].path == Path(__file__), "a trace ends at the program's line"
             assert str(caught.value).startswith(f"[{type(obj).__name__}] {name} is not here") and instead in str(
                 caught.value
             )
             assert not hasattr(obj, name) and name not in dir(obj)
-        assert {n for n, v in inspect.getmembers(type(obj)) if isinstance(v, pytorch_names.Elsewhere)} == set(table)
+        assert {n for n, v in inspect.getmembers(type(obj)) if isinstance(v, _core._Elsewhere)} == set(table)
     assert {"npvalue", "value", "item"} <= set(dir(dy.inputVector([1])))
 
 

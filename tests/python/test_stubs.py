@@ -13,7 +13,6 @@ import pytest
 
 import dynet_lite
 from dynet_lite import _core
-from dynet_lite.pytorch_names import Elsewhere
 
 ROOT = Path(__file__).parents[2]
 STUB = ROOT / "dynet_lite" / "_core.pyi"
@@ -67,7 +66,7 @@ def test_classes(name: str) -> None:
     if "__getattr__" in told:
         return
     inherited = {n for base in cls.__mro__[1:-1] for n in vars(base)}
-    public = {n for n, v in vars(cls).items() if not n.startswith("__") and not isinstance(v, Elsewhere)}
+    public = {n for n, v in vars(cls).items() if not n.startswith("__") and not isinstance(v, _core._Elsewhere)}
     private = {n for n in public if n.startswith("_")}
     assert public - private <= set(told) | fields | inherited
 
