@@ -62,9 +62,8 @@ def rate(value: Any, what: str = "set_dropout") -> float:
 
 def rates(before: tuple[float, float], d: Any, d_r: Any) -> tuple[float, float]:
     """The two rates of a builder. When they are others, what uses the builder and was recorded is recorded anew."""
-    if (
-        type(d) in (float, int) and type(d_r) in (float, int) and (d, d_r) == before
-    ):  # programs say so for each sentence
+    plain = type(d) in (float, int) and type(d_r) in (float, int)
+    if plain and (d, d_r) == before:  # programs say so for each sentence
         return before
     now = rate(d), rate(d_r)
     if now != before:
