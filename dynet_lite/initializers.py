@@ -39,11 +39,15 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 class _Own(threading.local):
     """The generator of a thread. It is kept, as NumPy takes a tenth of a millisecond to make one."""
 
-    def __init__(self) -> None:
+    generator: np.random.Generator | None = None
+
+    def begin(self) -> np.random.Generator:
+        """Makes it: not earlier, as an import does not load numpy.random."""
         self.bits = np.random.SFC64(0)
-        self.generator = np.random.Generator(self.bits)
         self.state = self.bits.state
         self.words = self.state["state"]["state"]
+        self.generator = np.random.Generator(self.bits)
+        return self.generator
 
 
 _own = _Own()
@@ -55,9 +59,10 @@ def generator() -> np.random.Generator:
     Good until this thread asks again.
     """
     config.start()
+    found = _own.generator or _own.begin()
     _core.next_sfc64(_own.words)
     _own.bits.state = _own.state
-    return _own.generator
+    return found
 
 
 def dims_of(shape: Shape, is_lookup: bool) -> Shape:
