@@ -30,6 +30,8 @@ WAYS: dict[str, Way] = {
     "two threads, auto": {"threads": 2, "strategy": "auto"},
     "immediate": {"immediate_compute": True},
     "checked": {"check_validity": True},
+    "memory of its own": {"backend": "apart"},
+    "memory of its own, no fusing": {"backend": "apart", "fuse": False},
     **{f"without {name}": {"rewrites": f"-{name}"} for name in PASSES},
     **{f"without {name}, two threads": {"rewrites": f"-{name}", "threads": 2} for name in PASSES},
 }

@@ -3,6 +3,7 @@
     python tests/fuzz/fuzzer.py --programs 10000                # every way against the plainest, a few ways for each program
     python tests/fuzz/fuzzer.py --programs 10000 --peer         # against the real DyNet, where it is installed
     python tests/fuzz/fuzzer.py --programs 10000 --again        # sessions of many steps, with plans that are kept against plans made anew
+    DYNET_LITE_BACKEND=cuda python tests/fuzz/fuzzer.py --again # one of these sessions on a GPU
     python tests/fuzz/fuzzer.py --seed 1234 --all               # one program in every way
     python tests/fuzz/fuzzer.py --seed 1234 --show              # its source
 
