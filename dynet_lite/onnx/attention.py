@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from dynet_lite._core import Expression
+from dynet_lite.structure import dim_text
 
+from .sizes import cut, with_dims
 from .symbolic import Get, Sequence, trace
 from .writer import Unsupported, Writer
 
@@ -27,7 +29,9 @@ def attend(queries: Any, keys: Sequence, values: Sequence, heads: int, causal: b
     causal: query i sees only the keys 0 to i
     """
     single = isinstance(queries, Expression)
-    e, k, v = queries if single else queries.e, keys.e, values.e
+    e, k, v = (with_dims(x, cut(x.shape)) for x in (queries if single else queries.e, keys.e, values.e))
+    if single and e.batch_size != 1:
+        raise Unsupported(f"[onnx] attend: one query is needed, or a sequence; got a mini-batch {dim_text(e.dim())}")
     dim = e.shape[0]
     if not e.shape == k.shape == v.shape or keys.symbol != values.symbol or dim % heads:
         raise ValueError(

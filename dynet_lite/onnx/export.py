@@ -15,6 +15,7 @@ from dynet_lite._core import Expression
 from dynet_lite.files import replacing
 from dynet_lite.needs import shown
 
+from .sizes import explain, sized
 from .symbolic import Children, Ids, Input, Pairs, Spec, Trace, declared, handle, node_of, table_name, tracing, weight
 from .symbolic import Sequence as Steps
 from .table import REFUSED, lowering
@@ -56,15 +57,22 @@ def export(
             raise TypeError(
                 f"[onnx] input {name}: onnx.Input(...), onnx.Ids(...) or onnx.Children(...) is needed; got {spec!r}"
             )
-    outputs = _named(outputs, [name for given, spec in inputs.items() for name, _, _ in declared(given, spec)])
+    given = [name for own, spec in inputs.items() for name, _, _ in declared(own, spec)]
+    if len(set(given)) < len(given) or "" in given:
+        raise ValueError(f"[onnx] inputs: the file needs names that are not equal, and not empty; got {given}")
+    outputs = _named(outputs, given)
     with tracing() as trace, _core.ComputationGraph() as graph:
         graph.renew(False, True)
-        graph.for_file = True
-        found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+        graph.for_file, graph.sized = True, lambda batch: sized(batch, trace.symbols.get(batch))
+        try:
+            found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+        except Exception as error:
+            explain(error, trace.symbols)
+            raise
         if _core.graph_plans(graph):
             raise ValueError("[onnx] the function asks for a value while it is traced; a file knows no values yet")
         results = _results(found, outputs)
-        writer = Writer([*(name for given, spec in inputs.items() for name, _, _ in declared(given, spec)), *outputs])
+        writer = Writer([*given, *outputs])
         values = Lowering(graph, trace, writer).values(results)
     model = _model(onnx, writer, inputs, dict(zip(outputs, values, strict=True)), metadata or {})
     with replacing(os.fspath(path)) as file:
@@ -106,10 +114,26 @@ class Lowering:
         """The values of the results, after everything they need."""
         wanted = [_core.expression_node(e)[1] for e in results]
         self.program = _core.graph_program(self.graph)
+        for of_map in self.trace.maps:
+            self._alone(*of_map)
         for i in sorted(self._needed(wanted)):
             if i not in self.done:
                 self._lower(i)
         return [self.done[i] for i in wanted]
+
+    def _alone(self, stand_ins: list[int], results: list[int], symbol: str) -> None:
+        """Unsupported if what map applies to each step combines steps: in the file, all are computed at once."""
+        begin, size = min(stand_ins), self.program[stand_ins[0]][3][1]
+        made, of_steps = self._needed(results, begin), set(stand_ins)
+        for i in sorted(made - of_steps):
+            if any(j in of_steps for j in self.trace.uses(self.program, i)):
+                of_steps.add(i)
+                if self.program[i][3][1] != size:
+                    where, op = self.origins.get(i, "?"), self.program[i][1]
+                    shown = f"{op.lstrip('_')} ({where})" if self.program[i][0] == "op" else where
+                    raise Unsupported(
+                        f"[onnx] {shown} combines the steps of {symbol} inside of a function that map applies to each"
+                    )
 
     def inside(self, given: Sequence[tuple[Expression, Value]], results: Sequence[Expression]) -> list[Value]:
         """The values of results inside a loop, where some expressions have other values."""
@@ -123,12 +147,13 @@ class Lowering:
         finally:
             self.done = outer
 
-    def _needed(self, wanted: Sequence[int]) -> set[int]:
+    def _needed(self, wanted: Sequence[int], begin: int = 0) -> set[int]:
+        """The nodes from number `begin` on that these are computed from, with them."""
         seen: set[int] = set()
         todo = list(wanted)
         while todo:
             i = todo.pop()
-            if i in seen:
+            if i in seen or i < begin:
                 continue
             seen.add(i)
             todo += self.trace.uses(self.program, i)

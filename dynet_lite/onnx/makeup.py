@@ -11,7 +11,8 @@ from typing import Any
 from dynet_lite import _core
 from dynet_lite._core import Expression, State
 
-from .symbolic import Get, Number, Sequence, cut, trace, with_dims
+from .sizes import cut, with_dims
+from .symbolic import Get, Number, Sequence, node_of, trace
 from .writer import Unsupported, Writer
 
 
@@ -134,10 +135,21 @@ def mapped(f: Callable[..., Any], lists: tuple[Any, ...]) -> Any:
         given = " and ".join(symbol + ", backwards" * back for symbol, back in sorted(lengths))
         raise ValueError(f"[onnx] map: the sequences have the lengths {given}")
     ((symbol, backwards),) = lengths
-    steps = [one.steps for one in lists]
-    leaf = next(e.e if isinstance(e, Number) else e for e in flat(steps))
-    given = f(*steps)
+    steps = [like(one.steps, (stand_in(e, symbol) for e in flat(one.steps))) for one in lists]
+    own = [e.e if isinstance(e, Number) else e for e in flat(steps)]
+    leaf, given = own[0], f(*steps)
+    for e in flat(given):
+        if not isinstance(e, Expression):
+            raise TypeError(f"[onnx] map: the function gives an expression for each step; got {type(e).__name__}")
+    trace().maps.append(([node_of(e) for e in own], [node_of(e) for e in flat(given)], symbol))
     return sequences(like(given, (Sequence(repeated(e, leaf, symbol), symbol, backwards) for e in flat(given))))
+
+
+def stand_in(step: Any, symbol: str) -> Any:
+    """What a function gets in the place of each step: a node of its own, so that it is seen what comes of it."""
+    if isinstance(step, Number):
+        return Number(stand_in(step.e, symbol), step.absent)
+    return trace().place(step.shape, step.batch_size, symbol, (step,), lambda w, get: get(step).name)
 
 
 def repeated(e: Expression, step: Expression, symbol: str) -> Expression:

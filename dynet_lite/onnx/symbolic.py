@@ -22,6 +22,7 @@ from dynet_lite import _core
 from dynet_lite._core import Expression, LookupParameters
 
 from .recurrent import Layers, has_op
+from .sizes import cut, longer, with_dims
 from .writer import Dims, Shown, Unsupported, Value, Writer
 
 Get = Callable[[Expression], Value]
@@ -100,18 +101,6 @@ def node_of(e: Expression | int) -> int:
     return i
 
 
-def cut(dims: Dims) -> Dims:
-    """Without trailing ones: where the engine takes {D}, {D,1} will do."""
-    while len(dims) > 1 and dims[-1] == 1:
-        dims = dims[:-1]
-    return tuple(dims)
-
-
-def with_dims(e: Expression, dims: Dims) -> Expression:
-    """The same numbers with as many trailing ones as these dims have."""
-    return e if e.shape == dims else _core.reshape(e, dims)
-
-
 class Trace:
     """What is known while a function runs: how special nodes write themselves, and how long the named lengths pretend to be."""
 
@@ -119,6 +108,9 @@ class Trace:
         self.special: dict[int, tuple[tuple[Expression | int, ...], Write, str, Shown | None]] = {}
         self.kept: list[Expression] = []
         self.sizes: dict[str, int] = {}
+        self.symbols: dict[int, str] = {}  # of all sizes that stand for a name
+        # Of each map: what stands for the steps, what was made of them, the name of their length.
+        self.maps: list[tuple[list[int], list[int], str]] = []
 
     def size(self, symbol: str) -> int:
         """A size for a named length; no two are equal, and none is near another."""
@@ -159,6 +151,8 @@ class Trace:
         for one in needs:
             node_of(one)  # parameters enter the graph when they are used: they stand before what needs them
         e = dy.zeros(dims, batch_size=batch)
+        if symbol and batch != 1:
+            self.symbols.setdefault(batch, symbol)
         self.special[_core.expression_node(e)[1]] = needs, write, symbol, shown
         self.kept.append(e)
         return e
@@ -246,8 +240,8 @@ class Sequence:
                 "[onnx] windows: needs a width of 1 or more, padding of 0 or more and a sequence that goes forwards"
             )
         more = 2 * padding - width + 1
-        symbol = f"{self.symbol}{more:+d}" if more else self.symbol
-        batch = self.e.batch_size + more
+        symbol = longer(self.symbol, more)
+        batch = int(self.e.batch_size) + more
         if batch < 2:
             raise Unsupported(f"[onnx] windows: a width of {width} is too large for a file")
         rank, e = len(self.e.shape), self.e
@@ -282,8 +276,8 @@ class Sequence:
             parts = [w.op("Unsqueeze", get(step).name, w.ints(0)), get(e).name]
             return w.op("Concat", *(parts if front else parts[::-1]), axis=0)
 
-        symbol = f"{self.symbol}+1"
-        return Sequence(trace().place(e.shape, e.batch_size + 1, symbol, (step, e), write), symbol, self.backwards)
+        symbol = longer(self.symbol, 1)
+        return Sequence(trace().place(e.shape, int(e.batch_size) + 1, symbol, (step, e), write), symbol, self.backwards)
 
     def products(self, others: Sequence) -> Pairs:
         """The product of each step {m,k} or {k} with each step {k} of another sequence."""
@@ -474,6 +468,10 @@ class Chosen:
         return lookup(table, self)
 
     def __iter__(self) -> Iterator[Any]:
+        if not self.symbol:
+            raise Unsupported(
+                f"[onnx] {self.name} is a number that is not known before the file runs: use table[{self.name}]"
+            )
         raise Unsupported(
             f"[onnx] {self.name}: how many numbers there are is not known before the file runs: use table[{self.name}], "
             "dy.map or dy.scan"

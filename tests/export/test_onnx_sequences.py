@@ -257,6 +257,21 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         (lambda xs: xs.map(lambda x: dy.zeros(4, 5)), "map: the function gives a mini-batch of 5"),
         (lambda xs: started(dy.LSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
         (lambda xs: started(dy.CoupledLSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
+        (
+            lambda xs: xs.map(lambda x: x - dy.sum_batches(x)),
+            r"sum_batches \(.*test_onnx_sequences.py:\d+\) combines the steps of n inside",
+        ),
+        (
+            lambda xs: xs.map(lambda x: xs.map(lambda y: dy.cmult(x, y)).sum()),
+            r"sum_batches \(.* combines the steps of n inside",
+        ),
+        (lambda xs: xs.map(lambda x: xs.begun(x)[0]), "combines the steps of n inside"),
+        (
+            lambda xs: xs.map(lambda x: onnx.attend(x, xs, xs, 1)),
+            r"attend: one query is needed.*\{4\}X61; 61 stands for n",
+        ),
+        (lambda xs: xs.map(lambda x: x * (1 / x.batch_size)), "n, a size of mini-batches, is not known"),
+        (lambda xs: xs.map(lambda x: x * x.dim()[1]), "n, a size of mini-batches, is not known"),
         (lambda xs: xs.windows(61), "windows: a width of 61"),
         (lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]), "`after` has no form"),
     ],
@@ -300,8 +315,45 @@ def test_threads_that_export(runtime: Any, tmp_path: Any) -> None:
         near(runtime(path, {"xs": np.ones((3, 4), dtype=np.float32)})[0], [1 + k] * 4)
 
 
+def test_what_a_map_may_take_from_outside(runtime: Any, tmp_path: Any) -> None:
+    """Steps that are combined outside of the function, and lengths that are the same again."""
+
+    def network(xs: Any) -> Any:
+        mean, (first, _) = xs.average(), xs.begun(xs[0]).windows(2)
+        return xs.map(lambda x: x - mean), xs.map(lambda x: x - xs.average()), xs.map(lambda x, y: x - y, first)
+
+    path = onnx.export(network, tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")}, ["a", "b", "c"])
+    for n in (1, 4):
+        data = rng.standard_normal((n, 4)).astype(np.float32)
+        a, b, c = runtime(path, {"xs": data})
+        near(a, data - data.mean(0))
+        near(b, data - data.mean(0))
+        near(c, data - data[[0, *range(n - 1)]])
+
+
+def test_sizes_of_mini_batches(runtime: Any, tmp_path: Any) -> None:
+    """They are known, or there is a name for them; an error says which."""
+    two = onnx.export(lambda x: x * (1 / x.batch_size), tmp_path / "x.onnx", {"x": onnx.Input((4,), batch=2)})
+    near(runtime(two, {"x": np.ones((2, 4), dtype=np.float32)})[0], np.full((2, 4), 0.5))
+    inputs = {"x": onnx.Input((4,), batch="b"), "y": onnx.Input((4,), batch="c")}
+    for f in (lambda x, y: dy.sum_batches(x) * (1 / x.batch_size), lambda x, y: x * float(x.dim()[1])):
+        with pytest.raises(onnx.Unsupported, match="b, a size of mini-batches, is not known"):
+            onnx.export(f, tmp_path / "x.onnx", inputs)
+    with pytest.raises(ValueError, match=r"X61, \{4\}X125; 61 stands for b and 125 stands for c, not known"):
+        onnx.export(lambda x, y: x + y, tmp_path / "x.onnx", inputs)
+    with pytest.raises(ValueError, match="needs 61 labels, got 1.*; 61 stands for b, not known"):
+        onnx.export(lambda x, y: dy.hinge(x, 1), tmp_path / "x.onnx", inputs)
+
+
 def test_mistakes(runtime: Any, tmp_path: Any) -> None:
     inputs = {"x": onnx.Input((4,))}
+    for one in ({"w": onnx.Ids("n", "letters"), "w_length": onnx.Ids("n")}, {"": onnx.Input((4,))}):
+        with pytest.raises(ValueError, match="inputs: the file needs names that are not equal, and not empty"):
+            onnx.export(lambda **given: dy.zeros(3), tmp_path / "x.onnx", one)
+    with pytest.raises(onnx.Unsupported, match=r"i is a number that is not known .*: use table\[i\]"):
+        onnx.export(lambda x, i: dy.pick(x, i), tmp_path / "x.onnx", {**inputs, "i": onnx.Ids()})
+    with pytest.raises(TypeError, match="map: the function gives an expression for each step; got Sequence"):
+        onnx.export(lambda xs: xs.map(lambda x: xs), tmp_path / "x.onnx", {"xs": onnx.Input((4,), "n")})
     with pytest.raises(ValueError, match="asks for a value"):
         onnx.export(lambda x: x * float(dy.sum_elems(x).value()), tmp_path / "x.onnx", inputs)
     with pytest.raises(ValueError, match="asks for a value"):
