@@ -26,13 +26,7 @@ def exported(runtime: Any, tmp_path: Path) -> Callable[..., tuple[Any, Path]]:
 def runtime() -> Callable[..., list[np.ndarray]]:
     """runtime(path, {input: array}) -> outputs."""
     pytest.importorskip("onnx", reason="the package onnx is not installed")
-    ort = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    from exporting import run_file
 
-    def run(path: Any, inputs: dict[str, Any]) -> list[np.ndarray]:
-        options = ort.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = 1
-        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        return session.run(None, {k: np.asarray(v) for k, v in inputs.items()})
-
-    return run
+    return run_file

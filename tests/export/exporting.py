@@ -78,6 +78,17 @@ def session(path: Path) -> Any:
     return ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
+def run_file(path: Any, inputs: dict[str, Any]) -> list[np.ndarray]:
+    """The outputs of a file."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    made = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return list(made.run(None, {k: np.asarray(v) for k, v in inputs.items()}))
+
+
 def close(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-4)
 
