@@ -24,13 +24,18 @@ __all__ = [
 ]
 
 
+def _nothing_to_do(x: Any, amount: float) -> bool:
+    """Is this call the identity? Arrays are turned into expressions by the op, so they are not."""
+    return amount == 0 and isinstance(x, Expression)
+
+
 def dropout(x: Any, p: float) -> Expression:
     """Each number of x becomes 0 with probability p and is divided by 1 - p otherwise (Srivastava et al., 2014).
 
     Same shape. ValueError unless 0 <= p < 1: with p = 1 there is nothing left to scale up (zeros are dy.zeros(...), or
     block_dropout(x, 1)). With p = 0 the result is x itself.
     """
-    return x if p == 0 and isinstance(x, Expression) else _core.dropout(x, p)
+    return x if _nothing_to_do(x, p) else _core.dropout(x, p)
 
 
 def dropout_batch(x: Any, p: float) -> Expression:
@@ -38,7 +43,7 @@ def dropout_batch(x: Any, p: float) -> Expression:
 
     Same shape. ValueError unless 0 <= p < 1.
     """
-    return x if p == 0 and isinstance(x, Expression) else _core.dropout_batch(x, p)
+    return x if _nothing_to_do(x, p) else _core.dropout_batch(x, p)
 
 
 def dropout_dim(x: Any, d: int, p: float) -> Expression:
@@ -46,8 +51,8 @@ def dropout_dim(x: Any, d: int, p: float) -> Expression:
 
     What is kept is divided by 1 - p. Same shape. ValueError unless 0 <= p < 1 and d is a dim of x.
     """
-    if p == 0 and isinstance(x, Expression) and 0 <= d < x.ndim:
-        return x
+    if _nothing_to_do(x, p) and 0 <= d < x.ndim:
+        return x  # type: ignore[no-any-return]
     return _core.dropout_dim(x, d, p)
 
 
@@ -56,9 +61,9 @@ def block_dropout(x: Any, p: float) -> Expression:
 
     Same shape. ValueError unless 0 <= p <= 1; p = 1 gives zeros.
     """
-    return x if p == 0 and isinstance(x, Expression) else _core.block_dropout(x, p)
+    return x if _nothing_to_do(x, p) else _core.block_dropout(x, p)
 
 
 def noise(x: Any, stddev: float) -> Expression:
     """x plus Gaussian noise of mean 0. Same shape. ValueError when stddev is negative or not finite."""
-    return x if stddev == 0 and isinstance(x, Expression) else _core.noise(x, stddev)
+    return x if _nothing_to_do(x, stddev) else _core.noise(x, stddev)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_python
 
 import dynet_lite as dy
 
@@ -29,16 +28,9 @@ def modules() -> Iterator[tuple[Any, Any]]:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    path = os.pathsep.join([str(Path(dy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(FOLDER / "calls.py"), "--engines", "dynet_lite:off,dynet_lite:on", "--rounds", "1"]
-    done = subprocess.run(
-        [*command, "--only", r"fold_rows\(m|W.shape", "--sizes", "small", "--batches", "1"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    command = [str(FOLDER / "calls.py"), "--engines", "dynet_lite:off,dynet_lite:on", "--rounds", "1"]
+    command += ["--only", r"fold_rows\(m|W.shape", "--sizes", "small", "--batches", "1"]
+    done = run_python(command, tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert [done.stdout.count(f"| {kind} | small | 1 |") for kind in ("call", "step", "other")] == [1, 1, 1]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import dynet_lite as dy
+from programs import run_python
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -28,12 +25,9 @@ def search() -> Iterator[Any]:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    path = os.pathsep.join([str(Path(dy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     small = ["--examples", "4", "--minibatches", "1", "--rounds", "1", "--width", "2", "--size", "4"]
-    command = [sys.executable, str(FOLDER / "schedules.py"), *small, "--structures", "trees,messages"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path}
-    )
+    command = [str(FOLDER / "schedules.py"), *small, "--structures", "trees,messages"]
+    done = run_python(command, tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("|")]
     assert [row[0].strip() for row in rows[2:]] == ["trees", "messages"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import run_python
 
 import dynet_lite as dy
 
@@ -30,16 +29,8 @@ def tasks() -> Iterator[Any]:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    path = os.pathsep.join([str(Path(dy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(FOLDER / "small_steps.py"), "--tasks", "xor,kept", "--steps", "8", "--rounds", "1"]
-    done = subprocess.run(
-        [*command, "--engines", "dynet_lite:on"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    command = [str(FOLDER / "small_steps.py"), "--tasks", "xor,kept", "--steps", "8", "--rounds", "1"]
+    done = run_python([*command, "--engines", "dynet_lite:on"], tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "| xor | dynet_lite:on |" in done.stdout and "| kept | dynet_lite:on |" in done.stdout
 
