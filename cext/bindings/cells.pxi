@@ -314,7 +314,7 @@ cdef class CellStack:
 
 cdef list _followed(after, Py_ssize_t n):
     """Of n inputs which one each follows, as a list: the number of an earlier one, or -1 for the state at the start."""
-    if isinstance(after, (str, bytes)) or not hasattr(after, "__iter__"):
+    if not _gives_items(after):
         raise TypeError(f"[transduce] `after` needs a list of {n} numbers; got {_shown(after)}")
     cdef list out = list(after)
     cdef Py_ssize_t i, k

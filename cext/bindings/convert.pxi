@@ -118,8 +118,8 @@ cdef double _as_float(object v, str where) except? -77:
     raise TypeError(f"{where} must be a number; got {_shown(v)}")
 
 cdef int _push_ints(Vec[Word]& to, object v, str where) except -1:
-    if not isinstance(v, (list, tuple)):
-        v = list(v) if hasattr(v, "__iter__") and not isinstance(v, (str, bytes)) else [v]
+    if not isinstance(v, (list, tuple)):   # read by _listed() before
+        v = [v]
     cdef Py_ssize_t n = len(v)
     _push_int(to, n, where)
     for item in v:
@@ -130,7 +130,8 @@ cdef int _push_ints(Vec[Word]& to, object v, str where) except -1:
     return 0
 
 cdef int _push_floats(Vec[Word]& to, object v, str where) except -1:
-    v = list(v) if hasattr(v, "__iter__") else [v]
+    if not isinstance(v, (list, tuple)):
+        v = [v]
     _push_int(to, len(v), where)
     for item in v:
         _push_float(to, item, where)
@@ -179,9 +180,13 @@ cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:
     to.push_back(w)
     return 0
 
+cdef inline bint _gives_items(object v):
+    """Does it give its items one by one, and is no text?"""
+    return hasattr(v, "__iter__") and not isinstance(v, (str, bytes))
+
 cdef inline object _listed(object v):
     """A list of what an iterable gives, read before the node is begun; anything else, and text, as it is."""
-    if type(v) is int or type(v) is list or type(v) is tuple or not hasattr(v, "__iter__") or isinstance(v, (str, bytes)):
+    if type(v) is int or type(v) is list or type(v) is tuple or not _gives_items(v):
         return v
     if isinstance(v, np.ndarray) and v.ndim == 0:
         return v.item()
