@@ -36,6 +36,8 @@ _OF_CLASSES = {"__init__", "__new__", "__post_init__"}
 _FEWEST = 8  # objects with cells of their own of which nothing is forgotten
 _PATTERN = "__match_args__"  # of a class: the attributes that a pattern compares without naming them
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
+# What trainers keep as fields, by the name that shows it.
+_OF_TRAINERS = {**{name: name for name in _core.TrainerFields._numbers}, "learning_rate": "_learning_rate"}
 _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
 
 
@@ -357,6 +359,9 @@ def _attributes(value: Any) -> dict[str, Any] | None:
 def _see_in_class(kind: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> bool:
     """An attribute that a class gives to the object, or to itself. False: there is none."""
     owners = [c for c in kind.__mro__ if name in _inside(c)]
+    if name in _OF_TRAINERS and _is(value, _core.TrainerFields):
+        fields, field = seen.once(_Slots, value), _OF_TRAINERS[name]
+        _see(fields, field, fields.get(field), names, seen, depth)
     for owner in owners:
         if not owner.__flags__ & _HEAP_TYPE or seen.once(_is_settled, _inside(owner).get("__module__")):
             break  # it does not change
@@ -434,7 +439,8 @@ class _Size:
 
 
 class _Slots:
-    """Attributes that an object keeps in slots, by name. Does not keep the object in memory if that can be."""
+    """Attributes that an object keeps in slots, or a trainer in fields, by name. Does not keep the object in memory if that
+    can be."""
 
     def __init__(self, value: Any) -> None:
         try:
@@ -444,8 +450,8 @@ class _Slots:
 
     def __getitem__(self, name: str) -> Any:
         owner = self._ref()
-        slot = next((_inside(c)[name] for c in type(owner).__mro__ if name in _inside(c)), None)
-        if not _is(slot, types.MemberDescriptorType):
+        kind, slot = next(((c, _inside(c)[name]) for c in type(owner).__mro__ if name in _inside(c)), (None, None))
+        if not _is(slot, types.MemberDescriptorType) and kind is not _core.TrainerFields:
             raise KeyError(name)
         try:
             return slot.__get__(owner)  # type: ignore[union-attr]

@@ -1,12 +1,13 @@
 """Trainers: how gradients change parameters, with DyNet's names and defaults.
 
-A trainer gives the engine's Updater (one fused pass) the coefficients of its rule; clipping, schedules and counters are
-here. The formulas stand under each class: g is the gradient after clipping, t the number of this update. A new trainer is
-one class here (and a rule in cext/op/update.cc if none of the rules there will do).
+A trainer gives the engine's Updater (one fused pass) the coefficients of its rule. Its settings and counters, and update(), are
+compiled (cext/bindings/trainer_fields.pxi). The formulas stand under each class: g is the gradient after clipping, t the number of
+this update. A new trainer is one class here (and a rule in cext/op/update.cc if none of the rules there will do).
 """
 
 from __future__ import annotations
 
+import copyreg
 import math
 import sys
 import warnings
@@ -63,8 +64,8 @@ def _in_engine(beta: float) -> float:
     return near if near < 1 else beta
 
 
-class Trainer(MovingAverages, metaclass=TrainerType):
-    """Base of all trainers. A subclass names its rule and gives coefficients().
+class Trainer(MovingAverages, _core.TrainerFields, metaclass=TrainerType):
+    """Base of all trainers. A subclass names its rule and, if the learning rate is not its only one, gives coefficients().
 
     ``update()``: the gradients are scaled down when their global L2 norm is over the clip threshold (5 unless set); the
     rule changes the parameters that are not frozen; their gradients are cleared; then weight decay, if the collection
@@ -86,72 +87,14 @@ class Trainer(MovingAverages, metaclass=TrainerType):
         self._learning_rate = _number(learning_rate, "learning_rate")
         self._clip = 5.0
         self._sparse = True
-        self.updates = 0  # since the start or restart()
-        self._recent_updates = 0
-        self._recent_clips = 0
+        self.updates = self._recent_updates = self._recent_clips = 0
         self._updater = Updater(self.rule)
         self._begin_averages()
 
     # ---- the update ------------------------------------------------------------------------------------------------
 
-    def coefficients(self) -> tuple[float, ...]:
-        """c[] of the rule (cext/kernels/updates.h) for update number self.updates, the first being 1."""
-        raise NotImplementedError
-
-    def decay(self) -> float:
-        """The share of the weights that this update takes off."""
-        return self.model._root()._weight_decay
-
     def _sync(self) -> None:
         self._updater.take(self.model._all)
-
-    def update(self, s: float = 1.0) -> None:
-        """Change the parameters by their gradients and clear these.
-
-        With clipping on, RuntimeError if a gradient has NaN or infinity. Then no weight changes, and the gradients are
-        cleared, so that the next update works. A backend with memory of its own says so one update later. s: DyNet 1's
-        factor of the gradients, which has to be 1.
-        """
-        if s != 1:
-            raise ValueError(f"[update] gradients are not scaled here since DyNet 2; write (loss * {s}).backward()")
-        coefficients, decay = self._begin_update()
-        self._updater.update(self, coefficients, self._clip, decay, self._sparse, True)
-        if self._averaging:
-            self._average()
-
-    def _begin_update(self) -> tuple[tuple[float, ...], float]:
-        """Counts the update; its coefficients and decay."""
-        if self._set_aside is not None:
-            self.swap_params_to_weights()
-        self._updater.begin(self, self.model._all)
-        decay = self.decay()
-        self.updates += 1
-        self._recent_updates += 1
-        try:
-            return self.coefficients(), decay
-        except BaseException:
-            self._update_done(0.0, False, True, "")  # there will be none
-            raise
-
-    def _can_wait(self) -> bool:
-        """May an update be put off? A subclass with an update() of its own may ask what the update did."""
-        return type(self).update is Trainer.update and not self._averaging
-
-    def _update_done(self, norm: float, clipped: bool, failed: bool, late: str) -> None:
-        """What became of an update that was put off, was clipped or failed.
-
-        norm: of the gradients, 0 without clipping; late: why this is told after the call, "overlap" of steps or the "backend".
-        """
-        self._recent_clips += clipped
-        if not failed and math.isfinite(norm):
-            return
-        self.updates -= 1
-        self._recent_updates -= 1
-        if failed:
-            return
-        where = "; in the update of the mini-batch before" if late else ""
-        where += " (with configure(overlap=False) it is raised there)" if late == "overlap" else ""
-        raise RuntimeError(f"[{type(self).__name__}] Magnitude of gradient is bad: {norm}{where}")
 
     def _settle(self) -> None:
         """All updates have run, and what became of them is told."""
@@ -250,11 +193,12 @@ class Trainer(MovingAverages, metaclass=TrainerType):
 
     def _settings(self) -> list[str]:
         """Names of the attributes that are numbers and switches."""
-        return [k for k, v in vars(self).items() if isinstance(v, (int, float, np.integer, np.floating))]
+        own = (k for k, v in vars(self).items() if isinstance(v, (int, float, np.integer, np.floating)))
+        return [*self._numbers, *own]
 
     def _setting(self, key: str) -> Any:
         """One of these, as a number of Python's."""
-        value = vars(self)[key]
+        value = getattr(self, key)
         return value.item() if isinstance(value, np.generic) else value
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -316,21 +260,28 @@ class Trainer(MovingAverages, metaclass=TrainerType):
     def _take(self, checked: tuple[dict[str, Any], list[Any]]) -> None:
         fields, arrays = checked
         self._begin_averages()
-        vars(self).update(fields)
+        self._set(fields)
         for (p, i, table), a in zip(self._members(), arrays, strict=True):
             if a.size:
                 self._updater.set_state(i, table, self._take_average(p, i, table, a))
 
     # The members travel with the trainer: where a model refers to its trainer, that is made before the model has any.
 
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def __reduce__(self) -> Any:
+        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
+
     def __getstate__(self) -> dict[str, Any]:
         members = [(p, self._updater.get_state(i, table)) for p, i, table in self._members()]
-        return {**{k: v for k, v in vars(self).items() if k != "_updater"}, "_updater": members}
+        fields = {k: getattr(self, k) for k in ("model", *self._numbers, "_set_aside")}
+        return {**fields, **vars(self), "_updater": members}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        vars(self).setdefault("_missed", {})  # pickles of before do not have it,
-        vars(self).pop("_seen", None)  # but this
+        # Pickles of before have no _missed, but _seen.
+        self._set({"_missed": {}, **{k: v for k, v in state.items() if k not in ("_updater", "_seen")}})
         members = state["_updater"]
         self._updater = Updater(self.rule)
         self._updater.take([p for p, _ in members])
@@ -350,9 +301,6 @@ class SimpleSGDTrainer(Trainer):
 
     def __init__(self, m: ParameterCollection, learning_rate: float = 0.1) -> None:
         super().__init__(m, learning_rate)
-
-    def coefficients(self) -> tuple[float, ...]:
-        return (self._learning_rate,)
 
 
 class CyclicalSGDTrainer(SimpleSGDTrainer):
@@ -532,12 +480,8 @@ class EGTrainer(Trainer):
         super().__init__(m, learning_rate)
         self.mom = _number(mom, "mom")
 
-    def _begin_update(self) -> tuple[tuple[float, ...], float]:
-        self._see_distributions(self._updater.taken if self.updates else 0)
-        return super()._begin_update()
-
-    def _see_distributions(self, first: int) -> None:
-        """From this parameter on. Later they are what the rule has made of them."""
+    def _see_new(self, first: int) -> None:
+        """Are they distributions? Later they are what the rule has made of them."""
         for p in self.model._all[first:]:
             numbers = p._values()
             zeros = not isinstance(p, LookupParameters) and numbers.size > 0 and not numbers.any()

@@ -18,7 +18,7 @@ import numpy as np
 cimport cython
 from cpython.function cimport PyFunction_Check, PyFunction_GetCode
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from cpython.object cimport PyObject, PyObject_GenericSetAttr
+from cpython.object cimport Py_TYPE, PyObject, PyObject_GenericSetAttr, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -48,6 +48,7 @@ include "params.pxi"
 include "forms.pxi"
 include "tables.pxi"
 include "trainers.pxi"
+include "trainer_fields.pxi"
 include "reduce.pxi"
 include "board.pxi"
 include "dealing.pxi"

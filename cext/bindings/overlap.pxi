@@ -155,7 +155,7 @@ cdef int _settle() except -1:
     if other and not g.busy:
         g.forget_other()
     if trainer is not None:
-        trainer._update_done(outcome.update.norm, outcome.update.clipped, outcome.failed(), "overlap")
+        (<TrainerFields> trainer).update_done(outcome.update.norm, outcome.update.clipped, outcome.failed(), "overlap")
     outcome.rethrow()
     return 0
 

@@ -1,16 +1,11 @@
-# Updater: the engine's side of a trainer. Schedules, clipping and the user's classes are Python (dynet_lite/trainers.py).
+# Updater: the engine's side of a trainer. Its settings and counters are trainer_fields.pxi; the classes of rules and of
+# users are Python (dynet_lite/trainers.py).
 
-cdef UpdateStep _update_step(tuple c, double decay, bint sparse) except *:
-    cdef UpdateStep s
+cdef int _set_coefficients(UpdateStep& s, tuple c) except -1:
     cdef Py_ssize_t i
-    s.backend = _backend()
     for i in range(6):
         s.c[i] = c[i] if i < len(c) else 0.0
-    s.decay = decay
-    s.sparse = sparse
-    s.threads = _settings.threads
-    s.owner = this_thread()
-    return s
+    return 0
 
 
 def last_update():
@@ -88,24 +83,33 @@ cdef class Updater:
             return False
         return job_needs(_current().x)
 
-    def update(self, trainer, tuple c not None, double clip, double decay, bint sparse, bint later, str late=""):
+    def update(self, TrainerFields trainer not None, tuple c not None, double clip, double decay, bint sparse,
+               str late not None):
+        """An update that others have put off. c: coefficients of the rule; the rest is that of run()."""
+        cdef UpdateStep s
+        _set_coefficients(s, c)
+        s.decay, s.sparse = decay, sparse
+        self.run(trainer, s, clip, late)
+
+    cdef int run(self, TrainerFields trainer, UpdateStep& s, double clip, str late) except -1:
         """One update; its gradients are cleared.
 
-        c: at most 6 coefficients of the rule (kernels/updates.h); clip: greatest norm of the gradients, 0 or less for none;
-        later: it may be put off with the backward pass, and run with that, if trainer._can_wait(). Once it has run,
-        trainer._update_done(norm of the gradients, was it clipped?, did it fail?, why so late) is called, if it was put off,
-        clipped or failed. late: why so late, of one that was put off by others.
+        s: its coefficients, decay and sparse; clip: greatest norm of the gradients, 0 or less for none. It may be put
+        off with the backward pass, and run with that. Once it has run, trainer.update_done() is called, if it was put
+        off, clipped or failed. late: why so late, of one that was put off by others.
         """
         global _job_trainer, _n_updates, _n_updating
-        if not late:   # else weights_changed() has counted it
-            _n_updates += 1
-        cdef UpdateStep s = _update_step(c, decay, sparse)
         cdef UpdateOutcome outcome
         cdef bint failed = True, entered = False
-        if later and self._may_wait() and trainer._can_wait() and self._may_wait():   # again: it may let in other threads
-            remember_update(deref(self.u), s, clip)
-            _job_trainer = weakref.ref(trainer)
-            return
+        s.backend = _backend()
+        s.threads = _settings.threads
+        s.owner = this_thread()
+        if late is None:   # else weights_changed() has counted it
+            _n_updates += 1
+            if trainer.can_wait() and self._may_wait():
+                remember_update(deref(self.u), s, clip)
+                _job_trainer = weakref.ref(trainer)
+                return 0
         try:
             settle()   # may raise what the update before could not
             _hook()
@@ -124,17 +128,19 @@ cdef class Updater:
                 _n_updating -= 1
                 self.busy = False
             if failed or outcome.clipped or not isfinite(outcome.norm):
-                trainer._update_done(outcome.norm, outcome.clipped, failed, late)
+                trainer.update_done(outcome.norm, outcome.clipped, failed, late)
+        return 0
 
-    def begin(self, trainer, list members not None):
+    cdef int begin(self, TrainerFields trainer, list members) except -1:
         """Before an update: take() what was added to these members, and finish()."""
         if self.taken != len(members):
             self.take(members)
         if self.u.is_late():
             self.finish(trainer)
+        return 0
 
-    def finish(self, trainer):
-        """What became of the last update, where the backend did not wait to see it: trainer._update_done() is called."""
+    def finish(self, TrainerFields trainer not None):
+        """What became of the last update, where the backend did not wait to see it: trainer.update_done() is called."""
         cdef UpdateOutcome outcome
         if not self.u.is_late() or job_needs(self.u):
             return
@@ -144,7 +150,7 @@ cdef class Updater:
         finally:
             self.busy = False
         if outcome.clipped or not isfinite(outcome.norm):
-            trainer._update_done(outcome.norm, outcome.clipped, False, "backend")
+            trainer.update_done(outcome.norm, outcome.clipped, False, "backend")
 
     def clear_gradients(self):
         """Forget all accumulated gradients."""

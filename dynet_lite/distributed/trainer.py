@@ -127,20 +127,19 @@ class Trainer:
             inner.update()
             return
         try:
-            coefficients, decay = inner._begin_update()
+            step = inner._begin_update()
         except BaseException:
             finish()  # all ranks have begun to add up
             raise
-        step = coefficients, inner._clip, decay, inner._sparse
         _core.weights_changed()
 
         def rest() -> None:
             try:
                 finish()
             except BaseException:
-                inner._update_done(0.0, False, True, "")  # there was none
+                inner._not_updated()
                 raise
-            inner._updater.update(inner, *step, False, "overlap")
+            inner._updater.update(inner, *step, "overlap")
 
         _core.put_off(rest)
 

@@ -485,7 +485,7 @@ def test_an_update_is_counted_once():
     t.update()
     assert _core.last_update() == before + 1
     _core.weights_changed()
-    t._updater.update(t, t.coefficients(), 5.0, 0.0, True, False, "overlap")
+    t._updater.update(t, t.coefficients(), 5.0, 0.0, True, "overlap")
     assert _core.last_update() == before + 2
 
 
