@@ -6,6 +6,7 @@ engine unless it was built in place; then the folder is taken off again. DYNET_L
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import zlib
@@ -51,6 +52,8 @@ def pytest_collection_finish() -> None:
     """Expressions that a module of tests makes when it is imported would keep their graph beside those of all tests."""
     if len(_core.cg()):
         raise pytest.UsageError(f"{len(_core.cg())} nodes were made while tests were collected: make them in the tests")
+    gc.collect()
+    gc.freeze()  # what is there of pytest and of all tests is not looked at in each collection
 
 
 @pytest.fixture(autouse=True)
