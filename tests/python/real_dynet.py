@@ -15,7 +15,8 @@ import pytest
 
 import dynet_lite
 
-needs_dynet = pytest.mark.skipif(importlib.util.find_spec("_dynet") is None, reason="DyNet (dyNET38) is not installed")
+HAS_DYNET = importlib.util.find_spec("_dynet") is not None
+needs_dynet = pytest.mark.skipif(not HAS_DYNET, reason="DyNet (dyNET38) is not installed")
 
 HEAD = """
 import sys, json, os

@@ -29,6 +29,7 @@ def failing(code: str, *argv: str, **environment: str) -> str:
     return done.stderr.strip().splitlines()[-1]
 
 
+FIRST_USES = ["dy.renew_cg()", "dy.ParameterCollection()", "dy.configure(seed=1)", "dy.inputVector([1.0])"]
 DRAW = "dy.ParameterCollection().add_parameters((3, 3)).as_array().tolist()"
 
 
@@ -153,13 +154,15 @@ def test_the_order_of_sources() -> None:
     ],
 )
 def test_bad_values_from_outside(argv: tuple[str, ...], environment: dict[str, str], what: str) -> None:
-    for use in ("dy.renew_cg()", "dy.ParameterCollection()", "dy.configure(seed=1)", "dy.inputVector([1.0])"):
-        line = failing(use, *argv, **environment)
-        assert line.startswith("dynet_lite.errors.SettingError: [config] " + what), line
-    twice = "try:\n  dy.renew_cg()\nexcept ValueError: pass\ndy.renew_cg()"
-    assert failing(twice, *argv, **environment).startswith(
-        "dynet_lite.errors.SettingError"
-    )  # not forgotten after the first error
+    """An error at each use; it is not forgotten after the first."""
+    code = f"out = []\nfor use in {FIRST_USES}:\n  try: exec(use)\n  except dy.errors.SettingError as e: out.append(str(e))"
+    told = child(code, *argv, **environment)
+    assert len(told) == len(FIRST_USES) and {line.startswith(f"[config] {what}") for line in told} == {True}, told
+
+
+@pytest.mark.parametrize("use", FIRST_USES)
+def test_each_first_use_ends_with_a_bad_value(use: str) -> None:
+    assert failing(use, "--dynet-seed", "x").startswith("dynet_lite.errors.SettingError: [config] --dynet-seed")
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system gives each process all processors")
