@@ -380,6 +380,7 @@ cdef class Compiled(Cell):
     cdef object _run_inline(self, tuple args, dict kwargs):
         """The function itself, in a graph of its own."""
         cdef ComputationGraph g = ComputationGraph().renew()
+        g.passing = True
         with g:
             result = self.function(*[_with_inputs(g, v, []) for v in args],
                                    **{k: _with_inputs(g, v, []) for k, v in kwargs.items()})

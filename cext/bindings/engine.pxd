@@ -194,7 +194,9 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId add_input(const Dim&) except +raise_python_error
         NodeId add_constant(const Dim&, float) except +raise_python_error
         NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
-        NodeId add_table(const shared_ptr[LookupTable]&) except +raise_python_error
+        NodeId add_table(const shared_ptr[LookupTable]&, cbool) except +raise_python_error
+        NodeId find_parameter(const Parameter&)
+        NodeId find_table(const LookupTable&, cbool)
         NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error
         cbool renew() except +raise_python_error
         void checkpoint() except +raise_python_error

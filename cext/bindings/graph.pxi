@@ -66,6 +66,7 @@ cdef class ComputationGraph:
     cdef public object sized   # what programs then see of the size of a mini-batch, which may not be known; else None
     cdef uint32_t forget       # input data changed: everything runs again
     cdef GraphLink link
+    cdef bint passing          # of one call: weights do not take it for the graph that they entered last
     cdef Trace trace           # a cell is traced in it, and nothing is run; else None
     cdef object __weakref__
 

@@ -109,6 +109,10 @@ cdef class Weight(Expression):
     cdef str _name
     cdef object _shape   # once somebody has asked for it
 
+    cdef bint find(self, ComputationGraph g):
+        """Is it in g? Then use() gives that node."""
+        return False
+
     def name(self):
         """The full name in its collection, such as /encoder/_0."""
         return self._name
@@ -125,7 +129,7 @@ cdef class Weight(Expression):
         Of a table it is (d1, ..., V). RuntimeError if the weight is not in that graph, or if its accumulated gradient has
         changed since, by an update or another backward().
         """
-        if not _current().c.valid(self.id, self.stamp):
+        if not self.find(_current()):
             raise RuntimeError(f"[gradient] {self._name} is not in the current graph; what is added up is grad_as_array()")
         return Expression.gradient(self)
 
@@ -162,7 +166,8 @@ cdef class Parameters(Weight):
     """
     cdef shared_ptr[Parameter] p
     cdef GraphLink last   # the graph that it entered last,
-    cdef uint32_t last_stamp   # and the stamp of its node there: a change of set_updated() leaves this one
+    cdef NodeId last_id        # its node there,
+    cdef uint32_t last_stamp   # and that node's stamp: a change of set_updated() leaves this one
     cdef uint32_t constant_stamp   # that of the graph in which expr() was last called
 
     def __cinit__(self):
@@ -195,10 +200,26 @@ cdef class Parameters(Weight):
             if not g.trace.knows(self, False):
                 g.trace.entered(self, False, g.c.add_parameter(self.p))
             return g.trace.node_of(self, False)
-        self.id = g.c.add_parameter(self.p)
-        self.last = g.link
-        self.stamp = self.last_stamp = g.c.generation()
+        if not self.find(g):
+            self.id, self.stamp = g.c.add_parameter(self.p), g.c.generation()
+            if not g.passing:
+                self.last, self.last_id, self.last_stamp = g.link, self.id, self.stamp
         return self.id
+
+    cdef bint find(self, ComputationGraph g):
+        """Is it in g? Since then it may have entered other graphs: those of other threads, of `with` blocks."""
+        cdef NodeId id
+        if g.c.valid(self.id, self.stamp):
+            return True
+        if self.last is None or (self.last is g.link and self.stamp == self.last_stamp):
+            return False   # it has been in no other since
+        id = g.c.find_parameter(deref(self.p))
+        if id == NO_NODE:
+            return False
+        self.id, self.stamp = id, g.c.generation()
+        if not g.passing:
+            self.last, self.last_id, self.last_stamp = g.link, id, self.stamp
+        return True
 
     cpdef Parameters _anew(self):
         """What lists of weights hold: an object of its own if the graph keeps other numbers than those of now. DyNet makes
@@ -259,7 +280,7 @@ cdef class Parameters(Weight):
         cdef const float* numbers = _first(flat)
         cdef Parameter* p = self.p.get()
         settle()   # not before: the user's code that gives numbers may put off a step
-        cdef bint leave = keeps_weights() and _was_read(self.last, self.id, self.last_stamp)
+        cdef bint leave = keeps_weights() and _was_read(self.last, self.last_id, self.last_stamp)
         _begin_pass()   # as one: no fork meanwhile
         try:
             with nogil:
@@ -276,7 +297,7 @@ cdef class Parameters(Weight):
 
     cdef int _changed(self) except -1:
         """Values changed from outside: expressions that use them are computed again, in the graph it entered last."""
-        _outdate(self.last, self.id, self.last_stamp)
+        _outdate(self.last, self.last_id, self.last_stamp)
         return 0
 
     def zero(self):

@@ -47,7 +47,7 @@ cdef class LookupParameters(Weight):
     """
     cdef shared_ptr[LookupTable] t
     cdef GraphLink last, rows_last   # the graphs that it entered last, whole and for lookups
-    cdef NodeId rows_id
+    cdef NodeId rows_id, last_id, rows_last_id
     cdef uint32_t rows_stamp
     cdef uint32_t last_stamp, rows_last_stamp   # of its nodes there; see Parameters
 
@@ -84,13 +84,29 @@ cdef class LookupParameters(Weight):
             raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape}")
         if g.trace is not None:
             if not g.trace.knows(self, False):
-                g.trace.entered(self, False, g.c.add_table(self.t))
+                g.trace.entered(self, False, g.c.add_table(self.t, False))
             return g.trace.node_of(self, False)
         deref(self.t).read_in_place = True
-        self.id = g.c.add_table(self.t)
-        self.last = g.link
-        self.stamp = self.last_stamp = g.c.generation()
+        if not self.find(g):
+            self.id, self.stamp = g.c.add_table(self.t, False), g.c.generation()
+            if not g.passing:
+                self.last, self.last_id, self.last_stamp = g.link, self.id, self.stamp
         return self.id
+
+    cdef bint find(self, ComputationGraph g):
+        """Is it in g as a whole? See Parameters."""
+        cdef NodeId id
+        if g.c.valid(self.id, self.stamp):
+            return True
+        if self.last is None or (self.last is g.link and self.stamp == self.last_stamp):
+            return False
+        id = g.c.find_table(deref(self.t), False)
+        if id == NO_NODE:
+            return False
+        self.id, self.stamp = id, g.c.generation()
+        if not g.passing:
+            self.last, self.last_id, self.last_stamp = g.link, id, self.stamp
+        return True
 
     cdef NodeId rows_node(self, ComputationGraph g) except? 0xffffffff:
         """The table as lookups use it: rows are brought up to date one by one."""
@@ -99,11 +115,16 @@ cdef class LookupParameters(Weight):
                 raise ValueError(f"[lookup] {self._name} is empty: its shape is {self.shape}")
             if g.trace is not None:
                 if not g.trace.knows(self, True):
-                    g.trace.entered(self, True, g.c.add_table(self.t))
+                    g.trace.entered(self, True, g.c.add_table(self.t, True))
                 return g.trace.node_of(self, True)
-            self.rows_id = g.c.add_table(self.t)
-            self.rows_last = g.link
-            self.rows_stamp = self.rows_last_stamp = g.c.generation()
+            self.rows_id = NO_NODE
+            if self.rows_last is not None and (self.rows_last is not g.link or self.rows_stamp != self.rows_last_stamp):
+                self.rows_id = g.c.find_table(deref(self.t), True)   # it may have been in other graphs since
+            if self.rows_id == NO_NODE:
+                self.rows_id = g.c.add_table(self.t, True)
+            self.rows_stamp = g.c.generation()
+            if not g.passing:
+                self.rows_last, self.rows_last_id, self.rows_last_stamp = g.link, self.rows_id, self.rows_stamp
         return self.rows_id
 
     cdef Expression look(self, ComputationGraph g, object index, bint update):
@@ -350,8 +371,8 @@ cdef class LookupParameters(Weight):
         self._overwrite(id, flat.reshape(1, -1))
 
     cdef int _changed(self) except -1:
-        _outdate(self.last, self.id, self.last_stamp)
-        _outdate(self.rows_last, self.rows_id, self.rows_last_stamp)
+        _outdate(self.last, self.last_id, self.last_stamp)
+        _outdate(self.rows_last, self.rows_last_id, self.rows_last_stamp)
         return 0
 
     def _row_grads(self):

@@ -281,14 +281,14 @@ NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
   return id;
 }
 
-NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t) {
+NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t, bool for_rows) {
   Dim d = t->row_dim;
   if (d.nd < kMaxDims) d.push(t->rows);
   const u16 flags = static_cast<u16>(kWeight | (t->updated ? kNeedsGrad : 0));
-  const u32 index = static_cast<u32>(tables_.size());
   make_room(tables_);
   table_nodes_.make_room(1);
-  const NodeId id = add_leaf(Leaf::Table, index, 0, d, flags, t->value.at(backend_));
+  const NodeId id = add_leaf(Leaf::Table, static_cast<u32>(tables_.size()), 0, d, flags, t->value.at(backend_));
+  nodes_[id].offset = for_rows;
   tables_.push_back(t);
   table_nodes_.push_back(id);
   return id;

@@ -107,7 +107,10 @@ class Graph {
   NodeId add_constant(const Dim& dim, float v);
   NodeId add_parameter(const std::shared_ptr<Parameter>& p);
   // The caller settles the rows when the whole table will be read (LookupTable::settle_all).
-  NodeId add_table(const std::shared_ptr<LookupTable>& t);
+  NodeId add_table(const std::shared_ptr<LookupTable>& t, bool for_rows = false);  // as a whole, or for look-ups alone
+  // The node that one of these has made last, if it is there and as it would be made now; kNoNode: there is none.
+  NodeId find_parameter(const Parameter& p) const;
+  NodeId find_table(const LookupTable& t, bool for_rows) const;
   // Rows `ids` of a table node; n > 1 or batched: the rows are batch elements.
   NodeId add_lookup(NodeId table, const u32* ids, u32 n, bool batched, bool update);
 

@@ -1,4 +1,5 @@
 // Where leaves get their numbers from, when the graph runs: one upload of all inputs, one copy of all gathered rows.
+// And which leaf a weight is.
 #include <algorithm>
 
 #include "graph/graph.h"
@@ -80,6 +81,20 @@ void Graph::gather_rows(NodeId from) {
     for (; at < gathered_.end() && tables_[signature(*at).table]->row_size == size; ++at) list_rows(*at);
     backend_.copy_rows(from_.size(), size, Rows{nullptr, 0, from_.data()}, Rows{nullptr, 0, to_.data()});
   }
+}
+
+NodeId Graph::find_parameter(const Parameter& p) const {
+  for (std::size_t k = params_.size(); k-- > 0;)
+    if (params_[k].get() == &p && node(param_nodes_[k]).is(kNeedsGrad) == p.updated) return param_nodes_[k];
+  return kNoNode;
+}
+
+NodeId Graph::find_table(const LookupTable& t, bool for_rows) const {
+  for (std::size_t k = tables_.size(); k-- > 0;) {
+    const Node& n = node(table_nodes_[k]);
+    if (tables_[k].get() == &t && n.is(kNeedsGrad) == t.updated && (n.offset != 0) == for_rows) return table_nodes_[k];
+  }
+  return kNoNode;
 }
 
 }  // namespace dnl

@@ -336,6 +336,26 @@ def test_beside_a_graph(w: Weights) -> None:
     assert np.isfinite(w.W.grad_as_array()).all() and np.abs(w.W.grad_as_array()).max() > 0
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_weights_that_change_after_a_call(w: Weights, recorded: bool) -> None:
+    """The current graph is computed again, although a call has used them since."""
+    f = dy.compile(w.tagger)
+    with dy.configure(compile=recorded):
+        dy.renew_cg()
+        of_weight, of_row, of_table = dy.sum_elems(w.W), dy.sum_elems(w.E[1]), dy.sum_elems(w.E)
+        for change in (
+            lambda: w.W.scale(2),
+            lambda: w.E.init_row(1, np.full(w.E.shape[1], 3.0)),
+            lambda: w.E.scale(0.5),
+        ):
+            dy.forward([of_weight, of_row, of_table])
+            f([1, 2], [0, 0])
+            change()
+            assert of_weight.value() == pytest.approx(w.W.as_array().sum(), rel=1e-5)
+            assert of_row.value() == pytest.approx(w.E.as_array()[1].sum(), rel=1e-5)
+            assert of_table.value() == pytest.approx(w.E.as_array().sum(), rel=1e-5)
+
+
 # ---- structures --------------------------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,44 @@ def test_a_changed_weight_in_a_graph_that_was_left() -> None:
     assert (total.value(), row.value()) == (6.0, 9.0)
 
 
+@pytest.mark.parametrize("how", ["block", "thread"])
+def test_weights_that_were_in_another_graph_meanwhile(how: str) -> None:
+    """They are the node that they were: its uses run as one batch, and its gradient is that of all of them."""
+    m = dy.ParameterCollection()
+    W, E = m.parameters_from_numpy(np.eye(3)), m.lookup_parameters_from_numpy(np.eye(3))
+
+    def beside() -> None:
+        with dy.graph():
+            assert np.isfinite((W * E[1] + E * E[2]).npvalue()).all()
+
+    def elsewhere() -> None:
+        if how == "block":
+            return beside()
+        thread = threading.Thread(target=beside)
+        thread.start()
+        return thread.join()
+
+    dy.renew_cg()
+    terms = []
+    for k in range(3):
+        terms += [W * dy.inputVector([1.0, 2.0, 3.0 + k]), E * dy.inputVector([1.0, 2.0, 3.0 + k]), E[k]]
+        elsewhere()
+    loss = dy.sum_elems(dy.esum(terms))
+    loss.forward()
+    assert dy.stats()["batches"] == 4  # two products, two sums
+    loss.backward()
+    elsewhere()
+    np.testing.assert_array_equal(W.gradient(), [[3, 6, 12]] * 3)
+    np.testing.assert_array_equal(W.gradient(), W.grad_as_array())
+    np.testing.assert_array_equal(E.gradient(), [[3, 6, 12]] * 3)
+    W.set_updated(False)
+    again = dy.sum_elems(W * dy.inputVector([1.0, 2.0, 3.0]) + terms[0])
+    elsewhere()
+    assert dy.sum_elems(W).value() == 3
+    again.backward()
+    np.testing.assert_array_equal(W.grad_as_array(), np.array([[4, 8, 15]] * 3))
+
+
 def test_validity_and_immediate_mode() -> None:
     dy.renew_cg(check_validity=True, immediate_compute=True)
     x = dy.inputVector([-1.0, 1.0])
