@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from fuzz_generate import Generator
 from fuzz_motifs import expressions
+from fuzz_names import Names
 from fuzz_program import MAKES, Observation, Program, Step, difference, execute, shrink
 from fuzz_sessions import ACTIONS, backward, finish
 from fuzz_ways import PLAIN, Finding, Way, setting
@@ -29,6 +30,9 @@ NUMBERS = re.compile(r"(\b(?:A|inp)\(|score\(\w+, |\b(?:op|case)\((?:'[^']*'|\"[
 CONSTANTS = re.compile(r"( [*+] )(\d\.\d)\b")
 PLACES = re.compile(r"(\bT\d+\[|dy\.lookup\(T\d+, |dy\.pick\(\w+, |(?:hinge|pickneglogsoftmax)\(\w+, )(\d+)\b")
 LISTS = re.compile(r"((?:\.batch|\.rows|dy\.lookup_batch|_batch)\((?:\w+, )?\[)([\d, ]+)")
+BACKWARD = re.compile(r"(l\d+)\.backward\(")
+ROW = re.compile(r" = (?:T\d+\[\d+\]|dy\.lookup\(T\d+, \d+\))$")
+PICK = re.compile(r" = (?:dy\.pick\(e|e\d+\[\d+\]$)")
 LEAST = 5  # rows and labels below are there in every table and in all scores
 
 SETTINGS: list[Way] = [
@@ -45,16 +49,17 @@ USUAL: Way = {
 }
 
 
-def graphs(seed: int) -> Program:
-    """A program of a few small graphs."""
+def graphs(seed: int, some: Callable[[Generator, int], None] = expressions, more: Names | None = None) -> Program:
+    """A program of a few small graphs, of what `some` makes with the names of `more`."""
     with setting(PLAIN):
         g = Generator(seed)
+        g.env.update(more or {})
         weighed = np.array(list(ACTIONS.values())) / sum(ACTIONS.values())
         g.begin()
         for _ in range(1 + g.below(2)):
             g.renew()
             for _ in range(1 + g.below(3)):
-                expressions(g, 1 + g.below(3))
+                some(g, 1 + g.below(3))
                 for number in g.rng.choice(len(ACTIONS), 1 + g.below(3), p=weighed):
                     g.maybe(lambda action=list(ACTIONS)[number]: action(g))
             for last, chance in ((backward, 0.7), (finish, 0.3)):
@@ -118,19 +123,67 @@ class Session:
             [int(k) for k in self.rng.permutation(LEAST)] if self.chance(0.7) else []
         )  # those that are equal stay so
         how = np.random.default_rng([number, form, 23])
+        self.made, self.rows, self.picked = [], [], []
         for step in self.graphs[number]:
             left_out, peek = how.random(2) < ((0.0, 0.05), (0.05, 0.3))[form]
             makes = MAKES.search(step.text) or ".set_value(" in step.text
             if makes or (left_out and RENEW not in step.text):
                 continue
+            back = BACKWARD.match(step.text)
+            if back and self.chance(0.5):
+                self.before(back[1])
             self.do(self.other_data(step.text, places) if data else step.text)
+            if back and self.chance(0.5):
+                self.after(step.text)
             made = MADE.match(step.text)
+            if made:
+                self.made.append(made[1])
+                self.rows += [made[1]] if ROW.search(step.text) else []
+                self.picked += [made[1]] if PICK.search(step.text) else []
             if made and peek:
                 self.do(f"see({made[1]}.npvalue())")
             if self.chance(0.005):
                 self.between(within=True)
 
+    def before(self, loss: str) -> None:
+        """Between a value and the backward pass: rows are let go, so that their gradients need not be kept, and what a
+        reader that has not run still reads."""
+        self.do(f"see({loss}.value())")
+        for name in self.rows:
+            if self.chance(0.4):
+                self.do(f"del {name}")
+        if self.made and self.chance(0.4):
+            name = self.one(self.made[-8:])
+            self.reader(name)
+            self.do(f"del {name}")
+
+    def reader(self, name: str) -> None:
+        if self.chance(0.5):
+            self.do(f"z1 = dy.tanh({name}) * 0.5")
+
+    def after(self, backward: str) -> None:
+        """Behind a backward pass: rows are asked for their gradients, and it comes again, with or without readers that
+        have not run, or when a part of a value has moved."""
+        for name in self.rows[-4:]:
+            self.do(f"see({name}.gradient())")
+        if self.made and self.chance(0.4):
+            self.do(backward)
+            self.reader(self.one(self.made[-8:]))
+            self.do(backward)
+            self.do("see(z1.npvalue())")
+        if self.picked and self.chance(0.6):
+            name = self.one(self.picked)
+            for _ in range(3):
+                self.do(f"{name}.set_index({self.below(3)})")
+                self.do(f"see({name}.npvalue())")
+                self.do(backward)
+            for other in (name, *self.made[-6:]):
+                self.do(f"see({other}.gradient())")
+
     def between(self, within: bool = False) -> None:
+        self.do(self.one(self.ways(within)))
+
+    def ways(self, within: bool) -> list[str]:
         """What may come between two steps, or in the middle of one."""
         weight, table = self.one(self.weights or ["W0"]), self.one(self.tables or ["T0"])
         some = self.one([weight, table])
@@ -147,7 +200,7 @@ class Session:
             kind = self.one(["SimpleSGD", "MomentumSGD", "Adam"])
             ways += [f"tr0 = dy.{kind}Trainer(m0)", f"tr0.set_sparse_updates({self.chance(0.5)})", "dy.renew_cg()",
                      "dy.renew_cg(immediate_compute=True)", "dy.renew_cg(check_validity=True)"]  # fmt: skip
-        self.do(self.one(ways))
+        return ways
 
 
 def gone() -> None:
@@ -164,21 +217,28 @@ def mistake() -> None:
     dy.affine_transform([x, dy.inputTensor(np.ones((3, 3))), x])
 
 
-def observed(program: Program, way: Way, changing: bool, keep: bool) -> list[Observation]:
-    """What a session sees. changing: settings do, where it asks for it."""
+def observed(
+    program: Program,
+    way: Way,
+    changing: bool,
+    keep: bool,
+    numbers: int = 0,
+    more: Names | None = None,
+    verify: bool = False,
+) -> list[Observation]:
+    """What a session sees. changing: settings do, where it asks for it. verify: what is kept is also made anew."""
 
     def configure(k: int) -> None:
         if changing:
             dy.configure(**{**USUAL, **SETTINGS[k], "keep_weights": way.get("keep_weights", False)})
 
     with tempfile.TemporaryDirectory() as folder, setting({**USUAL, **way, "keep_plans": keep}):
-        _core.settings.verify = False  # which makes what is kept anew
+        _core.settings.verify = verify
         _core.set_seed(11)
         dy.renew_cg()
         try:
-            return execute(
-                program, dy, more={"FOLDER": folder, "configure": configure, "gone": gone, "mistake": mistake}
-            )
+            own = {"FOLDER": folder, "configure": configure, "gone": gone, "mistake": mistake}
+            return execute(program, dy, numbers, more={**(more or {}), **own})
         finally:
             _core.settings.verify = True
             dy.renew_cg()
@@ -190,6 +250,13 @@ def differs(program: Program, way: Way, changing: bool) -> tuple[int, str] | Non
     return difference(kept, anew, rtol=0, atol=0)
 
 
+def unlike(program: Program, way: Way, changing: bool) -> tuple[int, str] | None:
+    """The first step for which a plan is kept that is not the one that would be made: also of a graph's own backward
+    passes, which are always kept."""
+    seen = observed(program, way, changing, True, verify=True)
+    return next(((k, what) for k, how, what in seen if how == "error" and what.startswith("InternalError")), None)
+
+
 def session(seed: int, steps: int = 20) -> Program:
     return tuple(Session(graphs(seed), seed, steps).steps)
 
@@ -198,8 +265,9 @@ def check(seed: int) -> Finding | None:
     rng = np.random.default_rng([seed, 29])
     way, changing = SETTINGS[int(rng.integers(len(SETTINGS)))], bool(rng.random() < 0.5)
     program = session(seed)
-    if differs(program, way, changing) is None:
+    wrong = next((one for one in (differs, unlike) if one(program, way, changing) is not None), None)
+    if wrong is None:
         return None
-    small = shrink(program, lambda p: differs(p, way, changing) is not None)
-    what = f"seed {seed}, plans kept or anew, {way}, changing {changing}: {differs(small, way, changing)}"
+    small = shrink(program, lambda p: wrong(p, way, changing) is not None)
+    what = f"seed {seed}, plans kept or anew, {way}, changing {changing}: {wrong(small, way, changing)}"
     return Finding(seed, what, "\n".join([f"# {what}", *(step.text for step in small)]))

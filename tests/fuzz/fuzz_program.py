@@ -29,7 +29,7 @@ class Step:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        text = re.sub(r"'[^']*'|\"[^\"]*\"", "", self.text)
+        text = re.sub(r"'[^']*'|\"[^\"]*\"|\bdef \w+", "", self.text)
         made, found, _ = text.partition(" = ")
         return tuple(NAME.findall(text[len(made) :] if found else text))
 
@@ -42,7 +42,8 @@ def compiled(text: str) -> Any:
     return compile(text, "<program>", "exec")
 
 
-MAKES = re.compile(r"add_\w*parameters|_from_numpy|Collection\(|[Bb]uilder\(|Trainer\(|dy\.cell|\bdy\.nn\b")
+MAKES = re.compile(r"add_\w*parameters|_from_numpy|Collection\(|builder\(|(?<!Cell)Builder\(|Trainer\(|dy\.cell|\bdy\.nn\b|\bdef |"
+                   r"dy\.compile\(|= (?:float|holder)\(")  # fmt: skip
 
 
 def repeated(program: Program, times: int = 3) -> Program:

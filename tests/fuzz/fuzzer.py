@@ -3,6 +3,8 @@
     python tests/fuzz/fuzzer.py --programs 10000                # every way against the plainest, a few ways for each program
     python tests/fuzz/fuzzer.py --programs 10000 --peer         # against the real DyNet, where it is installed
     python tests/fuzz/fuzzer.py --programs 10000 --again        # sessions of many steps, with plans that are kept against plans made anew
+    python tests/fuzz/fuzzer.py --programs 10000 --calls        # the same with cells and compiled functions, against these functions run
+    python tests/fuzz/fuzzer.py --programs 10000 --beside       # the same in several threads, and on both sides of a fork
     DYNET_LITE_BACKEND=cuda python tests/fuzz/fuzzer.py --again # one of these sessions on a GPU
     python tests/fuzz/fuzzer.py --seed 1234 --all               # one program in every way
     python tests/fuzz/fuzzer.py --seed 1234 --show              # its source
@@ -25,6 +27,8 @@ import time
 from pathlib import Path
 
 import fuzz_again
+import fuzz_beside
+import fuzz_calls
 import numpy as np
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Program, repeated, source
@@ -32,6 +36,7 @@ from fuzz_sessions import generate
 from fuzz_ways import WAYS, Finding, check
 
 BATCH = 50
+SESSIONS = {"again": fuzz_again, "calls": fuzz_calls, "beside": fuzz_beside}
 
 
 def ways_of(seed: int, count: int) -> list[str]:
@@ -46,7 +51,7 @@ def look_at(seed: int, program: Program, every: bool = False) -> Finding | None:
 
 
 def campaign(
-    seeds: range, seconds: float = float("inf"), peer: bool = False, every: bool = False, again: bool = False
+    seeds: range, seconds: float = float("inf"), peer: bool = False, every: bool = False, sessions: str = ""
 ) -> tuple[list[Finding], int]:
     """What is found, and how many programs were run in the time."""
     found, done, end = [], 0, time.monotonic() + seconds
@@ -54,8 +59,8 @@ def campaign(
         for seed in seeds:
             if time.monotonic() > end:
                 break
-            if again:
-                one = fuzz_again.check(seed)
+            if sessions:
+                one = SESSIONS[sessions].check(seed)
             else:
                 program = generate(seed, peer)
                 one = other.check(program, seed) if peer else look_at(seed, program, every)
@@ -94,7 +99,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--programs", type=int, default=1)
     parser.add_argument("--peer", action="store_true", help="against the real DyNet")
-    parser.add_argument("--again", action="store_true", help="sessions whose graphs are made again and again")
+    parser.add_argument("--again", action="store_const", const="again", dest="sessions", default="",
+                        help="sessions whose graphs are made again and again")  # fmt: skip
+    parser.add_argument(
+        "--calls",
+        action="store_const",
+        const="calls",
+        dest="sessions",
+        help="the same with cells and compiled functions",
+    )
+    parser.add_argument(
+        "--beside",
+        action="store_const",
+        const="beside",
+        dest="sessions",
+        help="the same in several threads and processes",
+    )
     parser.add_argument("--all", action="store_true", help="in every way")
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
     parser.add_argument("--here", action="store_true", help="in this process")
@@ -104,15 +124,16 @@ def main() -> int:
     seeds = range(args.seed, args.seed + args.programs)
     if args.show:
         for seed in seeds:
-            program = fuzz_again.session(seed) if args.again else generate(seed, args.peer)
+            program = SESSIONS[args.sessions].session(seed) if args.sessions else generate(seed, args.peer)
             print(source(program, f"seed {seed}"))
         return 0
-    extra = [flag for flag, on in (("--peer", args.peer), ("--all", args.all), ("--again", args.again)) if on]
+    extra = [flag for flag, on in (("--peer", args.peer), ("--all", args.all)) if on]
+    extra += [f"--{args.sessions}"] if args.sessions else []
     if args.programs > 1 and not args.here:
         found = in_processes(args.seed, args.programs, extra)
         print(f"{args.programs} programs, {found or 'no'} batches with findings")
         return found > 0
-    findings, _ = campaign(seeds, peer=args.peer, every=args.all, again=args.again)
+    findings, _ = campaign(seeds, peer=args.peer, every=args.all, sessions=args.sessions)
     for one in findings:
         print(one, flush=True)
     return len(findings) > 0

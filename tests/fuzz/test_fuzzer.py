@@ -16,6 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_again
+import fuzz_calls
 from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Step, difference, execute, from_json, may_round, rounding, smallest, source, to_json
@@ -43,9 +44,16 @@ def test_the_real_dynet_shows_the_same(first: int) -> None:
 
 @pytest.mark.parametrize("first", range(0, 16, 8))
 def test_plans_that_are_kept_show_the_same(first: int) -> None:
-    found, done = campaign(range(first, first + 8), again=True)
+    found, done = campaign(range(first, first + 8), sessions="again")
     assert not found, "\n".join(map(str, found))
     assert done == 8
+
+
+@pytest.mark.parametrize(("sessions", "first"), [("calls", 0), ("calls", 4), ("beside", 0)])
+def test_functions_threads_and_forks_show_the_same(sessions: str, first: int) -> None:
+    found, done = campaign(range(first, first + 4), sessions=sessions)
+    assert not found, "\n".join(map(str, found))
+    assert done == 4
 
 
 # ---- the fuzzer itself ---------------------------------------------------------------------------------------------------
@@ -95,6 +103,14 @@ def test_sessions_find_their_plans_again(monkeypatch: pytest.MonkeyPatch) -> Non
         counted["plans_again"] * 3 > counted["plans"]
         and counted["backward_plans_again"] * 4 > counted["backward_plans"]
     ), counted
+
+
+def test_sessions_call_functions() -> None:
+    """In every form that fuzz_functions.py has."""
+    text = "\n".join(step.text for seed in range(16) for step in fuzz_calls.session(seed))
+    for what in ("@dy.cell", "dy.map(c", "dy.map(q", "dy.scan(", "dy.recurse(", "dy.CellBuilder(", "dy.compile(d", "trainer=tr", "backward=True",
+                 "nested(", "depth=deep(", "which=mode(", ".rate = ", " = float(0.25)", "cg_checkpoint", ", 99", "'no')"):  # fmt: skip
+        assert what in text, what
 
 
 def test_a_wrong_number_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
