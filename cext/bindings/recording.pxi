@@ -202,6 +202,7 @@ cdef _Recorder _recorded_for_values(Cell cell, ComputationGraph g, tuple args, d
         return _recorded(cell, g, args, kwargs)
     except BaseException as error:
         cell.plain = before
+        cell.n_anew += 1   # what other threads have begun meanwhile
         raise _at_user(error)
 
 cdef bint _alike_templates(Template a, Template b) except -1:
@@ -221,8 +222,11 @@ cdef Template _record(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     return _recorded_twice(cell, g, args, kwargs).template
 
 cdef _Recorder _recorded_twice(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    cdef uint64_t begun = cell.n_anew
     cdef _Recorder r = _recorded(cell, g, args, kwargs)
     if not _alike_templates(r.template, _record_once(cell, g, args, kwargs)):
+        if cell.n_anew != begun:   # another thread has recorded meanwhile, and integers are taken in another way now
+            return _recorded_twice(cell, g, args, kwargs)
         raise (_errors.CompileError if r.trace.compiled else _errors.CellError)(
             f"[{'compile' if r.trace.compiled else 'cell'} {cell.__name__}] does not make the same nodes twice for the same "
             "arguments: it reads what changes, such as a counter or numpy.random. Give that as an argument")
@@ -245,6 +249,7 @@ cdef class Cell:
     cdef object read_by        # function -> [(where, key, value)]: what the function reads besides its arguments
     cdef list read
     cdef uint64_t reading, call
+    cdef uint64_t n_anew       # how often its recordings went
     cdef dict templates
     cdef list recent
     cdef Frame spare           # for the next call; None while one has it
@@ -268,6 +273,7 @@ cdef class Cell:
 
     cdef int begin_anew(self) except -1:
         """Recordings go. What the function reads is looked at before the next one is made: it may change soon after."""
+        self.n_anew += 1
         self.forget()
         return self.check_read()
 
@@ -355,13 +361,22 @@ cdef class Cell:
         self.fill(g, f, args, kwargs)
         t = self.find(g, f)
         if t is None:
-            new = _record(self, g, args, kwargs)
-            self.fill(g, f, args, kwargs)   # integers may be taken in another way now
-            if not (<Template> new).is_of(f):
-                raise self.changes()
-            t = self.note(new, f)
+            t = self.note(self.record_into(g, f, args, kwargs), f)
             t.enter(g)
         return t
+
+    cdef Template record_into(self, ComputationGraph g, Frame f, tuple args, dict kwargs):
+        """A new recording, with its arguments in the frame."""
+        cdef uint64_t begun
+        cdef Template new
+        while True:
+            begun = self.n_anew
+            new = _record(self, g, args, kwargs)
+            self.fill(g, f, args, kwargs)   # integers may be taken in another way now
+            if new.is_of(f):
+                return new
+            if self.n_anew == begun:   # no other thread has recorded meanwhile either
+                raise self.changes()
 
     cdef object changes(self):
         return RuntimeError(f"[{self.__name__}] an argument gives other items each time that it is read")

@@ -1140,6 +1140,28 @@ def test_immediate_and_checked_graphs(w: Weights) -> None:
     assert cell(dy.inputVector([1.0])).dim() == ((1,), 1)
 
 
+@pytest.mark.parametrize("when", [0, 1])
+def test_a_thread_that_records_while_another_does(w: Weights, when: int) -> None:
+    """What it finds out about the arguments holds for both."""
+    runs, found = collections.deque([False] * when + [True]), []
+
+    @dy.cell
+    def cell(x: Any, how: str, k: int) -> Any:
+        if how == "picks":
+            if runs and runs.popleft():
+                thread = threading.Thread(target=lambda: found.append(cell(w.E[1], "counts", 2).npvalue()))
+                thread.start()
+                thread.join()
+            return x + w.E[k]
+        for _ in range(k):
+            x = dy.tanh(x)
+        return x
+
+    dy.renew_cg()
+    np.testing.assert_array_equal(cell(w.E[2], "picks", 3).npvalue(), (w.E[2] + w.E[3]).npvalue())
+    np.testing.assert_array_equal(found[0], dy.tanh(dy.tanh(w.E[1])).npvalue())
+
+
 def test_threads_of_python(w: Weights) -> None:
     cell = dy.cell(lambda x, k: dy.tanh(w.W * x) + w.E[k])
     wanted = []
