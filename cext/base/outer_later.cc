@@ -1,9 +1,11 @@
 #include "base/outer_later.h"
 
+#include "base/tls.h"
+
 namespace dnl {
 namespace {
 
-thread_local const Vec<OuterWanted>* t_wanted = nullptr;
+DNL_QUICK_TLS thread_local const Vec<OuterWanted>* t_wanted = nullptr;
 
 double squares(const Vec<float>& v) {
   double sum = 0;

@@ -1,13 +1,9 @@
-// Graphs as borrowed pointers: the current one of each thread, which bindings/graph.pxi owns. Includes: Python.
+// Graphs as borrowed pointers: the current one of each thread, which bindings/graph.pxi owns. Includes: Python,
+// base/tls.h.
 #pragma once
 #include <Python.h>
 
-// Read at every call from Python: glibc keeps room for a few such words of libraries that are loaded late.
-#if defined(__GLIBC__) && defined(__GNUC__)
-#define DNL_QUICK_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define DNL_QUICK_TLS
-#endif
+#include "base/tls.h"
 
 namespace dnl {
 inline PyObject*& current_graph() {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/tls.h"
+
 namespace dnl {
 namespace {
 
@@ -22,7 +24,7 @@ Moment now() { return g_now.load(std::memory_order_acquire); }
 Moment next_moment() { return g_now.fetch_add(1, std::memory_order_acq_rel) + 1; }
 
 Owner this_thread() {
-  static thread_local char mark;
+  static thread_local char mark DNL_QUICK_TLS;
   return &mark;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "base/tls.h"
 #include "kernels/gemm.h"
 #include "kernels/isa_tables.h"
 #include "kernels/kernels.h"
@@ -14,13 +15,6 @@
 namespace dnl {
 namespace {
 
-// Read at each call of a kernel: where the C library gives libraries that are loaded late a place for such variables,
-// without a call.
-#if defined(__GLIBC__)
-#define DNL_QUICK_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define DNL_QUICK_TLS
-#endif
 DNL_QUICK_TLS thread_local const Kernels* t_kernels = nullptr;
 DNL_QUICK_TLS thread_local const Products* t_products = nullptr;
 

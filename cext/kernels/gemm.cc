@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/outer_later.h"
+#include "base/tls.h"
 #include "base/vec.h"
 #include "kernels/blas.h"
 #include "kernels/kernels.h"
@@ -98,10 +99,13 @@ struct Room {
   } united;  // what unite_rows() gives
   ProductCounts count;
 };
-Room& room() {
+DNL_QUICK_TLS thread_local Room* t_room = nullptr;
+Room& make_room() {
   static thread_local Room r;
+  t_room = &r;
   return r;
 }
+Room& room() { return t_room ? *t_room : make_room(); }
 
 // n rows as the columns of a matrix: where they lie, or copied.
 Rows as_matrix(const Rows& r, idx n, idx length, Vec<float>& copy) {
