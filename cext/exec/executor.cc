@@ -411,6 +411,7 @@ Stats Executor::stats() const {
     s.floats_scattered += r->stats.floats_scattered;
     s.rows_repeated += r->stats.rows_repeated;
   }
+  for (double* time : {&s.plan_time, &s.forward_time, &s.backward_time}) *time = seconds(*time);
   return s;
 }
 
@@ -423,6 +424,10 @@ std::vector<OpProfile> Executor::profile() const {
       sum[i].forward += r->profile[i].forward;
       sum[i].backward += r->profile[i].backward;
     }
+  for (OpProfile& p : sum) {
+    p.forward = seconds(p.forward);
+    p.backward = seconds(p.backward);
+  }
   return sum;
 }
 
