@@ -183,7 +183,7 @@ cdef class _Program:
         _begin_pass()
         try:
             if _holds_gil():
-                g.x.backward(loss, False)
+                g.x.backward(loss, False, _is_alone())
             else:
                 with nogil:
                     g.x.backward(loss, False)

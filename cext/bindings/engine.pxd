@@ -300,6 +300,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         void invalidate()
         void forget_plans() except +raise_python_error
         void backward(NodeId, cbool) except +raise_python_error nogil
+        void backward(NodeId, cbool, cbool) except +raise_python_error nogil
         cbool done(NodeId)
         cbool begun(NodeId)
         void read_value(NodeId, float*) except +raise_python_error nogil
@@ -350,6 +351,7 @@ cdef extern from "exec/update.h" namespace "dnl":
         cbool sparse
         int threads
         Owner owner
+        cbool alone
     cdef cppclass UpdateOutcome:
         double norm
         cbool clipped

@@ -242,7 +242,7 @@ cdef class ComputationGraph:
         self._begin_run()
         try:
             if _holds_gil():
-                self.x.backward(loss, full)
+                self.x.backward(loss, full, _is_alone())
             else:
                 with nogil:
                     self.x.backward(loss, full)
@@ -529,6 +529,10 @@ cdef void _make_current(ComputationGraph g) noexcept:
 cdef inline bint _holds_gil():
     """Does a pass keep the GIL? To give it back and take it again costs as much as ten small nodes."""
     return (_keeps_gil or is_only_thread()) and _n_watched == 0
+
+cdef inline bint _is_alone():
+    """Of a pass that keeps the GIL: can nobody use the weights meanwhile? Then they are not locked."""
+    return is_only_thread() and not job_pending()
 
 cdef inline ComputationGraph _current():
     """The graph that nodes are added to."""

@@ -118,6 +118,7 @@ cdef class Updater:
             entered = True
             _n_updating += 1
             if _holds_gil():
+                s.alone = _is_alone()
                 outcome = self.u.update(s, clip)
             else:
                 with nogil:

@@ -11,7 +11,7 @@
 
 namespace dnl {
 
-void Executor::backward(NodeId loss, bool full) {
+void Executor::backward(NodeId loss, bool full, bool alone) {
   struct Forget {  // even if it fails
     bool& noted;
     ~Forget() { noted = false; }
@@ -21,8 +21,11 @@ void Executor::backward(NodeId loss, bool full) {
   Timer timer;
   if (g_.dim(loss).size() != 1)
     fail_value("[backward] needs a scalar; got " + g_.dim(loss).text() + " (sum it first: sum_elems, sum_batches)");
-  list_gradients();
-  const std::lock_guard<GradientLocks> lock(locks_);
+  std::unique_lock<GradientLocks> lock(locks_, std::defer_lock);
+  if (!alone) {
+    list_gradients();
+    lock.lock();
+  }
   bool again = find_pass(loss, full) && grads_.take_again(pass_->ready.grads);
   pass_->ready.there = false;
   if (!again) reach(loss, full);

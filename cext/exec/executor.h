@@ -55,8 +55,8 @@ class Executor final : private Graph::Listener {
   // by the plan that is there, if it is of the whole graph.
   void invalidate();
   // Gradients of `loss` (one number) with respect to everything it depends on. Adds into parameters.
-  // full: also gradients of inputs and other constants.
-  void backward(NodeId loss, bool full);
+  // full: also gradients of inputs and other constants. alone: no other thread can use the parameters meanwhile.
+  void backward(NodeId loss, bool full, bool alone = false);
   bool done(NodeId i) const { return i < done_; }
   // Has anything been made of the nodes from this one on: was the graph rewritten or planned that far?
   bool begun(NodeId from) const { return rewritten_ > from || planned_ > from; }

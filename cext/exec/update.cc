@@ -94,10 +94,13 @@ UpdateOutcome Updater::late() {
 
 UpdateOutcome Updater::update(const UpdateStep& s, double clip) {
   late();
-  locks_.clear();
-  for (const Dense& d : dense_) locks_.add(d.p->in_use);
-  for (const Table& t : tables_) locks_.add(t.t->in_use);
-  const std::lock_guard<GradientLocks> lock(locks_);
+  std::unique_lock<GradientLocks> lock(locks_, std::defer_lock);
+  if (!s.alone) {
+    locks_.clear();
+    for (const Dense& d : dense_) locks_.add(d.p->in_use);
+    for (const Table& t : tables_) locks_.add(t.t->in_use);
+    lock.lock();
+  }
   backend_ = s.backend;
   for (const Dense& d : dense_)
     if (d.p->grad.outer() && !may_be_outer(s)) d.p->grad.read(*backend_);

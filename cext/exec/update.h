@@ -26,7 +26,8 @@ struct UpdateStep {
   int threads;   // at most so many work at it
   Owner owner =
       nullptr;  // the thread of Python whose update it is: its nodes that have run keep the numbers that they read,
-  bool keeps = true;  // unless nobody can ask for them any more
+  bool keeps = true;   // unless nobody can ask for them any more
+  bool alone = false;  // no other thread can use the members meanwhile
 };
 
 // Of an update with clipping.
