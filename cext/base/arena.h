@@ -55,6 +55,7 @@ class Arena {
   }
   // Everything is given back to the arena within a round.
   void rewind() {
+    if (!used_ && !most_ && blocks_.size() < 2) return;
     use_.note(used_);
     if (blocks_.size() > 1 || most_ > reserved_) {
       const std::size_t want = most_ > reserved_ ? most_ : reserved_;

@@ -167,7 +167,12 @@ cdef class ComputationGraph:
         self.other_c.renew()
         return 0
 
-    cdef int _not_busy(self) except -1:
+    cdef inline int _not_busy(self) except -1:
+        if self.trace is not None or self.busy:
+            self._tell_busy()
+        return 0
+
+    cdef int _tell_busy(self) except -1:
         if self.trace is not None:
             raise self.trace.no_value()
         while self.busy and _settings.is_dynet:
@@ -180,11 +185,12 @@ cdef class ComputationGraph:
     cdef int _begin_run(self) except -1:
         """A pass begins, and the GIL goes next: an error if another thread has begun one while this one waited."""
         _begin_pass()
-        try:
-            self._not_busy()
-        except BaseException:
-            _end_pass()
-            raise
+        if self.trace is not None or self.busy:
+            try:
+                self._tell_busy()
+            except BaseException:
+                _end_pass()
+                raise
         self.busy = True
         return 0
 

@@ -14,7 +14,9 @@ cdef class TrainerFields:
     _numbers = ("_learning_rate", "_clip", "_sparse", "updates", "_recent_updates", "_recent_clips",
                 "_averaging")
 
-    cdef public object model
+    cdef object of_model                 # what is trained,
+    cdef object root                     # the collection that has its weight decay,
+    cdef list members                    # and its weights and tables; both None until they are looked for
     cdef public double _learning_rate
     cdef public double _clip             # 0 or less: none
     cdef public bint _sparse
@@ -30,6 +32,15 @@ cdef class TrainerFields:
             self.hooked = True
         PyObject_GenericSetAttr(self, name, value)
 
+    @property
+    def model(self):
+        """The collection that is trained."""
+        return self.of_model
+
+    @model.setter
+    def model(self, collection):
+        self.of_model, self.root, self.members = collection, None, None
+
     def coefficients(self):
         """c[] of the rule (cext/kernels/updates.h) for update number self.updates, the first being 1."""
         return (self._learning_rate,)
@@ -39,10 +50,9 @@ cdef class TrainerFields:
         return self.own_decay()
 
     cdef double own_decay(self) except? -1:
-        root = self.model
-        while (parent := root._parent) is not None:
-            root = parent
-        return root._weight_decay
+        if self.root is None:
+            self.root = self.of_model._root()
+        return self.root._weight_decay
 
     cdef bint is_hooked(self, PyObject* own, str name):
         """Is the method another than ours?"""
@@ -70,10 +80,11 @@ cdef class TrainerFields:
                                  "called")
         if self._set_aside is not None:
             self.swap_params_to_weights()
-        cdef list members = self.model._all
-        if self.updates == 0 or self._updater.taken != len(members):
+        if self.members is None:
+            self.members = self.of_model._all
+        if self.updates == 0 or self._updater.taken != len(self.members):
             self._see_new(self._updater.taken if self.updates else 0)
-        self._updater.begin(self, members)
+        self._updater.begin(self, self.members)
         s.decay = self.decay() if self.is_hooked(_decay, "decay") else self.own_decay()
         s.sparse = self._sparse
         self.updates += 1

@@ -106,7 +106,7 @@ cdef class Updater:
         s.owner = this_thread()
         if late is None:   # else weights_changed() has counted it
             _n_updates += 1
-            if trainer.can_wait() and self._may_wait():
+            if self._may_wait() and trainer.can_wait():
                 remember_update(deref(self.u), s, clip)
                 _job_trainer = weakref.ref(trainer)
                 return 0

@@ -81,7 +81,7 @@ bool Executor::seed(NodeId loss, bool again) {
   float* at = pass_->planner.at()[loss];
   const NodeId root = g_.node(loss).root;
   if (again || !facts().written[root]) {
-    backend_->fill(g_.dim(root).size(), 0.f, pass_->planner.at()[root]);
+    if (const std::size_t n = g_.dim(root).size(); n > 1) backend_->fill(n, 0.f, pass_->planner.at()[root]);
     facts().written[root] = kWritten;
     backend_->fill(1, 1.f, at);
     return true;
@@ -164,20 +164,27 @@ void Executor::run_stage(const BackStage& stage) {
   for (u32 m = 0; m < stage.zeros; ++m) runner(0).move(plan.moves[stage.zero + m]);
   for (u32 t = stage.task; t < stage.task + stage.tasks; ++t)
     runner(plan.tasks[t].runner).shares_calls = stage.tasks == 1 && shares_calls();
-  Progress progress;
-  run_lanes(static_cast<int>(stage.tasks), options.threads, [&](int number) {
-    const BackTask& task = plan.tasks[stage.task + static_cast<u32>(number)];
-    try {
-      for (u32 before : task.after)
-        if (before != kNoNode && !progress.wait(before - stage.task)) return;
-      runner(task.runner)
-          .backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_, back_again_ ? &pass_->calls : nullptr);
-      progress.done(static_cast<u32>(number));
-    } catch (...) {
-      progress.fail();
-      throw;
-    }
-  });
+  auto run_task = [&](const BackTask& task) {
+    runner(task.runner)
+        .backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_, back_again_ ? &pass_->calls : nullptr);
+  };
+  if (stage.tasks == 1) {
+    run_task(plan.tasks[stage.task]);
+  } else {
+    Progress progress;
+    run_lanes(static_cast<int>(stage.tasks), options.threads, [&](int number) {
+      const BackTask& task = plan.tasks[stage.task + static_cast<u32>(number)];
+      try {
+        for (u32 before : task.after)
+          if (before != kNoNode && !progress.wait(before - stage.task)) return;
+        run_task(task);
+        progress.done(static_cast<u32>(number));
+      } catch (...) {
+        progress.fail();
+        throw;
+      }
+    });
+  }
   const u32 bins = stage.tasks / stage.runs - 1;
   for (u32 b = 1; b < bins; ++b) runner(stage.runs).keep_room_of(runner(stage.runs + b));
   for (u32 b = 1; b < bins; ++b) runner(stage.runs + b).keep_room_of(runner(stage.runs));

@@ -247,9 +247,11 @@ class AtOnce {
  public:
   int of(int threads) const { return std::min(threads, most_.load(std::memory_order_relaxed)); }
   void pass(int threads) {
+    if (threads < 2 && interrupted_.load(std::memory_order_relaxed)) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (threads < 2 || std::this_thread::get_id() != thread_) trial_.interrupt();
     thread_ = std::this_thread::get_id();
+    interrupted_ = threads < 2;
     if (threads < 2) return;
     if (const std::int64_t worked = time_worked(); worked >= 0)
       trial_.begin_pass(now(), worked + workers_worked.load(std::memory_order_relaxed));
@@ -281,6 +283,7 @@ class AtOnce {
   std::mutex mutex_;
   std::atomic<int> most_{kAll};
   Trial trial_;
+  std::atomic<bool> interrupted_{false};  // by a pass of one thread, the last
   std::thread::id thread_;
   int forced_ = 0;
   PassCounts counts_;

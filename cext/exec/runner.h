@@ -104,7 +104,9 @@ class Runner {
   bool arrays_moved(Kept& kept) const;
   CallFrame* new_call(Arena& lists);
   void forward_again(Run& run, u32 group);
-  bool lie_still(const Run& run, u32 group, const CallFrame& f) const;
+  void find_stacked(CallFrame& f, Run& run, u32 group) const;
+  void find_shared(CallFrame& f) const;
+  bool lie_still(const Run& run, u32 group, const CallFrame& f, u32 from) const;
   void back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f);
   void call_forward(const CallFrame& f, u32 members);
   void call_backward(const CallFrame& f, const BackStep& step);

@@ -48,22 +48,38 @@ void Runner::forward_again(Run& run, u32 index) {
     const InLists lists(*this, kept_->lists);
     begin_call(*made, run, group.type, members, group.count, group.slot);
     find_arguments(*made, run, index, members);
-    made->fixed = lie_still(run, index, *made);
+    made->fixed = lie_still(run, index, *made, 0);
     f = made;
-  } else if (!f->fixed) {
-    find_arguments(*f, run, index, members);
   } else {
-    for (u32 j = 0; j < f->nargs; ++j)
-      if (f->shared[j]) f->x[j] = shared_argument(f->sig, j);
+    if (!f->fixed) find_stacked(*f, run, index);
+    find_shared(*f);
   }
   call_forward(*f, group.count);
 }
 
-// Are the stacked arguments values of this run?
-bool Runner::lie_still(const Run& run, u32 index, const CallFrame& f) const {
+// The nodes are those of before.
+void Runner::find_stacked(CallFrame& f, Run& run, u32 group) const {
+  Operands& o = run.operands;
+  const u32 count = static_cast<u32>(f.call.members);
   for (u32 j = 0; j < f.nargs; ++j) {
     if (f.shared[j]) continue;
-    const NodeId* ids = run.operands.ids.data() + run.operands.arg(index, j).first;
+    Operands::Arg& arg = o.arg(group, j);
+    float** at = o.at.data() + arg.first;
+    for (u32 m = 0; m < count; ++m) at[m] = g_.value(o.ids[arg.first + m]);
+    f.x[j] = arg.rows = rows_from(at, count);
+  }
+}
+
+void Runner::find_shared(CallFrame& f) const {
+  for (u32 j = 0; j < f.nargs; ++j)
+    if (f.shared[j]) f.x[j] = shared_argument(f.sig, j);
+}
+
+// Are the stacked arguments values of this run? Members from this one on.
+bool Runner::lie_still(const Run& run, u32 index, const CallFrame& f, u32 from) const {
+  for (u32 j = 0; j < f.nargs; ++j) {
+    if (f.shared[j]) continue;
+    const NodeId* ids = run.operands.ids.data() + run.operands.arg(index, j).first + from;
     for (int m = 0; m < f.call.members; ++m)
       if (g_.node(ids[m]).is(kLeaf | kWeight | kAlias)) return false;
   }
@@ -83,9 +99,10 @@ void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& st
                group.slot + step.first);
     arguments_again(*made, run, step.of, step.first * made->items);
     begin_backward(*made, run, group.type, plan, step);
+    made->fixed = lie_still(run, step.of, *made, step.first * made->items);
     f = made;
   } else {
-    arguments_again(*f, run, step.of, step.first * f->items);
+    f->fixed ? find_shared(*f) : arguments_again(*f, run, step.of, step.first * f->items);
     f->call.transposes = cache_.transposes;
   }
   call_backward(*f, step);

@@ -192,8 +192,10 @@ void Updater::deal(u64 first, u64 last, bool all_rows) {
   for (const Work& w : work_) {
     if (!w.units) continue;  // frozen, empty, or nothing to do: a unit may cost nothing
     // A unit belongs to the thread in whose stretch it begins.
-    auto unit_at = [&](u64 cost) {
-      return cost <= w.begin ? 0 : std::min<u64>(w.units, (cost - w.begin + w.cost - 1) / w.cost);
+    auto unit_at = [&](u64 cost) -> u64 {
+      if (cost <= w.begin) return 0;
+      if (cost - w.begin >= w.units * w.cost) return w.units;
+      return (cost - w.begin + w.cost - 1) / w.cost;
     };
     const std::size_t from = unit_at(first), to = unit_at(last);
     if (from >= to) continue;

@@ -54,6 +54,7 @@ void Graph::move_alias(NodeId i, std::size_t to) {
 void Graph::refresh() {
   for (auto& p : params_)  // the next forward takes the addresses anew; nobody reads the other buffer
     if (p->holders == 1) p->turned = false;
+  if (!changes_) return;
   for (NodeId i = 0; i < size(); ++i) {
     const Signature& s = signature(i);
     if (s.leaf == Leaf::Lookup) find_rows(i);

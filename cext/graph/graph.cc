@@ -58,6 +58,7 @@ bool Graph::renew() {
   words_.clear();
   empty_buckets();
   sigs_.clear();
+  changes_ = false;
   keys_.clear();
   key_len_.clear();
   dims_.clear();
@@ -230,6 +231,7 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float
     Signature& g = sigs_[s];
     g.op = 0;
     g.leaf = kind;
+    changes_ |= kind == Leaf::Lookup;
     g.visible = g.total = 1;
     g.dim[0] = dim;
     g.table = k1;
@@ -408,6 +410,7 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
     if (!nodes_[args[j]].is(kWeight)) keep(args[j]);  // the signature names it
   }
   for (const AttrSpec& a : def.attrs) g.has_seed |= a.kind == AttrKind::Seed;
+  changes_ |= g.has_seed;
   const ShapeIn in{def, nargs, build_dims_.data(), key(s), nkey};
   ShapeOut out = def.shape(in);
   for (int o = 0; o < out.total; ++o)

@@ -316,6 +316,7 @@ class Graph {
   Vec<Word> words_;
 
   Vec<Signature> sigs_;
+  bool changes_ = false;  // some node has a seed or is a row of a table: it may be another when the graph runs again
   Vec<u32> keys_;
   Vec<u32> key_len_;
   struct Slot {

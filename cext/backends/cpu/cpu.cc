@@ -59,7 +59,7 @@ class Cpu final : public Backend {
     return sum;
   }
   void update(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) override {
-    for (std::size_t i = 0; i < k; ++i) update_on_cpu(rule, setting, all[i]);
+    update_on_cpu(rule, setting, k, all);
   }
   void download(std::size_t n, const float* from, float* to) override { std::memcpy(to, from, n * sizeof(float)); }
   void upload(std::size_t n, const float* from, float* to) override { std::memcpy(to, from, n * sizeof(float)); }

@@ -29,13 +29,23 @@ Kernel kernel_of(Rule rule) {
 
 class Update {
  public:
-  Update(const UpdateRule& rule, const UpdateSetting& s, const UpdateTensor& t)
-      : t_(t), rule_(rule), kernel_(kernel_of(rule.id)) {
+  Update(const UpdateRule& rule, const UpdateSetting& s) : rule_(rule), kernel_(kernel_of(rule.id)) {
     std::memcpy(args_.c, s.c, sizeof s.c);
     args_.gscale = s.factor ? s.gscale * *s.factor : s.gscale;
     nothing_ = std::isnan(args_.gscale);
     args_.wdecay = s.wdecay;
   }
+  void of(const UpdateTensor& t) {
+    t_ = t;
+    if (t.row)
+      some_rows();
+    else if (t.slot)
+      all_rows();
+    else
+      numbers();
+  }
+
+ private:
   void numbers() {
     if (t_.outer) return matrix();
     const std::size_t unit = rule_.whole ? t_.n : kUpdateUnit;
@@ -70,8 +80,6 @@ class Update {
         row_without_gradient(from, zeros);
     }
   }
-
- private:
   // Some columns at a time.
   void matrix() {
     if (nothing_) return;
@@ -86,6 +94,7 @@ class Update {
       args_.x = g.x.data() + column;
       run(at, n, nullptr);
     }
+    args_.y = nullptr;
   }
   void run(std::size_t at, std::size_t n, float* g) {
     if (nothing_) return kernels().fill(static_cast<idx>(n), 0.f, g);
@@ -120,7 +129,7 @@ class Update {
     }
   }
 
-  const UpdateTensor& t_;
+  UpdateTensor t_;  // in work
   const UpdateRule& rule_;
   Kernel kernel_;
   UpdateArgs args_{};
@@ -130,14 +139,9 @@ class Update {
 
 }  // namespace
 
-void update_on_cpu(const UpdateRule& rule, const UpdateSetting& setting, const UpdateTensor& t) {
-  Update update(rule, setting, t);
-  if (t.row)
-    update.some_rows();
-  else if (t.slot)
-    update.all_rows();
-  else
-    update.numbers();
+void update_on_cpu(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all) {
+  Update update(rule, setting);
+  for (std::size_t i = 0; i < k; ++i) update.of(all[i]);
 }
 
 }  // namespace dnl

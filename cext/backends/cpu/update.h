@@ -4,6 +4,6 @@
 
 namespace dnl {
 
-void update_on_cpu(const UpdateRule& rule, const UpdateSetting& setting, const UpdateTensor& t);
+void update_on_cpu(const UpdateRule& rule, const UpdateSetting& setting, std::size_t k, const UpdateTensor* all);
 
 }  // namespace dnl
