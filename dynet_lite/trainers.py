@@ -1,8 +1,8 @@
 """Trainers: how gradients change parameters, with DyNet's names and defaults.
 
-A trainer gives the engine's Updater (one fused pass) the coefficients of its rule. Its settings and counters, and update(), are
-compiled (cext/bindings/trainer_fields.pxi). The formulas stand under each class: g is the gradient after clipping, t the number of
-this update. A new trainer is one class here (and a rule in cext/op/update.cc if none of the rules there will do).
+A trainer gives the engine's Updater (one fused pass) the coefficients of its rule. Its settings and counters, and update(),
+are compiled (cext/bindings/trainer_fields.pxi). The formulas stand under each class: g is the gradient after clipping, t the
+number of this update. A new trainer is one class here (and a rule in cext/op/update.cc if none of the rules there will do).
 """
 
 from __future__ import annotations

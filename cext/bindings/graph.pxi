@@ -532,14 +532,6 @@ cdef void _make_current(ComputationGraph g) noexcept:
     cdef PyObject** slot = <PyObject**> &current_graph()
     slot[0] = <PyObject*> g if g is not None else NULL
 
-cdef inline bint _holds_gil():
-    """Does a pass keep the GIL? To give it back and take it again costs as much as ten small nodes."""
-    return (_keeps_gil or is_only_thread()) and _n_watched == 0
-
-cdef inline bint _is_alone():
-    """Of a pass that keeps the GIL: can nobody use the weights meanwhile? Then they are not locked."""
-    return is_only_thread() and not job_pending()
-
 cdef inline ComputationGraph _current():
     """The graph that nodes are added to."""
     cdef PyObject* p = current_graph()

@@ -180,6 +180,16 @@ cdef inline void _end_pass() noexcept:
     _n_passes -= 1
 
 
+cdef inline bint _holds_gil():
+    """Does a pass keep the GIL? To give it back and take it again costs as much as ten small nodes."""
+    return (_keeps_gil or is_only_thread()) and _n_watched == 0
+
+
+cdef inline bint _is_alone():
+    """Of a pass that keeps the GIL: can nobody use the weights meanwhile? Then they are not locked."""
+    return is_only_thread() and not job_pending()
+
+
 cdef void _finish_without_gil() noexcept:
     global _n_passes
     _n_passes += 1

@@ -75,4 +75,18 @@ void Graph::refresh() {
   }
 }
 
+u32 Graph::count_member_words(NodeId i) const {
+  const OpDef& op = op_def(signature(i).op);
+  const Word* w = member(i);
+  u32 n = 0;
+  for (const AttrSpec& a : op.attrs) {
+    if (!a.member) continue;
+    if (a.kind == AttrKind::Seed)
+      n += 2;
+    else
+      n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
+  }
+  return n;
+}
+
 }  // namespace dnl

@@ -586,18 +586,4 @@ std::size_t Graph::check_attributes(const OpDef& def, const Signature& sig, u32 
   return sig.alias && def.alias_offset ? def.alias_offset(in, member) : 0;
 }
 
-u32 Graph::count_member_words(NodeId i) const {
-  const OpDef& op = op_def(signature(i).op);
-  const Word* w = member(i);
-  u32 n = 0;
-  for (const AttrSpec& a : op.attrs) {
-    if (!a.member) continue;
-    if (a.kind == AttrKind::Seed)
-      n += 2;
-    else
-      n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
-  }
-  return n;
-}
-
 }  // namespace dnl
