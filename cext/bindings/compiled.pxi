@@ -232,6 +232,7 @@ cdef _Program _program(Compiled c, tuple args, dict kwargs):
     p.frozen, p.settings = _n_frozen, _settings_now()
     g.trace = None
     p.graph, p.template = g, t
+    c.memory = g.memory
     p.uncounted = True
     _n_graphs -= 1   # nothing is pending in it between calls, so that steps of others may overlap
     _compiled_recorded += 1
@@ -249,6 +250,7 @@ cdef class Compiled(Cell):
     cdef uint64_t forks             # when the lock was made
     cdef object drop_all            # called when a weight goes
     cdef _Program last
+    cdef bint running
     cdef uint64_t n_dropped
 
     def __init__(self, function, names, indices, read_by, trainer, bint trains, Py_ssize_t most):
@@ -271,7 +273,7 @@ cdef class Compiled(Cell):
         global _compiled_dropped
         if self.templates:
             _compiled_dropped += len(self.templates)
-        self.last = None
+        self.last = self.memory = None
         return Cell.forget(self)
 
     def __call__(self, *args, **kwargs):
@@ -280,7 +282,7 @@ cdef class Compiled(Cell):
         if now != NULL and (<ComputationGraph> now).trace is not None:
             raise (<ComputationGraph> now).trace.no_value()
         if self.forks != _n_forks:   # a thread that there is no more may have been in here
-            self.lock, self.forks = threading.RLock(), _n_forks
+            self.lock, self.forks, self.running = threading.RLock(), _n_forks, False
             self.forget()
         self.lock.acquire()
         try:   # a `with` would leave a frame of its own in traces
@@ -298,10 +300,10 @@ cdef class Compiled(Cell):
         _compiled_calls += 1
         cdef Frame f = self.take_frame()
         p = self._program(f, args, kwargs)
-        if p.graph.busy:
+        if self.running or p.graph.busy:   # the graphs of all structures share their memory
             raise RuntimeError(f"[compile {self.__name__}] is called while it runs")
         p.used = _compiled_calls
-        p.graph.busy = True
+        self.running = p.graph.busy = True
         try:
             p.give(f)
             p.forward()
@@ -309,7 +311,7 @@ cdef class Compiled(Cell):
                 p.backward()
             result = p.value(p.template.result)
         finally:
-            p.graph.busy = False
+            self.running = p.graph.busy = False
             p.graph.x.invalidate()   # its values need no old weights
             self.spare = f
         if self.trainer is not None:
@@ -403,7 +405,7 @@ cdef class Compiled(Cell):
         cdef _Program p
         with self.lock:
             p = self.last
-            if p is None or p.failed or p.graph.busy:
+            if p is None or p.failed or self.running or p.graph.busy:
                 return None
             settle()
             p.forward()

@@ -43,7 +43,7 @@ cdef class ComputationGraph:
     cdef Executor* x
     cdef CGraph* other_c       # the pair that takes turns with these when steps overlap, or NULL
     cdef Executor* other_x
-    cdef Memory* memory        # of both pairs
+    cdef _Memory memory        # of both pairs
     cdef bint overlap          # steps of this graph may overlap
     cdef Vec[NodeId] args      # of the node being built
     cdef Vec[Word] keys, members
@@ -70,7 +70,7 @@ cdef class ComputationGraph:
     cdef Trace trace           # a cell is traced in it, and nothing is run; else None
     cdef object __weakref__
 
-    def __cinit__(self):
+    def __cinit__(self, _Memory memory=None):
         global _n_graphs
         _n_graphs += 1
         start = _settings.start
@@ -81,8 +81,8 @@ cdef class ComputationGraph:
         self.link.graph = <PyObject*> self
         cdef Backend* backend = backend_by_name(self.backend.encode())
         self.c = new CGraph(deref(backend))
-        self.memory = new Memory(backend)
-        self.x = new Executor(deref(self.c), backend, deref(self.memory))
+        self.memory = memory if memory is not None and memory.backend == backend else _memory_of(backend)
+        self.x = new Executor(deref(self.c), backend, deref(self.memory.m))
         self._take_settings(False, False, None)
         self.c.seed_state = self.first_seed = _next_seed()
         self.seeded_at = _seed_now()
@@ -101,7 +101,6 @@ cdef class ComputationGraph:
         del self.c
         del self.other_x
         del self.other_c
-        del self.memory
         trim_heap(True)
 
     cdef _take_settings(self, bint immediate, bint check, autobatching):
@@ -152,7 +151,7 @@ cdef class ComputationGraph:
         if self.other_c == NULL:
             self.other_c = new CGraph(deref(backend_by_name(self.backend.encode())))
         if self.other_x == NULL:   # apart: memory may end between the two
-            self.other_x = new Executor(deref(self.other_c), backend_by_name(self.backend.encode()), deref(self.memory))
+            self.other_x = new Executor(deref(self.other_c), backend_by_name(self.backend.encode()), deref(self.memory.m))
         if not start_job(_settings.threads):
             return settle()
         _n_begun += 1

@@ -102,7 +102,7 @@ cdef class _Recorder:
     cdef Template run(self, tuple args, dict kwargs):
         cdef Template t = Template.__new__(Template)
         cdef uint64_t seed = _seed_now()
-        self.scratch = ComputationGraph()
+        self.scratch = ComputationGraph(self.cell.memory)
         _set_seed_now(seed)   # as if it had not been made
         self.trace = self.scratch.trace = Trace(self.cell.__name__, self.graph is None)
         self.template = t
@@ -253,6 +253,7 @@ cdef class Cell:
     cdef dict templates
     cdef list recent
     cdef Frame spare           # for the next call; None while one has it
+    cdef _Memory memory        # of a compiled function: that of all its graphs, for one runs at a time
     cdef bint warned
     cdef dict of_objects       # id -> (weak reference, Cell), for methods
     cdef object __weakref__

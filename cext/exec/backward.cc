@@ -57,11 +57,11 @@ void Executor::backward(NodeId loss, bool full, bool alone) {
     const NodeId root = g_.node(loss).root;
     if (options.verify)
       verify_back_plan(g_, pass_->planner.plan(), runs_, pass_->planner.at()[root], g_.dim(root).size());
-    cache_->begin();
+    cache_.begin();
     list_outers();
     const OutersWanted wanted(outers_);
     run_backward(to, numbers);
-    totals_.transposed += cache_->count();
+    totals_.transposed += cache_.count();
     collect_gradients();
     pass_->ready.there |= again;
   }
@@ -130,8 +130,8 @@ void Executor::run_backward(std::size_t to, Rewound& numbers) {
   }
   for (const BackStage& stage : pass_->planner.plan().stages) {
     if (numbers.to(runs_[stage.run]->ran_at)) {
-      totals_.transposed += cache_->count();
-      cache_->begin();
+      totals_.transposed += cache_.count();
+      cache_.begin();
     }
     run_stage(stage);
     if (completion_.watch) completion_.passed(stage.run, 0);

@@ -17,19 +17,22 @@ Executor::Executor(Graph& graph, Backend* backend, Memory& memory)
       memory_(memory),
       values_(memory.values),
       grads_(memory.gradients),
+      cache_(*memory.cache),
       pipeline_(graph),
-      pass_(own_passes_.first(graph, *backend)),
-      cache_(backend->pass_cache()) {
+      pass_(own_passes_.first(graph, *backend)) {
   runner(0);
   possible_ = passes_of(*backend_);
   for (int op = 0; op < op_count(); ++op) complete_ &= backend_->supports(static_cast<OpId>(op));
   g_.set_listener(this);
 }
 
-Executor::~Executor() { g_.set_listener(nullptr); }
+Executor::~Executor() {
+  if (memory_.user == this) memory_.user = nullptr;  // another may come to lie where this one lay
+  g_.set_listener(nullptr);
+}
 
 Runner& Executor::runner(u32 lane) {
-  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options, *cache_));
+  while (runners_.size() <= lane) runners_.push_back(std::make_unique<Runner>(g_, backend_, options, cache_));
   return *runners_[lane];
 }
 
@@ -75,12 +78,11 @@ void Executor::note_runs() {
 
 // Only between graphs.
 void Executor::release() {
-  if (memory_.user == this) release_all(values_, grads_);
+  if (memory_.user == this) memory_.release();
   release_all(completion_, pending_, aliases_, leaf_parts_, pipeline_, split_, locks_, own_passes_, old_leaves_,
               reach_facts_, to_slots_, slot_from_, slot_to_, held_);
   known_.release();
   checked_.reset();
-  cache_->release();
   runs_ = Runs();
   for (auto& r : runners_) r->release();
 }
@@ -225,6 +227,7 @@ void Executor::forward(bool whole) {
     throw;
   }
   done_ = planned_ = n;
+  placed_ = values_.mark();
   owner_ = this_thread();
   note_runs();
   keep_known(whole);
@@ -241,7 +244,7 @@ void Executor::run_again() {
   if (refresh_) g_.refresh();
   refresh_ = false;
   if (done_ == planned_) return;
-  if (!one_plan_ || let_go_ != g_.let_go_of() || memory_.user != this) {
+  if (!one_plan_ || let_go_ != g_.let_go_of() || !take_memory_back()) {
     planned_ = 0;
     n_runs_ = 0;
     if (memory_.user == this) values_.rewind();
@@ -249,6 +252,14 @@ void Executor::run_again() {
   }
   run_by_plan(0);
   totals_.forward_time += timer.lap();
+}
+
+// In memory that others have used since, values come to lie where they lay.
+bool Executor::take_memory_back() {
+  if (memory_.user == this) return true;
+  if (!placed_.block) return false;
+  memory_.begin(this);
+  return values_.take_again(placed_);
 }
 
 // What is planned and not done, which are the runs from this one on, where its values lie.

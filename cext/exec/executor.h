@@ -19,12 +19,15 @@
 
 namespace dnl {
 
-// Where values and gradients lie. Executors that take turns share one: what was there goes when another begins.
+// Where values and gradients lie, and what backward passes keep. Executors that take turns share one: what was there
+// goes when another begins.
 struct Memory {
   Arena values, gradients;
+  std::unique_ptr<PassCache> cache;
   const void* user = nullptr;
 
-  explicit Memory(Backend* backend) : values(backend->memory()), gradients(backend->memory()) {}
+  explicit Memory(Backend* backend)
+      : values(backend->memory()), gradients(backend->memory()), cache(backend->pass_cache()) {}
   void begin(const void* executor) {
     if (user == executor) return;
     reset();
@@ -34,6 +37,7 @@ struct Memory {
     values.reset();
     gradients.reset();
   }
+  void release() { release_all(values, gradients, *cache); }
 };
 
 // What became of a gradient that was asked for.
@@ -123,6 +127,7 @@ class Executor final : private Graph::Listener {
   void verify_known(const KnownPlan& known, bool whole);
   void keep_known(bool whole);
   bool take_memory(const KnownPlan& plan);
+  bool take_memory_back();
   void leave_known(std::size_t from) {
     if (parts_.size() > from) give_back_runs(from);
   }
@@ -176,13 +181,15 @@ class Executor final : private Graph::Listener {
   Backend* backend_;
   Memory& memory_;
   Arena &values_, &grads_;  // of it
+  PassCache& cache_;
   Runs runs_;
   std::size_t n_runs_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;  // by lane
   NodeId done_ = 0;
   NodeId planned_ = 0;      // the runs are of all nodes below: more than are done when values have been forgotten
   bool one_plan_ = false;   // one forward() has made all of these runs,
-  u64 let_go_ = 0;          // when so many nodes had been let go
+  u64 let_go_ = 0;          // when so many nodes had been let go; their values were in all of
+  Arena::Mark placed_;      // this memory
   bool refresh_ = false;    // before anything runs: Graph::refresh()
   bool torn_ = false;       // passes have failed half-way: nodes are neither what they were nor what they should be
   Vec<NodeId> leaf_parts_;  // aliases of leaves, whose addresses may change, ascending
@@ -216,7 +223,6 @@ class Executor final : private Graph::Listener {
   Vec<OuterWanted> outers_;          // of this pass
   Vec<NodeId> held_;                 // rows that an expression refers to, in order, if
   bool held_noted_ = false;          // note_held() has been called; else they are as they are
-  std::unique_ptr<PassCache> cache_;
   Completion completion_;
   NodeId graded_ = 0;  // nodes below have gradients
 };

@@ -53,6 +53,7 @@ bool Executor::run_known(bool whole) {
   const NodeId done = done_;
   planned_ = rewritten_ = g_.size();
   one_plan_ = from == 0;
+  placed_ = plan->values;
   let_go_ = g_.let_go_of();
   if (!options.verify) {
     totals_.dead += plan->dead;
