@@ -15,20 +15,17 @@ inline Rows rows_from(float** address, std::size_t k) {
   return Rows{address[0], stride, nullptr};
 }
 
+// Small, and what the call points to lies behind it: kept frames of many structures are read in turns, and each comes
+// from far away in memory.
 struct Runner::CallFrame {
-  u32 sig, nargs;
-  u32 items;  // members of the call for each node (Signature::items)
-  const OpDef* op;
-  const Dim** arg_dim;
-  bool* shared;
-  Rows* x;
-  Dim out_dim[kMaxOutputs];
-  Rows y[kMaxOutputs], dy[kMaxOutputs];
   Call call;
-
+  u32 sig, nargs;
+  u32 items;           // members of the call for each node (Signature::items)
   bool fixed = false;  // kept: its stacked arguments lie where they lay
-
-  const Rows* dx = nullptr;  // backward: where gradients of arguments go
+  // What the call points to, to be written.
+  Rows *x, *y, *dy;
+  Rows* dx;  // backward: where gradients of arguments go
+  bool* acc;
 };
 
 // A validity check found NaN or infinity; says at which node, so that the bindings can name the user's line.

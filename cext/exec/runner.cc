@@ -118,51 +118,75 @@ void Runner::call_forward(const CallFrame& f, u32 members) {
   p.members += members;
 }
 
+namespace {
+
+template <class T>
+void take(char*& from, T*& to, std::size_t n) {
+  to = reinterpret_cast<T*>(from);
+  from += n * sizeof(T);
+}
+
+}  // namespace
+
+// Memory for all that a call points to but lists of members: in one piece.
+Runner::CallShapes Runner::take_arrays(CallFrame& f, u32 outputs, bool own_dims) {
+  const std::size_t rows = 2 * (f.nargs + outputs), flags = 2 * f.nargs;
+  char* at = static_cast<char*>(lists_->alloc_bytes(rows * sizeof(Rows) + f.nargs * sizeof(Dim*) +
+                                                    (own_dims ? outputs * sizeof(Dim) : 0) + flags));
+  CallShapes shapes{};
+  take(at, f.x, f.nargs);
+  take(at, f.y, outputs);
+  take(at, f.dy, outputs);
+  take(at, f.dx, f.nargs);
+  take(at, shapes.arg_dim, f.nargs);
+  if (own_dims) take(at, shapes.out_dim, outputs);
+  take(at, shapes.shared, f.nargs);
+  take(at, f.acc, f.nargs);
+  return shapes;
+}
+
 // Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on. A bundle's
 // items are members.
 void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const NodeId* members, u32 count, u32 slot) {
   const PlanType& type = run.plan.types[type_index];
   const Signature& sig = g_.sig(type.sig);
-  Arena& a = *lists_;
+  const OpDef& op = op_def(sig.op);
   f.sig = type.sig;
   f.nargs = sig.call_nargs;
   f.items = sig.items;
-  f.op = &op_def(sig.op);
-  f.arg_dim = a.array<const Dim*>(f.nargs + 1);
-  f.shared = a.array<bool>(f.nargs + 1);
-  f.x = a.array<Rows>(f.nargs + 1);
+  const CallShapes shapes = take_arrays(f, sig.total, sig.total > 1 || f.items > 1 || type.ragged);
   for (u32 j = 0; j < f.nargs; ++j) {
-    f.arg_dim[j] = &g_.dim_by_id(g_.arg_dim(type.sig, members[0], j));
-    f.shared[j] = g_.arg_shared(type.sig, j);
+    shapes.arg_dim[j] = &g_.dim_by_id(g_.arg_dim(type.sig, members[0], j));
+    shapes.shared[j] = g_.arg_shared(type.sig, j);
   }
-  for (u32 o = 0; o < sig.total; ++o) {
-    f.out_dim[o] = g_.dim_by_id(sig.dim[o]);
-    if (f.items > 1) f.out_dim[o].bd = 1;
+  for (u32 o = 0; shapes.out_dim && o < sig.total; ++o) {
+    shapes.out_dim[o] = g_.dim_by_id(sig.dim[o]);
+    if (f.items > 1) shapes.out_dim[o].bd = 1;
   }
+  Call& c = f.call;
+  c.out_dim = shapes.out_dim ? shapes.out_dim : &g_.dim_by_id(sig.dim[0]);
   for (u32 o = 0; o < type.slabs(sig); ++o) {
-    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(f.out_dim[o].size());
+    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(c.out_dim[o].size());
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(type.value[o]) + slot * f.items * size;
     f.y[o] = Rows{run.value_base + at, size, nullptr};
     f.dy[o] = run.grad_base ? Rows{run.grad_base + at, size, nullptr} : Rows{};
   }
-  if (type.ragged) make_ragged(f, run, type, members, count);
+  if (type.ragged) make_ragged(f, shapes, run, type, members, count);
   const Word** member = nullptr;
-  if (f.op->has_member_attrs) {
-    member = a.array<const Word*>(count * f.items);
+  if (op.has_member_attrs) {
+    member = lists_->array<const Word*>(count * f.items);
     for (u32 m = 0; m < count; ++m)  // of a bundle a list: its length, then a word per item, which finds its own at 1
       for (u32 e = 0; e < f.items; ++e) member[m * f.items + e] = g_.member(members[m]) + e;
   }
-  Call& c = f.call;
-  c.op = f.op;
+  c.op = &op;
   c.members = static_cast<int>(count * f.items);
   c.nargs = static_cast<int>(f.nargs);
-  c.arg_dim = f.arg_dim;
+  c.arg_dim = shapes.arg_dim;
   c.n_outputs = static_cast<int>(sig.total);
   c.visible = static_cast<int>(sig.visible);
   c.partial = sig.partial;
-  c.out_dim = f.out_dim;
   c.x = f.x;
-  c.shared = f.shared;
+  c.shared = shapes.shared;
   c.y = f.y;
   c.key = g_.key(type.sig);
   c.member = member;
@@ -176,14 +200,15 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
 }
 
 // Members of several signatures: whose dims are whose, and where their values lie. They may happen to be alike.
-void Runner::make_ragged(CallFrame& f, const Run& run, const PlanType& type, const NodeId* members, u32 count) {
+void Runner::make_ragged(CallFrame& f, const CallShapes& shapes, const Run& run, const PlanType& type,
+                         const NodeId* members, u32 count) {
   Arena& a = *lists_;
   const u32 first = g_.node(members[0]).sig;
   bool alike = true;
   for (u32 m = 1; m < count; ++m) alike &= g_.node(members[m]).sig == first;
   auto dim = [&](NodeId i, u32 j) { return &g_.dim_by_id(g_.arg_dim(g_.node(i).sig, i, j)); };
-  for (u32 j = 0; j < f.nargs; ++j) f.arg_dim[j] = dim(members[0], j);
-  f.out_dim[0] = g_.dim(members[0]);
+  for (u32 j = 0; j < f.nargs; ++j) shapes.arg_dim[j] = dim(members[0], j);
+  shapes.out_dim[0] = g_.dim(members[0]);
   if (!alike) {
     const Dim** at = a.array<const Dim*>(count * (f.nargs + 1));
     f.call.dims = at;
@@ -211,7 +236,7 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
   u32 stacked = 0;
   for (u32 j = 0; j < f.nargs; ++j) {
     Operands::Arg& arg = o.arg(group, j);
-    if (f.shared[j]) {
+    if (f.call.shared[j]) {
       f.x[j] = shared_argument(f.sig, j);
       continue;
     }
@@ -249,7 +274,7 @@ void Runner::list_outside(Run& run, Operands::Arg& arg, u32 count) const {
 // Argument j of the items of bundles; it is number `stacked` among those that are stacked.
 void Runner::list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const {
   u32 each = 0;  // arguments of an item
-  for (u32 i = 0; i < f.nargs; ++i) each += !f.shared[i];
+  for (u32 i = 0; i < f.nargs; ++i) each += !f.call.shared[i];
   for (u32 m = 0, n = static_cast<u32>(f.call.members) / f.items; m < n; ++m) {
     const NodeId* args = g_.operands(members[m]);
     *to++ = args[j];

@@ -118,7 +118,14 @@ class Runner {
   bool brings_infinity(NodeId i) const;
   Extremes extremes(NodeId i) const;  // of its value
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
-  void make_ragged(CallFrame& f, const Run& run, const PlanType& type, const NodeId* members, u32 count);
+  struct CallShapes {
+    const Dim** arg_dim;
+    Dim* out_dim;  // null: the graph's
+    bool* shared;
+  };
+  CallShapes take_arrays(CallFrame& f, u32 outputs, bool own_dims);
+  void make_ragged(CallFrame& f, const CallShapes& shapes, const Run& run, const PlanType& type, const NodeId* members,
+                   u32 count);
   void find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* members);
   void list_outside(Run& run, Operands::Arg& arg, u32 count) const;
   void list_items(const CallFrame& f, u32 j, u32 stacked, const NodeId* members, NodeId* to) const;

@@ -6,6 +6,15 @@
 #include "exec/timer.h"
 
 namespace dnl {
+namespace {
+
+// Asks for a frame, and for what lies behind it, which is read soon: a step of another structure has come in between.
+void fetch(const void* frame) {
+  constexpr std::size_t kLine = 64, kLines = 6;
+  for (std::size_t k = 0; frame && k < kLines; ++k) DNL_FETCH(static_cast<const char*>(frame) + k * kLine);
+}
+
+}  // namespace
 
 // Calls of the run that are kept are good as long as the graph's arrays are where they were.
 void Runner::use_kept(const Run& run) {
@@ -31,16 +40,13 @@ bool Runner::arrays_moved(Kept& kept) const {
   return true;
 }
 
-Runner::CallFrame* Runner::new_call(Arena& lists) {
-  CallFrame* f = new (lists.alloc_bytes(sizeof(CallFrame))) CallFrame;
-  f->call.restore = false;
-  return f;
-}
+Runner::CallFrame* Runner::new_call(Arena& lists) { return new (lists.alloc_bytes(sizeof(CallFrame))) CallFrame; }
 
 void Runner::forward_again(Run& run, u32 index) {
   const Group& group = run.plan.groups[index];
   if (index >= kept_->frames.size() || run.plan.types[group.type].over) return run_group(run, index);
   scratch_.rewind();
+  if (index + 1 < kept_->frames.size()) fetch(kept_->frames[index + 1]);
   const NodeId* members = run.plan.order.data() + group.begin;
   CallFrame*& f = kept_->frames[index];
   if (!f) {
@@ -62,7 +68,7 @@ void Runner::find_stacked(CallFrame& f, Run& run, u32 group) const {
   Operands& o = run.operands;
   const u32 count = static_cast<u32>(f.call.members);
   for (u32 j = 0; j < f.nargs; ++j) {
-    if (f.shared[j]) continue;
+    if (f.call.shared[j]) continue;
     Operands::Arg& arg = o.arg(group, j);
     float** at = o.at.data() + arg.first;
     for (u32 m = 0; m < count; ++m) at[m] = g_.value(o.ids[arg.first + m]);
@@ -72,13 +78,13 @@ void Runner::find_stacked(CallFrame& f, Run& run, u32 group) const {
 
 void Runner::find_shared(CallFrame& f) const {
   for (u32 j = 0; j < f.nargs; ++j)
-    if (f.shared[j]) f.x[j] = shared_argument(f.sig, j);
+    if (f.call.shared[j]) f.x[j] = shared_argument(f.sig, j);
 }
 
 // Are the stacked arguments values of this run? Members from this one on.
 bool Runner::lie_still(const Run& run, u32 index, const CallFrame& f, u32 from) const {
   for (u32 j = 0; j < f.nargs; ++j) {
-    if (f.shared[j]) continue;
+    if (f.call.shared[j]) continue;
     const NodeId* ids = run.operands.ids.data() + run.operands.arg(index, j).first + from;
     for (int m = 0; m < f.call.members; ++m)
       if (g_.node(ids[m]).is(kLeaf | kWeight | kAlias)) return false;
@@ -92,6 +98,7 @@ void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& st
   TraceScope trace(Phase::BackwardBatch, &g_);
   describe(trace, run, group);
   scratch_.rewind();
+  if (&f + 1 < kept.frames.end()) fetch((&f)[1]);
   if (!f) {
     CallFrame* made = new_call(kept.lists);
     const InLists lists(*this, kept.lists);

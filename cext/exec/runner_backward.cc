@@ -75,7 +75,7 @@ void Runner::call_shared(const CallFrame& f, const Run& run, const BackStep& ste
   Timer timer(options_.profile);
   const bool done = shares_calls && intra_op_->backward_shared(f.call, team());
   for (u32 j = 0; j < f.nargs && !done; ++j)
-    if (f.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));
+    if (f.call.shared[j] && f.dx[j].wanted()) backend_->backward_shared(f.call, static_cast<int>(j));
   if (options_.profile) profile[g_.sig(f.sig).op].backward += timer.lap();
 }
 
@@ -99,7 +99,7 @@ const NodeId* Runner::members_of_type(const Run& run, const BackStep& step) {
 void Runner::arguments_again(CallFrame& f, const Run& run, u32 group, u32 from) {
   for (u32 j = 0; j < f.nargs; ++j) {
     const Rows& r = run.operands.arg(group, j).rows;
-    f.x[j] = f.shared[j] ? shared_argument(f.sig, j) : r.from(from);
+    f.x[j] = f.call.shared[j] ? shared_argument(f.sig, j) : r.from(from);
   }
   lay_output_over(f, run);
 }
@@ -110,7 +110,7 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
   const u32 count = static_cast<u32>(f.call.members);
   if (run.plan.groups[t.first_group].count == t.count) return arguments_again(f, run, t.first_group, from);
   for (u32 j = 0; j < f.nargs; ++j) {
-    if (f.shared[j]) {
+    if (f.call.shared[j]) {
       f.x[j] = shared_argument(f.sig, j);
       continue;
     }
@@ -133,14 +133,12 @@ void Runner::begin_backward(CallFrame& f, const Run& run, u32 type, const BackLa
   const u32 last = g_.sig(f.sig).total - 1u;
   if (run.spent[type] & kSpentOutput) f.dy[0] = f.y[0];
   if (run.spent[type] & kSpentLast) f.dy[last] = f.y[last];
-  Rows* dx = lists_->array<Rows>(f.nargs + 1);
-  bool* acc = lists_->array<bool>(f.nargs + 1);
   for (u32 j = 0; j < f.nargs; ++j) {
-    dx[j] = plan.targets[step.targets + j].rows;
-    acc[j] = plan.targets[step.targets + j].add;
+    f.dx[j] = plan.targets[step.targets + j].rows;
+    f.acc[j] = plan.targets[step.targets + j].add;
   }
-  f.call.dx = f.dx = dx;
-  f.call.acc = acc;
+  f.call.dx = f.dx;
+  f.call.acc = f.acc;
   f.call.kept = step.kept;
   f.call.transposes = cache_.transposes;
 }

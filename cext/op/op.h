@@ -141,25 +141,25 @@ struct Call {
   const Word* key;
   const Word* const* member;  // member attributes, one pointer per member; null when the op has none
   Scratch* scratch;
-  bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
-                      // forward and must not be read in backward
 
   // Members differ in shape (OpDef::ragged): the dims of argument j of member m at m * (nargs + 1) + j, behind these
   // those of output 0. Null: members are alike. Of what differs arg_dim and out_dim have those of some member.
   const Dim* const* dims = nullptr;
-
-  bool restore = false;  // forward once more, of what lies over arguments or parts of them alone (over, op/fused.h):
-                         // outputs that have memory of their own hold their values and must not be written
 
   // Backward only.
   const Rows* dy;   // gradients of the outputs. Visible ones hold the incoming gradient; a hidden one is uninitialised
                     // memory the op may use to carry something from backward to backward_shared
   const Rows* dx;   // where gradients of the arguments go; dx[j].wanted() is false when nobody needs it
   const bool* acc;  // per argument: add to what is there (true) or overwrite (false)
-  bool partial = false;  // ShapeOut::partial: of an argument larger than the result a part is added to or overwritten
   Transposes* transposes = nullptr;  // of the pass, where the backend keeps some: kernels/transposes.h
-  bool kept = false;  // Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is found there again
-                      // by backward_shared. The same for all calls of a signature in one pass
+
+  bool over = false;  // Over::Arg0 is granted: the last output lies where argument 0 lies, which holds its value before
+                      // forward and must not be read in backward
+  bool restore = false;  // forward once more, of what lies over arguments or parts of them alone (over, op/fused.h):
+                         // outputs that have memory of their own hold their values and must not be written
+  bool partial = false;  // ShapeOut::partial: of an argument larger than the result a part is added to or overwritten
+  bool kept = false;     // backward only. Keep::Arg0 is granted: acc[0] is false, and what backward writes to dx[0] is
+                         // found there again by backward_shared. The same for all calls of a signature in one pass
 
   std::size_t arg_size(int j) const { return arg_dim[j]->size(); }
   std::size_t out_size(int o = 0) const { return out_dim[o].size(); }
