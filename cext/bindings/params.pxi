@@ -109,9 +109,30 @@ cdef class Weight(Expression):
     cdef str _name
     cdef object _shape   # once somebody has asked for it
 
+    cdef GraphLink last        # the graph that it entered last,
+    cdef NodeId last_id        # its node there,
+    cdef uint32_t last_stamp   # and that node's stamp: a change of set_updated() leaves this one
+
+    cdef NodeId search(self, ComputationGraph g):
+        """The node that it is in g; NO_NODE: it is not there."""
+        return NO_NODE
+
     cdef bint find(self, ComputationGraph g):
-        """Is it in g? Then use() gives that node."""
-        return False
+        """Is it in g? Since then it may have entered other graphs: those of other threads, of `with` blocks."""
+        if g.c.valid(self.id, self.stamp):
+            return True
+        if self.last is None or (self.last is g.link and self.stamp == self.last_stamp):
+            return False   # it has been in no other since
+        cdef NodeId id = self.search(g)
+        if id != NO_NODE:
+            self.becomes(g, id)
+        return id != NO_NODE
+
+    cdef void becomes(self, ComputationGraph g, NodeId id):
+        """From now on this is its node."""
+        self.id, self.stamp = id, g.c.generation()
+        if not g.passing:
+            self.last, self.last_id, self.last_stamp = g.link, id, self.stamp
 
     def name(self):
         """The full name in its collection, such as /encoder/_0."""
@@ -165,9 +186,6 @@ cdef class Parameters(Weight):
     Arrays that come from its methods, or are given to them, have its shape (d1, d2, ...).
     """
     cdef shared_ptr[Parameter] p
-    cdef GraphLink last   # the graph that it entered last,
-    cdef NodeId last_id        # its node there,
-    cdef uint32_t last_stamp   # and that node's stamp: a change of set_updated() leaves this one
     cdef uint32_t constant_stamp   # that of the graph in which expr() was last called
 
     def __cinit__(self):
@@ -201,25 +219,11 @@ cdef class Parameters(Weight):
                 g.trace.entered(self, False, g.c.add_parameter(self.p))
             return g.trace.node_of(self, False)
         if not self.find(g):
-            self.id, self.stamp = g.c.add_parameter(self.p), g.c.generation()
-            if not g.passing:
-                self.last, self.last_id, self.last_stamp = g.link, self.id, self.stamp
+            self.becomes(g, g.c.add_parameter(self.p))
         return self.id
 
-    cdef bint find(self, ComputationGraph g):
-        """Is it in g? Since then it may have entered other graphs: those of other threads, of `with` blocks."""
-        cdef NodeId id
-        if g.c.valid(self.id, self.stamp):
-            return True
-        if self.last is None or (self.last is g.link and self.stamp == self.last_stamp):
-            return False   # it has been in no other since
-        id = g.c.find_parameter(deref(self.p))
-        if id == NO_NODE:
-            return False
-        self.id, self.stamp = id, g.c.generation()
-        if not g.passing:
-            self.last, self.last_id, self.last_stamp = g.link, id, self.stamp
-        return True
+    cdef NodeId search(self, ComputationGraph g):
+        return g.c.find_parameter(deref(self.p))
 
     cpdef Parameters _anew(self):
         """What lists of weights hold: an object of its own if the graph keeps other numbers than those of now. DyNet makes

@@ -46,10 +46,9 @@ cdef class LookupParameters(Weight):
     ...). Used as an expression itself, the whole table has the dims {d1, ..., V}. IndexError if a row is out of range.
     """
     cdef shared_ptr[LookupTable] t
-    cdef GraphLink last, rows_last   # the graphs that it entered last, whole and for lookups
-    cdef NodeId rows_id, last_id, rows_last_id
-    cdef uint32_t rows_stamp
-    cdef uint32_t last_stamp, rows_last_stamp   # of its nodes there; see Parameters
+    cdef GraphLink rows_last   # the graph that it entered last for lookups, beside Weight's as a whole
+    cdef NodeId rows_id, rows_last_id
+    cdef uint32_t rows_stamp, rows_last_stamp
 
     def __cinit__(self):
         if not _making_weight:
@@ -88,25 +87,11 @@ cdef class LookupParameters(Weight):
             return g.trace.node_of(self, False)
         deref(self.t).read_in_place = True
         if not self.find(g):
-            self.id, self.stamp = g.c.add_table(self.t, False), g.c.generation()
-            if not g.passing:
-                self.last, self.last_id, self.last_stamp = g.link, self.id, self.stamp
+            self.becomes(g, g.c.add_table(self.t, False))
         return self.id
 
-    cdef bint find(self, ComputationGraph g):
-        """Is it in g as a whole? See Parameters."""
-        cdef NodeId id
-        if g.c.valid(self.id, self.stamp):
-            return True
-        if self.last is None or (self.last is g.link and self.stamp == self.last_stamp):
-            return False
-        id = g.c.find_table(deref(self.t), False)
-        if id == NO_NODE:
-            return False
-        self.id, self.stamp = id, g.c.generation()
-        if not g.passing:
-            self.last, self.last_id, self.last_stamp = g.link, id, self.stamp
-        return True
+    cdef NodeId search(self, ComputationGraph g):
+        return g.c.find_table(deref(self.t), False)
 
     cdef NodeId rows_node(self, ComputationGraph g) except? 0xffffffff:
         """The table as lookups use it: rows are brought up to date one by one."""
