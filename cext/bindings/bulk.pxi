@@ -25,7 +25,7 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
             return False
         f.ints.push_back(v)
         return True
-    if kind == KIND_OTHER or not isinstance(v, Expression) or type(v) is LookupParameters:
+    if kind == KIND_OTHER or type(v) is not Expression and (not isinstance(v, Expression) or type(v) is LookupParameters):
         return False
     id = _arg(g, v)
     f.ids.push_back(id)
@@ -85,33 +85,44 @@ def map_cell(cell, tuple lists not None):
 cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
     global _n_calls
     cdef Frame f = c.take_frame()
-    cdef Template t = None
-    cdef Vec[uint32_t] kinds   # of the arguments of the row before; empty: not those of one signature
-    cdef Py_ssize_t i, k, n = len(<list> lists[0]), width = len(lists)
+    cdef Template t
+    cdef Vec[uint32_t] kinds   # of the arguments of the row before
+    cdef Py_ssize_t i = 0, k, m, n = len(<list> lists[0]), width = len(lists)
     cdef uint32_t begun = g.c.generation()
     cdef list out = [None] * n
-    cdef bint like_before
     _n_calls += 1
-    for i in range(n):
-        like_before = not kinds.empty()
-        if like_before:
-            f.clear_row(g)
-            for k in range(width):
-                if not _pushed(f, g, (<list> lists[k])[i], kinds[k]):
-                    like_before = False
-                    break
-        if not like_before:
-            t = _template_of_row(c, g, f, lists, i)
-            kinds.clear()
-            for k in range(width):
-                kinds.push_back(_kind(g, _item(<list> lists[k], i, "map"), c.plain.get(k)))
-            _see_unchanged(g, begun, lists, n, "map")
-        t.add(g, f)
-        out[i] = t.answer(g, f)
-        if t.flat == 0:
-            _see_unchanged(g, begun, lists, n, "map")
+    while i < n:
+        t = _template_of_row(c, g, f, lists, i)
+        kinds.clear()
+        for k in range(width):
+            kinds.push_back(_kind(g, _item(<list> lists[k], i, "map"), c.plain.get(k)))
+        _see_unchanged(g, begun, lists, n, "map")
+        m = 1
+        while m:
+            t.add(g, f, m)
+            for k in range(m):
+                put_item(out, i, t.answer(g, f, k))
+                i += 1
+            if t.flat == 0:   # made by code of the user's
+                _see_unchanged(g, begun, lists, n, "map")
+            m = _rows_like(f, g, lists, i, min(n, i + 1) if t.flat == 0 else n, kinds)
     c.spare = f
     return out
+
+cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, Py_ssize_t begin, Py_ssize_t end,
+                           const Vec[uint32_t]& kinds) except -1:
+    """How many rows from `begin` on have arguments of these kinds. They are in the frame then."""
+    cdef Py_ssize_t i, k, width = len(lists)
+    cdef size_t ids, ints
+    f.clear_row(g)
+    for i in range(begin, end):
+        ids, ints = f.ids.size(), f.ints.size()
+        for k in range(width):
+            if not _pushed(f, g, (<list> lists[k])[i], kinds[k]):
+                f.ids.resize(ids)
+                f.ints.resize(ints)
+                return i - begin
+    return end - begin
 
 cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists, Py_ssize_t i):
     """The recording for row i, whose arguments are then in the frame."""

@@ -71,11 +71,13 @@ cdef str _shown(object v):
 # In what follows `where` is the op and its argument, for messages: "[pick] index".
 
 cdef int32_t _int32(object v, str where) except? -77:
+    cdef int overflow = 0
     if type(v) is not int:
         v = _as_int(v, where)
-    if not -0x80000000 <= v <= 0x7fffffff:
+    cdef long long i = PyLong_AsLongLongAndOverflow(v, &overflow)
+    if overflow or not -0x80000000 <= i <= 0x7fffffff:
         raise _errors.OutOfRangeError(f"{where} must fit 32 bits; got {v}")
-    return v
+    return <int32_t> i
 
 cdef int _push_int(Vec[Word]& to, object v, str where) except -1:
     cdef Word w

@@ -198,6 +198,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId find_parameter(const Parameter&)
         NodeId find_table(const LookupTable&, cbool)
         NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error
+        NodeId add_rows(NodeId, const uint32_t*, uint32_t, cbool) except +raise_python_error
         cbool renew() except +raise_python_error
         void checkpoint() except +raise_python_error
         void revert() except +raise_python_error
@@ -235,8 +236,8 @@ cdef extern from "graph/body.h" namespace "dnl":
         void fill(NodeId, uint32_t, uint32_t)
         void finish(const CGraph&, uint32_t) except +raise_python_error
         void enter(const CGraph&, const NodeId*) except +raise_python_error
-        void add_to(CGraph&, const NodeId*, const int32_t*) except +raise_python_error
-        NodeId node(uint32_t)
+        void add_to(CGraph&, uint32_t, const NodeId*, const int32_t*, uint32_t, const uint32_t*, uint32_t,
+                    NodeId*) except +raise_python_error
         cbool copies_rows()
         uint32_t steps()
         cbool same(const Body&)

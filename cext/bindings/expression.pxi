@@ -3,6 +3,7 @@
 cdef extern from "recycle.h" namespace "dnl":
     void recycle(object type)
     object one_like(PyObject* empty)
+    int put_item(list items, Py_ssize_t i, object o) except -1
 
 _new_array = np.empty
 

@@ -56,4 +56,14 @@ inline PyObject* one_like(PyObject* empty) {
   return o;
 }
 
+// list[i] = o: what Cython makes of it is a call.
+inline int put_item(PyObject* list, Py_ssize_t i, PyObject* o) {
+  Py_INCREF(o);
+  if (i >= PyList_GET_SIZE(list)) return PyList_SetItem(list, i, o);  // somebody's code found it and made it shorter
+  PyObject* const before = PyList_GET_ITEM(list, i);
+  PyList_SET_ITEM(list, i, o);
+  Py_DECREF(before);
+  return 0;
+}
+
 }  // namespace dnl

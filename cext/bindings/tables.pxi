@@ -165,29 +165,37 @@ cdef class LookupParameters(Weight):
     def rows(self, ids, update=True):
         """A list of expressions, rows ids[0], ids[1], ..., in one call. IndexError if one is out of range."""
         cdef ComputationGraph g = _current()
-        cdef NodeId table
-        cdef uint32_t row, n_rows = deref(self.t).rows
+        cdef NodeId first
         cdef Py_ssize_t k, n
-        cdef long long i
-        cdef int overflow = 0
         cdef list out
-        if type(ids) is not list or g.trace is not None:
-            return [self.look(g, one, update) for one in (ids if type(ids) is list else _row_list("lookup", ids))]
+        if type(ids) is not list:
+            ids = _row_list("lookup", ids)
         n = len(<list> ids)
         out = [None] * n
-        table = self.rows_node(g) if n else 0
+        if g.trace is not None or not self._plain_rows(g, <list> ids):
+            for k in range(n):
+                if k >= len(<list> ids):   # __index__ of one of them may run anything
+                    raise RuntimeError("[lookup] a list changed while it was read")
+                out[k] = self.look(g, (<list> ids)[k], update)
+            return out
+        first = g.c.add_rows(self.rows_node(g), g.row.data(), <uint32_t> n, update) if n else 0
         for k in range(n):
-            if k >= len(<list> ids):   # __index__ of one of them may run anything
-                raise RuntimeError("[lookup] a list changed while it was read")
-            one = (<list> ids)[k]
-            i = PyLong_AsLongLongAndOverflow(one, &overflow) if type(one) is int else -1
-            if 0 <= i < n_rows:
-                row = <uint32_t> i
-                out[k] = _lookup_expression(g, g.c.add_lookup(table, &row, 1, False, update))
-            else:
-                out[k] = self.look(g, one, update)
-                table = self.rows_node(g)
+            put_item(out, k, _lookup_expression(g, <NodeId> (first + k)))
         return out
+
+    cdef bint _plain_rows(self, ComputationGraph g, list ids):
+        """Puts the row numbers into g.row. False, if one is no int or out of range."""
+        cdef Py_ssize_t k, n = len(ids)
+        cdef long long i
+        cdef int overflow = 0
+        g.row.resize(n)
+        for k in range(n):
+            one = ids[k]
+            i = PyLong_AsLongLongAndOverflow(one, &overflow) if type(one) is int else -1
+            if not 0 <= i < deref(self.t).rows:
+                return False
+            g.row[k] = <NodeId> i
+        return True
 
     def __len__(self):
         return deref(self.t).rows

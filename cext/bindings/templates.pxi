@@ -198,7 +198,7 @@ cdef class Frame:
         return 0
 
     cdef int clear_row(self, ComputationGraph g) except -1:
-        """For arguments that look like those before: what they look like stays."""
+        """For arguments that look like those before, of one call or of more: what they look like stays."""
         self.generation = g.c.generation()
         self.ids.clear()
         self.ints.clear()
@@ -411,16 +411,15 @@ cdef class Template:
         self.generation, self.frozen = g.c.generation(), _n_frozen
         return True
 
-    cdef int add(self, ComputationGraph g, Frame f) except -1:
-        """Adds the nodes of a call. The frame has the outputs then: the body belongs to all threads."""
-        cdef size_t k, n = self.out.size()
+    cdef int add(self, ComputationGraph g, Frame f, Py_ssize_t calls=1) except -1:
+        """Adds the nodes of calls. The frame has the outputs then: the body belongs to all threads."""
+        cdef size_t n = self.out.size()
         f.see_graph(g)
         if self.generation != g.c.generation() and not self.enter(g):   # for another graph since find()
             raise RuntimeError("[cell] a weight that it reads is gone")
-        self.body.add_to(deref(g.c), f.ids.data(), f.ints.data())
-        f.outputs.resize(n)
-        for k in range(n):
-            f.outputs[k] = self.body.node(self.out[k])
+        f.outputs.resize(calls * n)
+        self.body.add_to(deref(g.c), <uint32_t> calls, f.ids.data(), f.ints.data(), <uint32_t> self.n_ints,
+                         self.out.data(), <uint32_t> n, f.outputs.data())
         return 0
 
     cdef object built(self, ComputationGraph g, Frame f, object part):
@@ -432,18 +431,18 @@ cdef class Template:
             return (<_Constant> part).value
         return _made_like(part, [self.built(g, f, one) for one in _parts_of(part)])
 
-    cdef object answer(self, ComputationGraph g, Frame f):
-        """The whole result."""
+    cdef object answer(self, ComputationGraph g, Frame f, Py_ssize_t call=0):
+        """The whole result, of the first call if it is not flat."""
         cdef Py_ssize_t k, n
         cdef tuple parts
         if self.flat == 1:
-            return _expression(g, f.outputs[0])
+            return _expression(g, f.outputs[call])
         if self.flat == 0:
             return self.built(g, f, self.result)
         n = <Py_ssize_t> self.out.size()
         parts = PyTuple_New(n)
         for k in range(n):
-            e = _expression(g, f.outputs[k])
+            e = _expression(g, f.outputs[call * n + k])
             Py_INCREF(e)
             PyTuple_SET_ITEM(parts, k, e)
         return parts if self.flat == 2 else _state_of((<State> self.result).names, parts)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rng.h"
+#include "graph/append.h"
 
 namespace dnl {
 
@@ -183,13 +184,29 @@ void Body::enter(const Graph& g, const NodeId* outside) {
   }
 }
 
-void Body::add_to(Graph& g, const NodeId* args, const i32* ints) {
-  take(g, args);
+void Body::add_to(Graph& g, u32 calls, const NodeId* args, const i32* ints, u32 n_ints, const u32* results,
+                  u32 n_results, NodeId* made) {
+  for (; calls--; args += n_args_, ints += n_ints, made += n_results) {
+    take(g, args);
+    add_call(g, ints);
+    for (u32 k = 0; k < n_results; ++k) made[k] = ids_[results[k]];
+  }
+}
+
+void Body::add_call(Graph& g, const i32* ints) {
+  NodeId* const ids = ids_.data();
   for (Step& s : steps_) {
     if (s.nfills) fill_in(g, s, ints);
     if (s.kind == Kind::Draw) continue;
-    const NodeId i = s.kind == Kind::Op ? add_op(g, s) : add_leaf(g, s);
-    for (u32 o = 0; o < s.visible; ++o) ids_[s.value + o] = i + o;
+    NodeId i;
+    if (s.epoch == epoch_ && s.unchecked) {
+      const u32* const from = operands_.data() + s.args;
+      i = g.append(
+          s.sig, s.nargs, [from, ids](u32 j) { return ids[from[j]]; }, words_.data() + s.words + s.nkey, s.nmember);
+    } else {
+      i = s.kind == Kind::Op ? add_op(g, s) : add_leaf(g, s);
+    }
+    for (u32 o = 0; o < s.visible; ++o) ids[s.value + o] = i + o;
     if (s.marks) g.mark(i, s.marks);
     if (s.kept) g.keep(i);
   }
@@ -234,18 +251,19 @@ bool Body::settled(const Graph& g, NodeId i, const Step& s) const {
 }
 
 NodeId Body::add_op(Graph& g, Step& s) {
-  if (args_.size() < s.nargs) args_.resize(s.nargs);
-  NodeId* const args = args_.data();
   const u32* const from = operands_.data() + s.args;
-  for (u32 j = 0; j < s.nargs; ++j) args[j] = ids_[from[j]];
   const Word* const key = words_.data() + s.words;
   const Word* const member = key + s.nkey;
+  if (args_.size() < s.nargs) args_.resize(s.nargs);
+  NodeId* const args = args_.data();
+  for (u32 j = 0; j < s.nargs; ++j) args[j] = ids_[from[j]];
   const int nmember = static_cast<int>(s.nmember);
   if (s.epoch == epoch_) return g.add_known(s.sig, args, member, nmember, !s.filled);
   const NodeId i = g.add(s.op, args, static_cast<int>(s.nargs), key, static_cast<int>(s.nkey), member, nmember);
   if (settled(g, i, s)) {
     s.sig = g.node(i).sig;
     s.epoch = epoch_;
+    s.unchecked = !g.sig(s.sig).alias && (!s.filled || !op_def(s.op).check);
   }
   return i;
 }

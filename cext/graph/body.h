@@ -31,10 +31,10 @@ class Body {
   // Values from outside, nodes of g in the order of the notes: before the first call in a graph, and when they are
   // others.
   void enter(const Graph& g, const NodeId* outside);
-  // Adds the nodes. What node() then tells is good until the next call.
-  void add_to(Graph& g, const NodeId* args, const i32* ints);
-  // The node that value v became.
-  NodeId node(u32 v) const { return ids_[v]; }
+  // Adds the nodes of `calls` calls. Their arguments lie one behind the other, and so do their integers, n_ints each,
+  // and the nodes that the values `results` became, n_results each.
+  void add_to(Graph& g, u32 calls, const NodeId* args, const i32* ints, u32 n_ints, const u32* results, u32 n_results,
+              NodeId* made);
   // Copies rows of tables: steps that overlap must be settled first.
   bool copies_rows() const { return copies_rows_; }
   u32 steps() const { return static_cast<u32>(steps_.size()); }
@@ -57,6 +57,7 @@ class Body {
     u32 fills, nfills;
     u32 dim;         // inputs: in dims_
     u32 sig, epoch;  // the signature found in this epoch
+    bool unchecked;  // nothing of a call can be wrong for it
   };
   struct Fill {
     u32 at, index;
@@ -82,6 +83,7 @@ class Body {
   void take(const Graph& g, const NodeId* args);
   bool settled(const Graph& g, NodeId i, const Step& s) const;
   void fill_in(Graph& g, const Step& s, const i32* ints);
+  void add_call(Graph& g, const i32* ints);
   NodeId add_op(Graph& g, Step& s);
   NodeId add_leaf(Graph& g, const Step& s);
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/mix.h"
+#include "graph/append.h"
 
 namespace dnl {
 namespace {
@@ -27,6 +28,13 @@ constexpr u32 kFamilyHeader = 0x4000u;    // and of families
 static_assert(kMaxOps <= kFamilyHeader, "op ids leave room for them");
 
 std::atomic<u32> g_generation{1};
+
+void check_row(const LookupTable& t, u32 row) {
+  if (row >= t.rows)
+    fail_index("[lookup] row " + std::to_string(row) + " of a table with " + std::to_string(t.rows) + " rows");
+}
+
+u16 lookup_flags(const LookupTable& t, bool update) { return update && t.updated ? u16(kNeedsGrad) : u16(0); }
 
 template <class T>
 void make_room(std::vector<T>& v) {
@@ -211,12 +219,7 @@ u32 Graph::intern_dim(const Dim& d) {
   return static_cast<u32>(dims_.size() - 1);
 }
 
-inline NodeId Graph::push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags) {
-  const NodeId id = size();
-  if (id == 0x7fffffffu) fail(ErrorKind::Memory, "[graph] more than 2^31 nodes in one graph; call renew_cg()");
-  *nodes_.extend(1) = {sig, args, member, id, id, 0, depth, dim, generation_, flags, 0, 0, nullptr};
-  return id;
-}
+void Graph::too_many_nodes() { fail(ErrorKind::Memory, "[graph] more than 2^31 nodes in one graph; call renew_cg()"); }
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
 //
@@ -236,9 +239,16 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float
     g.dim[0] = dim;
     g.table = k1;
   }
-  const NodeId id = push(s, dim, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), 0,
-                         static_cast<u16>(flags | kLeaf));
-  nodes_[id].value = value;
+  return append_leaf(s, flags, value);
+}
+
+inline NodeId Graph::append_leaf(u32 s, u16 flags, float* value) {
+  const NodeId id = size();
+  if (id == kMostNodes) too_many_nodes();
+  Node* n = nodes_.extend(1);
+  write(n, s, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), id, 0, 0, sigs_[s].dim[0],
+        flags | kLeaf);
+  n->value = value;
   return id;
 }
 
@@ -299,30 +309,53 @@ NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t, bool for_rows) {
 NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched, bool update) {
   const u32 index = signature(table_node).table;
   LookupTable& t = *tables_[index];
-  for (u32 i = 0; i < n; ++i)
-    if (ids[i] >= t.rows)
-      fail_index("[lookup] row " + std::to_string(ids[i]) + " of a table with " + std::to_string(t.rows) + " rows");
+  for (u32 i = 0; i < n; ++i) check_row(t, ids[i]);
   if (n == 0) fail_value("[lookup_batch] needs at least one row id");
-  const u16 flags = update && t.updated ? u16(kNeedsGrad) : u16(0);
+  const u16 flags = lookup_flags(t, update);
+  if (n == 1 && !batched && !keep_weights_flag()) return add_row(index, ids[0], flags);
   Dim d = t.row_dim;
+  d.bd = n;
   words_.make_room(n);
-  known_leaves_.make_room(1);
   gathered_.make_room(1);
-  NodeId id;
-  if (n == 1 && !batched && !keep_weights_flag()) {
-    id = add_leaf(Leaf::Lookup, index, flags, d, static_cast<u16>(flags | kCounted), t.row(backend_, ids[0]));
-    known_leaves_.push_back(id);
-    t.read_in_place = true;
-  } else {
-    d.bd = n;
-    id = add_leaf(Leaf::Lookup, index, flags, d, flags, copies_.floats(d.size()));
-  }
+  const NodeId id = add_leaf(Leaf::Lookup, index, flags, d, flags, copies_.floats(d.size()));
   std::memcpy(words_.extend(n), ids, n * sizeof(u32));
-  if (n == 1 && !batched && !keep_weights_flag()) return id;
   if (keep_weights_flag())  // as they are now
     copy_rows_now(id);
   else
     gathered_.push_back(id);
+  return id;
+}
+
+NodeId Graph::add_rows(NodeId table, const u32* ids, u32 n, bool update) {
+  const NodeId first = size();
+  if (keep_weights_flag()) {
+    for (u32 k = 0; k < n; ++k) add_lookup(table, ids + k, 1, false, update);
+    return first;
+  }
+  const u32 index = signature(table).table;
+  const LookupTable& t = *tables_[index];
+  for (u32 k = 0; k < n; ++k) check_row(t, ids[k]);
+  for (u32 k = 0; k < n; ++k) add_row(index, ids[k], lookup_flags(t, update));
+  return first;
+}
+
+// One row, read where it lies.
+inline NodeId Graph::add_row(u32 table, u32 row, u16 flags) {
+  LookupTable& t = *tables_[table];
+  words_.make_room(1);
+  known_leaves_.make_room(1);
+  float* const value = t.row(backend_, row);
+  RowSignature& last = row_signatures_[table % kRowTables];
+  NodeId id;
+  if (last.generation == generation_ && last.table == table && last.flags == flags) {
+    id = append_leaf(last.sig, static_cast<u16>(flags | kCounted), value);
+  } else {
+    id = add_leaf(Leaf::Lookup, table, flags, t.row_dim, static_cast<u16>(flags | kCounted), value);
+    last = {generation_, table, nodes_[id].sig, flags};
+  }
+  known_leaves_.push_back(id);
+  t.read_in_place = true;
+  words_.extend(1)->u = row;
   return id;
 }
 
@@ -401,7 +434,6 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.leaf = Leaf::None;
   g.nargs = g.call_nargs = static_cast<u32>(nargs);
   g.nkey = static_cast<u32>(nkey);
-  g.no_grad = def.no_grad;
   g.has_seed = false;
   g.any_shared = false;
   for (int j = 0; j < nargs; ++j) {
@@ -420,7 +452,10 @@ void Graph::make_signature(u32 s, OpId op, const NodeId* args, int nargs, int nk
   g.visible = out.visible;
   g.total = out.total;
   for (int o = 0; o < out.total; ++o) g.dim[o] = intern_dim(out.dim[o]);
-  g.counted = !g.alias;
+  g.flags = g.alias ? 0 : kCounted;
+  g.no_grad = def.no_grad;
+  g.of_any = g.no_grad ? 0 : kNeedsGrad;
+  g.of_all = nargs && !g.has_seed ? kWeight : 0;
   g.plain = !g.alias && g.visible == 1 && !g.has_seed && !def.check;
 }
 
@@ -455,80 +490,50 @@ void Graph::find_family(u32 s, const NodeId* args) {
 
 NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember) {
   const OpDef& def = op_def(op);
-  const u32 s = find_or_make(def, op, args, nargs, key, nkey);
-  const Signature& sig = sigs_[s];
-  std::size_t alias_at = 0;
-  if (!sig.plain) alias_at = check_attributes(def, sig, s, args, member);  // may throw: nothing has been counted yet
-  return append(s, args, nargs, member, nmember, alias_at);
+  return add_checked(find_or_make(def, op, args, nargs, key, nkey), args, nargs, member, nmember, false);
 }
 
 NodeId Graph::add_known(u32 s, const NodeId* args, const Word* member, int nmember, bool unchecked) {
-  const Signature& sig = sigs_[s];
-  std::size_t alias_at = 0;
-  if (!sig.plain && !(unchecked && !sig.alias)) alias_at = check_attributes(op_def(sig.op), sig, s, args, member);
-  return append(s, args, static_cast<int>(sig.nargs), member, nmember, alias_at);
+  return add_checked(s, args, static_cast<int>(sigs_[s].nargs), member, nmember, unchecked);
 }
 
-inline NodeId Graph::append(u32 s, const NodeId* args, int nargs, const Word* member, int nmember,
-                            std::size_t alias_at) {
+inline NodeId Graph::add_checked(u32 s, const NodeId* args, int nargs, const Word* member, int nmember,
+                                 bool unchecked) {
   const Signature& sig = sigs_[s];
-  u32 depth = 0;
-  u16 any = 0, all = 0xffff;
-  for (int j = 0; j < nargs; ++j) {
-    Node& a = nodes_[args[j]];
-    count(a.readers);
-    if (a.depth > depth) depth = a.depth;
-    any |= a.flags;
-    all &= a.flags;
+  if (!sig.plain && !(unchecked && !sig.alias)) {
+    const std::size_t alias_at =
+        check_attributes(op_def(sig.op), sig, s, args, member);  // may throw: nothing counted yet
+    if (sig.alias) return append_alias(s, args, nargs, member, nmember, alias_at);
   }
-  DNL_INTERNAL(!(any & (kFused | kDead)), "graph: an argument has become a part of another node, or will not run");
-  u16 flags = sig.no_grad ? u16(0) : static_cast<u16>(any & kNeedsGrad);
-  if (nargs && !sig.has_seed) flags |= static_cast<u16>(all & kWeight);
-  if (sig.counted) flags |= kCounted;
+  return append(s, static_cast<u32>(nargs), [args](u32 j) { return args[j]; }, member, static_cast<u32>(nmember));
+}
 
-  const u32 at = static_cast<u32>(operands_.size());
-  NodeId* to = operands_.extend(static_cast<std::size_t>(nargs));
-  for (int j = 0; j < nargs; ++j) to[j] = args[j];
-  const u32 words = static_cast<u32>(words_.size());
-  words_.append(member, static_cast<std::size_t>(nmember));
-  if (!sig.alias) {
-    if (sig.visible > 1) nodes_.make_room(sig.visible);
-    const NodeId id = push(s, sig.dim[0], at, words, depth + 1, flags);
-    for (u32 o = 1; o < sig.visible; ++o) {
-      const NodeId extra = push(s, sig.dim[o], at, words, depth + 1, static_cast<u16>(flags | kOutput));
-      nodes_[extra].producer = id;
-      nodes_[extra].offset = o;
-    }
-    return id;
-  }
-  const NodeId id = push(s, sig.dim[0], at, words, depth, static_cast<u16>(flags | kAlias));
+NodeId Graph::append_alias(u32 s, const NodeId* args, int nargs, const Word* member, int nmember,
+                           std::size_t alias_at) {
+  const NodeId id =
+      append(s, static_cast<u32>(nargs), [args](u32 j) { return args[j]; }, member, static_cast<u32>(nmember));
   Node& n = nodes_[id];
   const Node& a = nodes_[args[0]];
+  --n.depth;
+  n.flags |= kAlias;
   n.producer = a.producer;
   n.root = a.root;
   keep(n.producer);  // this is a part of its memory
   n.offset = static_cast<u32>(alias_at) + (a.is(kAlias) ? a.offset : 0);
-  if (dims_[sig.dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
+  if (dims_[sigs_[s].dim[0]].size() != dim(n.root).size()) n.flags |= kPartial;
   if (float* base = nodes_[n.root].value) n.value = base + n.offset;
   return id;
 }
 
 NodeId Graph::add_unary(OpId op, NodeId a) {
   const OpDef& def = op_def(op);
-  Node& x = nodes_[a];
-  const u32 head = static_cast<u32>(op) | 1u << 16, arg = x.dim << 1;
+  const u32 head = static_cast<u32>(op) | 1u << 16, arg = nodes_[a].dim << 1;
   const u32 at = head * 31 + arg;
   const Recent& recent = recent_[(at ^ at >> 8) & (kRecent - 1)];
   const bool found = recent.generation == generation_ && recent.n == 2 && recent.key[0] == head && recent.key[1] == arg;
   if (!found || def.args[0].batch != Batch::Stack || !sigs_[recent.sig].plain)
     return add(op, &a, 1, nullptr, 0, nullptr, 0);
-  const Signature& sig = sigs_[recent.sig];
-  const u16 flags =
-      static_cast<u16>((x.flags & (sig.no_grad ? kWeight : kNeedsGrad | kWeight)) | (sig.counted ? kCounted : 0));
-  count(x.readers);
-  const u32 depth = x.depth + 1, args = static_cast<u32>(operands_.size());
-  operands_.push_back(a);
-  return push(recent.sig, sig.dim[0], args, static_cast<u32>(words_.size()), depth, flags);
+  return append(recent.sig, 1, [a](u32) { return a; }, nullptr, 0);
 }
 
 void Graph::replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member,

@@ -71,7 +71,6 @@ struct alignas(64) Signature {  // a line of the cache
   u8 visible, total;  // outputs
   bool no_grad;
   bool has_seed;
-  bool counted;     // see kCounted: all but aliases
   bool plain;       // an op with one output that is no alias, without checks of attributes and without a seed
   bool partial;     // reads some arguments in part only (ShapeOut::partial)
   bool any_shared;  // some argument is shared; without one the kernel goes member by member and nothing need be near
@@ -82,9 +81,13 @@ struct alignas(64) Signature {  // a line of the cache
   u32 key;         // first word in keys_: header, one word per argument, key attributes
   u32 nkey;        // key attribute words
   u32 dim[kMaxOutputs];
+  u16 flags, of_any,
+      of_all;  // of a node: these, those that some argument has, those that all of them have (graph/append.h)
   u32 table;   // lookups: index of the table in this graph
   u32 family;  // the same for all signatures whose nodes may run together though lengths differ (OpDef::ragged)
 };
+
+static_assert(sizeof(Signature) == 64, "a signature is a line of the cache");
 
 class Graph {
  public:
@@ -99,7 +102,11 @@ class Graph {
   // The same where the signature is known to be `sig`, one of this generation: nothing is looked for. unchecked: member
   // attributes that this signature has had before.
   NodeId add_known(u32 sig, const NodeId* args, const Word* member, int nmember, bool unchecked);
-  // The same for one argument and no attributes: the commonest call, kept short.
+  // The same for a signature that is no alias, and attributes that it has had before: arg(j) is argument j
+  // (graph/append.h).
+  template <class Arg>
+  NodeId append(u32 sig, u32 nargs, Arg arg, const Word* member, u32 nmember);
+  // As add(), for one argument and no attributes: the commonest call, kept short.
   NodeId add_unary(OpId op, NodeId a);
   // Room for an input of this shape; the caller fills input_data() before anything runs.
   NodeId add_input(const Dim& dim);
@@ -113,6 +120,8 @@ class Graph {
   NodeId find_table(const LookupTable& t, bool for_rows) const;
   // Rows `ids` of a table node; n > 1 or batched: the rows are batch elements.
   NodeId add_lookup(NodeId table, const u32* ids, u32 n, bool batched, bool update);
+  // n look-ups of one row each; the first of the nodes, which lie one behind the other.
+  NodeId add_rows(NodeId table, const u32* ids, u32 n, bool update);
 
   // Forget all nodes; every expression of before is stale. Memory is kept, that of who listens too, unless it is far
   // above recent use: then all of it is given back, and true is returned.
@@ -291,8 +300,11 @@ class Graph {
   void upload_inputs(NodeId from);
   void gather_rows(NodeId from);
   u32 count_member_words(NodeId i) const;
-  NodeId push(u32 sig, u32 dim, u32 args, u32 member, u32 depth, u16 flags);
-  NodeId append(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
+  NodeId add_checked(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, bool unchecked);
+  void write(Node* n, u32 sig, u32 args, u32 member, NodeId producer, u32 offset, u32 depth, u32 dim, u32 flags);
+  NodeId append_alias(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
+  static constexpr u32 kMostNodes = 0x7fffffffu;
+  [[noreturn]] static void too_many_nodes();
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
   friend struct GraphSize;
   friend class KnownGraph;
@@ -301,6 +313,8 @@ class Graph {
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
   u32 intern_dim(const Dim& d);
   NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float* value);
+  NodeId append_leaf(u32 sig, u16 flags, float* value);
+  NodeId add_row(u32 table, u32 row, u16 flags);
   u32 find_or_make(const OpDef& def, OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
   u32 find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
@@ -333,6 +347,13 @@ class Graph {
   // The same for keys of some length: where the last few were found.
   static constexpr u32 kRecentLong = 32, kLongWords = 32;
   u32 recent_long_[kRecentLong];
+  // Signatures of the single rows that were looked up last, of a few tables.
+  static constexpr u32 kRowTables = 4;
+  struct RowSignature {
+    u32 generation = 0, table = 0, sig = 0;
+    u16 flags = 0;
+  };
+  RowSignature row_signatures_[kRowTables];
   Vec<Slot> buckets_;  // open addressing, sig + 1, 0 = empty
   Vec<Dim> dims_;
   Vec<u32> build_key_;  // scratch
