@@ -1,30 +1,35 @@
 # Recurrent layers: the nodes of a step or of a whole sequence in one call. Used by dynet_lite/builders.
 
-cdef extern from *:
-    """
-    // The weights of one layer, as nodes of one graph; kNoNode: absent.
-    #include "base/few.h"
-    #include "graph/same_op.h"
-    struct CellLayer {
-      dnl::NodeId b, wx, mask_x, mask_h, u[3];
-      dnl::SameOp projection, first, step;
-    };
-    using CellLayers = dnl::Few<CellLayer, 4>;
-    using CellWeights = dnl::Few<dnl::NodeId, 48>;
-    """
-    cdef cppclass SameOp "dnl::SameOp":
-        NodeId add(CGraph&, OpId, const NodeId*, int, const Word*, int) except +raise_python_error
+cdef extern from "graph/cell_layer.h" namespace "dnl":
+    cdef cppclass CellKind:
+        OpId project
+        OpId mask
+        OpId first
+        OpId step
+        int n_u
+        int n_first
+        bint has_cell
+        Word key
+        int n_key
     cdef cppclass CellLayer:
         NodeId b
         NodeId wx
+        NodeId u[3]
         NodeId mask_x
         NodeId mask_h
-        NodeId u[3]
-        SameOp projection
-        SameOp first
-        SameOp step
+        NodeId masked_x(CGraph&, const CellKind&, NodeId) except +raise_python_error
+        NodeId masked_h(CGraph&, const CellKind&, NodeId) except +raise_python_error
+        NodeId project(CGraph&, const CellKind&, NodeId) except +raise_python_error
+        NodeId cell(CGraph&, const CellKind&, NodeId, NodeId, NodeId) except +raise_python_error
+        NodeId step(CGraph&, const CellKind&, NodeId, NodeId, NodeId) except +raise_python_error
+        void run(CGraph&, const CellKind&, NodeId*, uint32_t, const int32_t*, NodeId, NodeId) except +raise_python_error
 
 cdef extern from *:
+    """
+    #include "base/few.h"
+    using CellLayers = dnl::Few<dnl::CellLayer, 4>;
+    using CellWeights = dnl::Few<dnl::NodeId, 48>;
+    """
     cdef cppclass CellLayers:
         size_t size()
         CellLayer& operator[](size_t)
@@ -45,16 +50,6 @@ cdef dict CELL_KINDS = {
     "coupled": (OP__coupled_lstm_start, OP__coupled_lstm_step, 3, 1, True, False),
     "fast": (OP__coupled_lstm_start, OP__coupled_lstm_step, 1, 0, True, False),
 }
-
-
-ctypedef struct CellKind:
-    OpId first_op
-    OpId step_op
-    int n_u
-    int n_first
-    bint has_cell
-    Word key
-    int n_key
 
 
 # no_gc: nothing that it holds refers back to it.
@@ -80,7 +75,8 @@ cdef class CellStack:
 
     def __init__(self, str kind not None, layers, float forget_bias=1.0):
         first_op, step_op, n_u, n_first, has_cell, has_key = CELL_KINDS[kind]
-        self.kind.first_op, self.kind.step_op, self.kind.n_u, self.kind.n_first = first_op, step_op, n_u, n_first
+        self.kind.project, self.kind.mask, self.kind.first, self.kind.step = OP_affine_transform, OP_cmult, first_op, step_op
+        self.kind.n_u, self.kind.n_first = n_u, n_first
         self.kind.has_cell = has_cell
         self.kind.key.f = forget_bias
         self.kind.n_key = 1 if has_key else 0
@@ -200,44 +196,20 @@ cdef class CellStack:
 
     cdef NodeId _one(self, ComputationGraph g, CellLayer* l, NodeId x, NodeId h, NodeId c) except? 0xffffffff:
         """One step of one layer; the node of its h."""
-        cdef NodeId a[6]
         cdef NodeId id
-        cdef int n = 1, k
-        cdef bint told = g.immediate or g.checked   # of each node
+        if not (g.immediate or g.checked):
+            return l.step(deref(g.c), self.kind, x, h, c)
         if l.mask_x != NO_NODE:
-            a[0] = x
-            a[1] = l.mask_x
-            x = self._node(g, OP_cmult, a, 2, NULL, 0)
-        if h != NO_NODE and l.mask_h != NO_NODE:
-            a[0] = h
-            a[1] = l.mask_h
-            h = self._node(g, OP_cmult, a, 2, NULL, 0)
-        a[0] = l.b
-        a[1] = l.wx
-        a[2] = x
-        a[0] = l.projection.add(deref(g.c), OP_affine_transform, a, 3, NULL, 0)
-        if told:
-            g.node_added(a[0])
-        g.c.mark_inner(a[0])
-        if h == NO_NODE:
-            for k in range(self.kind.n_u - self.kind.n_first, self.kind.n_u):
-                a[n] = l.u[k]
-                n += 1
-            id = l.first.add(deref(g.c), self.kind.first_op, a, n, &self.kind.key, self.kind.n_key)
-            if told:
-                g.node_added(id)
-            return id
-        a[n] = h
-        n += 1
-        if self.kind.has_cell:
-            a[n] = c
-            n += 1
-        for k in range(self.kind.n_u):
-            a[n] = l.u[k]
-            n += 1
-        id = l.step.add(deref(g.c), self.kind.step_op, a, n, &self.kind.key, self.kind.n_key)
-        if told:
-            g.node_added(id)
+            x = l.masked_x(deref(g.c), self.kind, x)
+            g.node_added(x)
+        if l.mask_h != NO_NODE and h != NO_NODE:
+            h = l.masked_h(deref(g.c), self.kind, h)
+            g.node_added(h)
+        x = l.project(deref(g.c), self.kind, x)
+        g.node_added(x)
+        g.c.mark_inner(x)
+        id = l.cell(deref(g.c), self.kind, x, h, c)
+        g.node_added(id)
         return id
 
     cdef int _see_layers(self, tuple h, tuple c) except -1:
@@ -284,6 +256,8 @@ cdef class CellStack:
         cdef Py_ssize_t layer, t, before, n = <Py_ssize_t> self.layers.size(), steps
         cdef list out = [], all_layers = []
         cdef CellLayer* l
+        cdef Vec[int32_t] order
+        cdef const int32_t* earlier = NULL
         cdef ComputationGraph g = self._graph()
         if type(xs) is not list and type(xs) is not tuple:   # one of the user's kinds may give more than its length says
             xs = list(xs)
@@ -296,18 +270,26 @@ cdef class CellStack:
         for x in xs:
             g.row[t] = _arg(g, x)
             t += 1
+        if after is not None:
+            order.resize(steps)
+            for t in range(steps):
+                order[t] = after[t]
+            earlier = order.data()
         for layer in range(n):
             l = &self.layers[layer]
             self._state(g, h, c, layer, &h_first, &c_first)
-            for t in range(steps):
-                before = t - 1 if after is None else after[t]
-                h_node = g.row[before] if before >= 0 else h_first
-                c_node = h_node + 1 if before >= 0 else c_first
-                g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
+            if g.immediate or g.checked:
+                for t in range(steps):
+                    before = t - 1 if after is None else order[t]
+                    h_node = g.row[before] if before >= 0 else h_first
+                    c_node = h_node + 1 if before >= 0 else c_first
+                    g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
+            else:
+                l.run(deref(g.c), self.kind, g.row.data(), <uint32_t> steps, earlier, h_first, c_first)
             if every or layer == n - 1:
                 out = [None] * steps
                 for t in range(steps):
-                    out[t] = _expression(g, g.row[t])
+                    put_item(out, t, _expression(g, g.row[t]))
                 all_layers.append(out)
         return list(zip(*all_layers)) if every else out
 

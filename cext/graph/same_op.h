@@ -1,9 +1,9 @@
 // SameOp: adds nodes of one op that mostly have the signature of the one before, as the steps of a recurrent layer do.
 //
 // The signature is looked for again when an argument has other dims, when a shared one is another node, and in another
-// graph. Who may include: bindings/. Includes: graph/graph.h.
+// graph. Who may include: graph/cell_layer.h. Includes: graph/append.h.
 #pragma once
-#include "graph/graph.h"
+#include "graph/append.h"
 
 namespace dnl {
 
@@ -11,7 +11,8 @@ class SameOp {
  public:
   // Graph::add() for an op without member attributes; op and key are those of every call.
   NodeId add(Graph& g, OpId op, const NodeId* args, int nargs, const Word* key, int nkey) {
-    if (fits(g, args, nargs)) return g.add_known(sig_, args, nullptr, 0, true);
+    if (fits(g, args, nargs))
+      return g.append(sig_, static_cast<u32>(nargs), [args](u32 j) { return args[j]; }, nullptr, 0);
     const NodeId i = g.add(op, args, nargs, key, nkey, nullptr, 0);
     note(g, i, args, nargs);
     return i;
