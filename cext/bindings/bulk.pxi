@@ -38,10 +38,14 @@ cdef object _item(list xs, Py_ssize_t i, str what):
         raise RuntimeError(f"[{what}] a list changed while it was read")
     return xs[i]
 
-cdef int _see_unchanged(ComputationGraph g, uint32_t begun, tuple lists, Py_ssize_t n, str what) except -1:
-    """After code of the user's, as that of the cell: the nodes of before are there, and n items of each list."""
+cdef inline int _see_nodes(ComputationGraph g, uint32_t begun, str what) except -1:
     if g.c.generation() != begun:
         raise RuntimeError(f"[{what}] the graph was renewed or reverted meanwhile")
+    return 0
+
+cdef int _see_unchanged(ComputationGraph g, uint32_t begun, tuple lists, Py_ssize_t n, str what) except -1:
+    """After code of the user's, as that of the cell: the nodes of before are there, and n items of each list."""
+    _see_nodes(g, begun, what)
     for one in lists:
         if len(<list> one) < n:
             raise RuntimeError(f"[{what}] a list changed while it was read")
@@ -204,7 +208,7 @@ cdef object _scanned(Cell c, ComputationGraph g, tuple given):
             kind = _kind(g, x, c.plain.get(1)) if t is before else KIND_OTHER
             _see_unchanged(g, begun, (xs,), n, "scan")
         t.add(g, f)
-        out[i] = t.built(g, f, t.result[1]) if t.paired else t.answer(g, f)
+        put_item(out, i, t.built(g, f, t.result[1]) if t.paired else t.answer(g, f))
         if k == n - 1:
             last = t.built(g, f, t.result[0]) if t.paired else out[i]
         elif t.paired or t.flat == 0:
@@ -232,8 +236,10 @@ cdef object _state_part(Template t):
 
 cdef int _earlier(object child, Py_ssize_t i) except -1:
     """Number of a child of node i."""
-    cdef object k = child if type(child) is int else _as_int(child, "[recurse] the number of a child")
-    if not 0 <= k < i:
+    cdef int overflow = 0
+    cdef object number = child if type(child) is int else _as_int(child, "[recurse] the number of a child")
+    cdef long long k = PyLong_AsLongLongAndOverflow(number, &overflow)
+    if overflow or not 0 <= k < i:
         raise ValueError(f"[recurse] children[{i}] must be numbers of earlier nodes; got {child}")
     return <int> k
 
@@ -265,25 +271,25 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
         x = _item(inputs, i, "recurse")
         f.clear(g)
         f.push(g, x, c.plain.get(0))
-        _see_unchanged(g, begun, (), 0, "recurse")
+        _see_nodes(g, begun, "recurse")
         for child in row:
             if child is None:
                 f.push_object(None)
                 continue
             k = _earlier(child, i)
             if type(child) is not int:
-                _see_unchanged(g, begun, (), 0, "recurse")
+                _see_nodes(g, begun, "recurse")
             below = <Template> made[k]
             below.hand_on(g, f, below.result, outputs.data() + begin[k])
         t = c.find(g, f)
         if t is None:
             t = c.template(g, f, (x, *[None if child is None else out[child] for child in row]), {})
-        _see_unchanged(g, begun, (), 0, "recurse")
+        _see_nodes(g, begun, "recurse")
         t.add(g, f)
         made[i] = t
         begin.push_back(<uint32_t> outputs.size())
         for m in range(f.outputs.size()):
             outputs.push_back(f.outputs[m])
-        out[i] = t.answer(g, f)
+        put_item(out, i, t.answer(g, f))
     c.spare = f
     return out
