@@ -35,6 +35,7 @@ __all__ = [
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[np.float32]]
+Entries = list[tuple[Any, str]]  # parameters, with their names in the file
 KINDS: dict[bytes, type] = {b"#Parameter#": Parameters, b"#LookupParameter#": LookupParameters}
 WIDTH = 16
 GRADS = (b"ZERO_GRAD", b"FULL_GRAD")
@@ -83,7 +84,7 @@ def write_entries(fname: Any, entries: Iterable[tuple[Any, str]], append: bool) 
             write_entry(f, p, name)
 
 
-def collection_entries(collection: Any, name: str = "") -> list[tuple[Any, str]]:
+def collection_entries(collection: Any, name: str = "") -> Entries:
     """All parameters with their names in the file; weights first, then tables."""
     own = collection.name()
     prefix = checked_key(name).rstrip("/") + "/" if name else own
@@ -318,20 +319,34 @@ def add_entry(collection: Any, file: TextFile, entry: Entry) -> Any:
 # ---- dy.save, dy.load ----------------------------------------------------------------------------------------------
 
 
-def described(obj: Any) -> tuple[tuple[Any, ...], list[tuple[Any, str]]]:
-    """What the .meta file says of an object, and its parameters with their names in the .data file."""
+def described(obj: Any) -> tuple[tuple[Any, ...], list[Entries]]:
+    """What the .meta file says of an object, and its parameters with their names in the .data file, by collection."""
     if isinstance(obj, (Parameters, LookupParameters)):
-        return ("Parameters" if isinstance(obj, Parameters) else "LookupParameters", obj.name()), [(obj, obj.name())]
+        return ("Parameters" if isinstance(obj, Parameters) else "LookupParameters", obj.name()), [[(obj, obj.name())]]
     if all(hasattr(obj, what) for what in ("param_collection", "spec", "from_spec")):
         meta = (type(obj), obj.spec, obj.param_collection().name())
-        return meta, collection_entries(obj.param_collection())
+        return meta, [collection_entries(obj.param_collection())]
     if isinstance(obj, Saveable):
         state, components = obj._described()
         parts = [described(part) for part in components]
         meta = (type(obj), state, [about for about, _ in parts])
-        return meta, [entry for _, entries in parts for entry in entries]
+        return meta, [entries for _, theirs in parts for entries in theirs]
     raise TypeError(f"[save] a parameter, or an object with param_collection(), spec and from_spec() is needed; "
                     f"got {type(obj).__name__}")  # fmt: skip
+
+
+def in_order(groups: list[Entries]) -> dict[str, Any]:
+    """The entries of all groups by name, each once: load() fills a collection in the order in which its entries stand.
+
+    A group may be part of another, as a builder's weight is that is saved before the builder; the larger one then stands there.
+    """
+    whole = {name: group for group in sorted(groups, key=len) for _, name in group}
+    entries: dict[str, Any] = {}
+    for group in groups:
+        for p, name in (*(whole[group[0][1]] if group else ()), *group):
+            if entries.setdefault(name, p) is not p:
+                raise ValueError(f"[save] two parameters have the name {name}: they belong to different collections")
+    return entries
 
 
 def save(basename: Any, objects: Any) -> None:
@@ -342,14 +357,13 @@ def save(basename: Any, objects: Any) -> None:
     """
     if isinstance(objects, (Parameters, LookupParameters, Saveable)) or hasattr(objects, "param_collection"):
         objects = [objects]
-    entries: dict[str, Any] = {}
     metas: list[tuple[Any, ...]] = []
+    groups: list[Entries] = []
     for obj in objects:
         meta, mine = described(obj)
         metas.append(meta)
-        for p, name in mine:
-            if entries.setdefault(name, p) is not p:
-                raise ValueError(f"[save] two parameters have the name {name}: they belong to different collections")
+        groups += mine
+    entries = in_order(groups)
     meta_file = b"".join(dump_meta(item) for item in metas)
     base = os.fsdecode(basename)
     with replacing_pair(base + ".data", base + ".meta") as (data, about):

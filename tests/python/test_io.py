@@ -398,6 +398,19 @@ def test_objects_between_dynet_and_us(tmp_path: Path) -> None:
         same(a, b)
 
 
+def test_an_object_and_parts_of_it(tmp_path: Path) -> None:
+    """A builder's weight may be saved before the builder, and a layer before what it is a layer of: all come back in their places."""
+    m = dy.ParameterCollection()
+    gru, both = dy.GRUBuilder(1, 3, 3, m), dy.BiRNNBuilder(1, 3, 4, m, dy.LSTMBuilder)
+    weights = [*gru.param_collection().parameters_list()[3:0:-1], *both.param_collection().parameters_list()[4:2:-1]]
+    things = [*weights, both.builder_layers[0][1], gru, both]
+    for order in (things, things[::-1], things[2:] + things[:2]):
+        dy.save(str(tmp_path / "x"), order)
+        for a, b in zip(order, dy.load(str(tmp_path / "x"), dy.ParameterCollection()), strict=True):
+            assert type(a) is type(b)
+            same(a, b)
+
+
 def twice(x: Any) -> Any:
     return x + x
 
