@@ -17,6 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_again
 import fuzz_calls
+import fuzz_files
 from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Step, difference, execute, from_json, may_round, rounding, smallest, source, to_json
@@ -54,6 +55,11 @@ def test_functions_threads_and_forks_show_the_same(sessions: str, first: int) ->
     found, done = campaign(range(first, first + 4), sessions=sessions)
     assert not found, "\n".join(map(str, found))
     assert done == 4
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_files_and_copies_are_equal_to_the_bit(seed: int, tmp_path: Path) -> None:
+    fuzz_files.Session(seed, tmp_path).run()
 
 
 # ---- the fuzzer itself ---------------------------------------------------------------------------------------------------
