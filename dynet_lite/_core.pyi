@@ -134,7 +134,7 @@ class ComputationGraph:
     backend: str
     origins: dict[int, str] | None
     for_file: bool
-    sized: Callable[[int], int] | None
+    sized: Callable[[Expression, int], Any] | None
     seed_state: int
     def renew(
         self, immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None

@@ -60,6 +60,10 @@ cdef object _as_int(object v, str what):
         return int(v)
     raise TypeError(f"{what} must be a whole number; got {_shown(v)}")
 
+cdef inline object _batch_size(object v):
+    """The size of a mini-batch. Of one that is not known before a file runs (dynet_lite/onnx) what it pretends to be."""
+    return v if type(v) is int else getattr(v, "pretended", v)
+
 cdef inline bint _of_a_file(index):
     """Whether a row's number is not known before a file runs (dynet_lite/onnx): index.row_of(table) then."""
     return type(index) is not int and type(index) is not IndexStandIn and hasattr(index, "row_of")

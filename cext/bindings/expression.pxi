@@ -80,7 +80,7 @@ cdef class Expression:
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         found = _dim_tuple(g.c.dim(i))
-        return found if g.sized is None else (found[0], g.sized(found[1]))
+        return found if g.sized is None else (found[0], g.sized(self, found[1]))
 
     @property
     def shape(self):
@@ -94,7 +94,7 @@ cdef class Expression:
         """The number of batch elements; 1 if there is no mini-batch."""
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
-        return g.c.dim(i).bd if g.sized is None else g.sized(g.c.dim(i).bd)
+        return g.c.dim(i).bd if g.sized is None else g.sized(self, g.c.dim(i).bd)
 
     @property
     def ndim(self):

@@ -117,6 +117,7 @@ def entries(cext: Path) -> list[Entry]:
 
 WRITE = {
     "int": ["_push_int({buf}, {name}, {where})"],
+    "size": ["_push_int({buf}, _batch_size({name}), {where})"],
     "bool": ["_push_int({buf}, 1 if _truth({name}, {where}) else 0, {where})"],
     "float": ["_push_float({buf}, {name}, {where})"],
     "ints": ["_push_ints({buf}, {name}, {where})"],
@@ -257,6 +258,7 @@ STUB_TYPES = {
     "expr": "_Operand",
     "exprs": "Iterable[_Operand]",
     "int": "int",
+    "size": "int",
     "bool": "bool",
     "float": "float",
     "ints": "Iterable[int]",

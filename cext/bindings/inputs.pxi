@@ -221,8 +221,11 @@ def constant(dim, val, batch_size=1):
 
 cdef Expression _constant(str what, object dim, double val, object batch_size):
     cdef Dim d
-    _dim_from(dim, batch_size, &d, what)
-    return _filled(_current(), d, val)
+    _dim_from(dim, _batch_size(batch_size), &d, what)
+    cdef Expression made = _filled(_current(), d, val)
+    if type(batch_size) is not int and hasattr(batch_size, "pretended"):
+        batch_size.filled(made, val)
+    return made
 
 
 def zeros(dim, batch_size=1):

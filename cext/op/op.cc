@@ -49,7 +49,8 @@ void parse_parameter(const std::string& text, OpDef& def) {
   else if (type == "seed")
     a.kind = AttrKind::Seed;
   else
-    DNL_INTERNAL(type == "int" || type == "bool", "op signature: unknown type " + type + " in " + def.signature);
+    DNL_INTERNAL(type == "int" || type == "bool" || type == "size",
+                 "op signature: unknown type " + type + " in " + def.signature);
   def.has_member_attrs |= a.member;
   def.attrs.push_back(a);
 }

@@ -48,6 +48,7 @@ inline ArgSpec each(const char* name, Batch batch = Batch::Stack, Access access 
 // default`:
 //   expr, exprs           an argument; a list of arguments (anything iterable)
 //   int, float, bool      one word
+//   size                  an int: the size of a mini-batch
 //   ints, floats          a list
 //   index, dims           an int or a list of ints; stored as a list
 //   seed                  two words from the graph's generator; not visible in Python; always per member

@@ -59,7 +59,7 @@ void gumbel(idx n, u64 seed, float mu, float beta, float* y) {
 }
 
 const OpId normal_id = register_op([](OpDef& op) {
-  op.signature = "random_normal(dim: dims, mean: float* = 0.0, stddev: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.signature = "random_normal(dim: dims, mean: float* = 0.0, stddev: float* = 1.0, batch_size: size = 1, seed: seed)";
   op.doc =
       "Normally distributed numbers of shape dim.\n\n"
       "They are drawn anew at each evaluation. ValueError if stddev is negative, or mean or stddev not finite.";
@@ -73,7 +73,7 @@ const OpId normal_id = register_op([](OpDef& op) {
 });
 
 const OpId uniform_id = register_op([](OpDef& op) {
-  op.signature = "random_uniform(dim: dims, left: float*, right: float*, batch_size: int = 1, seed: seed)";
+  op.signature = "random_uniform(dim: dims, left: float*, right: float*, batch_size: size = 1, seed: seed)";
   op.doc =
       "Numbers from the uniform distribution over [left, right), of shape dim.\n\n"
       "They are drawn anew at each evaluation. ValueError unless left <= right and right - left is finite.";
@@ -87,7 +87,7 @@ const OpId uniform_id = register_op([](OpDef& op) {
 });
 
 const OpId bernoulli_id = register_op([](OpDef& op) {
-  op.signature = "random_bernoulli(dim: dims, p: float*, scale: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.signature = "random_bernoulli(dim: dims, p: float*, scale: float* = 1.0, batch_size: size = 1, seed: seed)";
   op.doc =
       "Numbers of shape dim, each of which is `scale` with probability p and 0 otherwise.\n\n"
       "They are drawn anew at each evaluation. ValueError unless 0 <= p <= 1.";
@@ -101,7 +101,7 @@ const OpId bernoulli_id = register_op([](OpDef& op) {
 });
 
 const OpId gumbel_id = register_op([](OpDef& op) {
-  op.signature = "random_gumbel(dim: dims, mu: float* = 0.0, beta: float* = 1.0, batch_size: int = 1, seed: seed)";
+  op.signature = "random_gumbel(dim: dims, mu: float* = 0.0, beta: float* = 1.0, batch_size: size = 1, seed: seed)";
   op.doc =
       "Numbers of shape dim from the Gumbel distribution: mu - beta log(-log(u)), with u uniform in (0, 1).\n\n"
       "They are drawn anew at each evaluation. Added to log-probabilities, they make the largest entry a "

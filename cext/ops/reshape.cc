@@ -39,7 +39,7 @@ ShapeOut reshape_shape(const ShapeIn& in) {
 }
 
 const OpId reshape_id = register_op([](OpDef& op) {
-  op.signature = "reshape(x: expr, d: dims, batch_size: int = 1)";
+  op.signature = "reshape(x: expr, d: dims, batch_size: size = 1)";
   op.doc =
       "The same numbers in another shape, column-major, without a copy.\n\n"
       "d is an int or a sequence of ints; one of them may be -1, and is then worked out. The mini-batch may be "

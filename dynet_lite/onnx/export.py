@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def export(
     outputs = _named(outputs, given)
     with tracing() as trace, _core.ComputationGraph() as graph:
         graph.renew(False, True)
-        graph.for_file, graph.sized = True, lambda batch: sized(batch, trace.symbols.get(batch))
+        graph.for_file, graph.sized = True, partial(sized, trace)
         try:
             found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
         except Exception as error:

@@ -160,7 +160,6 @@ def repeated(e: Expression, step: Expression, symbol: str) -> Expression:
         raise Unsupported(f"[onnx] map: the function gives a mini-batch of {e.batch_size} for each step")
 
     def write(w: Writer, get: Get) -> str:
-        count = w.op("Shape", get(step).name, start=0, end=1)
-        return w.op("Expand", get(e).name, w.op("Concat", count, w.ints(*reversed(e.shape)), axis=0))
+        return w.repeated(get(e).name, e.shape, get(step).name)
 
     return trace().place(e.shape, step.batch_size, symbol, (e, step), write)

@@ -15,27 +15,69 @@ from dynet_lite._core import Expression
 from .writer import Dims, Unsupported
 
 
-class Size(int):
-    """The size of a mini-batch that stands for a name. It may be compared and handed on; its number means nothing."""
+class Size:
+    """The size of a mini-batch that stands for a name: it may be compared, and handed on to what makes a mini-batch of this size.
 
-    symbol: str
+    It is no int, so that a loop over a range, or an array of this size, is an error and not one of the size that is pretended.
+    """
+
+    def __init__(self, e: Expression, pretended: int, trace: Any) -> None:
+        self.e, self.pretended, self.trace = e, pretended, trace
+        self.symbol: str = trace.symbols[pretended]
+
+    def filled(self, made: Expression, number: float) -> None:
+        """Says of an expression that was made with this size how a file makes it: as many of a number as there are of e."""
+
+        def write(w: Any, get: Any) -> str:
+            return str(w.repeated(w.number(number), made.shape, get(self.e).name))
+
+        self.trace.enter(made, (self.e,), write, self.symbol)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and self.pretended == other.pretended
+
+    def __hash__(self) -> int:
+        return hash(self.symbol)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._less(other, self.pretended < number(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return self._less(other, self.pretended > number(other))
+
+    def __le__(self, other: Any) -> bool:
+        return self._less(other, self.pretended <= number(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return self._less(other, self.pretended >= number(other))
+
+    def _less(self, other: Any, found: bool) -> bool:
+        """With one and less, it compares as a mini-batch does; what else is less is not known."""
+        return found if self == other or number(other) <= 1 else self._unknown()
+
+    def __repr__(self) -> str:
+        return self.symbol
 
     def _unknown(self, *_: Any) -> Any:
         raise Unsupported(
-            f"[onnx] {self.symbol}, a size of mini-batches, is not known before the file runs: nothing can be computed from it"
+            f"[onnx] {self.symbol}, a size of mini-batches, is not known before the file runs: nothing can be computed from it "
+            "(a mean is dy.mean_batches)"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unknown
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __float__ = _unknown
+    __index__ = __int__ = _unknown
 
 
-def sized(batch: int, symbol: str | None) -> int:
-    """What a program sees as the size of a mini-batch. symbol: its name, if it has one."""
-    if symbol is None:
-        return batch
-    size = Size(batch)
-    size.symbol = symbol
-    return size
+def sized(trace: Any, e: Expression, batch: int) -> int | Size:
+    """What a program sees as the size of the mini-batch of e."""
+    return Size(e, batch, trace) if batch in trace.symbols else batch
+
+
+def number(size: Any) -> int:
+    """What a size is, or pretends to be."""
+    found: int = getattr(size, "pretended", size)
+    return found
 
 
 def longer(symbol: str, more: int) -> str:

@@ -22,7 +22,7 @@ from dynet_lite import _core
 from dynet_lite._core import Expression, LookupParameters
 
 from .recurrent import Layers, has_op
-from .sizes import cut, longer, with_dims
+from .sizes import Size, cut, longer, number, with_dims
 from .writer import Dims, Shown, Unsupported, Value, Writer
 
 Get = Callable[[Expression], Value]
@@ -144,18 +144,24 @@ class Trace:
         return list(border)
 
     def place(
-        self, dims: Dims, batch: int, symbol: str, needs: tuple[Expression | int, ...], write: Write,
+        self, dims: Dims, batch: int | Size, symbol: str, needs: tuple[Expression | int, ...], write: Write,
         shown: Shown | None = None,
     ) -> Expression:  # fmt: skip
         """An expression that the file computes as `write` says. shown: its dims in the file, where it cannot be computed with."""
         for one in needs:
             node_of(one)  # parameters enter the graph when they are used: they stand before what needs them
-        e = dy.zeros(dims, batch_size=batch)
+        e = dy.zeros(dims, batch_size=number(batch))
         if symbol and batch != 1:
-            self.symbols.setdefault(batch, symbol)
-        self.special[_core.expression_node(e)[1]] = needs, write, symbol, shown
-        self.kept.append(e)
+            self.symbols.setdefault(number(batch), symbol)
+        self.enter(e, needs, write, symbol, shown)
         return e
+
+    def enter(
+        self, e: Expression, needs: tuple[Expression | int, ...], write: Write, symbol: str, shown: Shown | None = None
+    ) -> None:
+        """Notes how an expression is written."""
+        self.special[node_of(e)] = needs, write, symbol, shown
+        self.kept.append(e)
 
 
 class _Here(threading.local):
@@ -241,7 +247,7 @@ class Sequence:
             )
         more = 2 * padding - width + 1
         symbol = longer(self.symbol, more)
-        batch = int(self.e.batch_size) + more
+        batch = number(self.e.batch_size) + more
         if batch < 2:
             raise Unsupported(f"[onnx] windows: a width of {width} is too large for a file")
         rank, e = len(self.e.shape), self.e
@@ -277,7 +283,9 @@ class Sequence:
             return w.op("Concat", *(parts if front else parts[::-1]), axis=0)
 
         symbol = longer(self.symbol, 1)
-        return Sequence(trace().place(e.shape, int(e.batch_size) + 1, symbol, (step, e), write), symbol, self.backwards)
+        return Sequence(
+            trace().place(e.shape, number(e.batch_size) + 1, symbol, (step, e), write), symbol, self.backwards
+        )
 
     def products(self, others: Sequence) -> Pairs:
         """The product of each step {m,k} or {k} with each step {k} of another sequence."""

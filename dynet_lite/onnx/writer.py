@@ -247,6 +247,11 @@ class Writer:
             for name, x in zip(names, xs, strict=True)
         ]
 
+    def repeated(self, name: str, dims: Dims, like: str) -> str:
+        """A value with these dims, as often as there are batch elements in another one."""
+        size = self.op("Shape", like, start=0, end=1)
+        return self.op("Expand", name, self.op("Concat", size, self.ints(*reversed(dims)), axis=0))
+
     def slice(self, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
         return self.op("Slice", name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step))
 

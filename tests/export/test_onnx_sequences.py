@@ -253,7 +253,7 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
-        (lambda xs: xs.map(lambda x: x + dy.zeros(4, x.dim()[1])), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
+        (lambda xs: xs.map(lambda x: x + dy.zeros(4, 61)), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
         (lambda xs: xs.map(lambda x: dy.zeros(4, 5)), "map: the function gives a mini-batch of 5"),
         (lambda xs: started(dy.LSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
         (lambda xs: started(dy.CoupledLSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
@@ -268,7 +268,7 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         (lambda xs: xs.map(lambda x: xs.begun(x)[0]), "combines the steps of n inside"),
         (
             lambda xs: xs.map(lambda x: onnx.attend(x, xs, xs, 1)),
-            r"attend: one query is needed.*\{4\}X61; 61 stands for n",
+            r"attend: one query is needed.*\{4\}Xn",
         ),
         (lambda xs: xs.map(lambda x: x * (1 / x.batch_size)), "n, a size of mini-batches, is not known"),
         (lambda xs: xs.map(lambda x: x * x.dim()[1]), "n, a size of mini-batches, is not known"),
@@ -336,13 +336,54 @@ def test_sizes_of_mini_batches(runtime: Any, tmp_path: Any) -> None:
     two = onnx.export(lambda x: x * (1 / x.batch_size), tmp_path / "x.onnx", {"x": onnx.Input((4,), batch=2)})
     near(runtime(two, {"x": np.ones((2, 4), dtype=np.float32)})[0], np.full((2, 4), 0.5))
     inputs = {"x": onnx.Input((4,), batch="b"), "y": onnx.Input((4,), batch="c")}
-    for f in (lambda x, y: dy.sum_batches(x) * (1 / x.batch_size), lambda x, y: x * float(x.dim()[1])):
+    for f in (
+        lambda x, y: dy.sum_batches(x) * (1 / x.batch_size),
+        lambda x, y: x * float(x.dim()[1]),
+        lambda x, y: dy.esum([dy.pick_batch_elem(x, k) for k in range(x.batch_size)]),
+        lambda x, y: x + dy.inputTensor(np.ones((4, x.batch_size)), batched=True),
+        lambda x, y: dy.pick_batch_elem(x, x.batch_size),
+        lambda x, y: dy.mean_dim(x, 0, True, n=x.batch_size),
+        lambda x, y: dy.concatenate([x] * x.batch_size),
+        lambda x, y: x if x.batch_size > 2 else -x,
+        lambda x, y: dy.zeros(x.batch_size),
+        lambda x, y: x[:, -1],
+    ):
         with pytest.raises(onnx.Unsupported, match="b, a size of mini-batches, is not known"):
             onnx.export(f, tmp_path / "x.onnx", inputs)
     with pytest.raises(ValueError, match=r"X61, \{4\}X125; 61 stands for b and 125 stands for c, not known"):
         onnx.export(lambda x, y: x + y, tmp_path / "x.onnx", inputs)
     with pytest.raises(ValueError, match="needs 61 labels, got 1.*; 61 stands for b, not known"):
         onnx.export(lambda x, y: dy.hinge(x, 1), tmp_path / "x.onnx", inputs)
+
+
+def test_sizes_that_are_handed_on(runtime: Any, tmp_path: Any) -> None:
+    """What is made with the size of a mini-batch has it when the file runs."""
+
+    def network(x: Any, xs: Any) -> Any:
+        assert (
+            x.batch_size > 1 and x.batch_size == (x + 1).dim()[1] != xs.e.batch_size and x.batch_size in {x.batch_size}
+        )
+        assert f"{x.batch_size}" == "b"
+        ones = xs.map(lambda step: step - dy.ones(4, batch_size=step.batch_size))
+        folded = dy.reshape(x, (2, 2), batch_size=x.batch_size)
+        return (
+            dy.zeros((2, 3), batch_size=x.batch_size),
+            dy.constant(4, 0.5, x.dim()[1]) + x,
+            folded,
+            ones,
+            dy.zeroes(1, xs.e.batch_size),
+        )
+
+    specs = {"x": onnx.Input((4,), batch="b"), "xs": onnx.Input((4,), "n")}
+    path = onnx.export(network, tmp_path / "x.onnx", specs, list("VWXYZ"))
+    for b, n in ((1, 3), (5, 1), (61, 125), (70, 2)):
+        x, xs = (np.random.default_rng(k).standard_normal((k, 4)).astype(np.float32) for k in (b, n))
+        v, w, folded, y, z = runtime(path, {"x": x, "xs": xs})
+        assert v.shape == (b, 3, 2) and not v.any()
+        near(w, x + 0.5)
+        near(folded, x.reshape(b, 2, 2))
+        near(y, xs - 1)
+        assert z.shape == (n, 1) and not z.any()
 
 
 def test_mistakes(runtime: Any, tmp_path: Any) -> None:
