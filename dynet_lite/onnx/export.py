@@ -127,13 +127,18 @@ class Lowering:
         begin, size = min(stand_ins), self.program[stand_ins[0]][3][1]
         made, of_steps = self._needed(results, begin), set(stand_ins)
         for i in sorted(made - of_steps):
-            if any(j in of_steps for j in self.trace.uses(self.program, i)):
+            used = self.trace.uses(self.program, i)
+            if any(j in of_steps for j in used):
                 of_steps.add(i)
+                where, op = self.origins.get(i, "?"), self.program[i][1]
+                shown = f"{op.lstrip('_')} ({where})" if self.program[i][0] == "op" else where
+                inside = "inside of a function that map applies to each"
                 if self.program[i][3][1] != size:
-                    where, op = self.origins.get(i, "?"), self.program[i][1]
-                    shown = f"{op.lstrip('_')} ({where})" if self.program[i][0] == "op" else where
+                    raise Unsupported(f"[onnx] {shown} combines the steps of {symbol} {inside}")
+                if any(j not in of_steps and self.program[j][3][1] == size for j in used):
                     raise Unsupported(
-                        f"[onnx] {shown} combines the steps of {symbol} inside of a function that map applies to each"
+                        f"[onnx] {shown} combines the steps of {symbol} with others of {symbol} {inside}; "
+                        "steps that go with them are one more sequence: xs.map(f, ys)"
                     )
 
     def inside(self, given: Sequence[tuple[Expression, Value]], results: Sequence[Expression]) -> list[Value]:

@@ -253,7 +253,7 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         (lambda xs: xs[2], r"\[0\], \[-1\]"),
         (lambda xs: dy.concatenate_to_batch([xs.e, xs.e]), r"concatenate_to_batch.*test_onnx_sequences.py:\d+"),
         (lambda xs: dy.reshape(xs.e, (4, 61)), "reshape"),
-        (lambda xs: xs.map(lambda x: x + dy.zeros(4, 61)), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
+        (lambda xs: dy.sum_batches(xs.e + dy.zeros(4, 61)), r"sizes n and 61 .*test_onnx_sequences.py:\d+"),
         (lambda xs: xs.map(lambda x: dy.zeros(4, 5)), "map: the function gives a mini-batch of 5"),
         (lambda xs: started(dy.LSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
         (lambda xs: started(dy.CoupledLSTMBuilder).transduce(xs), "transduce: a state with a mini-batch"),
@@ -263,9 +263,13 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         ),
         (
             lambda xs: xs.map(lambda x: xs.map(lambda y: dy.cmult(x, y)).sum()),
-            r"sum_batches \(.* combines the steps of n inside",
+            r"cmult \(.* combines the steps of n with others of n inside",
         ),
         (lambda xs: xs.map(lambda x: xs.begun(x)[0]), "combines the steps of n inside"),
+        (
+            lambda xs: xs.map(lambda x: x + dy.tanh(xs.e)),
+            r"add \(.*test_onnx_sequences.py:\d+\) combines the steps of n with others of n inside of .*: xs.map\(f, ys\)",
+        ),
         (
             lambda xs: xs.map(lambda x: onnx.attend(x, xs, xs, 1)),
             r"attend: one query is needed.*\{4\}Xn",
