@@ -73,8 +73,10 @@ def checked_key(key: str) -> str:
     """A name for the file given by the user."""
     if not isinstance(key, str):
         raise TypeError(f"[save] a key is text; got {type(key).__name__}")
-    if not key.startswith("/") or len(key) < 2 or " " in key or "#" in key or "\n" in key:
-        raise ValueError(f"[save] a key begins with '/' and holds no blank and no '#'; got {key!r}")
+    if not key.startswith("/") or len(key) < 2 or " " in key or "#" in key or not key.isprintable():
+        raise ValueError(
+            f"[save] a key begins with '/' and holds no blank, no control character and no '#'; got {key!r}"
+        )
     return key
 
 

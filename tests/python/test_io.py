@@ -163,7 +163,7 @@ def test_keys_and_single_parameters(tmp_path: Path) -> None:
         2,
         2,
     )
-    for bad in ("foo", "/", "/a b", "/a#"):
+    for bad in ("foo", "/", "/a b", "/a#", "/a\t", "/a\r", "/a\u2028b", "/\ud800"):
         with pytest.raises(ValueError, match="key"):
             m.save(path, bad)
 
