@@ -56,8 +56,11 @@ def save_pretrained_embeddings(fname: Any, d: Dict, lp: LookupParameters) -> Non
     """Write the rows of a table for the words of d, a line each, as GloVe does.
 
     ValueError when there are too few rows, or when the file could not be read again: because of NaN or infinity, a word with a
-    line end, or a first word that is empty or has a blank. Then nothing is written.
+    line end or a tab before a digit, or a first word that is empty, has a blank, or looks like a header with its number. Then
+    nothing is written.
     """
+    from dynet_lite.text.vectors import reads
+
     words = d.get_words()
     if len(words) > len(lp):
         raise ValueError(f"[save_pretrained_embeddings] {len(words)} words, but {lp.name()} has {len(lp)} rows")
@@ -67,6 +70,15 @@ def save_pretrained_embeddings(fname: Any, d: Dict, lp: LookupParameters) -> Non
     rows = lp._values()[: len(words)]
     if not np.isfinite(rows).all():
         raise ValueError(f"[save_pretrained_embeddings] {lp.name()} has NaN or infinity")
+
+    def line(word: str, row: Vector) -> str:
+        return word + "".join(f" {v:.9g}" for v in row.ravel(order="F"))
+
+    for i, (word, row) in enumerate(zip(words, rows, strict=True)):
+        if (i == 0 or "\t" in word) and not reads(line(word, row), word, row.size, first=i == 0):
+            raise ValueError(
+                f"[save_pretrained_embeddings] the line {line(word, row)!r} would not be read as the word {word!r}"
+            )
     with replacing(fname) as f:
         for word, row in zip(words, rows, strict=True):
-            f.write((word + "".join(f" {v:.9g}" for v in row.ravel(order="F")) + "\n").encode())
+            f.write((line(word, row) + "\n").encode())

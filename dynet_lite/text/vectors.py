@@ -113,6 +113,12 @@ def _is_header(parts: list[str]) -> bool:
     return len(parts) == 2 and all(p.isascii() and p.isdigit() for p in parts)
 
 
+def reads(line: str, word: str, size: int, first: bool) -> bool:
+    """Is a line read as this word and so many numbers? first: it is the first one of a file."""
+    parts = _parts(line.removeprefix("\ufeff") if first else line)
+    return " ".join(parts[:-size]) == word and not (first and (len(parts) > size + 1 or _is_header(parts)))
+
+
 def _text(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, Any]]:
     """(file and line, word, numbers as strings) of each line."""
     size = 0
@@ -148,7 +154,7 @@ def _binary_shape(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     """
     with _opened(path) as file:
         first = file.readline(_LONGEST)
-        parts = first.decode("latin-1").split()
+        parts = _parts(first.decode("latin-1").rstrip("\n"))
         if not first.endswith(b"\n") or not _is_header(parts):
             return None
         words, size = map(int, parts)

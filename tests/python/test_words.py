@@ -78,6 +78,8 @@ def test_embeddings(first: str, tmp_path: Path) -> None:
         (["", "c"], 1, "''"),
         (["c", "a\nb"], 1, r"'a\\nb'"),
         (["a", "c"], float("nan"), "NaN"),
+        (["\ufeffa", "c"], 1, r"'\\ufeffa .*' would not be read"),
+        (["c", "a\t1"], 1, r"'a\\t1 .*' would not be read"),
     ],
 )
 def test_embeddings_that_could_not_be_read_again(tmp_path: Path, words: list[str], value: float, what: str) -> None:
@@ -89,9 +91,21 @@ def test_embeddings_that_could_not_be_read_again(tmp_path: Path, words: list[str
     assert (tmp_path / "v").read_text() == "a 1 2\n"
 
 
+def test_embeddings_that_begin_like_a_header(tmp_path: Path) -> None:
+    """A file that begins with two whole numbers tells how many words and numbers there are."""
+    p = dy.ParameterCollection().lookup_parameters_from_numpy(np.array([[7.0], [0.5]]))
+    with pytest.raises(ValueError, match="'10 7' would not be read as the word '10'"):
+        dy.save_pretrained_embeddings(tmp_path / "v", dy.Dict(["10", "c"]), p)
+    for words, numbers in ((["c", "10"], [7.0, 0.5]), (["10", "c"], [0.5, 7.0])):
+        p.init_from_array(np.array(numbers)[:, None])
+        dy.save_pretrained_embeddings(tmp_path / "v", dy.Dict(words), p)
+        found = dy.read_pretrained_embeddings(tmp_path / "v", back := dy.Dict())
+        assert back.get_words() == words and [float(found[i][0]) for i in range(2)] == numbers
+
+
 def test_embeddings_of_words_with_blanks(tmp_path: Path) -> None:
-    d = dy.Dict(["c", "a b", ". . ."])
-    p = dy.ParameterCollection().add_lookup_parameters((3, 2))
+    d = dy.Dict(["\t", "a b", ". . ."])
+    p = dy.ParameterCollection().lookup_parameters_from_numpy(np.array([[0, 0], [1.5, -1], [3, 4]]))
     dy.save_pretrained_embeddings(tmp_path / "v", d, p)
     found = dy.read_pretrained_embeddings(tmp_path / "v", back := dy.Dict())
     assert back.get_words() == d.get_words()
