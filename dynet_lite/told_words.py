@@ -87,7 +87,9 @@ def _is_truth(value: Any) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, _core.Expression))
+    """Has it items? An array without dims has an __iter__, which raises."""
+    items = isinstance(value, Iterable) and not isinstance(value, (str, bytes, _core.Expression))
+    return items and getattr(value, "ndim", 1) != 0
 
 
 def _are_whole(value: Any) -> bool:

@@ -31,7 +31,7 @@ def _added_to_columns(x, y):
 
 def _dims_of(x, d):
     """A list of dims of x; negative ones count from the last."""
-    nd = x.ndim
+    nd, d = x.ndim, _listed(d)
     return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
 
 

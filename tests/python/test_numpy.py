@@ -138,3 +138,10 @@ def test_standing_in_for_dynet() -> None:
 def test_as_the_real_dynet() -> None:
     pytest.importorskip("_dynet")
     assert result("sys.argv = ['x', '--dynet-mem', '64']") == result("import dynet_lite; dynet_lite.install_as_dynet()")
+
+
+def test_a_dim_that_is_an_array() -> None:
+    dy.renew_cg()
+    x = dy.inputTensor(np.arange(12.0).reshape(4, 3))
+    for f in (dy.sum_dim, dy.mean_dim, dy.std_dim):
+        np.testing.assert_array_equal(f(x, np.array(1)).npvalue(), f(x, 1).npvalue())

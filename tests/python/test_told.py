@@ -232,6 +232,7 @@ SAID: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no expression": (lambda m: dy.dropout(None, 0.5), TypeError, "[dropout] an expression, an array or a number is needed; got None"),
     "no list": (lambda m: dy.segment_sum(None, [1]), TypeError, "[segment_sum] 'NoneType' object is not iterable; called with xs=None, ids="),
     "no whole numbers": (lambda m: dy.segment_mean([vec(3)], 1), TypeError, "[segment_mean] ids "),
+    "no dims": (lambda m: dy.select_rows(vec(3), np.array(1)), TypeError, "[select_rows] rs must be a list of whole numbers; got "),
     "old graph": (lambda m: dy.squared_norm(gone()), dy.StaleExpressionError, "[squared_norm] stale: "),
     "inner op": (lambda m: dy.moment_dim(vec(3), 4, 2), ValueError, "[moment_dim] there is no dim 4; got {3}"),
     "truth": (lambda m: dy.renew_cg(np.ones(2)), TypeError, "[renew_cg] immediate_compute must be True or False; got {2}"),
