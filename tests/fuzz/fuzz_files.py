@@ -135,8 +135,21 @@ class Session:
                 trainer.update()
         dy.renew_cg()
 
+    def averaging(self, trainer: Any) -> Any:
+        way = self.r.choice(["", "", "exponential", "cumulative"])
+        if way == "exponential":
+            trainer.exponential_moving_average(0.75, self.r.choice([1, 2]))
+        elif way:
+            trainer.cumulative_moving_average()
+        return trainer
+
+    def averaged(self, trainer: Any) -> None:
+        """Perhaps the averages take the place of the weights."""
+        if self.r.random() < 0.3 and trainer.moving_average() != "none" and trainer.updates:
+            trainer.swap_params_to_moving_average()
+
     def trainer(self, model: Any) -> Any:
-        trainer = self.r.choice(TRAINERS)(model)
+        trainer = self.averaging(self.r.choice(TRAINERS)(model))
         if self.r.random() < 0.3:
             model.set_weight_decay_lambda(0.01)
         if self.r.random() < 0.3:
@@ -305,7 +318,9 @@ def checkpoint(s: Session, plan: Plan) -> None:
     other = type(trainer)(twin)
     if s.r.random() < 0.4:  # of which nothing may be left
         s.tame(twin)
+        s.averaging(other)
         s.steps(5, twin, other, 2)
+        s.averaged(other)
     for p in weights(twin):
         p.set_updated(True)
     read = dy.load_checkpoint(file, twin, other, builders=theirs)
@@ -326,12 +341,43 @@ def checkpoint(s: Session, plan: Plan) -> None:
 
 def goes_on(s: Session, model: Any, trainer: Any, twin: Any, other: Any, what: str) -> None:
     same(s, state(twin), state(model), what)
+    for t in (trainer, other):
+        t.swap_params_to_weights()
+    same(s, state(twin), state(model), f"{what}, the weights again")
     assert trainer.state_dict().keys() == other.state_dict().keys()
     updated = [[p.is_updated() for p in weights(m)] for m in (model, twin)]
     assert updated[0] == updated[1], what
     s.steps(7, model, trainer, 3)
     s.steps(7, twin, other, 3)
-    same(s, state(twin), state(model), f"{what} ({type(trainer).__name__}), three steps later")
+    said = f"{what} ({type(trainer).__name__}), three steps later"
+    same(s, state(twin), state(model), said)
+    assert trainer.moving_average() == other.moving_average(), said
+    if trainer.moving_average() != "none" and trainer.updates:
+        for t in (trainer, other):
+            t.swap_params_to_moving_average()
+        same(s, state(twin), state(model), f"averages, {said}")
+
+
+def states(s: Session, plan: Plan) -> None:
+    """state_dict() and load_state_dict(), the weights by themselves."""
+    model, _ = s.made(plan)
+    s.tame(model)
+    trainer = s.trainer(model)
+    s.steps(1, model, trainer, s.r.randint(0, 3))
+    twin, _ = s.made(plan)
+    other = type(trainer)(twin)
+    s.tame(twin)
+    s.averaging(other)
+    s.steps(5, twin, other, s.r.randint(0, 2))
+    s.averaged(other)
+    other.load_state_dict(pickle.loads(pickle.dumps(trainer.state_dict())))
+    twin.set_weight_decay_lambda(model.get_weight_decay_lambda())
+    file = s.path()
+    model.save(file)
+    twin.populate(file)
+    for p, q in zip(weights(model), weights(twin), strict=True):
+        q.set_updated(p.is_updated())
+    goes_on(s, model, trainer, twin, other, "state_dict")
 
 
 def copied(s: Session, plan: Plan) -> None:
@@ -340,6 +386,7 @@ def copied(s: Session, plan: Plan) -> None:
     s.tame(model)
     trainer = s.trainer(model)
     s.steps(1, model, trainer, s.r.randint(0, 3))
+    s.averaged(trainer)
     wanted = state(model)
     way: Callable[[Any], Any] = s.r.choice(
         [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: pickle.loads(pickle.dumps(x, 2))]
@@ -357,7 +404,7 @@ def copied(s: Session, plan: Plan) -> None:
     assert state(twin) == before, "a copy changes with the model"
 
 
-WAYS = (text, text, singly, objects, checkpoint, checkpoint, copied)
+WAYS = (text, text, singly, objects, checkpoint, checkpoint, copied, copied, states)
 
 
 def main() -> int:
