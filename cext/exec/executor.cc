@@ -329,19 +329,22 @@ void Executor::settle_rows() {
     if (g_.readers(whole) || g_.node(whole).handles) settle_leaf(whole);
   }
   for (NodeId i = done_; i < g_.size() && owing; ++i) {
-    if (g_.node(i).is(kLeaf)) settle_leaf(i);
+    settle_row(i);
     for (u32 j = 0; done_ && j < g_.nargs(i); ++j)
-      if (const NodeId root = g_.node(g_.operands(i)[j]).root; root < done_) settle_leaf(root);
+      if (const NodeId root = g_.node(g_.operands(i)[j]).root; root < done_) settle_row(root);
   }
 }
 
 // A row, or a whole table, that is read where it lies.
 void Executor::settle_leaf(NodeId i) {
   const Signature& sig = g_.signature(i);
-  if (sig.leaf == Leaf::Table)
-    g_.table(sig.table)->settle_all(*backend_);
-  else if (sig.leaf == Leaf::Lookup && g_.dim(i).bd == 1)
-    g_.table(sig.table)->settle(*backend_, g_.lookup_ids(i), 1);
+  if (sig.leaf == Leaf::Table) return g_.table(sig.table)->settle_all(*backend_);
+  settle_row(i);
+}
+
+void Executor::settle_row(NodeId i) {
+  const Signature& sig = g_.signature(i);
+  if (sig.leaf == Leaf::Lookup && g_.dim(i).bd == 1) g_.table(sig.table)->settle(*backend_, g_.lookup_ids(i), 1);
 }
 
 // Those of nodes from this one on: they are gone, or placed once more.

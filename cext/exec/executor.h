@@ -135,6 +135,7 @@ class Executor final : private Graph::Listener {
   void run_stages(std::size_t from, bool again);
   void settle_rows();
   void settle_leaf(NodeId i);
+  void settle_row(NodeId i);
   void forget_parts(NodeId from);
   void place(std::size_t from);
   void place_parameters();

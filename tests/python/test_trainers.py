@@ -292,6 +292,30 @@ def test_weight_decay_is_seen_everywhere() -> None:
             m.set_weight_decay(bad)
 
 
+@pytest.mark.parametrize("how", ["nodes", "cell", "compiled", "whole"])
+def test_only_rows_that_are_read_pay_their_weight_decay(how: str) -> None:
+    """Else a step takes as long as the table is large."""
+    m = dy.ParameterCollection()
+    E, trainer = m.add_lookup_parameters((6, 2), init=1), dy.SimpleSGDTrainer(m)
+    m.set_weight_decay(0.5)
+
+    def loss(word: int) -> dy.Expression:
+        return dy.squared_norm(E[word]) + (dy.sum_elems(E) if how == "whole" else 0)
+
+    step, cell = dy.compile(loss, trainer=trainer), dy.cell(loss)
+    for word in (1, 1, 2, 1):
+        if how == "compiled":
+            step(word)
+            continue
+        dy.renew_cg()
+        (cell if how == "cell" else loss)(word).backward()
+        trainer.update()
+    _, decay = E._unsettled()
+    assert decay is not None
+    owed = (decay[1:] - decay[0]) / math.log(2)
+    np.testing.assert_allclose(owed, [0] * 6 if how == "whole" else [4, 0, 1, 4, 4, 4], atol=1e-6)
+
+
 def test_adamw_is_its_definition() -> None:
     rng = np.random.default_rng(0)
     w0 = rng.normal(size=6)
