@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynet_lite import _core
+from dynet_lite.params import ParameterCollection
 
 __all__ = ["read_by"]
 
@@ -38,6 +39,7 @@ _PATTERN = "__match_args__"  # of a class: the attributes that a pattern compare
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
 # What trainers keep as fields, by the name that shows it.
 _OF_TRAINERS = {**{name: name for name in _core.TrainerFields._numbers}, "learning_rate": "_learning_rate"}
+_OF_COLLECTIONS = {"parameters_list", "lookup_parameters_list", "parameter_count"}  # what grows with a collection
 _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
 
 
@@ -83,7 +85,8 @@ def read_by(function: Any, given: Iterable[Any] = ()) -> list[Read]:
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
     classes, of modules and of the object that it is a method of, items of small lists, dicts and sets. ``where`` is a dict or
-    list, what is read like one, the variable itself (key None), or a function, whose code is read (key None).
+    list, what is read like one, the variable itself (key None), a class, which may inherit the attribute, or a function,
+    whose code is read (key None).
 
     given: arguments; then the list is what is read of these.
     """
@@ -146,11 +149,12 @@ def _is(value: Any, *kinds: type) -> bool:
 
 
 def _is_settled(module: Any) -> bool:
-    """Is what this module defines of this package or of Python's library? A program's may have a name of the latter."""
+    """Is what this module defines of this package or of Python's library? A program's may have a name of the latter, and
+    classes that are made by exec(), in variables without a __name__, are said to be of builtins."""
     top = str(module or "").split(".")[0]
     if top == __name__.split(".")[0]:
         return True
-    if top not in sys.stdlib_module_names:
+    if top not in sys.stdlib_module_names or top == "builtins":
         return False
     file = getattr(sys.modules.get(top), "__file__", None)
     return file.startswith(_LIBRARY) if file else top in sys.builtin_module_names
@@ -319,6 +323,8 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     attributes = _attributes(value)
     if attributes is None and not type(value).__flags__ & _HEAP_TYPE:
         return
+    if _is(value, ParameterCollection) and attributes and names & _OF_COLLECTIONS:
+        seen.read.append((attributes["_all"], len(attributes["_all"]), _core.MISSING))
     for name in sorted(names | _OF_OBJECTS):
         if attributes is not None and name in attributes:
             _see(attributes, name, attributes[name], names, seen, depth)
@@ -362,21 +368,31 @@ def _see_in_class(kind: type, value: Any, name: str, names: set[str], seen: _See
     if name in _OF_TRAINERS and _is(value, _core.TrainerFields):
         fields, field = seen.once(_Slots, value), _OF_TRAINERS[name]
         _see(fields, field, fields.get(field), names, seen, depth)
+    via = kind  # where it is found
     for owner in owners:
         if not owner.__flags__ & _HEAP_TYPE or seen.once(_is_settled, _inside(owner).get("__module__")):
             break  # it does not change
-        function = _see_own(owner, kind, value, name, names, seen, depth)
+        function = _see_own(owner, via, value, name, names, seen, depth)
         if function is None or "super" not in seen.once(_named, function)[0]:
             break
+        for via in kind.__mro__[kind.__mro__.index(owner) + 1 :]:  # where super() looks
+            if name in _inside(via):
+                break
+            seen.read.append((via, name, _found_in(via, name)))
     return bool(owners)
 
 
-def _see_own(owner: type, kind: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> Any:
-    """What stands in the class itself; the function that is called then, None if it is none."""
-    inside = seen.once(_inside, owner)
-    found = inside[name]
+def _found_in(kind: type, name: str) -> Any:
+    """What objects of a class have from it or from one that it is derived from."""
+    return next((_inside(c)[name] for c in kind.__mro__ if name in _inside(c)), _core.MISSING)
+
+
+def _see_own(owner: type, via: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> Any:
+    """What stands in the class itself, and is found by way of another; the function that is called then, None if it is
+    none."""
+    found = _inside(owner)[name]
     if _is(found, types.MemberDescriptorType):
-        if value is not kind:
+        if value is not via:
             slots = seen.once(_Slots, value)
             _see(slots, name, slots.get(name), names, seen, depth)
         return None
@@ -390,9 +406,9 @@ def _see_own(owner: type, kind: type, value: Any, name: str, names: set[str], se
     elif _core.is_cell(found):
         function = found.function
     if not _is(function, types.FunctionType):
-        _see(inside, name, found, names, seen, depth)
+        _see(via, name, found, names, seen, depth)
         return None
-    seen.read.append((inside, name, found))
+    seen.read.append((via, name, found))
     if not seen.once(_is_settled, function.__module__):
         more = seen.once(_names, function)  # one of its own that is called
         _see_function(function, seen)

@@ -22,6 +22,7 @@ from cpython.object cimport Py_TYPE, PyObject, PyObject_GenericSetAttr, PyTypeOb
 from cpython.ref cimport Py_INCREF
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.type cimport PyType_Check
 from cpython.weakref cimport PyWeakref_NewRef
 from cython.operator cimport dereference as deref
 from libc.math cimport isfinite, isinf

@@ -468,9 +468,14 @@ cdef bint _unchanged(list read) except -1:
     return True
 
 cdef object _content(object where, object key):
-    """What a closure's variable, an attribute or an item is; of a function, its code."""
+    """What a closure's variable, an attribute or an item is; of a function, its code, of a class, what its objects have
+    from it or from one that it is derived from."""
+    cdef PyObject* found
     if PyFunction_Check(where):
         return <object> PyFunction_GetCode(where)
+    if PyType_Check(where):
+        found = _PyType_Lookup(<PyTypeObject*> where, key)
+        return _missing if found == NULL else <object> found
     try:
         return where.cell_contents if key is None else where[key]
     except (ValueError, LookupError):

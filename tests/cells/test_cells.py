@@ -433,6 +433,67 @@ def test_changed_variables_and_attributes_are_noticed(w: Weights) -> None:
     same()
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_attributes_that_classes_inherit_are_noticed(w: Weights, named: bool) -> None:
+    """Also of a class that lies between, and of one that a program has made with exec() in variables without a name: it is
+    said to be of builtins."""
+    program = """
+class Base:
+    rate, dim = 1.0, 0
+    def shift(self, x):
+        return x + self.dim
+class Between(Base):
+    def shift(self, x):
+        return super().shift(x) * self.rate
+class Below(Between):
+    pass
+class Derived(Below):
+    def shift(self, x):
+        return super().shift(x) * 2
+"""
+    classes: dict[str, Any] = {"__name__": "a_program"} if named else {}
+    exec(program, classes)
+    model, Base, Below = classes["Derived"](), classes["Base"], classes["Below"]
+    shifted = dy.cell(lambda x: model.shift(dy.tanh(x)))
+
+    def same() -> None:
+        dy.renew_cg()
+        assert np.array_equal(shifted(w.b).npvalue(), shifted.__wrapped__(w.b).npvalue())
+
+    def change(kind: Any, name: str, value: Any) -> None:
+        setattr(kind, name, value)
+        same()
+
+    same()
+    change(Base, "rate", 0.5)
+    change(Below, "rate", 0.25)
+    change(model, "rate", 3.0)
+    del model.rate
+    same()
+    change(Below, "shift", lambda self, x: x * 7)
+    del Below.shift
+    same()
+    change(Base, "dim", 1)
+    change(Below, "__bases__", (Base,))
+    assert shifted.signatures() == 1
+
+
+def test_new_weights_of_a_collection_are_noticed(w: Weights) -> None:
+    m = dy.ParameterCollection()
+    m.add_parameters(4)
+    part = m.add_subcollection()
+
+    def penalty(x: Any) -> Any:
+        return dy.squared_norm(x) + dy.esum([dy.squared_norm(p) for p in m.parameters_list()])
+
+    found, compiled = dy.cell(penalty), dy.compile(lambda: penalty(dy.ones(4)))
+    for _ in range(3):
+        dy.renew_cg()
+        near = pytest.approx(penalty(dy.ones(4)).value())
+        assert found(dy.ones(4)).value() == near and compiled() == near
+        part.add_parameters(4)
+
+
 def test_methods_of_several_objects_which_go_with_them(w: Weights) -> None:
     class Model:
         def __init__(self, pc: Any) -> None:
