@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from fuzz_again import Session, graphs, observed
@@ -115,7 +115,7 @@ def drawn_anew(program: Program) -> int:
     return next((k for k, step in enumerate(program) if RUNS_AGAIN.search(step.text)), len(program))
 
 
-def check(seed: int) -> Finding | None:
+def check(seed: int, session: Callable[[int], Program] = session) -> Finding | None:
     rng = np.random.default_rng([seed, 31])
     way, changing = WAYS[int(rng.integers(len(WAYS)))], bool(rng.random() < 0.5)
     program = session(seed)

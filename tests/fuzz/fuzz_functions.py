@@ -7,6 +7,10 @@ a program that is made smaller leaves out the functions whose weights it has lef
 
 from __future__ import annotations
 
+import copy
+import functools
+import pickle
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,7 +74,27 @@ def holder(rate: float) -> SimpleNamespace:
     return SimpleNamespace(rate=rate, inner=SimpleNamespace(on=True))
 
 
+@dataclass
+class Example:
+    words: list[int]
+    tag: int
+    x: Any
+
+
+class Faulty(dy.SimpleSGDTrainer):
+    """Its update raises while it is told to."""
+
+    bad = False
+
+    def coefficients(self) -> tuple[float, ...]:
+        if self.bad:
+            raise ArithmeticError("no coefficients")
+        return (self.learning_rate,)
+
+
 HELPERS: Names = {
+    "copy": copy, "functools": functools, "pickle": pickle, "Faulty": Faulty,
+    "example": lambda count, seed, tag, x: Example(words(count, seed), tag, x),
     "words": words, "tree": tree, "nested": nested, "flat": flat, "holder": holder, "at": int, "deep": int,
     "mode": lambda k: "ab"[k % 2], "fit": lambda e, n, batch=1: _fit(dy, e, (n,), e.dim()[1]),
 }  # fmt: skip

@@ -29,7 +29,7 @@ class Step:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        text = re.sub(r"'[^']*'|\"[^\"]*\"|\bdef \w+", "", self.text)
+        text = re.sub(r"'[^']*'|\"[^\"]*\"|\b(?:def|class) \w+", "", self.text)
         made, found, _ = text.partition(" = ")
         return tuple(NAME.findall(text[len(made) :] if found else text))
 
@@ -43,7 +43,7 @@ def compiled(text: str) -> Any:
 
 
 MAKES = re.compile(r"add_\w*parameters|_from_numpy|Collection\(|builder\(|(?<!Cell)Builder\(|Trainer\(|dy\.cell|\bdy\.nn\b|\bdef |"
-                   r"dy\.compile\(|= (?:float|holder)\(")  # fmt: skip
+                   r"dy\.compile\(|= (?:float|holder|K\d+|make\d+)\(")  # fmt: skip
 
 
 def repeated(program: Program, times: int = 3) -> Program:

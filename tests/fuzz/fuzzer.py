@@ -4,6 +4,7 @@
     python tests/fuzz/fuzzer.py --programs 10000 --peer         # against the real DyNet, where it is installed
     python tests/fuzz/fuzzer.py --programs 10000 --again        # sessions of many steps, with plans that are kept against plans made anew
     python tests/fuzz/fuzzer.py --programs 10000 --calls        # the same with cells and compiled functions, against these functions run
+    python tests/fuzz/fuzzer.py --programs 10000 --objects      # the same with methods, closures, weights and trainers that change
     python tests/fuzz/fuzzer.py --programs 10000 --beside       # the same in several threads, and on both sides of a fork
     DYNET_LITE_BACKEND=cuda python tests/fuzz/fuzzer.py --again # one of these sessions on a GPU
     python tests/fuzz/fuzzer.py --seed 1234 --all               # one program in every way
@@ -29,6 +30,7 @@ from pathlib import Path
 import fuzz_again
 import fuzz_beside
 import fuzz_calls
+import fuzz_objects
 import numpy as np
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Program, repeated, source
@@ -36,7 +38,7 @@ from fuzz_sessions import generate
 from fuzz_ways import WAYS, Finding, check
 
 BATCH = 50
-SESSIONS = {"again": fuzz_again, "calls": fuzz_calls, "beside": fuzz_beside}
+SESSIONS = {"again": fuzz_again, "calls": fuzz_calls, "objects": fuzz_objects, "beside": fuzz_beside}
 
 
 def ways_of(seed: int, count: int) -> list[str]:
@@ -107,6 +109,13 @@ def main() -> int:
         const="calls",
         dest="sessions",
         help="the same with cells and compiled functions",
+    )
+    parser.add_argument(
+        "--objects",
+        action="store_const",
+        const="objects",
+        dest="sessions",
+        help="the same with methods, closures, weights and trainers that change",
     )
     parser.add_argument(
         "--beside",

@@ -18,12 +18,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_again
 import fuzz_calls
 import fuzz_files
+import fuzz_objects
+import fuzz_ranks
 from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Step, difference, execute, from_json, may_round, rounding, smallest, source, to_json
 from fuzz_sessions import generate
 from fuzz_ways import PLAIN, WAYS, differs, observed, plainest, until_not_finite
 from fuzzer import campaign
+from mpi import VARIABLES, mpiexec
 
 import dynet_lite as dy
 
@@ -50,7 +53,7 @@ def test_plans_that_are_kept_show_the_same(first: int) -> None:
     assert done == 8
 
 
-@pytest.mark.parametrize(("sessions", "first"), [("calls", 0), ("calls", 4), ("beside", 0)])
+@pytest.mark.parametrize(("sessions", "first"), [("calls", 0), ("calls", 4), ("objects", 0), ("beside", 0)])
 def test_functions_threads_and_forks_show_the_same(sessions: str, first: int) -> None:
     found, done = campaign(range(first, first + 4), sessions=sessions)
     assert not found, "\n".join(map(str, found))
@@ -60,6 +63,15 @@ def test_functions_threads_and_forks_show_the_same(sessions: str, first: int) ->
 @pytest.mark.parametrize("seed", range(12))
 def test_files_and_copies_are_equal_to_the_bit(seed: int, tmp_path: Path) -> None:
     fuzz_files.Session(seed, tmp_path).run()
+
+
+@pytest.mark.parametrize("workers", [False, True], ids=["ranks", "workers"])
+def test_several_processes_train_as_one_does(workers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not workers:
+        mpiexec()  # or it is skipped
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    assert not fuzz_ranks.campaign(0, 4 if workers else 12, workers)
 
 
 # ---- the fuzzer itself ---------------------------------------------------------------------------------------------------
@@ -116,6 +128,15 @@ def test_sessions_call_functions() -> None:
     text = "\n".join(step.text for seed in range(16) for step in fuzz_calls.session(seed))
     for what in ("@dy.cell", "dy.map(c", "dy.map(q", "dy.scan(", "dy.recurse(", "dy.CellBuilder(", "dy.compile(d", "trainer=tr", "backward=True",
                  "nested(", "depth=deep(", "which=mode(", ".rate = ", " = float(0.25)", "cg_checkpoint", ", 99", "'no')"):  # fmt: skip
+        assert what in text, what
+
+
+def test_sessions_change_objects_weights_and_trainers() -> None:
+    text = "\n".join(step.text for seed in range(24) for step in fuzz_objects.session(seed))
+    for what in ("class K", "super().shared(", "super().half()", "@dy.compile(backward=True)", "@dy.compile(trainer=tr1)", ".factor = ", "del o",
+                 "nonlocal rate, W", "functools.partial(", "example(", "with dy.graph()", ".resize(m0, ", "copy.deepcopy(o", ".broken = True",
+                 ".twice = staticmethod(", ".set_rows_grad(", ".load_state_dict(", "dy.load_checkpoint(", ".bad = True", "moving_average(",
+                 "set_weight_decay_lambda(", ".run(words(", ".train(words("):  # fmt: skip
         assert what in text, what
 
 
