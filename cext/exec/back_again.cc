@@ -14,11 +14,11 @@
 
 namespace dnl {
 
-// Will the graph, as it is now, be known when it comes again? Nodes that have not run count as readers of others, and
-// who is referred to now may not be who was when backward() was called.
+// Will the graph, as it is now, be known when it comes again? Who is referred to now may not be who was when backward()
+// was called. Nodes that have not run make no difference: gradients lie over the values of inner nodes alone, which no
+// new node can read.
 bool Executor::plans_last() const {
-  return (all_known() || (one_plan_ && n_runs_ == 1)) && done_ == planned_ && done_ == g_.size() &&
-         !completion_.watch && !held_noted_;
+  return (all_known() || (one_plan_ && n_runs_ == 1)) && done_ == planned_ && !completion_.watch && !held_noted_;
 }
 
 // True: a pass was planned for this, and pass_ is that one. Else it is one to plan in.

@@ -60,6 +60,43 @@ def equal(found: Sequence[Sequence[Any]], expected: Sequence[Sequence[Any]]) -> 
             np.testing.assert_array_equal(a, b, err_msg=f"step {step}")
 
 
+@pytest.mark.parametrize("made", ["after the value", "after the pass"])
+@pytest.mark.parametrize("gates", ["by hand", "builder"])
+def test_nodes_that_wait_change_nothing(gates: str, made: str) -> None:
+    """Gates are those inner nodes over whose values gradients lie."""
+
+    def steps(keep: bool) -> list[list[Any]]:
+        rng, found, again = np.random.RandomState(5), [], []
+        m = dy.ParameterCollection()
+        W, U = ([m.parameters_from_numpy(rng.uniform(-1, 1, (4, 4))) for _ in range(4)] for _ in range(2))
+        rnn, trainer = dy.LSTMBuilder(1, 4, 4, m), dy.SimpleSGDTrainer(m)
+        for p in m.parameters_list()[8:]:
+            p.set_value(rng.uniform(-1, 1, p.shape))
+        with dy.configure(keep_plans=keep):
+            for k in range(6):
+                dy.renew_cg()
+                x, h = dy.inputVector(VECTORS[k]), dy.inputVector(VECTORS[k + 1])
+                if gates == "builder":
+                    h = rnn.initial_state().transduce([x, h, x])[-1]
+                else:
+                    i, f, o, u = (w * x + v * h for w, v in zip(W, U, strict=True))
+                    h = dy.cmult(dy.logistic(o), dy.tanh(dy.cmult(dy.logistic(i), dy.tanh(u)) + dy.logistic(f)))
+                loss = dy.squared_norm(h)
+                loss.value()
+                if made == "after the pass":
+                    loss.backward()
+                waiting = [dy.tanh(x) * 0.5, dy.square(h)]
+                del x, h
+                loss.backward()
+                again.append(dy.stats()["backward_plans_again"])
+                found.append([e.npvalue() for e in waiting] + [p.grad_as_array() for p in m.parameters_list()])
+                trainer.update()
+        assert not keep or again[2:] == [2 if made == "after the pass" else 1] * 4
+        return found
+
+    equal(steps(True), steps(False))
+
+
 @pytest.mark.parametrize("trainer", TRAINERS, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("held", [False, True], ids=["not asked for", "held"])
 @pytest.mark.parametrize("every", [1, 3], ids=["update", "update of three"])

@@ -98,7 +98,8 @@ def new_class(g: Generator, n: int) -> str:
     g.count += 1
     name = f"K{g.count}0{n}"
     if made and g.chance(0.5):
-        lines = [f"class {name}({g.one(made)}):", f"    factor = {g.one(RATES)}"]
+        lines = [f"class {name}({g.one(made)}):"]
+        lines += [f"    factor = {g.one(RATES)}"] if g.chance(0.3) else []
         lines += cells(g, n, "".join(letter for letter in "cq" if g.chance(0.4)))
         lines += ["    def shared(self, x, k):", f"        return super().shared(x, k) * {g.one(RATES)}"]
         lines += ["    def half(self):", "        return super().half() + self.factor"] if g.chance(0.5) else []
@@ -306,7 +307,7 @@ class ObjectSession(CallSession):
         ]  # fmt: skip
 
 
-def session(seed: int, steps: int = 16) -> Program:
+def session(seed: int, steps: int = 8) -> Program:
     return tuple(ObjectSession(graphs(seed, some, HELPERS), seed, steps).steps)
 
 
