@@ -29,7 +29,7 @@ _DEEPEST = 5  # objects and lists in one another: holder.layers[0].attention.dro
 _HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
 # Methods that are called without being named: of objects, of classes.
-_OF_OBJECTS = {f"__{name}__" for name in ("call", "getattr", "getitem", "setitem", "iter", "next", "len", "contains", "bool", "float",
+_OF_OBJECTS = {f"__{name}__" for name in ("call", "get", "getattr", "getitem", "missing", "setitem", "iter", "next", "len", "contains", "bool", "float",
                                           "int", "index", "enter", "exit", "add", "sub", "mul", "matmul", "truediv", "floordiv",
                                           "mod", "pow", "radd", "rsub", "rmul", "rmatmul", "rtruediv", "rpow", "iadd", "isub", "imul",
                                           "itruediv", "neg", "pos", "abs", "lt", "le", "gt", "ge")}  # fmt: skip
@@ -53,12 +53,17 @@ class _Seen(dict[int, set[str]]):
     """What has been looked at, by id, for which names; what was found to be read; the functions, and objects with more names,
     that are to be looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, common: set[str]) -> None:
         self.read: list[Read] = []
         self.names: set[str] = set()  # in the functions
+        self.common = common  # what objects are looked at for: functions are given them, and give them back
         self.functions: list[types.FunctionType] = []
         self.objects: dict[int, tuple[Any, set[str], int]] = {}
         self._kept: dict[tuple[int, Any], tuple[Any, Any]] = {}
+
+    def found(self) -> list[Read]:
+        """All that was read, each once."""
+        return [*{(id(where), key): (where, key, value) for where, key, value in self.read}.values()]
 
     def once(self, make: Callable[..., Any], value: Any, *args: Any) -> Any:
         """make(value), one for each value: what is read twice is compared once."""
@@ -90,18 +95,28 @@ def read_by(function: Any, given: Iterable[Any] = ()) -> list[Read]:
 
     given: arguments; then the list is what is read of these.
     """
-    seen, called = _Seen(), function
-    if _core.is_method(function):
-        _see_object(function.ref(), _names(function.function), seen, 0)
-        function = function.function
-    _see_callable(function, set(), seen, 0)
-    _see_rest(seen)
+    if not _core.is_method(function):
+        seen = _seen_from([function], set())
+        return _seen_from(given, seen.names).found() if given else seen.found()
+    seen = _seen_from([function.ref(), function.function], _names(function.function))
     if given:
-        return _read_of(given, seen.names)
-    found = _without_repeats(seen.read)
-    if _core.is_method(called):
-        _hold(called, found)
+        return _seen_from(given, seen.names).found()
+    found = seen.found()
+    _hold(function, found)
     return found
+
+
+def _seen_from(those: Iterable[Any], names: set[str]) -> _Seen:
+    """What functions that have these names read of objects, and what the methods and functions do that they call."""
+    those = [*those]
+    while True:
+        seen = _Seen(names)
+        for value in those:
+            _see_callable(value, names, seen, 0)
+        _see_rest(seen)
+        if seen.names <= names:
+            return seen
+        names = names | seen.names
 
 
 def _see_rest(seen: _Seen) -> None:
@@ -111,22 +126,6 @@ def _see_rest(seen: _Seen) -> None:
         else:
             value, names, depth = seen.objects.pop(next(iter(seen.objects)))
             _see_object(value, names, seen, depth)
-
-
-def _read_of(given: Iterable[Any], names: set[str]) -> list[Read]:
-    """What functions that have these names read of objects, and what the methods and functions do that they call of them."""
-    while True:
-        seen = _Seen()
-        for value in given:
-            _see_callable(value, names, seen, 0)
-        _see_rest(seen)
-        if seen.names <= names:
-            return _without_repeats(seen.read)
-        names = names | seen.names
-
-
-def _without_repeats(read: list[Read]) -> list[Read]:
-    return [*{(id(where), key): (where, key, value) for where, key, value in read}.values()]
 
 
 def _hold(method: Any, found: list[Read]) -> None:
@@ -250,16 +249,17 @@ def _see_own_attributes(function: Any, names: set[str], seen: _Seen, depth: int)
 
 
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
-    (variables, names), inside = seen.once(_named, function), function.__globals__
-    seen.names |= names
+    (variables, own), inside = seen.once(_named, function), function.__globals__
+    seen.names |= own
+    names = own | seen.common
     seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
     for name in sorted(variables):
         if name in inside:
-            _see(inside, name, inside[name], names, seen, 0)
+            _see(inside, name, inside[name], own if _is(inside[name], types.ModuleType) else names, seen, 0)
         else:
             module = _imported(name, inside)
             if _is(module, types.ModuleType):  # it is imported in the function
-                _see_module(module, names, seen, 0)
+                _see_module(module, own, seen, 0)
     for variable in function.__closure__ or ():
         try:
             value = variable.cell_contents
@@ -323,14 +323,15 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     attributes = _attributes(value)
     if attributes is None and not type(value).__flags__ & _HEAP_TYPE:
         return
+    computes = _found_in(type(value), "__getattr__") is not _core.MISSING  # those that it does not have
     if _is(value, ParameterCollection) and attributes and names & _OF_COLLECTIONS:
         seen.read.append((attributes["_all"], len(attributes["_all"]), _core.MISSING))
     for name in sorted(names | _OF_OBJECTS):
         if attributes is not None and name in attributes:
             _see(attributes, name, attributes[name], names, seen, depth)
         else:
-            in_class = _see_in_class(type(value), value, name, names, seen, depth)
-            if in_class and name in names and attributes is not None:
+            found = _see_in_class(type(value), value, name, names, seen, depth) or computes
+            if found and name in names and attributes is not None:
                 seen.read.append((attributes, name, _core.MISSING))
 
 
@@ -405,6 +406,8 @@ def _see_own(owner: type, via: type, value: Any, name: str, names: set[str], see
         function = found.func
     elif _core.is_cell(found):
         function = found.function
+    elif _is(getter := _found_in(type(found), "__get__"), types.FunctionType):  # a descriptor of a program
+        seen.look_again(value, names | seen.once(_names, getter), depth)
     if not _is(function, types.FunctionType):
         _see(via, name, found, names, seen, depth)
         return None

@@ -478,6 +478,86 @@ class Derived(Below):
     assert shifted.signatures() == 1
 
 
+class Times:
+    """An attribute that it computes of another one."""
+
+    def __init__(self) -> None:
+        self.by = 1.0
+
+    def __get__(self, owner: Any, kind: Any) -> Any:
+        return self if owner is None else self.by * owner.base
+
+
+class Computes(dict):
+    """Attributes and items that are computed where there are none."""
+
+    scaled = Times()
+
+    def __init__(self) -> None:
+        self.base, self.known = 1.0, {"rate": 1.0}
+
+    def __getattr__(self, name: str) -> Any:
+        return self.known[name]
+
+    def __missing__(self, key: str) -> Any:
+        return self.base
+
+
+@pytest.mark.parametrize(
+    "read", [lambda a: a.scaled, lambda a: a.rate, lambda a: a["rate"]], ids=["descriptor", "attribute", "item"]
+)
+def test_what_is_computed_of_attributes_is_noticed(w: Weights, read: Any) -> None:
+    one, before = Computes(), set()
+    found = dy.cell(lambda x: x * read(one))
+    for change in (lambda: None, lambda: setattr(one, "base", 2.0), lambda: setattr(Computes.scaled, "by", 3.0),
+                   lambda: one.known.update(rate=4.0), lambda: setattr(one, "rate", 5.0), lambda: one.update(rate=6.0)):  # fmt: skip
+        change()
+        dy.renew_cg()
+        assert np.array_equal(found(w.b).npvalue(), (w.b * read(one)).npvalue())
+        before.add(read(one))
+    Computes.scaled.by = 1.0
+    assert len(before) == 3
+
+
+class Holder:
+    """Has an attribute, and an object that has one; gives itself to functions."""
+
+    def __init__(self, rate: float, inner: Any = None) -> None:
+        self.rate, self.inner = rate, inner
+
+    def itself(self) -> Holder:
+        return self
+
+    def of(self, other: Any, x: Any) -> Any:
+        return scaled_by(other, x)
+
+
+def scaled_by(one: Any, x: Any) -> Any:
+    return x * one.rate * one.inner.rate
+
+
+holder = Holder(1.0, Holder(1.0))
+USES = {
+    "given": lambda x: scaled_by(holder, x),
+    "given by a method": lambda x: holder.of(holder, x),
+    "of a list": lambda x: dy.esum([scaled_by(one, x) for one in [holder]]),
+    "given on": lambda x: (lambda f, *a: f(*a))(scaled_by, holder, x),
+    "given back": lambda x: scaled_by(holder.itself(), x),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_attributes_of_objects_that_functions_are_given_are_noticed(w: Weights, use: Any) -> None:
+    holder.rate = holder.inner.rate = 1.0
+    found, compiled = dy.cell(lambda x: use(x)), dy.compile(lambda: use(dy.ones(4)))
+    for change in (lambda: None, lambda: setattr(holder, "rate", 0.5), lambda: setattr(holder.inner, "rate", 0.25)):
+        change()
+        dy.renew_cg()
+        assert np.array_equal(found(w.b).npvalue(), use(w.b).npvalue())
+        assert np.array_equal(compiled(), use(dy.ones(4)).npvalue())
+        assert found.signatures() == compiled.structures() == 1
+
+
 def test_new_weights_of_a_collection_are_noticed(w: Weights) -> None:
     m = dy.ParameterCollection()
     m.add_parameters(4)
