@@ -92,7 +92,13 @@ class Faulty(dy.SimpleSGDTrainer):
         return (self.learning_rate,)
 
 
+def by_rate(one: Any, x: Any) -> Any:
+    """A function that is given the object whose attribute it names."""
+    return x * one.rate
+
+
 HELPERS: Names = {
+    "by_rate": by_rate,
     "copy": copy, "functools": functools, "pickle": pickle, "Faulty": Faulty,
     "example": lambda count, seed, tag, x: Example(words(count, seed), tag, x),
     "words": words, "tree": tree, "nested": nested, "flat": flat, "holder": holder, "at": int, "deep": int,
@@ -137,7 +143,7 @@ class Function:
             f"dy.tanh(dy.average([{a}, {b}, {c}]))",
         ]  # fmt: skip
         if g.chance(0.5):
-            ways = [f"{a} * {outside(g, 'G')} + {b}", f"{a} * {outside(g, 'O')}.rate", f"dy.dropout({a}, 0.3)", f"dy.noise({a}, 0.1)",
+            ways = [f"{a} * {outside(g, 'G')} + {b}", f"{a} * {outside(g, 'O')}.rate", f"by_rate({outside(g, 'O')}, {a})", f"dy.dropout({a}, 0.3)", f"dy.noise({a}, 0.1)",
                     f"({a} if {outside(g, 'O')}.inner.on else dy.tanh({b}))"]  # fmt: skip
             made = [name for name in cells(g, n) if name.startswith("c")]
             ways += [

@@ -42,7 +42,8 @@ class Method(Function):
         a, b, k = self.one(), self.one(), g.one(["k", "1"])
         ways = [
             f"dy.tanh(self.W * {a} + self.b)", f"dy.affine_transform([self.b, self.W, {a}, self.W, {b}])",
-            f"dy.tanh(self.U * dy.tanh(self.V * {a}))", f"{a} * self.rate + {b}", f"{a} * self.factor", f"{a} * self.half()",
+            f"dy.tanh(self.U * dy.tanh(self.V * {a}))", f"{a} * self.rate + {b}", f"{a} * self.factor", f"{a} * self.half()", f"by_rate(self, {a})",
+            f"by_rate(self.inner, {a})",
             f"dy.cmult({a}, dy.logistic({b} * self.gate))", f"dy.tanh(self.E[{k}] + {a})", f"self.f({a}) + {b} * 0.1",
             f"({a} if self.inner.inner.on else dy.tanh({b}))", f"{a} * self.inner.rate", f"dy.dropout({a}, 0.3)",
             f"dy.tanh(dy.esum([w * {a} for w in self.parts]))", f"dy.tanh(self.by['a'] * {b})", f"self.twice({a})",
