@@ -651,6 +651,10 @@ def _gru_start(proj: _Operand) -> Expression:
 def _gru_step(proj: _Operand, h_prev: _Operand, uzr: _Operand, uh: _Operand) -> Expression:
     """A step of a GRU: proj {3h} in blocks z, r, h; h_prev {h}; uzr {2h,h}, uh {h,h} -> {h}."""
 
+def _layer(b: _Operand, w: _Operand, xs: Iterable[_Operand], formula: int) -> Expression:
+    """f(b + w * concatenate(xs)), f the elementwise formula of this number, whose gradient needs its value alone: b
+    {m}, w {m,k}, xs {k1}, {k2}, ..., k1 + k2 + ... = k -> {m}."""
+
 def _log_softmax_restricted(x: _Operand, restrict: Iterable[int]) -> Expression:
     """log_softmax along the first dim over the entries `restrict` (ascending); -inf and no gradient elsewhere."""
 

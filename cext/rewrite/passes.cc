@@ -11,6 +11,7 @@ std::unique_ptr<Pass> fold_attention();
 std::unique_ptr<Pass> join_maps();
 std::unique_ptr<Pass> fuse_chains();
 std::unique_ptr<Pass> fold_concatenations();
+std::unique_ptr<Pass> fold_layers();
 std::unique_ptr<Pass> bundle_batches();
 
 namespace {
@@ -58,6 +59,12 @@ const PassInfo kTable[] = {
      "on products that are left: those that were joined read it whole",
      fold_concatenations,
      {"_affine"},
+     false},
+    {"layer",
+     "a function of an affine map of a concatenation is one node",
+     "on maps and concatenations that are left, and functions by themselves",
+     fold_layers,
+     {"_layer"},
      false},
     {"bundle",
      "a mini-batch made of single nodes is read without a copy",

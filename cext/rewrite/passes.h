@@ -31,8 +31,8 @@ class Pass {
   virtual void release() {}
 };
 
-enum class PassId : u8 { Dead, Merge, Loss, Sum, Attention, Join, Fuse, Concat, Bundle };
-constexpr u32 kPasses = 9;
+enum class PassId : u8 { Dead, Merge, Loss, Sum, Attention, Join, Fuse, Concat, Layer, Bundle };
+constexpr u32 kPasses = 10;
 // A set of passes: a bit for each.
 using PassSet = u32;
 constexpr PassSet kAllPasses = (1u << kPasses) - 1;

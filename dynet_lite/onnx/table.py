@@ -23,7 +23,7 @@ _REWRITTEN = "it is made by rewriting, so no program has it"
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("dropout", "dropout_dim", "dropout_batch", "block_dropout", "noise"), _RANDOM),
     **dict.fromkeys(("random_normal", "random_uniform", "random_bernoulli", "random_gumbel"), _RANDOM),
-    **dict.fromkeys(("_affine", "_affines", "_affine_loss"), _REWRITTEN),
+    **dict.fromkeys(("_affine", "_affines", "_affine_loss", "_layer"), _REWRITTEN),
     **dict.fromkeys(("_fused", "_fused_with_constants"), _REWRITTEN),
 }
 

@@ -97,7 +97,7 @@ def of_folds(seed: int, model: Model | None = None) -> Any:
     for _ in range(rng.integers(2, 5)):
         xs = [words[int(rng.integers(7))] for _ in range(rng.integers(2, 4))]
         hs = [dy.tanh(dy.affine_transform([b, w, x])) for x in xs]
-        for way in rng.permutation(6)[: rng.integers(2, 7)]:
+        for way in rng.permutation(7)[: rng.integers(2, 8)]:
             h = hs[int(rng.integers(len(hs)))]
             if way == 0:
                 scores = (dy.affine_transform([c, out, h]), out * h + c, out * h)[int(rng.integers(3))]
@@ -118,6 +118,11 @@ def of_folds(seed: int, model: Model | None = None) -> Any:
             elif way == 4:
                 hs.append(dy.tanh(w * h + u * xs[0] + b))
                 dy.exp(dy.tanh(hs[-1] + h))  # dead
+            elif way == 5:
+                for k in range(rng.integers(1, 4)):
+                    both = dy.concatenate([xs[-1], hs[-1]] if k else [h, xs[0]])
+                    hs.append(dy.tanh(dy.affine_transform([b, model.weight("T", n, 2 * n), both])))
+                    held += [both] if rng.random() < 0.1 else []
             else:
                 i, f, g = (model.weight("W" + k, n, n) * xs[-1] + model.weight("U" + k, n, n) * h for k in "ifg")
                 hs.append(dy.cmult(dy.logistic(i), dy.tanh(g)) + dy.cmult(dy.logistic(f), h))

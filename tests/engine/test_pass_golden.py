@@ -67,6 +67,14 @@ def word_and_state(model: Model) -> Any:
     )
 
 
+def nodes_of_a_tree(model: Model) -> Any:
+    words, w, b = model.table(N), model.weight("W", N, 2 * N), model.weight("b", N)
+    h = words[1]
+    for k in (2, 3):
+        h = dy.tanh(dy.affine_transform([b, w, dy.concatenate([h, words[k]])]))
+    return dy.logsumexp_dim(h)
+
+
 def batch_by_hand(model: Model) -> Any:
     states = [dy.softmax(model.table(N)[k]) for k in (1, 2, 3)]
     many = dy.affine_transform([model.weight("c", 20), model.weight("O", 20, N), dy.concatenate_to_batch(states)])
@@ -75,7 +83,8 @@ def batch_by_hand(model: Model) -> Any:
 
 PROGRAMS: dict[str, Callable[[Model], Any]] = {
     "dead": unused_state, "merge": words_again, "loss": scores_of_three_kinds, "sum": sums_of_products, "attention": attention,
-    "join": gates, "fuse": gates, "concat": word_and_state, "bundle": batch_by_hand,
+    "join": gates, "fuse": gates, "concat": word_and_state,
+    "layer": nodes_of_a_tree, "bundle": batch_by_hand,
 }  # fmt: skip
 
 

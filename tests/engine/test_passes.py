@@ -34,9 +34,10 @@ def everything(model: Model) -> Any:
     both = [dy.concatenate([words[k], h]) for k in (3, 4)]
     scores = v * dy.tanh(dy.colwise_add(w * dy.concatenate_cols(hs), h))
     many = dy.affine_transform([c, out, dy.concatenate_to_batch(hs[1:])])
+    above = dy.tanh(dy.affine_transform([b, model.weight("T", 16, 32), dy.concatenate([state, h])]))
     return dy.esum([dy.pickneglogsoftmax(out * state + c, 3), dy.esum([dy.logsumexp_dim(model.weight("P", 16, 32) * x) for x in both]),
                     dy.sum_elems(dy.square(scores)), dy.sum_batches(dy.logsumexp_dim(many)),
-                    dy.sum_elems(dy.logistic(dy.square(h)))])  # fmt: skip
+                    dy.sum_elems(dy.logistic(dy.square(h))), dy.dot_product(above, above)])  # fmt: skip
 
 
 @each_pass

@@ -305,3 +305,33 @@ row_of_parts([(5, 0, 2), (5, 2, 3)], 3, True, bad=[[(2,), (3,), (4,), (3, 5), (3
              wrong=[(lambda: wrong_parts([4], bias=True), ValueError)])  # fmt: skip
 row_of_parts([(40, 0, 16), (40, 16, 24), (7, 0, 7)], 33, True, batch=3)
 row_of_parts([(9, 4, 3)], 1, False, batch=2)
+
+# ---- layers over concatenations ----------------------------------------------------------------------------------------
+
+
+def row_of_layer(formula: str, rows: int, parts: Sequence[int], bad: Any = (), wrong: Any = ()) -> None:
+    def ref(b: Array, w: Array, *xs: Array) -> Array:
+        return np.asarray(NUMPY[formula](b + w @ np.concatenate(xs)))
+
+    def call(b: Any, w: Any, *xs: Any) -> Any:
+        return _core._layer(b, w, xs, UNARY_ID[formula])
+
+    args = [A(rows), A(rows, sum(parts)), *(A(n) for n in parts)]
+    ROWS.append(Row("_layer", call, args, ref, bad=bad, wrong=wrong, batches=False, tol=8e-6, gtol=8e-5, note=formula))
+
+
+def wrong_formula(number: int, parts: int = 1) -> Any:
+    def call() -> Any:
+        x = dy.inputVector(np.ones(3))
+        return _core._layer(x, dy.inputTensor(np.ones((3, 3))), [x] * parts, number)
+
+    return call, ValueError
+
+
+row_of_layer("tanh", 5, [4, 3], bad=[[(5,), (5, 7), (4,), (4,)], [(4,), (5, 7), (4,), (3,)], [(5, 1, 2), (5, 7), (4,), (3,)],
+                                     [(5,), (5, 7, 2), (4,), (3,)], [(5,), (5, 7), (4, 2), (3,)], [(5,), (5, 7), "4x2", "3x2"],
+                                     ["5x2", (5, 7), (4,), (3,)], [(5,), "5,7x2", (4,), (3,)]],
+             wrong=[wrong_formula(-1), wrong_formula(1000), wrong_formula(UNARY_ID["rectify"]), wrong_formula(UNARY_ID["elu"]),
+                    wrong_formula(UNARY_ID["tanh"], parts=0)])  # fmt: skip
+row_of_layer("logistic", 33, [16, 17, 1])
+row_of_layer("tanh", 50, [50, 50])
