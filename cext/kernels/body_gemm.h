@@ -218,6 +218,57 @@ static void dots_tile(const DotsTile& t) {
     for (int i = 0; i < MI; ++i) c[i] = t.alpha * r[i] + (add ? add[i] : 0.0f) + (t.beta != 0 ? t.beta * c[i] : 0.0f);
   }
 }
+// As many dot products as a vector has numbers, MI rows by the other factor of columns: adding up the lanes of each
+// would take longer than short products themselves. alpha 1, beta 0 or 1; the numbers are those of dots_tile.
+template <int MI, class V>
+static void dots_at_once(const DotsTile& t) {
+  constexpr int NJ = V::W / MI;
+  V sum[V::W];
+#pragma GCC unroll 16
+  for (int i = 0; i < V::W; ++i) sum[i] = V(0.0f);
+  const float *a = t.a + t.i0 * t.lda, *b[NJ];
+  const idx lda = t.lda;
+#pragma GCC unroll 4
+  for (int j = 0; j < NJ; ++j) b[j] = t.b[t.j0 + j];
+  for_lanes(t.k, [&](idx p, auto w) DNL_LAMBDA {
+    V y[NJ];
+#pragma GCC unroll 4
+    for (int j = 0; j < NJ; ++j) y[j] = w.load(b[j] + p);
+#pragma GCC unroll 16
+    for (int i = 0; i < MI; ++i) {
+      const V x = w.load(a + i * lda + p);
+#pragma GCC unroll 4
+      for (int j = 0; j < NJ; ++j) sum[j * MI + i] = madd(x, y[j], sum[j * MI + i]);
+    }
+  });
+  const V zero(0.0f), r = hsum_each(sum);
+#pragma GCC unroll 4
+  for (int j = 0; j < NJ; ++j) {  // one after the other: columns of C may be the same
+    float* c = t.c[t.j0 + j] + t.i0;
+    const V add = t.add.rows.wanted() ? load_into(zero, t.add[t.j0 + j] + t.i0, j * MI, MI) : zero;
+    store_from(c, r + add + (t.beta != 0 ? load_into(zero, c, j * MI, MI) : zero), j * MI, MI);
+  }
+}
+// All columns of the first rows, as many as there are whole vectors of; how many that is.
+template <class V>
+DNL_INL idx dots_of_whole_vectors(DotsTile& t, idx m, idx n) {
+  if constexpr (kSumsAtOnce) {
+    constexpr idx kShort = 256;  // longer ones are made of as few columns of the left matrix at a time as may be
+    if (t.k > kShort || t.alpha != 1 || (t.beta != 0 && t.beta != 1)) return 0;
+    const auto rows = [&](void (*tile)(const DotsTile&), idx count) DNL_LAMBDA {
+      const idx from = t.i0;
+      for (; t.i0 < from + V::W; t.i0 += count) tile(t);
+      t.i0 = from;
+    };
+    for (; t.i0 + V::W <= m; t.i0 += V::W) {
+      t.j0 = 0;
+      for (; t.j0 + 4 <= n; t.j0 += 4) rows(dots_at_once<V::W / 4, V>, V::W / 4);
+      for (; t.j0 + 2 <= n; t.j0 += 2) rows(dots_at_once<V::W / 2, V>, V::W / 2);
+      if (t.j0 < n) dots_at_once<V::W, V>(t);
+    }
+  }
+  return t.i0;
+}
 template <int MI>
 DNL_INL void dots_columns(DotsTile& t, idx n) {
   const idx tiles = (n + kTileDots - 1) / kTileDots;
@@ -500,6 +551,7 @@ static void gemm_dots(idx m, idx n, idx k, float alpha, const float* a, idx lda,
     m -= rest;
     return gemm_blocked(true, m, n, k, alpha, a, lda, Row(b), Row(add), beta, Row(c), {rest, a + m * lda, lda});
   }
+  t.i0 = dots_of_whole_vectors<F>(t, m, n);
   for (; t.i0 + 4 <= m; t.i0 += 4) dots_columns<4>(t, n);
   for (; t.i0 < m; ++t.i0) dots_columns<1>(t, n);
 }

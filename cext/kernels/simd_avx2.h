@@ -107,6 +107,7 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   const __m256 t = _mm256_hadd_ps(_mm256_hadd_ps(a.v, b.v), _mm256_hadd_ps(c.v, d.v));
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
+constexpr bool kSumsAtOnce = false;  // there is no hsum_each
 
 #include "kernels/simd_narrow.h"
 

@@ -115,6 +115,25 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   _mm_storeu_ps(r, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
 }
 
+// Lane i is hsum4's sum of x[i], to the last bit: halves of two vectors side by side, then pairs of lanes, twice, then
+// quarters.
+constexpr bool kSumsAtOnce = true;
+DNL_INL F hsum_each(const F (&x)[16]) {
+  __m512 half[8], four[2];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    const __m512 a = x[i / 4 * 8 + i % 4].v, b = x[i / 4 * 8 + i % 4 + 4].v;
+    half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+  }
+  const auto pairs = [](__m512 a, __m512 b) {
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xDD));
+  };
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i)
+    four[i] = pairs(pairs(half[4 * i], half[4 * i + 1]), pairs(half[4 * i + 2], half[4 * i + 3]));
+  return _mm512_add_ps(_mm512_shuffle_f32x4(four[0], four[1], 0x88), _mm512_shuffle_f32x4(four[0], four[1], 0xDD));
+}
+
 // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each: numbers of two
 // rows side by side, then of four, then these quarters to their places.
 constexpr int kTransposed = 16;

@@ -117,6 +117,7 @@ DNL_INL float hmax(F a) {
 DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   vst1q_f32(r, vpaddq_f32(vpaddq_f32(a.v, b.v), vpaddq_f32(c.v, d.v)));
 }
+constexpr bool kSumsAtOnce = false;  // there is no hsum_each
 
 #include "kernels/simd_narrow.h"
 

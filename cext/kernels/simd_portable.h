@@ -139,6 +139,7 @@ DNL_INL void hsum4(F a, F b, F c, F d, float* r) {
   r[2] = hsum(c);
   r[3] = hsum(d);
 }
+constexpr bool kSumsAtOnce = false;  // there is no hsum_each
 
 #include "kernels/simd_narrow.h"
 
