@@ -38,6 +38,10 @@ class Arena {
     return static_cast<T*>(alloc_bytes(n * sizeof(T)));
   }
 
+  // Asks for what has been taken, if that lies in one block.
+  void fetch() const {
+    if (blocks_.size() == 1) fetch_lines(blocks_[0].p, used_);
+  }
   std::size_t used() const { return used_; }
   std::size_t reserved() const { return reserved_; }
 

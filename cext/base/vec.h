@@ -21,6 +21,7 @@
 #endif
 
 #include "base/check.h"
+#include "base/fetch.h"
 
 namespace dnl {
 
@@ -112,6 +113,12 @@ inline void trim_heap(bool at_once = false) {
 #endif
 }
 
+// Asks for all lines of some memory that is read soon.
+inline void fetch_lines(const void* p, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t at = 0; at < bytes; at += kLine) DNL_FETCH(static_cast<const char*>(p) + at);
+}
+
 template <class T>
 class Vec {
   static_assert(std::is_trivially_copyable<T>::value, "Vec holds plain data");
@@ -135,6 +142,7 @@ class Vec {
   T* data() { return data_; }
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }
+  void fetch() const { fetch_lines(data_, size_ * sizeof(T)); }
   std::size_t capacity_bytes() const { return cap_ * sizeof(T); }
   bool empty() const { return size_ == 0; }
   T& operator[](std::size_t i) {
@@ -238,6 +246,11 @@ class Vec {
 template <class... T>
 void release_all(T&... owners) {
   (owners.release(), ...);
+}
+// What they hold is read soon, after others have been at work: all of it is asked for at once.
+template <class... T>
+void fetch_all(const T&... owners) {
+  (owners.fetch(), ...);
 }
 
 }  // namespace dnl

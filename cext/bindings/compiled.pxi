@@ -327,6 +327,8 @@ cdef class Compiled(Cell):
         if p is not None and p.template.fits(f) and p.good():
             return self._checked(p, args, kwargs)
         p = self.templates.get(self._key(f))
+        if p is not None:
+            p.graph.x.fetch()
         if p is not None and p.template.fits(f) and p.good():
             self.last = p
             return self._checked(p, args, kwargs)

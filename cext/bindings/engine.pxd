@@ -299,6 +299,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
         Executor(CGraph&, Backend*, Memory&) except +raise_python_error
         void forward(cbool) except +raise_python_error nogil
         void invalidate()
+        void fetch()
         void forget_plans() except +raise_python_error
         void backward(NodeId, cbool) except +raise_python_error nogil
         void backward(NodeId, cbool, cbool) except +raise_python_error nogil

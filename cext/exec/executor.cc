@@ -87,6 +87,14 @@ void Executor::release() {
   for (auto& r : runners_) r->release();
 }
 
+void Executor::fetch() const {
+  if (g_.size() > PlanCache::kMostNodes) return;  // the caches would not hold it until it is read
+  g_.fetch();
+  runner(0).fetch_kept();
+  for (std::size_t r = 0; r < n_runs_; ++r) runs_[r]->fetch();
+  pass_->fetch();
+}
+
 void Executor::invalidate() {
   done_ = 0;
   graded_ = 0;  // the plan of the last backward pass stays: it may be run again

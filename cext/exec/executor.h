@@ -61,6 +61,9 @@ class Executor final : private Graph::Listener {
   // Gradients of `loss` (one number) with respect to everything it depends on. Adds into parameters.
   // full: also gradients of inputs and other constants. alone: no other thread can use the parameters meanwhile.
   void backward(NodeId loss, bool full, bool alone = false);
+  // Asks for the memory that a run by the plan that is there reads: between steps of other graphs it leaves the caches,
+  // and one array after another would be waited for.
+  void fetch() const;
   bool done(NodeId i) const { return i < done_; }
   // Has anything been made of the nodes from this one on: was the graph rewritten or planned that far?
   bool begun(NodeId from) const { return rewritten_ > from || planned_ > from; }

@@ -46,6 +46,7 @@ class Runner {
       frames.clear();
       lists.rewind();
     }
+    void fetch() const { fetch_all(frames, lists); }
     void release() { release_all(frames, lists); }
   };
   struct KeptCalls : Kept {
@@ -59,6 +60,7 @@ class Runner {
   struct KeptBack : Kept {};
   // The next run has its calls there; null: here.
   void keep_calls_in(KeptCalls* calls) { kept_ = calls ? calls : &own_kept_; }
+  void fetch_kept() const { kept_->fetch(); }
   // For a pass whose plan is that of before, in one lane.
   void begin_kept(KeptBack& kept, const BackPlan& plan) const;
 

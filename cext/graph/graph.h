@@ -143,6 +143,8 @@ class Graph {
   bool held_since(NodeId from) const;
 
   // ---- reading -----------------------------------------------------------------------------------------------
+  // Asks for the nodes and what they are made of.
+  void fetch() const { fetch_all(nodes_, operands_, words_, sigs_); }
   u32 size() const { return static_cast<u32>(nodes_.size()); }
   const Node& node(NodeId i) const { return nodes_[i]; }
   const Signature& signature(NodeId i) const { return sigs_[nodes_[i].sig]; }

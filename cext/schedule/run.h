@@ -52,6 +52,11 @@ struct Run {
   Vec<u8> spent;      // by type, Spent bits of the last backward pass
   Moment ran_at = 0;  // when it ran
   u8 stage = kHead;   // a Stage: lanes of one forward() may run at the same time; stages follow one another
+
+  // Asks for what running again reads.
+  void fetch() const {
+    fetch_all(plan.groups, plan.types, plan.order, operands.args, operands.begin, operands.ids, operands.at);
+  }
 };
 
 using Runs = std::vector<std::unique_ptr<Run>>;
