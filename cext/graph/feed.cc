@@ -29,18 +29,16 @@ void Feed::give(Graph& g, const i32* ints) {
 }
 
 void Feed::give_rows(Graph& g, const Fed& fed, const i32* ints) {
-  const u32 n = g.dim(fed.node).bd, rows = g.table(g.signature(fed.node).table)->rows;
-  rows_.resize(n);
-  std::memcpy(rows_.data(), g.lookup_ids(fed.node), n * sizeof(u32));
+  const u32 rows = g.table(g.signature(fed.node).table)->rows;
+  Word* ids = g.words_of(fed.node);
   for (u32 k = fed.begin; k < fed.end; ++k) {
     i64 row = ints[places_[k].index];
     if (row < 0 && fed.from_end) row += rows;
     if (row < 0 || row >= rows)
       fail_index("[lookup] row " + std::to_string(ints[places_[k].index]) + " of a table with " + std::to_string(rows) +
                  " rows");
-    rows_[places_[k].at] = static_cast<u32>(row);
+    ids[places_[k].at].u = static_cast<u32>(row);
   }
-  g.set_lookup_ids(fed.node, rows_.data(), n);
 }
 
 void Feed::give_words(Graph& g, const Fed& fed, const i32* ints) {

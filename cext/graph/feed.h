@@ -16,8 +16,9 @@ class Feed {
   // Once the graph has been rewritten: nobody refers to these rows any more, so that their gradients go straight to the
   // table's.
   void rewritten(Graph& g);
-  // Puts the integers in their places; the caller forgets what was computed. Throws Error(Index) as the op would; then
-  // some are in their places and others not, but the graph can run.
+  // Puts the integers in their places; the caller forgets what was computed, and Graph::refresh() finds the rows before
+  // anything runs. Throws Error(Index) as the op would; then some are in their places and others not, but the graph can
+  // run.
   void give(Graph& g, const i32* ints);
 
  private:
@@ -36,7 +37,7 @@ class Feed {
 
   Vec<Fed> fed_;
   Vec<Place> places_;
-  Vec<u32> dims_, rows_;
+  Vec<u32> dims_;
   Vec<Word> before_;
   Vec<const Dim*> shapes_;
 };
