@@ -39,6 +39,12 @@ _PATTERN = "__match_args__"  # of a class: the attributes that a pattern compare
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
 # What trainers keep as fields, by the name that shows it.
 _OF_TRAINERS = {**{name: name for name in _core.TrainerFields._numbers}, "learning_rate": "_learning_rate"}
+_ASK = {
+    "getattr",
+    "hasattr",
+    "AttributeError",
+}  # in functions that expect objects without an attribute: its name may be a text
+_ABSENT = "?"  # stands among the names of such functions
 _OF_COLLECTIONS = {"parameters_list", "lookup_parameters_list", "parameter_count"}  # what grows with a collection
 _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
 
@@ -190,6 +196,8 @@ def _in_code(code: types.CodeType) -> tuple[set[str], set[str]]:
             attributes |= {_PATTERN, *before.argval}
         if step.opname != "EXTENDED_ARG":
             level, before = before, step
+    if not variables.isdisjoint(_ASK):
+        attributes |= {_ABSENT, *(one for one in code.co_consts if type(one) is str and one.isidentifier())}
     for inner in code.co_consts:
         if _is(inner, types.CodeType):
             more = _in_code(inner)
@@ -323,16 +331,18 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     attributes = _attributes(value)
     if attributes is None and not type(value).__flags__ & _HEAP_TYPE:
         return
-    computes = _found_in(type(value), "__getattr__") is not _core.MISSING  # those that it does not have
+    absent = _ABSENT in names or _found_in(type(value), "__getattr__") is not _core.MISSING  # do those count, too?
     if _is(value, ParameterCollection) and attributes and names & _OF_COLLECTIONS:
         seen.read.append((attributes["_all"], len(attributes["_all"]), _core.MISSING))
-    for name in sorted(names | _OF_OBJECTS):
+    for name in sorted((names | _OF_OBJECTS) - {_ABSENT}):
         if attributes is not None and name in attributes:
             _see(attributes, name, attributes[name], names, seen, depth)
-        else:
-            found = _see_in_class(type(value), value, name, names, seen, depth) or computes
-            if found and name in names and attributes is not None:
-                seen.read.append((attributes, name, _core.MISSING))
+            continue
+        in_class = _see_in_class(type(value), value, name, names, seen, depth)
+        if name in names and attributes is not None and (in_class or absent):
+            seen.read.append((attributes, name, _core.MISSING))
+        if name in names and absent and not in_class:
+            seen.read.append((type(value), name, _core.MISSING))
 
 
 def _see_items(value: Any, base: Any, names: set[str], seen: _Seen, depth: int) -> None:

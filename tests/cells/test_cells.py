@@ -478,6 +478,46 @@ class Derived(Below):
     assert shifted.signatures() == 1
 
 
+def by_try(one: Any) -> Any:
+    try:
+        return one.bonus
+    except AttributeError:
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda a: a.bonus if hasattr(a, "bonus") else 1.0, lambda a: getattr(a, "bonus", 1.0), by_try],
+    ids=["hasattr", "getattr", "try"],
+)
+def test_attributes_that_were_not_there_are_noticed(w: Weights, read: Any) -> None:
+    class Model:
+        @dy.cell
+        def go(self, x: Any) -> Any:
+            return x * read(self) * read(self.part)
+
+    class Part:
+        pass
+
+    model = Model()
+    model.part = part = Part()
+
+    def same() -> Any:
+        dy.renew_cg()
+        found = model.go(w.b).npvalue()
+        assert np.array_equal(found, Model.go.function(model, w.b).npvalue())
+        return found
+
+    first = same()
+    for one, value in ((Part, 4.0), (part, 2.0), (model, 3.0)):
+        one.bonus = value
+        same()
+    del part.bonus
+    assert np.allclose(same(), first * 12)
+    del model.bonus, Part.bonus
+    assert np.array_equal(same(), first)
+
+
 class Times:
     """An attribute that it computes of another one."""
 
