@@ -5,6 +5,7 @@
 cdef enum:
     KIND_INTEGER = 0xffffffff   # of an argument; otherwise an expression that looks like this (_looks),
     KIND_OTHER = 0xfffffffe     # or anything else
+    ROWS_AT_ONCE = 256          # whose nodes are added before expressions of them are made: they are still in the caches
 
 cdef uint32_t _kind(ComputationGraph g, object v, object plain) except? 0xfffffffe:
     if type(v) is int:
@@ -109,7 +110,7 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
                 i += 1
             if t.flat == 0:   # made by code of the user's
                 _see_unchanged(g, begun, lists, n, "map")
-            m = _rows_like(f, g, lists, i, min(n, i + 1) if t.flat == 0 else n, kinds)
+            m = _rows_like(f, g, lists, i, min(n, i + (1 if t.flat == 0 else ROWS_AT_ONCE)), kinds)
     c.spare = f
     return out
 

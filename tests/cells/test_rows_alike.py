@@ -37,6 +37,25 @@ def test_map_over_rows_of_several_kinds(both: Both) -> None:
     both(model, program)
 
 
+def test_map_over_more_rows_than_are_added_at_once(both: Both) -> None:
+    """Several hundred alike, others among them; a cell of two results, and one of a list, which is made row by row."""
+    model = dy.ParameterCollection()
+    E, W = model.add_lookup_parameters((9, 4)), model.add_parameters((4, 4))
+    pair = dy.cell(lambda x, k: (dy.tanh(W * x), dy.pick(x, k)))
+    listed = dy.cell(lambda x: [x, dy.square(x)])
+
+    def program() -> tuple[Any, list[Any]]:
+        ids = [k % 9 for k in range(700)]
+        xs = E.rows(ids)
+        xs[300] = xs[611] = W * xs[0]
+        found = dy.map(pair, xs, [k % 4 for k in ids])
+        more = dy.map(listed, xs[:520])
+        wanted = [dy.pick(h, 2) + p for h, p in found] + [dy.pick(y, 1) + x[0] for x, y in more]
+        return dy.esum(wanted), wanted
+
+    both(model, program)
+
+
 def test_scan_over_inputs_of_several_kinds(both: Both) -> None:
     model = dy.ParameterCollection()
     E, W, b = model.add_lookup_parameters((9, 4)), model.add_parameters((4, 4)), model.add_parameters(4)
