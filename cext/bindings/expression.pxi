@@ -150,7 +150,7 @@ cdef class Expression:
 
         ``recalculate=True`` runs the graph again, with new random numbers.
         """
-        return self._array(recalculate, np.float64)
+        return self._array(_truth(recalculate, "[npvalue] recalculate"), np.float64)
 
     def numpy(self):
         """The value as a float32 array, shaped like npvalue()."""
@@ -174,7 +174,7 @@ cdef class Expression:
 
     def vec_value(self, recalculate=False):
         """All numbers as a flat list: column-major, one batch element after another."""
-        return self._as_list(recalculate)
+        return self._as_list(_truth(recalculate, "[vec_value] recalculate"))
 
     cdef list _as_list(self, bint recalculate):
         cdef NodeId i = self.use()
@@ -192,7 +192,7 @@ cdef class Expression:
 
     def scalar_value(self, recalculate=False):
         """The value as a float. ValueError unless the expression is one number."""
-        return self._number(recalculate)
+        return self._number(_truth(recalculate, "[scalar_value] recalculate"))
 
     cdef double _number(self, bint recalculate) except? -77:
         cdef NodeId i = self.use()
@@ -216,12 +216,13 @@ cdef class Expression:
 
     def value(self, recalculate=False):
         """The value: of one number a float, of a vector a flat list, with two dims or more an array as from npvalue()."""
+        cdef bint again = _truth(recalculate, "[value] recalculate")   # may run the user's code: before use()
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         cdef const Dim* d = &g.c.dim(i)
         if d.nd <= 1:
-            return self._number(recalculate) if d.size() == 1 else self._as_list(recalculate)
-        return self.npvalue(recalculate)
+            return self._number(again) if d.size() == 1 else self._as_list(again)
+        return self.npvalue(again)
 
     def set_index(self, i):
         """Let an expression of pick() (also ``e[3]``) or pick_batch() pick another place. The graph then runs again.
@@ -266,11 +267,11 @@ cdef class Expression:
         if _Tensor is None:
             from dynet_lite.tensor import Tensor
             _Tensor = Tensor
-        return _Tensor(self._array(recalculate, np.float64), self.dim())
+        return _Tensor(self._array(_truth(recalculate, "[tensor_value] recalculate"), np.float64), self.dim())
 
     def forward(self, recalculate=False):
         """Compute the value, and everything else that is pending."""
-        cdef bint again = recalculate   # may run the user's code: before the node is asked for
+        cdef bint again = _truth(recalculate, "[forward] recalculate")   # may run the user's code: before use()
         cdef NodeId i = self.use()
         cdef ComputationGraph g = self.home()
         if again:

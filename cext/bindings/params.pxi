@@ -142,7 +142,7 @@ cdef class Weight(Expression):
         """The weight, or the whole table {d1, ..., V}, in the current graph: a constant, or with update=True one that gets a
         gradient. As in DyNet.
         """
-        return self if update else _op1(op_by_name(b"nobackprop"), self)
+        return self if _truth(update, "[expr] update") else _op1(op_by_name(b"nobackprop"), self)
 
     def gradient(self):
         """The gradient of the last backward() of the current graph. grad_as_array() is the sum over all passes.
@@ -364,7 +364,7 @@ cdef class Parameters(Weight):
         now on compute no gradient for it.
         """
         global _n_frozen
-        cdef bint updated = bool(b)
+        cdef bint updated = _truth(b, "[set_updated] b")
         if updated == deref(self.p).updated:
             return
         _n_frozen += 1
@@ -374,7 +374,7 @@ cdef class Parameters(Weight):
 
     def expr(self, update=False):
         """The parameter in the current graph: a constant, or with update=True one that gets a gradient. As in DyNet."""
-        if update:
+        if _truth(update, "[expr] update"):
             return self
         cdef uint32_t stamp = _current().c.generation()
         cdef Parameters of = self if self.constant_stamp == stamp else self._anew()

@@ -168,6 +168,7 @@ cdef class LookupParameters(Weight):
         cdef NodeId first
         cdef Py_ssize_t k, n
         cdef list out
+        cdef bint updates = _truth(update, "[rows] update")
         if type(ids) is not list:
             ids = _row_list("lookup", ids)
         n = len(<list> ids)
@@ -176,9 +177,9 @@ cdef class LookupParameters(Weight):
             for k in range(n):
                 if k >= len(<list> ids):   # __index__ of one of them may run anything
                     raise RuntimeError("[lookup] a list changed while it was read")
-                out[k] = self.look(g, (<list> ids)[k], update)
+                out[k] = self.look(g, (<list> ids)[k], updates)
             return out
-        first = g.c.add_rows(self.rows_node(g), g.row.data(), <uint32_t> n, update) if n else 0
+        first = g.c.add_rows(self.rows_node(g), g.row.data(), <uint32_t> n, updates) if n else 0
         for k in range(n):
             put_item(out, k, _lookup_expression(g, <NodeId> (first + k)))
         return out
@@ -481,7 +482,7 @@ cdef class LookupParameters(Weight):
     def set_updated(self, b):
         """Freeze the table (False) or release it (True)."""
         global _n_frozen
-        cdef bint updated = bool(b)
+        cdef bint updated = _truth(b, "[set_updated] b")
         if updated == deref(self.t).updated:
             return
         _n_frozen += 1
@@ -558,9 +559,9 @@ def lookup(p, index=0, update=True):
     """
     if _of_a_file(index):
         return index.row_of(p)
-    return _table(p, "lookup").look(_current(), index, update)
+    return _table(p, "lookup").look(_current(), index, _truth(update, "[lookup] update"))
 
 
 def lookup_batch(p, indices, update=True):
     """Rows `indices` of a table as one mini-batch: {d1, ...} X n. The same as ``p.batch(indices)``."""
-    return _table(p, "lookup_batch").look_batch(_current(), indices, update)
+    return _table(p, "lookup_batch").look_batch(_current(), indices, _truth(update, "[lookup_batch] update"))

@@ -247,6 +247,29 @@ def test_variables(variable: str, value: str, message: str) -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("dynet_lite.errors.SettingError: [config]")
     assert variable in last
+TRUTHS: dict[str, Callable[[Any, Any], Any]] = {
+    "npvalue": lambda m, v: x().npvalue(v),
+    "value": lambda m, v: x().value(v),
+    "vec_value": lambda m, v: x().vec_value(v),
+    "scalar_value": lambda m, v: x(1).scalar_value(v),
+    "tensor_value": lambda m, v: x().tensor_value(v),
+    "forward": lambda m, v: x().forward(v),
+    "expr": lambda m, v: m.add_parameters(2).expr(v),
+    "set_updated": lambda m, v: m.add_parameters(2).set_updated(v),
+    "lookup": lambda m, v: dy.lookup(m.add_lookup_parameters((2, 2)), 0, v),
+    "lookup_batch": lambda m, v: dy.lookup_batch(m.add_lookup_parameters((2, 2)), [0], v),
+    "rows": lambda m, v: m.add_lookup_parameters((2, 2)).rows([0], v),
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_an_array_for_true_or_false(model: dy.ParameterCollection, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^\[{name}\] \w+ must be True or False; got an array of shape \(2,\)"):
+        TRUTHS[name](model, np.array([1, 0]))
+    for v in (True, False, 1, np.array([0])):
+        TRUTHS[name](model, v)
+
+
     assert message in last
 
 
