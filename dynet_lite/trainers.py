@@ -42,18 +42,19 @@ __all__ = [
 _COUNTS = frozenset(
     ("updates", "recent_updates", "recent_clips", "averaging", "averaging_every", "averaged", "iteration")
 )
+_LARGEST = float(np.finfo(np.float32).max)  # the engine computes with float32
 _warned_epoch = False
 
 
 def _number(value: Any, what: str) -> float:
-    if type(value) is float and -math.inf < value < math.inf:  # schedules set one for each update
+    if type(value) is float and -_LARGEST <= value <= _LARGEST:  # schedules set one for each update
         return value
     try:
         found = number(value)
     except (TypeError, ValueError):
         raise TypeError(f"[trainer] {what} must be a number; got {value!r}") from None
-    if not math.isfinite(found):
-        raise ValueError(f"[trainer] {what} must be a finite number; got {value}")
+    if not -_LARGEST <= found <= _LARGEST:
+        raise ValueError(f"[trainer] {what} must be a finite number that fits a float32; got {value}")
     return found
 
 

@@ -127,6 +127,9 @@ def test_defaults_and_settings(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().err == "[lr=0.125 clips=0 updates=0] "
     with pytest.raises(ValueError, match="learning_rate"):
         t.learning_rate = math.nan
+    for make in (lambda: dy.SimpleSGDTrainer(m, 1e39), lambda: dy.MomentumSGDTrainer(m, mom=-1e300)):
+        with pytest.raises(ValueError, match=r"(learning_rate|mom) must be a finite number that fits a float32; got"):
+            make()
     with pytest.raises(TypeError, match="ParameterCollection"):
         dy.AdamTrainer(p)
     with pytest.raises(TypeError, match="base class"):
