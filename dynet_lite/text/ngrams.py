@@ -17,6 +17,8 @@ __all__ = ["KneserNey"]
 
 _START = object()  # stands before the first token of a sequence, order - 1 times
 
+LONGEST = 1000  # of n-grams: each token is counted with the order - 1 before it, and longer ones fill the memory
+
 Context = tuple[Any, ...]
 Discounts = tuple[float, float, float]
 
@@ -32,12 +34,14 @@ class KneserNey:
     words: the size of the vocabulary, including tokens that never occur here; 0 means those that occur. Every token
         has a probability above 0, and all probabilities sum to 1
 
-    ValueError if the order is below 1, or if there are no tokens.
+    ValueError if the order is below 1 or above 1000, or if there are no tokens.
     """
 
     def __init__(self, sequences: Iterable[Sequence[Hashable]], order: int = 3, words: int = 0) -> None:
         if order < 1:
             raise ValueError(f"[KneserNey] expected an order of at least 1, got {order}")
+        if order > LONGEST:
+            raise ValueError(f"[KneserNey] expected an order of at most {LONGEST}, got {order}")
         self.order = order
         longest: dict[Context, Counter[Any]] = defaultdict(Counter)
         for sequence in sequences:

@@ -23,6 +23,13 @@ def test_probabilities_sum_to_one(order):
         assert sum(p) == pytest.approx(1) and min(p) > 0
 
 
+def test_orders_that_fill_the_memory():
+    for order in (1001, 2**31 - 1):
+        with pytest.raises(ValueError, match=rf"\[KneserNey\] expected an order of at most 1000, got {order}"):
+            KneserNey(TEXT, order)
+    assert KneserNey(TEXT[:2], 1000).order == 1000
+
+
 def test_bigrams_by_hand():
     """c("a b") = 3 of the 8 a's; unigrams by the number of different tokens that come before them."""
     model = KneserNey(TEXT, 2)
