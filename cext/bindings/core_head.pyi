@@ -135,6 +135,7 @@ class ComputationGraph:
     origins: dict[int, str] | None
     for_file: bool
     sized: Callable[[Expression, int], Any] | None
+    computed: dict[int, Any] | None
     seed_state: int
     def renew(
         self, immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None

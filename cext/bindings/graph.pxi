@@ -63,6 +63,7 @@ cdef class ComputationGraph:
     cdef object strategy       # the name that x.options.strategy was found by
     cdef public object origins # node -> "file:line" while validity is checked
     cdef public bint for_file  # dynet_lite/onnx traces a function in it: cells are neither recorded nor compared
+    cdef public object computed  # nodes, for such a file, whose numbers it is given or computes itself; or None
     cdef public object sized   # what programs then see of the size of a mini-batch, which may not be known; else None
     cdef uint32_t forget       # input data changed: everything runs again
     cdef GraphLink link

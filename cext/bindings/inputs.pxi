@@ -48,6 +48,8 @@ cdef class InputExpression(Expression):
             raise ValueError(f"[set] {n} numbers are needed; got {given}")
         self.graph.outdate()
         i = self.use()   # other threads were let in
+        if self.graph.computed is not None and i in self.graph.computed:
+            raise ValueError("[set] an input of the file has no numbers while the function is traced")
         self.graph.c.keep(i)
         return self.graph.c.input_data(i)
 

@@ -64,7 +64,7 @@ def export(
     outputs = _named(outputs, given)
     with tracing() as trace, _core.ComputationGraph() as graph:
         graph.renew(False, True)
-        graph.for_file, graph.sized = True, partial(sized, trace)
+        graph.for_file, graph.sized, graph.computed = True, partial(sized, trace), trace.special
         try:
             found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
         except Exception as error:

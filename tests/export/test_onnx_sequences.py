@@ -403,6 +403,9 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
         onnx.export(lambda x: x * float(dy.sum_elems(x).value()), tmp_path / "x.onnx", inputs)
     with pytest.raises(ValueError, match="asks for a value"):
         onnx.export(lambda x: x.npvalue(), tmp_path / "x.onnx", inputs)
+    for given in (onnx.Input((4,)), onnx.Input((4,), batch="b")):
+        with pytest.raises(ValueError, match=r"^\[set\] an input of the file has no numbers"):
+            onnx.export(lambda x: x.set([1.0] * 4) or x, tmp_path / "x.onnx", {"x": given})
     with pytest.raises(ValueError, match="2 outputs are named"):
         onnx.export(lambda x: x, tmp_path / "x.onnx", inputs, ["a", "b"])
     with pytest.raises(TypeError, match="output a"):
