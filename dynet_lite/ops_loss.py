@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dynet_lite import _core
 from dynet_lite._core import (
     Expression,
@@ -16,6 +18,7 @@ from dynet_lite._core import (
     sparsemax,
     sparsemax_loss,
 )
+from dynet_lite.needs import shown
 from dynet_lite.told import told
 
 __all__ = [
@@ -48,7 +51,11 @@ def log_softmax(x: Any, restrict: Iterable[int] | None = None, d: int = 0) -> Ex
 def _restricted(x: Any, restrict: Iterable[int], d: int) -> Expression:
     if d != 0:
         raise ValueError(f"[log_softmax] restrict goes with d=0; got d={d}")
-    return _core._log_softmax_restricted(x, sorted(set(restrict)))
+    ids = [one.item() if type(one) is np.ndarray and one.ndim == 0 else one for one in restrict]
+    for one in ids:
+        if isinstance(one, np.ndarray):  # has an __index__, whatever it holds
+            raise TypeError(f"[log_softmax] restrict must be a list of whole numbers; got one of {shown(one)}")
+    return _core._log_softmax_restricted(x, sorted(set(ids)))
 
 
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Expression:

@@ -232,6 +232,16 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_use(model: dy.ParameterCollection, name: str) -> None:
     call, kind, message = WRONG[name]
+    "restrict of rows": (
+        lambda m: dy.log_softmax(x(), restrict=np.array([[0]])),
+        TypeError,
+        r"\[log_softmax\] restrict must be a list of whole numbers; got one of \{1\}",
+    ),
+    "restrict that is masked": (
+        lambda m: dy.log_softmax(x(), restrict=np.ma.array([0, 1], mask=[0, 1])),
+        TypeError,
+        r"\[log_softmax\] restrict must be a list of whole numbers",
+    ),
     with pytest.raises(kind, match=message):
         call(model)
 
@@ -355,6 +365,11 @@ def test_shape_of_parameters(model: dy.ParameterCollection) -> None:
     assert type(w.shape()) is tuple
     assert t.shape == (7, 2)
     assert t.shape() == (7, 2)
+def test_ids_that_are_arrays_without_dims(model: dy.ParameterCollection) -> None:
+    some, same = ([kind(i) for i in (0, 2)] for kind in (np.array, int))
+    assert dy.log_softmax(x(), restrict=some).value() == dy.log_softmax(x(), restrict=same).value()
+
+
     assert w.shape[1] == 4
     assert np.zeros(w.shape).shape == (3, 4)
     assert x(4).shape == (4,)
