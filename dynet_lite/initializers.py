@@ -7,7 +7,6 @@ rows last. Who may import: dynet_lite/params.py and the public face.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from pathlib import Path
@@ -34,6 +33,9 @@ __all__ = [
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+WIDEST = 1e36  # of a distribution: so far from it that a float32 is finite whatever is drawn
 
 
 class _Own(threading.local):
@@ -65,6 +67,14 @@ def generator() -> np.random.Generator:
     return found
 
 
+def _bounded(value: Any, what: str, least: float = -WIDEST) -> float:
+    """A number of which no weight becomes NaN or infinite: a training would meet that much later."""
+    found = number(value)
+    if not least <= found <= WIDEST:
+        raise ValueError(f"{what} must be from {least:g} to {WIDEST:g}; got {value}")
+    return found
+
+
 def dims_of(shape: Shape, is_lookup: bool) -> Shape:
     """DyNet's dims of a parameter or of a table (V, d1, ...): the number of rows comes last."""
     return (*shape[1:], shape[0]) if is_lookup else shape
@@ -82,9 +92,8 @@ class NormalInitializer(PyInitializer):
     """Normal with this mean and this *variance* (not standard deviation)."""
 
     def __init__(self, mean: float = 0, var: float = 1) -> None:
-        if not 0 <= var < math.inf:
-            raise ValueError(f"[NormalInitializer] a variance >= 0 is needed; got {var}")
-        self.mean, self.var = number(mean), float(var)
+        self.mean = _bounded(mean, "[NormalInitializer] mean")
+        self.var = _bounded(var, "[NormalInitializer] var", 0)
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         out = generator().standard_normal(shape, dtype=np.float32)
@@ -97,9 +106,7 @@ class UniformInitializer(PyInitializer):
     """Uniform between -scale and scale."""
 
     def __init__(self, scale: float) -> None:
-        if not 0 <= scale < math.inf:
-            raise ValueError(f"[UniformInitializer] a scale >= 0 is needed; got {scale}")
-        self.scale = float(scale)
+        self.scale = _bounded(scale, "[UniformInitializer] scale", 0)
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         out = generator().random(shape, dtype=np.float32)
@@ -109,7 +116,7 @@ class UniformInitializer(PyInitializer):
 
 
 class ConstInitializer(PyInitializer):
-    """One number everywhere."""
+    """One number everywhere; infinity and NaN, too, where a program asks for them."""
 
     def __init__(self, c: float) -> None:
         self.c = number(c)
@@ -135,20 +142,13 @@ class SaxeInitializer(PyInitializer):
     """A random orthogonal matrix times scale (Saxe, McClelland, Ganguli: Exact solutions ..., 2014); shape (n, n)."""
 
     def __init__(self, scale: float = 1.0) -> None:
-        self.scale = number(scale)
+        self.scale = _bounded(scale, "[SaxeInitializer] scale")
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         n = _square(shape, "SaxeInitializer")
         q, r = np.linalg.qr(generator().standard_normal((n, n)))
         q *= np.sign(np.diag(r)) * self.scale  # without the signs the distribution is not uniform
         return q.astype(np.float32)
-
-
-def _gain(value: Any, what: str) -> float:
-    gain = number(value)
-    if not math.isfinite(gain):
-        raise ValueError(f"[{what}] a finite gain is needed; got {value}")
-    return gain
 
 
 class GlorotInitializer(PyInitializer):
@@ -160,7 +160,7 @@ class GlorotInitializer(PyInitializer):
     """
 
     def __init__(self, is_lookup: bool = False, gain: float = 1.0) -> None:
-        self.is_lookup, self.gain = bool(is_lookup), _gain(gain, "GlorotInitializer")
+        self.is_lookup, self.gain = bool(is_lookup), _bounded(gain, "[GlorotInitializer] gain")
 
     def scale(self, dims: Shape) -> float:
         """s, from DyNet's dims."""
@@ -191,7 +191,7 @@ class FanInInitializer(PyInitializer):
     """
 
     def __init__(self, gain: float = 1.0) -> None:
-        self.gain = _gain(gain, "FanInInitializer")
+        self.gain = _bounded(gain, "[FanInInitializer] gain")
 
     def scale(self, shape: Shape, is_lookup: bool = False) -> float:
         """s, from the shape; a table's is (V, d1, ...)."""

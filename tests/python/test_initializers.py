@@ -174,6 +174,11 @@ def test_wrong_initializers() -> None:
         (dy.UniformInitializer, (-1,)),
         (dy.NormalInitializer, (0, -1)),
         (dy.NormalInitializer, (0, np.nan)),
+        *((dy.NormalInitializer, (bad,)) for bad in (np.nan, np.inf, 1e300)),
+        *((kind, (1e300,)) for kind in (dy.UniformInitializer, dy.FanInInitializer, dy.SaxeInitializer)),
+        *((dy.SaxeInitializer, (bad,)) for bad in (np.nan, -np.inf)),
+        (dy.NormalInitializer, (0, 1e300)),
+        (dy.GlorotInitializer, (False, 1e300)),
     ):
         with pytest.raises(ValueError):
             kind(*argument)
@@ -181,3 +186,30 @@ def test_wrong_initializers() -> None:
         m.add_parameters(2, init=dy.PyInitializer())
     assert not m.add_parameters(3, init=dy.UniformInitializer(0)).as_array().any()
     assert m.parameters_list()[0].name() == "/_0"
+
+
+@pytest.mark.parametrize("init", ["normal", "uniform", "saxe", "fan-in"])
+def test_no_initializer_makes_infinity_or_nan(init: str) -> None:
+    """Whatever it is given: it refuses that, or all numbers are finite."""
+    for scale, mean, std in (
+        (1e36, 1e36, 1e18),
+        (np.nan, 0, 1),
+        (1, np.nan, 1),
+        (3e38, 0, 1),
+        (1, 1e38, 1),
+        (1, 0, 1e30),
+    ):
+        m = dy.ParameterCollection()
+        try:
+            p = m.add_parameters((30, 30), init, scale=scale, mean=mean, std=std)
+        except ValueError:
+            assert (scale, mean, std) != (1e36, 1e36, 1e18) or init == "fan-in"
+        else:
+            assert np.isfinite(p.as_array()).all()
+
+
+@pytest.mark.parametrize("c", [np.nan, np.inf, -np.inf])
+def test_a_constant_may_be_anything(c: float) -> None:
+    """A program that writes NaN wants it: rows that are to be set later."""
+    for init in (c, dy.ConstInitializer(c), np.full(2, c)):
+        assert np.array_equal(dy.ParameterCollection().add_parameters(2, init=init).as_array(), [c, c], equal_nan=True)

@@ -46,13 +46,21 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     ),
     "complex numbers": (lambda m: m.add_parameters(np.ones(2, complex)), TypeError, r"numbers .* array of complex128"),
     "dates": (lambda m: m.add_parameters(2, init=np.zeros(2, "M8[D]")), TypeError, r"numbers .* array of datetime64"),
-    "no scale": (lambda m: dy.UniformInitializer(float("inf")), ValueError, r"\[UniformInitializer\] a scale >= 0"),
+    "no scale": (
+        lambda m: dy.UniformInitializer(float("inf")),
+        ValueError,
+        r"\[UniformInitializer\] scale must be from 0",
+    ),
     "text as a constant": (lambda m: dy.ConstInitializer("1"), TypeError, r"\[ConstInitializer\] c must be a number"),
     "text as a mean": (lambda m: dy.NormalInitializer("1"), TypeError, r"\[NormalInitializer\] mean must be a number"),
     "text as a gain": (lambda m: dy.SaxeInitializer("1"), TypeError, r"\[SaxeInitializer\] scale must be a number"),
-    "no variance": (lambda m: dy.NormalInitializer(var=float("inf")), ValueError, "a variance >= 0 is needed; got inf"),
-    "no gain": (lambda m: dy.GlorotInitializer(gain=float("inf")), ValueError, r"\[GlorotInitializer\] a finite gain"),
-    "no gain, fan-in": (lambda m: dy.FanInInitializer(NAN), ValueError, r"\[FanInInitializer\] a finite gain"),
+    "no variance": (lambda m: dy.NormalInitializer(var=float("inf")), ValueError, "var must be from 0 to .*; got inf"),
+    "no gain": (
+        lambda m: dy.GlorotInitializer(gain=float("inf")),
+        ValueError,
+        r"\[GlorotInitializer\] gain must be from",
+    ),
+    "no gain, fan-in": (lambda m: dy.FanInInitializer(NAN), ValueError, r"\[FanInInitializer\] gain must be from"),
     "text as a bias": (
         lambda m: dy.LSTMBuilder(1, 4, 4, m, forget_bias="1"),
         TypeError,
@@ -224,14 +232,6 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         TypeError,
         r"\[AdamTrainer\] there is no argument 'lr'; there are m, alpha",
     ),
-    "two vectors": (lambda m: x() * x(), ValueError, r"\[matmul\] .* cmult\(x, y\)"),
-    "threads": (lambda m: dy.configure(threads=10**20), ValueError, "a whole number from 0 to 1024"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_use(model: dy.ParameterCollection, name: str) -> None:
-    call, kind, message = WRONG[name]
     "restrict of rows": (
         lambda m: dy.log_softmax(x(), restrict=np.array([[0]])),
         TypeError,
@@ -242,21 +242,11 @@ def test_wrong_use(model: dy.ParameterCollection, name: str) -> None:
         TypeError,
         r"\[log_softmax\] restrict must be a list of whole numbers",
     ),
-    with pytest.raises(kind, match=message):
-        call(model)
+    "two vectors": (lambda m: x() * x(), ValueError, r"\[matmul\] .* cmult\(x, y\)"),
+    "threads": (lambda m: dy.configure(threads=10**20), ValueError, "a whole number from 0 to 1024"),
+}
 
 
-@pytest.mark.parametrize(("variable", "value", "message"), [
-    ("DYNET_LITE_ISA", "foo", "baseline, avx2, avx512 or neon is needed; got 'foo'"),
-    ("DYNET_LITE_BLAS", "foo", "openblas, mkl or system is needed; got 'foo'"),
-    ("DYNET_LITE_THREADS", "99999999999999999999", "a whole number from 0 to 1024"),
-])  # fmt: skip
-def test_variables(variable: str, value: str, message: str) -> None:
-    done = python("-c", "import dynet_lite as dy; dy.zeros(2).value()", **{variable: value})
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("dynet_lite.errors.SettingError: [config]")
-    assert variable in last
 TRUTHS: dict[str, Callable[[Any, Any], Any]] = {
     "npvalue": lambda m, v: x().npvalue(v),
     "value": lambda m, v: x().value(v),
@@ -280,6 +270,24 @@ def test_an_array_for_true_or_false(model: dy.ParameterCollection, name: str) ->
         TRUTHS[name](model, v)
 
 
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use(model: dy.ParameterCollection, name: str) -> None:
+    call, kind, message = WRONG[name]
+    with pytest.raises(kind, match=message):
+        call(model)
+
+
+@pytest.mark.parametrize(("variable", "value", "message"), [
+    ("DYNET_LITE_ISA", "foo", "baseline, avx2, avx512 or neon is needed; got 'foo'"),
+    ("DYNET_LITE_BLAS", "foo", "openblas, mkl or system is needed; got 'foo'"),
+    ("DYNET_LITE_THREADS", "99999999999999999999", "a whole number from 0 to 1024"),
+])  # fmt: skip
+def test_variables(variable: str, value: str, message: str) -> None:
+    done = python("-c", "import dynet_lite as dy; dy.zeros(2).value()", **{variable: value})
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("dynet_lite.errors.SettingError: [config]")
+    assert variable in last
     assert message in last
 
 
@@ -357,6 +365,11 @@ def test_inputs_of_softmax_builders(model: dy.ParameterCollection) -> None:
 # ---- what is asked for --------------------------------------------------------------------------------------------------
 
 
+def test_ids_that_are_arrays_without_dims(model: dy.ParameterCollection) -> None:
+    some, same = ([kind(i) for i in (0, 2)] for kind in (np.array, int))
+    assert dy.log_softmax(x(), restrict=some).value() == dy.log_softmax(x(), restrict=same).value()
+
+
 def test_shape_of_parameters(model: dy.ParameterCollection) -> None:
     """A tuple, which may be called, too."""
     w, t = model.add_parameters((3, 4)), model.add_lookup_parameters((7, 2))
@@ -365,11 +378,6 @@ def test_shape_of_parameters(model: dy.ParameterCollection) -> None:
     assert type(w.shape()) is tuple
     assert t.shape == (7, 2)
     assert t.shape() == (7, 2)
-def test_ids_that_are_arrays_without_dims(model: dy.ParameterCollection) -> None:
-    some, same = ([kind(i) for i in (0, 2)] for kind in (np.array, int))
-    assert dy.log_softmax(x(), restrict=some).value() == dy.log_softmax(x(), restrict=same).value()
-
-
     assert w.shape[1] == 4
     assert np.zeros(w.shape).shape == (3, 4)
     assert x(4).shape == (4,)
