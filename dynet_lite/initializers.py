@@ -120,9 +120,10 @@ class ConstInitializer(PyInitializer):
 
     def __init__(self, c: float) -> None:
         self.c = number(c)
+        _core.numbers(self.c, "ConstInitializer")  # ValueError if that is too large for a float32
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
-        return np.full(shape, self.c, dtype=np.float32)
+        return np.full(shape, _core.numbers(self.c, "ConstInitializer"))
 
 
 def _square(shape: Shape, what: str) -> int:
@@ -220,10 +221,10 @@ class FromFileInitializer(PyInitializer):
             raise ValueError(f"[FromFileInitializer] {self.path}: {int(np.prod(dims))} numbers are needed for {dims}; "
                              f"the file has {len(words)}")  # fmt: skip
         try:
-            flat = np.array([float(word) for word in words], dtype=np.float32)
+            numbers = [float(word) for word in words]
         except ValueError as e:
             raise ValueError(f"[FromFileInitializer] {self.path}: {e}") from None
-        out = flat.reshape(dims, order="F")
+        out = _core.numbers(numbers, "FromFileInitializer").reshape(dims, order="F")
         return np.moveaxis(out, -1, 0) if is_lookup else out
 
 
@@ -231,14 +232,7 @@ class NumpyInitializer(PyInitializer):
     """A copy of an array; its shape must be the parameter's (for a table: one row per word)."""
 
     def __init__(self, array: Any) -> None:
-        given = np.asarray(array)
-        if given.dtype.kind not in "fiubOUS":  # of complex numbers it would take a part, of dates the days
-            raise TypeError(f"[NumpyInitializer] numbers are needed; got an array of {given.dtype}")
-        kinds = {type(one) for one in given.flat} if given.dtype.kind == "O" else {given.dtype.type}
-        for kind in kinds:  # NumPy would make NaN of None, and numbers of words
-            if issubclass(kind, (type(None), str, bytes)):
-                raise TypeError(f"[NumpyInitializer] numbers are needed; got {kind.__name__}")
-        self.array = np.array(given, dtype=np.float32)
+        self.array = np.array(_core.numbers(array, "NumpyInitializer"))
 
     def values(self, shape: Shape, is_lookup: bool = False) -> Array:
         given = self.array.shape
@@ -269,7 +263,7 @@ def make(init: Any, scale: float = 1.0, mean: float = 0.0, std: float = 1.0) -> 
         if init in named:
             return named[init]
     elif isinstance(init, (int, float, np.number)):
-        return ConstInitializer(float(init))
+        return ConstInitializer(number(init))
     elif isinstance(init, (np.ndarray, list, tuple)):
         return NumpyInitializer(init)
     raise ValueError(

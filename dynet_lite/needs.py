@@ -54,7 +54,10 @@ def number(value: Any, what: str = "the value") -> float:
     """float(value), except that text is no number: TypeError."""
     if isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{what} must be a number; got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an int of hundreds of digits
+        raise ValueError(f"{what} must fit a float") from None
 
 
 # ---- needs -------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.type cimport PyType_Check
 from cpython.weakref cimport PyWeakref_NewRef
 from cython.operator cimport dereference as deref
-from libc.math cimport isfinite, isinf
+from libc.math cimport isfinite
 from libc.string cimport memcmp, memcpy, memset
 from libcpp.memory cimport make_shared, shared_ptr
 from engine cimport *

@@ -59,7 +59,8 @@ cdef bint _push_floats_of(Frame f, object v) except -1:
         return False
     cdef bint single = b.format != NULL and b.format[0] == c"f" and b.format[1] == 0
     cdef bint double_ = b.format != NULL and b.format[0] == c"d" and b.format[1] == 0
-    cdef bint taken = b.ndim == 1 and b.shape[0] > 0 and (single or double_)
+    cdef bint taken = b.ndim == 1 and b.shape[0] > 0 and (single or double_) and not (
+        double_ and not fit_floats(<const double*> b.buf, b.shape[0]))
     if taken:
         n = b.shape[0]
         shape = f.shape.extend(2)
@@ -88,13 +89,14 @@ cdef int _push_any_array(Frame f, object v) except -1:
 
 cdef object _dims_and_numbers(object v, Dim* d):
     """Numbers of an array in the engine's order."""
+    _see_unmasked(v, "compile")
     a = np.atleast_1d(np.asarray(v))
     if a.dtype.kind not in "fiub":
         raise TypeError(f"[compile] an array of numbers is needed; got one of {a.dtype}")
     if a.size == 0:
         raise ValueError("[compile] an array is empty")
     _dim_from(a.shape, 1, d, "compile")
-    return np.ascontiguousarray(a.ravel(order="F"), dtype=np.float32)
+    return np.ascontiguousarray(_singles(a.ravel(order="F"), "compile"))
 
 cdef Expression _input_of(ComputationGraph g, object v):
     """An array, or a number of NumPy's, as an input."""

@@ -1,5 +1,8 @@
 # Python values to the engine's, with errors that name what was wanted.
 
+cdef extern from "bindings/singles.h" namespace "dnl":
+    bint fit_floats(const double* numbers, size_t n) nogil
+
 cdef int _dim_from(object dims, object batch, Dim* out, str what, int least=1) except -1:
     """A Dim from an int or an iterable of ints, each of them at least `least`. what: the function called, for messages."""
     cdef list sizes
@@ -106,11 +109,20 @@ cdef bint _truth_of(object v, str where) except -1:
 
 cdef int _push_float(Vec[Word]& to, object v, str where) except -1:
     cdef Word w
-    cdef double number = <double> v if type(v) is float else _as_float(v, where)
-    w.f = <float> number
-    if isinf(w.f) and not isinf(number):
-        raise ValueError(f"{where} must fit a float32; got {v}")
+    w.f = _as_single(v, where)
     to.push_back(w)
+    return 0
+
+cdef inline float _as_single(object v, str where) except? -77:
+    cdef double number = <double> v if type(v) is float else _as_float(v, where)
+    if not fit_floats(&number, 1):
+        _too_large(where, v)
+    return <float> number
+
+cdef int _too_large(str what, object v) except -1:
+    """Of a finite number that would be infinite as a float32. Programs written for DyNet get that infinity, as there."""
+    if not _settings.is_dynet:
+        raise ValueError(f"{what} must fit a float32 (3.4028235e+38 at most); got {v}")
     return 0
 
 cdef double _as_float(object v, str where) except? -77:
@@ -154,6 +166,8 @@ cdef int _push_index(Vec[Word]& to, object v, str where) except -1:
     return _push_ints(to, v, where)
 
 cdef object _as_array(object v, str op):
+    if type(v) is not _array_type:
+        _see_unmasked(v, op)
     try:
         return np.asarray(v)   # of a subclass, too, whose methods may be others
     except ValueError as error:
@@ -162,19 +176,78 @@ cdef object _as_array(object v, str op):
         # Lists of different lengths.
         raise _errors.InputTypeError(f"[{op}] {error}") from None
 
+cdef int _see_unmasked(object v, str op) except -1:
+    """NumPy would give what lies under the mask of an array, or of a list of arrays."""
+    if type(v) is list or type(v) is tuple:
+        if v and isinstance(v[0], _array_type):
+            for one in v:
+                if type(one) is not _array_type and isinstance(one, _array_type):
+                    _see_unmasked(one, op)
+    elif isinstance(v, _array_type) and isinstance(v, np.ma.MaskedArray) and np.ma.is_masked(v):
+        raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of which {np.ma.count_masked(v)} are masked. "
+                                     "Write array.filled(number)")
+    return 0
+
+cdef object _outsized(object a):
+    """Which of them are finite, but infinite as a float32?"""
+    return (np.abs(a) > 3.4028235677973364e38) & np.isfinite(a)
+
+cdef object _singles(object a, str op):
+    """An array of numbers as float32. ValueError if one is finite, but too large for that."""
+    cdef Py_buffer b
+    cdef bint fit = True
+    kind = a.dtype
+    if kind is _single:
+        return a
+    if kind is _double:
+        try:
+            PyObject_GetBuffer(a, &b, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT)
+        except (ValueError, BufferError):   # it has gaps
+            a = a.copy(order="K")
+            PyObject_GetBuffer(a, &b, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT)
+        fit = fit_floats(<const double*> b.buf, b.len // sizeof(double))
+        PyBuffer_Release(&b)
+    elif kind.kind == "f" and kind.itemsize > 4:   # of other bytes, or longer
+        fit = not _outsized(a).any()
+    if fit:
+        return np.asarray(a, dtype=np.float32)
+    _too_large(f"[{op}] numbers", a[_outsized(a)][0])
+    with np.errstate(over="ignore"):
+        return np.asarray(a, dtype=np.float32)
+
+cdef const float* _first(object numbers) except? NULL:
+    """Where the numbers of a contiguous float32 array lie. A typed view would cost more than a small copy."""
+    cdef Py_buffer b
+    PyObject_GetBuffer(numbers, &b, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+    cdef const float* first = <const float*> b.buf
+    PyBuffer_Release(&b)
+    return first
+
+cdef object _single = np.dtype(np.float32), _double = np.dtype(np.float64)
+
+
+def numbers(v, str op):
+    """A float32 array of what a user gave `op` as numbers."""
+    return _numbers(v, op)
+
+
 cdef object _numbers(object v, str op):
     """A float32 array of what a user gave as numbers.
 
-    None, text, and expressions in a list are errors: NumPy would make NaN or numbers of them without a word.
+    None, text, expressions in a list, masked numbers and those too large for a float32 are errors: NumPy would make NaN,
+    infinity or other numbers of them without a word.
     """
     a = _as_array(v, op)
     if a.dtype.kind in "fiub":
-        return np.asarray(a, dtype=np.float32)
+        return _singles(a, op)
     if a.dtype.kind == "O":  # numbers of other kinds: fractions, very large ints
         for one in a.flat:
             if one is None or isinstance(one, (str, bytes, type, Expression)) or not hasattr(one, "__float__"):
                 raise _errors.InputTypeError(f"[{op}] numbers are needed; got {_shown(one)}")
-        return np.asarray(a.astype(np.float32), dtype=np.float32)
+        try:
+            return _singles(np.asarray(a.astype(np.float64)), op)
+        except OverflowError:   # an int that not even a double can hold
+            raise ValueError(f"[{op}] numbers must fit a float32 (3.4028235e+38 at most); got a larger one") from None
     raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of {a.dtype}")
 
 cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:

@@ -492,6 +492,7 @@ cdef Expression _coerce(ComputationGraph g, object v):
     if type(v) is float and -_LARGEST < <double> v < _LARGEST or type(v) is int and -(1 << 53) < v < 1 << 53:
         return scalarInput(v)
     if issubclass(type(v), (np.ndarray, np.number)) or type(v) is float or type(v) is int:
+        _see_unmasked(v, "Expression")
         return inputTensor(np.atleast_1d(np.asarray(v)))
     raise TypeError(f"[Expression] an expression, an array or a number is needed; got {_shown(v)}")
 

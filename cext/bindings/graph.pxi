@@ -481,7 +481,7 @@ cdef class ComputationGraph:
         if places.size != values.size or (places.size and not 0 <= places.min() <= places.max() < <Py_ssize_t> d.size()):
             raise ValueError("[inputSparseTensor] as many numbers as places are needed, and places from 0 to "
                              f"{d.size() - 1}")
-        flat = np.full(d.size(), _as_float(defval, "[inputSparseTensor] defval"), dtype=np.float32)
+        flat = np.full(d.size(), _as_single(defval, "[inputSparseTensor] defval"), dtype=np.float32)
         flat[places] = values
         return _input(self, d, flat)
 

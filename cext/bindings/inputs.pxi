@@ -1,6 +1,7 @@
 # Inputs: numbers that enter a graph.
-from cpython.buffer cimport (Py_buffer, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release,
-                             PyObject_GetBuffer)
+from cpython.buffer cimport (Py_buffer, PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE,
+                             PyBuffer_Release, PyObject_GetBuffer)
+from cpython.float cimport PyFloat_AS_DOUBLE
 
 cdef object _array_type = np.ndarray
 
@@ -10,13 +11,16 @@ cdef class InputExpression(Expression):
     def set(self, values):
         """Replace the numbers, by as many as before. The graph then runs again.
 
-        values: an array of the same shape, or flat and column-major. ValueError for another shape or number of values.
+        values: an array of the same shape, or flat and column-major. ValueError for another shape or number of values,
+        or numbers that do not fit a float32.
         """
         cdef float* to
         cdef size_t k, n
-        cdef const float[::1] view
+        cdef const float* numbers
+        cdef float one
         if type(values) is float or type(values) is int and -(1 << 60) < values < 1 << 60:   # without NumPy
-            self._to_write(1)[0] = <float> <double> values
+            one = _as_single(values, "[set] a number")
+            self._to_write(1)[0] = one
         elif type(values) is list and _plain_numbers(<list> values):
             n = len(<list> values)
             to = self._to_write(n)
@@ -27,9 +31,9 @@ cdef class InputExpression(Expression):
         else:
             a = _numbers(values, "set")   # may run the user's code: before the node is asked for
             self._check_shape(a.shape)
-            view = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
-            to = self._to_write(view.shape[0])
-            memcpy(to, &view[0], view.shape[0] * sizeof(float))
+            a = np.ascontiguousarray(a.ravel() if a.ndim <= 1 else a.ravel(order="F"))
+            numbers, n = _first(a), len(a)
+            memcpy(self._to_write(n), numbers, n * sizeof(float))
 
     cdef int _check_shape(self, tuple given) except -1:
         """Numbers that are not flat must lie as those of the input do; dims of 1 do not matter."""
@@ -44,12 +48,12 @@ cdef class InputExpression(Expression):
         """Where so many new numbers go: all runs again, and it is a constant no more."""
         cdef NodeId i = self.use()
         cdef size_t n = self.graph.c.dim(i).size()
+        if self.graph.computed is not None and i in self.graph.computed:
+            raise ValueError("[set] an input of the file has no numbers while the function is traced")
         if given != n:
             raise ValueError(f"[set] {n} numbers are needed; got {given}")
         self.graph.outdate()
         i = self.use()   # other threads were let in
-        if self.graph.computed is not None and i in self.graph.computed:
-            raise ValueError("[set] an input of the file has no numbers while the function is traced")
         self.graph.c.keep(i)
         return self.graph.c.input_data(i)
 
@@ -68,11 +72,11 @@ cdef inline InputExpression _new_input(ComputationGraph g, const Dim& d):
 
 cdef Expression _input(ComputationGraph g, const Dim& d, object flat):
     """An input node; flat: contiguous float32 numbers in the engine's order."""
-    cdef const float[::1] view = flat
-    if <size_t> view.shape[0] != d.size():
-        raise ValueError(f"[input] {d.size()} numbers are needed for {d.text().decode()}; got {view.shape[0]}")
+    cdef const float* numbers = _first(flat)
+    if <size_t> len(flat) != d.size():
+        raise ValueError(f"[input] {d.size()} numbers are needed for {d.text().decode()}; got {len(flat)}")
     cdef InputExpression e = _new_input(g, d)
-    memcpy(g.c.input_data(e.id), &view[0], d.size() * sizeof(float))
+    memcpy(g.c.input_data(e.id), numbers, d.size() * sizeof(float))
     return e
 
 
@@ -81,10 +85,15 @@ cdef Expression _filled(ComputationGraph g, const Dim& d, double v):
     return _input_expression(g, g.c.add_constant(d, <float> v))
 
 
-cdef bint _plain_numbers(list v) except -1:
-    """Floats and small ints only: they can be read without NumPy, and without an error half way."""
+cdef bint _plain_numbers(list v, bint whole=True) except -1:
+    """Floats, and if whole small ints, only: they can be read without NumPy, and without an error half way."""
+    cdef double number
     for one in v:
-        if not (isinstance(one, float) or type(one) is int and -(1 << 60) < one < 1 << 60):
+        if isinstance(one, float):
+            number = PyFloat_AS_DOUBLE(one)
+            if not fit_floats(&number, 1):
+                return False
+        elif not (whole and type(one) is int and -(1 << 60) < one < 1 << 60):
             return False
     return True
 
@@ -106,6 +115,8 @@ cdef Expression _plain_array(object a):
             return None
         rows, columns = b.shape[0], b.shape[1] if b.ndim == 2 else 1
         if not (0 < rows <= 0x7fffffff and 0 < columns <= 0x7fffffff // rows):
+            return None
+        if b.format[0] == c"d" and not fit_floats(<const double*> b.buf, rows * columns):
             return None
         d.nd, d.bd = b.ndim, 1
         d.d[0] = <unsigned int> rows
@@ -132,8 +143,11 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     """An input with the numbers of an array, or of a list of arrays of one shape, which becomes a mini-batch.
 
     arr of shape (d1, ..., dn) gives {d1, ..., dn}, and arr[i, j] is element (i, j). With ``batched=True`` the last axis
-    is the mini-batch; a 1-D array then gives {1} X n. ValueError for more than 7 dims or a size of 0, TypeError if arr
-    is not made of numbers.
+    is the mini-batch; a 1-D array then gives {1} X n, and so does a list of n arrays without dims, as in DyNet.
+
+    Numbers, here and in set(), set_value() and initial values, are kept as float32. ValueError for finite ones that
+    would be infinite then, more than 7 dims or a size of 0; TypeError if arr is not made of numbers, or if some of them
+    are masked. Infinity and NaN are taken. A program written for DyNet gets infinity for numbers too large, as there.
     """
     cdef Dim d
     batched = _truth(batched, "[inputTensor] batched")
@@ -141,7 +155,10 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
         return _taken(arr, batched)
     if type(arr) is _array_type and not batched and (plain := _plain_array(arr)) is not None:
         return plain
+    if type(arr) is list and not batched and arr and _plain_numbers(arr, whole=False):
+        return _plain_vector(arr)
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
+        _see_unmasked(arr, "inputTensor")
         try:
             arr = np.stack(arr, axis=-1)
         except ValueError as error:   # shapes that differ
@@ -154,7 +171,7 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
         raise ValueError("[inputTensor] the array is empty")
     if a.ndim == 0:
         a = a.reshape(1)
-    flat = np.ascontiguousarray(a.ravel(order="F"), dtype=np.float32)
+    flat = np.ascontiguousarray(_singles(a.ravel(order="F"), "inputTensor"))
     if batched:
         last = a.ndim - 1
         _dim_from(a.shape[:last] if last else (1,), a.shape[last], &d, "inputTensor")
@@ -173,20 +190,27 @@ cdef Expression _taken(InputExpression e, bint batched):
     return _reshaped(e, shape or [1], batch)
 
 
+cdef Expression _plain_vector(list v):
+    """An input of the numbers of a list, without NumPy."""
+    cdef Dim d
+    _dim_from(len(v), 1, &d, "inputVector")
+    cdef InputExpression e = _new_input(_current(), d)
+    cdef float* to = e.graph.c.input_data(e.id)
+    cdef Py_ssize_t k, n = d.d[0]
+    if len(v) != n:   # other threads were let in
+        raise RuntimeError("[input] the list changed while it was read")
+    for k in range(n):
+        to[k] = <float> <double> v[k]
+    return e
+
+
 def inputVector(v, device=""):
     """A vector {n} from n numbers. ValueError if there are none."""
     cdef Dim d
-    cdef InputExpression e
-    cdef float* to
     if type(v) is InputExpression and v.ndim == 1 and v.batch_size == 1:
         return v
     if type(v) is list and v and _plain_numbers(v):
-        _dim_from(len(v), 1, &d, "inputVector")
-        e = _new_input(_current(), d)
-        to = e.graph.c.input_data(e.id)
-        for k, one in enumerate(<list> v):
-            to[k] = <float> <double> one
-        return e
+        return _plain_vector(v)
     if not isinstance(v, (list, np.ndarray)) and hasattr(v, "__next__"):
         v = list(v)  # map(float, ...)
     try:
@@ -211,14 +235,14 @@ def scalarInput(s, device=""):
     cdef Dim d
     if type(s) is InputExpression and len(s) == 1 and s.ndim == 1 and s.batch_size == 1:
         return s
-    cdef double v = _as_float(s, "[scalarInput] s")
+    cdef double v = _as_single(s, "[scalarInput] s")
     _dim_from(1, 1, &d, "scalarInput")
     return _filled(_current(), d, v)
 
 
 def constant(dim, val, batch_size=1):
     """A tensor of shape dim with the same number everywhere. ValueError for a dim or batch size below 1."""
-    return _constant("constant", dim, _as_float(val, "[constant] val"), batch_size)
+    return _constant("constant", dim, _as_single(val, "[constant] val"), batch_size)
 
 
 cdef Expression _constant(str what, object dim, double val, object batch_size):
@@ -267,8 +291,8 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
     shape = list(shape) if hasattr(shape, "__iter__") else [shape]
     batched = _truth(batched, "[sparse_inputTensor] batched")
     _dim_from(shape, 1, &d, "sparse_inputTensor")   # sizes are checked before memory is taken
-    a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], _as_float(defval, "[sparse_inputTensor] defval"),
-                dtype=np.float32, order="F")
+    cdef float rest = _as_single(defval, "[sparse_inputTensor] defval")
+    a = np.full([_as_int(n, "[sparse_inputTensor] a size") for n in shape], rest, dtype=np.float32, order="F")
     places = tuple([_places(i, "sparse_inputTensor") for i in _dim_by_dim(idxs)])
     if len(places) != a.ndim:   # NumPy would fill whole rows
         raise ValueError(f"[sparse_inputTensor] a list of places for each of {a.ndim} dims is needed; got {len(places)}")

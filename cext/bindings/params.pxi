@@ -22,11 +22,6 @@ cdef object _of_shape(object flat, const Dim& d):
     return flat if d.nd == 1 else flat.reshape(_shape_of(d), order="F")
 
 
-cdef inline const float* _first(const float[::1] numbers) noexcept:
-    """Where the numbers of an array lie; NULL if there are none."""
-    return &numbers[0] if numbers.shape[0] else NULL
-
-
 cdef object _copied(Store& numbers):
     """A copy, flat, of what lies wherever it lies."""
     # Not NumPy's copying, which may let other threads go on meanwhile, and these may write the numbers.
@@ -269,7 +264,7 @@ cdef class Parameters(Weight):
         return _of_shape(_copied_between_passes(&p.in_use, &p.grad), p.dim)
 
     def set_value(self, arr):
-        """Replace all numbers. ValueError if the array has another shape.
+        """Replace all numbers. ValueError if the array has another shape, or numbers that do not fit a float32.
 
         The graph that used the weight last runs again at the next value(), with the new numbers and with new random
         ones. Other graphs keep the values they have; with ``dy.configure(keep_weights=True)``, as in DyNet, all do.
@@ -318,7 +313,8 @@ cdef class Parameters(Weight):
         low, high = _as_float(left, "[clip_inplace] left"), _as_float(right, "[clip_inplace] right")
         if not low <= high:
             raise ValueError(f"[clip_inplace] two numbers with left <= right are needed; got {left}, {right}")
-        self._overwrite(np.asarray(self._flat().clip(low, high), dtype=np.float32))
+        cdef float least = <float> low, most = <float> high   # too large for a float32: infinity, which clips nothing
+        self._overwrite(np.asarray(self._flat().clip(np.float32(least), np.float32(most)), dtype=np.float32))
 
     def scale_gradient(self, s):
         """Multiply the accumulated gradient by s. ValueError if s is not finite."""

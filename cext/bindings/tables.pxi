@@ -338,8 +338,8 @@ cdef class LookupParameters(Weight):
     def init_from_array(self, arr):
         """Replace the table, or the first rows if the array has fewer than the table.
 
-        arr (V, d1, ...). ValueError if its rows have another shape. For graphs that have used the table, see
-        Parameters.set_value().
+        arr (V, d1, ...). ValueError if its rows have another shape, or numbers do not fit a float32. For graphs
+        that have used the table, see Parameters.set_value().
         """
         arr = _numbers(arr, "init_from_array")
         rows = min(arr.shape[0], len(self)) if arr.ndim and arr.shape[0] else len(self)

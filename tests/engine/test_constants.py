@@ -115,7 +115,7 @@ def test_ends_of_the_range():
 def test_an_attribute_that_no_float32_holds_is_an_error():
     dy.renew_cg()
     x = dy.inputVector([1.0, 0.0])
-    with pytest.raises(ValueError, match=r"\[scale_gradient\] lambd must fit a float32; got 1e\+40"):
+    with pytest.raises(ValueError, match=r"\[scale_gradient\] lambd must fit a float32 \(.*; got 1e\+40"):
         dy.scale_gradient(x, 1e40)
     assert dy.elu(x, float("inf")).npvalue()[0] == 1
 

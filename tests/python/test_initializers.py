@@ -213,3 +213,9 @@ def test_a_constant_may_be_anything(c: float) -> None:
     """A program that writes NaN wants it: rows that are to be set later."""
     for init in (c, dy.ConstInitializer(c), np.full(2, c)):
         assert np.array_equal(dy.ParameterCollection().add_parameters(2, init=init).as_array(), [c, c], equal_nan=True)
+
+
+def test_numbers_of_a_file_that_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "numbers").write_text("1 1e300")
+    with pytest.raises(ValueError, match=r"FromFileInitializer\] numbers must fit a float32"):
+        dy.ParameterCollection().add_parameters(2, init=dy.FromFileInitializer(tmp_path / "numbers"))

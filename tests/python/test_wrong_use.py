@@ -38,11 +38,11 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "None in a weight": (lambda m: m.add_parameters(2).set_value([None, 1]), TypeError, r"\[set_value\] .* got None"),
     "text in a vector": (lambda m: dy.inputVector(["1"]), TypeError, r"\[inputVector\] numbers are needed"),
     "None in a row": (lambda m: m.add_lookup_parameters((2, 2)).init_row(0, [None, 1]), TypeError, "got None"),
-    "None in an initial value": (lambda m: m.add_parameters(2, init=[None, 1]), TypeError, "Numpy.* got NoneType"),
+    "None in an initial value": (lambda m: m.add_parameters(2, init=[None, 1]), TypeError, "Numpy.* got None"),
     "text in an initial value": (
         lambda m: m.add_parameters(2, init=dy.NumpyInitializer(["1", "2"])),
         TypeError,
-        r"\[NumpyInitializer\] numbers are needed; got str_",
+        r"\[NumpyInitializer\] numbers are needed; got an array of <U1",
     ),
     "complex numbers": (lambda m: m.add_parameters(np.ones(2, complex)), TypeError, r"numbers .* array of complex128"),
     "dates": (lambda m: m.add_parameters(2, init=np.zeros(2, "M8[D]")), TypeError, r"numbers .* array of datetime64"),
