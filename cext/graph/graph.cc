@@ -234,7 +234,6 @@ NodeId Graph::add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float
     Signature& g = sigs_[s];
     g.op = 0;
     g.leaf = kind;
-    changes_ |= kind == Leaf::Lookup;
     g.visible = g.total = 1;
     g.dim[0] = dim;
     g.table = k1;
@@ -319,10 +318,12 @@ NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched,
   gathered_.make_room(1);
   const NodeId id = add_leaf(Leaf::Lookup, index, flags, d, flags, copies_.floats(d.size()));
   std::memcpy(words_.extend(n), ids, n * sizeof(u32));
-  if (keep_weights_flag())  // as they are now
+  if (keep_weights_flag()) {  // as they are now
     copy_rows_now(id);
-  else
+    changes_ = true;
+  } else {
     gathered_.push_back(id);
+  }
   return id;
 }
 

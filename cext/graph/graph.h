@@ -332,7 +332,7 @@ class Graph {
   Vec<Word> words_;
 
   Vec<Signature> sigs_;
-  bool changes_ = false;  // some node has a seed or is a row of a table: it may be another when the graph runs again
+  bool changes_ = false;  // some node has a seed, or rows that were copied when it was made: others when it runs again
   Vec<u32> keys_;
   Vec<u32> key_len_;
   struct Slot {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,18 @@ def test_a_structure_that_goes(m: Trees) -> None:
             assert f(chain(n), 1) == wanted[n]
     f.forget_structures()
     assert f(chain(8), 1) == wanted[8]
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
+def test_rows_of_every_kind(same: Callable[..., None], keep: bool, seeded: bool) -> None:
+    """Read where they lie, gathered when the graph runs, or copied when it was made, beside seeds or without."""
+    pc = dy.ParameterCollection()
+    E = pc.lookup_parameters_from_numpy(np.random.RandomState(1).uniform(-1, 1, (9, 4)).astype(np.float32))
+
+    def loss(one: int, some: list[int]) -> Any:
+        x = E[one] + dy.sum_batches(dy.lookup_batch(E, some)) + dy.sum_batches(dy.lookup_batch(E, [one]))
+        return dy.squared_norm(dy.dropout(x, 0.5) if seeded else x)
+
+    with dy.configure(keep_weights=keep):
+        same(pc, loss, [(1, [2, 3]), (4, [5, 1]), (4, [6, 8])])
