@@ -16,6 +16,7 @@ import weakref
 import numpy as np
 
 cimport cython
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.function cimport PyFunction_Check, PyFunction_GetCode
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport Py_TYPE, PyObject, PyObject_GenericSetAttr, PyTypeObject

@@ -462,8 +462,13 @@ cdef object _missing = MISSING
 
 cdef bint _unchanged(list read) except -1:
     """Is all that was read what it was?"""
+    cdef PyObject* found
     for where, key, value in read:
-        if (where.get(key, _missing) if type(where) is dict else _content(where, key)) is not value:
+        if type(where) is dict:   # the most of them, and each call asks: without a call of its method
+            found = PyDict_GetItemWithError(where, key)
+            if (_missing if found == NULL else <object> found) is not value:
+                return False
+        elif _content(where, key) is not value:
             return False
     return True
 
