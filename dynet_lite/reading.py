@@ -39,11 +39,8 @@ _PATTERN = "__match_args__"  # of a class: the attributes that a pattern compare
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
 # What trainers keep as fields, by the name that shows it.
 _OF_TRAINERS = {**{name: name for name in _core.TrainerFields._numbers}, "learning_rate": "_learning_rate"}
-_ASK = {
-    "getattr",
-    "hasattr",
-    "AttributeError",
-}  # in functions that expect objects without an attribute: its name may be a text
+# In functions that expect objects without an attribute; its name may be a text.
+_ASK = {"getattr", "hasattr", "AttributeError"}
 _ABSENT = "?"  # stands among the names of such functions
 _OF_COLLECTIONS = {"parameters_list", "lookup_parameters_list", "parameter_count"}  # what grows with a collection
 _inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
