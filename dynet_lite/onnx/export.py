@@ -66,15 +66,13 @@ def export(
         graph.renew(False, True)
         graph.for_file, graph.sized, graph.computed = True, partial(sized, trace), trace.special
         try:
-            found = fn(**{name: handle(name, spec) for name, spec in inputs.items()})
-        except Exception as error:
-            explain(error, trace.symbols)
-            raise
-        if _core.graph_plans(graph):
-            raise ValueError("[onnx] the function asks for a value while it is traced; a file knows no values yet")
-        results = _results(found, outputs)
-        writer = Writer([*given, *outputs])
-        values = Lowering(graph, trace, writer).values(results)
+            found = _traced(fn, inputs, trace)
+            if _core.graph_plans(graph):
+                raise ValueError("[onnx] the function asks for a value while it is traced; a file knows no values yet")
+            results, writer = _results(found, outputs), Writer([*given, *outputs])
+            values = Lowering(graph, trace, writer).values(results)
+        finally:
+            graph.sized = graph.computed = None  # they hold expressions: the graph would never go
     model = _model(onnx, writer, inputs, dict(zip(outputs, values, strict=True)), metadata or {})
     with replacing(os.fspath(path)) as file:
         onnx.save(model, file)
@@ -87,6 +85,15 @@ def _named(outputs: Iterable[str], inputs: Sequence[str]) -> list[str]:
     if not names or len({*names, *inputs}) < len(names) + len(set(inputs)):
         raise ValueError(f"[onnx] outputs: names are needed that are not equal, and not those of inputs; got {names}")
     return names
+
+
+def _traced(fn: Callable[..., Any], inputs: Mapping[str, Any], trace: Trace) -> Any:
+    """What the function makes of stand-ins for its inputs."""
+    try:
+        return fn(**{name: handle(name, spec) for name, spec in inputs.items()})
+    except Exception as error:
+        explain(error, trace.symbols)
+        raise
 
 
 def _results(found: Any, outputs: Sequence[str]) -> list[Expression]:

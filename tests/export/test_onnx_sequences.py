@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -388,6 +390,21 @@ def test_sizes_that_are_handed_on(runtime: Any, tmp_path: Any) -> None:
         near(folded, x.reshape(b, 2, 2))
         near(y, xs - 1)
         assert z.shape == (n, 1) and not z.any()
+
+
+def test_a_failed_export_leaves_no_graph(tmp_path: Any) -> None:
+    """Nodes that ran in it would make each update keep the weights of before."""
+    graphs: list[Any] = []
+
+    def asks(x: Any) -> Any:
+        graphs.append(weakref.ref(dy.cg()))
+        dy.tanh(x).value()
+        return dy.zeros(4, batch_size=x.batch_size) + x
+
+    with pytest.raises(ValueError, match="asks for a value"):
+        onnx.export(asks, tmp_path / "x.onnx", {"x": onnx.Input((4,), batch="b")})
+    gc.collect()
+    assert graphs[0]() is None
 
 
 def test_mistakes(runtime: Any, tmp_path: Any) -> None:
