@@ -22,7 +22,6 @@ cdef extern from "graph/cell_layer.h" namespace "dnl":
         NodeId project(CGraph&, const CellKind&, NodeId) except +raise_python_error
         NodeId cell(CGraph&, const CellKind&, NodeId, NodeId, NodeId) except +raise_python_error
         NodeId step(CGraph&, const CellKind&, NodeId, NodeId, NodeId) except +raise_python_error
-        void run(CGraph&, const CellKind&, NodeId*, uint32_t, const int32_t*, NodeId, NodeId) except +raise_python_error
 
 cdef extern from *:
     """
@@ -256,8 +255,7 @@ cdef class CellStack:
         cdef Py_ssize_t layer, t, before, n = <Py_ssize_t> self.layers.size(), steps
         cdef list out = [], all_layers = []
         cdef CellLayer* l
-        cdef Vec[int32_t] order
-        cdef const int32_t* earlier = NULL
+        cdef Vec[int32_t] order   # `after`, read once for all layers
         cdef ComputationGraph g = self._graph()
         if type(xs) is not list and type(xs) is not tuple:   # one of the user's kinds may give more than its length says
             xs = list(xs)
@@ -274,18 +272,14 @@ cdef class CellStack:
             order.resize(steps)
             for t in range(steps):
                 order[t] = after[t]
-            earlier = order.data()
         for layer in range(n):
             l = &self.layers[layer]
             self._state(g, h, c, layer, &h_first, &c_first)
-            if g.immediate or g.checked:
-                for t in range(steps):
-                    before = t - 1 if after is None else order[t]
-                    h_node = g.row[before] if before >= 0 else h_first
-                    c_node = h_node + 1 if before >= 0 else c_first
-                    g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
-            else:
-                l.run(deref(g.c), self.kind, g.row.data(), <uint32_t> steps, earlier, h_first, c_first)
+            for t in range(steps):
+                before = t - 1 if after is None else order[t]
+                h_node = g.row[before] if before >= 0 else h_first
+                c_node = h_node + 1 if before >= 0 else c_first
+                g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
             if every or layer == n - 1:
                 out = [None] * steps
                 for t in range(steps):

@@ -1,5 +1,5 @@
 // Graph::append: adds an op node of a signature that is known, with its outputs. It is what building a graph comes down
-// to, and is compiled into those who know how arguments are found: graph.cc, body.cc. Includes: graph/graph.h.
+// to, and is compiled into those who know how arguments are found. Who may include: graph/. Includes: graph/graph.h.
 #pragma once
 #include "graph/graph.h"
 

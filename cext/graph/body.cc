@@ -258,7 +258,7 @@ NodeId Body::add_op(Graph& g, Step& s) {
   NodeId* const args = args_.data();
   for (u32 j = 0; j < s.nargs; ++j) args[j] = ids_[from[j]];
   const int nmember = static_cast<int>(s.nmember);
-  if (s.epoch == epoch_) return g.add_known(s.sig, args, member, nmember, !s.filled);
+  if (s.epoch == epoch_) return g.add_known(s.sig, args, member, nmember);
   const NodeId i = g.add(s.op, args, static_cast<int>(s.nargs), key, static_cast<int>(s.nkey), member, nmember);
   if (settled(g, i, s)) {
     s.sig = g.node(i).sig;

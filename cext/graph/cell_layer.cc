@@ -37,11 +37,4 @@ NodeId CellLayer::step(Graph& g, const CellKind& kind, NodeId x, NodeId h, NodeI
   return cell(g, kind, x, seen_h, c);
 }
 
-void CellLayer::run(Graph& g, const CellKind& kind, NodeId* row, u32 n, const i32* after, NodeId h, NodeId c) {
-  for (u32 t = 0; t < n; ++t) {
-    const i32 before = after ? after[t] : static_cast<i32>(t) - 1;
-    row[t] = before < 0 ? step(g, kind, row[t], h, c) : step(g, kind, row[t], row[before], row[before] + 1);
-  }
-}
-
 }  // namespace dnl

@@ -27,9 +27,6 @@ struct CellLayer {
   // h of the step after the one with h and c, which are kNoNode at the start. x: the projection.
   NodeId cell(Graph& g, const CellKind& kind, NodeId x, NodeId h, NodeId c);
   NodeId step(Graph& g, const CellKind& kind, NodeId x, NodeId h, NodeId c);
-  // Steps for n inputs, in whose places their h's are put. after[t]: the input whose step comes before that of t, or
-  // -1: the state of h and c does; no list: the one before it in the row.
-  void run(Graph& g, const CellKind& kind, NodeId* row, u32 n, const i32* after, NodeId h, NodeId c);
 
  private:
   SameOp mask_x_, mask_h_, project_, first_, step_;

@@ -490,29 +490,20 @@ void Graph::find_family(u32 s, const NodeId* args) {
 }
 
 NodeId Graph::add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember) {
-  const OpDef& def = op_def(op);
-  return add_checked(find_or_make(def, op, args, nargs, key, nkey), args, nargs, member, nmember, false);
+  return add_known(find_or_make(op_def(op), op, args, nargs, key, nkey), args, member, nmember);
 }
 
-NodeId Graph::add_known(u32 s, const NodeId* args, const Word* member, int nmember, bool unchecked) {
-  return add_checked(s, args, static_cast<int>(sigs_[s].nargs), member, nmember, unchecked);
-}
-
-inline NodeId Graph::add_checked(u32 s, const NodeId* args, int nargs, const Word* member, int nmember,
-                                 bool unchecked) {
+NodeId Graph::add_known(u32 s, const NodeId* args, const Word* member, int nmember) {
   const Signature& sig = sigs_[s];
-  if (!sig.plain && !(unchecked && !sig.alias)) {
-    const std::size_t alias_at =
-        check_attributes(op_def(sig.op), sig, s, args, member);  // may throw: nothing counted yet
-    if (sig.alias) return append_alias(s, args, nargs, member, nmember, alias_at);
+  if (!sig.plain) {  // may throw: nothing has been counted yet
+    const std::size_t alias_at = check_attributes(op_def(sig.op), sig, s, args, member);
+    if (sig.alias) return append_alias(s, args, member, nmember, alias_at);
   }
-  return append(s, static_cast<u32>(nargs), [args](u32 j) { return args[j]; }, member, static_cast<u32>(nmember));
+  return append(s, sig.nargs, [args](u32 j) { return args[j]; }, member, static_cast<u32>(nmember));
 }
 
-NodeId Graph::append_alias(u32 s, const NodeId* args, int nargs, const Word* member, int nmember,
-                           std::size_t alias_at) {
-  const NodeId id =
-      append(s, static_cast<u32>(nargs), [args](u32 j) { return args[j]; }, member, static_cast<u32>(nmember));
+NodeId Graph::append_alias(u32 s, const NodeId* args, const Word* member, int nmember, std::size_t alias_at) {
+  const NodeId id = append(s, sigs_[s].nargs, [args](u32 j) { return args[j]; }, member, static_cast<u32>(nmember));
   Node& n = nodes_[id];
   const Node& a = nodes_[args[0]];
   --n.depth;

@@ -99,9 +99,8 @@ class Graph {
 
   // ---- building ----------------------------------------------------------------------------------------------
   NodeId add(OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member, int nmember);
-  // The same where the signature is known to be `sig`, one of this generation: nothing is looked for. unchecked: member
-  // attributes that this signature has had before.
-  NodeId add_known(u32 sig, const NodeId* args, const Word* member, int nmember, bool unchecked);
+  // The same where the signature is known to be `sig`, one of this generation: nothing is looked for.
+  NodeId add_known(u32 sig, const NodeId* args, const Word* member, int nmember);
   // The same for a signature that is no alias, and attributes that it has had before: arg(j) is argument j
   // (graph/append.h).
   template <class Arg>
@@ -302,9 +301,8 @@ class Graph {
   void upload_inputs(NodeId from);
   void gather_rows(NodeId from);
   u32 count_member_words(NodeId i) const;
-  NodeId add_checked(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, bool unchecked);
   void write(Node* n, u32 sig, u32 args, u32 member, NodeId producer, u32 offset, u32 depth, u32 dim, u32 flags);
-  NodeId append_alias(u32 sig, const NodeId* args, int nargs, const Word* member, int nmember, std::size_t alias_at);
+  NodeId append_alias(u32 sig, const NodeId* args, const Word* member, int nmember, std::size_t alias_at);
   static constexpr u32 kMostNodes = 0x7fffffffu;
   [[noreturn]] static void too_many_nodes();
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
