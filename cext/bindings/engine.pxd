@@ -144,6 +144,7 @@ cdef extern from "graph/params.h" namespace "dnl":
         float* gradients(Backend&, cbool) except +raise_python_error
         void clear_grad()
         cbool read_in_place
+        cbool shared
         void overwrite(uint32_t, uint32_t, const float*) except +raise_python_error nogil
         void copy_rows(const uint32_t*, size_t, float*) except +raise_python_error nogil
         void copy_kept(float*, Vec[double]&) except +raise_python_error nogil

@@ -266,7 +266,7 @@ cdef class LookupParameters(Weight):
     def _unsettled(self):
         """(numbers as they are kept, float32 (V, d1, ...); weight decay, float64 (1 + V), None if there was none).
 
-        For checkpoints: reading this way changes nothing. Decay: the sum of log(1 - decay) over all updates, then for each
+        For checkpoints. Decay: the sum of log(1 - decay) over all updates, then for each
         row what of it the row has had; e to the power of the difference is what its numbers still have to be multiplied by.
         """
         settle()
@@ -308,6 +308,10 @@ cdef class LookupParameters(Weight):
         finally:
             _end_pass()
         self._changed()
+
+    def _share(self):
+        """Other processes train the table, too, and make the same updates: which rows one of them reads must not matter."""
+        deref(self.t).shared = True
 
     def _row_ids(self, ids):
         a = _row_array("lookup", ids).astype(np.int64).reshape(-1)

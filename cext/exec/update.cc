@@ -233,9 +233,10 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
   made(table.state, rule_->states * t.size());
   const bool all_rows = every_row(s);
   keep_rows(table, s, all_rows);
+  t.take_back(*backend_);
   // What rows owe from before is paid first; rows updated now pay this step's decay in the kernel.
   const u32 n = static_cast<u32>(all_rows ? t.rows : t.touched.size());
-  t.pay(*backend_, all_rows ? nullptr : t.touched.data(), n);
+  t.pay(*backend_, all_rows ? nullptr : t.touched.data(), n, false, false);
   if (s.decay != 0) t.decay(0);  // room to note it
   const std::size_t unit = rows_of_unit(*rule_, t.row_size);
   return static_cast<u32>(all_rows ? (t.rows + unit - 1) / unit : t.touched.size());
@@ -245,7 +246,7 @@ u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
 void Updater::keep_rows(Table& table, const UpdateStep& s, bool all_rows) {
   LookupTable& t = *table.t;
   table.old = nullptr;
-  if (!needed_.any || !t.read_in_place || (!all_rows && t.touched.empty() && s.decay == 0)) return;
+  if (!needed_.any || !t.read_in_place || (!all_rows && t.touched.empty() && s.decay == 0 && !t.paid())) return;
   table.old = all_rows ? t.before.keep_all(*backend_, s.owner, needed_, moment_, t.size())
                        : t.before.keep_rows(*backend_, s.owner, needed_, moment_, t.touched.data(), t.touched.size(),
                                             t.row_size);

@@ -37,27 +37,69 @@ void Parameter::scale_grad(float factor) {
   grad_changed();
 }
 
+// ---- weight decay of rows --------------------------------------------------------------------------------------
+
 void LookupTable::settle_owing(Backend& b, const u32* ids, std::size_t n) {
   const GradientLock lock(in_use);
-  pay(b, ids, n, !before.empty());
+  pay(b, ids, n, !before.empty(), shared);
 }
 
-void LookupTable::pay(Backend& b, const u32* ids, std::size_t n, bool keep) {
+void LookupTable::pay(Backend& b, const u32* ids, std::size_t n, bool keep, bool remember) {
   if (decay_of_row.empty()) return;
   owing_.clear();
-  factor_.clear();
-  float* numbers = nullptr;
   for (std::size_t k = 0; k < n; ++k) {
     const u32 i = ids ? ids[k] : static_cast<u32>(k);
     if (!owes(i)) continue;
-    if (!numbers) numbers = value.write(b);
-    if (keep) before.keep_owing(b, i, numbers + i * row_size, row_size);
-    owing_.push_back(numbers + i * row_size);
-    factor_.push_back(static_cast<float>(std::exp(decay_now - decay_of_row[i])));
+    owing_.push_back({i, decay_of_row[i]});
     decay_of_row[i] = decay_now;  // it may be listed again
   }
-  if (!owing_.empty()) b.scale_rows(owing_.size(), row_size, factor_.data(), Rows{nullptr, 0, owing_.data()});
+  if (owing_.empty()) return;
+  try {
+    multiply_owing(b, keep, remember);
+  } catch (...) {  // without memory they go on owing
+    for (const Owing& o : owing_) decay_of_row[o.row] = o.had;
+    throw;
+  }
 }
+
+void LookupTable::multiply_owing(Backend& b, bool keep, bool remember) {
+  place_.clear();
+  factor_.clear();
+  float* const numbers = value.write(b);
+  for (const Owing& o : owing_) {
+    place_.push_back(numbers + o.row * row_size);
+    factor_.push_back(factor(o.had));
+    if (keep) before.keep_owing(b, o.row, place_.back(), row_size);
+  }
+  if (remember) paid_.add(b, owing_, place_, row_size);
+  b.scale_rows(owing_.size(), row_size, factor_.data(), Rows{nullptr, 0, place_.data()});
+}
+
+float LookupTable::factor(double had) const { return static_cast<float>(std::exp(decay_now - had)); }
+
+void LookupTable::Paid::add(Backend& b, const Vec<Owing>& more, const Vec<float*>& from, std::size_t row_size) {
+  const std::size_t n = rows.size(), needed = (n + more.size()) * row_size;
+  if (needed > numbers.size()) numbers.grow(b, needed, false);
+  rows.append(more);
+  b.copy_rows(more.size(), row_size, Rows{nullptr, 0, from.data()},
+              Rows{numbers.write(b) + n * row_size, static_cast<std::ptrdiff_t>(row_size), nullptr});
+}
+
+void LookupTable::take_back(Backend& b) {
+  if (paid_.rows.empty()) return;
+  place_.clear();
+  float* const numbers = value.write(b);
+  for (const Owing& o : paid_.rows) {
+    place_.push_back(numbers + o.row * row_size);
+    if (!before.empty()) before.keep_owing(b, o.row, place_.back(), row_size);
+  }
+  b.copy_rows(paid_.rows.size(), row_size, Rows{paid_.numbers.read(b), static_cast<std::ptrdiff_t>(row_size), nullptr},
+              Rows{nullptr, 0, place_.data()});
+  for (const Owing& o : paid_.rows) decay_of_row[o.row] = o.had;
+  paid_.clear();
+}
+
+// ---- the host reads and writes ---------------------------------------------------------------------------------
 
 void LookupTable::keep_numbers() {
   const Needed needed = LiveRuns::of(this_thread());
@@ -79,19 +121,26 @@ void LookupTable::keep_row(u32 i) {
 
 void LookupTable::overwrite(u32 first, u32 n, const float* from) {
   const GradientLock lock(in_use);
-  settle_all(host_backend());
+  take_back(host_backend());
+  pay(host_backend(), nullptr, rows, !before.empty(), false);
   n == 1 ? keep_row(first) : keep_numbers();
   if (n && row_size) std::memcpy(value.host_to_write() + first * row_size, from, n * row_size * sizeof(float));
 }
 
 void LookupTable::copy_rows(const u32* ids, std::size_t n, float* to) {
   const GradientLock lock(in_use);
-  settle(host_backend(), ids, n);
+  if (!shared) settle(host_backend(), ids, n);
   const float* from = value.host();
   if (!row_size) return;
   for (std::size_t k = 0; ids && k < n; ++k)
     std::memcpy(to + k * row_size, from + ids[k] * row_size, row_size * sizeof(float));
   if (!ids && n) std::memcpy(to, from, n * row_size * sizeof(float));
+  for (std::size_t k = 0; k < n && !decay_of_row.empty(); ++k) {
+    const u32 i = ids ? ids[k] : static_cast<u32>(k);
+    if (!owes(i)) continue;
+    const float f = factor(decay_of_row[i]);
+    for (std::size_t j = 0; j < row_size; ++j) to[k * row_size + j] *= f;
+  }
 }
 
 void LookupTable::copy_kept(float* to, Vec<double>& decay) {
@@ -101,11 +150,18 @@ void LookupTable::copy_kept(float* to, Vec<double>& decay) {
   if (decay_of_row.empty()) return;
   decay.push_back(decay_now);
   decay.append(decay_of_row);
+  const float* from = paid_.numbers.host();
+  for (const Owing& o : paid_.rows) {
+    if (row_size) std::memcpy(to + o.row * row_size, from, row_size * sizeof(float));
+    decay[1 + o.row] = o.had;
+    from += row_size;
+  }
 }
 
 void LookupTable::overwrite_kept(const float* from, const double* decay) {
   const GradientLock lock(in_use);
   keep_numbers();
+  paid_.clear();
   if (size()) std::memcpy(value.host_to_write(), from, size() * sizeof(float));
   decay_now = decay ? decay[0] : 0.0;
   decay_of_row.clear();

@@ -162,16 +162,22 @@ struct LookupTable {
   }
   void settle_all(Backend& b) { settle(b, nullptr, rows); }
   void settle_owing(Backend& b, const u32* ids, std::size_t n);
-  // The same for who has kept the numbers of before, if anybody needs them, and holds the mutex.
-  void pay(Backend& b, const u32* ids, std::size_t n, bool keep = false);
+  // The same for who holds the mutex. keep: nodes may need the numbers of before. remember: for take_back().
+  void pay(Backend& b, const u32* ids, std::size_t n, bool keep, bool remember);
+  // Several processes train the table, each with a copy, and update the same rows. What a row paid when one of them
+  // read it is taken back before the update: paying in two parts rounds in another way.
+  bool shared = false;
+  void take_back(Backend& b);
+  bool paid() const { return !paid_.rows.empty(); }
   // The host will overwrite all numbers, or those of one row.
   void keep_numbers();
   void keep_row(u32 i);
   // The host overwrites n rows, which owe nothing then; see Parameter.
   void overwrite(u32 first, u32 n, const float* from);
-  // It reads n rows, brought up to date; ids null: the first n.
+  // It reads n rows, brought up to date (of a shared table, only in the copy); ids null: the first n.
   void copy_rows(const u32* ids, std::size_t n, float* to);
-  // All numbers as they are kept. decay: decay_now and decay_of_row, or nothing (null) where there was none.
+  // All numbers as the last update left them. decay: decay_now and decay_of_row, or nothing (null) where there was
+  // none.
   void copy_kept(float* to, Vec<double>& decay);
   void overwrite_kept(const float* from, const double* decay);
   // The rows that have a gradient, and these one after another.
@@ -183,7 +189,27 @@ struct LookupTable {
   void scale_grad(float factor);
 
  private:
-  Vec<float*> owing_;  // rows, and what they are multiplied by
+  struct Owing {
+    u32 row;
+    double had;  // its decay_of_row
+  };
+  // Rows that have paid since the last update, as they were before.
+  struct Paid {
+    Vec<Owing> rows;
+    Store numbers;
+    void add(Backend& b, const Vec<Owing>& more, const Vec<float*>& from, std::size_t row_size);
+    void clear() {
+      rows.clear();
+      numbers.clear();
+    }
+  };
+  void multiply_owing(Backend& b, bool keep, bool remember);
+  // What a row that had so much decay is still multiplied by.
+  float factor(double had) const;
+
+  Paid paid_;
+  Vec<Owing> owing_;
+  Vec<float*> place_;  // of these rows, and what they are multiplied by
   Vec<float> factor_;
 };
 

@@ -72,9 +72,12 @@ class Trainer:
         world = self.world
         members = self.trainer.model._all
         values = world.first(lambda: [p._values() for p in members])
-        if world.rank:
-            for p, v in zip(members, values, strict=True):
-                (p.init_from_array if isinstance(p, _core.LookupParameters) else p.set_value)(v)
+        for p, v in zip(members, values, strict=True):
+            if isinstance(p, _core.LookupParameters):
+                p.init_from_array(v)  # on rank 0, too: a row owes weight decay on all ranks, or on none
+                p._share()
+            elif world.rank:
+                p.set_value(v)
         self._shared = len(members)
 
     def check_weights(self) -> None:

@@ -412,6 +412,53 @@ def test_pace_is_that_of_the_update_before(monkeypatch: pytest.MonkeyPatch) -> N
     assert pace.end() == 0.0  # no mini-batch was dealt
 
 
+def test_rows_that_one_rank_reads_owe_the_same_decay(ranks: Any) -> None:
+    """Weight decay is paid by rows when they are read: an evaluation on rank 0 must leave no trace."""
+    program = """
+        import dynet_lite as dy
+
+        world = dy.distributed.init()
+        m = dy.ParameterCollection()
+        E, V = m.add_lookup_parameters((60, 5)), m.add_parameters(5)
+        m.set_weight_decay_lambda(0.01)
+        trainer = dy.distributed.Trainer(dy.AdamTrainer(m))
+
+        def step(rows):
+            dy.renew_cg()
+            trainer.backward(dy.esum([dy.tanh(dy.dot_product(V, E[row])) for row in rows]))
+            trainer.update()
+
+        def reads(part):
+            dy.renew_cg()
+            if part % 4 == 0:
+                dy.esum([dy.dot_product(V, E[row]) for row in range(0, 60, 2)]).value()  # where they lie
+            elif part % 4 == 1:
+                dy.sum_elems(E.batch(list(range(0, 60, 3)))).value()  # copies
+            elif part % 4 == 2:
+                dy.sum_elems(E * dy.ones(60)).value()  # the table as a matrix
+            else:
+                E.as_array(), E.row_as_array(7)
+
+        step([1, 2])
+        for part in range(9):
+            if world.rank == part % 2:
+                reads(part)
+            if part == 4:
+                E.init_row(9, [1, 2, 3, 4, 5])
+            if part == 6:
+                E.scale(0.9)
+            step([part, 2 * part, 40])
+            step([part + 1])
+        trainer.check_weights()
+        if world.rank:
+            reads(1)
+        trainer.share_weights()
+        step([3])
+        trainer.check_weights()
+    """
+    ranks(2, program)
+
+
 def test_a_slow_rank_gets_less(ranks: Any) -> None:
     program = """
         import os, time

@@ -144,6 +144,22 @@ def between(model: Model, trainer: Any, rng: np.random.Generator, folder: str, s
         dy.configure(overlap=bool(rng.random() < 0.5))
 
 
+def reads_alone(model: Model, rng: np.random.Generator, kind: int, mine: Sequence[Words]) -> None:
+    """What one rank may read without the others, as in an evaluation: its examples, rows, a whole table."""
+    row, what = int(rng.integers(ROWS)), int(rng.integers(4))
+    dy.renew_cg()
+    if not mine:
+        return
+    if what == 0:
+        dy.esum([model.loss(kind, example) for example in mine]).value()
+    elif what == 1:
+        dy.squared_norm(dy.concatenate([model.E[row], model.F[row]])).value()
+    elif what == 2:
+        model.E.batch([row, 0]).npvalue()
+    else:
+        model.F.as_array()
+
+
 def train(seed: int, world: Any, folder: str) -> np.ndarray:
     """All weights of a training, and what its steps have shown."""
     rng, model = np.random.default_rng([seed, 2]), Model(seed)
@@ -166,7 +182,9 @@ def train(seed: int, world: Any, folder: str) -> np.ndarray:
         ]
         mine = world.share(batch, cost=lambda example: len(example[0]))
         way, sends, spoilt, looks = int(rng.integers(4)), rng.random() < 0.5, rng.random() < 0.08, rng.random() < 0.5
-        if spoilt and mine and not inner.decay():  # else rows are paid for at other times, and rounded in another way
+        if rng.random() < 0.3:
+            reads_alone(model, rng, kind, mine)
+        if spoilt and mine:
             dy.renew_cg()
             dy.esum([model.loss(kind, example) for example in mine]).value()
             try:
