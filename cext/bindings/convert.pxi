@@ -166,8 +166,7 @@ cdef int _push_index(Vec[Word]& to, object v, str where) except -1:
     return _push_ints(to, v, where)
 
 cdef object _as_array(object v, str op):
-    if type(v) is not _array_type:
-        _see_unmasked(v, op)
+    _see_unmasked(v, op)
     try:
         return np.asarray(v)   # of a subclass, too, whose methods may be others
     except ValueError as error:
@@ -178,10 +177,12 @@ cdef object _as_array(object v, str op):
 
 cdef int _see_unmasked(object v, str op) except -1:
     """NumPy would give what lies under the mask of an array, or of a list of arrays."""
+    if type(v) is _array_type:   # the usual case, in which np.ma is not imported
+        return 0
     if type(v) is list or type(v) is tuple:
         if v and isinstance(v[0], _array_type):
             for one in v:
-                if type(one) is not _array_type and isinstance(one, _array_type):
+                if isinstance(one, _array_type):
                     _see_unmasked(one, op)
     elif isinstance(v, _array_type) and isinstance(v, np.ma.MaskedArray) and np.ma.is_masked(v):
         raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of which {np.ma.count_masked(v)} are masked. "
