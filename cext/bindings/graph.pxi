@@ -211,7 +211,7 @@ cdef class ComputationGraph:
             return settle()
         if job_state() != JobState.Running:
             settle()   # else the executor plans first
-        _hook()
+        _see_end()
         self._begin_run()
         try:
             if _holds_gil():

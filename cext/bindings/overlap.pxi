@@ -51,7 +51,7 @@ cdef extern from "exec/trial.h" namespace "dnl":
 
 cdef PyObject* _job_graph = NULL   # borrowed: the graph whose backward pass it is, until that goes
 cdef object _job_trainer = None    # a weak reference to the trainer whose update it is
-cdef bint _hooked = False          # before forks and at the end
+cdef bint _sees_end = False        # of the process
 cdef int _n_graphs = 0             # graphs in the process: steps overlap only where there is one
 cdef uint64_t _n_backwards = 0     # backward passes that were asked for
 cdef uint64_t _n_begun = 0         # jobs that were begun in the background
@@ -97,7 +97,7 @@ def put_off(rest):
     """
     global _put_off
     settle()
-    _hook()
+    _see_end()
     _put_off = rest
 
 
@@ -198,20 +198,19 @@ cdef void _finish_without_gil() noexcept:
     _end_pass()
 
 
-cdef int _hook() except -1:
-    global _hooked
-    if not _hooked:
-        _hooked = True
+cdef int _see_end() except -1:
+    """The first step of the process tells that its end has to wait for it."""
+    global _sees_end
+    if not _sees_end:
+        _sees_end = True
         atexit.register(_end)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
     return 0
 
 
 cdef int _remember(ComputationGraph g, NodeId loss) except -1:
     """The backward pass of a graph becomes the job."""
     global _job_graph
-    _hook()
+    _see_end()
     settle()
     while g.busy:   # another thread was let in, and runs it
         g._not_busy()
@@ -258,6 +257,10 @@ def _after_fork_in_child():
     _after_fork()
     _n_forks += 1
     _rest_lock, _rest_thread = threading.RLock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def _end():

@@ -112,7 +112,7 @@ cdef class Updater:
                 return 0
         try:
             settle()   # may raise what the update before could not
-            _hook()
+            _see_end()
             _let_fork()
             self._enter()
             entered = True

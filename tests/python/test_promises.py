@@ -321,6 +321,42 @@ def test_fork_after_use(workers: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_before_anything_has_run(tmp_path: Path) -> None:
+    """While a thread is inside the first call of a compiled function."""
+    code = """
+import os, threading, time
+import dynet_lite as dy
+
+W = dy.ParameterCollection().add_parameters((2, 2), init=1.0)
+inside, go_on = threading.Event(), threading.Event()
+
+@dy.compile
+def f(v):
+    if not inside.is_set():
+        inside.set()
+        go_on.wait()
+    return dy.squared_norm(W * dy.inputVector(v))
+
+thread = threading.Thread(target=f, args=([1.0, 2.0],))
+thread.start()
+inside.wait()
+child = os.fork()
+if not child:
+    os._exit(int(float(f([1.0, 2.0]))))
+late = time.monotonic() + 30
+while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < late:
+    time.sleep(0.01)
+if not ended[0]:
+    os.kill(child, 9)
+go_on.set()
+thread.join()
+print(os.waitstatus_to_exitcode(ended[1]) if ended[0] else "waits for ever")
+"""
+    done = run_code(code, tmp_path)
+    assert done.stdout == "18\n", done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("what", ["backward", "two threads", "compiled"])
 def test_fork_while_a_thread_runs(what: str) -> None:
