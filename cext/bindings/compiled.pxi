@@ -124,11 +124,6 @@ cdef class _Program:
     cdef uint64_t used            # by this call last
     cdef bint ran
     cdef bint failed              # half-way: it is not run again
-    cdef bint uncounted           # among the graphs of the process: see _program()
-
-    def __dealloc__(self):
-        global _n_graphs
-        _n_graphs += self.uncounted
 
     cdef bint good(self) except -1:
         """Is it what would be recorded now, under these settings and with these weights?"""
@@ -235,8 +230,8 @@ cdef _Program _program(Compiled c, tuple args, dict kwargs):
     g.trace = None
     p.graph, p.template = g, t
     c.memory = g.memory
-    p.uncounted = True
     _n_graphs -= 1   # nothing is pending in it between calls, so that steps of others may overlap
+    g.counted = False
     _compiled_recorded += 1
     return p
 

@@ -52,6 +52,7 @@ cdef class ComputationGraph:
     cdef bint immediate
     cdef bint busy             # running without the GIL
     cdef bint checked
+    cdef bint counted          # among the graphs of the process
     cdef bint warned
     cdef uint64_t last_update  # how many updates there had been at the last backward pass,
     cdef uint32_t last_size    # how many nodes,
@@ -74,6 +75,7 @@ cdef class ComputationGraph:
     def __cinit__(self, _Memory memory=None):
         global _n_graphs
         _n_graphs += 1
+        self.counted = True
         start = _settings.start
         if start is not None:
             start()   # it takes itself away when it has succeeded
@@ -90,7 +92,7 @@ cdef class ComputationGraph:
 
     def __dealloc__(self):
         global _n_graphs
-        _n_graphs -= 1
+        _n_graphs -= self.counted   # not where it was given wrong arguments
         if self.link is not None:
             self.link.graph = NULL
         if current_graph() == <PyObject*> self:   # its thread ends, or the interpreter; others may ask for a graph yet

@@ -6,6 +6,7 @@ update()), in the same lanes: all numbers must be equal to the last bit.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import os
@@ -174,6 +175,19 @@ def test_graphs_that_do_not_overlap() -> None:
         assert steps() == 0
     dy.renew_cg()
     assert steps() == 2
+
+
+def test_graphs_that_were_not_made_do_not_count() -> None:
+    t, before = Tagger(), _core.steps_overlapped()
+    for wrong in ("x", 2, None):
+        with pytest.raises(TypeError):
+            dy.ComputationGraph(wrong, wrong)  # type: ignore[call-arg]
+        with contextlib.suppress(TypeError):
+            dy.ComputationGraph(wrong)  # type: ignore[call-arg]
+    gc.collect()
+    for _ in range(3):
+        t.step(5)
+    assert _core.steps_overlapped() > before
 
 
 def test_gradients_of_several_graphs_add_up() -> None:
