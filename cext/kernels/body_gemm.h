@@ -59,36 +59,51 @@ struct ColsTile {
   }
 };
 
-// C = sums + add + C for a column of a tile, of which add and C are perhaps not wanted; with factors alpha and beta
-// only if Scaled. Additions have units of their own in the processor; products wait for those that the next tile is at.
+// sums + add + C for a column of a tile, of which add and C are perhaps not wanted; with factors alpha and beta only if
+// Scaled. Additions have units of their own in the processor; products wait for those that the next tile is at.
 template <int MV, bool Whole_, bool Scaled>
-DNL_INL void cols_store(const F* sum, const float* add, bool reads, F alpha, F beta, idx last, float* c) {
+DNL_INL void cols_sum(F* sum, const float* add, bool reads, F alpha, F beta, idx last, const float* c) {
 #pragma GCC unroll 8
   for (int v = 0; v < MV; ++v) {
     const idx i = v * F::W;
     const bool all = Whole_ || v + 1 < MV;
-    F r = Scaled ? alpha * sum[v] : sum[v];
-    if (add) r = r + (all ? load(add + i) : load_n(add + i, last));
-    if (reads) {
-      const F old = all ? load(c + i) : load_n(c + i, last);
-      r = Scaled ? madd(beta, old, r) : r + old;
-    }
-    if (all)
-      store(c + i, r);
+    if (Scaled) sum[v] = alpha * sum[v];
+    if (add) sum[v] = sum[v] + (all ? load(add + i) : load_n(add + i, last));
+    if (!reads) continue;
+    const F old = all ? load(c + i) : load_n(c + i, last);
+    sum[v] = Scaled ? madd(beta, old, sum[v]) : sum[v] + old;
+  }
+}
+template <int MV, bool Whole_>
+DNL_INL void cols_store(const F* sum, idx last, float* c) {
+#pragma GCC unroll 8
+  for (int v = 0; v < MV; ++v) {
+    if (Whole_ || v + 1 < MV)
+      store(c + v * F::W, sum[v]);
     else
-      store_n(c + i, r, last);
+      store_n(c + v * F::W, sum[v], last);
   }
 }
 
 template <int MV, int NC, bool Whole_, bool Outer, bool Scaled>
-DNL_INL void tile_store(const ColsTile& t, const F (&sum)[NC][MV]) {
+DNL_INL void tile_store(const ColsTile& t, F (&sum)[NC][MV]) {
   const Columns to = t.c, more = t.add;
   const bool adds = !Outer && more.rows.wanted(), reads = t.beta != 0;
   const idx last = t.last, j0 = t.j0;
+  const F alpha(t.alpha), beta(t.beta);
+  // Columns of the C of gemm_outer lie side by side, and a load waits for a store of part of a vector just before it.
+  if (Outer && !Whole_) {
 #pragma GCC unroll 8
-  for (int j = 0; j < NC; ++j)
-    cols_store<MV, Whole_, Scaled>(sum[j], adds ? more[j0 + j] : nullptr, reads, F(t.alpha), F(t.beta), last,
-                                   to[j0 + j]);
+    for (int j = 0; j < NC; ++j) cols_sum<MV, Whole_, Scaled>(sum[j], nullptr, reads, alpha, beta, last, to[j0 + j]);
+#pragma GCC unroll 8
+    for (int j = 0; j < NC; ++j) cols_store<MV, Whole_>(sum[j], last, to[j0 + j]);
+    return;
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < NC; ++j) {
+    cols_sum<MV, Whole_, Scaled>(sum[j], adds ? more[j0 + j] : nullptr, reads, alpha, beta, last, to[j0 + j]);
+    cols_store<MV, Whole_>(sum[j], last, to[j0 + j]);
+  }
 }
 
 template <int MV, int NC, bool Whole_, bool Outer>
@@ -486,11 +501,29 @@ static void add_rank_one(idx m, idx n, const float* y, const float* x, float* c,
     store(c + last, end);
   }
 }
+// Columns of less than a vector. Some at a time are read before any is written: see tile_store.
+template <int NC>
+DNL_INL void short_columns(idx m, F y, const float* x, float* c, idx ldc) {
+  F sum[NC];
+#pragma GCC unroll 16
+  for (int j = 0; j < NC; ++j) sum[j] = madd(F(x[j]), y, load_n(c + j * ldc, m));
+#pragma GCC unroll 16
+  for (int j = 0; j < NC; ++j) store_n(c + j * ldc, sum[j], m);
+}
+static void short_rank_one(idx m, idx n, const float* y, const float* x, float* c, idx ldc) {
+  constexpr int kMost = 12;
+  const F all = load_n(y, m);
+  idx j = 0;
+  for (; j + kMost <= n; j += kMost) short_columns<kMost>(m, all, x + j, c + j * ldc, ldc);
+  for (; j + 4 <= n; j += 4) short_columns<4>(m, all, x + j, c + j * ldc, ldc);
+  for (; j < n; ++j) short_columns<1>(m, all, x + j, c + j * ldc, ldc);
+}
 static void rank_one(idx m, idx n, const float* y, const float* x, float* c, idx ldc) {
   constexpr void (*kOf[])(idx, idx, const float*, const float*, float*, idx) = {
       add_rank_one<1>, add_rank_one<2>, add_rank_one<3>, add_rank_one<4>,
       add_rank_one<5>, add_rank_one<6>, add_rank_one<7>, add_rank_one<8>};
-  if (m >= F::W && m <= 8 * F::W) return kOf[(m - 1) / F::W](m, n, y, x, c, ldc);
+  if (m < F::W) return short_rank_one(m, n, y, x, c, ldc);
+  if (m <= 8 * F::W) return kOf[(m - 1) / F::W](m, n, y, x, c, ldc);
   for (idx j = 0; j < n; ++j) axpy(m, x[j], y, c + j * ldc);
 }
 
