@@ -52,7 +52,7 @@ struct BackPass {
   // Asks for what a pass by this plan reads.
   void fetch() const {
     fetch_all(calls, slots, direct, ready.slot, planner.at(), planner.gradients.leaves, planner.gradients.written);
-    for (const auto& lane : planner.plan().lanes) fetch_all(lane->steps, lane->moves, lane->lists);
+    for (const auto& lane : planner.plan().lanes) fetch_all(lane->steps, lane->targets, lane->moves, lane->lists);
   }
   void release() {
     release_all(planner, reached_aliases, direct, apart, slots, ready.runs, ready.spent, ready.slot, calls);

@@ -164,6 +164,7 @@ void Executor::run_stage(const BackStage& stage) {
   for (u32 m = 0; m < stage.zeros; ++m) runner(0).move(plan.moves[stage.zero + m]);
   for (u32 t = stage.task; t < stage.task + stage.tasks; ++t)
     runner(plan.tasks[t].runner).shares_calls = stage.tasks == 1 && shares_calls();
+  runner(0).keep_calls_in(kept_calls(stage.run));
   auto run_task = [&](const BackTask& task) {
     runner(task.runner)
         .backward(*runs_[task.run], *plan.lanes[task.lane], task, completion_, back_again_ ? &pass_->calls : nullptr);

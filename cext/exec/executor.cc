@@ -293,7 +293,7 @@ void Executor::run_stages(std::size_t from, bool again) {
   for (std::size_t a = from, b; a < n_runs_; a = b) {
     b = a + 1;
     while (b < n_runs_ && same_stage(a, b)) ++b;
-    runner(0).keep_calls_in(a < parts_.size() ? parts_[a]->calls.get() : nullptr);
+    runner(0).keep_calls_in(kept_calls(a));
     in_lanes(a, b, [this, again](Run& run) { runner(run.lane).forward(run, again); });
   }
 }

@@ -174,6 +174,10 @@ class Executor final : private Graph::Listener {
   void run_stage(const BackStage& stage);
   void add_moves(u32 first, u32 count);
   bool is_row(NodeId i) const;
+  // Where the calls of a run are kept, if not in the runner.
+  Runner::KeptCalls* kept_calls(std::size_t run) const {
+    return run < parts_.size() ? parts_[run]->calls.get() : nullptr;
+  }
   // May threads share a call, where there are no lanes?
   bool shares_calls() const { return options.threads > 1 && runners_[0]->can_share(); }
   void list_outers();

@@ -20,8 +20,7 @@ inline Rows rows_from(float** address, std::size_t k) {
 struct Runner::CallFrame {
   Call call;
   u32 sig, nargs;
-  u32 items;           // members of the call for each node (Signature::items)
-  bool fixed = false;  // kept: its stacked arguments lie where they lay
+  u32 items;  // members of the call for each node (Signature::items)
   // What the call points to, to be written.
   Rows *x, *y, *dy;
   Rows* dx;  // backward: where gradients of arguments go

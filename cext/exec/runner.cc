@@ -145,8 +145,7 @@ Runner::CallShapes Runner::take_arrays(CallFrame& f, u32 outputs, bool own_dims)
   return shapes;
 }
 
-// Everything of a call but the arguments: outputs, attributes, dims. Outputs are packed from `slot` on. A bundle's
-// items are members.
+// Everything of a call but the arguments: outputs, attributes, dims. A bundle's items are members.
 void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const NodeId* members, u32 count, u32 slot) {
   const PlanType& type = run.plan.types[type_index];
   const Signature& sig = g_.sig(type.sig);
@@ -165,12 +164,9 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   }
   Call& c = f.call;
   c.out_dim = shapes.out_dim ? shapes.out_dim : &g_.dim_by_id(sig.dim[0]);
-  for (u32 o = 0; o < type.slabs(sig); ++o) {
-    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(c.out_dim[o].size());
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(type.value[o]) + slot * f.items * size;
-    f.y[o] = Rows{run.value_base + at, size, nullptr};
-    f.dy[o] = run.grad_base ? Rows{run.grad_base + at, size, nullptr} : Rows{};
-  }
+  for (u32 o = 0; o < type.slabs(sig); ++o)
+    f.y[o] = f.dy[o] = Rows{nullptr, static_cast<std::ptrdiff_t>(c.out_dim[o].size()), nullptr};
+  place_call(f, run, type, count, slot);
   if (type.ragged) make_ragged(f, shapes, run, type, members, count);
   const Word** member = nullptr;
   if (op.has_member_attrs) {
@@ -179,7 +175,6 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
       for (u32 e = 0; e < f.items; ++e) member[m * f.items + e] = g_.member(members[m]) + e;
   }
   c.op = &op;
-  c.members = static_cast<int>(count * f.items);
   c.nargs = static_cast<int>(f.nargs);
   c.arg_dim = shapes.arg_dim;
   c.n_outputs = static_cast<int>(sig.total);
@@ -195,8 +190,20 @@ void Runner::begin_call(CallFrame& f, const Run& run, u32 type_index, const Node
   c.of_signature = static_cast<int>(type.count * f.items);
   c.signature = type.sig;
   c.dy = f.dy;
-  c.dx = nullptr;
-  c.acc = nullptr;
+}
+
+// What differs between calls of a type whose members have no lists: how many there are, and where their outputs lie,
+// which are packed from `slot` on. Gradients of arguments are wanted nowhere yet.
+void Runner::place_call(CallFrame& f, const Run& run, const PlanType& type, u32 count, u32 slot) const {
+  f.call.members = static_cast<int>(count * f.items);
+  const u32 slabs = type.slabs(g_.sig(f.sig));
+  for (u32 o = 0; o < slabs; ++o) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(type.value[o]) + slot * f.items * f.y[o].stride;
+    f.y[o].base = run.value_base + at;
+    f.dy[o].base = run.grad_base ? run.grad_base + at : nullptr;
+  }
+  f.call.dx = nullptr;
+  f.call.acc = nullptr;
 }
 
 // Members of several signatures: whose dims are whose, and where their values lie. They may happen to be alike.

@@ -36,7 +36,8 @@ class Runner {
   // Clears or adds.
   void move(const Move& m);
 
-  // Calls that have been made before, by group of a run, or by step of a backward pass; null: not put together yet.
+  // Calls that have been made before, by group of a run, or by step of a backward pass; null: not put together yet, or
+  // in the frame of their type (runner_again.cc).
   struct Kept {
     const void* arrays[3] = {};  // of the graph, into which they point
     Vec<CallFrame*> frames;
@@ -49,12 +50,23 @@ class Runner {
     void fetch() const { fetch_all(frames, lists); }
     void release() { release_all(frames, lists); }
   };
+  // Do the stacked arguments of a group lie where they lay?
+  enum class Stay : u8 { Unknown, No, Yes };
   struct KeptCalls : Kept {
     const Run* run = nullptr;
+    Vec<Stay> stay;  // by group
 
     void forget() {
       run = nullptr;
       Kept::forget();
+    }
+    void fetch() const {
+      Kept::fetch();
+      stay.fetch();
+    }
+    void release() {
+      Kept::release();
+      stay.release();
     }
   };
   struct KeptBack : Kept {};
@@ -104,12 +116,16 @@ class Runner {
   static constexpr std::size_t kMostKept = 256;
   void use_kept(const Run& run);
   bool arrays_moved(Kept& kept) const;
-  CallFrame* new_call(Arena& lists);
+  // Do the calls of a type take turns in one frame?
+  bool take_turns(const Run& run, const PlanType& type) const;
+  template <class F>
+  CallFrame& kept_frame(const Run& run, u32 type, F members, u32 count, u32 slot, CallFrame*& own, Arena& lists,
+                        bool& as_before);
   void forward_again(Run& run, u32 group);
-  void find_stacked(CallFrame& f, Run& run, u32 group) const;
   void find_shared(CallFrame& f) const;
-  bool lie_still(const Run& run, u32 group, const CallFrame& f, u32 from) const;
-  void back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f);
+  void find_stacked(const CallFrame& f, Run& run, u32 group) const;
+  bool lie_still(const Run& run, u32 group, const CallFrame& f) const;
+  void back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& own);
   void call_forward(const CallFrame& f, u32 members);
   void call_backward(const CallFrame& f, const BackStep& step);
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
@@ -120,6 +136,7 @@ class Runner {
   bool brings_infinity(NodeId i) const;
   Extremes extremes(NodeId i) const;  // of its value
   void begin_call(CallFrame& f, const Run& run, u32 type, const NodeId* members, u32 count, u32 slot);
+  void place_call(CallFrame& f, const Run& run, const PlanType& type, u32 count, u32 slot) const;
   struct CallShapes {
     const Dim** arg_dim;
     Dim* out_dim;  // null: the graph's
@@ -134,10 +151,12 @@ class Runner {
   void lay_output_over(CallFrame& f, const Run& run);
   void back_stacked(const Run& run, const BackLane& plan, const BackStep& step);
   void back_shared(const Run& run, const BackLane& plan, const BackStep& step);
-  void shared_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& f);
+  void shared_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& own);
   void begin_shared(CallFrame& f, const Run& run, const BackLane& plan, const BackStep& step);
   void call_shared(const CallFrame& f, const Run& run, const BackStep& step);
-  void begin_backward(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step);
+  void begin_backward(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step) const;
+  void targets_again(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step,
+                     bool as_before) const;
   const NodeId* members_of_type(const Run& run, const BackStep& step);
   void arguments_again(CallFrame& f, const Run& run, u32 group, u32 from);
   void arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from);

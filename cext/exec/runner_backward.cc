@@ -9,6 +9,7 @@ void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task
                       KeptBack* kept) {
   const ProductCounts before = backend_->product_counts();
   if (run.plan.groups.size() > kMostKept) kept = nullptr;
+  if (kept) use_kept(run);
   for (u32 s = task.first; s < task.first + task.count; ++s) {
     const BackStep& step = plan.steps[s];
     switch (step.kind) {
@@ -129,7 +130,7 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
 }
 
 // Where gradients lie: of outputs over values where they are spent, of arguments as the step says.
-void Runner::begin_backward(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step) {
+void Runner::begin_backward(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step) const {
   const u32 last = g_.sig(f.sig).total - 1u;
   if (run.spent[type] & kSpentOutput) f.dy[0] = f.y[0];
   if (run.spent[type] & kSpentLast) f.dy[last] = f.y[last];
