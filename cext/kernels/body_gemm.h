@@ -106,9 +106,14 @@ DNL_INL void tile_store(const ColsTile& t, F (&sum)[NC][MV]) {
   }
 }
 
-template <int MV, int NC, bool Whole_, bool Outer>
+// The last vector of a tile: all of it, a part, or a part that half a vector holds (kHalf).
+enum class Tail { Whole, Part, Half };
+DNL_INL Tail tail_of(idx last) { return last == F::W ? Tail::Whole : last <= kHalf ? Tail::Half : Tail::Part; }
+
+template <int MV, int NC, Tail T, bool Outer>
 static void cols_tile(const ColsTile& t) {
-  constexpr int W = F::W;
+  constexpr int W = F::W, kHalved = T == Tail::Half ? MV - 1 : MV;  // from this vector on
+  constexpr bool Whole_ = T == Tail::Whole;
   const idx lda = t.lda, last = t.last, k = t.k, j0 = t.j0, a_at = t.a_at;
   F sum[NC][MV];
   const float* b[NC];
@@ -133,13 +138,16 @@ static void cols_tile(const ColsTile& t) {
       }
       F x[MV];
 #pragma GCC unroll 8
-      for (int v = 0; v < MV; ++v) x[v] = Whole_ || v + 1 < MV ? load(a + v * W) : load_n(a + v * W, last);
+      for (int v = 0; v < MV; ++v)
+        x[v] = Whole_ || v + 1 < MV ? load(a + v * W)
+               : v < kHalved        ? load_n(a + v * W, last)
+                                    : load_half(a + v * W, last);
       const float* row = Outer ? b_list[p] + j0 : nullptr;
 #pragma GCC unroll 8
       for (int j = 0; j < NC; ++j) {
         const F y = F(Outer ? row[j] : b[j][p]);
 #pragma GCC unroll 8
-        for (int v = 0; v < MV; ++v) sum[j][v] = madd(x[v], y, sum[j][v]);
+        for (int v = 0; v < MV; ++v) sum[j][v] = v < kHalved ? madd(x[v], y, sum[j][v]) : madd_half(x[v], y, sum[j][v]);
       }
       a += lda;
     }
@@ -158,30 +166,32 @@ constexpr int most_vectors(int nc) {
 }
 using ColsTileFn = void (*)(const ColsTile&);
 template <int NC, bool Outer>
-DNL_INL ColsTileFn cols_tile_for(int mv, bool whole_rows) {
+DNL_INL ColsTileFn cols_tile_for(int mv, Tail tail) {
   constexpr int kMost = most_vectors(NC);
+  constexpr Tail kShort = kHalf > 0 ? Tail::Half : Tail::Part;
   static_assert(kMost <= 8, "the switch below ends at 8");
   switch (mv) {
-#define DNL_CASE(n)                                                         \
-  case n:                                                                   \
-    return whole_rows ? cols_tile<(n < kMost ? n : kMost), NC, true, Outer> \
-                      : cols_tile<(n < kMost ? n : kMost), NC, false, Outer>;
+#define DNL_CASE(n)                                                                          \
+  case n:                                                                                    \
+    return tail == Tail::Whole  ? cols_tile<(n < kMost ? n : kMost), NC, Tail::Whole, Outer> \
+           : tail == Tail::Part ? cols_tile<(n < kMost ? n : kMost), NC, Tail::Part, Outer>  \
+                                : cols_tile<(n < kMost ? n : kMost), NC, kShort, Outer>;
     DNL_CASE(1) DNL_CASE(2) DNL_CASE(3) DNL_CASE(4) DNL_CASE(5) DNL_CASE(6) DNL_CASE(7) DNL_CASE(8)
 #undef DNL_CASE
   }
   return nullptr;
 }
 template <bool Outer>
-DNL_INL ColsTileFn cols_tile_for(int mv, int nc, bool whole_rows) {
+DNL_INL ColsTileFn cols_tile_for(int mv, int nc, Tail tail) {
   switch (nc) {
-    case 1: return cols_tile_for<1, Outer>(mv, whole_rows);
-    case 2: return cols_tile_for<2, Outer>(mv, whole_rows);
-    case 3: return cols_tile_for<3, Outer>(mv, whole_rows);
-    case 4: return cols_tile_for<4, Outer>(mv, whole_rows);
-    case 5: return cols_tile_for<(kMostNc < 5 ? 4 : 5), Outer>(mv, whole_rows);
-    case 6: return cols_tile_for<(kMostNc < 6 ? 4 : 6), Outer>(mv, whole_rows);
-    case 7: return cols_tile_for<(Outer || kMostNc < 7 ? 4 : 7), Outer>(mv, whole_rows);
-    default: return cols_tile_for<(Outer || kMostNc < 8 ? 4 : 8), Outer>(mv, whole_rows);
+    case 1: return cols_tile_for<1, Outer>(mv, tail);
+    case 2: return cols_tile_for<2, Outer>(mv, tail);
+    case 3: return cols_tile_for<3, Outer>(mv, tail);
+    case 4: return cols_tile_for<4, Outer>(mv, tail);
+    case 5: return cols_tile_for<(kMostNc < 5 ? 4 : 5), Outer>(mv, tail);
+    case 6: return cols_tile_for<(kMostNc < 6 ? 4 : 6), Outer>(mv, tail);
+    case 7: return cols_tile_for<(Outer || kMostNc < 7 ? 4 : 7), Outer>(mv, tail);
+    default: return cols_tile_for<(Outer || kMostNc < 8 ? 4 : 8), Outer>(mv, tail);
   }
 }
 
@@ -370,9 +380,9 @@ static void all_tiles(idx m, idx n, ColsTile&& t) {
     const idx v1 = vectors * (rt + 1) / row_tiles, rows = (v1 * W < m ? v1 * W : m) - v0 * W;
     const int mv = static_cast<int>(v1 - v0);
     t.last = rows - (mv - 1) * W;
-    const ColsTileFn narrow_tile = cols_tile_for<Outer>(mv, static_cast<int>(narrow), t.last == W);
-    const ColsTileFn wide_tile =
-        wide_tiles ? cols_tile_for<Outer>(mv, static_cast<int>(narrow) + 1, t.last == W) : nullptr;
+    const Tail tail = tail_of(t.last);
+    const ColsTileFn narrow_tile = cols_tile_for<Outer>(mv, static_cast<int>(narrow), tail);
+    const ColsTileFn wide_tile = wide_tiles ? cols_tile_for<Outer>(mv, static_cast<int>(narrow) + 1, tail) : nullptr;
     t.j0 = 0;
     for (idx ct = 0; ct < col_tiles; ++ct) {
       const bool wide = ct < wide_tiles;

@@ -9,6 +9,11 @@ DNL_INL F scale_pow2_unless(M zero, F x, F n) {
   return select(zero, F(0.0f), x * from_bits(shl<23>(half + I(127))) * from_bits(shl<23>(k - half + I(127))));
 }
 
+// Half a vector takes as long as a whole one: nothing is told apart.
+constexpr int kHalf = 0;
+DNL_INL F load_half(const float* p, idx n) { return load_n(p, n); }
+DNL_INL F madd_half(F a, F b, F c) { return madd(a, b, c); }
+
 // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each.
 constexpr int kTransposed = 8;
 DNL_INL void transpose_part(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
