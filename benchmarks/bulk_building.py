@@ -51,24 +51,18 @@ class MappedTagger(tagger.Program):
 
 
 class BulkTagger(MappedTagger):
-    """All sentences in one call of each kind: `after` tells which word each follows."""
+    """All sentences in one call of each kind."""
 
     def batch_loss(self, batch: Sequence[tagger.Instance]) -> Any:
         words: list[int] = []
         tags: list[int] = []
-        after: list[int] = []
-        following: list[int] = []  # of the words from last to first
         for sentence, those in batch:
-            after.append(-1)
-            after += range(len(words), len(words) + len(sentence) - 1)
             words += sentence
             tags += those
-        for sentence, _ in reversed(batch):
-            following.append(-1)
-            following += range(len(following) - 1, len(following) + len(sentence) - 2)
+        lengths = [len(sentence) for sentence, _ in batch]
         xs = self.vectors.rows(words)
-        fs = self.forward.initial_state().transduce(xs, after)
-        bs = self.backward.initial_state().transduce(xs[::-1], following)[::-1]
+        fs = self.forward.initial_state().transduce(xs, lengths=lengths)
+        bs = self.backward.initial_state().transduce(xs, lengths=lengths, reverse=True)
         return dy.esum(dy.map(self.word_loss, fs, bs, tags))
 
 

@@ -249,34 +249,34 @@ cdef class CellStack:
     cpdef list run(self, xs, tuple h, tuple c, bint every=False, list after=None):
         """h's of the last layer for a list of inputs; every: for each input a tuple of the h's of all layers.
 
-        after: which input each follows (see _followed); None: the one before it.
+        after: which input each follows (see _follow); None: the one before it.
         """
-        cdef NodeId h_node, c_node, h_first, c_first
-        cdef Py_ssize_t layer, t, before, n = <Py_ssize_t> self.layers.size(), steps
-        cdef list out = [], all_layers = []
-        cdef CellLayer* l
-        cdef Vec[int32_t] order   # `after`, read once for all layers
-        cdef ComputationGraph g = self._graph()
+        cdef Vec[int32_t] order
         if type(xs) is not list and type(xs) is not tuple:   # one of the user's kinds may give more than its length says
             xs = list(xs)
+        _follow(order, after, None, False, len(xs))
+        return self.run_along(xs, h, c, every, order, False)
+
+    cdef list run_along(self, xs, tuple h, tuple c, bint every, const Vec[int32_t]& order, bint reverse):
+        """The same for a list or tuple of inputs, of which each follows another as `order` says (see _follow)."""
+        cdef NodeId h_node, c_node, h_first, c_first
+        cdef Py_ssize_t layer, t, k, n = <Py_ssize_t> self.layers.size(), steps = len(xs)
+        cdef int32_t before
+        cdef list out = [], all_layers = []
+        cdef CellLayer* l
+        cdef ComputationGraph g = self._graph()
         self._see_layers(h, c)
-        steps = len(xs)
-        if after is not None and len(after) != steps:
-            raise ValueError(f"[transduce] `after` needs a number for each of {steps} inputs; got {len(after)}")
         g.row.resize(steps)
         t = 0
         for x in xs:
             g.row[t] = _arg(g, x)
             t += 1
-        if after is not None:
-            order.resize(steps)
-            for t in range(steps):
-                order[t] = after[t]
         for layer in range(n):
             l = &self.layers[layer]
             self._state(g, h, c, layer, &h_first, &c_first)
-            for t in range(steps):
-                before = t - 1 if after is None else order[t]
+            for k in range(steps):
+                t = steps - 1 - k if reverse else k
+                before = order[t]
                 h_node = g.row[before] if before >= 0 else h_first
                 c_node = h_node + 1 if before >= 0 else c_first
                 g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
@@ -288,20 +288,52 @@ cdef class CellStack:
         return list(zip(*all_layers)) if every else out
 
 
-cdef list _followed(after, Py_ssize_t n):
-    """Of n inputs which one each follows, as a list: the number of an earlier one, or -1 for the state at the start."""
-    if not _gives_items(after):
-        raise TypeError(f"[transduce] `after` needs a list of {n} numbers; got {_shown(after)}")
-    cdef list out = list(after)
-    cdef Py_ssize_t i, k
-    if len(out) != n:
-        raise ValueError(f"[transduce] `after` needs a number for each of {n} inputs; got {len(out)}")
+cdef int _follow(Vec[int32_t]& order, after, lengths, bint reverse, Py_ssize_t n) except -1:
+    """Of n inputs which one each follows: the number of another, or -1 for the state at the start.
+
+    after: as transduce() is given it, or None. Then inputs follow one another, from the last to the first where
+    `reverse`; lengths: of the sentences that they are; None: one.
+    """
+    if after is not None:
+        if lengths is not None or reverse:
+            raise ValueError("[transduce] `after` says all: `lengths` and `reverse` cannot be given, too")
+        return _follow_after(order, after, n)
+    cdef Py_ssize_t i, begin = 0, end
+    cdef list given = [n] if lengths is None else _given_numbers(lengths, "`lengths` needs a list of numbers")
+    order.resize(n)
+    for one in given:
+        end = begin + _int32(one, "[transduce] a length")
+        if not begin <= end <= n:
+            break
+        for i in range(begin, end):
+            order[i] = <int32_t> (i + 1 if reverse else i - 1)
+        if end > begin:
+            order[end - 1 if reverse else begin] = -1
+        begin = end
+    else:
+        if begin == n:
+            return 0
+    raise ValueError(f"[transduce] the lengths must be 0 or more, and their sum {n}, the number of inputs; got "
+                     f"{_shown(given)}")
+
+cdef int _follow_after(Vec[int32_t]& order, after, Py_ssize_t n) except -1:
+    cdef list given = _given_numbers(after, f"`after` needs a list of {n} numbers")
+    cdef Py_ssize_t i
+    cdef int32_t k
+    if len(given) != n:
+        raise ValueError(f"[transduce] `after` needs a number for each of {n} inputs; got {len(given)}")
+    order.resize(n)
     for i in range(n):
-        k = _int32(out[i], "[transduce] a number of `after`")
+        k = _int32(given[i], "[transduce] a number of `after`")
         if k < -1 or k >= i:
             raise ValueError(f"[transduce] after[{i}] must be -1 or the number of an earlier input; got {k}")
-        out[i] = k   # an int: what gives one may give another the next time
-    return out
+        order[i] = k
+    return 0
+
+cdef list _given_numbers(numbers, str needed):
+    if not _gives_items(numbers):
+        raise TypeError(f"[transduce] {needed}; got {_shown(numbers)}")
+    return list(numbers)
 
 
 @cython.final

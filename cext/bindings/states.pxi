@@ -159,28 +159,43 @@ cdef class RNNState:
             out.append(state)
         return out
 
-    def transduce(self, xs, after=None):
+    def transduce(self, xs, after=None, *, lengths=None, reverse=False):
         """A list of the outputs {hidden_dim} after each of several inputs. Faster than add_inputs().
 
+        reverse: the inputs are read from the last to the first; the outputs keep the order of the inputs.
+        lengths: the inputs are so many sentences, one behind the other, and each of these begins at this state. The sum
+        must be the number of inputs. With dropout all of them have the same masks.
         after: for inputs that form a tree, such as those of a stack that grows and shrinks. Input i follows input
-        ``after[i]``, which must come earlier, or this state where ``after[i]`` is -1. Without it, each input follows
-        the one before it. ValueError for inputs of another shape.
+        ``after[i]``, which must come earlier, or this state where ``after[i]`` is -1. It cannot be given with the other two.
+        ValueError for inputs of another shape.
         """
         cdef CellStack stack
-        cdef list order = None
+        cdef Vec[int32_t] order
+        cdef bint backwards = _truth(reverse, "[transduce] reverse")
         if type(xs) is not list and hasattr(xs, "transduced"):  # of a length that is not known: dynet_lite/onnx
-            return xs.transduced(self.run().builder, self.h(), self.s(), after)
+            out = (xs[::-1] if backwards else xs).transduced(
+                self.run().builder, self.h(), self.s(), after if lengths is None else lengths)
+            return out[::-1] if backwards else out
         xs = self._listed(xs)
-        if after is not None:
-            xs = list(xs)   # what is in `after` may be the user's, and change the inputs
-            order = _followed(after, len(xs))
+        if after is not None or lengths is not None:
+            xs = list(xs)   # numbers may be of the user's kind, and change the inputs
+        _follow(order, after, lengths, backwards, len(xs))
         try:
-            stack = self.run().begun(xs[0]) if xs else None
+            stack = self.run().begun(xs[len(xs) - 1 if backwards else 0]) if xs else None
             if stack is not None:
-                return stack.run(xs, self._h, self._c, False, order)
-            return self.run().shown(self.run().outputs(xs, self._h, self._c, order))
+                return stack.run_along(xs, self._h, self._c, False, order, backwards)
+            return self._run_through(xs, order, backwards)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
+
+    cdef object _run_through(self, xs, const Vec[int32_t]& order, bint reverse):
+        """transduce() where steps are more than cells."""
+        cdef Py_ssize_t i, n = len(xs)
+        cdef list after = [order[i] for i in range(n)]
+        if reverse:
+            after = [-1 if k < 0 else n - 1 - k for k in reversed(after)]
+        out = self.run().shown(self.run().outputs(xs[::-1] if reverse else xs, self._h, self._c, after))
+        return out[::-1] if reverse else out
 
     def _listed(self, xs):
         """The inputs as a list or a tuple, none of the user's kinds, whose length may be another than what they give."""

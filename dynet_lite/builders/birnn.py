@@ -82,12 +82,16 @@ class BiRNNBuilder(Part):
             for builder in pair:
                 builder.disable_dropout()
 
-    def _below(self, xs: list[Any], layers: list[Any]) -> list[Any]:
+    def _below(self, xs: list[Any], layers: list[Any], lengths: Iterable[int] | None = None) -> list[Any]:
         """What goes out of these layers."""
         for forward, backward in layers:
-            ahead = forward.initial_state().transduce(xs)
-            back = backward.initial_state().transduce(xs[::-1])
-            back.reverse()
+            if lengths is not None:
+                ahead = forward.initial_state().transduce(xs, lengths=lengths)
+                back = backward.initial_state().transduce(xs, lengths=lengths, reverse=True)
+            else:
+                ahead = forward.initial_state().transduce(xs)
+                back = backward.initial_state().transduce(xs[::-1])
+                back.reverse()
             xs = ahead.joined(back) if hasattr(ahead, "joined") else _core._join_pairs(ahead, back)
         return xs
 
@@ -99,10 +103,14 @@ class BiRNNBuilder(Part):
         back = backward.initial_state().add_inputs(xs[::-1])
         return list(zip(ahead, reversed(back), strict=True))
 
-    def transduce(self, es: Iterable[Any]) -> list[Expression]:
-        """The outputs of both directions of the last layer at each input {input_dim}, one above the other: {hidden_dim}."""
+    def transduce(self, es: Iterable[Any], *, lengths: Iterable[int] | None = None) -> list[Expression]:
+        """The outputs of both directions of the last layer at each input {input_dim}, one above the other: {hidden_dim}.
+
+        lengths: the inputs are so many sentences, one behind the other, as for RNNState.transduce().
+        """
         # A sequence of a length that is not known (dynet_lite/onnx) goes through as it is.
-        return self._below(es if hasattr(es, "transduced") else list(es), self.builder_layers)  # type: ignore[arg-type]
+        xs: Any = es if hasattr(es, "transduced") else list(es)
+        return self._below(xs, self.builder_layers, lengths if lengths is None else list(lengths))
 
     def __repr__(self) -> str:
         return f"<{self.whoami()}: {len(self.builder_layers)} layers of {self.builder_layers[0]}>"

@@ -341,7 +341,7 @@ class Sequence:
     def transduced(self, builder: Any, h: tuple[Expression, ...], s: tuple[Expression, ...], after: Any) -> Sequence:
         """The outputs of a recurrent builder over the steps, starting from the state (h, s)."""
         if after is not None:
-            raise Unsupported("[onnx] transduce: `after` has no form in a file")
+            raise Unsupported("[onnx] transduce: `after` and `lengths` have no form in a file")
         if any(one.batch_size != 1 for one in s):
             raise Unsupported("[onnx] transduce: a state with a mini-batch has no form over a sequence")
         if not has_op(builder):

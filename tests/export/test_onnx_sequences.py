@@ -279,7 +279,14 @@ def test_files_have_a_largest_size(runtime: Any, tmp_path: Any, monkeypatch: Any
         (lambda xs: xs.map(lambda x: x * (1 / x.batch_size)), "n, a size of mini-batches, is not known"),
         (lambda xs: xs.map(lambda x: x * x.dim()[1]), "n, a size of mini-batches, is not known"),
         (lambda xs: xs.windows(61), "windows: a width of 61"),
-        (lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]), "`after` has no form"),
+        (
+            lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, after=[-1]),
+            "`after` and `lengths` have",
+        ),
+        (
+            lambda xs: dy.LSTMBuilder(1, 4, 3, kept).initial_state().transduce(xs, lengths=[1]),
+            "`after` and `lengths` have",
+        ),
     ],
 )
 def test_what_has_no_form_is_refused(network: Any, message: str, runtime: Any, tmp_path: Any) -> None:
