@@ -99,6 +99,7 @@ def map(cell: Any, *lists: Any) -> Any:
     """[cell(x, y, ...) for x, y, ... in zip(*lists)], with the loop in C.
 
     The lists hold what cells take: expressions, integers, states, tuples of them. ValueError unless they have the same length.
+    The results of recurrent builders over many sentences (``lengths``) give such a list again.
     If a call fails, the nodes of those before are taken back. If the first argument is not a cell, this is Python's ``map``.
     """
     if not _core.is_cell(cell):
@@ -163,7 +164,7 @@ def made_alike(x: Any, y: Any) -> bool:
             others is not None and named.keys() == others.keys() and all(made_alike(named[n], others[n]) for n in named)
         )
     if isinstance(x, (list, tuple)):
-        return type(x) is type(y) and len(x) == len(y) and all(builtins.map(made_alike, x, y))
+        return x.__class__ is y.__class__ and len(x) == len(y) and all(builtins.map(made_alike, x, y))
     return bool(x is y or (isinstance(x, (int, float, str)) and x == y))
 
 

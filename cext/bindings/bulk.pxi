@@ -7,6 +7,9 @@ cdef enum:
     KIND_OTHER = 0xfffffffe     # or anything else
     ROWS_AT_ONCE = 256          # whose nodes are added before expressions of them are made: they are still in the caches
 
+ctypedef const NodeId* NodesOfList
+ctypedef Vec[NodesOfList] Columns
+
 cdef uint32_t _kind(ComputationGraph g, object v, object plain) except? 0xfffffffe:
     if type(v) is int:
         return KIND_OTHER if plain is True or not _may_choose(v) else KIND_INTEGER
@@ -33,11 +36,12 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
     return _looks(g, id) == kind
 
 
-cdef object _item(list xs, Py_ssize_t i, str what):
+cdef object _item(object xs, Py_ssize_t i, str what):
     """xs[i] of a list that the user's code may have made shorter since it was measured."""
-    if i >= len(xs):
+    cdef list items = _as_plain(xs)
+    if i >= len(items):
         raise RuntimeError(f"[{what}] a list changed while it was read")
-    return xs[i]
+    return items[i]
 
 cdef inline int _see_nodes(ComputationGraph g, uint32_t begun, str what) except -1:
     if g.c.generation() != begun:
@@ -48,7 +52,7 @@ cdef int _see_unchanged(ComputationGraph g, uint32_t begun, tuple lists, Py_ssiz
     """After code of the user's, as that of the cell: the nodes of before are there, and n items of each list."""
     _see_nodes(g, begun, what)
     for one in lists:
-        if len(<list> one) < n:
+        if len(one) < n:
             raise RuntimeError(f"[{what}] a list changed while it was read")
     return 0
 
@@ -83,7 +87,7 @@ def map_cell(cell, tuple lists not None):
     if len(lists) == 0 or _by_hand(g):
         return None
     for one in lists:
-        if type(one) is not list or len(<list> one) != len(<list> lists[0]):
+        if type(one) is not list and type(one) is not ExpressionList or len(one) != len(lists[0]):
             return None
     return _all_or_nothing(_mapped, cell, g, lists)
 
@@ -92,52 +96,89 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
     cdef Frame f = c.take_frame()
     cdef Template t
     cdef Vec[uint32_t] kinds   # of the arguments of the row before
-    cdef Py_ssize_t i = 0, k, m, n = len(<list> lists[0]), width = len(lists)
+    cdef Columns columns       # of each list its nodes, or NULL where its items must be looked at
+    cdef Py_ssize_t i = 0, k, m, n = len(lists[0])
     cdef uint32_t begun = g.c.generation()
-    cdef list out = [None] * n
+    cdef ExpressionList to_come = None   # the results, where an argument is one and as long as they are expressions
+    cdef list out = None                 # else
+    for one in lists:
+        columns.push_back(_nodes_of(g, one))
+        if type(one) is ExpressionList and to_come is None:
+            to_come = _list_to_come(g, n)
+    if to_come is None:
+        out = [None] * n
+    else:
+        lists = tuple([one if columns[k] != NULL else _as_plain(one) for k, one in enumerate(lists)])
     _n_calls += 1
     while i < n:
-        t = _template_of_row(c, g, f, lists, i)
+        _see_nodes(g, begun, "map")
+        t = _template_of_row(c, g, f, lists, columns, i)
+        _see_nodes(g, begun, "map")
         kinds.clear()
-        for k in range(width):
-            kinds.push_back(_kind(g, _item(<list> lists[k], i, "map"), c.plain.get(k)))
+        for k in range(len(lists)):
+            kinds.push_back(_kind_in(g, lists[k], columns[k], i, c.plain.get(k)))
         _see_unchanged(g, begun, lists, n, "map")
+        if out is None and t.flat != 1:
+            out = to_come.items() + [None] * (n - i)
         m = 1
         while m:
             t.add(g, f, m)
-            for k in range(m):
-                put_item(out, i, t.answer(g, f, k))
-                i += 1
+            if out is None:
+                for k in range(m):
+                    to_come.nodes.push(f.outputs[k])
+                i += m
+            else:
+                for k in range(m):
+                    put_item(out, i, t.answer(g, f, k))
+                    i += 1
             if t.flat == 0:   # made by code of the user's
                 _see_unchanged(g, begun, lists, n, "map")
-            m = _rows_like(f, g, lists, i, min(n, i + (1 if t.flat == 0 else ROWS_AT_ONCE)), kinds)
+            m = _rows_like(f, g, lists, columns, i, min(n, i + (1 if t.flat == 0 else ROWS_AT_ONCE)), kinds)
     c.spare = f
-    return out
+    return to_come if out is None else out
 
-cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, Py_ssize_t begin, Py_ssize_t end,
-                           const Vec[uint32_t]& kinds) except -1:
+cdef uint32_t _kind_in(ComputationGraph g, object xs, const NodeId* nodes, Py_ssize_t i, object plain) except? 0xfffffffe:
+    """The kind of an item of a list; nodes: those of the list, or NULL."""
+    return _looks(g, nodes[i]) if nodes != NULL else _kind(g, _item(xs, i, "map"), plain)
+
+cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, const Columns& columns, Py_ssize_t begin,
+                           Py_ssize_t end, const Vec[uint32_t]& kinds) except -1:
     """How many rows from `begin` on have arguments of these kinds. They are in the frame then."""
     cdef Py_ssize_t i, k, width = len(lists)
     cdef size_t ids, ints
+    cdef bint alike
+    cdef const NodeId* nodes
     f.clear_row(g)
     for i in range(begin, end):
         ids, ints = f.ids.size(), f.ints.size()
         for k in range(width):
-            if not _pushed(f, g, (<list> lists[k])[i], kinds[k]):
+            nodes = columns.data()[k]
+            if nodes != NULL:
+                f.ids.push_back(nodes[i])
+                alike = _looks(g, nodes[i]) == kinds.data()[k]
+            else:
+                alike = _pushed(f, g, (<list> lists[k])[i], kinds.data()[k])
+            if not alike:
                 f.ids.resize(ids)
                 f.ints.resize(ints)
                 return i - begin
     return end - begin
 
-cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists, Py_ssize_t i):
+cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists, const Columns& columns, Py_ssize_t i):
     """The recording for row i, whose arguments are then in the frame."""
     cdef Py_ssize_t k
+    cdef const NodeId* nodes
     cdef Template t
     f.clear(g)
     for k in range(len(lists)):
-        f.push(g, _item(<list> lists[k], i, "map"), c.plain.get(k))
+        nodes = columns.data()[k]
+        if nodes != NULL:
+            f.see_graph(g)   # the arguments before may have run code of the user's
+            f.push_node(g, nodes[i])
+        else:
+            f.push(g, _item(lists[k], i, "map"), c.plain.get(k))
     t = c.find(g, f)
-    return c.template(g, f, tuple([_item(<list> one, i, "map") for one in lists]), {}) if t is None else t
+    return c.template(g, f, tuple([_item(one, i, "map") for one in lists]), {}) if t is None else t
 
 
 cdef int _see_carried(Cell c, Template t, object init) except -1:
@@ -158,6 +199,7 @@ cdef bint _same_form(object result, object v) except -1:
         return isinstance(v, Expression)
     if type(result) is _Constant:
         return (<_Constant> result).value is v or type(v) in (int, float, str) and (<_Constant> result).value == v
+    v = _as_plain(v)
     if type(result) is not type(v):
         return False
     named = named_parts(result)

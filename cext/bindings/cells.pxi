@@ -255,45 +255,71 @@ cdef class CellStack:
         if type(xs) is not list and type(xs) is not tuple:   # one of the user's kinds may give more than its length says
             xs = list(xs)
         _follow(order, after, None, False, len(xs))
-        return self.run_along(xs, h, c, every, order, False)
+        if not every:
+            return self.outputs(xs, h, c, order, False, False)
+        cdef ComputationGraph g = self._begin(xs, h, c, order)
+        cdef Py_ssize_t layer
+        cdef list all_layers = []
+        for layer in range(<Py_ssize_t> self.layers.size()):
+            self._along(g, h, c, layer, order, False)
+            all_layers.append(_expressions(g, g.row))
+        return list(zip(*all_layers))
 
-    cdef list run_along(self, xs, tuple h, tuple c, bint every, const Vec[int32_t]& order, bint reverse):
-        """The same for a list or tuple of inputs, of which each follows another as `order` says (see _follow)."""
-        cdef NodeId h_node, c_node, h_first, c_first
-        cdef Py_ssize_t layer, t, k, n = <Py_ssize_t> self.layers.size(), steps = len(xs)
-        cdef int32_t before
-        cdef list out = [], all_layers = []
-        cdef CellLayer* l
+    cdef object outputs(self, xs, tuple h, tuple c, const Vec[int32_t]& order, bint reverse, bint to_come):
+        """h's of the last layer for inputs of which each follows another as `order` says (see _follow).
+
+        to_come: as an ExpressionList, else as a list.
+        """
+        cdef ComputationGraph g = self._begin(xs, h, c, order)
+        cdef Py_ssize_t layer
+        cdef size_t t
+        cdef ExpressionList out
+        for layer in range(<Py_ssize_t> self.layers.size()):
+            self._along(g, h, c, layer, order, reverse)
+        if not to_come:
+            return _expressions(g, g.row)
+        out = _list_to_come(g, g.row.size())
+        for t in range(g.row.size()):
+            out.nodes.push(g.row[t])
+        return out
+
+    cdef ComputationGraph _begin(self, xs, tuple h, tuple c, const Vec[int32_t]& order):
+        """The graph, whose row has the nodes of the inputs then."""
         cdef ComputationGraph g = self._graph()
         self._see_layers(h, c)
-        g.row.resize(steps)
-        t = 0
-        for x in xs:
-            g.row[t] = _arg(g, x)
-            t += 1
-        for layer in range(n):
-            l = &self.layers[layer]
-            self._state(g, h, c, layer, &h_first, &c_first)
-            for k in range(steps):
-                t = steps - 1 - k if reverse else k
-                before = order[t]
-                h_node = g.row[before] if before >= 0 else h_first
-                c_node = h_node + 1 if before >= 0 else c_first
-                g.row[t] = self._one(g, l, g.row[t], h_node, c_node)
-            if every or layer == n - 1:
-                out = [None] * steps
-                for t in range(steps):
-                    put_item(out, t, _expression(g, g.row[t]))
-                all_layers.append(out)
-        return list(zip(*all_layers)) if every else out
+        g.row.clear()
+        _push_nodes(g.row, g, xs)
+        if not order.empty() and g.row.size() != order.size():
+            raise RuntimeError("[transduce] a list changed while it was read")
+        return g
+
+    cdef int _along(self, ComputationGraph g, tuple h, tuple c, Py_ssize_t layer, const Vec[int32_t]& order,
+                    bint reverse) except -1:
+        """One layer: in place of each input in the graph's row comes its h."""
+        cdef NodeId h_node, c_node, h_first, c_first
+        cdef Py_ssize_t t, k, steps = <Py_ssize_t> g.row.size()
+        cdef int32_t before
+        cdef CellLayer* l = &self.layers[layer]
+        cdef NodeId* row = g.row.data()
+        self._state(g, h, c, layer, &h_first, &c_first)
+        for k in range(steps):
+            t = steps - 1 - k if reverse else k
+            before = <int32_t> (t - 1) if order.empty() else order.data()[t]
+            h_node = row[before] if before >= 0 else h_first
+            c_node = h_node + 1 if before >= 0 else c_first
+            row[t] = self._one(g, l, row[t], h_node, c_node)
+        return 0
 
 
 cdef int _follow(Vec[int32_t]& order, after, lengths, bint reverse, Py_ssize_t n) except -1:
-    """Of n inputs which one each follows: the number of another, or -1 for the state at the start.
+    """Of n inputs which one each follows: the number of another, or -1 for the state at the start. Nothing where each
+    follows the one before it.
 
     after: as transduce() is given it, or None. Then inputs follow one another, from the last to the first where
     `reverse`; lengths: of the sentences that they are; None: one.
     """
+    if after is None and lengths is None and not reverse:
+        return 0
     if after is not None:
         if lengths is not None or reverse:
             raise ValueError("[transduce] `after` says all: `lengths` and `reverse` cannot be given, too")
@@ -487,17 +513,22 @@ def _second(Expression e not None):
     return _expression(g, i + 1)
 
 
-def _join_pairs(list a not None, list b not None):
+def _join_pairs(a not None, b not None):
     """concatenate([a[i], b[i]]) for all i, as a list."""
     cdef ComputationGraph g = _current()
     cdef NodeId args[2]
     cdef Word d
     cdef Py_ssize_t i, n = len(a)
     cdef list out = [None] * n
+    g.row.clear()
+    _push_nodes(g.row, g, a)
+    _push_nodes(g.row, g, b)
+    if g.row.size() < <size_t> (2 * n):
+        raise ValueError(f"[BiRNNBuilder] both directions must give as many outputs; got {n} and {len(b)}")
     d.i = 0
     for i in range(n):
-        args[0] = _arg(g, a[i])
-        args[1] = _arg(g, b[i])
+        args[0] = g.row[i]
+        args[1] = g.row[n + i]
         out[i] = _made(g, g.c.add(OP_concatenate, args, 2, &d, 1, NULL, 0))
     return out
 

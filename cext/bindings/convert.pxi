@@ -276,7 +276,7 @@ cdef object _as_sequence(object es, str op):
     """A list or tuple of expressions from any iterable; empty is an error."""
     if isinstance(es, Expression):
         raise TypeError(f"[{op}] takes a list of expressions; got one expression")
-    if not isinstance(es, (list, tuple)):
+    if not isinstance(es, (list, tuple)) and type(es) is not ExpressionList:
         if not hasattr(es, "__iter__") or isinstance(es, np.ndarray) and es.ndim == 0:
             raise TypeError(f"[{op}] takes a list of expressions; got {_shown(es)}")
         es = list(es)

@@ -533,6 +533,8 @@ cdef frozenset _INSIDE = frozenset(("Expression", "inputTensor", "pick", "pick_b
 
 cdef int _push_args(OpId op, ComputationGraph g, object es) except -1:
     cdef NodeId id
+    if _nodes_of(g, es) != NULL:
+        return _push_nodes(g.args, g, es)
     for e in es:
         id = _arg_of(op, g, e)
         g.args.push_back(id)

@@ -93,6 +93,13 @@ cdef class BuilderRun:
         return self.here.stack(self.builder, self.update) if self.here is not None else None
 
 
+cdef object _one_of(xs, bint last):
+    """The first or the last of inputs."""
+    cdef Py_ssize_t i = len(xs) - 1 if last else 0
+    if type(xs) is ExpressionList and (<ExpressionList> xs).made is None:
+        return (<ExpressionList> xs).at(i)
+    return xs[i]
+
 cdef tuple _no_rates = (0.0, 0.0)
 
 cpdef object _batch_of(x):
@@ -164,7 +171,8 @@ cdef class RNNState:
 
         reverse: the inputs are read from the last to the first; the outputs keep the order of the inputs.
         lengths: the inputs are so many sentences, one behind the other, and each of these begins at this state. The sum
-        must be the number of inputs. With dropout all of them have the same masks.
+        must be the number of inputs. With dropout all of them have the same masks. The outputs are used like a list, but
+        their expressions are made when one is asked for; ``[x] + list(outputs)`` puts something before them.
         after: for inputs that form a tree, such as those of a stack that grows and shrinks. Input i follows input
         ``after[i]``, which must come earlier, or this state where ``after[i]`` is -1. It cannot be given with the other two.
         ValueError for inputs of another shape.
@@ -177,13 +185,13 @@ cdef class RNNState:
                 self.run().builder, self.h(), self.s(), after if lengths is None else lengths)
             return out[::-1] if backwards else out
         xs = self._listed(xs)
-        if after is not None or lengths is not None:
-            xs = list(xs)   # numbers may be of the user's kind, and change the inputs
+        if (after is not None or lengths is not None) and type(xs) is list:
+            xs = xs.copy()   # numbers may be of the user's kind, and change the inputs
         _follow(order, after, lengths, backwards, len(xs))
         try:
-            stack = self.run().begun(xs[len(xs) - 1 if backwards else 0]) if xs else None
+            stack = self.run().begun(_one_of(xs, backwards)) if len(xs) else None
             if stack is not None:
-                return stack.run_along(xs, self._h, self._c, False, order, backwards)
+                return stack.outputs(xs, self._h, self._c, order, backwards, lengths is not None)
             return self._run_through(xs, order, backwards)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._explained(error, xs) from None
@@ -191,15 +199,15 @@ cdef class RNNState:
     cdef object _run_through(self, xs, const Vec[int32_t]& order, bint reverse):
         """transduce() where steps are more than cells."""
         cdef Py_ssize_t i, n = len(xs)
-        cdef list after = [order[i] for i in range(n)]
-        if reverse:
+        cdef list after = None if order.empty() else [order[i] for i in range(n)]
+        if reverse and after is not None:   # else there are no inputs
             after = [-1 if k < 0 else n - 1 - k for k in reversed(after)]
         out = self.run().shown(self.run().outputs(xs[::-1] if reverse else xs, self._h, self._c, after))
         return out[::-1] if reverse else out
 
     def _listed(self, xs):
         """The inputs as a list or a tuple, none of the user's kinds, whose length may be another than what they give."""
-        if type(xs) is list or type(xs) is tuple:
+        if type(xs) is list or type(xs) is tuple or type(xs) is ExpressionList:
             return xs
         try:
             return list(xs)

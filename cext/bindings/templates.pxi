@@ -96,7 +96,8 @@ cdef inline bint _may_choose(object v) except -1:
 
 # What arguments and results are made of.
 cdef inline bint _has_parts(object v):
-    return type(v) is list or type(v) is State or type(v) is dict or isinstance(v, tuple) or _is_of_dataclass(v)
+    return (type(v) is list or type(v) is ExpressionList or type(v) is State or type(v) is dict or isinstance(v, tuple)
+            or _is_of_dataclass(v))
 
 cdef inline bint _is_of_dataclass(object v):
     return hasattr(type(v), "__dataclass_fields__") and _is_all_attributes(type(v))
@@ -120,14 +121,18 @@ cdef inline object _parts_of(object v):
         return (<State> v).values
     if type(v) is list or isinstance(v, tuple):
         return v
+    if type(v) is ExpressionList:
+        return (<ExpressionList> v).items()
     return list(v.values()) if type(v) is dict else [getattr(v, name) for name in _attributes_of(v)]
 
 cdef object _keys_of(object v):
     """What tells the parts of v apart where a function computes with integers of some. All items of a list are alike."""
     if type(v) is State:
         return (<State> v).names
-    if type(v) is list or isinstance(v, tuple):
-        return itertools.repeat(None) if type(v) is list else itertools.count()
+    if type(v) is list or type(v) is ExpressionList:
+        return itertools.repeat(None)
+    if isinstance(v, tuple):
+        return itertools.count()
     return [key if type(key) in (str, int) else None for key in (v if type(v) is dict else _attributes_of(v))]
 
 cdef inline object _inner(object plain, object key):
@@ -146,7 +151,7 @@ cdef object _made_like(object v, list parts):
     """These parts put together as those of v are."""
     if type(v) is State:
         return _state_of((<State> v).names, tuple(parts))
-    if type(v) is list:
+    if type(v) is list or type(v) is ExpressionList:
         return parts
     if isinstance(v, tuple):
         return tuple(parts) if type(v) is tuple else type(v)(*parts)
@@ -294,7 +299,7 @@ cdef class Frame:
         if kind is State:
             self.push_object((<State> v).names)
             return self.push_parts(PART_STATE, v, g, plain)
-        if kind is list:
+        if kind is list or kind is ExpressionList:
             return self.push_parts(PART_LIST, v, g, plain)
         if kind is dict:
             return self.push_each(v, self.push_names(v), g, plain)
