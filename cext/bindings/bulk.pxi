@@ -323,7 +323,7 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
             if type(child) is not int:
                 _see_nodes(g, begun, "recurse")
             below = <Template> made[k]
-            below.hand_on(g, f, below.result, outputs.data() + begin[k])
+            below.hand_on_all(g, f, outputs.data() + begin[k])
         t = c.find(g, f)
         if t is None:
             t = c.template(g, f, (x, *[None if child is None else out[child] for child in row]), {})

@@ -383,6 +383,7 @@ cdef class Template:
     cdef bint copies             # at each of which rows of tables are copied
     cdef object result           # an int: an output; tuple, list or State of such; anything else inside _Constant
     cdef Vec[uint32_t] out       # value of each output
+    cdef Vec[uint32_t] handed    # what the result looks like as an argument, once it has been one, if it is flat
     cdef int flat                # outputs are parts of the result itself, all of them: 1 the result, 2 a tuple, 3 a state
     cdef int carried             # in scans: how many outputs are the state; -1: not known yet
     cdef bint paired             # and whether the result is a pair of the state and another output
@@ -470,6 +471,24 @@ cdef class Template:
             Py_INCREF(e)
             PyTuple_SET_ITEM(parts, k, e)
         return parts if self.flat == 2 else _state_of((<State> self.result).names, parts)
+
+    cdef int hand_on_all(self, ComputationGraph g, Frame f, const NodeId* outputs) except -1:
+        """The whole result as an argument of the next call. What it looks like is the same after each call."""
+        cdef size_t n, begin = f.shape.size()
+        if self.flat == 0 or self.handed.empty():
+            self.hand_on(g, f, self.result, outputs)
+            if self.flat == 0:
+                return 0
+            n = f.shape.size() - begin
+            memcpy(self.handed.extend(n), f.shape.data() + begin, n * sizeof(uint32_t))
+            return 0
+        if self.flat == 3:
+            f.objects.append((<State> self.result).names)
+        n = self.handed.size()
+        memcpy(f.shape.extend(n), self.handed.data(), n * sizeof(uint32_t))
+        n = self.out.size()
+        memcpy(f.ids.extend(n), outputs, n * sizeof(NodeId))
+        return 0
 
     cdef int hand_on(self, ComputationGraph g, Frame f, object part, const NodeId* outputs) except -1:
         """A part of a result as an argument of the next call; outputs: nodes of all outputs."""
