@@ -12,7 +12,9 @@ cdef extern from "graph/held.h" namespace "dnl":
         uint32_t stamp()
 
 
+# no_gc_clear: the nodes are given back to the graph at the end.
 @cython.final
+@cython.no_gc_clear
 @cython.collection_type("sequence")
 cdef class ExpressionList:
     """A list of expressions, which are made when the first of them is asked for.
