@@ -16,13 +16,13 @@ import weakref
 import numpy as np
 
 cimport cython
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
 from cpython.function cimport PyFunction_Check, PyFunction_GetCode
-from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport Py_TYPE, PyObject, PyObject_GenericSetAttr, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
 from cpython.type cimport PyType_Check
 from cpython.weakref cimport PyWeakref_NewRef
 from cython.operator cimport dereference as deref

@@ -11,8 +11,9 @@ ctypedef const NodeId* NodesOfList
 ctypedef Vec[NodesOfList] Columns
 
 cdef uint32_t _kind(ComputationGraph g, object v, object plain) except? 0xfffffffe:
+    cdef int32_t n
     if type(v) is int:
-        return KIND_OTHER if plain is True or not _may_choose(v) else KIND_INTEGER
+        return KIND_OTHER if plain is True or not _may_choose(v, &n) else KIND_INTEGER
     if isinstance(v, Expression) and type(v) is not LookupParameters:
         return _looks(g, _arg(g, v))
     return KIND_OTHER
@@ -24,10 +25,11 @@ cdef inline uint32_t _looks(ComputationGraph g, NodeId id):
 cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -1:
     """The node or the integer alone, when the argument is of this kind."""
     cdef NodeId id
+    cdef int32_t n
     if kind == KIND_INTEGER:
-        if type(v) is not int or not _may_choose(v):
+        if type(v) is not int or not _may_choose(v, &n):
             return False
-        f.ints.push_back(v)
+        f.ints.push_back(n)
         return True
     if kind == KIND_OTHER or type(v) is not Expression and (not isinstance(v, Expression) or type(v) is LookupParameters):
         return False

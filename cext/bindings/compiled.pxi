@@ -243,7 +243,7 @@ cdef class Compiled(Cell):
     cdef object trainer
     cdef bint trains
     cdef Py_ssize_t most
-    cdef object lock
+    cdef object lock, acquire, release
     cdef uint64_t forks             # when the lock was made
     cdef object drop_all            # called when a weight goes
     cdef _Program last
@@ -253,7 +253,7 @@ cdef class Compiled(Cell):
     def __init__(self, function, names, indices, read_by, trainer, bint trains, Py_ssize_t most):
         Cell.__init__(self, function, names, indices, read_by)
         self.trainer, self.trains, self.most = trainer, trains, most
-        self.lock, self.forks = threading.RLock(), _n_forks
+        self.make_lock()
         me = weakref.ref(self)
 
         def drop_all(_):
@@ -261,6 +261,11 @@ cdef class Compiled(Cell):
             if this is not None:
                 this.forget_structures()
         self.drop_all = drop_all
+
+    cdef int make_lock(self) except -1:
+        self.lock, self.forks = threading.RLock(), _n_forks
+        self.acquire, self.release = self.lock.acquire, self.lock.release   # each call would look for them
+        return 0
 
     def forget_structures(self):
         """Drop all that is recorded, and its memory."""
@@ -279,16 +284,18 @@ cdef class Compiled(Cell):
         if now != NULL and (<ComputationGraph> now).trace is not None:
             raise (<ComputationGraph> now).trace.no_value()
         if self.forks != _n_forks:   # a thread that there is no more may have been in here
-            self.lock, self.forks, self.running = threading.RLock(), _n_forks, False
+            self.make_lock()
+            self.running = False
             self.forget()
-        self.lock.acquire()
+        release = self.release   # of this lock: in a process that is forked meanwhile there is another
+        self.acquire()
         try:   # a `with` would leave a frame of its own in traces
             settle()
             if not _settings.compile or _settings.cells == "inline":
                 return self._run_inline(args, kwargs)
             return self._run(args, kwargs)
         finally:
-            self.lock.release()
+            release()
 
     cdef object _run(self, tuple args, dict kwargs):
         global _n_calls, _compiled_calls
@@ -343,14 +350,15 @@ cdef class Compiled(Cell):
                 "what has changed since. Give that as an argument")
         return p
 
-    cdef object _key(self, Frame f):
-        return _settings_now(), self.key(f)
+    cdef uint64_t _key(self, Frame f) except? 0:
+        cdef tuple settings = _settings_now()
+        return mix(self.key(f), <uint64_t> <PyObject*> settings)
 
     cdef int _note(self, _Program p, Frame f) except -1:
         global _compiled_dropped
         self._make_room()
         p.template.note(f, self)
-        key = self._key(f)
+        cdef object key = self._key(f)
         if key in self.templates:
             _compiled_dropped += 1
         self.templates[key] = self.last = p

@@ -23,6 +23,10 @@ cdef extern from "base/vec.h" namespace "dnl":
         void release() nogil
     uint64_t heap_calls_ "dnl::heap_call_counter().load" () nogil
 
+cdef extern from "base/mix.h" namespace "dnl":
+    uint64_t mix(uint64_t, uint64_t) nogil
+    uint64_t mix_all(uint64_t, const uint32_t*, size_t) nogil
+
 cdef extern from "base/rng.h" namespace "dnl":
     uint64_t splitmix64(uint64_t&) nogil
 

@@ -41,11 +41,12 @@ cdef class _Recorder:
     cdef object stand_in(self, object v, tuple path, object plain):
         """path: the argument that it is, or is a part of, and the keys that lead to it."""
         cdef IndexStandIn index
+        cdef int32_t n
         cdef object kind = type(v)
         if self.graph is None and isinstance(v, (_array_type, _floating_type, Parameters)):
             return self.stand_in_of_data(v, path, plain)
         if kind is int or isinstance(v, np.integer):
-            if plain is True or not _may_choose(int(v)):
+            if plain is True or not _may_choose(int(v), &n):
                 return v
             index = IndexStandIn.__new__(IndexStandIn)
             index.trace, index.number, index.path = self.trace, self.n_ints, path
@@ -430,8 +431,12 @@ cdef class Cell:
         self.begin_anew()
         return None
 
-    cdef object key(self, Frame f):
-        return (<char*> f.shape.data())[:f.shape.size() * sizeof(uint32_t)], tuple([_hashable(v) for v in f.objects])
+    cdef uint64_t key(self, Frame f) except? 0:
+        """A hash of what the arguments look like. Whether they do is told by Template.fits()."""
+        cdef uint64_t h = mix_all(0, f.shape.data(), f.shape.size())
+        for v in f.objects:
+            h = mix(h, <uint64_t> <Py_hash_t> hash(_hashable(v)))
+        return h
 
     cdef Template note(self, Template t, Frame f):
         """Keeps a recording for what is in the frame."""
@@ -462,13 +467,17 @@ cdef object _missing = MISSING
 
 cdef bint _unchanged(list read) except -1:
     """Is all that was read what it was?"""
+    cdef PyObject* where
+    cdef PyObject* key
     cdef PyObject* found
-    for where, key, value in read:
-        if type(where) is dict:   # the most of them, and each call asks: without a call of its method
-            found = PyDict_GetItemWithError(where, key)
-            if (_missing if found == NULL else <object> found) is not value:
+    cdef tuple one
+    for one in read:   # each call asks: without counting references to parts of what is held here
+        where, key = PyTuple_GET_ITEM(one, 0), PyTuple_GET_ITEM(one, 1)
+        if PyDict_CheckExact(<object> where):   # the most of them: without a call of its method
+            found = PyDict_GetItemWithError(<object> where, <object> key)
+            if (<PyObject*> _missing if found == NULL else found) != PyTuple_GET_ITEM(one, 2):
                 return False
-        elif _content(where, key) is not value:
+        elif _content(<object> where, <object> key) is not one[2]:
             return False
     return True
 

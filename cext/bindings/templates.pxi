@@ -88,10 +88,11 @@ cdef inline State _state_of(tuple names, tuple values):
     s.names, s.values = names, values
     return s
 
-cdef inline bint _may_choose(object v) except -1:
-    """May an integer choose a row, a label or a place? Greater ones are there to be computed with."""
+cdef inline bint _may_choose(object v, int32_t* to) except -1:
+    """May an integer choose a row, a label or a place? Then it is put there. Greater ones are there to be computed with."""
     cdef int overflow = 0
     cdef long long n = PyLong_AsLongLongAndOverflow(v, &overflow)
+    to[0] = <int32_t> n
     return overflow == 0 and -0x80000000 <= n <= 0x7fffffff
 
 # What arguments and results are made of.
@@ -239,19 +240,23 @@ cdef class Frame:
 
     cdef int push_tuple(self, ComputationGraph g, tuple v, object plain) except -1:
         """The same, quicker for integers in it."""
+        cdef PyObject* one
+        cdef Py_ssize_t k
+        cdef int32_t n
         if plain is not None:
             return self.push_parts(PART_TUPLE, v, g, plain)
         self.shape.push_back(PART_TUPLE | <uint32_t> len(v) << 8)
         enter_recursive_call(b" in arguments that are nested too deep")
         try:
-            for one in v:
-                if type(one) is int and _may_choose(one):
+            for k in range(len(v)):
+                one = PyTuple_GET_ITEM(v, k)   # not counted: v holds it
+                if PyLong_CheckExact(<object> one) and _may_choose(<object> one, &n):
                     self.shape.push_back(PART_INTEGER)
-                    self.ints.push_back(one)
-                elif type(one) is tuple:
-                    self.push_tuple(g, one, None)
+                    self.ints.push_back(n)
+                elif PyTuple_CheckExact(<object> one):
+                    self.push_tuple(g, <tuple> <object> one, None)
                 else:
-                    self.push(g, one, None)
+                    self.push(g, <object> one, None)
         finally:
             Py_LeaveRecursiveCall()
         return 0
@@ -284,9 +289,10 @@ cdef class Frame:
         compiled function, which takes arrays and no expressions.
         """
         cdef object kind = type(v)
-        if kind is int and plain is not True and _may_choose(v):
+        cdef int32_t n
+        if kind is int and plain is not True and _may_choose(v, &n):
             self.shape.push_back(PART_INTEGER)
-            self.ints.push_back(v)
+            self.ints.push_back(n)
             return 0
         if kind is tuple:   # early: trees are nested tuples
             return self.push_tuple(g, v, plain)
