@@ -145,47 +145,36 @@ DNL_INL F hsum_each(const F (&x)[16]) {
   return _mm512_add_ps(_mm512_shuffle_f32x4(four[0], four[1], 0x88), _mm512_shuffle_f32x4(four[0], four[1], 0xDD));
 }
 
-// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each: numbers of two
-// rows side by side, then of four, then these quarters to their places.
+// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < cols, at most kTransposed of each, four columns at a
+// time: rows i, i + 4, i + 8 and i + 12 are put together as they are read, so that all are turned within quarters.
 constexpr int kTransposed = 16;
 template <bool Whole_>
 DNL_INL void transpose16(int rows, int cols, const float* from, idx from_step, float* to, idx to_step) {
-  const __mmask16 row = static_cast<__mmask16>((1u << rows) - 1), column = static_cast<__mmask16>((1u << cols) - 1);
-  __m512 r[16], s[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    if (Whole_)
-      r[i] = _mm512_loadu_ps(from + i * from_step);
-    else
-      r[i] = i < rows ? _mm512_maskz_loadu_ps(column, from + i * from_step) : _mm512_setzero_ps();
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-    s[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-  }
+  const __mmask16 row = static_cast<__mmask16>((1u << rows) - 1);
+  for (int j = 0; j < cols; j += 4) {
+    const float* x = from + j;
+    float* y = to + j * to_step;
+    const int some = Whole_ || cols - j > 4 ? 4 : cols - j;
+    const __mmask8 columns = static_cast<__mmask8>((1u << some) - 1);
+    const auto four = [&](int i) {
+      if (Whole_) return _mm_loadu_ps(x + i * from_step);
+      return i < rows ? _mm_maskz_loadu_ps(columns, x + i * from_step) : _mm_setzero_ps();
+    };
+    const auto two = [&](int i) { return _mm256_insertf128_ps(_mm256_castps128_ps256(four(i)), four(i + 4), 1); };
+    __m512 r[4];
 #pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_shuffle_ps(s[i], s[i + 2], 0x44);
-    r[i + 1] = _mm512_shuffle_ps(s[i], s[i + 2], 0xEE);
-    r[i + 2] = _mm512_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-    r[i + 3] = _mm512_shuffle_ps(s[i + 1], s[i + 3], 0xEE);
-  }
+    for (int i = 0; i < 4; ++i) r[i] = _mm512_insertf32x8(_mm512_castps256_ps512(two(i)), two(i + 8), 1);
+    const __m512 a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]);
+    const __m512 c = _mm512_unpacklo_ps(r[2], r[3]), d = _mm512_unpackhi_ps(r[2], r[3]);
+    const __m512 turned[4] = {_mm512_shuffle_ps(a, c, 0x44), _mm512_shuffle_ps(a, c, 0xEE),
+                              _mm512_shuffle_ps(b, d, 0x44), _mm512_shuffle_ps(b, d, 0xEE)};
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {  // quarters 0 and 2, 1 and 3 of the first eight rows and of the others
-    s[j] = _mm512_shuffle_f32x4(r[j], r[j + 4], 0x88);
-    s[j + 4] = _mm512_shuffle_f32x4(r[j], r[j + 4], 0xDD);
-    s[j + 8] = _mm512_shuffle_f32x4(r[j + 8], r[j + 12], 0x88);
-    s[j + 12] = _mm512_shuffle_f32x4(r[j + 8], r[j + 12], 0xDD);
-  }
-#pragma GCC unroll 16
-  for (int j = 0; j < 16; ++j) {
-    const int q = j % 4 + (j / 4 % 2) * 4;
-    const __m512 t = j < 8 ? _mm512_shuffle_f32x4(s[q], s[q + 8], 0x88) : _mm512_shuffle_f32x4(s[q], s[q + 8], 0xDD);
-    if (Whole_)
-      _mm512_storeu_ps(to + j * to_step, t);
-    else if (j < cols)
-      _mm512_mask_storeu_ps(to + j * to_step, row, t);
+    for (int k = 0; k < 4; ++k) {
+      if (Whole_)
+        _mm512_storeu_ps(y + k * to_step, turned[k]);
+      else if (k < some)
+        _mm512_mask_storeu_ps(y + k * to_step, row, turned[k]);
+    }
   }
 }
 DNL_INL void transpose_block(const float* from, idx from_step, float* to, idx to_step) {
