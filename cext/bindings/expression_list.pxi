@@ -40,6 +40,8 @@ cdef class ExpressionList:
         cdef list made
         if self.made is None:
             made = [None] * <Py_ssize_t> self.nodes.size()
+            if self.made is not None:   # garbage was collected, and code of the user's has looked into this list
+                return self.made
             for k in range(self.nodes.size()):
                 put_item(made, k, self.at(k))
             self.made = made
@@ -81,7 +83,7 @@ cdef class ExpressionList:
 
     def __iadd__(self, other):
         cdef list items = self.items()
-        items += other
+        items += _as_plain(other)   # it may be this one
         return self
 
     def __mul__(self, n):
@@ -134,7 +136,7 @@ cdef class ExpressionList:
         return self.items().count(e)
 
     def extend(self, es):
-        self.items().extend(es)
+        self.items().extend(_as_plain(es))
 
     def index(self, *args):
         return self.items().index(*args)

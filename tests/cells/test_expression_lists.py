@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import collections.abc
 import copy
+import gc
+import operator
 import pickle
 import random
 from collections.abc import Callable, Iterator
@@ -106,6 +108,8 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "append": lambda xs: xs.append(7),
     "clear": lambda xs: xs.clear(),
     "extend": lambda xs: xs.extend([7, 8]),
+    "extend by itself": lambda xs: xs.extend(xs),
+    "grow by itself": lambda xs: operator.iadd(xs, xs),
     "insert": lambda xs: xs.insert(1, 7),
     "pop": lambda xs: xs.pop(),
     "pop 1": lambda xs: xs.pop(1),
@@ -314,6 +318,28 @@ def test_a_graph_that_is_renewed_meanwhile(net: Network) -> None:
 
     with pytest.raises((RuntimeError, dy.StaleExpressionError)):
         dy.map(first, [Renews((1, 2))] * N, hs)
+
+
+def test_looked_into_while_it_is_looked_into(net: Network) -> None:
+    """By what runs when garbage is collected: both see the same expressions, and changes stay."""
+    hs = net.outputs()
+    seen: list[Any] = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if not seen:
+            seen.append(hs[0])
+            hs.append(7)
+
+    threshold = gc.get_threshold()
+    kept: list[Any] = [[] for _ in range(200)]  # no free ones are left: memory for the next is asked for
+    gc.callbacks.append(look)
+    gc.set_threshold(1)
+    try:
+        first = hs[0]
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(look)
+    assert all(h is first for h in seen) and len(hs) == N + len(seen) and kept
 
 
 def test_containers_that_copy_their_kind(net: Network) -> None:
