@@ -7,24 +7,30 @@ Who may import: cells.py and compiled.py.
 
 from __future__ import annotations
 
-import contextlib
-import dis
+import array
+import collections
 import functools
 import gc
 import importlib.util
+import operator
 import os
+import pickle
+import random
 import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from dynet_lite import _core
 from dynet_lite.params import ParameterCollection
+from dynet_lite.reading_code import ABSENT, ANY, attributes_of, inside_of, is_of, names_of
 
 __all__ = ["read_by"]
 
-_MOST_ITEMS = 32  # of a list, dict or set that a cell may read
+_MOST_ITEMS = 32  # of a list, dict or set that are looked into
 _DEEPEST = 5  # objects and lists in one another: holder.layers[0].attention.dropout.p
 _HEAP_TYPE = 1 << 9  # of a class that was made by Python code
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
@@ -32,18 +38,25 @@ _LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own
 _OF_OBJECTS = {f"__{name}__" for name in ("call", "get", "getattr", "getitem", "missing", "setitem", "iter", "next", "len", "contains", "bool", "float",
                                           "int", "index", "enter", "exit", "add", "sub", "mul", "matmul", "truediv", "floordiv",
                                           "mod", "pow", "radd", "rsub", "rmul", "rmatmul", "rtruediv", "rpow", "iadd", "isub", "imul",
-                                          "itruediv", "neg", "pos", "abs", "lt", "le", "gt", "ge")}  # fmt: skip
-_OF_CLASSES = {"__init__", "__new__", "__post_init__"}
+                                          "itruediv", "neg", "pos", "abs", "lt", "le", "gt", "ge", "rfloordiv", "rmod", "and", "or", "xor", "rand",
+                                          "ror", "rxor", "invert", "lshift", "rshift", "instancecheck", "subclasscheck")}  # fmt: skip
+_OF_CLASSES = {"__init__", "__new__", "__post_init__", "__class_getitem__"}
 _FEWEST = 8  # objects with cells of their own of which nothing is forgotten
-_PATTERN = "__match_args__"  # of a class: the attributes that a pattern compares without naming them
 _PLAIN = (int, float, str, bool, bytes, type(None))  # nothing is in them
 # What trainers keep as fields, by the name that shows it.
 _OF_TRAINERS = {**{name: name for name in _core.TrainerFields._numbers}, "learning_rate": "_learning_rate"}
-# In functions that expect objects without an attribute; its name may be a text.
-_ASK = {"getattr", "hasattr", "AttributeError"}
-_ABSENT = "?"  # stands among the names of such functions
 _OF_COLLECTIONS = {"parameters_list", "lookup_parameters_list", "parameter_count"}  # what grows with a collection
-_inside: Callable[[type], Any] = type.__dict__["__dict__"].__get__  # vars() of a class, whatever its metaclass does
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+_CACHE = type(functools.lru_cache(lambda: None))
+_ARRAYS = (np.ndarray, array.array, bytearray, memoryview)  # whose numbers may change
+_OF_WRAPPERS = {"data", "maps"}  # where these keep a list, a dict or some:
+_WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap)
+_VIEWS: tuple[type, ...] = (
+    types.MappingProxyType,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)  # of a dict: they refer to it
 
 
 Read = tuple[Any, Any, Any]  # (where, key, value), see read_by()
@@ -62,11 +75,14 @@ class _Seen(dict[int, set[str]]):
         self.common = common  # what objects are looked at for: functions are given them, and give them back
         self.functions: list[types.FunctionType] = []
         self.objects: dict[int, tuple[Any, set[str], int]] = {}
+        self.generators: dict[int, Any] = {}  # of random numbers
         self._kept: dict[tuple[int, Any], tuple[Any, Any]] = {}
 
     def found(self) -> list[Read]:
         """All that was read, each once."""
-        return [*{(id(where), key): (where, key, value) for where, key, value in self.read}.values()]
+        found = {(id(where), key): (where, key, value) for where, key, value in self.read}
+        drawn = [(_core.Generators(self.generators.values()), None, None)] if self.generators else []
+        return [*found.values(), *drawn]
 
     def once(self, make: Callable[..., Any], value: Any, *args: Any) -> Any:
         """make(value), one for each value: what is read twice is compared once."""
@@ -74,6 +90,10 @@ class _Seen(dict[int, set[str]]):
         if found is None:
             found = self._kept[id(value), make] = value, make(value, *args)
         return found[1]
+
+    def watch(self, make: Callable[..., _core.Watched], value: Any, *args: Any) -> None:
+        """What is compared as a whole."""
+        self.read.append((self.once(make, value, *args), None, None))
 
     def look_again(self, value: Any, names: set[str], depth: int) -> None:
         _, others, before = self.objects.get(id(value), (None, set(), depth))
@@ -92,9 +112,9 @@ def read_by(function: Any, given: Iterable[Any] = ()) -> list[Read]:
     """(where, key, value) of the variables and attributes that a function names: when one changes, it is recorded anew.
 
     Globals and variables of enclosing functions, those of functions that it names in turn, attributes of these objects, of their
-    classes, of modules and of the object that it is a method of, items of small lists, dicts and sets. ``where`` is a dict or
-    list, what is read like one, the variable itself (key None), a class, which may inherit the attribute, or a function,
-    whose code is read (key None).
+    classes, of modules and of the object that it is a method of, items of lists, dicts and sets, numbers of arrays. ``where``
+    is a dict, what is read like one, the variable itself (key None), a class, which may inherit the attribute, or something
+    that is compared as a whole (key None).
 
     given: arguments; then the list is what is read of these.
     """
@@ -107,6 +127,19 @@ def read_by(function: Any, given: Iterable[Any] = ()) -> list[Read]:
     found = seen.found()
     _hold(function, found)
     return found
+
+
+def random_states(read: Iterable[Read] | None) -> list[Any]:
+    """States of the generators of random numbers among what a function reads. None: another thread looks at that anew."""
+    return [_state_of(one) for where, _, _ in read or () if type(where) is _core.Generators for one in where.found]
+
+
+def _state_of(generator: Any) -> Any:
+    if is_of(generator, random.Random):
+        return random.Random.getstate(generator)
+    if is_of(generator, np.random.RandomState):
+        return pickle.dumps(np.random.RandomState.get_state(generator, legacy=False))
+    return pickle.dumps(generator.bit_generator.state)
 
 
 def _seen_from(those: Iterable[Any], names: set[str]) -> _Seen:
@@ -145,11 +178,6 @@ def _hold(method: Any, found: list[Read]) -> None:
     _of_objects.add(method)
 
 
-def _is(value: Any, *kinds: type) -> bool:
-    """isinstance() without asking the object."""
-    return issubclass(type(value), kinds)
-
-
 def _is_settled(module: Any) -> bool:
     """Is what this module defines of this package or of Python's library? A program's may have a name of the latter, and
     classes that are made by exec(), in variables without a __name__, are said to be of builtins."""
@@ -164,62 +192,12 @@ def _is_settled(module: Any) -> bool:
 
 def _names(function: Any) -> set[str]:
     """The attributes that are named in the code of a function."""
-    return _named(function)[1]
-
-
-def _named(function: Any) -> tuple[set[str], set[str]]:
-    is_function = _is(function, types.FunctionType, types.MethodType, _core.told_type)
-    if not (is_function and hasattr(function, "__code__")):
-        return set(), set()
-    variables, attributes = _in_code(function.__code__)
-    if _PATTERN in attributes:
-        attributes = attributes | _of_patterns(function, variables, attributes)
-    return variables, attributes
-
-
-@functools.lru_cache(maxsize=4096)
-def _in_code(code: types.CodeType) -> tuple[set[str], set[str]]:
-    """(variables and modules, attributes) that are named in code, and in functions and comprehensions inside it."""
-    variables: set[str] = set()
-    attributes: set[str] = set()
-    before: Any = None
-    level: Any = None  # what is before that
-    for step in dis.get_instructions(code):
-        if step.opcode in dis.hasname:
-            of_object = step.opname.endswith(("_ATTR", "_METHOD")) or step.opname == "IMPORT_FROM"
-            dots = "." * level.argval if step.opname == "IMPORT_NAME" else ""  # of `from ..package import name`
-            (attributes if of_object else variables).add(dots + str(step.argval))
-        elif step.opname == "MATCH_CLASS":  # after the names in `case Point(x=0)`
-            attributes |= {_PATTERN, *before.argval}
-        if step.opname != "EXTENDED_ARG":
-            level, before = before, step
-    if not variables.isdisjoint(_ASK):
-        attributes |= {_ABSENT, *(one for one in code.co_consts if type(one) is str and one.isidentifier())}
-    for inner in code.co_consts:
-        if _is(inner, types.CodeType):
-            more = _in_code(inner)
-            variables |= more[0]
-            attributes |= more[1]
-    return variables, attributes
-
-
-def _of_patterns(function: Any, variables: set[str], attributes: set[str]) -> set[str]:
-    """Attributes that `case Point(0, y)` compares, where one of these variables, or of a module that one is, is the class."""
-    inside = function.__globals__
-    values = [inside[name] for name in variables if name in inside]
-    for variable in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # it has no value
-            values.append(variable.cell_contents)
-    for module in values.copy():
-        if _is(module, types.ModuleType):
-            values += [one for name, one in (_attributes(module) or {}).items() if name in attributes]
-    found = [_inside(c).get(_PATTERN) for kind in values if _is(kind, type) for c in kind.__mro__]
-    return {name for names in found if type(names) is tuple for name in names if type(name) is str}
+    return names_of(function)[1]
 
 
 def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """What is called: a function, a method with its object, a partial, or an object that can be called."""
-    if _is(function, types.FunctionType, _core.told_type):
+    if is_of(function, types.FunctionType, _core.told_type):
         _see_own_attributes(function, names, seen, depth)
         _see_function(function, seen)
     elif _core.is_cell(function):
@@ -228,10 +206,16 @@ def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> No
             _see_object(function.ref(), names | _names(function.function), seen, depth)
             function = function.function
         _see_callable(function, names, seen, depth)
-    elif _is(function, types.MethodType):
+    elif is_of(function, types.MethodType):
         _see_object(function.__self__, names | _names(function.__func__), seen, depth)
         _see_function(function.__func__, seen)
-    elif _is(function, functools.partial):
+    elif is_of(function, staticmethod, classmethod):
+        _see_callable(function.__func__, names, seen, depth)
+    elif is_of(function, _CACHE):
+        _see_callable(function.__wrapped__, names, seen, depth)
+    elif is_of(function, operator.attrgetter, operator.methodcaller):
+        seen.names.update(*(one.split(".") for one in function.__reduce__()[1] if type(one) is str))
+    elif is_of(function, functools.partial):
         _see_callable(function.func, names, seen, depth)
         names = names | _names(function.func)
         for given in (function.args, function.keywords):
@@ -241,30 +225,32 @@ def _see_callable(function: Any, names: set[str], seen: _Seen, depth: int) -> No
 
 
 def _see_function(function: Any, seen: _Seen) -> None:
-    if _is(function, types.FunctionType) and not seen.once(_is_settled, function.__module__):
+    if is_of(function, types.FunctionType) and not seen.once(_is_settled, function.__module__):
         if seen.is_new(function, seen.once(_names, function)):
             seen.functions.append(function)
 
 
 def _see_own_attributes(function: Any, names: set[str], seen: _Seen, depth: int) -> None:
-    """Those that a program has given to a function."""
-    if _is(function, types.FunctionType) and function.__dict__ and seen.is_new(function.__dict__, names):
-        for name in sorted(names & function.__dict__.keys()):
+    """Those that a program, or functools.singledispatch, has given to a function."""
+    if is_of(function, types.FunctionType) and function.__dict__ and seen.is_new(function.__dict__, names):
+        for name in sorted((names | {"registry"}) & function.__dict__.keys()):
             _see(function.__dict__, name, function.__dict__[name], names, seen, depth)
 
 
 def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
-    (variables, own), inside = seen.once(_named, function), function.__globals__
+    (variables, own), inside = seen.once(names_of, function), function.__globals__
     seen.names |= own
     names = own | seen.common
-    seen.read.append((function, None, function.__code__))  # tools such as autoreload of notebooks put in new code
+    seen.watch(_core.WatchedFunction, function)
     for name in sorted(variables):
         if name in inside:
-            _see(inside, name, inside[name], own if _is(inside[name], types.ModuleType) else names, seen, 0)
+            _see(inside, name, inside[name], own if is_of(inside[name], types.ModuleType) else names, seen, 0)
         else:
-            module = _imported(name, inside)
-            if _is(module, types.ModuleType):  # it is imported in the function
-                _see_module(module, own, seen, 0)
+            module, known_as = _imported(name, inside)
+            if is_of(module, types.ModuleType):  # it is imported in the function
+                _see(sys.modules, known_as, module, own, seen, 0)
+            if not name.startswith("."):  # it may come to hide a builtin
+                seen.read.append((inside, name, _core.MISSING))
     for variable in function.__closure__ or ():
         try:
             value = variable.cell_contents
@@ -275,67 +261,115 @@ def _see_variables(function: types.FunctionType, seen: _Seen) -> None:
         _see_object(defaults, names, seen, 0)
 
 
-def _imported(name: str, inside: dict[str, Any]) -> Any:
-    """The module of this name, or of this place beside that of a function with these globals."""
+def _imported(name: str, inside: dict[str, Any]) -> tuple[Any, str]:
+    """The module of this name, or of this place beside that of a function with these globals, and its whole name."""
     try:
-        return sys.modules.get(importlib.util.resolve_name(name, inside.get("__package__")))
+        known_as = importlib.util.resolve_name(name, inside.get("__package__"))
     except ImportError:
-        return None
+        return None, name
+    return sys.modules.get(known_as), known_as
 
 
 def _see(where: Any, key: Any, value: Any, names: set[str], seen: _Seen, depth: int) -> None:
-    if _is(value, types.ModuleType):
+    if not is_of(value, types.ModuleType) or seen.once(_is_users, value):
+        seen.read.append((where, key, value))
+    _see_value(value, names, seen, depth)
+
+
+def _see_value(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
+    _see_generator(value, seen)
+    if is_of(value, types.ModuleType):
         _see_module(value, names, seen, depth)
-        return
-    seen.read.append((where, key, value))
-    if type(value) not in _PLAIN:
+    elif type(value) not in _PLAIN:
         _see_callable(value, names, seen, depth + 1)
+
+
+def _see_generator(value: Any, seen: _Seen) -> None:
+    """Is it one of random numbers, or a method of one?"""
+    if is_of(value, types.MethodType, types.BuiltinMethodType):
+        value = value.__self__
+    if is_of(value, random.Random, np.random.RandomState, np.random.Generator):
+        seen.generators[id(value)] = value
+
+
+def _is_users(module: Any) -> bool:
+    """Is a module a program's own?"""
+    inside = attributes_of(module) or {}
+    return not _is_settled(inside.get("__name__")) and "-packages" not in str(inside.get("__file__"))
 
 
 def _see_module(module: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """Its variables. Into what they are goes nobody where the module is not the user's."""
-    inside = _attributes(module)
+    inside = attributes_of(module)
     if inside is None or inside.get("Expression") is _core.Expression or not seen.is_new(module, names):
         return
     name_of = str(inside.get("__name__"))
     if name_of.split(".")[0] == __name__.split(".")[0]:
         return
-    users = not _is_settled(name_of) and "-packages" not in str(inside.get("__file__"))
-    for name in sorted(names):
+    users = seen.once(_is_users, module)
+    asked = {name for name in names if name.isidentifier()} | ({"__getattr__"} if users else set())
+    if users and ANY in names:
+        seen.watch(_core.WatchedDict, inside)
+    absent = ABSENT in names or "__getattr__" in inside
+    for name in sorted(asked):
         if name not in inside:
-            continue
-        if users:
+            if users and absent:
+                seen.read.append((inside, name, _core.MISSING))
+        elif users:
             _see(inside, name, inside[name], names, seen, depth)
-        elif not _is(inside[name], types.ModuleType):
+        elif inside[name] is np.random:
+            _see_module(np.random, names, seen, depth)
+        elif not is_of(inside[name], types.ModuleType):
+            _see_generator(inside[name], seen)
             seen.read.append((inside, name, inside[name]))
 
 
 def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     """Items, and attributes that the function names."""
-    if depth > _DEEPEST or _is(value, _core.Expression) or not seen.is_new(value, names):
+    if depth > _DEEPEST or is_of(value, _core.Expression) or not seen.is_new(value, names):
         return
-    if _is(value, set):
-        _see_members(value, seen)
-    base = next((kind for kind in (list, tuple, dict) if _is(value, kind)), None)
+    base = next((kind for kind in _CONTAINERS if is_of(value, kind)), None)
     if base is not None:
         _see_items(value, base, names, seen, depth)
         if type(value) is base:
             return
-    if _is(value, type):  # its objects have its methods
-        for name in sorted(names | _OF_CLASSES | _OF_OBJECTS):
+    if is_of(value, *_ARRAYS):
+        _see_numbers(value, seen)
+    if is_of(value, *_VIEWS):
+        for one in gc.get_referents(value):
+            _see_object(one, names, seen, depth)
+    if is_of(value, weakref.ref):
+        _see_value(weakref.ref.__call__(value), names, seen, depth)
+    if is_of(value, type):  # its objects have its methods
+        for name in sorted((names | _OF_CLASSES | _OF_OBJECTS) & seen.once(_names_in, value)):
             _see_in_class(value, value, name, names, seen, depth)
+        _see_metaclass(value, names, seen, depth)
         return
-    attributes = _attributes(value)
+    attributes = attributes_of(value)
     if attributes is None and not type(value).__flags__ & _HEAP_TYPE:
         return
-    absent = _ABSENT in names or _found_in(type(value), "__getattr__") is not _core.MISSING  # do those count, too?
-    if _is(value, ParameterCollection) and attributes and names & _OF_COLLECTIONS:
+    if type(value).__flags__ & _HEAP_TYPE and not seen.once(_is_settled, inside_of(type(value)).get("__module__")):
+        seen.watch(_core.WatchedClass, value)
+        if "__class__" in names:  # it is asked for attributes that objects do not have, or have otherwise
+            _see_object(type(value), names, seen, depth)
+    if attributes is not None:
+        names = names | _asked_for(attributes, value, names, seen)
+    absent = ABSENT in names or _found_in(type(value), "__getattr__") is not _core.MISSING  # do those count, too?
+    if is_of(value, ParameterCollection) and attributes and names & _OF_COLLECTIONS:
         seen.read.append((attributes["_all"], len(attributes["_all"]), _core.MISSING))
-    for name in sorted((names | _OF_OBJECTS) - {_ABSENT}):
+    there = seen.once(_names_in, type(value)) | (attributes or {}).keys()
+    if is_of(value, _core.TrainerFields):
+        there = there | _OF_TRAINERS.keys()
+    looked_for = (names | _OF_OBJECTS) & there
+    if absent:
+        looked_for |= {name for name in names if name.isidentifier()}
+    for name in sorted(looked_for):
         if attributes is not None and name in attributes:
             _see(attributes, name, attributes[name], names, seen, depth)
             continue
         in_class = _see_in_class(type(value), value, name, names, seen, depth)
+        if name.startswith("__") and name.endswith("__"):
+            continue  # it is looked for in the class alone
         if name in names and attributes is not None and (in_class or absent):
             seen.read.append((attributes, name, _core.MISSING))
         if name in names and absent and not in_class:
@@ -343,79 +377,104 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
 
 
 def _see_items(value: Any, base: Any, names: set[str], seen: _Seen, depth: int) -> None:
-    where = value if type(value) is base else seen.once(_Items, value, base)
-    if base.__len__(value) <= _MOST_ITEMS:
-        items = list(dict.items(value)) if base is dict else enumerate(list(base.__iter__(value)))
-        for key, one in items:
-            _see(where, key, one, names, seen, depth)
-        if base is dict:
-            seen.read.append((seen.once(_Size, value), "", dict.__len__(value)))
     if base is list:
-        seen.read.append((where, list.__len__(value), _core.MISSING))
+        seen.watch(_core.WatchedList, value)
+    elif base is dict:
+        seen.watch(_core.WatchedDict, value)
+    elif base in (set, collections.deque):
+        seen.watch(_core.WatchedItems, value, base)
+    if base.__len__(value) <= _MOST_ITEMS:
+        items = [*base.__iter__(value), *(dict.values(value) if base is dict else ())]
+        for one in items:
+            _see_value(one, names, seen, depth)
 
 
-def _see_members(value: Any, seen: _Seen) -> None:
-    """Of a small set of what is compared without code of a program."""
-    members = frozenset(value)
-    if len(members) <= _MOST_ITEMS and all(type(one) in _PLAIN for one in members):
-        seen.read.append((seen.once(_Members, value), members, members))
+def _see_numbers(value: Any, seen: _Seen) -> None:
+    try:
+        seen.watch(_core.WatchedBuffer, value)
+    except (BufferError, ValueError):  # of a kind that other programs cannot look at, such as dates
+        return
 
 
-def _attributes(value: Any) -> dict[str, Any] | None:
-    """The __dict__ that Python gave to an object; None where there is none."""
-    own: Any = next((_inside(c)["__dict__"] for c in type(value).__mro__ if "__dict__" in _inside(c)), None)
-    if type(own) not in (types.GetSetDescriptorType, types.MemberDescriptorType):
-        return None
-    found = own.__get__(value)
-    return found if type(found) is dict else None
+def _see_metaclass(kind: Any, names: set[str], seen: _Seen, depth: int) -> None:
+    """What a class has from its own class."""
+    if type(kind) is type or seen.once(_is_settled, inside_of(type(kind)).get("__module__")):
+        return
+    looked_for = (names | _OF_OBJECTS) & seen.once(_names_in, type(kind))
+    if "__getattr__" in looked_for:
+        looked_for |= {name for name in names if name.isidentifier()}
+    for name in sorted(looked_for):
+        if _found_in(kind, name) is _core.MISSING:
+            seen.read.append((kind, name, _core.MISSING))
+        _see_in_class(type(kind), kind, name, names, seen, depth)
+
+
+def _asked_for(attributes: dict[str, Any], value: Any, names: set[str], seen: _Seen) -> set[str]:
+    """Attributes that are not named but may be asked for: by names that are computed, or all."""
+    if ANY in names:
+        seen.watch(_core.WatchedDict, attributes)
+    if is_of(value, *_WRAPPERS):
+        return _OF_WRAPPERS
+    if ANY in names and len(attributes) > _MOST_ITEMS:
+        return set()
+    texts = [one[1:] for one in names if one.startswith(ANY)]
+    return {name for name in attributes if texts and type(name) is str and any(text in name for text in texts)}
 
 
 def _see_in_class(kind: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> bool:
     """An attribute that a class gives to the object, or to itself. False: there is none."""
-    owners = [c for c in kind.__mro__ if name in _inside(c)]
-    if name in _OF_TRAINERS and _is(value, _core.TrainerFields):
+    owners = [c for c in kind.__mro__ if name in inside_of(c)]
+    if name in _OF_TRAINERS and is_of(value, _core.TrainerFields):
         fields, field = seen.once(_Slots, value), _OF_TRAINERS[name]
         _see(fields, field, fields.get(field), names, seen, depth)
     via = kind  # where it is found
     for owner in owners:
-        if not owner.__flags__ & _HEAP_TYPE or seen.once(_is_settled, _inside(owner).get("__module__")):
+        if not owner.__flags__ & _HEAP_TYPE or seen.once(_is_settled, inside_of(owner).get("__module__")):
             break  # it does not change
         function = _see_own(owner, via, value, name, names, seen, depth)
-        if function is None or "super" not in seen.once(_named, function)[0]:
+        if function is None or "super" not in seen.once(names_of, function)[0]:
             break
         for via in kind.__mro__[kind.__mro__.index(owner) + 1 :]:  # where super() looks
-            if name in _inside(via):
+            if name in inside_of(via):
                 break
             seen.read.append((via, name, _found_in(via, name)))
     return bool(owners)
 
 
+def _names_in(kind: type) -> set[str]:
+    """What objects of a class have from it, but for what all objects have."""
+    return set().union(*(inside_of(c) for c in kind.__mro__ if c is not object))
+
+
 def _found_in(kind: type, name: str) -> Any:
     """What objects of a class have from it or from one that it is derived from."""
-    return next((_inside(c)[name] for c in kind.__mro__ if name in _inside(c)), _core.MISSING)
+    return next((inside_of(c)[name] for c in kind.__mro__ if name in inside_of(c)), _core.MISSING)
 
 
 def _see_own(owner: type, via: type, value: Any, name: str, names: set[str], seen: _Seen, depth: int) -> Any:
     """What stands in the class itself, and is found by way of another; the function that is called then, None if it is
     none."""
-    found = _inside(owner)[name]
-    if _is(found, types.MemberDescriptorType):
+    found = inside_of(owner)[name]
+    if is_of(found, types.MemberDescriptorType):
         if value is not via:
             slots = seen.once(_Slots, value)
             _see(slots, name, slots.get(name), names, seen, depth)
         return None
     function = found
-    if _is(found, property):
+    if is_of(found, property):
         function = found.fget
-    elif _is(found, staticmethod, classmethod):
+    elif is_of(found, staticmethod, classmethod):
         function = found.__func__
-    elif _is(found, functools.cached_property, functools.partialmethod):
+    elif is_of(found, functools.cached_property, functools.partialmethod):
+        function = found.func
+    elif is_of(found, functools.singledispatchmethod):
+        _see_callable(found.dispatcher, names, seen, depth)
         function = found.func
     elif _core.is_cell(found):
         function = found.function
-    elif _is(getter := _found_in(type(found), "__get__"), types.FunctionType):  # a descriptor of a program
+    elif is_of(getter := _found_in(type(found), "__get__"), types.FunctionType):  # a descriptor of a program
         seen.look_again(value, names | seen.once(_names, getter), depth)
-    if not _is(function, types.FunctionType):
+    if not is_of(function, types.FunctionType):
         _see(via, name, found, names, seen, depth)
         return None
     seen.read.append((via, name, found))
@@ -425,43 +484,6 @@ def _see_own(owner: type, via: type, value: Any, name: str, names: set[str], see
         if not more <= names:
             seen.look_again(value, names | more, depth)
     return function
-
-
-class _Items:
-    """Items of an object of a class that is derived from list, tuple or dict, read without the methods of the class."""
-
-    def __init__(self, value: Any, base: Any) -> None:
-        self._value, self._base = value, base
-
-    def __getitem__(self, key: Any) -> Any:
-        if self._base is dict:
-            return dict.get(self._value, key, _core.MISSING)
-        return self._base.__getitem__(self._value, key)
-
-    @property
-    def cell_contents(self) -> Any:
-        """The item None: what has the key None is read as a variable."""
-        return self[None]
-
-
-class _Members:
-    """What a set has: the members that it is asked about, if these are all."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __getitem__(self, members: Any) -> Any:
-        return members if set.__eq__(self._value, members) else _core.MISSING
-
-
-class _Size:
-    """How many items a dict has, whatever the key: one that is missing may be asked for."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __getitem__(self, key: Any) -> int:
-        return dict.__len__(self._value)
 
 
 class _Slots:
@@ -476,8 +498,8 @@ class _Slots:
 
     def __getitem__(self, name: str) -> Any:
         owner = self._ref()
-        kind, slot = next(((c, _inside(c)[name]) for c in type(owner).__mro__ if name in _inside(c)), (None, None))
-        if not _is(slot, types.MemberDescriptorType) and kind is not _core.TrainerFields:
+        kind, slot = next(((c, inside_of(c)[name]) for c in type(owner).__mro__ if name in inside_of(c)), (None, None))
+        if not is_of(slot, types.MemberDescriptorType) and kind is not _core.TrainerFields:
             raise KeyError(name)
         try:
             return slot.__get__(owner)  # type: ignore[union-attr]

@@ -16,8 +16,8 @@ import weakref
 import numpy as np
 
 cimport cython
-from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
-from cpython.function cimport PyFunction_Check, PyFunction_GetCode
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport Py_TYPE, PyObject, PyObject_GenericSetAttr, PyTypeObject
 from cpython.ref cimport Py_INCREF
@@ -61,6 +61,7 @@ include "files.pxi"
 include "ops.pxi"
 include "cells.pxi"
 include "states.pxi"
+include "watched.pxi"
 include "templates.pxi"
 include "recording.pxi"
 include "bulk.pxi"

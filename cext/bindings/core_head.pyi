@@ -331,6 +331,30 @@ class Compiled(Cell):
 class IndexStandIn:
     def __getattr__(self, name: str) -> Any: ...
 
+class Watched: ...
+
+class WatchedFunction(Watched):
+    def __init__(self, function: Any) -> None: ...
+
+class WatchedClass(Watched):
+    def __init__(self, value: Any) -> None: ...
+
+class WatchedList(Watched):
+    def __init__(self, value: Any) -> None: ...
+
+class WatchedDict(Watched):
+    def __init__(self, value: Any) -> None: ...
+
+class WatchedItems(Watched):
+    def __init__(self, value: Any, kind: type) -> None: ...
+
+class WatchedBuffer(Watched):
+    def __init__(self, value: Any) -> None: ...
+
+class Generators(Watched):
+    found: list[Any]
+    def __init__(self, found: Iterable[Any]) -> None: ...
+
 MISSING: object
 settings: Settings
 SETTINGS: tuple[tuple[str, bool | int | str, bool], ...]

@@ -223,15 +223,25 @@ cdef Template _record(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     return _recorded_twice(cell, g, args, kwargs).template
 
 cdef _Recorder _recorded_twice(Cell cell, ComputationGraph g, tuple args, dict kwargs):
+    from dynet_lite.reading import random_states
+
     cdef uint64_t begun = cell.n_anew
     cdef _Recorder r = _recorded(cell, g, args, kwargs)
-    if not _alike_templates(r.template, _record_once(cell, g, args, kwargs)):
-        if cell.n_anew != begun:   # another thread has recorded meanwhile, and integers are taken in another way now
-            return _recorded_twice(cell, g, args, kwargs)
-        raise (_errors.CompileError if r.trace.compiled else _errors.CellError)(
-            f"[{'compile' if r.trace.compiled else 'cell'} {cell.__name__}] does not make the same nodes twice for the same "
-            "arguments: it reads what changes, such as a counter or numpy.random. Give that as an argument")
-    return r
+    for _ in range(RUNS_THAT_DRAW):   # another thread may have drawn meanwhile
+        before = random_states(cell.read)
+        if not _alike_templates(r.template, _record_once(cell, g, args, kwargs)):
+            if cell.n_anew != begun:   # another thread has recorded meanwhile, and integers are taken in another way now
+                return _recorded_twice(cell, g, args, kwargs)
+            raise _not_recorded(r, "does not make the same nodes twice for the same arguments: it reads what changes, such "
+                                "as a counter or numpy.random. Give that as an argument")
+        if random_states(cell.read) == before:
+            return r
+    raise _not_recorded(r, "draws random numbers of Python or NumPy, and a recording would repeat those that it was made "
+                        "with. Draw them outside and give them as arguments")
+
+cdef object _not_recorded(_Recorder r, str why):
+    what, kind = ("compile", _errors.CompileError) if r.trace.compiled else ("cell", _errors.CellError)
+    return kind(f"[{what} {r.cell.__name__}] {why}")
 
 
 # ---- cells -----------------------------------------------------------------------------------------------------------
@@ -461,39 +471,6 @@ cdef class Cell:
     def __repr__(self):
         return f"<cell {self.__name__}, {len(self.templates)} signatures>"
 
-
-MISSING = object()   # what is read of a variable that has no value
-cdef object _missing = MISSING
-
-cdef bint _unchanged(list read) except -1:
-    """Is all that was read what it was?"""
-    cdef PyObject* where
-    cdef PyObject* key
-    cdef PyObject* found
-    cdef tuple one
-    for one in read:   # each call asks: without counting references to parts of what is held here
-        where, key = PyTuple_GET_ITEM(one, 0), PyTuple_GET_ITEM(one, 1)
-        if PyDict_CheckExact(<object> where):   # the most of them: without a call of its method
-            found = PyDict_GetItemWithError(<object> where, <object> key)
-            if (<PyObject*> _missing if found == NULL else found) != PyTuple_GET_ITEM(one, 2):
-                return False
-        elif _content(<object> where, <object> key) is not one[2]:
-            return False
-    return True
-
-cdef object _content(object where, object key):
-    """What a closure's variable, an attribute or an item is; of a function, its code, of a class, what its objects have
-    from it or from one that it is derived from."""
-    cdef PyObject* found
-    if PyFunction_Check(where):
-        return <object> PyFunction_GetCode(where)
-    if PyType_Check(where):
-        found = _PyType_Lookup(<PyTypeObject*> where, key)
-        return _missing if found == NULL else <object> found
-    try:
-        return where.cell_contents if key is None else where[key]
-    except (ValueError, LookupError):
-        return _missing
 
 cdef set _one_less(set numbers):
     return {n - 1 if type(n) is int else n for n in numbers}

@@ -26,6 +26,7 @@ cdef enum:            # of an argument, what passes ask:
 cdef enum:
     MOST_TEMPLATES = 512  # of one cell
     RECENT_TEMPLATES = 4
+    RUNS_THAT_DRAW = 4    # of a function, until it is refused
     MOST_PLAIN = 8        # parts of one argument whose integers are looked at one by one
     TYPE_OF_PYTHON = 1 << 9   # in __flags__: the class was made by Python code
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import collections
+import contextvars
 import copy
 import dataclasses
 import enum
 import functools
 import gc
+import io
 import itertools
+import operator
 import random
 import sys
 import threading
@@ -1012,21 +1016,20 @@ def test_long_chains_of_functions(w: Weights) -> None:
 
 
 def test_python_itself_is_not_looked_into(w: Weights) -> None:
-    """What random.gauss() keeps changes when it is called: a cell that calls it was recorded at each call."""
-    runs: list[float] = []
-    draw = random.gauss
+    """What a file keeps changes when it is written."""
+    runs = io.StringIO()
+    note = runs.write
 
     @dy.cell
-    def cell(x: Any, note: Any) -> Any:
-        note(draw(0, 1))
+    def cell(x: Any) -> Any:
+        note("run ")
         return x * 2.0
 
-    note = runs.append
     dy.renew_cg()
-    cell(w.b, note)
-    once = len(runs)
-    cell(w.b, note)
-    assert len(runs) == once
+    cell(w.b)
+    once = runs.getvalue()
+    cell(w.b)
+    assert runs.getvalue() == once
 
 
 def sums(x: Any) -> Any:
@@ -1063,32 +1066,33 @@ turns = 0  # a variable whose name is that of an attribute
 def test_attributes_are_not_variables_of_the_same_name(w: Weights) -> None:
     """A cell that reads self.turns is not recorded anew when the module's `turns` changes, nor the other way round."""
     global turns
-    ran: Any = collections.deque()  # whose items are not looked at
+    ran = io.StringIO()
+    note = ran.write  # what a file keeps is not looked at
 
     class Model:
         turns, other = 2, 0
 
         @dy.cell
         def go(self, x: Any) -> Any:
-            ran.append("go")
+            note("go ")
             for _ in range(self.turns):
                 x = dy.tanh(x)
             return x
 
         @dy.cell
         def scaled(self, x: Any) -> Any:
-            ran.append("scaled")
+            note("scaled ")
             return x * float(turns + self.other)
 
     model = Model()
     dy.renew_cg()
     for turns in range(5):  # noqa: B007  the cell may not look at it
         model.go(w.b)
-    assert list(ran) == ["go"] * 2 and model.go.signatures() == 1
-    ran.clear()
+    assert ran.getvalue() == "go go " and model.go.signatures() == 1
+    ran.truncate(0)
     for model.turns in range(5):
         first = sums(model.scaled(w.b))
-    assert list(ran) == ["scaled"] * 2
+    assert ran.getvalue().strip("\0") == "scaled scaled "
     turns, model.other = 8, 4
     assert sums(model.scaled(w.b)) == pytest.approx(3 * first)
     assert sums(model.go(w.b)) == pytest.approx(sums(Model.go.function(model, w.b)))
@@ -1104,17 +1108,172 @@ def test_floats_of_numpy_are_values(w: Weights) -> None:
 
 
 def test_check_finds_what_is_not_noticed(w: Weights) -> None:
-    hidden = types.SimpleNamespace(number=1.0)
-    cell = dy.cell(lambda x: x * vars(hidden)["number"])
+    hidden = contextvars.ContextVar("hidden", default=1.0)
+    cell = dy.cell(lambda x: x * hidden.get())
     with dy.configure(cells="check"):
         dy.renew_cg()
         cell(w.b)
-        hidden.number = 2.0
+        hidden.set(2.0)
         with pytest.raises(dy.CellError, match="makes other nodes now"):
             cell(w.b)
 
 
+def scaled_by_default(x: Any, by: float = 1.0, *, more: float = 1.0) -> Any:
+    return x * by * more
+
+
+class Kind(type):
+    grade = 1.0
+
+    @property
+    def level(cls) -> float:
+        return cls.grade
+
+
+class Changing(metaclass=Kind):
+    """Has what a change in place, or elsewhere, may make another number of."""
+
+    number = 1.0
+
+    def __init__(self) -> None:
+        self.numbers = np.ones(4)
+        self.view, self.gaps = self.numbers[1:].reshape(3, 1).T, self.numbers[::2]
+        self.many, self.recent, self.words = [1.0] * 100, collections.deque([1.0], maxlen=3), {("a", 1)}
+        self.order, self.buffer, self.labels = (
+            {"a": 1.0, "b": 3.0},
+            array.array("d", [1.0]),
+            np.array([1, None], dtype=object),
+        )
+        self.inner = types.SimpleNamespace(number=1.0)
+        self.itself = weakref.ref(self)
+        self.wrapped = collections.UserDict(number=1.0)
+        self.shown = types.MappingProxyType(self.order)
+        self.number_2 = 1.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Changing) and self.number == other.number
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Other(Changing):
+    number = 3.0
+
+
+@functools.singledispatch
+def chosen(one: Any, x: Any) -> Any:
+    return x
+
+
+@functools.lru_cache
+def kept_number(one: type) -> float:
+    return one.number  # type: ignore[attr-defined,no-any-return]
+
+
+def change_kept() -> None:
+    Other.number = 9.0
+    kept_number.cache_clear()
+
+
+def by_hidden_builtin(x: Any) -> Any:
+    return x * abs(-1.0)
+
+
+CHANGES: dict[str, tuple[Callable[[Changing, Any], Any], Callable[[Changing], Any]]] = {
+    "class of an object": (lambda a, x: x * a.number, lambda a: setattr(a, "__class__", Other)),
+    "isinstance": (lambda a, x: x if isinstance(a, Other) else x * 2.0, lambda a: setattr(a, "__class__", Other)),
+    "default": (lambda a, x: scaled_by_default(x), lambda a: setattr(scaled_by_default, "__defaults__", (3.0,))),
+    "named default": (lambda a, x: scaled_by_default(x), lambda a: setattr(scaled_by_default, "__kwdefaults__", {"more": 3.0})),
+    "item of a named default": (lambda a, x: scaled_by_default(x), lambda a: scaled_by_default.__kwdefaults__.update(more=3.0)),
+    "singledispatch": (chosen, lambda a: chosen.register(Changing, lambda one, x: x * 3.0)),
+    "cached": (lambda a, x: x * kept_number(Other), lambda a: change_kept()),
+    "builtin that is hidden": (lambda a, x: by_hidden_builtin(x), lambda a: globals().update(abs=lambda v: 3.0)),
+    "builtin that is hidden, when another variable goes": (
+        lambda a, x: by_hidden_builtin(x),
+        lambda a: (globals().pop("one_variable_less"), globals().update(abs=lambda v: 3.0)),
+    ),
+    "class of a class": (lambda a, x: x * type(a).level, lambda a: setattr(Kind, "grade", 3.0)),
+    "class of a class, hidden": (lambda a, x: x * Changing.grade, lambda a: setattr(Changing, "grade", 3.0)),
+    "array": (lambda a, x: x * float(a.numbers.sum()), lambda a: a.numbers.put(2, 3.0)),
+    "array as an input": (lambda a, x: dy.cmult(x, dy.inputTensor(a.numbers)), lambda a: a.numbers.put(2, 3.0)),
+    "view": (lambda a, x: x * float(a.view[0, 1]), lambda a: a.numbers.put(2, 3.0)),
+    "array with gaps": (lambda a, x: x * float(a.gaps.sum()), lambda a: a.numbers.put(2, 3.0)),
+    "shape": (lambda a, x: x * a.numbers.shape[0], lambda a: setattr(a.numbers, "shape", (2, 2))),
+    "array of objects": (lambda a, x: x * a.labels[0], lambda a: a.labels.put(0, 3)),
+    "buffer": (lambda a, x: x * a.buffer[0], lambda a: a.buffer.append(a.buffer.pop() * 3)),
+    "long list": (lambda a, x: x * a.many[50], lambda a: a.many.__setitem__(50, 3.0)),
+    "shorter list": (lambda a, x: x * len(a.many), lambda a: a.many.pop()),
+    "deque": (lambda a, x: x * sum(a.recent), lambda a: a.recent.append(3.0)),
+    "set of tuples": (lambda a, x: x * len(a.words), lambda a: a.words.add(("b", 1))),
+    "order of a dict": (lambda a, x: x * next(iter(a.order.values())), lambda a: a.order.update(a=a.order.pop("a"))),
+    "vars": (lambda a, x: x * vars(a.inner)["number"], lambda a: setattr(a.inner, "number", 3.0)),
+    "name that is made": (lambda a, x: x * getattr(a, f"number_{2}"), lambda a: setattr(a, "number_2", 3.0)),
+    "name in a variable": (lambda a, x: x * sum(getattr(a.inner, n) for n in ["number"]), lambda a: setattr(a.inner, "number", 3.0)),
+    "==": (lambda a, x: x if a == Changing() else x * 2.0, lambda a: setattr(a, "number", 3.0)),
+    "text": (lambda a, x: x * float(f"{a}"), lambda a: setattr(a, "number", 3.0)),
+    "attrgetter": (lambda a, x: x * operator.attrgetter("inner.number")(a), lambda a: setattr(a.inner, "number", 3.0)),
+    "weak reference": (lambda a, x: x * a.itself().number_2, lambda a: setattr(a, "number_2", 3.0)),
+    "wrapped dict": (lambda a, x: x * a.wrapped["number"], lambda a: a.wrapped.update(number=3.0)),
+    "view of a dict": (lambda a, x: x * a.shown["a"], lambda a: a.order.update(a=3.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_what_changes_in_place_or_elsewhere_is_noticed(how: str, w: Weights) -> None:
+    read, change = CHANGES[how]
+    one, module = Changing(), globals()
+    kept = [(scaled_by_default, "__defaults__", (1.0,)), (scaled_by_default, "__kwdefaults__", {"more": 1.0}),
+            (Kind, "grade", 1.0), (Other, "number", 3.0)]  # fmt: skip
+    for make, argument in ((dy.cell, w.b), (dy.compile, np.ones(4, dtype=np.float32))):
+        one, module["one_variable_less"] = Changing(), None
+        found = make(functools.partial(read, one))
+        try:
+            dy.renew_cg()
+            before = sums(found(argument))
+            assert sums(found(argument)) == before
+            change(one)
+            wanted = sums(read(one, w.b if make is dy.cell else dy.inputTensor(argument)))
+            assert sums(found(argument)) == pytest.approx(wanted) != pytest.approx(before)
+        finally:
+            for name in ("abs", "one_variable_less"):
+                module.pop(name, None)
+            for owner, name, value in kept:
+                setattr(owner, name, value)
+            if "grade" in vars(Changing):
+                del Changing.grade
+            kept_number.cache_clear()
+            chosen.register(Changing, chosen.dispatch(object))
+
+
+def test_large_things_are_noticed_when_their_size_changes(w: Weights) -> None:
+    words = {k: k for k in range(5000)}
+    cell = dy.cell(lambda x: x * float(len(words)))
+    dy.renew_cg()
+    first = sums(cell(w.b))
+    words[5000] = 1
+    assert sums(cell(w.b)) == pytest.approx(first * 5001 / 5000)
+
+
+def test_variables_that_come_and_go_do_not_matter(w: Weights) -> None:
+    """A module gets other variables than those that a function names."""
+    runs = io.StringIO()
+    inside: dict[str, Any] = {"note": runs.write}
+    exec("def times(x):\n    note('run ')\n    return x * abs(-1.0)", inside)
+    cell = dy.cell(inside["times"])
+    dy.renew_cg()
+    for k in range(5):
+        cell(w.b)
+        inside[f"another{k}"] = k
+    assert runs.getvalue() == "run run "
+
+
 # ---- errors -----------------------------------------------------------------------------------------------------------
+
+
+generator = np.random.default_rng(1)
 
 
 def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception], str]]:
@@ -1135,6 +1294,13 @@ def errors_of(w: Weights) -> dict[str, tuple[Callable[..., Any], type[Exception]
         "outside": (lambda x: x + outside, dy.CellError, "give it as an argument"),
         "counter": (lambda x: x * next(counter), dy.CellError, "same nodes twice"),
         "random": (lambda x: x * np.random.rand(), dy.CellError, "same nodes twice"),
+        "coin of Python": (lambda x: x if random.random() < 2 else x * 2.0, dy.CellError, "draws random numbers"),
+        "coin of NumPy": (lambda x: x if np.random.rand() < 2 else x * 2.0, dy.CellError, "draws random numbers"),
+        "coin of a generator": (
+            lambda x: x if generator.random() < 2 else x * 2.0,
+            dy.CellError,
+            "draws random numbers",
+        ),
         "result": (lambda x: {x}, dy.CellError, "it must give an expression"),
         "state": (lambda x: lstm.initial_state().add_input(x), dy.CellError, "it must give an expression"),
         "shape": (lambda x: dy.inputVector([1, 2, 3]) + x, ValueError, r"x \+ y"),
@@ -1156,7 +1322,7 @@ ERRORS = [
         "checkpoint",
         "outside",
     ),
-    *("counter", "random", "result", "state", "shape", "own"),
+    *("counter", "random", "coin of Python", "coin of NumPy", "coin of a generator", "result", "state", "shape", "own"),
 ]
 
 
@@ -1173,7 +1339,7 @@ def test_errors_are_raised_at_the_line(w: Weights, name: str) -> None:
     for _ in range(2):
         with pytest.raises(kind, match=message) as info:
             cell(x)
-        if message not in ("same nodes twice", "it must give an expression"):
+        if message not in ("same nodes twice", "draws random numbers", "it must give an expression"):
             assert any(entry.frame.code.raw is function.__code__ for entry in info.traceback), (
                 "the line is in the traceback"
             )

@@ -685,7 +685,7 @@ def test_methods_of_objects_without_references(how: Any) -> None:
 
 
 def test_check_finds_what_is_read_in_secret(w: Weights) -> None:
-    hidden = [[1.0] * 40]
+    hidden = [[1.0] * 2000]
 
     @dy.compile
     def f(word: int) -> Any:

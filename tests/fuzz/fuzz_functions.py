@@ -7,6 +7,7 @@ a program that is made smaller leaves out the functions whose weights it has lef
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import pickle
@@ -99,7 +100,7 @@ def by_rate(one: Any, x: Any) -> Any:
 
 HELPERS: Names = {
     "by_rate": by_rate,
-    "copy": copy, "functools": functools, "pickle": pickle, "Faulty": Faulty,
+    "collections": collections, "copy": copy, "functools": functools, "pickle": pickle, "Faulty": Faulty,
     "example": lambda count, seed, tag, x: Example(words(count, seed), tag, x),
     "words": words, "tree": tree, "nested": nested, "flat": flat, "holder": holder, "at": int, "deep": int,
     "mode": lambda k: "ab"[k % 2], "fit": lambda e, n, batch=1: _fit(dy, e, (n,), e.dim()[1]),

@@ -1,7 +1,7 @@
 """Sessions whose functions are those of objects: methods as cells and compiled functions, of classes, of classes derived
 from these and of several objects; closures and partial functions. Between the steps attributes and variables change,
-weights are replaced, resized, shared and read from files, trainers get other settings, states and averages, and updates
-fail.
+arrays and containers in place, classes and default values, weights are replaced, resized, shared and read from files,
+trainers get other settings, states and averages, and updates fail.
 
     python tests/fuzz/fuzzer.py --programs 1000 --objects
 
@@ -23,6 +23,14 @@ from fuzz_program import Program
 from fuzz_ways import Finding
 
 RATES = ("0.5", "0.25", "-1.0")
+
+
+# What the objects have that is of no class of theirs.
+KINDS = (
+    "class Graded(type):", "    grade = 0.5", "    @property", "    def level(cls):", "        return cls.factor * cls.grade",
+    "class Soft:", "    grade, number = 0.5, 1", "    def __eq__(self, other):", "        return self.number == other.number",
+    "class Hard(Soft):", "    grade = 1.5", "def half_of(x):", "    return x / 2",
+)  # fmt: skip
 
 
 # ---- classes ---------------------------------------------------------------------------------------------------------
@@ -48,6 +56,11 @@ class Method(Function):
             f"({a} if self.inner.inner.on else dy.tanh({b}))", f"{a} * self.inner.rate", f"dy.dropout({a}, 0.3)",
             f"dy.tanh(dy.esum([w * {a} for w in self.parts]))", f"dy.tanh(self.by['a'] * {b})", f"self.twice({a})",
             f"dy.tanh({a} * self.numbers[0])", f"dy.cmult({a}, inp({g.seed()}, ({self.n},)))",
+            f"dy.cmult({a}, dy.inputTensor(self.mask))", f"{a} * float(self.view[0])", f"{a} * (sum(self.recent) / len(self.recent))",
+            f"{a} * getattr(self, 'ra' + 'te'[:2])", f"{a} * vars(self.inner)['rate']", f"{a} * self.kind.grade",
+            f"({a} if isinstance(self.kind, Hard) else {b})", f"({a} if self.kind == self.first else dy.tanh({b}))", f"{a} * self.by_default()",
+            f"{a} * abs(-0.5)", f"{a} * type(self).level", f"{a} * (0.5 if (1, 'x') in self.tags else 1.5)", f"{a} * next(iter(self.by_name.values()))",
+            f"{a} * self.chosen(self.kind)", f"{a} * self.cached(2)", f"{a} * (len(self.many) / 40)", f"{a} * self.many[7]",
             *(f"self.{call}({a}, {k})" for call in self.calls),
         ]  # fmt: skip
         return str(g.one(ways)) if g.chance(0.8) else super().line()
@@ -110,10 +123,14 @@ def new_class(g: Generator, n: int) -> str:
         g.do(g.one(["tr1 = Faulty(m0, 0.03)", "tr1 = dy.MomentumSGDTrainer(m0, 0.03)"]))
     W, b, E, S = g.weight(n, n), g.weight(n), g.table(n)[0], g.weight(MOST, n)
     lines = [
-        f"class {name}:", f"    factor = {g.one(RATES)}", "    broken = False", "    def __init__(self, m, seed, h):",
+        *KINDS, f"class {name}(metaclass=Graded):", f"    factor = {g.one(RATES)}", "    broken = False", "    def __init__(self, m, seed, h):",
         f"        self.W, self.b, self.E, self.S = {W}, {b}, {E}, {S}", f"        self.other_W = m.parameters_from_numpy(A(seed, {n}, {n}))",
         "        self.rate, self.inner, self.f, self.numbers = 0.5, holder(0.5), dy.tanh, [0.5, 2.0]",
         "        self.parts, self.by = [self.W, self.other_W], {'a': self.other_W}", "        self.resize(m, seed, h)",
+        f"        self.mask = A(seed + 3, {n})", "        self.view, self.recent = self.mask[1:], collections.deque([0.5, 1.0], maxlen=3)",
+        "        self.kind, self.first, self.tags, self.many = Soft(), Soft(), {(1, 'y')}, [0.5] * 40", "        self.by_name = {'a': 0.5, 'b': 1.5}",
+        "    def by_default(self, rate=0.5, *, more=1.0):", "        return rate * more", "    chosen = staticmethod(functools.singledispatch(lambda kind: 0.5))",
+        "    @staticmethod", "    @functools.lru_cache", "    def cached(k):", "        return k * half_of(0.5)",
         "    def resize(self, m, seed, h):", f"        self.V = m.parameters_from_numpy(A(seed + 1, h, {n}))",
         f"        self.U = m.parameters_from_numpy(A(seed + 2, {n}, h))", "    def half(self):", "        return self.rate * 0.5",
         "    @property", "    def gate(self):", "        return self.inner.rate + self.factor", "    @staticmethod",
@@ -250,7 +267,13 @@ class ObjectSession(CallSession):
         own = [f"{name}({rate})" for name in self.changes]
         own += [f"{name}({rate}, {weight})" for name in self.changes for weight in self.alike()]
         own += [f"{name}.factor = {rate}" for name in self.classes]
-        own += [f"{name}.twice = staticmethod(lambda x: x * {rate})" for name in self.classes]
+        for name in self.classes:
+            own += [
+                f"{name}.twice = staticmethod(lambda x: x * {rate})", f"{name}.by_default.__defaults__ = ({rate},)",
+                f"{name}.by_default.__kwdefaults__['more'] = {rate}", f"{name}.by_default.__kwdefaults__ = {{'more': {rate}}}",
+                f"{name}.chosen.register({self.one(['Soft', 'Hard'])}, lambda kind: {rate})", f"Graded.grade = {rate}",
+                f"half_of.__code__ = (lambda x: x * {rate}).__code__; {name}.cached.cache_clear()", f"abs = lambda x: {rate}", "del abs",
+            ]  # fmt: skip
         for o in self.objects:
             f = self.one(["dy.tanh", "dy.logistic", "lambda x: x * 0.5"])
             own += [
@@ -260,7 +283,9 @@ class ObjectSession(CallSession):
                 f"{o}.other_W = {o}.W", f"{o}.resize(m0, {self.below(20)}, {self.one(['2', '3', '5'])})", f"{o} = copy.copy({o})",
                 f"{o} = copy.deepcopy({o})", f"{o}.broken = True", f"{o}.broken = False", f"{o}.broken = False",
                 f"{o}.W = m0.parameters_from_numpy({o}.W.as_array() * 0.5)", f"{o}.E = m0.lookup_parameters_from_numpy({o}.E.as_array())",
-                f"{o}.half = lambda: {rate}",
+                f"{o}.half = lambda: {rate}", f"{o}.mask[1] = {rate}", f"{o}.mask *= {rate}", f"{o}.view = {o}.mask[2:]", f"{o}.recent.append({rate})",
+                f"{o}.kind.__class__ = {self.one(['Soft', 'Hard'])}", f"{o}.kind.number = {self.below(2)}", f"{o}.tags.add((1, 'x'))", f"{o}.tags.clear()",
+                f"{o}.by_name['a'] = {o}.by_name.pop('a')", f"{o}.many.append(1.0)", f"{o}.many[7] = {rate}", f"del {o}.many[20:]", f"{o}.kind = Hard()",
             ]  # fmt: skip
             own += [f"{letter}{o[1:]} = {o}.{letter}" for letter in "csq"]
             own += [f"f{o[1:]} = {o}.run", f"f1{o[1:]} = {o}.train", f"f{o[1:]}.forget_structures()"]
