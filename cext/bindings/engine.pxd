@@ -123,7 +123,6 @@ cdef extern from "graph/params.h" namespace "dnl":
         Store grad
         cbool updated
         cbool touched
-        cbool turned "turned.load" ()
         void grad_changed()
         void overwrite(const float*, cbool) except +raise_python_error nogil
         void overwrite_grad(const float*) except +raise_python_error nogil
@@ -201,6 +200,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         NodeId add_table(const shared_ptr[LookupTable]&, cbool) except +raise_python_error
         NodeId find_parameter(const Parameter&)
+        cbool is_behind(NodeId)
         NodeId find_table(const LookupTable&, cbool)
         NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error
         NodeId add_rows(NodeId, const uint32_t*, uint32_t, cbool) except +raise_python_error

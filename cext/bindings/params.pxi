@@ -224,7 +224,8 @@ cdef class Parameters(Weight):
         """What lists of weights hold: an object of its own if the graph keeps other numbers than those of now. DyNet makes
         one for each list, and so shows what is there after an update, although the graph has not been renewed.
         """
-        if not deref(self.p).turned() or not _current().c.valid(self.id, self.stamp):
+        cdef ComputationGraph g = _current()
+        if not g.c.valid(self.id, self.stamp) or not g.c.is_behind(self.id):
             return self
         cdef Parameters other = _new_weight(Parameters)
         other.p = self.p

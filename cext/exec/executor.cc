@@ -97,6 +97,7 @@ void Executor::fetch() const {
 
 void Executor::invalidate() {
   done_ = 0;
+  g_.let_go_numbers();
   graded_ = 0;  // the plan of the last backward pass stays: it may be run again
   refresh_ = true;
   live_.none();
@@ -378,8 +379,7 @@ void Executor::place(std::size_t from) {
 
 // A parameter that no run has read yet may have been updated since it became a node.
 void Executor::place_parameters() {
-  for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k)
-    g_.place(g_.parameter_node(k - 1), g_.parameter(g_.parameter_node(k - 1))->value.at(*backend_));
+  for (u32 k = g_.parameters(); k > 0 && g_.parameter_node(k - 1) >= done_; --k) g_.place_parameter(k - 1);
 }
 
 void Executor::place_run(Run& run) {

@@ -219,10 +219,10 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
   made(d.state, rule_->states * p.size());
   d.turn = p.must_turn();
   if (d.turn) {
-    p.other.resize(p.size());
-    p.other.overwrite(*backend_);
+    p.make_other();
+    p.other().overwrite(*backend_);
   }
-  d.old = d.turn || p.holders == 0 ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
+  d.old = d.turn || !p.is_read() ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
   const std::size_t unit = unit_of(p);
   return static_cast<u32>((p.size() + unit - 1) / unit);
 }
@@ -290,7 +290,7 @@ UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) {
   UpdateTensor t{};
   t.rows = 1;
   t.n = std::min(to, p.size()) - from;
-  t.w = (d.turn ? p.other.overwrite(*backend_) : p.value.write(*backend_)) + from;
+  t.w = (d.turn ? p.other().overwrite(*backend_) : p.value.write(*backend_)) + from;
   t.from = d.turn ? p.value.read(*backend_) + from : nullptr;
   t.outer = p.grad.outer();
   t.g = t.outer ? nullptr : p.grad.write(*backend_) + from;

@@ -52,8 +52,6 @@ void Graph::move_alias(NodeId i, std::size_t to) {
 }
 
 void Graph::refresh() {
-  for (auto& p : params_)  // the next forward takes the addresses anew; nobody reads the other buffer
-    if (p->holders == 1) p->turned = false;
   if (!changes_) {
     for (NodeId i : known_leaves_)
       if (signature(i).leaf == Leaf::Lookup) find_rows(i);

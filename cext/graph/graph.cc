@@ -50,9 +50,10 @@ Graph::Graph(Backend& backend) : backend_(backend), uploaded_(backend.memory()),
 Graph::~Graph() { keep_parameters(0); }
 
 void Graph::keep_parameters(std::size_t n) {
-  for (std::size_t i = n; i < params_.size(); ++i) params_[i]->let_go();
+  let_go_numbers(n);
   params_.resize(n);
   param_nodes_.resize(n);
+  param_readers_.resize(n);
 }
 
 void Graph::bump_generation() { generation_ = g_generation.fetch_add(1, std::memory_order_relaxed); }
@@ -84,8 +85,8 @@ bool Graph::renew() {
   if (back) {
     use_.given_back();
     release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_,
-                param_nodes_, table_nodes_, known_leaves_, marks_, inputs_, uploaded_, copies_, staged_, gathered_,
-                from_, to_);
+                param_nodes_, param_readers_, table_nodes_, known_leaves_, marks_, inputs_, uploaded_, copies_, staged_,
+                gathered_, from_, to_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -284,11 +285,12 @@ NodeId Graph::add_parameter(const std::shared_ptr<Parameter>& p) {
   const u16 flags = static_cast<u16>(kWeight | (p->updated ? kNeedsGrad : 0));
   make_room(params_);
   param_nodes_.make_room(1);
+  param_readers_.make_room(1);
   const NodeId id = add_leaf(Leaf::Param, 0, 0, p->dim, flags, p->value.at(backend_));
   nodes_[id].offset = static_cast<u32>(params_.size());
-  p->hold();
   params_.push_back(p);
   param_nodes_.push_back(id);
+  param_readers_.push_back(nullptr);
   return id;
 }
 

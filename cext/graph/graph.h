@@ -227,6 +227,15 @@ class Graph {
   void fill_leaves(NodeId from);
   // An alias of `root`, or the root itself: address of its value once the root has one.
   void place(NodeId i, float* p) { nodes_[i].value = p; }
+  // Where the newest numbers of parameter number p lie; while graphs keep weights, they stay there for this graph.
+  void place_parameter(u32 p);
+  // They need not, from parameter number `from` on: what reads them will run again.
+  void let_go_numbers(std::size_t from = 0);
+  // Has the parameter of node i got other numbers since this graph read it?
+  bool is_behind(NodeId i) const {
+    const Parameter::Readers* then = param_readers_[nodes_[i].offset];
+    return then && then != parameter(i)->readers;
+  }
 
   // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
@@ -365,6 +374,7 @@ class Graph {
 
   std::vector<std::shared_ptr<Parameter>> params_;
   Vec<NodeId> param_nodes_;
+  Vec<Parameter::Readers*> param_readers_;  // of the numbers that each was placed at; null: it has not been read
   Vec<NodeId> known_leaves_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
   Vec<NodeId> table_nodes_;

@@ -83,6 +83,23 @@ void Graph::gather_rows(NodeId from) {
   }
 }
 
+void Graph::place_parameter(u32 p) {
+  Parameter& of = *params_[p];
+  if (Parameter::Readers* now = of.readers; now != param_readers_[p]) {
+    ++*now;
+    if (param_readers_[p]) --*param_readers_[p];
+    param_readers_[p] = now;
+  }
+  place(param_nodes_[p], of.value.at(backend_));
+}
+
+void Graph::let_go_numbers(std::size_t from) {
+  for (std::size_t p = from; p < param_readers_.size(); ++p) {
+    if (param_readers_[p]) --*param_readers_[p];
+    param_readers_[p] = nullptr;
+  }
+}
+
 NodeId Graph::find_parameter(const Parameter& p) const {
   for (std::size_t k = params_.size(); k-- > 0;)
     if (params_[k].get() == &p && node(param_nodes_[k]).is(kNeedsGrad) == p.updated) return param_nodes_[k];

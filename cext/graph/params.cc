@@ -9,6 +9,15 @@ void copy_numbers(GradientMutex& in_use, Store& numbers, float* to) {
   if (numbers.size()) std::memcpy(to, numbers.host(), numbers.size() * sizeof(float));
 }
 
+void Parameter::make_other() {
+  const auto is_free = [](const Other& o) { return *o.readers == 0; };
+  if (const auto found = std::find_if(others.begin(), others.end(), is_free); found != others.end())
+    std::iter_swap(found, others.end() - 1);
+  else
+    others.emplace_back();
+  other().resize(size());
+}
+
 void Parameter::keep_numbers() {
   const Needed needed = LiveRuns::of(this_thread());
   if (!needed.any) return;

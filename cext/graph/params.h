@@ -5,16 +5,17 @@
 // objects, the graphs that use them and the trainers; they are freed with the last of these.
 // All numbers lie in stores (graph/store.h): in the memory of the backend that works with them. A graph holds the
 // address of a parameter's value there. Where graphs keep weights (for DyNet programs), an update in the
-// middle of a graph's life writes to the parameter's other buffer, so that the graph goes on with the numbers it began
-// with. Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle): by who copies
-// it, and before a graph runs that reads it where it lies. Who may include: graph/, exec/, bindings/. Includes: base/,
-// graph/store.h.
+// middle of a graph's life writes to another buffer of the parameter, so that the graph goes on with the numbers it
+// began with. Weight decay of a table is applied to a row when the row is next read (see LookupTable::settle): by who
+// copies it, and before a graph runs that reads it where it lies. Who may include: graph/, exec/, bindings/. Includes:
+// base/, graph/store.h.
 #pragma once
 #include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/dim.h"
 #include "graph/store.h"
@@ -58,15 +59,24 @@ inline void keep_weights(bool on) { keep_weights_flag() = on; }
 struct Parameter {
   GradientMutex in_use;
   Dim dim;
-  Store value;                      // column-major
-  Store grad;                       // always valid; zero after an update
-  bool updated = true;              // false: frozen, trainers skip it and no gradient is kept
-  bool touched = false;             // gradient may be non-zero
-  u64 grad_serial = 0;              // another one after each change of the gradient
-  Versions before;                  // numbers that nodes read which ran before a change
-  Store other;                      // empty, or the buffer that takes turns with value
-  std::atomic<u32> holders{0};      // graphs in which this is a node
-  std::atomic<bool> turned{false};  // one of them holds the other buffer: it must not be written
+  Store value;           // column-major
+  Store grad;            // always valid; zero after an update
+  bool updated = true;   // false: frozen, trainers skip it and no gradient is kept
+  bool touched = false;  // gradient may be non-zero
+  u64 grad_serial = 0;   // another one after each change of the gradient
+  Versions before;       // numbers that nodes read which ran before a change
+
+  // How many graphs have read the numbers of a buffer, and may go on with them.
+  using Readers = std::atomic<u32>;
+  // A buffer that takes turns with value: of before, or free.
+  struct Other {
+    Store numbers;
+    std::unique_ptr<Readers> own = std::make_unique<Readers>(0);
+    Readers* readers = own.get();  // they go with the numbers
+  };
+  Readers first{0};
+  std::atomic<Readers*> readers{&first};  // of value
+  std::vector<Other> others;
 
   explicit Parameter(const Dim& d) : dim(d) {
     value.assign_zeros(d.size());
@@ -74,23 +84,23 @@ struct Parameter {
   }
   std::size_t size() const { return value.size(); }
   void grad_changed() { ++grad_serial; }
-  void hold() { ++holders; }
-  void let_go() {
-    if (--holders == 0) turned = false;
-  }
+  bool is_read() const { return *readers.load() != 0; }
   // The next update must not write to `value`: a graph reads it.
-  bool must_turn() const { return keep_weights_flag() && holders != 0 && !turned; }
-  // The other buffer holds the new numbers.
+  bool must_turn() const { return keep_weights_flag() && is_read(); }
+  // Puts a buffer that no graph reads last, for new numbers.
+  void make_other();
+  Store& other() { return others.back().numbers; }
+  // It holds them.
   void turn() {
-    std::swap(value, other);
-    turned = holders != 0;  // the last graph may have gone meanwhile
+    std::swap(value, other());
+    others.back().readers = readers.exchange(others.back().readers);
   }
   // The host will overwrite the numbers.
   void keep_numbers();
   // The same where a graph has read them and keeps the weights that it began with.
   void leave_numbers() {
     if (!must_turn()) return keep_numbers();
-    other.resize(size());
+    make_other();
     turn();
   }
   // The host overwrites all numbers, `leave`: by leave_numbers(). It waits as copy_numbers() does, here and below.

@@ -477,7 +477,7 @@ def test_graphs_of_other_threads_come_and_go_during_an_update(other):
             if other == "begins":
                 ready.set()
                 time.sleep(0.005)
-            W[0].dim()
+            W[0].value()
             ready.set()
             time.sleep(0.005)
 
@@ -513,6 +513,48 @@ def test_numbers_changed_by_hand_where_graphs_keep_their_weights(setting, keeps_
     dy.renew_cg()
     near(dy.sum_elems(W).value(), W.as_array().sum())
     assert change == "clip_inplace" or not np.array_equal(w, W.as_array()) or not np.array_equal(e, E.row_as_array(1))
+
+
+def test_each_graph_keeps_the_weights_that_it_began_with(setting, keeps_weights):
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=4.0)
+    trainer = dy.SimpleSGDTrainer(m, 1.0)
+    trainer.set_clip_threshold(0)
+    graphs = []
+    for began in (4.0, 3.0, 2.0, 1.0):
+        with dy.graph() as g:
+            loss = dy.sum_elems(W)
+            loss.backward()
+        graphs.append((g, loss, began))
+        trainer.update()
+    for g, loss, began in graphs:
+        with g:
+            near(loss.value(), D * began)
+            near(dy.sum_elems(W * 2).value(), D * began * 2)
+    near(W.as_array(), np.zeros(D))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("runs_before", [False, True])
+def test_compiled_steps_leave_another_graph_its_weights(keeps_weights, runs_before, compiled):
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=4.0)
+    trainer = dy.SimpleSGDTrainer(m, 1.0)
+    trainer.set_clip_threshold(0)
+    step = dy.compile(lambda x: dy.dot_product(W, x), trainer=trainer)
+    with dy.configure(compile=compiled):
+        step(np.ones(D))
+        dy.renew_cg()
+        loss = dy.sum_elems(W)
+        if runs_before:
+            near(loss.value(), D * 3.0)
+        step(np.ones(D))
+        began = 3.0 if runs_before else 2.0
+        near(loss.value(), D * began)
+        for _ in range(3):
+            step(np.ones(D))
+            near(dy.sum_elems(W * 2).value(), D * began * 2)
+    near(W.as_array(), np.full(D, -1.0))
 
 
 def test_a_weight_that_has_not_run_yet_where_graphs_keep_their_weights(setting, keeps_weights):
