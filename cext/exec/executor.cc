@@ -97,7 +97,7 @@ void Executor::fetch() const {
 
 void Executor::invalidate() {
   done_ = 0;
-  g_.let_go_numbers();
+  if (keep_weights_flag()) g_.let_go_numbers();
   graded_ = 0;  // the plan of the last backward pass stays: it may be run again
   refresh_ = true;
   live_.none();
