@@ -467,13 +467,13 @@ cdef object _with_inputs(ComputationGraph g, object v, list within):
     if isinstance(v, (_array_type, _floating_type)):
         return v.tolist() if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim else _input_of(g, v)
     if _has_parts(v) and not (_is_of_dataclass(v) and _is_among(within, v)):
-        enter_recursive_call(b" in arguments that are nested too deep")
+        enter_nested(b" in arguments that are nested too deep")
         within.append(v)
         try:
             return _made_like(v, [_with_inputs(g, one, within) for one in _parts_of(v)])
         finally:
             within.pop()
-            Py_LeaveRecursiveCall()
+            leave_nested()
     if isinstance(v, Expression) and not isinstance(v, (Parameters, LookupParameters)):
         raise _takes_no_expressions()
     return v
@@ -482,14 +482,14 @@ cdef Expression _first_expression(object result):
     if isinstance(result, Expression):
         return result
     if _has_parts(result):
-        enter_recursive_call(b" in results that are nested too deep")
+        enter_nested(b" in results that are nested too deep")
         try:
             for one in _parts_of(result):
                 found = _first_expression(one)
                 if found is not None:
                     return found
         finally:
-            Py_LeaveRecursiveCall()
+            leave_nested()
     return None
 
 cdef object _numbers_of(object result):
@@ -497,9 +497,9 @@ cdef object _numbers_of(object result):
         (<Expression> result).forward()
         return _value_of(result)
     if _has_parts(result):
-        enter_recursive_call(b" in results that are nested too deep")
+        enter_nested(b" in results that are nested too deep")
         try:
             return _made_like(result, [_numbers_of(one) for one in _parts_of(result)])
         finally:
-            Py_LeaveRecursiveCall()
+            leave_nested()
     return result

@@ -86,11 +86,11 @@ cdef class _Recorder:
             t.out.push_back(_arg(self.scratch, v))
             return <object> (<int> t.out.size() - 1)
         if _has_parts(v):
-            enter_recursive_call(b" in results that are nested too deep")
+            enter_nested(b" in results that are nested too deep")
             try:
                 return _made_like(v, [self.part(t, one) for one in _parts_of(v)])
             finally:
-                Py_LeaveRecursiveCall()
+                leave_nested()
         if type(v) is IndexStandIn:
             raise _refuses_numbers(v)
         if v is None or type(v) in (bool, int, float, str):

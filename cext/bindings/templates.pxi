@@ -1,12 +1,9 @@
 # Cells: functions over expressions that are recorded once per signature and then added to graphs by a loop in C.
 # graph/body.h keeps the nodes; here is what a call looks like, how it finds its recording, and how one is made.
 
-cdef extern from *:
-    """
-    static int dnl_enter_recursive_call(const char* where) { return Py_EnterRecursiveCall(where) ? -1 : 0; }
-    """
-    int enter_recursive_call "dnl_enter_recursive_call"(const char*) except -1
-    void Py_LeaveRecursiveCall()
+cdef extern from "nesting.h" namespace "dnl":
+    int enter_nested(const char*) except -1
+    void leave_nested()
 
 cdef enum:
     PART_EXPRESSION = 1   # then: its role, mini-batch, dims
@@ -247,7 +244,7 @@ cdef class Frame:
         if plain is not None:
             return self.push_parts(PART_TUPLE, v, g, plain)
         self.shape.push_back(PART_TUPLE | <uint32_t> len(v) << 8)
-        enter_recursive_call(b" in arguments that are nested too deep")
+        enter_nested(b" in arguments that are nested too deep")
         try:
             for k in range(len(v)):
                 one = PyTuple_GET_ITEM(v, k)   # not counted: v holds it
@@ -259,11 +256,11 @@ cdef class Frame:
                 else:
                     self.push(g, <object> one, None)
         finally:
-            Py_LeaveRecursiveCall()
+            leave_nested()
         return 0
 
     cdef int push_each(self, object v, object parts, ComputationGraph g, object plain) except -1:
-        enter_recursive_call(b" in arguments that are nested too deep")
+        enter_nested(b" in arguments that are nested too deep")
         try:
             if type(plain) is dict:
                 for key, one in zip(_keys_of(v), parts):
@@ -272,7 +269,7 @@ cdef class Frame:
                 for one in parts:
                     self.push(g, one, plain)
         finally:
-            Py_LeaveRecursiveCall()
+            leave_nested()
         return 0
 
     cdef object push_names(self, object v):
