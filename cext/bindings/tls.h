@@ -1,5 +1,5 @@
-// Graphs as borrowed pointers: the current one of each thread, which bindings/graph.pxi owns. Includes: Python,
-// base/tls.h.
+// Graphs as borrowed pointers: the current one of each thread, which bindings/current_graph.pxi owns. Includes:
+// Python, base/tls.h.
 #pragma once
 #include <Python.h>
 
