@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynet_lite import _core
-from dynet_lite.cells import made_alike, scan
-from dynet_lite.errors import CellError
+from dynet_lite.cells import made_alike, scanned
 from dynet_lite.needs import PLAIN, part, renamed, shown
 
 __all__ = ["CellBuilder"]
@@ -59,27 +58,25 @@ class CellState:
             out.append(now)
         return out
 
-    def transduce(self, xs: Iterable[Any]) -> list[Any]:
-        """The outputs after each of several inputs, with the loop in C."""
-        if hasattr(xs, "lengths"):  # of a length that is not known before a file runs
-            from dynet_lite.onnx.loops import scanned
+    def transduce(self, xs: Iterable[Any], *, lengths: Iterable[int] | None = None, reverse: bool = False) -> Any:
+        """A list of the outputs after each of several inputs, with the loop in C.
+
+        reverse: the inputs are read from the last to the first; the outputs keep the order of the inputs.
+        lengths: the inputs are so many sentences, one behind the other, and each of these begins at this state.
+        """
+        of_a_file = hasattr(xs, "lengths")  # of a length that is not known before a file runs
+        given: Any = xs if of_a_file or isinstance(xs, list) else list(xs)
+        try:
+            outputs, _, paired = scanned(self._builder.cell, self._state, given, reverse, lengths)
+        except PLAIN as error:
+            if not of_a_file:
+                self._fed(error, _shapes_text(given))
+            raise
+        if of_a_file:
             from dynet_lite.onnx.makeup import sequences
 
-            found, _, pair = scanned(self._builder.cell, self._state, xs, False)
-            return sequences(found if pair else _shown(found))  # type: ignore[no-any-return]
-        xs = xs if isinstance(xs, list) else list(xs)
-        if not xs:
-            return []
-        first, paired = self._after(xs[0])
-        try:
-            outputs, _ = scan(self._builder.cell, first._state, xs[1:])
-        except PLAIN as error:
-            shapes = [_shape_text(x) for x in xs]
-            other = next((k for k, shape in enumerate(shapes) if shape != shapes[0]), 0)
-            which = f", the inputs before it {shapes[0]} (number {other} of {len(xs)})" if other else ""
-            self._fed(error, shapes[other] + which)
-            raise
-        return [first._output, *(outputs if paired else [_shown(s) for s in outputs])]
+            return sequences(outputs if paired else _shown(outputs))
+        return outputs if paired else [_shown(s) for s in outputs]
 
     def _after(self, x: Any) -> tuple[CellState, bool]:
         """The state after x, and whether the cell gives an output of its own."""
@@ -92,10 +89,7 @@ class CellState:
             return CellState(self._builder, given, _shown(given), self), False
         if isinstance(given, tuple) and len(given) == 2 and made_alike(given[0], self._state):
             return CellState(self._builder, *given, self), True
-        raise CellError(
-            f"[cell {self._builder.cell.__name__}] is a step of a builder: it gives the next state, which is made up like the one "
-            "before, or a pair of that and an output"
-        )
+        raise _core.not_a_step(self._builder.cell)
 
     def _fed(self, error: Exception, given: str) -> None:
         """Makes an error inside the cell say whose cell it is and what it got. The user's own words stay as they are."""
@@ -127,6 +121,15 @@ class CellState:
     def b(self) -> CellBuilder:
         """The builder."""
         return self._builder
+
+
+def _shapes_text(xs: list[Any]) -> str:
+    """The shape of the first input that has another one than those before it; of all, if there is none."""
+    shapes = [_shape_text(x) for x in xs]
+    for k, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            return f"{shape}, the inputs before it {shapes[0]} (number {k} of {len(xs)})"
+    return shapes[0] if shapes else "of none"
 
 
 def _shape_text(value: Any) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dynet_lite import _core, errors
+from dynet_lite import _core
 from dynet_lite.reading import read_by
 
 __all__ = ["Index", "cell", "map", "recurse", "scan", "state"]
@@ -120,37 +120,57 @@ def map(cell: Any, *lists: Any) -> Any:
     return [cell(*row) for row in zip(*rows, strict=True)] if found is None else found
 
 
-def scan(cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False) -> tuple[list[Any], Any]:
+def scan(
+    cell: Any, init: Any, xs: Iterable[Any], reverse: bool = False, *, lengths: Iterable[int] | None = None
+) -> tuple[list[Any], Any]:
     """A recurrent layer: ``cell(state, x)`` for each x in turn, starting from `init`. Returns (outputs, last state).
 
     The cell returns the next state, with the structure of `init` (an expression, a tuple, a dict, ``dy.state(h=h, c=c)``), and
     states are the outputs; or it returns a pair (next state, output). ``reverse=True`` starts at the end; outputs[i] still
     belongs to xs[i]. Empty xs give ([], init). Raises CellError if the cell returns anything else.
+
+    lengths: the xs are so many sentences, one behind the other. Each begins at `init`, and a list of their last states takes
+    the place of the last state. ValueError unless the sum is the number of xs.
     """
-    _needs_cell("scan", cell)
-    if _of_a_file(xs) or (type(xs) is tuple and xs and all(builtins.map(_of_a_file, xs))):
-        from dynet_lite.onnx.loops import scan as scan_of_a_file
+    outputs, last, _ = scanned(cell, init, xs, reverse, lengths)
+    if type(outputs) is not list:
         from dynet_lite.onnx.makeup import sequences
 
-        found, last = scan_of_a_file(cell, init, xs, bool(reverse))
-        return sequences(found), last
+        outputs = sequences(outputs)
+    return outputs, last
+
+
+def scanned(cell: Any, init: Any, xs: Any, reverse: bool, lengths: Iterable[int] | None) -> tuple[list[Any], Any, bool]:
+    """What ``scan`` gives, and whether the cell gives outputs besides the state."""
+    _needs_cell("scan", cell)
+    if _of_a_file(xs) or (type(xs) is tuple and xs and all(builtins.map(_of_a_file, xs))):
+        from dynet_lite.onnx.loops import scanned as scanned_in_a_file
+
+        return scanned_in_a_file(cell, init, xs, bool(reverse), lengths=lengths)
     xs = _list(xs, "scan")
     if not _core.cells_by_hand():
-        return _core.scan_cell(cell, init, xs, bool(reverse))
+        return _core.scan_cell(cell, init, xs, bool(reverse), lengths)
+    return _scanned_by_hand(cell, init, xs.copy(), reverse, lengths)
+
+
+def _scanned_by_hand(
+    cell: Any, init: Any, xs: list[Any], reverse: bool, lengths: Iterable[int] | None
+) -> tuple[list[Any], Any, bool]:
     outputs: list[Any] = [None] * len(xs)
-    now = init
-    for i in reversed(range(len(xs))) if reverse else range(len(xs)):
-        given = cell(now, xs[i])
-        if made_alike(given, init):
-            now = outputs[i] = given
-        elif isinstance(given, tuple) and len(given) == 2 and made_alike(given[0], init):
-            now, outputs[i] = given
-        else:
-            raise errors.CellError(
-                f"[cell {cell.__name__}] is a step of scan(): it gives the next state, which is made up like the one before, or "
-                "a pair of that and an output"
-            )
-    return outputs, now
+    ends = _core.sentence_ends(lengths, len(xs), "scan")
+    last, paired = [], False
+    for begin, end in zip([0, *ends], ends, strict=False):
+        now = init
+        for i in reversed(range(begin, end)) if reverse else range(begin, end):
+            given = cell(now, xs[i])
+            if made_alike(given, init):
+                now = outputs[i] = given
+            elif isinstance(given, tuple) and len(given) == 2 and made_alike(given[0], init):
+                (now, outputs[i]), paired = given, True
+            else:
+                raise _core.not_a_step(cell)
+        last.append(now)
+    return outputs, last[0] if lengths is None else last, paired
 
 
 def made_alike(x: Any, y: Any) -> bool:

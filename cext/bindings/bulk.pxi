@@ -190,10 +190,14 @@ cdef int _see_carried(Cell c, Template t, object init) except -1:
     elif type(t.result) is tuple and len(t.result) == 2 and _same_form(t.result[0], init):
         t.carried, t.paired = _count(t.result[0]), True
     else:
-        raise _errors.CellError(
-            f"[cell {c.__name__}] is a step of scan(): it gives the next state, which is made up like the one before, or a "
-            "pair of that and an output")
+        raise not_a_step(c)
     return 0
+
+def not_a_step(cell):
+    """The error of a cell that does not step a state on."""
+    return _errors.CellError(
+        f"[cell {cell.__name__}] is a step of a recurrent layer: it gives the next state, which is made up like the one "
+        "before, or a pair of that and an output")
 
 cdef bint _same_form(object result, object v) except -1:
     """Is a part of a result made up like an argument? Dims may differ."""
@@ -220,27 +224,45 @@ cdef int _count(object result) except -1:
     return n
 
 
-def scan_cell(cell, init, list xs not None, bint reverse):
-    """(what the steps give, the last state), for steps cell(state, x)."""
-    return _all_or_nothing(_scanned, cell, _current(), (init, xs, reverse))
+def scan_cell(cell, init, list xs not None, bint reverse, lengths=None):
+    """(what the steps give, the last state, is the former beside the state?), for steps cell(state, x).
+
+    lengths: see dynet_lite/cells.py; then a list of last states.
+    """
+    return _all_or_nothing(_scanned, cell, _current(), (init, xs, reverse, lengths))
 
 cdef object _scanned(Cell c, ComputationGraph g, tuple given):
     global _n_calls
-    init = given[0]
-    cdef list xs = given[1]
-    cdef bint reverse = given[2]
+    init, lengths = given[0], given[3]
+    cdef list xs = given[1], last = []
+    cdef bint reverse = given[2], paired = False
+    cdef Vec[int32_t] ends
+    cdef Py_ssize_t begin = 0
+    cdef size_t k
+    cdef list out = [None] * len(xs)
+    cdef uint32_t begun = g.c.generation()
+    _sentences(ends, lengths, len(xs), "scan")
     cdef Frame f = c.take_frame()
+    _n_calls += 1
+    for k in range(ends.size()):
+        _see_nodes(g, begun, "scan")
+        last.append(_scan_one(c, g, f, init, xs, begin, ends[k], reverse, out, &paired))
+        begin = ends[k]
+    c.spare = f
+    return out, last[0] if lengths is None else last, paired
+
+cdef object _scan_one(Cell c, ComputationGraph g, Frame f, init, list xs, Py_ssize_t begin, Py_ssize_t end, bint reverse,
+                      list out, bint* paired):
+    """The last state of a sentence, the inputs from `begin` to `end`. What its steps give goes to these places of `out`."""
     cdef Template t = None, before
     cdef uint32_t kind = KIND_OTHER   # of the input before, where the next step may have the same signature
-    cdef Py_ssize_t i, k, m, n = len(xs)
+    cdef Py_ssize_t i, k, m
     cdef uint32_t begun = g.c.generation()
-    cdef list out = [None] * n
     last = init
-    _n_calls += 1
-    for k in range(n):
-        i = n - 1 - k if reverse else k
-        x = xs[i]
-        if k:
+    for k in range(begin, end):
+        i = begin + end - 1 - k if reverse else k
+        x = _item(xs, i, "scan")
+        if t is not None:
             f.see_graph(g)   # the outputs of before are the next arguments
         if kind != KIND_OTHER:
             f.clear_row(g)
@@ -251,15 +273,15 @@ cdef object _scanned(Cell c, ComputationGraph g, tuple given):
             if t.carried < 0:
                 _see_carried(c, t, init)
             kind = _kind(g, x, c.plain.get(1)) if t is before else KIND_OTHER
-            _see_unchanged(g, begun, (xs,), n, "scan")
+            _see_unchanged(g, begun, (xs,), end, "scan")
         t.add(g, f)
         put_item(out, i, t.built(g, f, t.result[1]) if t.paired else t.answer(g, f))
-        if k == n - 1:
+        if k == end - 1:
             last = t.built(g, f, t.result[0]) if t.paired else out[i]
+            paired[0] = t.paired
         elif t.paired or t.flat == 0:
-            _see_unchanged(g, begun, (xs,), n, "scan")
-    c.spare = f
-    return out, last
+            _see_unchanged(g, begun, (xs,), end, "scan")
+    return last
 
 cdef Template _template_of_step(Cell c, ComputationGraph g, Frame f, Template before, init, x):
     """The recording for a step after the one of `before`, or the first one; its arguments are then in the frame."""

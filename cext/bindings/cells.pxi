@@ -324,26 +324,47 @@ cdef int _follow(Vec[int32_t]& order, after, lengths, bint reverse, Py_ssize_t n
         if lengths is not None or reverse:
             raise ValueError("[transduce] `after` says all: `lengths` and `reverse` cannot be given, too")
         return _follow_after(order, after, n)
-    cdef Py_ssize_t i, begin = 0, end
-    cdef list given = [n] if lengths is None else _given_numbers(lengths, "`lengths` needs a list of numbers")
+    cdef Vec[int32_t] ends
+    cdef int32_t i, begin = 0, end
+    cdef size_t k
+    _sentences(ends, lengths, n, "transduce")
     order.resize(n)
-    for one in given:
-        end = begin + _int32(one, "[transduce] a length")
-        if not begin <= end <= n:
-            break
+    for k in range(ends.size()):
+        end = ends[k]
         for i in range(begin, end):
-            order[i] = <int32_t> (i + 1 if reverse else i - 1)
+            order[i] = i + 1 if reverse else i - 1
         if end > begin:
             order[end - 1 if reverse else begin] = -1
         begin = end
+    return 0
+
+cdef int _sentences(Vec[int32_t]& ends, lengths, Py_ssize_t n, str what) except -1:
+    """Where each sentence ends.
+
+    lengths: how many of the n inputs belong to each sentence, one behind the other; None: one has all.
+    """
+    cdef list given = [n] if lengths is None else _given_numbers(lengths, f"[{what}] `lengths` needs a list of numbers")
+    cdef Py_ssize_t end = 0, length
+    for one in given:
+        length = _int32(one, f"[{what}] a length")
+        if not 0 <= length <= n - end:
+            break
+        end += length
+        ends.push_back(<int32_t> end)
     else:
-        if begin == n:
+        if end == n:
             return 0
-    raise ValueError(f"[transduce] the lengths must be 0 or more, and their sum {n}, the number of inputs; got "
+    raise ValueError(f"[{what}] the lengths must be 0 or more, and their sum {n}, the number of inputs; got "
                      f"{_shown(given)}")
 
+def sentence_ends(lengths, Py_ssize_t n, str what not None):
+    """Where each of the sentences ends that have these lengths and are n inputs together."""
+    cdef Vec[int32_t] ends
+    _sentences(ends, lengths, n, what)
+    return [ends[k] for k in range(ends.size())]
+
 cdef int _follow_after(Vec[int32_t]& order, after, Py_ssize_t n) except -1:
-    cdef list given = _given_numbers(after, f"`after` needs a list of {n} numbers")
+    cdef list given = _given_numbers(after, f"[transduce] `after` needs a list of {n} numbers")
     cdef Py_ssize_t i
     cdef int32_t k
     if len(given) != n:
@@ -358,7 +379,7 @@ cdef int _follow_after(Vec[int32_t]& order, after, Py_ssize_t n) except -1:
 
 cdef list _given_numbers(numbers, str needed):
     if not _gives_items(numbers):
-        raise TypeError(f"[transduce] {needed}; got {_shown(numbers)}")
+        raise TypeError(f"{needed}; got {_shown(numbers)}")
     return list(numbers)
 
 

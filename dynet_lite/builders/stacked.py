@@ -37,11 +37,22 @@ class StackedRNNState:
             out.append((out[-1] if out else self).add_input(x))
         return out
 
-    def transduce(self, xs: Iterable[Any]) -> list[Expression]:
-        """The outputs after each of several inputs."""
+    def transduce(
+        self,
+        xs: Iterable[Any],
+        after: Iterable[int] | None = None,
+        *,
+        lengths: Iterable[int] | None = None,
+        reverse: bool = False,
+    ) -> list[Expression]:
+        """The outputs after each of several inputs; `after`, `lengths` and `reverse` as for the states themselves."""
         out: Any = xs if hasattr(xs, "transduced") else list(xs)  # one of a length that is not known: dynet_lite/onnx
+        lists = {"after": after, "lengths": lengths}
+        how: dict[str, Any] = {name: list(given) for name, given in lists.items() if given is not None}
+        if reverse:
+            how["reverse"] = reverse
         for state in self._states:
-            out = state.transduce(out)
+            out = state.transduce(out, **how)
         return out  # type: ignore[no-any-return]
 
     def output(self) -> Expression | None:

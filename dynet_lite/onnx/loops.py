@@ -13,7 +13,7 @@ from dynet_lite._core import Expression
 
 from .makeup import alike, flat, like, same_dims
 from .symbolic import Chosen, Get, Number, Sequence, trace
-from .writer import Value, Writer
+from .writer import Unsupported, Value, Writer
 
 
 def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
@@ -31,12 +31,19 @@ def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool = False
 
 
 def scanned(
-    f: Callable[[Any, Any], Any], init: Any, xs: Any, reverse: bool, begin: Callable[[Any], Any] | None = None
+    f: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any,
+    reverse: bool,
+    begin: Callable[[Any], Any] | None = None,
+    lengths: Any = None,
 ) -> tuple[Any, Any, bool]:
     """What `scan` gives, and whether f gives an output besides the state.
 
     begin: does what f does, for the first step, where there is no state yet; then `init` says what states are made up of.
     """
+    if lengths is not None:
+        raise Unsupported("[onnx] scan: `lengths` has no form in a file")
     steps = steps_of("scan", xs)
     (state, states), (x, row) = stand_ins(init), stand_ins(xs)
     given = f(state, x)

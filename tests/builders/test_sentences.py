@@ -105,6 +105,31 @@ def test_both_directions() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+class Stacked:
+    """A GRU that reads what an LSTM gives."""
+
+    def __init__(self, model: Any) -> None:
+        self.builders = dy.LSTMBuilder(1, IN, 5, model), dy.GRUBuilder(1, 5, HIDDEN, model)
+
+    def initial_state(self) -> Any:
+        return dy.StackedRNNState([builder.initial_state() for builder in self.builders])
+
+
+@pytest.mark.parametrize(
+    "how", [{"lengths": LENGTHS}, {"lengths": LENGTHS, "reverse": True}, {"after": following(LENGTHS)}]
+)
+def test_states_that_are_stacked(how: dict[str, Any]) -> None:
+    def one_by_one(stacked: Stacked, xs: list[Any]) -> Any:
+        for builder in stacked.builders:
+            xs = builder.initial_state().transduce(xs, **how)
+        return xs
+
+    consumed = {name: given if given is True else iter(given) for name, given in how.items()}
+    got = numbers(Stacked, 0, lambda stacked, xs: stacked.initial_state().transduce(xs, **consumed))
+    for one, other in zip(got, numbers(Stacked, 0, one_by_one), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

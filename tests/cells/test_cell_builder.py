@@ -62,5 +62,39 @@ def test_states_of_one_expression_or_a_tuple_and_errors() -> None:
     with pytest.raises(TypeError, match="write @dy.cell above"):
         dy.CellBuilder(lambda s, x: s)
     wrong = dy.CellBuilder(dy.cell(lambda s, x: dy.state(h=s)), lambda: dy.zeros(2))
-    with pytest.raises(dy.CellError, match="is a step of a builder"):
+    with pytest.raises(dy.CellError, match="is a step of a recurrent layer"):
         wrong.initial_state().add_input(xs[0])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("paired", [False, True])
+def test_many_sentences_in_one_call(paired: bool, reverse: bool) -> None:
+    pc = dy.ParameterCollection()
+    W, U = pc.add_parameters((4, 3)), pc.add_parameters((4, 4))
+
+    @dy.cell
+    def step(s: Any, x: Any) -> Any:
+        new = dy.state(h=dy.tanh(W * x + U * s.h))
+        return (new, U * new.h) if paired else new
+
+    dy.renew_cg()
+    lengths = [2, 0, 3, 1]
+    xs = [dy.inputVector(np.random.default_rng(k).standard_normal(3)) for k in range(6)]
+    state = dy.CellBuilder(step, lambda: dy.state(h=dy.ones(4))).initial_state().add_input(xs[0])
+    parts = [xs[end - n : end] for n, end in zip(lengths, np.cumsum(lengths), strict=True)]
+    looped = [y for one in parts for y in (state.transduce(one[::-1])[::-1] if reverse else state.transduce(one))]
+    found = state.transduce(xs, lengths=lengths, reverse=reverse)
+    for one, other in zip(found, looped, strict=True):
+        np.testing.assert_array_equal(one.npvalue(), other.npvalue())
+    with pytest.raises(ValueError, match="their sum 6, the number of inputs"):
+        state.transduce(xs, lengths=[1, 2], reverse=reverse)
+    with pytest.raises(
+        ValueError, match=r"the cell step got an input \{2\}, the inputs before it \{3\} \(number 5 of 6\)"
+    ):
+        state.transduce([*xs[:5], dy.ones(2)], lengths=lengths)
+
+
+def test_no_input_at_all() -> None:
+    dy.renew_cg()
+    state = dy.CellBuilder(dy.cell(lambda s, x: s + x), lambda: dy.zeros(2)).initial_state()
+    assert state.transduce([]) == state.transduce([], reverse=True) == state.transduce(iter([]), lengths=[0, 0]) == []

@@ -21,7 +21,7 @@ class Net:
         self.pc = pc = dy.ParameterCollection()
         W, U, b = pc.add_parameters((4, 4)), pc.add_parameters((4, 8)), pc.add_parameters(4)
         V, E = pc.add_parameters((3, 4)), pc.add_lookup_parameters((9, 4))
-        self.E, self.b = E, b
+        self.E, self.W, self.b = E, W, b
 
         @dy.cell
         def lstm(s: Any, word: int) -> Any:
@@ -157,6 +157,84 @@ def test_states_that_are_dicts_or_dataclasses(net: Net, both: Both, kind: Any) -
         dy.scan(dy.cell(lambda s, word: {"h": net.E[word]}), kind(h=dy.zeros(4), c=net.b), [1])
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_over_sentences(net: Net, both: Both, reverse: bool) -> None:
+    """To the last bit what one call for each sentence gives: the same nodes in the same order."""
+    sentences: list[list[int]] = [[3, 1], [], [4, 1, 5, 2], [6], []]
+    words = [word for some in sentences for word in some]
+    lengths = [len(some) for some in sentences]
+    pairs = [(dy.Index(word) % 9, word % 3) for word in words]
+
+    @dy.cell
+    def paired(s: Any, pair: Any) -> Any:
+        return net.lstm(s, pair[0]), dy.pickneglogsoftmax(dy.affine_transform([net.b, net.W, s.h]), pair[1])
+
+    def finish(states: list[Any], ends: list[Any], losses: list[Any], beside: list[Any]) -> Any:
+        found = [*(s.h for s in states), *(s.c for s in ends), *losses, *(s.h for s in beside)]
+        return dy.esum([dy.squared_norm(x) for x in found]), found
+
+    def at_once() -> Any:
+        states, ends = dy.scan(net.lstm, net.zero(), iter(words), reverse, lengths=iter(lengths))
+        losses, beside = dy.scan(paired, net.zero(), pairs, reverse, lengths=lengths)
+        return finish(states, ends, losses, beside)
+
+    def each() -> Any:
+        some = [pairs[end - n : end] for n, end in zip(lengths, np.cumsum(lengths), strict=True)]
+        zero = net.zero()
+        first = [dy.scan(net.lstm, zero, one, reverse) for one in sentences]
+        zero = net.zero()
+        then = [dy.scan(paired, zero, one, reverse) for one in some]
+        return finish(
+            [s for states, _ in first for s in states],
+            [last for _, last in first],
+            [loss for losses, _ in then for loss in losses],
+            [last for _, last in then],
+        )
+
+    both(net.pc, at_once)
+    got = []
+    for program in (at_once, each):
+        dy.renew_cg()
+        net.pc.reset_gradient()
+        total, found = program()
+        total.backward()
+        got.append([*(x.npvalue() for x in found), *(p.grad_as_array() for p in net.pc.parameters_list())])
+    for one, other in zip(*got, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_scan_over_no_sentences_and_wrong_lengths(net: Net) -> None:
+    dy.renew_cg()
+    zero = net.zero()
+    for cells in ("recorded", "inline"):
+        dy.configure(cells=cells)
+        try:
+            assert dy.scan(net.lstm, zero, [], lengths=[]) == ([], [])
+            assert dy.scan(net.lstm, zero, [], lengths=[0, 0]) == ([], [zero, zero])
+            for lengths in ([1], [1, 2], [3, -1], []):
+                with pytest.raises(ValueError, match=r"\[scan\] the lengths must be 0 or more, and their sum 2"):
+                    dy.scan(net.lstm, zero, [1, 2], lengths=lengths)
+            with pytest.raises(TypeError, match=r"\[scan\] `lengths` needs a list of numbers; got int"):
+                dy.scan(net.lstm, zero, [1, 2], lengths=2)  # type: ignore[arg-type]
+        finally:
+            dy.configure(cells="recorded")
+
+
+class RenewingList(list):  # type: ignore[type-arg]
+    """Renews the graph when it is read."""
+
+    def __iter__(self) -> Any:
+        dy.renew_cg()
+        return super().__iter__()
+
+
+def test_scan_whose_lengths_renew_the_graph(net: Net) -> None:
+    dy.renew_cg()
+    zero = net.zero()
+    with pytest.raises((RuntimeError, dy.StaleExpressionError)):
+        dy.scan(net.lstm, zero, [1, 2], lengths=RenewingList([1, 1]))
+
+
 def test_scan_edges(net: Net) -> None:
     for how in ("recorded", "inline"):
         with dy.configure(cells=how):
@@ -165,7 +243,7 @@ def test_scan_edges(net: Net) -> None:
             assert dy.scan(net.lstm, zero, []) == ([], zero)
             outputs, last = dy.scan(net.lstm, zero, iter([1, 2]))
             assert np.array_equal(outputs[-1].h.npvalue(), last.h.npvalue())
-            with pytest.raises(dy.CellError, match=r"\[cell bad\] is a step of scan\(\)"):
+            with pytest.raises(dy.CellError, match=r"\[cell bad\] is a step of a recurrent layer"):
                 dy.scan(bad, zero, [1])
 
 

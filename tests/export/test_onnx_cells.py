@@ -317,6 +317,7 @@ def test_mistakes(runtime: Any, tmp_path: Any) -> None:
         (lambda xs, ids, children: dy.scan(keeps, dy.zeros(3), xs)[1] + kept[0], RuntimeError, "outside of the function"),
         (lambda xs, ids, children: dy.recurse(leaves_differ, xs, children), ValueError, "not made up alike"),
         (lambda xs, ids, children: list(dy.scan(m.step, dy.state(h=dy.zeros(3), c=dy.zeros(3)), ids)[0]), onnx.Unsupported, "cannot be iterated"),
+        (lambda xs, ids, children: dy.scan(m.step, dy.state(h=dy.zeros(3), c=dy.zeros(3)), ids, lengths=[2])[1][0].h, onnx.Unsupported, "`lengths` has no form"),
         (lambda xs, ids, children: dy.scan(lambda s, x: s, dy.zeros(3), xs), TypeError, "a cell is needed"),
     ):  # fmt: skip
         inputs = {"xs": onnx.Input((3,), "n"), "ids": onnx.Ids("n"), "children": onnx.Children("n", 2)}
