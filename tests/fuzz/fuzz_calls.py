@@ -22,9 +22,9 @@ from fuzz_motifs import expressions
 from fuzz_program import Observation, Program, difference, shrink, smallest
 from fuzz_ways import FLAGS, PASSES, PLAIN, Finding, Way
 
-SEEDS = re.compile(r"(\b(?:words|tree|nested)\(\d+, )(\d+)")
+SEEDS = re.compile(r"(\b(?:words|tree|nested|lengths)\(\d+, )(\d+)")
 PLACES = re.compile(r"(\bat\()(\d+)")
-COUNTS = re.compile(r"(\b(?:words|tree|nested)\()(\d+)")
+COUNTS = re.compile(r"(\b(?:words|tree|nested|lengths)\()(\d+)")
 KINDS = re.compile(r"(\b(?:deep|mode)\()(\d+)")
 LISTED = re.compile(r"dy\.map\(\w+, \[")  # such a call has as many words as there are expressions
 

@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 from fuzz_generate import SIZES, Generator, Skip
+from fuzz_motifs import new_builder
 from fuzz_names import Names, _fit, rows
 from fuzz_program import Step
 
 import dynet_lite as dy
+from dynet_lite import _core
 
 MOST = 5  # rows, labels and words are below: all tables and scores have them
 MOST_LINES = 5  # of a function's body
@@ -45,6 +47,36 @@ def tree(count: int, seed: int) -> tuple[list[Any], list[tuple[int, ...]]]:
         roots[k] = len(inputs)
         inputs.append(int(rng.integers(MOST)))
     return inputs, children
+
+
+def lengths(count: int, seed: int) -> list[int]:
+    """Of sentences that have so many words together; some have none."""
+    rng = np.random.default_rng([seed, 53])
+    ends = np.sort(rng.integers(0, count + 1, int(rng.integers(1, 4))))
+    return [int(n) for n in np.diff([0, *ends, count])]
+
+
+def through(state: Any, xs: Any, sizes: list[int], reverse: bool) -> Any:
+    """What a recurrent builder gives for sentences: in one call, or a sentence at a time where functions simply run."""
+    if not _core.cells_by_hand():
+        return state.transduce(xs, lengths=sizes, reverse=reverse)
+    xs, out = list(xs), []
+    if sum(sizes) != len(xs):
+        raise ValueError("the lengths")
+    for n in sizes:
+        some, xs = xs[:n], xs[n:]
+        out += state.transduce(some[::-1])[::-1] if reverse else state.transduce(some)
+    return out
+
+
+def scanned_through(cell: Any, init: Any, xs: list[Any], sizes: list[int], reverse: bool) -> list[Any]:
+    """The same for scan(): h of each step, and of the last states."""
+    if not _core.cells_by_hand():
+        states, ends = dy.scan(cell, init, xs, reverse, lengths=sizes)
+        return [s.h for s in (*states, *ends)]
+    starts = np.cumsum([0, *sizes])
+    each = [dy.scan(cell, init, xs[begin : begin + n], reverse) for begin, n in zip(starts, sizes, strict=False)]
+    return [s.h for s in (*(s for states, _ in each for s in states), *(end for _, end in each))]
 
 
 def nested(count: int, seed: int) -> Any:
@@ -102,6 +134,7 @@ HELPERS: Names = {
     "by_rate": by_rate,
     "collections": collections, "copy": copy, "functools": functools, "pickle": pickle, "Faulty": Faulty,
     "example": lambda count, seed, tag, x: Example(words(count, seed), tag, x),
+    "lengths": lengths, "through": through, "scanned_through": scanned_through,
     "words": words, "tree": tree, "nested": nested, "flat": flat, "holder": holder, "at": int, "deep": int,
     "mode": lambda k: "ab"[k % 2], "fit": lambda e, n, batch=1: _fit(dy, e, (n,), e.dim()[1]),
 }  # fmt: skip
@@ -266,6 +299,33 @@ def scanned(g: Generator) -> None:
         g.do(f"del {made}")
 
 
+def sentences(g: Generator) -> None:
+    """Several sentences in one call, and uses of the list that comes of it."""
+    n, made, count = g.one(SIZES), g.name("y"), 1 + g.below(5)
+    words_, sizes, back = f"words({count}, {g.seed()})", f"lengths({count}, {g.seed()})", g.chance(0.4)
+    if g.chance(0.3):
+        g.do(
+            f"{made} = scanned_through({cell(g, 's', n)}, dy.state(h={g.vector(n)}, c={g.vector(n)}), {words_}, {sizes}, {back})"
+        )
+    else:
+        name, (table, *_) = new_builder(g, n), g.table(n)
+        xs = g.one([f"{table}.rows({words_})", f"[{table}[k] for k in {words_}]", f"[{g.vector(n)}] * len({words_})"])
+        g.do(f"{made} = through({name}.initial_state(), {xs}, {sizes}, {back})")
+        if g.chance(0.3):
+            g.do(f"{made} = through({name}.initial_state(), {made}, {sizes}, {not back})")
+    if g.chance(0.4):
+        c, x = cell(g, "c", n), g.one([made, f"{made}[::-1]", f"{made}[:]"])
+        g.do(f"{made} = dy.map({c}, {x}, [at({g.below(MOST)})] * len({made}))")
+    for _ in range(1 + g.below(2)):
+        g.make(g.one([f"{made}[-1]", f"{made}[0]", f"dy.esum({made})", f"dy.esum({made}[::2])", f"dy.average([*{made}, {made}[0]])",
+                      f"dy.sum_batches(dy.concatenate_to_batch({made}))", f"dy.esum({made} + {made}[1:])"]))  # fmt: skip
+    if g.chance(0.5):
+        q = cell(g, "q", n)
+        g.losses.append(g.make(f"dy.esum(dy.map({q}, {made}, [at({g.below(MOST)})] * len({made})))", "l", keep=False))
+    if g.chance(0.7):
+        g.do(f"del {made}")
+
+
 def recursed(g: Generator) -> None:
     n = g.one(SIZES)
     name, made = cell(g, "r", n), g.name("y")
@@ -333,7 +393,7 @@ def mistaken(g: Generator) -> None:
     g.steps.append(Step(text))
 
 
-CALLS = (call, call, mapped, mapped, scanned, recursed, compiled, compiled, mistaken)
+CALLS = (call, call, mapped, mapped, scanned, sentences, recursed, compiled, compiled, mistaken)
 
 
 def functions(g: Generator, count: int) -> None:

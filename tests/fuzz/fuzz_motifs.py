@@ -160,18 +160,23 @@ BUILDERS = ("VanillaLSTMBuilder", "GRUBuilder", "SimpleRNNBuilder", "CoupledLSTM
 BUILDERS_OF_DYNET = ("VanillaLSTMBuilder", "GRUBuilder", "SimpleRNNBuilder", "CoupledLSTMBuilder")
 
 
+def new_builder(g: Generator, n: int = 0) -> str:
+    """The name of a builder of n numbers, if n is given: one that is there, or a new one."""
+    made = sorted(name for name in g.env if name[0] == "B" and name[1:].isdigit() and (not n or name.endswith(f"0{n}")))
+    if made and g.chance(0.7):
+        return g.one(made)
+    n = n or g.one(SIZES)
+    name = f"B{g.count + 1}0{n}"
+    g.count += 1
+    kind, seed = g.one(BUILDERS_OF_DYNET if g.peer else BUILDERS), g.seed()
+    g.do(f"{name} = builder('{kind}', m0, {seed}, {g.one([1, 1, 2])}, {n}, {n})")
+    return name
+
+
 def builder(g: Generator) -> None:
     """Sequences through a builder, a word at a time or all at once."""
-    made = sorted(n for n in g.env if n.startswith("B") and n[1:].isdigit())
-    if made and g.chance(0.7):
-        name = g.one(made)
-        n = int(name[-1])
-    else:
-        n = g.one(SIZES)
-        name = f"B{g.count + 1}0{n}"
-        g.count += 1
-        kind, seed = g.one(BUILDERS_OF_DYNET if g.peer else BUILDERS), g.seed()
-        g.do(f"{name} = builder('{kind}', m0, {seed}, {g.one([1, 1, 2])}, {n}, {n})")
+    name = new_builder(g)
+    n = int(name[-1])
     batch = g.one([1, 1, 1, 2])
     for _ in range(1 + g.below(3)):
         xs = ", ".join(g.vector(n, batch) for _ in range(1 + g.below(4)))

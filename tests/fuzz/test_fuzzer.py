@@ -127,7 +127,7 @@ def test_sessions_call_functions() -> None:
     """In every form that fuzz_functions.py has."""
     text = "\n".join(step.text for seed in range(16) for step in fuzz_calls.session(seed))
     for what in ("@dy.cell", "dy.map(c", "dy.map(q", "dy.scan(", "dy.recurse(", "dy.CellBuilder(", "dy.compile(d", "trainer=tr", "backward=True",
-                 "nested(", "depth=deep(", "which=mode(", ".rate = ", " = float(0.25)", "cg_checkpoint", ", 99", "'no')"):  # fmt: skip
+                 "= through(B", "= scanned_through(s", "nested(", "depth=deep(", "which=mode(", ".rate = ", " = float(0.25)", "cg_checkpoint", ", 99", "'no')"):  # fmt: skip
         assert what in text, what
 
 
