@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -283,7 +284,7 @@ q = dy.DynetParams(); q.from_config(c.get()); q.init()
 
 
 def test_configure_tells_about_every_setting() -> None:
-    told = re.findall(r"^    (\w+) {2,}\S", dy.configure.__doc__ or "", re.MULTILINE)
+    told = re.findall(r"^(\w+) {2,}\S", inspect.getdoc(dy.configure) or "", re.MULTILINE)
     assert sorted(told) == sorted(dy.config.OPTIONS)
 
 
