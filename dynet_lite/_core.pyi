@@ -369,6 +369,8 @@ class Generators(Watched):
     found: list[Any]
     def __init__(self, found: Iterable[Any]) -> None: ...
 
+def referent(ref: Any) -> Any: ...
+
 MISSING: object
 settings: Settings
 SETTINGS: tuple[tuple[str, bool | int | str, bool], ...]

@@ -49,8 +49,10 @@ _OF_COLLECTIONS = {"parameters_list", "lookup_parameters_list", "parameter_count
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _CACHE = type(functools.lru_cache(lambda: None))
 _ARRAYS = (np.ndarray, array.array, bytearray, memoryview)  # whose numbers may change
-_OF_WRAPPERS = {"data", "maps"}  # where these keep a list, a dict or some:
-_WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap)
+_OF_WRAPPERS = {"data", "maps"}  # where these keep a list, a dict, a set or some:
+_WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap,
+             weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)  # fmt: skip
+_REFERENCES = (weakref.ref, weakref.ProxyType, weakref.CallableProxyType)
 _VIEWS: tuple[type, ...] = (
     types.MappingProxyType,
     type({}.keys()),
@@ -338,8 +340,8 @@ def _see_object(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     if is_of(value, *_VIEWS):
         for one in gc.get_referents(value):
             _see_object(one, names, seen, depth)
-    if is_of(value, weakref.ref):
-        _see_value(weakref.ref.__call__(value), names, seen, depth)
+    if is_of(value, *_REFERENCES):
+        _see_value(_core.referent(value), names, seen, depth)
     if is_of(value, type):  # its objects have its methods
         for name in sorted((names | _OF_CLASSES | _OF_OBJECTS) & seen.once(_names_in, value)):
             _see_in_class(value, value, name, names, seen, depth)
@@ -381,6 +383,8 @@ def _see_items(value: Any, base: Any, names: set[str], seen: _Seen, depth: int) 
         seen.watch(_core.WatchedList, value)
     elif base is dict:
         seen.watch(_core.WatchedDict, value)
+        if is_of(value, collections.OrderedDict):  # has an order of its own
+            seen.watch(_core.WatchedItems, value, collections.OrderedDict)
     elif base in (set, collections.deque):
         seen.watch(_core.WatchedItems, value, base)
     if base.__len__(value) <= _MOST_ITEMS:

@@ -7,6 +7,19 @@ from libc.string cimport strcmp
 cdef extern from *:
     """
     static inline PyObject** dnl_items_of_list(PyObject* v) { return ((PyListObject*) v)->ob_item; }
+    // What a weak reference or a proxy refers to, without asking it; None if that is gone.
+    static inline PyObject* dnl_referent(PyObject* ref) {
+      PyObject* found;
+    #if PY_VERSION_HEX >= 0x030d0000
+      const int known = PyWeakref_GetRef(ref, &found);
+      if (known) return known < 0 ? NULL : found;
+      found = Py_None;
+    #else
+      found = PyWeakref_GetObject(ref);
+    #endif
+      Py_XINCREF(found);
+      return found;
+    }
     static inline PyTypeObject* dnl_class_of_referent(PyObject* ref) {
     #if PY_VERSION_HEX >= 0x030d0000
       PyObject* found;
@@ -21,6 +34,7 @@ cdef extern from *:
     }
     """
     PyObject** items_of_list "dnl_items_of_list"(PyObject*)
+    object referent_of "dnl_referent"(object)
     PyTypeObject* class_of_referent "dnl_class_of_referent"(object)
     bint PyCell_Check(object)
     PyObject* PyCell_GET(object)
@@ -37,6 +51,11 @@ cdef enum:
 
 MISSING = object()   # what is read of a variable that has no value
 cdef object _missing = MISSING
+
+
+def referent(ref):
+    """What a weak reference or a proxy refers to; None if that is gone. Runs no code of a program."""
+    return referent_of(ref)
 
 
 cdef class Watched:
@@ -170,7 +189,7 @@ cdef class WatchedDict(Watched):
 
 @cython.final
 cdef class WatchedItems(Watched):
-    """What a set or a deque has: which objects they are. Of a large one, how many."""
+    """What a set or a deque has, or the keys of an OrderedDict: which objects they are. Of a large one, how many."""
     cdef object value, kind
     cdef list items
     cdef Py_ssize_t size

@@ -1130,6 +1130,14 @@ class Kind(type):
         return cls.grade
 
 
+class Part:
+    size = 1.0
+
+
+class Larger:
+    size = 3.0
+
+
 class Changing(metaclass=Kind):
     """Has what a change in place, or elsewhere, may make another number of."""
 
@@ -1145,7 +1153,11 @@ class Changing(metaclass=Kind):
             np.array([1, None], dtype=object),
         )
         self.inner = types.SimpleNamespace(number=1.0)
-        self.itself = weakref.ref(self)
+        self.ordered = collections.OrderedDict(a=1.0, b=3.0)
+        self.part = Part()
+        self.by_reference, self.by_proxy = weakref.ref(self.part), weakref.proxy(self.part)
+        self.by_name, self.by_kind = weakref.WeakValueDictionary(part=self.part), weakref.WeakKeyDictionary({Kind: 1.0})
+        self.some = weakref.WeakSet([Kind])
         self.wrapped = collections.UserDict(number=1.0)
         self.shown = types.MappingProxyType(self.order)
         self.number_2 = 1.0
@@ -1215,7 +1227,13 @@ CHANGES: dict[str, tuple[Callable[[Changing, Any], Any], Callable[[Changing], An
     "==": (lambda a, x: x if a == Changing() else x * 2.0, lambda a: setattr(a, "number", 3.0)),
     "text": (lambda a, x: x * float(f"{a}"), lambda a: setattr(a, "number", 3.0)),
     "attrgetter": (lambda a, x: x * operator.attrgetter("inner.number")(a), lambda a: setattr(a.inner, "number", 3.0)),
-    "weak reference": (lambda a, x: x * a.itself().number_2, lambda a: setattr(a, "number_2", 3.0)),
+    "weak reference": (lambda a, x: x * a.by_reference().size, lambda a: setattr(a.part, "size", 3.0)),
+    "weak proxy": (lambda a, x: x * a.by_proxy.size, lambda a: setattr(a.part, "size", 3.0)),
+    "weak values": (lambda a, x: x * a.by_name["part"].size, lambda a: setattr(a.part, "size", 3.0)),
+    "other weak values": (lambda a, x: x * a.by_name["part"].size, lambda a: a.by_name.update(part=Larger)),
+    "weak keys": (lambda a, x: x * a.by_kind[Kind], lambda a: a.by_kind.update({Kind: 3.0})),
+    "weak set": (lambda a, x: x * len(a.some), lambda a: a.some.add(Other)),
+    "order of an OrderedDict": (lambda a, x: x * next(iter(a.ordered.values())), lambda a: a.ordered.move_to_end("a")),
     "wrapped dict": (lambda a, x: x * a.wrapped["number"], lambda a: a.wrapped.update(number=3.0)),
     "view of a dict": (lambda a, x: x * a.shown["a"], lambda a: a.order.update(a=3.0)),
 }  # fmt: skip
