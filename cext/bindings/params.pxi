@@ -124,8 +124,8 @@ cdef class Weight(Expression):
         return id != NO_NODE
 
     cdef void becomes(self, ComputationGraph g, NodeId id):
-        """From now on this is its node."""
-        self.id, self.stamp = id, g.c.generation()
+        """From now on this is its node, which may have been made before a revert."""
+        self.id, self.stamp = id, g.c.stamp(id)
         if not g.passing:
             self.last, self.last_id, self.last_stamp = g.link, id, self.stamp
 

@@ -107,7 +107,7 @@ cdef class LookupParameters(Weight):
                 self.rows_id = g.c.find_table(deref(self.t), True)   # it may have been in other graphs since
             if self.rows_id == NO_NODE:
                 self.rows_id = g.c.add_table(self.t, True)
-            self.rows_stamp = g.c.generation()
+            self.rows_stamp = g.c.stamp(self.rows_id)
             if not g.passing:
                 self.rows_last, self.rows_last_id, self.rows_last_stamp = g.link, self.rows_id, self.rows_stamp
         return self.rows_id

@@ -534,6 +534,22 @@ def test_each_graph_keeps_the_weights_that_it_began_with(setting, keeps_weights)
     near(W.as_array(), np.zeros(D))
 
 
+def test_a_weight_that_another_graph_had_behind_a_revert(setting, keeps_weights):
+    """All nodes of the graph read what it began with, however often they ask for the weight."""
+    m = dy.ParameterCollection()
+    W = m.add_parameters(D, init=4.0)
+    trainer = dy.SimpleSGDTrainer(m, 1.0)
+    trainer.set_clip_threshold(0)
+    dy.renew_cg()
+    near(dy.sum_elems(W).value(), D * 4.0)
+    dy.cg_checkpoint()
+    dy.cg_revert()
+    with dy.graph():
+        dy.sum_elems(W).backward()
+        trainer.update()
+    near([dy.sum_elems(W * k).value() for k in (2, 3, 5)], [D * 4.0 * k for k in (2, 3, 5)])
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("runs_before", [False, True])
 def test_compiled_steps_leave_another_graph_its_weights(keeps_weights, runs_before, compiled):

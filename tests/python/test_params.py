@@ -228,6 +228,25 @@ def test_set_value_after_set_updated_is_seen_by_the_graph():
     assert (of_weight.value(), of_row.value(), of_table.value()) == ([6, 6], [6, 6], 18)
 
 
+def test_a_weight_is_found_again_behind_a_revert() -> None:
+    """It, and a table and its rows, is one node of a graph, even if another graph has had it since."""
+    m = dy.ParameterCollection()
+    W, T = m.add_parameters(3), m.add_lookup_parameters((4, 3))
+
+    def use() -> int:
+        assert [W * 2.0, T[1], dy.sum_elems(T)]
+        return len(dy.cg().nodes())
+
+    dy.renew_cg()
+    use()
+    dy.cg_checkpoint()
+    dy.cg_revert()
+    with dy.graph():
+        use()
+    sizes = [use() for _ in range(4)]
+    assert len(set(np.diff(sizes))) == 1
+
+
 def test_set_updated_to_what_it_is_leaves_the_weight_where_it_is():
     dy.renew_cg()
     m = dy.ParameterCollection()
