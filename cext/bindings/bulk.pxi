@@ -38,9 +38,9 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
     return _looks(g, id) == kind
 
 
-cdef object _item(object xs, Py_ssize_t i, str what):
+cdef inline object _item(object xs, Py_ssize_t i, str what):
     """xs[i] of a list that the user's code may have made shorter since it was measured."""
-    cdef list items = _as_plain(xs)
+    cdef list items = <list> xs if type(xs) is list else _as_plain(xs)
     if i >= len(items):
         raise RuntimeError(f"[{what}] a list changed while it was read")
     return items[i]
@@ -126,8 +126,7 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
         while m:
             t.add(g, f, m)
             if out is None:
-                for k in range(m):
-                    to_come.nodes.push(f.outputs[k])
+                to_come.nodes.push(f.outputs.data(), m)
                 i += m
             else:
                 for k in range(m):
@@ -146,25 +145,67 @@ cdef uint32_t _kind_in(ComputationGraph g, object xs, const NodeId* nodes, Py_ss
 cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, const Columns& columns, Py_ssize_t begin,
                            Py_ssize_t end, const Vec[uint32_t]& kinds) except -1:
     """How many rows from `begin` on have arguments of these kinds. They are in the frame then."""
-    cdef Py_ssize_t i, k, width = len(lists)
-    cdef size_t ids, ints
-    cdef bint alike
-    cdef const NodeId* nodes
+    cdef Py_ssize_t k, n = end - begin, width = len(lists)
+    cdef size_t n_ints = 0, n_ids = 0, ints = 0, ids = 0
     f.clear_row(g)
-    for i in range(begin, end):
-        ids, ints = f.ids.size(), f.ints.size()
-        for k in range(width):
-            nodes = columns.data()[k]
-            if nodes != NULL:
-                f.ids.push_back(nodes[i])
-                alike = _looks(g, nodes[i]) == kinds.data()[k]
-            else:
-                alike = _pushed(f, g, (<list> lists[k])[i], kinds.data()[k])
-            if not alike:
-                f.ids.resize(ids)
-                f.ints.resize(ints)
-                return i - begin
-    return end - begin
+    for k in range(width):
+        n_ints += kinds.data()[k] == KIND_INTEGER
+    n_ids = width - n_ints
+    f.ids.resize(n * n_ids)
+    f.ints.resize(n * n_ints)
+    for k in range(width):   # list by list
+        if columns.data()[k] != NULL:
+            n = _nodes_like(g, columns.data()[k] + begin, n, kinds.data()[k], f.ids.data() + ids, n_ids)
+            ids += 1
+        elif kinds.data()[k] == KIND_INTEGER:
+            n = _integers(<list> lists[k], begin, n, f.ints.data() + ints, n_ints)
+            ints += 1
+        else:
+            n = _expressions_like(g, <list> lists[k], begin, n, kinds.data()[k], f.ids.data() + ids, n_ids)
+            ids += 1
+        if n == 0:
+            break
+    f.ids.resize(n * n_ids)
+    f.ints.resize(n * n_ints)
+    return n
+
+# How many of n items look like the first ones of their list; they are put where every step-th place is theirs. No code of
+# the user's runs, and there is no error: what is no such item is left to _template_of_row().
+
+cdef Py_ssize_t _nodes_like(ComputationGraph g, const NodeId* nodes, Py_ssize_t n, uint32_t kind, NodeId* to, size_t step):
+    cdef Py_ssize_t i
+    cdef uint32_t sig = 0xffffffff, flags = 0   # of a node that looks so
+    for i in range(n):
+        if g.c.node(nodes[i]).sig != sig or (g.c.node(nodes[i]).flags ^ flags) & (kWeight | kRowToCome):
+            if _looks(g, nodes[i]) != kind:
+                return i
+            sig, flags = g.c.node(nodes[i]).sig, g.c.node(nodes[i]).flags
+        to[i * step] = nodes[i]
+    return n
+
+cdef Py_ssize_t _integers(list items, Py_ssize_t begin, Py_ssize_t n, int32_t* to, size_t step) except -1:
+    cdef Py_ssize_t i
+    for i in range(n):
+        v = items[begin + i]
+        if type(v) is not int or not _may_choose(v, &to[i * step]):
+            return i
+    return n
+
+cdef Py_ssize_t _expressions_like(ComputationGraph g, list items, Py_ssize_t begin, Py_ssize_t n, uint32_t kind, NodeId* to,
+                                  size_t step) except -1:
+    cdef Py_ssize_t i
+    cdef Expression e
+    if kind == KIND_OTHER:
+        return 0
+    for i in range(n):
+        v = items[begin + i]
+        if not isinstance(v, Expression) or type(v) is LookupParameters:
+            return i
+        e = <Expression> v
+        if not g.c.valid(e.id, e.stamp) or _looks(g, e.id) != kind:
+            return i
+        to[i * step] = e.id
+    return n
 
 cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists, const Columns& columns, Py_ssize_t i):
     """The recording for row i, whose arguments are then in the frame."""
@@ -328,7 +369,7 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
     cdef Vec[uint32_t] begin
     cdef Py_ssize_t i, n = len(inputs)
     cdef uint32_t begun = g.c.generation()
-    cdef size_t m, k
+    cdef size_t k
     cdef list out = [None] * n, made = [None] * n
     _n_calls += 1
     for i in range(n):
@@ -355,8 +396,8 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
         t.add(g, f)
         made[i] = t
         begin.push_back(<uint32_t> outputs.size())
-        for m in range(f.outputs.size()):
-            outputs.push_back(f.outputs[m])
+        k = f.outputs.size()
+        memcpy(outputs.extend(k), f.outputs.data(), k * sizeof(NodeId))
         put_item(out, i, t.answer(g, f))
     c.spare = f
     return out

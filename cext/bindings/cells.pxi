@@ -22,6 +22,8 @@ cdef extern from "graph/cell_layer.h" namespace "dnl":
         NodeId project(CGraph&, const CellKind&, NodeId) except +raise_python_error
         NodeId cell(CGraph&, const CellKind&, NodeId, NodeId, NodeId) except +raise_python_error
         NodeId step(CGraph&, const CellKind&, NodeId, NodeId, NodeId) except +raise_python_error
+        void along(CGraph&, const CellKind&, NodeId*, uint32_t, const int32_t*, bint, NodeId,
+                   NodeId) except +raise_python_error
 
 cdef extern from *:
     """
@@ -272,15 +274,13 @@ cdef class CellStack:
         """
         cdef ComputationGraph g = self._begin(xs, h, c, order)
         cdef Py_ssize_t layer
-        cdef size_t t
         cdef ExpressionList out
         for layer in range(<Py_ssize_t> self.layers.size()):
             self._along(g, h, c, layer, order, reverse)
         if not to_come:
             return _expressions(g, g.row)
         out = _list_to_come(g, g.row.size())
-        for t in range(g.row.size()):
-            out.nodes.push(g.row[t])
+        out.nodes.push(g.row.data(), g.row.size())
         return out
 
     cdef ComputationGraph _begin(self, xs, tuple h, tuple c, const Vec[int32_t]& order):
@@ -301,7 +301,13 @@ cdef class CellStack:
         cdef int32_t before
         cdef CellLayer* l = &self.layers[layer]
         cdef NodeId* row = g.row.data()
+        cdef const int32_t* follows = NULL
         self._state(g, h, c, layer, &h_first, &c_first)
+        if not (g.immediate or g.checked):
+            if not order.empty():
+                follows = order.data()
+            l.along(deref(g.c), self.kind, row, <uint32_t> steps, follows, reverse, h_first, c_first)
+            return 0
         for k in range(steps):
             t = steps - 1 - k if reverse else k
             before = <int32_t> (t - 1) if order.empty() else order.data()[t]

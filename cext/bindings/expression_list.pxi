@@ -4,7 +4,7 @@
 cdef extern from "graph/held.h" namespace "dnl":
     cdef cppclass HeldNodes:
         void begin(CGraph&, size_t) except +raise_python_error
-        void push(NodeId) except +raise_python_error
+        void push(const NodeId*, size_t) except +raise_python_error
         void let_go()
         bint valid(const CGraph&)
         size_t size()
@@ -185,12 +185,28 @@ cdef list _expressions(ComputationGraph g, const Vec[NodeId]& ids):
 cdef int _push_nodes(Vec[NodeId]& to, ComputationGraph g, object xs) except -1:
     """The nodes of a list or tuple of arguments."""
     cdef const NodeId* nodes = _nodes_of(g, xs)
-    cdef size_t n = len(xs)
+    cdef size_t n = len(xs), k
     cdef NodeId id
+    cdef NodeId* out
     if nodes != NULL:
         memcpy(to.extend(n), nodes, n * sizeof(NodeId))
         return 0
-    for x in <list> xs if type(xs) is list else xs:
-        id = _arg(g, x)
+    if type(xs) is not list:
+        for x in xs:
+            id = _arg(g, x)
+            to.push_back(id)
+        return 0
+    out = to.extend(n)
+    for k in range(n):   # expressions of the graph, as a rule: no code of the user's runs
+        x = (<list> xs)[k]
+        if not isinstance(x, Expression) or not g.c.valid((<Expression> x).id, (<Expression> x).stamp):
+            break
+        out[k] = (<Expression> x).id
+    else:
+        return 0
+    to.resize(to.size() - n + k)
+    while k < <size_t> len(<list> xs):
+        id = _arg(g, (<list> xs)[k])
         to.push_back(id)
+        k += 1
     return 0

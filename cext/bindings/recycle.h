@@ -14,7 +14,7 @@ namespace dnl {
 
 // Guarded by the GIL.
 struct Recycled {
-  static constexpr std::size_t kMost = 16384, kAhead = 8;
+  static constexpr std::size_t kMost = 16384, kAhead = 24;
   static constexpr std::size_t kSize = 64;  // bytes of an object
   std::size_t n = 0;
   void* free[kMost] = {};

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/rng.h"
-#include "graph/append.h"
 
 namespace dnl {
 
@@ -33,6 +32,7 @@ void Body::record(const Graph& g, NodeId i) {
   Step s{};
   s.value = i;
   s.visible = 1;
+  s.repeat = kNoNode;
   s.marks = n.flags & Graph::kMarks;
   s.kept = n.handles == Node::kMany;
   s.args = static_cast<u32>(operands_.size());
@@ -48,6 +48,10 @@ void Body::record(const Graph& g, NodeId i) {
   if (s.kind == Kind::Op || s.kind == Kind::Draw) record_seeds(s);
   s.nfills = static_cast<u32>(fills_.size()) - s.fills;
   steps_.push_back(s);
+  if (s.kind != Kind::Op) return;
+  room_.nodes += s.visible;
+  room_.args += s.nargs;
+  room_.words += s.nmember;
 }
 
 // Of a node that runs inside another one, or not at all, nothing is left but the seeds that it draws.
@@ -186,29 +190,39 @@ void Body::enter(const Graph& g, const NodeId* outside) {
 
 void Body::add_to(Graph& g, u32 calls, const NodeId* args, const i32* ints, u32 n_ints, const u32* results,
                   u32 n_results, NodeId* made) {
-  for (; calls--; args += n_args_, ints += n_ints, made += n_results) {
+  RepeatAdder to(g);
+  const u32 room = std::min(calls, kRoom);
+  for (u32 call = 0; call < calls; ++call, args += n_args_, ints += n_ints, made += n_results) {
+    if (call % kRoom == 0) {
+      if (call) to.end();
+      make_room(to, room);
+    }
     take(g, args);
-    add_call(g, ints);
+    add_call(g, to, room, ints);
     for (u32 k = 0; k < n_results; ++k) made[k] = ids_[results[k]];
   }
+  if (calls) to.end();
 }
 
-void Body::add_call(Graph& g, const i32* ints) {
+void Body::add_call(Graph& g, RepeatAdder& to, u32 room, const i32* ints) {
   NodeId* const ids = ids_.data();
   for (Step& s : steps_) {
     if (s.nfills) fill_in(g, s, ints);
     if (s.kind == Kind::Draw) continue;
     NodeId i;
-    if (s.epoch == epoch_ && s.unchecked) {
-      const u32* const from = operands_.data() + s.args;
-      i = g.append(
-          s.sig, s.nargs, [from, ids](u32 j) { return ids[from[j]]; }, words_.data() + s.words + s.nkey, s.nmember);
+    if (s.epoch == epoch_ && s.repeats && (s.unchecked || (s.right & right_bit(s)) != 0)) {
+      Repeated& r = repeats_[s.repeat];
+      i = to.add(
+          r.node, r.node.n_moving, [&r, ids](u32 m) { return ids[r.value[m]]; }, words_.data() + s.words + s.nkey,
+          s.nmember);
     } else {
+      to.end();
       i = s.kind == Kind::Op ? add_op(g, s) : add_leaf(g, s);
+      make_room(to, room);
     }
     for (u32 o = 0; o < s.visible; ++o) ids[s.value + o] = i + o;
-    if (s.marks) g.mark(i, s.marks);
-    if (s.kept) g.keep(i);
+    if (s.marks) to.node(i).flags |= s.marks;
+    if (s.kept) to.node(i).handles = Node::kMany;
   }
 }
 
@@ -237,17 +251,44 @@ void Body::fill_in(Graph& g, const Step& s, const i32* ints) {
   }
 }
 
+// Is this value the same node at the next call? Weights are.
+bool Body::lasts(u32 v) const {
+  return v < n_args_ ? weights_[v] != kNoNode : std::find(outside_.begin(), outside_.end(), v) != outside_.end();
+}
+
 // May the step's signature, that of node i, be taken at the next call? Not if it names a node of this call alone.
 bool Body::settled(const Graph& g, NodeId i, const Step& s) const {
   const u32 sig = g.node(i).sig;
-  for (u32 j = 0; j < s.nargs; ++j) {
-    if (!g.arg_shared(sig, j)) continue;
-    const u32 v = operands_[s.args + j];
-    bool lasts = v < n_args_ && weights_[v] != kNoNode;
-    for (NodeId o : outside_) lasts |= o == v;
-    if (!lasts) return false;
-  }
+  for (u32 j = 0; j < s.nargs; ++j)
+    if (g.arg_shared(sig, j) && !lasts(operands_[s.args + j])) return false;
   return true;
+}
+
+// The bit of Step::right for this call, 0 if it has none: an op's check looks at nothing else that differs between
+// calls.
+u64 Body::right_bit(const Step& s) const {
+  if (s.nfills != 1 || fills_[s.fills].index == kSeed) return 0;
+  const u32 n = words_[fills_[s.fills].at].u;
+  return n < 64 ? u64(1) << n : 0;
+}
+
+// Node i is the first of a step in this epoch, and its signature may be taken again.
+void Body::note(const Graph& g, NodeId i, Step& s) {
+  s.sig = g.node(i).sig;
+  s.epoch = epoch_;
+  s.right = right_bit(s);
+  const bool alias = g.sig(s.sig).alias;
+  s.unchecked = !alias && (!s.filled || !op_def(s.op).check);
+  const u32* const from = operands_.data() + s.args;
+  Repeated r;
+  s.repeats = !alias && r.node.begin(g, i, [=](u32 j) { return !lasts(from[j]); });
+  if (!s.repeats) return;
+  for (u32 m = 0; m < r.node.n_moving; ++m) r.value[m] = from[r.node.place[m]];
+  if (s.repeat == kNoNode) {
+    s.repeat = static_cast<u32>(repeats_.size());
+    repeats_.extend(1);
+  }
+  repeats_[s.repeat] = r;
 }
 
 NodeId Body::add_op(Graph& g, Step& s) {
@@ -258,13 +299,13 @@ NodeId Body::add_op(Graph& g, Step& s) {
   NodeId* const args = args_.data();
   for (u32 j = 0; j < s.nargs; ++j) args[j] = ids_[from[j]];
   const int nmember = static_cast<int>(s.nmember);
-  if (s.epoch == epoch_) return g.add_known(s.sig, args, member, nmember);
-  const NodeId i = g.add(s.op, args, static_cast<int>(s.nargs), key, static_cast<int>(s.nkey), member, nmember);
-  if (settled(g, i, s)) {
-    s.sig = g.node(i).sig;
-    s.epoch = epoch_;
-    s.unchecked = !g.sig(s.sig).alias && (!s.filled || !op_def(s.op).check);
+  if (s.epoch == epoch_) {
+    const NodeId i = g.add_known(s.sig, args, member, nmember);
+    s.right |= right_bit(s);
+    return i;
   }
+  const NodeId i = g.add(s.op, args, static_cast<int>(s.nargs), key, static_cast<int>(s.nkey), member, nmember);
+  if (settled(g, i, s)) note(g, i, s);
   return i;
 }
 

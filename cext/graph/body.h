@@ -8,10 +8,11 @@
 //
 // The nodes are those that the function would make, in their order, or what passes have made of them in the recorded
 // graph (rewrite/pipeline.h); seeds are drawn as the function would. A signature that cannot change within a graph is
-// looked for once in it. Adding may throw for an integer out of range, as the op would; nodes before it then stay,
-// which nobody refers to. Who may include: bindings/. Includes: graph/graph.h.
+// looked for once in it, and what its nodes have in common (graph/repeat.h). Adding may throw for an integer out of
+// range, as the op would; nodes before it then stay, which nobody refers to. Who may include: bindings/. Includes:
+// graph/repeat.h.
 #pragma once
-#include "graph/graph.h"
+#include "graph/repeat.h"
 
 namespace dnl {
 
@@ -58,6 +59,14 @@ class Body {
     u32 dim;         // inputs: in dims_
     u32 sig, epoch;  // the signature found in this epoch
     bool unchecked;  // nothing of a call can be wrong for it
+    bool repeats;    // what its nodes have in common is known
+    u32 repeat;      // where: in repeats_
+    u64 right;       // bits: integers below 64 that its check let pass, where one is all that is filled in
+  };
+  // What the nodes of a step have in common, and the values of the arguments that they have not.
+  struct Repeated {
+    Repeat node;
+    u32 value[Repeat::kMost];
   };
   struct Fill {
     u32 at, index;
@@ -71,6 +80,7 @@ class Body {
     bool batched, update;
   };
   static constexpr u32 kSeed = 0xffffffffu;
+  static constexpr u32 kRoom = 16;  // calls for which room is made at once
 
   void record(const Graph& g, NodeId i);
   void record_op(const Graph& g, NodeId i, Step& s);
@@ -82,8 +92,13 @@ class Body {
   void record_seeds(Step& s);
   void take(const Graph& g, const NodeId* args);
   bool settled(const Graph& g, NodeId i, const Step& s) const;
+  bool lasts(u32 value) const;
+  u64 right_bit(const Step& s) const;
+  void note(const Graph& g, NodeId i, Step& s);
   void fill_in(Graph& g, const Step& s, const i32* ints);
-  void add_call(Graph& g, const i32* ints);
+  void add_call(Graph& g, RepeatAdder& to, u32 room, const i32* ints);
+  // For so many calls.
+  void make_room(RepeatAdder& to, u32 n) const { to.begin(n * room_.nodes, n * room_.args, n * room_.words); }
   NodeId add_op(Graph& g, Step& s);
   NodeId add_leaf(Graph& g, const Step& s);
 
@@ -97,12 +112,16 @@ class Body {
   Vec<NodeId> outside_;
   Vec<Looked> lookups_;
   Vec<Noted> noted_;
+  struct {
+    u32 nodes = 0, args = 0, words = 0;
+  } room_;  // that the ops of a call take
   std::size_t next_lookup_ = 0, next_noted_ = 0;
 
   // In the graph that was entered last.
   Vec<NodeId> ids_;      // node of each value
   Vec<NodeId> weights_;  // arguments that are made of weights alone: they may be part of signatures; else kNoNode
   Vec<NodeId> args_;
+  Vec<Repeated> repeats_;
   u32 epoch_ = 0;
 };
 

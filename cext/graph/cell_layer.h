@@ -20,15 +20,20 @@ struct CellLayer {
   NodeId b, wx, u[3];
   NodeId mask_x, mask_h;  // kNoNode: none
 
-  // With the mask, if there is one.
+  // Steps for n inputs, in whose place come the h's. Input t follows input order[t], or where that is -1 the state h
+  // and c, which are kNoNode at the start; without an order the one before it. reverse: the last input has the first
+  // step.
+  void along(Graph& g, const CellKind& kind, NodeId* row, u32 n, const i32* order, bool reverse, NodeId h, NodeId c);
+  // h of one step.
+  NodeId step(Graph& g, const CellKind& kind, NodeId x, NodeId h, NodeId c);
+  // Its nodes one by one, for those who look at each: what is masked, if there is a mask; the projection; h.
   NodeId masked_x(Graph& g, const CellKind& kind, NodeId x);
   NodeId masked_h(Graph& g, const CellKind& kind, NodeId h);
   NodeId project(Graph& g, const CellKind& kind, NodeId x);
-  // h of the step after the one with h and c, which are kNoNode at the start. x: the projection.
   NodeId cell(Graph& g, const CellKind& kind, NodeId x, NodeId h, NodeId c);
-  NodeId step(Graph& g, const CellKind& kind, NodeId x, NodeId h, NodeId c);
 
  private:
+  class Run;
   SameOp mask_x_, mask_h_, project_, first_, step_;
 };
 

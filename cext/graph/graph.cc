@@ -336,9 +336,14 @@ NodeId Graph::add_rows(NodeId table, const u32* ids, u32 n, bool update) {
     return first;
   }
   const u32 index = signature(table).table;
-  const LookupTable& t = *tables_[index];
+  LookupTable& t = *tables_[index];
   for (u32 k = 0; k < n; ++k) check_row(t, ids[k]);
-  for (u32 k = 0; k < n; ++k) add_row(index, ids[k], lookup_flags(t, update));
+  if (n == 0) return first;
+  if (n > kMostNodes - first) too_many_nodes();
+  words_.make_room(n);
+  known_leaves_.make_room(n);
+  nodes_.make_room(n);
+  repeat_row(add_row(index, ids[0], lookup_flags(t, update)), t, ids + 1, n - 1);
   return first;
 }
 

@@ -200,7 +200,10 @@ class Graph {
     return true;
   }
   void let_go(NodeId i, u32 stamp) {
-    if (valid(i, stamp) && nodes_[i].handles != Node::kMany) let_go_of_ += --nodes_[i].handles == 0;
+    if (valid(i, stamp)) let_go(i);
+  }
+  void let_go(NodeId i) {
+    if (nodes_[i].handles != Node::kMany) let_go_of_ += --nodes_[i].handles == 0;
   }
   // How often the last expression that referred to a node has gone.
   u64 let_go_of() const { return let_go_of_; }
@@ -317,6 +320,7 @@ class Graph {
   std::size_t check_attributes(const OpDef& def, const Signature& sig, u32 s, const NodeId* args, const Word* member);
   friend struct GraphSize;
   friend class KnownGraph;
+  friend class RepeatAdder;
   void enter(u32 s);
   void make_buckets(std::size_t n);
   u32 intern(const u32* key, u32 n, u64 hash, bool* fresh);
@@ -324,6 +328,7 @@ class Graph {
   NodeId add_leaf(Leaf kind, u32 k1, u32 k2, const Dim& d, u16 flags, float* value);
   NodeId append_leaf(u32 sig, u16 flags, float* value);
   NodeId add_row(u32 table, u32 row, u16 flags);
+  void repeat_row(NodeId first, LookupTable& t, const u32* ids, u32 n);
   u32 find_or_make(const OpDef& def, OpId op, const NodeId* args, int nargs, const Word* key, int nkey);
   u32 find_long(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);
   u32 find_or_make(const u32* k, u32 n, OpId op, const NodeId* args, int nargs, int nkey);

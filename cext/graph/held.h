@@ -22,27 +22,32 @@ class HeldNodes {
     stamp_ = g.generation();
     ids_.reserve(n);
   }
-  void push(NodeId i) {
-    graph_->hold(i);
-    ids_.push_back(i);
+  // n more.
+  void push(const NodeId* ids, std::size_t n) {
+    ids_.insert(ids_.end(), ids, ids + n);
+    for (std::size_t k = 0; k < n; ++k) graph_->hold(ids[k]);
   }
   // Their numbers stay.
   void let_go() {
     if (!graph_) return;
+    const bool all = nothing_gone(*graph_);
     for (NodeId i : ids_)
-      if (graph_->valid(i, stamp_) && graph_->node(i).is(kCounted)) graph_->let_go(i, stamp_);
+      if ((all || graph_->valid(i, stamp_)) && graph_->node(i).is(kCounted)) graph_->let_go(i);
     graph_ = nullptr;
   }
 
   // Are all of them in this graph?
   bool valid(const Graph& g) const {
-    return std::all_of(ids_.begin(), ids_.end(), [&](NodeId i) { return g.valid(i, stamp_); });
+    return nothing_gone(g) || std::all_of(ids_.begin(), ids_.end(), [&](NodeId i) { return g.valid(i, stamp_); });
   }
   std::size_t size() const { return ids_.size(); }
   const NodeId* data() const { return ids_.data(); }
   u32 stamp() const { return stamp_; }
 
  private:
+  // No node of the graph has gone since the first of these was made: none need be asked.
+  bool nothing_gone(const Graph& g) const { return g.generation() == stamp_; }
+
   Graph* graph_ = nullptr;
   u32 stamp_ = 0;
   std::vector<NodeId> ids_;

@@ -1,10 +1,26 @@
 // Where leaves get their numbers from, when the graph runs: one upload of all inputs, one copy of all gathered rows.
-// And which leaf a weight is.
+// Which leaf a weight is, and look-ups of many rows.
 #include <algorithm>
 
 #include "graph/graph.h"
 
 namespace dnl {
+
+// n more look-ups of a row like node `first`, the last one. There is room for them.
+void Graph::repeat_row(NodeId first, LookupTable& t, const u32* ids, u32 n) {
+  const Node like = nodes_[first];
+  Node* const nodes = nodes_.extend(n);
+  NodeId* const leaves = known_leaves_.extend(n);
+  for (u32 k = 0; k < n; ++k) {
+    Node& m = nodes[k];
+    DNL_FETCH_TO_WRITE(&m + 20);  // pages end the processor's own foresight
+    m = like;
+    m.member += k + 1;
+    m.producer = m.root = leaves[k] = first + k + 1;
+    m.value = t.row(backend_, ids[k]);
+  }
+  if (n) std::memcpy(words_.extend(n), ids, n * sizeof(u32));
+}
 
 // One row is read where it lies in the table, unless graphs keep weights; several are copied one behind the other.
 void Graph::find_rows(NodeId i) {
