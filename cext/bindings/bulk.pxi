@@ -125,8 +125,9 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
         m = 1
         while m:
             t.add(g, f, m)
+            if out is None and not to_come.nodes.push(f.outputs.data(), m):   # arguments that it gives back
+                out = to_come.items() + [None] * (n - i)
             if out is None:
-                to_come.nodes.push(f.outputs.data(), m)
                 i += m
             else:
                 for k in range(m):

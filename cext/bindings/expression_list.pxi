@@ -4,7 +4,7 @@
 cdef extern from "graph/held.h" namespace "dnl":
     cdef cppclass HeldNodes:
         void begin(CGraph&, size_t) except +raise_python_error
-        void push(const NodeId*, size_t) except +raise_python_error
+        bint push(const NodeId*, size_t) except +raise_python_error
         void let_go()
         bint valid(const CGraph&)
         size_t size()

@@ -22,10 +22,12 @@ class HeldNodes {
     stamp_ = g.generation();
     ids_.reserve(n);
   }
-  // n more.
-  void push(const NodeId* ids, std::size_t n) {
+  // n more. False, and nothing done, if one is older.
+  bool push(const NodeId* ids, std::size_t n) {
+    if (!std::all_of(ids, ids + n, [&](NodeId i) { return graph_->stamp(i) == stamp_; })) return false;
     ids_.insert(ids_.end(), ids, ids + n);
     for (std::size_t k = 0; k < n; ++k) graph_->hold(ids[k]);
+    return true;
   }
   // Their numbers stay.
   void let_go() {

@@ -83,6 +83,18 @@ def test_weights_among_arguments() -> None:
     same(join, lambda a, b: dy.cmult(a, b) + a, [x, W, y, V, W, x, W], [y, x, W, V, V, y, x])
 
 
+def test_arguments_given_back() -> None:
+    """Of a cell that gives back what it got, after nodes behind that have gone."""
+    model = dy.ParameterCollection()
+    E = model.add_lookup_parameters((10, 3))
+    hs = dy.LSTMBuilder(1, 3, 4, model).initial_state().transduce(E.rows([1, 2, 3]), lengths=[1, 2])
+    dy.cg_checkpoint()
+    dy.zeros(3)
+    dy.cg_revert()
+    given = dy.map(dy.cell(lambda h: h), hs)
+    assert [h.npvalue().tolist() for h in given] == [h.npvalue().tolist() for h in hs]
+
+
 BUILDERS = [dy.LSTMBuilder, dy.SimpleRNNBuilder, dy.GRUBuilder, dy.CoupledLSTMBuilder, dy.FastLSTMBuilder]
 
 
