@@ -374,12 +374,13 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
     cdef list out = [None] * n, made = [None] * n
     _n_calls += 1
     for i in range(n):
-        row = _item(children, i, "recurse")
+        if i >= len(children) or i >= len(inputs):
+            raise RuntimeError("[recurse] a list changed while it was read")
+        row, x = children[i], inputs[i]
         if type(row) is not tuple and type(row) is not list:
             row = tuple(row)
-        x = _item(inputs, i, "recurse")
         f.clear(g)
-        f.push(g, x, c.plain.get(0))
+        f.push(g, x, c.plain.get(0) if c.plain else None)
         _see_nodes(g, begun, "recurse")
         for child in row:
             if child is None:

@@ -5,6 +5,9 @@ cdef extern from "nesting.h" namespace "dnl":
     int enter_nested(const char*) except -1
     void leave_nested()
 
+cdef extern from *:
+    void PyObject_GC_UnTrack(object)
+
 cdef enum:
     PART_EXPRESSION = 1   # then: its role, mini-batch, dims
     PART_INTEGER = 2      # one that may differ from call to call
@@ -474,6 +477,7 @@ cdef class Template:
             e = _expression(g, f.outputs[call * n + k])
             Py_INCREF(e)
             PyTuple_SET_ITEM(parts, k, e)
+        PyObject_GC_UnTrack(parts)   # the cycle collector does not look into expressions
         return parts if self.flat == 2 else _state_of((<State> self.result).names, parts)
 
     cdef int hand_on_all(self, ComputationGraph g, Frame f, const NodeId* outputs) except -1:
