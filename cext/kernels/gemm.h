@@ -67,11 +67,14 @@ idx rows_at_once(idx m, idx k);
 // Of this thread so far.
 ProductCounts product_counts();
 
-// The distance between columns, of so many rows, of a copy that products read as their left matrix: multiples of large
-// powers of 2 would put many columns into few sets of the caches.
+// The distance between columns, of so many rows, of a copy that products read as their left matrix, in memory that
+// begins with a line of the cache: whole lines, so that no vector lies in two of them, but multiples of large powers of
+// 2 would put many columns into few sets of the caches.
 inline idx columns_apart(idx rows) {
   constexpr idx kLine = 16, kFewSets = 8;  // floats of a line; lines
-  return rows % (kLine * kFewSets) ? rows : rows + kLine;
+  if (rows <= kLine) return rows;
+  const idx lines = (rows + kLine - 1) / kLine;
+  return (lines % kFewSets ? lines : lines + 1) * kLine;
 }
 
 // "openblas 0.3.34 SkylakeX", "mkl 2026.2": what products that our own kernels leave run on.

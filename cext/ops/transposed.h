@@ -19,8 +19,11 @@ inline std::size_t transposed_size(idx rows, idx cols) { return static_cast<std:
 // that: those of another lane, or with matrices of other widths.
 inline const float* transposed(const Call& c, int j, idx first, idx cols, idx n) {
   constexpr idx kLargest = idx(1) << 20, kLargestOfOne = idx(1) << 16, kManyColumns = 32;
+  constexpr idx kLine = 16, kShort = 128;  // floats
   const idx rows = c.arg_dim[j]->rows();
-  const bool several = c.of_signature >= 16 && c.of_signature > c.members;
+  // Of short columns that do not fill vectors, dot products take nearly twice as long.
+  const int worth = rows <= kShort && rows % kLine ? 8 : 16;
+  const bool several = c.of_signature >= worth && c.of_signature > c.members;
   if (!c.transposes || (!several && n < kManyColumns) || rows * cols > (several ? kLargest : kLargestOfOne))
     return nullptr;
   const float* w = c.x[j].base + first * rows;

@@ -156,3 +156,28 @@ def test_what_begins_at_one_address(threads: int) -> None:
         wanted = [sums @ w[:, :half], sums @ w[:, half:], 2 * z @ w.T @ w, 2 * u @ t.T @ t]
         for table, gradient in zip((left, right, whole, other), wanted, strict=True):
             np.testing.assert_allclose(table.grad_as_array(), gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "times"), [(50, 8, 1), (50, 7, 0), (64, 8, 0), (64, 16, 1), (150, 8, 0), (150, 16, 1)]
+)
+def test_enough_members(size: int, length: int, times: int) -> None:
+    """Short columns that fill no whole lines of the cache are worth transposing for fewer members."""
+    with engine():
+        model = Model()
+        W, b = model.weight("W", size, size), model.weight("b", size)
+        start = np.random.default_rng(size).uniform(-1, 1, size)
+        h = dy.inputTensor(start)
+        for _ in range(length):
+            h = dy.tanh(dy.affine_transform([b, W, h]))
+        dy.squared_norm(h).backward()
+        assert dy.stats()["matrices_transposed"] == times
+        w, hs = W.as_array().astype(np.float64), [start.astype(np.float32).astype(np.float64)]
+        for _ in range(length):
+            hs.append(np.tanh(w @ hs[-1] + b.as_array()))
+        dh, wanted = 2 * hs[-1], np.zeros_like(w)
+        for x, y in zip(hs[-2::-1], hs[:0:-1], strict=True):
+            da = dh * (1 - y * y)
+            wanted += np.outer(da, x)
+            dh = w.T @ da
+        np.testing.assert_allclose(W.grad_as_array(), wanted, rtol=1e-3, atol=1e-5 * max(1.0, np.abs(wanted).max()))
