@@ -39,7 +39,7 @@ class Runner {
   // Calls that have been made before, by group of a run, or by step of a backward pass; null: not put together yet, or
   // in the frame of their type (runner_again.cc).
   struct Kept {
-    const void* arrays[3] = {};  // of the graph, into which they point
+    const void* arrays[4] = {};  // of the graph, into which they point
     Vec<CallFrame*> frames;
     Arena lists;  // what they point to
 

@@ -31,9 +31,9 @@ void Runner::begin_kept(KeptBack& kept, const BackPlan& plan) const {
 
 // Since the calls were made; where they are now is noted.
 bool Runner::arrays_moved(Kept& kept) const {
-  const void* now[3] = {&g_.dim_by_id(0), g_.key(0), g_.member(0)};
-  if (std::equal(now, now + 3, kept.arrays)) return false;
-  std::copy(now, now + 3, kept.arrays);
+  const void* now[] = {&g_.dim_by_id(0), g_.key(0), g_.member(0), g_.inputs_at()};
+  if (std::equal(std::begin(now), std::end(now), kept.arrays)) return false;
+  std::copy(std::begin(now), std::end(now), kept.arrays);
   return true;
 }
 
@@ -101,13 +101,16 @@ void Runner::find_stacked(const CallFrame& f, Run& run, u32 group) const {
   }
 }
 
-// Are the stacked arguments of a group values of this run?
+// Are the stacked arguments of a group values of this run, or inputs that have not moved as long as the arrays have
+// not?
 bool Runner::lie_still(const Run& run, u32 index, const CallFrame& f) const {
+  const bool inputs_too = g_.inputs_at() != nullptr;
   for (u32 j = 0; j < f.nargs; ++j) {
     if (f.call.shared[j]) continue;
     const NodeId* ids = run.operands.ids.data() + run.operands.arg(index, j).first;
     for (int m = 0; m < f.call.members; ++m)
-      if (g_.node(ids[m]).is(kLeaf | kWeight | kAlias)) return false;
+      if (g_.node(ids[m]).is(kLeaf | kWeight | kAlias) && !(inputs_too && g_.signature(ids[m]).leaf == Leaf::Input))
+        return false;
   }
   return true;
 }

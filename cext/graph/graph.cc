@@ -253,8 +253,14 @@ inline NodeId Graph::append_leaf(u32 s, u16 flags, float* value) {
 }
 
 NodeId Graph::add_input_leaf(const Dim& d, u16 flags, float** host) {
+  const Arena::Point before = inputs_.point();
   float* to = *host = inputs_.floats(d.size());
-  if (backend_.host_memory) return add_leaf(Leaf::Input, 0, 0, d, flags, to);
+  if (backend_.host_memory) try {
+      return add_leaf(Leaf::Input, 0, 0, d, flags, to);
+    } catch (...) {
+      inputs_.return_to(before);  // see inputs_at()
+      throw;
+    }
   float* at = uploaded_.floats(d.size());
   staged_.make_room(1);
   const NodeId id = add_leaf(Leaf::Input, 0, 0, d, flags, at);

@@ -225,6 +225,9 @@ class Graph {
   float* value(NodeId i) const { return nodes_[i].value; }
   // Where the host writes an input.
   float* input_data(NodeId i) const { return backend_.host_memory ? nodes_[i].value : staged_[nodes_[i].offset].host; }
+  // While they lie in one piece, which begins here, inputs of graphs with the same nodes lie at the same addresses.
+  // Else null.
+  const void* inputs_at() const { return backend_.host_memory ? inputs_.mark().block : nullptr; }
   // Leaves from this node on get their numbers, before anything that reads them runs: inputs what the host has written,
   // look-ups of several rows these rows, weights those that are the newest.
   void fill_leaves(NodeId from);

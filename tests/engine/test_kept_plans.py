@@ -90,7 +90,24 @@ def middle(m: Model, k: int) -> Any:
     return dy.pickneglogsoftmax(m.U * h, best)
 
 
-PROGRAMS = [feed_forward, words, sentence, random_numbers, several_rows, parts, constants, a_tree, middle]
+def inputs_that_move(m: Model, k: int) -> Any:
+    """A graph with more inputs than there was room for: those of the next ones lie elsewhere."""
+    loss = feed_forward(m, k)
+    return loss + dy.sum_elems(dy.constant(20000 * k, 1e-4)) if k % 5 == 4 else loss
+
+
+PROGRAMS = [
+    feed_forward,
+    words,
+    sentence,
+    random_numbers,
+    several_rows,
+    parts,
+    constants,
+    a_tree,
+    middle,
+    inputs_that_move,
+]
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"verify": False},
