@@ -16,11 +16,6 @@ Store& made(Store& state, std::size_t n) {
   return state;
 }
 
-// The state vectors of numbers that begin at number `at` of `total`.
-void point_at_state(UpdateTensor& t, int states, float* state, std::size_t total, std::size_t at) {
-  for (int k = 0; k < states; ++k) t.s[k] = state + static_cast<std::size_t>(k) * total + at;
-}
-
 }  // namespace
 
 Updater::Updater(const std::string& rule) : rule_(&update_rule(rule)) {}
@@ -199,10 +194,12 @@ void Updater::deal(u64 first, u64 last, bool all_rows) {
     };
     const std::size_t from = unit_at(first), to = unit_at(last);
     if (from >= to) continue;
+    UpdateTensor& t = *tensors_.extend(1);
+    t = UpdateTensor{};
     if (w.member < dense_.size())
-      tensors_.push_back(numbers(dense_[w.member], from * w.cost, to * w.cost));
+      numbers(t, dense_[w.member], from * w.cost, to * w.cost);
     else
-      tensors_.push_back(rows(tables_[w.member - dense_.size()], from, to, all_rows));
+      rows(t, tables_[w.member - dense_.size()], from, to, all_rows);
   }
 }
 
@@ -223,8 +220,7 @@ u32 Updater::prepare_parameter(Dense& d, const UpdateStep& s) {
     p.other().overwrite(*backend_);
   }
   d.old = d.turn || !p.is_read() ? nullptr : p.before.keep_all(*backend_, s.owner, needed_, moment_, p.size());
-  const std::size_t unit = unit_of(p);
-  return static_cast<u32>((p.size() + unit - 1) / unit);
+  return rule_->whole ? 1 : static_cast<u32>((p.size() + kUpdateUnit - 1) / kUpdateUnit);
 }
 
 u32 Updater::prepare_table(Table& table, const UpdateStep& s) {
@@ -285,9 +281,8 @@ void Updater::finish(const Work& w, bool all_rows) {
 }
 
 // Of a parameter.
-UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) {
+void Updater::numbers(UpdateTensor& t, Dense& d, std::size_t from, std::size_t to) {
   Parameter& p = *d.p;
-  UpdateTensor t{};
   t.rows = 1;
   t.n = std::min(to, p.size()) - from;
   t.w = (d.turn ? p.other().overwrite(*backend_) : p.value.write(*backend_)) + from;
@@ -295,15 +290,13 @@ UpdateTensor Updater::numbers(Dense& d, std::size_t from, std::size_t to) {
   t.outer = p.grad.outer();
   t.g = t.outer ? nullptr : p.grad.write(*backend_) + from;
   t.old = d.old ? d.old + from : nullptr;
-  point_at_state(t, rule_->states, d.state.write(*backend_), p.size(), from);
-  return t;
+  point_at_state(t, d.state, p.size(), from);
 }
 
 // Units of a table's rows, or of those that have a gradient.
-UpdateTensor Updater::rows(Table& table, std::size_t from, std::size_t to, bool all_rows) {
+void Updater::rows(UpdateTensor& u, Table& table, std::size_t from, std::size_t to, bool all_rows) {
   LookupTable& t = *table.t;
   const std::size_t unit = all_rows ? rows_of_unit(*rule_, t.row_size) : 1, first = from * unit;
-  UpdateTensor u{};
   u.n = t.row_size;
   u.rows = std::min<std::size_t>(to * unit, all_rows ? t.rows : t.touched.size()) - first;
   if (all_rows)
@@ -314,8 +307,14 @@ UpdateTensor Updater::rows(Table& table, std::size_t from, std::size_t to, bool 
   u.w = t.value.write(*backend_) + at;
   u.g = t.gradients(*backend_) + (all_rows ? 0 : first * t.row_size);
   u.old = table.old ? table.old + first * t.row_size : nullptr;
-  point_at_state(u, rule_->states, table.state.write(*backend_), t.size(), at);
-  return u;
+  point_at_state(u, table.state, t.size(), at);
+}
+
+// The state vectors of numbers that begin at number `at` of `total`.
+void Updater::point_at_state(UpdateTensor& t, Store& state, std::size_t total, std::size_t at) const {
+  if (!rule_->states) return;
+  float* const first = state.write(*backend_) + at;
+  for (int k = 0; k < rule_->states; ++k) t.s[k] = first + static_cast<std::size_t>(k) * total;
 }
 
 }  // namespace dnl

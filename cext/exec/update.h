@@ -94,10 +94,11 @@ class Updater {
   void copy_old(Table& table, bool all_rows);
   void keep_unchanged(const UpdateStep& s);
   void finish(const Work& w, bool all_rows);
-  // The tensors of what lies from one cost to another in the line of all work.
+  // The tensors of what lies from one cost to another in the line of all work. They are written where they lie.
   void deal(u64 first, u64 last, bool all_rows);
-  UpdateTensor numbers(Dense& d, std::size_t from, std::size_t to);
-  UpdateTensor rows(Table& table, std::size_t from, std::size_t to, bool all_rows);
+  void numbers(UpdateTensor& t, Dense& d, std::size_t from, std::size_t to);
+  void rows(UpdateTensor& u, Table& table, std::size_t from, std::size_t to, bool all_rows);
+  void point_at_state(UpdateTensor& t, Store& state, std::size_t total, std::size_t at) const;
   bool every_row(const UpdateStep& s) const { return !s.sparse && !rule_->can_skip; }
   std::size_t unit_of(const Parameter& p) const { return rule_->whole ? p.size() : kUpdateUnit; }
 

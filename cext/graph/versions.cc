@@ -72,7 +72,7 @@ float* Versions::keep_all(Backend& b, Owner owner, const Needed& needed, Moment 
   Version* v = open(b, owner, needed, moment, true);
   if (!v) return nullptr;
   try {
-    v->numbers.resize(n);
+    if (v->numbers.size() != n) v->numbers.resize(n);
     return v->numbers.overwrite(b);
   } catch (...) {
     all_.pop_back();  // without memory it is none
