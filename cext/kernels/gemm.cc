@@ -45,9 +45,10 @@ bool own_cols(idx n, idx k, idx lda) {
   }
   return false;
 }
-bool own_outer(idx n, idx k) {
+bool own_outer(idx m, idx n, idx k) {
+  constexpr idx kSmall = idx(1) << 18;
   if (blas_is_mkl() && n > 8) return false;
-  return own_kernels() == Own::Most && k >= 8;
+  return own_kernels() == Own::Most && (k >= 8 || (k >= 4 && m * n <= kSmall));
 }
 // Of one row each: every column of C gets a multiple of the same row, and a BLAS would copy both first.
 bool own_rank_one(idx k) { return k == 1 && !blas_is_mkl(); }
@@ -159,7 +160,7 @@ struct RowsProduct {
 };
 
 void outer_of_all(idx m, idx n, idx k, const Rows& y, const Rows& x, float* c, idx ldc, const NextOuter& next) {
-  if (own_outer(n, k) || own_rank_one(k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
+  if (own_outer(m, n, k) || own_rank_one(k)) return kernels().gemm_outer(m, n, k, 1.0f, y, x, 1.0f, c, ldc, next);
   Room& own = room();
   const bool whole = is_matrix(y, k, m) && is_matrix(x, k, n);
   const idx piece = whole ? k : rows_of_piece(m > n ? m : n, k);
@@ -290,7 +291,7 @@ void gemm(bool trans_a, bool trans_b, idx m, idx n, idx k, float alpha, const fl
     return kernels().gemm_dots(m, n, k, alpha, a, lda, columns(b, ldb), add, beta, columns(c, ldc));
   if (!trans_a && !trans_b && own_cols(n, k, lda))
     return kernels().gemm_cols(m, n, k, alpha, a, lda, columns(b, ldb), add, beta, columns(c, ldc));
-  if (!trans_a && trans_b && own_outer(n, k))
+  if (!trans_a && trans_b && own_outer(m, n, k))
     return kernels().gemm_outer(m, n, k, alpha, columns(a, lda), columns(b, ldb), beta, c, ldc, NextOuter{});
   blas_product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
