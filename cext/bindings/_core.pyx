@@ -65,6 +65,7 @@ include "watched.pxi"
 include "templates.pxi"
 include "recording.pxi"
 include "bulk.pxi"
+include "call_lock.pxi"
 include "compiled.pxi"
 include "inspect.pxi"
 

@@ -243,7 +243,7 @@ cdef class Compiled(Cell):
     cdef object trainer
     cdef bint trains
     cdef Py_ssize_t most
-    cdef object lock, acquire, release
+    cdef CallLock lock
     cdef uint64_t forks             # when the lock was made
     cdef object drop_all            # called when a weight goes
     cdef _Program last
@@ -263,8 +263,7 @@ cdef class Compiled(Cell):
         self.drop_all = drop_all
 
     cdef int make_lock(self) except -1:
-        self.lock, self.forks = threading.RLock(), _n_forks
-        self.acquire, self.release = self.lock.acquire, self.lock.release   # each call would look for them
+        self.lock, self.forks = CallLock(), _n_forks
         return 0
 
     def forget_structures(self):
@@ -287,15 +286,15 @@ cdef class Compiled(Cell):
             self.make_lock()
             self.running = False
             self.forget()
-        release = self.release   # of this lock: in a process that is forked meanwhile there is another
-        self.acquire()
+        cdef CallLock lock = self.lock   # this one: in a process that is forked meanwhile there is another
+        lock.acquire()
         try:   # a `with` would leave a frame of its own in traces
             settle()
             if not _settings.compile or _settings.cells == "inline":
                 return self._run_inline(args, kwargs)
             return self._run(args, kwargs)
         finally:
-            release()
+            lock.release()
 
     cdef object _run(self, tuple args, dict kwargs):
         global _n_calls, _compiled_calls
@@ -410,13 +409,17 @@ cdef class Compiled(Cell):
     def run_again(self):
         """The graph that was run last, after another run with the same data; None before any call."""
         cdef _Program p
-        with self.lock:
+        cdef CallLock lock = self.lock
+        lock.acquire()
+        try:
             p = self.last
             if p is None or p.failed or self.running or p.graph.busy:
                 return None
             settle()
             p.forward()
             return p.graph
+        finally:
+            lock.release()
 
     def __get__(self, owner, kind):
         """A method: it is compiled for each object."""
