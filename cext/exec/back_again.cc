@@ -108,9 +108,10 @@ bool Executor::leaves_again() {
     LookupTable& t = *g_.table(g_.signature(pass_->slots[k]).table);
     if (&t != of) first = t.gradients(*backend_);
     of = &t;
-    if (pass_->ready.slot[k] != first + t.slot(*g_.lookup_ids(pass_->slots[k])) * t.row_size) return false;
+    float* const slot = pass_->ready.slot[k];
+    if (slot != first + t.slot(*g_.lookup_ids(pass_->slots[k])) * t.row_size) return false;
+    pass_->planner.at()[pass_->slots[k]] = slot;
   }
-  for (u32 k = 0; k < pass_->slots.size(); ++k) pass_->planner.at()[pass_->slots[k]] = pass_->ready.slot[k];
   for (BackPass::Direct& d : pass_->direct) {
     Parameter& p = *g_.parameter(d.node);
     p.touched = true;

@@ -26,9 +26,9 @@ void Graph::repeat_row(NodeId first, LookupTable& t, const u32* ids, u32 n) {
 void Graph::find_rows(NodeId i) {
   LookupTable& t = *tables_[signature(i).table];
   float*& value = nodes_[i].value;
-  const float* first = t.value.at(backend_);
+  float* const first = t.value.at(backend_);
   if (dim(i).bd == 1 && value >= first && value < first + t.size())
-    value = t.row(backend_, *lookup_ids(i));
+    value = first + *lookup_ids(i) * t.row_size;
   else if (!std::binary_search(gathered_.begin(), gathered_.end(), i))
     copy_rows_now(i);
 }

@@ -72,7 +72,7 @@ void Store::grow(Backend& b, std::size_t n, bool zero) {
     read(b);
     host_.resize(before);
     float* more = host_.extend(n - before);
-    if (zero) std::memset(more, 0, (n - before) * sizeof(float));
+    if (zero) b.fill(n - before, 0.f, more);
     size_ = n;
     newest_ = kHost;
     return;
