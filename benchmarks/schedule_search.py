@@ -2,12 +2,13 @@
 
 A problem is what a plan solves: nodes with a type and the earlier nodes that each reads. Components of the graph of types are
 independent of one another. In one with several types a beam search keeps the states that promise most, by the batches
-that the rest needs at least, and by how far behind ready nodes wait.
+that the rest needs at least, and by how far behind ready nodes wait, or how many nodes have many of their type ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dynet_lite import structure
@@ -81,13 +82,13 @@ class Search:
             mine[self.types[i]] += 1
         self.height = [chains[i][t] for i, t in enumerate(self.types)]
 
-    def fewest(self, width: int, far: float, left: float) -> int:
-        """Batches of the best order that a beam finds. far, left: how much waiting nodes and nodes at all count."""
+    def fewest(self, width: int, promise: Promise) -> int:
+        """Batches of the best order that a beam finds."""
         beam = [self.start()]
         batches = 0
         while True:
             batches += 1
-            found: dict[tuple[float, int], State] = {}
+            found: dict[tuple[tuple[float, ...], int], State] = {}
             for state in beam:
                 for t in range(self.n_types):
                     if not state.ready[t]:
@@ -95,7 +96,7 @@ class Search:
                     new = state.after(self, t)
                     if not new.remaining:
                         return batches
-                    found.setdefault((new.promise(self, far, left), new.remaining), new)
+                    found.setdefault((promise(self, new), new.remaining), new)
             beam = [found[key] for key in sorted(found)[:width]]
 
     def start(self) -> State:
@@ -139,10 +140,35 @@ class State:
             new.ready[u] = new.ready[u] + nodes
         return new
 
-    def promise(self, search: Search, far: float, left: float) -> float:
-        """Less is better."""
-        waiting = sum(search.ahead[i] ** 2 for nodes in self.ready for i in nodes)
-        return sum(self.top) + far * waiting + left * self.remaining
+
+Promise = Callable[[Search, State], tuple[float, ...]]  # of a state; less is better
+
+
+def by_waiting(far: float, left: float) -> Promise:
+    """far, left: how much ready nodes that wait and nodes at all count."""
+
+    def promise(search: Search, state: State) -> tuple[float, ...]:
+        waiting = sum(search.ahead[i] ** 2 for nodes in state.ready for i in nodes)
+        return (sum(state.top) + far * waiting + left * state.remaining,)
+
+    return promise
+
+
+def by_weight(power: int) -> Promise:
+    """Of states whose rest needs as many batches, by the heights of nodes to this power."""
+
+    def promise(_: Search, state: State) -> tuple[float, ...]:
+        weights = (sum(count * h**power for h, count in enumerate(row) if count) for row in state.tall)
+        return (sum(state.top), sum(math.log1p(weight) for weight in weights))
+
+    return promise
+
+
+PROMISES = [
+    *(by_waiting(*how) for how in ((2e-5, 1e-3), (1e-3, 0.0), (1e-4, 1e-2), (0.0, 1e-3))),
+    by_weight(2),
+    by_weight(3),
+]
 
 
 def best_known(problem: Problem, width: int) -> int:
@@ -155,8 +181,8 @@ def best_known(problem: Problem, width: int) -> int:
             total += bound if any(component.reads) else 1
             continue
         fewest = len(component.types)
-        for far, left in ((2e-5, 1e-3), (1e-3, 0.0), (1e-4, 1e-2), (0.0, 1e-3)):
+        for promise in PROMISES:
             if fewest > bound:
-                fewest = min(fewest, search.fewest(width, far, left))
+                fewest = min(fewest, search.fewest(width, promise))
         total += fewest
     return total

@@ -19,4 +19,15 @@ inline u32 lowest_bit(u64 bits) {
 #endif
 }
 
+// That of the highest one.
+inline u32 highest_bit(u64 bits) {
+#if defined(_MSC_VER)
+  unsigned long at;
+  _BitScanReverse64(&at, bits);
+  return at;
+#else
+  return 63 - static_cast<u32>(__builtin_clzll(bits));
+#endif
+}
+
 }  // namespace dnl

@@ -1,35 +1,16 @@
-// Which type of a component runs next, by what lies ahead of its ready nodes: three rules beside the one of greedy.cc.
+// Orders of a component beside greedy's, found by looking ahead.
 //
 // greedy.cc looks back: have all nodes come that can run together now? Here a type is *due* when all its nodes with the
 // most nodes of their own type ahead are ready: then no schedule of the rest has fewer batches of that type by waiting.
-// Who may include: schedule/ only. Includes: base/.
+// First a rule: next is a type that is due, else the one with a ready node that has the longest way ahead. Then a
+// search (schedule/beam.h). Who may include: schedule/ only. Includes: base/, schedule/beam.h.
 #pragma once
-#include "base/bits.h"
-#include "base/vec.h"
+#include "schedule/beam.h"
 
 namespace dnl {
 
 struct Plan;
 struct PlanScratch;
-
-constexpr u32 kMaxTypes = 1024;  // of a component that is scheduled by its types
-
-// Types that have ready nodes, in ascending order.
-class ReadyTypes {
- public:
-  explicit ReadyTypes(u32 types) : words_((types + 63) / 64) {}
-  void add(u32 t) { bits_[t / 64] |= u64(1) << t % 64; }
-  void remove(u32 t) { bits_[t / 64] &= ~(u64(1) << t % 64); }
-  template <class F>
-  void each(F f) const {
-    for (u32 w = 0; w < words_; ++w)
-      for (u64 bits = bits_[w]; bits; bits &= bits - 1) f(w * 64 + lowest_bit(bits));
-  }
-
- private:
-  u32 words_;
-  u64 bits_[kMaxTypes / 64] = {0};
-};
 
 class Frontier {
  public:
@@ -40,46 +21,33 @@ class Frontier {
   template <class T>
   void improve(PlanScratch& s, const u32* members, u32 count, const u32* types, u32 m, u32 bound, u32 first_group,
                Vec<T>& typed, Plan& out);
-  void release() {
-    release_all(type_, height_, ahead_, needs_, waiting_, next_, begin_, tall_, tall_left_, turns_, best_turns_, order_,
-                best_, state_);
-  }
+  void release() { release_all(ahead_, beam_, waiting_, next_, tall_left_, turns_, found_, order_, sizes_, state_); }
 
  private:
-  // Next is the type that is due, or the one with the greatest
-  enum class Rule : u8 {
-    Longest,  // way ahead of a ready node; of several that are due the same decides
-    Share,    // share of ready nodes among those with the most of their type ahead; then the most ready nodes
-    Sum       // ways ahead of its ready nodes, summed up; of several that are due the same decides
-  };
   struct State {  // of a type
     u32 head;     // of the list of ready nodes,
     u32 ready;    // how many there are,
     u32 tall;     // how many of them have as many of their type ahead as any node that has not run,
     u32 height;   // and how many that is
-    u32 longest;  // way ahead of a ready node,
-    u64 sum;      // of all of them
-  };
-  struct Turn {
-    u32 type, count;
+    u32 longest;  // way ahead of a ready node
   };
   template <class T>
   void measure(const PlanScratch& s, const u32* members, u32 count, u32 m, Vec<T>& typed);
-  void start(u32 count, u32 m);
-  // False: it has no fewer groups than `most`.
-  bool run(const PlanScratch& s, Rule rule, u32 count, u32 m, u32 most, u64& steps);
-  void take(const PlanScratch& s, u32 t, ReadyTypes& ready);
+  ReadyTypes start();
+  // The types of the rule's order, turn by turn. False: it has no fewer than `fewest`.
+  bool by_rule(u32 fewest, Vec<u32>& turns, u64& steps);
+  u32 best(const ReadyTypes& ready, u64& steps) const;
+  void take(u32 t, ReadyTypes& ready);
   void enter(u32 k, ReadyTypes& ready);
-  double worth(Rule rule, u32 t, double* second) const;
 
-  // By member: position of its type, nodes of its type and nodes at all on the longest path that begins with it,
-  // arguments inside the component, those that have not run, the next in the list of ready nodes.
-  Vec<u32> type_, height_, ahead_, needs_, waiting_, next_;
-  Vec<u32> begin_;             // by type: into tall_
-  Vec<u32> tall_, tall_left_;  // nodes by height: all, those that have not run
+  Ahead ahead_;
+  Beam beam_;
+  // Of the order that is being made. By node: arguments that have not run, the next in the list of ready nodes.
+  Vec<u32> waiting_, next_;
+  Vec<u32> tall_left_;  // as Ahead::tall: those that have not run
   Vec<State> state_;
-  Vec<Turn> turns_, best_turns_;
-  Vec<u32> order_, best_;  // members
+  Vec<u32> order_, sizes_;  // nodes in order; of each turn how many run
+  Vec<u32> turns_, found_;
 };
 
 }  // namespace dnl

@@ -6,7 +6,7 @@
 // component with recurrence the sufficient-condition rule decides: run the type with the highest share of ready nodes
 // among the frontier of that type alone (nodes with no unexecuted ancestor of their own type); 1 means that waiting
 // cannot make the batch larger. Ties go to the lower mean depth. The rule is the reward of ED-Batch (Chen, Gibbons,
-// Mowry, 2023) used without learning. Where that takes more batches than the lower bound, auto tries three other rules
+// Mowry, 2023) used without learning. Where that takes more batches than the lower bound, auto looks for other orders
 // and takes what has the fewest (schedule/frontier.h); what it plans depends on the graph alone. A component of more
 // than kMaxTypes types, or too large, falls back to the agenda.
 //
