@@ -78,10 +78,14 @@ def test_a_wait_is_interrupted() -> None:
     other = threading.Thread(target=lambda: f([1]))
     other.start()
     assert slow.began.wait(20)
-    me = threading.get_ident()
-    threading.Timer(0.3, lambda: signal.pthread_kill(me, signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        f([2])
-    slow.go.set()
+    me, before = threading.get_ident(), signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell ignore it
+    try:
+        threading.Timer(0.3, lambda: signal.pthread_kill(me, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            f([2])
+    finally:
+        signal.signal(signal.SIGINT, before)
+        slow.go.set()
     other.join(30)
     assert [f([1]), f([2])] == [22.0, 38.0]
