@@ -68,7 +68,7 @@ def cg_version() -> int:
 
 
 def cg_checkpoint() -> None:
-    """Mark this point of the current graph; marks nest."""
+    """Mark this point of the current graph; marks nest. What has not run yet runs first, with the weights of now."""
     cg().checkpoint()
 
 

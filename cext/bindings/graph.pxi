@@ -300,7 +300,7 @@ cdef class ComputationGraph:
         return self.c.generation()
 
     def checkpoint(self):
-        """Mark this point, so that revert() can come back to it. Marks nest."""
+        """Mark this point, so that revert() can come back to it. Marks nest. What has not run yet runs first."""
         self.run()
         self._not_busy()
         self.c.checkpoint()
