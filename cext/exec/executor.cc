@@ -43,9 +43,8 @@ void Executor::truncated(u32 n) {
     renewals_ = std::min(renewals_ + 1, 2u);
   }
   cut_ = n > 0;
-  graded_ = 0;
-  pass_ = own_passes_.first(g_, *backend_);
-  own_passes_.forget();
+  own_passes_.forget_plans();
+  if (!graded_ || n < graded_) leave_pass();
   rewritten_ = std::min(rewritten_, n);
   forget_parts(n);
   if (n == 0) {
@@ -66,8 +65,16 @@ void Executor::truncated(u32 n) {
   while (n_runs_ && runs_[n_runs_ - 1]->last > n) planned_ = std::min(planned_, runs_[--n_runs_]->first);
   if (n_runs_ < runs && memory_.user == this) values_.return_to(runs_[n_runs_]->before);
   done_ = std::min(done_, planned_);
+  if (graded_ > planned_) leave_pass();
   leave_known(n_runs_);
   note_runs();
+}
+
+// There are no gradients to be asked for.
+void Executor::leave_pass() {
+  graded_ = 0;
+  pass_ = own_passes_.first(g_, *backend_);
+  own_passes_.forget();
 }
 
 // Tells updates whether nodes have run whose weights a backward pass may need.

@@ -69,7 +69,8 @@ class Executor final : private Graph::Listener {
   bool begun(NodeId from) const { return rewritten_ > from || planned_ > from; }
   // The value, after forward(); n floats.
   void read_value(NodeId i, float* to);
-  // The gradient of the last backward(); zeros where nothing flowed.
+  // The gradient of the last backward(); zeros where nothing flowed. It stays when nodes go that were made after the
+  // loss.
   GradientRead read_gradient(NodeId i, float* to);
   // For a backward() that comes later: the expressions that refer to nodes now are those that may be asked for
   // gradients.
@@ -106,6 +107,7 @@ class Executor final : private Graph::Listener {
 
  private:
   void truncated(u32 n_nodes) override;
+  void leave_pass();
   void note_runs();
   void release() override;
   Run& next_run(u8 stage, u32 lane);

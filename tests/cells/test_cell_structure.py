@@ -406,6 +406,19 @@ def test_a_loop_that_fails_takes_its_nodes_back(net: Net, name: str) -> None:
     loss.backward()
 
 
+@pytest.mark.parametrize("name", ["map, a label", "scan, a label", "recurse"])
+def test_a_loop_that_fails_leaves_gradients(net: Net, name: str) -> None:
+    dy.renew_cg()
+    wrong = failing(net)[name]
+    x, outside = net.E[1], net.E[2]
+    dy.squared_norm(dy.tanh(x)).backward()
+    wanted = x.gradient()
+    with pytest.raises((ValueError, IndexError)):
+        wrong()
+    assert wanted.any() and np.array_equal(x.gradient(), wanted)
+    assert not outside.gradient().any()
+
+
 def test_nodes_of_a_loop_that_fails_stay_where_they_are_needed(net: Net) -> None:
     kept = []
 

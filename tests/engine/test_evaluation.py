@@ -114,6 +114,47 @@ def test_gradient_before_backward_is_an_error():
         x.gradient()
 
 
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("run", ["all", "later", "again"])
+def test_gradients_stay_when_later_nodes_go(model, run, times):
+    _, w, b, _, e = model
+    for _ in range(times):  # the last by a plan that is kept
+        dy.renew_cg()
+        clear(model)
+        x, outside = e[1], e[2]
+        loss = dy.squared_norm(dy.tanh(w * x + b))
+        loss.backward()
+        if run == "all":
+            loss = dy.squared_norm(dy.tanh(w * x + b)) * 2.0
+            loss.backward()
+        wanted = x.gradient()
+        assert wanted.any() and not outside.gradient().any()
+        for k in range(2):
+            dy.cg_checkpoint()
+            later = dy.squared_norm(x) * (k + 1.0)
+            if run != "later":
+                later.value()
+            if run == "again":
+                later.value(recalculate=True)
+                loss.backward()
+                wanted = x.gradient()
+            dy.cg_revert()
+            if run == "again":  # what the pass went through ran together with nodes that have gone
+                loss.backward()
+            np.testing.assert_array_equal(x.gradient(), wanted)
+            assert not outside.gradient().any()
+        clear(model)
+        loss.backward()
+        np.testing.assert_array_equal(x.gradient(), wanted)
+        dy.cg_checkpoint()
+        dy.squared_norm(e[4]).backward()  # another pass, whose loss goes
+        dy.cg_revert()
+        with pytest.raises(RuntimeError, match="backward"):
+            x.gradient()
+        loss.backward()
+        np.testing.assert_array_equal(x.gradient(), wanted)
+
+
 def test_revert_drops_nodes_and_their_expressions(model):
     dy.renew_cg()
     a = dy.tanh(model[2])
