@@ -20,6 +20,14 @@ inline Nesting& nesting() {
   return of_thread;
 }
 
+// Has Python's count room for so many calls? -1 after an error.
+inline int need_room(int calls, const char* where) {
+  int entered = 0;
+  while (entered < calls && !Py_EnterRecursiveCall(where)) ++entered;
+  for (int k = 0; k < entered; ++k) Py_LeaveRecursiveCall();
+  return entered < calls ? -1 : 0;
+}
+
 // where: the end of the message. -1 after an error, else leave_nested() is to follow.
 inline int enter_nested(const char* where) {
   constexpr std::uintptr_t kMost = 4 << 20;  // bytes; threads have 8 MB as a rule
@@ -31,6 +39,10 @@ inline int enter_nested(const char* where) {
     PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded%s", where);
     return -1;
   }
+  // What is called between two of these functions is counted, too, and would fail first, in words of Python's own. So
+  // there must be room for it: asked for now and then, for it takes as long as that many calls.
+  constexpr int kEvery = 16, kBetween = 16;
+  if ((n.depth + 1) % kEvery == 0 && need_room(kEvery + kBetween, where)) return -1;
   if (Py_EnterRecursiveCall(where)) return -1;
   ++n.depth;
   return 0;

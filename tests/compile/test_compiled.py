@@ -177,9 +177,30 @@ def test_arguments_that_are_nested_too_deep(w: Weights, how: Callable[..., Any])
     for _ in range(60_000):
         deep = (deep, 1)
     dy.renew_cg()
-    with pytest.raises(RecursionError):
+    with pytest.raises(RecursionError, match="arguments that are nested too deep"):
         how(lambda x: w.E[1])(deep)
     assert how(lambda x: w.E[x[0][0]])(((2, 1), 1)) is not None
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("kind", ["list", "dict", "list in a dict", "dict in a list", "tuple in a list"])
+def test_what_holds_itself_is_nested_too_deep(w: Weights, kind: str, recorded: bool) -> None:
+    """It is this that tells, not what is called on the way, which Python counts as well."""
+    ring: Any = {} if kind in ("dict", "list in a dict") else []
+    within = {"list in a dict": [ring], "dict in a list": {"again": ring}, "tuple in a list": (ring,)}
+    inner: Any = within.get(kind, ring)
+    if isinstance(ring, dict):
+        ring["again"] = inner
+    else:
+        ring.append(inner)
+    with dy.configure(compile=recorded):
+        dy.renew_cg()
+        with pytest.raises(RecursionError, match="in arguments that are nested too deep"):
+            dy.compile(lambda x: w.E[1])(ring)
+        with pytest.raises(RecursionError, match="in arguments that are nested too deep"):
+            dy.cell(lambda x: w.E[1])(ring)
+        with pytest.raises(RecursionError, match="in results that are nested too deep"):
+            dy.compile(lambda x: ring)(1)
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -196,7 +217,7 @@ def test_results_that_are_nested_too_deep(w: Weights, how: Any, kind: Any, recor
     with dy.configure(compile=recorded, cells="recorded" if recorded else "inline"):
         dy.renew_cg()
         if recorded or how is dy.compile:
-            with pytest.raises(RecursionError):
+            with pytest.raises(RecursionError, match="results that are nested too deep"):
                 f(60_000, 1)
         out = f(3, 1)
     for _ in range(3):
