@@ -313,7 +313,7 @@ class BuildCore(build_ext):
         self.generator = module
 
     def cythonize_core(self, ext):
-        """Run Cython when a .pyx, .pxd or .pxi, the directives or Cython itself changed; returns the C++ file."""
+        """Run Cython when a .pyx, .pxd or .pxi, a header beside them, the directives or Cython itself changed; returns the C++ file."""
         import Cython
         from Cython.Build import cythonize
 
@@ -322,6 +322,7 @@ class BuildCore(build_ext):
         if not pyx.exists():
             raise SystemExit("setup.py: cext/bindings/_core.pyx is missing")
         inputs = [p for folder in (CEXT, GENERATED) for p in sorted(folder.rglob("*.p[yx][xdi]"))]
+        inputs += sorted((CEXT / "bindings").glob("*.h"))  # Cython copies them; the C++ file includes the copies
         key = sha("frames left out", Cython.__version__, sorted(DIRECTIVES.items()), *[p.read_bytes() for p in inputs])
         out_dir = Path("build") / "cython" / ("debug" if DEBUG else "release")  # the directives depend on that alone
         stamp = out_dir / "stamp"
