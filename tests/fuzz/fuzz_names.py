@@ -57,6 +57,10 @@ RANGES: dict[str, Callable[[Any, Any], Any]] = {
 MOVED = ("spread", "far", "nonzero", "between_integers")  # an expression may move them a little
 
 
+# Ops that divide by a deviation, forward or backward: labels of rows and cases begin so (see fuzz_program.py).
+DIVIDES = ("layer_norm", "std_", "_std_dims")
+
+
 def _fit(dy: Any, e: Any, shape: tuple[int, ...], batch: int) -> Any:
     """e with another shape and batch: cut off or repeated."""
     dims, b = e.dim()
@@ -105,8 +109,8 @@ class Calls:
         return RANGES[kind](self.dy, e)
 
     def _moved(self, name: str, args: list[Any]) -> list[Any]:
-        """Arguments of layer_norm: with moved, each number of the first is the next or the one before that a float can be, at random."""
-        if not self.moved or not name.startswith("layer_norm"):
+        """Arguments of an op of DIVIDES: with moved, each number of the first is the next or the one before that a float can be, at random."""
+        if not self.moved or not name.startswith(DIVIDES):
             return args
         dims, batch = args[0].dim()
         signs = np.random.default_rng([self.moved, self.numbers]).choice([-1, 1], (*dims, batch))

@@ -63,7 +63,7 @@ def plain(x: Any) -> Any:
 def execute(
     program: Sequence[Step], dy: Any, numbers: int = 0, moved: int = 0, more: Names | None = None, **flags: Any
 ) -> list[Observation]:
-    """What the program saw. moved: with arguments of layer_norm that are off by a rounding, another for each number.
+    """What the program saw. moved: with arguments of fuzz_names.DIVIDES that are off by a rounding, another for each number.
 
     more: names that it may use besides.
     """
@@ -116,17 +116,18 @@ def difference(
 
 
 # layer_norm(x) is (x - mean) / deviation: a rounding of x is as much as max |x| / deviation of them in the result, so that of
-# numbers that are equal but for roundings it shows nothing else. Engines round x differently: what comes of ROUNDINGS of them is no
-# difference. x itself is a result of some ops, of one rounding each, and the mean of n numbers adds log2(n) or so.
+# numbers that are equal but for roundings it shows nothing else. The gradient of std_dim(x) is such a fraction, too. Engines round
+# x differently: what comes of ROUNDINGS of them is no difference. x itself is a result of some ops, of one rounding each, and the
+# mean of n numbers adds log2(n) or so.
 ROUNDINGS = 16
 
 
 def may_round(program: Program) -> bool:
-    return any("layer_norm" in step.text for step in program)
+    return any("layer_norm" in step.text or "std_" in step.text for step in program)
 
 
 def rounding(seen: list[Observation], run: Callable[[int], list[Observation]], tries: int = 4) -> list[float]:
-    """How far each observation may be off by roundings of what layer_norm is given: what it is off in run(k), times ROUNDINGS.
+    """How far each observation may be off by roundings of what fuzz_names.DIVIDES are given: what it is off in run(k), times ROUNDINGS.
 
     run(k): the program with these numbers off by one rounding each, k says how (execute's moved).
     """

@@ -221,6 +221,19 @@ def test_roundings_that_layer_norm_makes_large_are_none_of_ours() -> None:
     assert may_round((Step("e1 = case('layer_norm', 6, e1, e2, e2)"),)) and not may_round((Step("e1 = dy.tanh(e1)"),))
 
 
+def test_roundings_decide_gradients_of_deviations_of_equal_numbers() -> None:
+    def allowed(last: float) -> float:
+        program = tuple(Step(text) for text in (
+            "m0 = dy.ParameterCollection()", f"W1 = m0.parameters_from_numpy(np.array([0.3, 0.3, {last}]))", "dy.renew_cg()", "e1 = W1 + 0",
+            "e2 = case('std_elems', 0, e1)", "see(e2.npvalue())", "score(e2).backward()", "see(e1.gradient())"))  # fmt: skip
+        assert may_round(program)
+        value, gradient = rounding(observed(program, PLAIN), lambda moved: observed(program, PLAIN, 0, moved))
+        assert value < 1e-5
+        return gradient
+
+    assert allowed(0.3) > 1 and allowed(0.5) < 1e-4
+
+
 def test_ways() -> None:
     assert all(f"without {name}" in WAYS for name, _, _ in dy._core.passes())
     assert plainest({"threads": 2, "keep_weights": True}) == {**PLAIN, "keep_weights": True}
