@@ -40,7 +40,13 @@ cdef bint _pushed(Frame f, ComputationGraph g, object v, uint32_t kind) except -
 
 cdef inline object _item(object xs, Py_ssize_t i, str what):
     """xs[i] of a list that the user's code may have made shorter since it was measured."""
-    cdef list items = <list> xs if type(xs) is list else _as_plain(xs)
+    cdef list items
+    if type(xs) is list:
+        items = <list> xs
+    elif type(xs) is ExpressionList and (<ExpressionList> xs).made is None:
+        return (<ExpressionList> xs).at(i)
+    else:
+        items = _as_plain(xs)
     if i >= len(items):
         raise RuntimeError(f"[{what}] a list changed while it was read")
     return items[i]
@@ -118,7 +124,7 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
         _see_nodes(g, begun, "map")
         kinds.clear()
         for k in range(len(lists)):
-            kinds.push_back(_kind_in(g, lists[k], columns[k], i, c.plain.get(k)))
+            kinds.push_back(_kind_in(g, lists[k], _column(lists, columns, k), i, c.plain.get(k)))
         _see_unchanged(g, begun, lists, n, "map")
         if out is None and t.flat != 1:
             out = to_come.items() + [None] * (n - i)
@@ -130,6 +136,7 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
             if out is None:
                 i += m
             else:
+                f.see_graph(g)   # to make a list may collect garbage, and code of the user's runs
                 for k in range(m):
                     put_item(out, i, t.answer(g, f, k))
                     i += 1
@@ -138,6 +145,12 @@ cdef object _mapped(Cell c, ComputationGraph g, tuple lists):
             m = _rows_like(f, g, lists, columns, i, min(n, i + (1 if t.flat == 0 else ROWS_AT_ONCE)), kinds)
     c.spare = f
     return to_come if out is None else out
+
+cdef inline const NodeId* _column(tuple lists, const Columns& columns, Py_ssize_t k):
+    """The nodes of list k. NULL: its items must be looked at, as where code of the user's has looked into it meanwhile."""
+    if columns.data()[k] == NULL or (<ExpressionList> lists[k]).made is not None:
+        return NULL
+    return columns.data()[k]
 
 cdef uint32_t _kind_in(ComputationGraph g, object xs, const NodeId* nodes, Py_ssize_t i, object plain) except? 0xfffffffe:
     """The kind of an item of a list; nodes: those of the list, or NULL."""
@@ -148,6 +161,7 @@ cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, const Colum
     """How many rows from `begin` on have arguments of these kinds. They are in the frame then."""
     cdef Py_ssize_t k, n = end - begin, width = len(lists)
     cdef size_t n_ints = 0, n_ids = 0, ints = 0, ids = 0
+    cdef const NodeId* nodes
     f.clear_row(g)
     for k in range(width):
         n_ints += kinds.data()[k] == KIND_INTEGER
@@ -155,14 +169,15 @@ cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, const Colum
     f.ids.resize(n * n_ids)
     f.ints.resize(n * n_ints)
     for k in range(width):   # list by list
-        if columns.data()[k] != NULL:
-            n = _nodes_like(g, columns.data()[k] + begin, n, kinds.data()[k], f.ids.data() + ids, n_ids)
+        nodes = _column(lists, columns, k)
+        if nodes != NULL:
+            n = _nodes_like(g, nodes + begin, n, kinds.data()[k], f.ids.data() + ids, n_ids)
             ids += 1
         elif kinds.data()[k] == KIND_INTEGER:
-            n = _integers(<list> lists[k], begin, n, f.ints.data() + ints, n_ints)
+            n = _integers(_as_plain(lists[k]), begin, n, f.ints.data() + ints, n_ints)
             ints += 1
         else:
-            n = _expressions_like(g, <list> lists[k], begin, n, kinds.data()[k], f.ids.data() + ids, n_ids)
+            n = _expressions_like(g, _as_plain(lists[k]), begin, n, kinds.data()[k], f.ids.data() + ids, n_ids)
             ids += 1
         if n == 0:
             break
@@ -171,7 +186,8 @@ cdef Py_ssize_t _rows_like(Frame f, ComputationGraph g, tuple lists, const Colum
     return n
 
 # How many of n items look like the first ones of their list; they are put where every step-th place is theirs. No code of
-# the user's runs, and there is no error: what is no such item is left to _template_of_row().
+# the user's runs, and there is no error: what is no such item is left to _template_of_row(), and so is a list that has
+# become shorter, as it may where results are made and garbage is collected.
 
 cdef Py_ssize_t _nodes_like(ComputationGraph g, const NodeId* nodes, Py_ssize_t n, uint32_t kind, NodeId* to, size_t step):
     cdef Py_ssize_t i
@@ -184,8 +200,13 @@ cdef Py_ssize_t _nodes_like(ComputationGraph g, const NodeId* nodes, Py_ssize_t 
         to[i * step] = nodes[i]
     return n
 
+cdef inline Py_ssize_t _left(list items, Py_ssize_t begin, Py_ssize_t n):
+    """How many of n items from `begin` on are there."""
+    return max(0, min(n, len(items) - begin))
+
 cdef Py_ssize_t _integers(list items, Py_ssize_t begin, Py_ssize_t n, int32_t* to, size_t step) except -1:
     cdef Py_ssize_t i
+    n = _left(items, begin, n)
     for i in range(n):
         v = items[begin + i]
         if type(v) is not int or not _may_choose(v, &to[i * step]):
@@ -198,6 +219,7 @@ cdef Py_ssize_t _expressions_like(ComputationGraph g, list items, Py_ssize_t beg
     cdef Expression e
     if kind == KIND_OTHER:
         return 0
+    n = _left(items, begin, n)
     for i in range(n):
         v = items[begin + i]
         if not isinstance(v, Expression) or type(v) is LookupParameters:
@@ -215,7 +237,7 @@ cdef Template _template_of_row(Cell c, ComputationGraph g, Frame f, tuple lists,
     cdef Template t
     f.clear(g)
     for k in range(len(lists)):
-        nodes = columns.data()[k]
+        nodes = _column(lists, columns, k)
         if nodes != NULL:
             f.see_graph(g)   # the arguments before may have run code of the user's
             f.push_node(g, nodes[i])

@@ -473,6 +473,7 @@ cdef class Template:
             return self.built(g, f, self.result)
         n = <Py_ssize_t> self.out.size()
         parts = PyTuple_New(n)
+        f.see_graph(g)   # garbage may have been collected, and code of the user's run
         for k in range(n):
             e = _expression(g, f.outputs[call * n + k])
             Py_INCREF(e)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -64,6 +67,80 @@ def test_lists_that_a_cell_changes(how: str) -> None:
     }
     with pytest.raises(RuntimeError, match="changed while it was read"):
         calls.get(how, lambda: dy.recurse(cell, xs, children))()
+
+
+@contextlib.contextmanager
+def runs_at_collection(number: int, what: Callable[[], Any]) -> Iterator[None]:
+    """The so-manieth time that a collection of garbage begins or ends, this runs. Before Python 3.12 that may be wherever a
+    container is made."""
+    calls = itertools.count(1)
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if next(calls) == number:
+            what()
+
+    before = gc.get_threshold()
+    # So that Python has no tuples and lists left over, whose use is not counted.
+    kept = [(k, k) for k in range(5 * N)], [[k] for k in range(N)]
+    gc.callbacks.append(look)
+    gc.set_threshold(50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(look)
+        del kept
+
+
+@pytest.mark.parametrize("at", [3, 7, 15])
+@pytest.mark.parametrize("which", ["expressions", "numbers", "list to come"])
+def test_lists_that_change_while_results_are_made(which: str, at: int) -> None:
+    xs: Any = vectors()
+    numbers = [0] * N
+    if which == "list to come":
+        builder = dy.GRUBuilder(1, 2, 2, dy.ParameterCollection())
+        xs = builder.initial_state().transduce(xs, lengths=[N])
+    cell = dy.cell(lambda x, k: (dy.tanh(x), dy.pick(x, k)))
+    dy.map(cell, vectors()[:2], [0, 1])
+    with runs_at_collection(at, (numbers if which == "numbers" else xs).clear):
+        try:
+            made = dy.map(cell, xs, numbers)
+        except RuntimeError as error:
+            assert "changed while it was read" in str(error)
+        else:
+            assert len(made) == N
+
+
+@pytest.mark.parametrize("at", [3, 7, 15])
+def test_a_graph_that_is_renewed_while_results_are_made(at: int) -> None:
+    xs = vectors()
+    cell = dy.cell(lambda x: (dy.tanh(x), -x))
+    dy.map(cell, xs[:2])
+    with runs_at_collection(at, dy.renew_cg):
+        try:
+            made = dy.map(cell, xs)
+        except RuntimeError as error:
+            assert "renewed or reverted meanwhile" in str(error)
+        else:
+            assert len(made) == N
+
+
+@pytest.mark.parametrize("init", ["plain", "of sentences"])
+def test_a_list_whose_items_go_while_a_cell_is_recorded(init: str) -> None:
+    """And the graph runs: what nobody refers to any more does not."""
+    builder = dy.GRUBuilder(1, 2, 2, dy.ParameterCollection())
+    state = builder.initial_state()
+    how = {"lengths": [5, 5]} if init == "of sentences" else {}
+    xs, ys = state.transduce(vectors()[:10], **how), state.transduce(vectors()[:10], **how)
+
+    @dy.cell
+    def empties(x: Any, y: Any) -> Any:
+        xs[:] = [None] * 10
+        ys[0].value()
+        return x + y
+
+    with pytest.raises(TypeError):
+        dy.map(empties, xs, ys)
 
 
 def test_lists_of_numbers_that_change() -> None:
