@@ -236,10 +236,10 @@ cdef class CellStack:
         cdef NodeId x_node, h_node, c_node
         cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
         cdef Expression e
+        cdef tuple out = PyTuple_New(n)   # before there are nodes for it: see _put_expressions()
         cdef ComputationGraph g = self._graph()
         x_node = _arg(g, x)
         self._see_layers(h, c)
-        cdef tuple out = PyTuple_New(n)
         for layer in range(n):
             self._state(g, h, c, layer, &h_node, &c_node)
             x_node = self._one(g, &self.layers[layer], x_node, h_node, c_node)
@@ -259,12 +259,12 @@ cdef class CellStack:
         _follow(order, after, None, False, len(xs))
         if not every:
             return self.outputs(xs, h, c, order, False, False)
+        cdef Py_ssize_t layer, n = <Py_ssize_t> self.layers.size()
+        cdef list all_layers = [[None] * len(xs) for _ in range(n)]   # see _put_expressions()
         cdef ComputationGraph g = self._begin(xs, h, c, order)
-        cdef Py_ssize_t layer
-        cdef list all_layers = []
-        for layer in range(<Py_ssize_t> self.layers.size()):
+        for layer in range(n):
             self._along(g, h, c, layer, order, False)
-            all_layers.append(_expressions(g, g.row))
+            _put_expressions(all_layers[layer], g, g.row)
         return list(zip(*all_layers))
 
     cdef object outputs(self, xs, tuple h, tuple c, const Vec[int32_t]& order, bint reverse, bint to_come):
@@ -272,14 +272,15 @@ cdef class CellStack:
 
         to_come: as an ExpressionList, else as a list.
         """
+        cdef ExpressionList out = ExpressionList.__new__(ExpressionList) if to_come else None
+        cdef list made = None if to_come else [None] * len(xs)   # before there are nodes for it: see _put_expressions()
         cdef ComputationGraph g = self._begin(xs, h, c, order)
         cdef Py_ssize_t layer
-        cdef ExpressionList out
         for layer in range(<Py_ssize_t> self.layers.size()):
             self._along(g, h, c, layer, order, reverse)
         if not to_come:
-            return _expressions(g, g.row)
-        out = _list_to_come(g, g.row.size())
+            return _put_expressions(made, g, g.row)
+        out.begin(g, g.row.size())
         out.nodes.push(g.row.data(), g.row.size())
         return out
 

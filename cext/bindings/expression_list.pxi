@@ -35,6 +35,12 @@ cdef class ExpressionList:
     def __class__(self):
         return list
 
+    cdef int begin(self, ComputationGraph g, size_t n) except -1:
+        """It has no nodes; n of the graph, as it is now, will come."""
+        self.graph = g
+        self.nodes.begin(deref(g.c), n)
+        return 0
+
     cdef list items(self):
         cdef size_t k
         cdef list made
@@ -164,8 +170,7 @@ cdef inline object _as_plain(object v):
 cdef ExpressionList _list_to_come(ComputationGraph g, size_t n):
     """One without nodes; n will come."""
     cdef ExpressionList xs = ExpressionList.__new__(ExpressionList)
-    xs.graph = g
-    xs.nodes.begin(deref(g.c), n)
+    xs.begin(g, n)
     return xs
 
 cdef inline const NodeId* _nodes_of(ComputationGraph g, object xs):
@@ -175,9 +180,12 @@ cdef inline const NodeId* _nodes_of(ComputationGraph g, object xs):
         return NULL
     return (<ExpressionList> xs).nodes.data()
 
-cdef list _expressions(ComputationGraph g, const Vec[NodeId]& ids):
+cdef list _put_expressions(list out, ComputationGraph g, const Vec[NodeId]& ids):
+    """A list that was made for expressions of these nodes, before there were any: where a container is made garbage may be
+    collected, and code of the user's runs, which may renew the graph."""
     cdef size_t k
-    cdef list out = [None] * <Py_ssize_t> ids.size()
+    if <size_t> len(out) != ids.size():
+        raise RuntimeError("[transduce] a list changed while it was read")
     for k in range(ids.size()):
         put_item(out, k, _expression(g, ids.data()[k]))
     return out

@@ -70,7 +70,7 @@ def test_lists_that_a_cell_changes(how: str) -> None:
 
 
 @contextlib.contextmanager
-def runs_at_collection(number: int, what: Callable[[], Any]) -> Iterator[None]:
+def runs_at_collection(number: int, what: Callable[[], Any], containers: int = 50) -> Iterator[None]:
     """The so-manieth time that a collection of garbage begins or ends, this runs. Before Python 3.12 that may be wherever a
     container is made."""
     calls = itertools.count(1)
@@ -83,7 +83,7 @@ def runs_at_collection(number: int, what: Callable[[], Any]) -> Iterator[None]:
     # So that Python has no tuples and lists left over, whose use is not counted.
     kept = [(k, k) for k in range(5 * N)], [[k] for k in range(N)]
     gc.callbacks.append(look)
-    gc.set_threshold(50)
+    gc.set_threshold(containers)
     try:
         yield
     finally:
@@ -141,6 +141,29 @@ def test_a_list_whose_items_go_while_a_cell_is_recorded(init: str) -> None:
 
     with pytest.raises(TypeError):
         dy.map(empties, xs, ys)
+
+
+@pytest.mark.parametrize("how", [{}, {"lengths": [4, 6]}])
+@pytest.mark.parametrize("renews", [True, False])
+def test_a_builder_whose_graph_changes_while_results_are_made(renews: bool, how: dict[str, Any]) -> None:
+    builder = dy.LSTMBuilder(2, 2, 2, dy.ParameterCollection())
+
+    def other_use() -> None:
+        builder.initial_state().transduce(vectors()[:7])
+
+    wanted = [h.npvalue() for h in builder.initial_state().transduce(vectors()[:10], **how)]
+    for at in range(1, 12):
+        dy.renew_cg()
+        xs = vectors()[:10]
+        try:
+            with runs_at_collection(at, dy.renew_cg if renews else other_use, containers=1):
+                hs = builder.initial_state().transduce(xs, **how)
+        except dy.StaleExpressionError:
+            assert renews
+        else:
+            assert len(hs) == 10
+            if not renews:
+                np.testing.assert_array_equal([h.npvalue() for h in hs], wanted)
 
 
 def test_lists_of_numbers_that_change() -> None:
