@@ -44,9 +44,10 @@ struct Ahead {
 
 class Beam {
  public:
-  // How many orders go on. An order is copied when it goes on in two ways: an order of more batches than kMost would
-  // cost more to find than it saves.
-  static constexpr u32 kWidth = 5, kMost = 512;
+  static constexpr u32 kWidth = 5;  // orders that go on
+  // An order that goes on in two ways is copied: where there are many batches or nodes, a better order would cost more
+  // to find than it saves.
+  static bool pays(u32 nodes, u32 batches) { return batches <= 512 && u64(nodes) * batches <= u64(1) << 26; }
 
   // The types of an order of fewer batches than `fewest`, turn by turn. False: none is found.
   bool search(const Ahead& of, u32 fewest, Vec<u32>& turns, u64& steps);

@@ -126,7 +126,7 @@ void Frontier::improve(PlanScratch& s, const u32* members, u32 count, const u32*
   for (u32 k = 0; k < m; ++k) s.lane[types[k]] = kNoNode;
   out.steps += static_cast<u64>(count) * m;
   if (by_rule(fewest, turns_, out.steps)) fewest = static_cast<u32>(turns_.size());
-  if (fewest > bound && fewest <= Beam::kMost && beam_.search(ahead_, fewest, found_, out.steps)) {
+  if (fewest > bound && Beam::pays(count, fewest) && beam_.search(ahead_, fewest, found_, out.steps)) {
     std::swap(turns_, found_);
     fewest = static_cast<u32>(turns_.size());
   }
