@@ -396,9 +396,7 @@ cdef object _recursed(Cell c, ComputationGraph g, tuple given):
     cdef list out = [None] * n, made = [None] * n
     _n_calls += 1
     for i in range(n):
-        if i >= len(children) or i >= len(inputs):
-            raise RuntimeError("[recurse] a list changed while it was read")
-        row, x = children[i], inputs[i]
+        row, x = _item(children, i, "recurse"), _item(inputs, i, "recurse")
         if type(row) is not tuple and type(row) is not list:
             row = tuple(row)
         f.clear(g)
