@@ -12,55 +12,27 @@ u64 logarithm(u64 x) {
   return u64(power) << 16 | ((x << (63 - power)) << 1) >> 48;
 }
 
-u64 cube(u64 x) { return x * x * x; }
-
 }  // namespace
 
-void Beam::enter(const Ahead& of, Order& o, u32 k) {
-  const u32 t = of.type[k];
-  Type& type = o.types[t];
-  o.ready.push_back(k);
-  o.has_ready.add(t);
-  ++type.ready;
-  type.ready_weight += cube(of.height[k]);
-  ++o.here[of.begin[t] + of.height[k]];
-}
-
-// Before the first turn. False: a node has more arguments than can be counted.
-bool Beam::begin(const Ahead& of, Order& o) {
-  const u32 n = static_cast<u32>(of.type.size());
-  o.waiting.resize(n);
-  for (u32 k = 0; k < n; ++k) {
-    if (of.needs[k] > 0xffff) return false;
-    o.waiting[k] = static_cast<u16>(of.needs[k]);
-  }
-  o.left.resize(of.tall.size());
-  std::copy(of.tall.begin(), of.tall.end(), o.left.begin());
-  o.here.assign(of.tall.size(), 0);
-  o.types.resize(of.types);
-  o.ready.clear();
-  o.has_ready = ReadyTypes(of.types);
-  o.remaining = n;
+// Before the first turn.
+void Beam::begin(const Ahead& of, Order& o) {
+  o.state.start(of);
   o.batches = 0;
   o.rest = 0;
   o.past = kNoTurn;
-  for (u32 t = 0; t < of.types; ++t) {
-    o.types[t] = {0, of.highest(t), 0, 0};
-    for (u32 h = 1; h <= of.highest(t); ++h) o.types[t].weight += cube(h) * of.tall[of.begin[t] + h];
-    o.batches += of.highest(t);
-    o.rest += logarithm(o.types[t].weight);
+  for (const Turns::Type& type : o.state.types) {
+    o.batches += type.top;
+    o.rest += logarithm(type.weight);
   }
-  for (u32 k = 0; k < n; ++k)
-    if (!o.waiting[k]) enter(of, o, k);
-  return true;
 }
 
 // What the order promises when type t runs next.
 Beam::Next Beam::next(const Ahead& of, const Order& o, u32 order, u32 t) {
-  const Type& type = o.types[t];
+  const Turns::Type& type = o.state.types[t];
+  const u32 *left = o.state.left.data() + of.begin[t], *here = o.state.here.data() + of.begin[t];
   u32 top = type.top;
-  while (top && o.left[of.begin[t] + top] == o.here[of.begin[t] + top]) --top;
-  return {order, t, o.batches - type.top + top, o.remaining - type.ready,
+  while (top && left[top] == here[top]) --top;
+  return {order, t, o.batches - type.top + top, o.state.remaining - type.ready,
           o.rest - logarithm(type.weight) + logarithm(type.weight - type.ready_weight)};
 }
 
@@ -85,51 +57,19 @@ void Beam::keep_best() {
 }
 
 void Beam::copy(const Order& from, Order& to) {
-  to.waiting.copy(from.waiting);
-  to.ready.copy(from.ready);
-  to.left.copy(from.left);
-  to.here.copy(from.here);
-  to.types.copy(from.types);
-  to.has_ready = from.has_ready;
-  to.remaining = from.remaining;
+  to.state.copy(from.state);
   to.batches = from.batches;
   to.rest = from.rest;
   to.past = from.past;
 }
 
-// All ready nodes of type t run.
-void Beam::take(const Ahead& of, Order& o, u32 t) {
-  Type& type = o.types[t];
-  taken_.clear();
-  u32 left = 0;
-  for (u32 k : o.ready) {
-    if (of.type[k] != t) {
-      o.ready[left++] = k;
-      continue;
-    }
-    taken_.push_back(k);
-    const u32 at = of.begin[t] + of.height[k];
-    --o.left[at];
-    --o.here[at];
-  }
-  o.ready.resize(left);
-  type.weight -= type.ready_weight;
-  type.ready = 0;
-  type.ready_weight = 0;
-  while (type.top && !o.left[of.begin[t] + type.top]) --type.top;
-  o.has_ready.remove(t);
-  for (u32 k : taken_)
-    for (u32 q = of.readers_begin[k]; q < of.readers_begin[k + 1]; ++q)
-      if (--o.waiting[of.readers[q]] == 0) enter(of, o, of.readers[q]);
-}
-
 bool Beam::search(const Ahead& of, u32 fewest, Vec<u32>& turns, u64& steps) {
   past_.clear();
-  if (!begin(of, orders_[0])) return false;
+  begin(of, orders_[0]);
   for (u32 width = 1, turn = 1;; ++turn) {
     next_.clear();
     for (u32 k = 0; k < width; ++k)
-      orders_[k].has_ready.each([&](u32 t) {
+      orders_[k].state.has_ready.each([&](u32 t) {
         ++steps;
         const Next one = next(of, orders_[k], k, t);
         if (turn + one.batches < fewest) next_.push_back(one);
@@ -146,7 +86,6 @@ bool Beam::search(const Ahead& of, u32 fewest, Vec<u32>& turns, u64& steps) {
         copy(orders_[one.order], o);
       else
         std::swap(orders_[one.order], o);
-      o.remaining = one.remaining;
       o.batches = one.batches;
       o.rest = one.rest;
       past_.push_back({o.past, one.type});
@@ -156,7 +95,7 @@ bool Beam::search(const Ahead& of, u32 fewest, Vec<u32>& turns, u64& steps) {
         for (u32 at = turn, p = o.past; at-- > 0; p = past_[p].before) turns[at] = past_[p].type;
         return true;
       }
-      take(of, o, one.type);
+      o.state.run(of, one.type);
     }
     for (u32 k = 0; k < width; ++k) std::swap(orders_[k], after_[k]);
   }
@@ -164,8 +103,8 @@ bool Beam::search(const Ahead& of, u32 fewest, Vec<u32>& turns, u64& steps) {
 
 void Beam::release() {
   for (Order* o : {orders_, after_})
-    for (u32 k = 0; k < kWidth; ++k) release_all(o[k].waiting, o[k].ready, o[k].left, o[k].here, o[k].types);
-  release_all(next_, past_, taken_);
+    for (u32 k = 0; k < kWidth; ++k) o[k].state.release();
+  release_all(next_, past_);
 }
 
 }  // namespace dnl

@@ -3,7 +3,7 @@
 // greedy.cc looks back: have all nodes come that can run together now? Here a type is *due* when all its nodes with the
 // most nodes of their own type ahead are ready: then no schedule of the rest has fewer batches of that type by waiting.
 // First a rule: next is a type that is due, else the one with a ready node that has the longest way ahead. Then a
-// search (schedule/beam.h). Who may include: schedule/ only. Includes: base/, schedule/beam.h.
+// search (schedule/beam.h). Who may include: schedule/ only. Includes: base/, schedule/beam.h, schedule/turns.h.
 #pragma once
 #include "schedule/beam.h"
 
@@ -21,33 +21,17 @@ class Frontier {
   template <class T>
   void improve(PlanScratch& s, const u32* members, u32 count, const u32* types, u32 m, u32 bound, u32 first_group,
                Vec<T>& typed, Plan& out);
-  void release() { release_all(ahead_, beam_, waiting_, next_, tall_left_, turns_, found_, order_, sizes_, state_); }
+  void release() { release_all(ahead_, beam_, state_, turns_); }
 
  private:
-  struct State {  // of a type
-    u32 head;     // of the list of ready nodes,
-    u32 ready;    // how many there are,
-    u32 tall;     // how many of them have as many of their type ahead as any node that has not run,
-    u32 height;   // and how many that is
-    u32 longest;  // way ahead of a ready node
-  };
-  template <class T>
-  void measure(const PlanScratch& s, const u32* members, u32 count, u32 m, Vec<T>& typed);
-  ReadyTypes start();
-  // The types of the rule's order, turn by turn. False: it has no fewer than `fewest`.
-  bool by_rule(u32 fewest, Vec<u32>& turns, u64& steps);
-  u32 best(const ReadyTypes& ready, u64& steps) const;
-  void take(u32 t, ReadyTypes& ready);
-  void enter(u32 k, ReadyTypes& ready);
+  // Into turns_: the types of the rule's order. False: it has no fewer than `fewest`.
+  bool by_rule(u32 fewest, u64& steps);
+  u32 best(u64& steps) const;
 
   Ahead ahead_;
   Beam beam_;
-  // Of the order that is being made. By node: arguments that have not run, the next in the list of ready nodes.
-  Vec<u32> waiting_, next_;
-  Vec<u32> tall_left_;  // as Ahead::tall: those that have not run
-  Vec<State> state_;
-  Vec<u32> order_, sizes_;  // nodes in order; of each turn how many run
-  Vec<u32> turns_, found_;
+  Turns state_;     // of the order that is being made
+  Vec<u32> turns_;  // the type of each turn
 };
 
 }  // namespace dnl

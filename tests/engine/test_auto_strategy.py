@@ -88,8 +88,8 @@ def steps_of(word: int, steps: int, wide: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("steps, wide", [(800, 0), (40, 66_000)])
-def test_what_the_search_is_too_slow_for_or_cannot_count(steps: int, wide: int) -> None:
-    """More batches than it looks for, and a node with more arguments than 16 bits hold."""
+def test_what_the_search_is_too_slow_for_and_many_arguments(steps: int, wide: int) -> None:
+    """More batches than it looks for; a node with more arguments than 16 bits hold."""
     found = []
     for strategy in ("greedy", "auto"):
         with dy.configure(strategy=strategy, fuse=False):
