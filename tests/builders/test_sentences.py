@@ -177,3 +177,23 @@ def test_lengths_that_change_the_inputs() -> None:
 
     state = dy.LSTMBuilder(1, IN, HIDDEN, dy.ParameterCollection()).initial_state()
     assert len(state.transduce(xs, lengths=[Length()])) == 3
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in BUILDERS if kind != "GRU"])  # which has no masks
+def test_masks_are_those_of_the_first_step(kind: str, reverse: bool) -> None:
+    """Its mini-batch may be smaller than those of the others."""
+    got = []
+    for looped in (False, True):
+        dy.reset_random_seed(5)
+        builder = BUILDERS[kind](dy.ParameterCollection())
+        builder.set_dropout(0.4)
+        dy.renew_cg()
+        xs = [dy.inputTensor(np.full((IN, n), 0.5), batched=True) for n in (1, 2, 2)]
+        state, hs = builder.initial_state(), []
+        for x in (xs[::-1] if reverse else xs) if looped else ():
+            state = state.add_input(x)
+            hs.append(state.output())
+        hs = (hs[::-1] if reverse else hs) if looped else state.transduce(xs, reverse=reverse)
+        got.append([h.npvalue().tobytes() for h in hs])
+    assert got[0] == got[1]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dynet_lite as dy
+from dynet_lite import _core
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def same(cell: Any, function: Callable[..., Any], *lists: Any) -> None:
         assert one.tobytes() == np.asarray(function(*row).npvalue()).tobytes()
 
 
-@pytest.mark.parametrize("n", [2, 8, 9, 32, 33])
+@pytest.mark.parametrize("n", [2, 8, 9, 10, 32, 33])
 def test_many_arguments(n: int) -> None:
     """Up to some numbers of arguments there is a short way."""
     model = dy.ParameterCollection()
@@ -41,8 +42,41 @@ def test_many_arguments(n: int) -> None:
     def moving(x: Any) -> Any:
         return dy.esum([dy.cmult(x, W) for W in weights])
 
-    for function in (fixed, moving):
+    def mixed(x: Any) -> Any:
+        return dy.esum([weights[0], *(dy.cmult(x, W) for W in weights)])
+
+    for function in (fixed, moving, mixed):
         same(dy.cell(lambda x, f=function: f(x)), function, vectors(70))
+
+
+def test_readers_are_counted() -> None:
+    """Some weights have been read so often that nobody counts any more, others have not."""
+    model = dy.ParameterCollection()
+    W, V = model.add_parameters(3), model.add_parameters(3)
+    before = _core.settings.verify
+    _core.settings.verify = True
+    try:
+        for times in (200, 254, 255):
+            dy.renew_cg()
+            for x in vectors(times):
+                dy.cmult(x, W)
+            same(dy.cell(lambda x: dy.esum([x, W, V])), lambda x: dy.esum([x, W, V]), vectors(60))
+    finally:
+        _core.settings.verify = before
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_second_outputs(recorded: bool) -> None:
+    """A part of a cell state lies where the cell state lies, not where the output does."""
+    layers = dy.LSTMBuilder(1, 3, 4, dy.ParameterCollection())
+
+    def state(x: Any) -> Any:
+        c = layers.initial_state().add_input(x).s()[0]
+        return c, dy.pick_range(c, 1, 3)
+
+    xs = vectors(5)
+    for c, part in dy.map(dy.cell(state), xs) if recorded else [state(x) for x in xs]:
+        assert part.npvalue().tolist() == c.npvalue()[1:3].tolist()
 
 
 @pytest.mark.parametrize("classes", [5, 200])
@@ -118,3 +152,35 @@ def test_runs_of_builders(builder: Any, rate: float) -> None:
     if rate:
         layers.set_dropout(rate)
     assert outputs(False) == outputs(True)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_after_nodes_have_gone(rate: float) -> None:
+    """With them signatures go, whose numbers others get."""
+    layers = dy.LSTMBuilder(1, 3, 4, dy.ParameterCollection())
+    layers.set_dropout(rate)
+    dy.renew_cg()
+    xs, start, found = vectors(4), layers.initial_state(), []
+    start.transduce(vectors(1))  # masks are made with the first input
+    for others in (0, 3):
+        dy.cg_checkpoint()
+        y = vectors(1, 7)[0]
+        for _ in range(others):
+            y = dy.tanh(dy.concatenate([y, y]))
+        dy.dot_product(y, y)
+        found.append([h.npvalue().tobytes() for h in start.transduce(xs)])
+        dy.cg_revert()
+    assert found[0] == found[1]
+
+
+def test_plans_of_steps_in_cells() -> None:
+    """Projections are the cell's own, whose outputs may lie over them: no more memory than without recording."""
+    layers, plans = dy.LSTMBuilder(1, 3, 4, dy.ParameterCollection()), []
+    for cells in ("recorded", "inline"):
+        with dy.configure(cells=cells):
+            dy.renew_cg()
+            two = dy.cell(lambda x, y: layers.initial_state().add_input(x).add_input(y).output())
+            xs = vectors(6)
+            dy.sum_elems(dy.esum(dy.map(two, xs, xs[::-1]))).value()
+            plans.append([line.split("\t")[:2] for line in dy.plan_text().splitlines()])
+    assert plans[0] == plans[1]

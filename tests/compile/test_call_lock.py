@@ -51,6 +51,30 @@ def test_others_wait() -> None:
     assert found == {n: [n * (16.0 * n + 6)] * 20 for n in found}
 
 
+def test_a_call_inside_a_call() -> None:
+    """As the function itself makes one where it is not compiled: others wait until the outer one is done."""
+    slow = Slow()
+    slow.go.set()
+    inner: list[float] = []
+
+    def total(rows: list[int]) -> Any:
+        if len(rows) > 1:
+            inner.append(f(rows[1:]))
+        return slow(rows)
+
+    f = dy.compile(total)
+    found: list[float] = []
+    threads = [threading.Thread(target=lambda: found.append(f([1, 2, 3])), daemon=True) for _ in range(4)]
+    with dy.configure(compile=False):
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(10)
+    assert found == [114.0] * 4
+    assert len(inner) == 8
+    assert slow.most == 1
+
+
 def test_an_error_lets_others_in() -> None:
     slow = Slow()
 

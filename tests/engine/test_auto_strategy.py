@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,36 @@ def test_what_the_search_is_too_slow_for_and_many_arguments(steps: int, wide: in
     assert np.isclose(found[0][0], found[1][0], rtol=1e-5)
     assert found[1][1] <= found[0][1]
     assert wide or found[1][1] > 512
+
+
+def two_parts(word: int, steps: int, early: int) -> Any:
+    """A chain of steps in an order of its own, of four kinds at first and of three kinds later."""
+    rng, x = Random(word), dy.tanh(dy.inputVector([0.1 * word, 0.2]))
+    for k in range(steps):
+        x = rng.choice((dy.tanh, dy.logistic, dy.rectify, dy.softsign)[: 4 if k < early else 3])(x)
+    return dy.sum_elems(x)
+
+
+def test_the_rule_by_itself() -> None:
+    """More batches than the search looks for; one type is done before the others."""
+    batches = []
+    for strategy in ("greedy", "auto"):
+        with dy.configure(strategy=strategy, fuse=False):
+            dy.renew_cg()
+        dy.esum([two_parts(word, 600, 450) for word in range(3, 6)]).value()
+        batches.append(dy.stats()["batches"])
+    assert batches[1] <= 1102 < 1120 <= batches[0]
+
+
+def test_memory_is_kept_from_plan_to_plan(zoo: Any) -> None:
+    parts, calls = zoo.Parts(), []
+    gc.collect()  # what other tests made is freed here, not while we count
+    with dy.configure(keep_plans=False):
+        for _ in range(6):
+            before = _core.heap_calls()
+            build(zoo, parts, "lattices", "auto", examples=8)
+            calls.append(_core.heap_calls() - before)
+    assert calls[3:] == [0, 0, 0]
 
 
 def test_a_parser_with_a_stack_reaches_the_bound(zoo: Any) -> None:
