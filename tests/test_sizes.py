@@ -29,8 +29,8 @@ LONG_FUNCTIONS: dict[str, tuple[int, str]] = {
         70,
         "one loop over the nodes, which waits for memory: a second one would wait again",
     ),
-    "cext/schedule/agenda.cc::run_agenda": (95, "an algorithm with its state"),
-    "cext/schedule/greedy.cc::recurrent": (135, "an algorithm with its state"),
+    "cext/schedule/agenda.cc::run_agenda": (70, "an algorithm with its state"),
+    "cext/schedule/greedy.cc::recurrent": (115, "an algorithm with its state"),
     "benchmarks/graph_building.py::prepare": (80, "a table of programs"),
 }
 

@@ -14,6 +14,14 @@ struct Rows {
   float* const* ptr = nullptr;  // when set, base and stride mean nothing
 
   float* operator[](std::ptrdiff_t m) const { return ptr ? ptr[m] : base + m * stride; }
+  // Those at k addresses, one at least: regular where they lie at one distance, else this list of them.
+  static Rows of(float* const* address, std::size_t k) {
+    if (k == 1) return Rows{address[0], 0, nullptr};
+    const std::ptrdiff_t stride = address[1] - address[0];
+    for (std::size_t m = 2; m < k; ++m)
+      if (address[m] - address[m - 1] != stride) return Rows{nullptr, 0, address};
+    return Rows{address[0], stride, nullptr};
+  }
   bool regular() const { return ptr == nullptr; }
   bool wanted() const { return ptr || base; }
   // The rows from row `first` on.

@@ -40,7 +40,7 @@ struct BackPass {
   Vec<NodeId> apart;            // weights and rows that have memory of their own, which is added to the accumulator
   Vec<NodeId> slots;            // rows whose gradient lies in the table's
   Ready ready;
-  Runner::KeptBack calls;  // of the plan
+  Runner::Kept calls;  // of the plan
 
   // No plan holds any more.
   void forget() {

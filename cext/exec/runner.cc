@@ -232,8 +232,8 @@ void Runner::make_ragged(CallFrame& f, const CallShapes& shapes, const Run& run,
     value[m] = g_.value(members[m]);
     grad[m] = value[m] + (run.grad_base ? shift : 0);
   }
-  f.y[0] = rows_from(value, count);
-  f.dy[0] = run.grad_base ? rows_from(grad, count) : Rows{};
+  f.y[0] = Rows::of(value, count);
+  f.dy[0] = run.grad_base ? Rows::of(grad, count) : Rows{};
 }
 
 // Where the arguments of a group lie; noted for backward.
@@ -261,7 +261,7 @@ void Runner::find_arguments(CallFrame& f, Run& run, u32 group, const NodeId* mem
         at[m] = g_.value(ids[m]);
       }
     }
-    f.x[j] = arg.rows = rows_from(at, count);
+    f.x[j] = arg.rows = Rows::of(at, count);
     if (run.stage == kLanes) list_outside(run, arg, count);
   }
   lay_output_over(f, run);

@@ -26,9 +26,9 @@ class Runner {
   void forward(Run& run, bool again);
   // Gives back the memory that it works in.
   void release();
-  struct KeptBack;
+  struct Kept;
   // The steps of a task, one after another. kept: null, or the calls of this plan, which has run before.
-  void backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, KeptBack* kept);
+  void backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, Kept* kept);
   // Room for as much at a time as the other has had room for: which of them does what changes from step to step.
   void keep_room_of(const Runner& other);
   // Makes the values again that a backward pass wrote gradients over.
@@ -69,12 +69,11 @@ class Runner {
       stay.release();
     }
   };
-  struct KeptBack : Kept {};
   // The next run has its calls there; null: here.
   void keep_calls_in(KeptCalls* calls) { kept_ = calls ? calls : &own_kept_; }
   void fetch_kept() const { kept_->fetch(); }
   // For a pass whose plan is that of before, in one lane.
-  void begin_kept(KeptBack& kept, const BackPlan& plan) const;
+  void begin_kept(Kept& kept, const BackPlan& plan) const;
 
   // Could threads share its calls?
   bool can_share() const { return intra_op_ != nullptr; }
@@ -125,7 +124,7 @@ class Runner {
   void find_shared(CallFrame& f) const;
   void find_stacked(const CallFrame& f, Run& run, u32 group) const;
   bool lie_still(const Run& run, u32 group, const CallFrame& f) const;
-  void back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& own);
+  void back_again(const Run& run, const BackLane& plan, const BackStep& step, Kept& kept, CallFrame*& own);
   void call_forward(const CallFrame& f, u32 members);
   void call_backward(const CallFrame& f, const BackStep& step);
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
@@ -151,8 +150,7 @@ class Runner {
   void lay_output_over(CallFrame& f, const Run& run);
   void back_stacked(const Run& run, const BackLane& plan, const BackStep& step);
   void back_shared(const Run& run, const BackLane& plan, const BackStep& step);
-  void shared_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& own);
-  void begin_shared(CallFrame& f, const Run& run, const BackLane& plan, const BackStep& step);
+  void shared_again(const Run& run, const BackLane& plan, const BackStep& step, Kept& kept, CallFrame*& own);
   void call_shared(const CallFrame& f, const Run& run, const BackStep& step);
   void begin_backward(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step) const;
   void targets_again(CallFrame& f, const Run& run, u32 type, const BackLane& plan, const BackStep& step,

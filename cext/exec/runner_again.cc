@@ -22,7 +22,7 @@ void Runner::use_kept(const Run& run) {
   kept_->stay.assign(run.plan.groups.size(), Stay::Unknown);
 }
 
-void Runner::begin_kept(KeptBack& kept, const BackPlan& plan) const {
+void Runner::begin_kept(Kept& kept, const BackPlan& plan) const {
   const std::size_t steps = plan.lanes.empty() ? 0 : plan.lanes[0]->steps.size();
   if (!arrays_moved(kept) && kept.frames.size() == steps) return;
   kept.forget();
@@ -97,7 +97,7 @@ void Runner::find_stacked(const CallFrame& f, Run& run, u32 group) const {
     Operands::Arg& arg = o.arg(group, j);
     float** at = o.at.data() + arg.first;
     for (u32 m = 0; m < count; ++m) at[m] = g_.value(o.ids[arg.first + m]);
-    f.x[j] = arg.rows = rows_from(at, count);
+    f.x[j] = arg.rows = Rows::of(at, count);
   }
 }
 
@@ -115,7 +115,7 @@ bool Runner::lie_still(const Run& run, u32 index, const CallFrame& f) const {
   return true;
 }
 
-void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& own) {
+void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& step, Kept& kept, CallFrame*& own) {
   const Group& group = run.plan.groups[step.of];
   if (run.plan.types[group.type].over) return back_stacked(run, plan, step);
   TraceScope trace(Phase::BackwardBatch, &g_);
@@ -133,7 +133,7 @@ void Runner::back_again(const Run& run, const BackLane& plan, const BackStep& st
   call_backward(f, step);
 }
 
-void Runner::shared_again(const Run& run, const BackLane& plan, const BackStep& step, KeptBack& kept, CallFrame*& own) {
+void Runner::shared_again(const Run& run, const BackLane& plan, const BackStep& step, Kept& kept, CallFrame*& own) {
   if (run.plan.types[step.of].over) return back_shared(run, plan, step);
   scratch_.rewind();
   bool as_before;

@@ -5,8 +5,7 @@
 
 namespace dnl {
 
-void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion,
-                      KeptBack* kept) {
+void Runner::backward(const Run& run, const BackLane& plan, const BackTask& task, Completion& completion, Kept* kept) {
   const ProductCounts before = backend_->product_counts();
   if (run.plan.groups.size() > kMostKept) kept = nullptr;
   if (kept) use_kept(run);
@@ -59,14 +58,10 @@ void Runner::call_backward(const CallFrame& f, const BackStep& step) {
 void Runner::back_shared(const Run& run, const BackLane& plan, const BackStep& step) {
   scratch_.rewind();
   CallFrame f;
-  begin_shared(f, run, plan, step);
-  call_shared(f, run, step);
-}
-
-void Runner::begin_shared(CallFrame& f, const Run& run, const BackLane& plan, const BackStep& step) {
   begin_call(f, run, step.of, members_of_type(run, step), step.count, step.first);
   arguments_of_type(f, run, step.of, step.first * f.items);
   begin_backward(f, run, step.of, plan, step);
+  call_shared(f, run, step);
 }
 
 void Runner::call_shared(const CallFrame& f, const Run& run, const BackStep& step) {
@@ -124,7 +119,7 @@ void Runner::arguments_of_type(CallFrame& f, const Run& run, u32 type, u32 from)
       const Rows& r = run.operands.arg(k, j).rows;
       for (u32 m = std::max(slot, from); m < end && filled < count; ++m) address[filled++] = r[m - slot];
     }
-    f.x[j] = rows_from(address, count);
+    f.x[j] = Rows::of(address, count);
   }
   lay_output_over(f, run);
 }

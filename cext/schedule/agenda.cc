@@ -2,37 +2,17 @@
 // (Neubig, Goldberg, Dyer: On-the-fly operation batching in dynamic computation graphs, 2017, section 3.3).
 #include <algorithm>
 
-#include "schedule/plan.h"
+#include "schedule/readers.h"
 
 namespace dnl {
 
-void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
+void run_agenda(StrategyInput in, const u32* members, u32 count, Plan& out) {
   PlanScratch& s = in.scratch;
   const u32 n = static_cast<u32>(out.exec.size());
   const u32 n_types = static_cast<u32>(out.types.size());
-  auto mine = [&](u32 i) { return part.empty() || part[i] == id; };
-
-  // Successors inside the part, and how many producers each node waits for.
-  s.succ_begin.assign(n + 1, 0);
-  s.waiting.assign(n, 0);
-  for (u32 i = 0; i < n; ++i) {
-    if (!mine(i)) continue;
-    for (u32 k = s.dep_begin[i]; k < s.dep_begin[i + 1]; ++k)
-      if (mine(s.deps[k])) {
-        ++s.succ_begin[s.deps[k] + 1];
-        ++s.waiting[i];
-      }
-  }
-  for (u32 i = 0; i < n; ++i) s.succ_begin[i + 1] += s.succ_begin[i];
-  s.succs.resize(s.succ_begin[n]);
-  Vec<u32>& at = s.a;
-  at.resize(n);
-  for (u32 i = 0; i < n; ++i) at[i] = s.succ_begin[i];
-  for (u32 i = 0; i < n; ++i) {
-    if (!mine(i)) continue;
-    for (u32 k = s.dep_begin[i]; k < s.dep_begin[i + 1]; ++k)
-      if (mine(s.deps[k])) s.succs[at[s.deps[k]]++] = i;
-  }
+  s.where.assign(n, kNoNode);
+  for (u32 k = 0; k < count; ++k) s.where[members[k]] = k;
+  list_readers(s, members, count, [&](u32 i) { return s.where[i] != kNoNode; });
 
   // Ready nodes of a type form a list through next[]; sums of depth give the mean.
   Vec<u32>&head = s.b, &next = s.c, &left = s.d;
@@ -41,11 +21,8 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
   next.resize(n);
   left.assign(n_types, 0);
   depth_sum.assign(n_types, 0);
-  u32 remaining = 0;
-  for (u32 i = n; i-- > 0;) {
-    if (!mine(i)) continue;
-    const u32 t = s.type_of[i];
-    ++remaining;
+  for (u32 k = count; k-- > 0;) {
+    const u32 i = members[k], t = s.type_of[i];
     ++left[t];
     depth_sum[t] += in.g.node(out.exec[i]).depth;
     if (s.waiting[i] == 0) {
@@ -67,7 +44,7 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
     if (head[t] != kNoNode) ready.push_back(t);
   std::make_heap(ready.begin(), ready.end(), later);
 
-  while (remaining) {
+  for (u32 remaining = count; remaining;) {
     DNL_INTERNAL(!ready.empty(), "agenda: nothing is ready (a cycle?)");
     std::pop_heap(ready.begin(), ready.end(), later);
     const u32 best = ready.back();
@@ -79,12 +56,12 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
       out.order.push_back(out.exec[i]);
       depth_sum[best] -= in.g.node(out.exec[i]).depth;
     }
-    const u32 count = static_cast<u32>(out.order.size()) - begin;
-    left[best] -= count;
-    remaining -= count;
-    out.groups.push_back({best, begin, count, 0});
-    for (u32 k = begin; k < begin + count; ++k) {
-      const u32 p = s.local[out.order[k]];
+    const u32 taken = static_cast<u32>(out.order.size()) - begin;
+    left[best] -= taken;
+    remaining -= taken;
+    out.groups.push_back({best, begin, taken, 0});
+    for (u32 k = begin; k < begin + taken; ++k) {
+      const u32 p = s.where[s.local[out.order[k]]];
       for (u32 q = s.succ_begin[p]; q < s.succ_begin[p + 1]; ++q) {
         const u32 v = s.succs[q];
         if (--s.waiting[v]) continue;
@@ -101,8 +78,10 @@ void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out) {
 }
 
 void schedule_agenda(StrategyInput in, Plan& out) {
-  static const Vec<u32> everything;
-  run_agenda(in, everything, 0, out);
+  Vec<u32>& all = in.scratch.all;
+  all.resize(out.exec.size());
+  for (u32 i = 0; i < all.size(); ++i) all[i] = i;
+  run_agenda(in, all.data(), static_cast<u32>(all.size()), out);
 }
 
 }  // namespace dnl

@@ -7,7 +7,6 @@
 #pragma once
 #include "op/backend.h"
 #include "schedule/back_run.h"
-#include "schedule/bins.h"
 #include "schedule/split.h"
 
 namespace dnl {

@@ -347,48 +347,43 @@ void BackRun::find_target(Planned& c, u32 j) {
   t.end_fresh = static_cast<u32>(fresh_.size());
 }
 
-// All members assign; those whose gradients are not fresh, to memory of their own.
-void BackRun::add_later(const Planned& c, u32 j) {
+// f(m) for members whose gradient of the argument is wanted and not fresh.
+template <class F>
+void BackRun::each_old(const Planned& c, u32 j, F f) const {
   const NodeId* operands = operands_of(c, j);
-  if (ragged(c)) return add_ragged_later(c, j);
-  const std::size_t size = arg_size(c, j);
-  float** address = address_.data() + j * c.members();
-  const Found& t = found_[j];
-  float* own = spare(t.old * size);
-  const Rows from{own, static_cast<std::ptrdiff_t>(size), nullptr};
-  list_.clear();
-  u32 fresh = t.first_fresh;  // these come in the order of members
+  u32 fresh = found_[j].first_fresh;  // these come in the order of members
   for (u32 m = 0, n = c.members(); m < n; ++m) {
     if (!at(operands[m])) continue;
-    if (fresh < t.end_fresh && fresh_[fresh] == gradients_->root(operands[m])) {
+    if (fresh < found_[j].end_fresh && fresh_[fresh] == gradients_->root(operands[m]))
       ++fresh;
-      continue;
-    }
+    else
+      f(m);
+  }
+}
+
+// All members assign; those whose gradients are not fresh, to memory of their own.
+void BackRun::add_later(const Planned& c, u32 j) {
+  float** address = address_.data() + j * c.members();
+  if (ragged(c)) {  // members differ in size
+    const NodeId* operands = operands_of(c, j);
+    return each_old(c, j, [&](u32 m) {
+      const std::size_t size = g_->dim(operands[m]).size();
+      float* own = spare(size);
+      add_.push_back({1, size, Rows{own, 0, nullptr}, Rows{address[m], 0, nullptr}});
+      address[m] = own;
+    });
+  }
+  const std::size_t size = arg_size(c, j);
+  float* own = spare(found_[j].old * size);
+  const Rows from{own, static_cast<std::ptrdiff_t>(size), nullptr};
+  list_.clear();
+  each_old(c, j, [&](u32 m) {
     list_.push_back(address[m]);
     address[m] = own;
     own += size;
-  }
+  });
   const u32 count = static_cast<u32>(list_.size());
   if (count) add_.push_back({count, size, from, rows(list_.data(), count)});
-}
-
-// The same where members differ in size.
-void BackRun::add_ragged_later(const Planned& c, u32 j) {
-  const NodeId* operands = operands_of(c, j);
-  float** address = address_.data() + j * c.members();
-  const Found& t = found_[j];
-  u32 fresh = t.first_fresh;
-  for (u32 m = 0, n = c.members(); m < n; ++m) {
-    if (!at(operands[m])) continue;
-    if (fresh < t.end_fresh && fresh_[fresh] == gradients_->root(operands[m])) {
-      ++fresh;
-      continue;
-    }
-    const std::size_t size = g_->dim(operands[m]).size();
-    float* own = spare(size);
-    add_.push_back({1, size, Rows{own, 0, nullptr}, Rows{address[m], 0, nullptr}});
-    address[m] = own;
-  }
 }
 
 // Decides between adding and assigning, and clears what is added to. several: gradients may be written by more than one
@@ -423,11 +418,8 @@ void BackRun::zero_list(std::size_t size) {
 
 // As regular ones where they are; else the list is kept.
 Rows BackRun::rows(float* const* address, u32 count) {
-  if (count == 1) return Rows{address[0], 0, nullptr};
-  const std::ptrdiff_t stride = address[1] - address[0];
-  u32 m = 2;
-  while (m < count && address[m] - address[m - 1] == stride) ++m;
-  if (m >= count) return Rows{address[0], stride, nullptr};
+  const Rows found = Rows::of(address, count);
+  if (found.regular()) return found;
   float** list = lane_->lists.array<float*>(count);
   std::memcpy(list, address, count * sizeof(float*));
   return Rows{nullptr, 0, list};

@@ -6,6 +6,7 @@
 #pragma once
 #include "op/intra_op.h"
 #include "schedule/back_plan.h"
+#include "schedule/bins.h"
 
 namespace dnl {
 
@@ -22,7 +23,6 @@ u64 shared_work(const Graph& g, const PlanType& type, u32 j);
 
 class BackRun {
  public:
-  static constexpr u32 kAllArgs = 0xffffffffu;
   static constexpr std::size_t kLine = 16;  // spare memory is given out in lines
   // Consecutive members of a type whose shared gradients are formed later, by whoever has time.
   struct Later {
@@ -35,7 +35,7 @@ class BackRun {
   // Steps of all groups; in lanes without what is left to the end, which is listed.
   void plan();
   const Vec<Later>& later() const { return later_; }
-  // The step that forms them: all, or those together with shared argument `arg`, added up at `common`.
+  // The step that forms them: all (kAllArgs), or those together with shared argument `arg`, added up at `common`.
   void form_shared(const Later& later, u32 arg, const Vec<float*>& common);
   // Does the type leave shared gradients to the end? Not if the run itself made one of the arguments.
   bool forms_at_end(u32 type) const;
@@ -91,8 +91,9 @@ class BackRun {
   void zero_unwritten(const Planned& c);
   bool find_targets(Planned& c, Target* to);
   void find_target(Planned& c, u32 j);
+  template <class F>
+  void each_old(const Planned& c, u32 j, F f) const;
   void add_later(const Planned& c, u32 j);
-  void add_ragged_later(const Planned& c, u32 j);
   bool settle(const Planned& c, u32 j, bool several);
   void zero_list(std::size_t size);
   Rows rows(float* const* address, u32 count);

@@ -9,9 +9,10 @@
 
 namespace dnl {
 
+constexpr u32 kAllArgs = 0xffffffffu;  // of a type: shared arguments that are formed together, all of them
+
 class Bins {
  public:
-  static constexpr u32 kAllArgs = 0xffffffffu;
   struct Work {
     u32 run, type;
     u32 arg;  // the first of these, or kAllArgs

@@ -13,7 +13,7 @@
 // The lower bound on the number of batches is the sum over types of the longest chain of nodes of that type.
 #include <algorithm>
 
-#include "schedule/plan.h"
+#include "schedule/readers.h"
 
 namespace dnl {
 namespace {
@@ -65,38 +65,23 @@ struct Greedy {
     ready_next.resize(n);
     typed_depth.assign(static_cast<std::size_t>(count) * m, 0);
     out.steps += static_cast<u64>(count) * m;
-    s.waiting.resize(n);
-    s.succ_begin.assign(count + 1, 0);
     Vec<u32>& longest = s.chain;
     longest.assign(m, 0);
     for (u32 k = 0; k < count; ++k) {
       const u32 i = members[k];
       where[i] = k;
       T* mine = typed_depth.data() + static_cast<std::size_t>(k) * m;
-      u32 wait = 0;
       for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q) {
         const u32 p = s.deps[q];
         if (!inside(p)) continue;
-        ++wait;
-        ++s.succ_begin[where[p] + 1];
         const T* theirs = typed_depth.data() + static_cast<std::size_t>(where[p]) * m;
         for (u32 t = 0; t < m; ++t) mine[t] = mine[t] > theirs[t] ? mine[t] : theirs[t];
       }
-      s.waiting[i] = wait;
       const u32 t = lane[s.type_of[i]];
       ++mine[t];
       longest[t] = std::max<u32>(longest[t], mine[t]);
     }
-    for (u32 k = 0; k < count; ++k) s.succ_begin[k + 1] += s.succ_begin[k];
-    s.succs.resize(s.succ_begin[count]);
-    Vec<u32>& at = s.b;
-    at.resize(count);
-    for (u32 k = 0; k < count; ++k) at[k] = s.succ_begin[k];
-    for (u32 k = 0; k < count; ++k) {
-      const u32 i = members[k];
-      for (u32 q = s.dep_begin[i]; q < s.dep_begin[i + 1]; ++q)
-        if (inside(s.deps[q])) s.succs[at[where[s.deps[q]]]++] = i;
-    }
+    list_readers(s, members, count, inside);
 
     // Per type: ready list, unexecuted nodes per typed depth, the lowest depth with unexecuted nodes, ready beyond it.
     Vec<u32>& depth_begin = s.c;  // into `unexecuted`
@@ -217,9 +202,7 @@ void run_components(StrategyInput in, Plan& out, bool look_ahead) {
       else
         run.several(members, count, types, m, look_ahead, s.typed_depth);
     } else {
-      s.part.assign(n, 0);
-      for (u32 k = 0; k < count; ++k) s.part[members[k]] = 1;
-      run_agenda(in, s.part, 1, out);
+      run_agenda(in, members, count, out);
       out.lower_bound += chain_bound(in, graph, c, out.steps);
     }
   }

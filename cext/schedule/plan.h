@@ -75,19 +75,19 @@ struct PlanScratch {
   Vec<u32> dep_begin, deps;  // producers of each local node inside the plan (may repeat), CSR
   Vec<u32> succ_begin, succs;
   Vec<u32> waiting;        // unexecuted producers
-  Vec<u32> where;          // greedy's, which the frontier reads: by local index, the place among a component's nodes,
+  Vec<u32> where;          // by local index, the place among the nodes that are scheduled together: a component's,
   Vec<u32> lane;           // and by type, that among a component's types, or kNoNode, which all are between components
   Vec<u32> a, b, c, d, e;  // free use inside one function
   Vec<u64> keys, sig_cost;
   Vec<u16> typed_depth;
   Vec<u32> deep_typed_depth;  // the same for graphs of more than 65,535 levels
   Vec<u32> chain;             // per type: longest chain of that type
-  Vec<u32> part;              // by local index: which nodes the agenda is for
+  Vec<u32> all;               // local indices, one after another
   Vec<u8> marks;
 
   void release() {
     release_all(type_graph, frontier, local, type_of, type_of_sig, dep_begin, deps, succ_begin, succs, waiting, where,
-                lane, a, b, c, d, e, keys, sig_cost, typed_depth, deep_typed_depth, chain, part, marks);
+                lane, a, b, c, d, e, keys, sig_cost, typed_depth, deep_typed_depth, chain, all, marks);
   }
 };
 
@@ -134,8 +134,8 @@ void schedule_agenda(StrategyInput in, Plan& out);
 void schedule_greedy(StrategyInput in, Plan& out);
 void schedule_auto(StrategyInput in, Plan& out);
 
-// The agenda restricted to the nodes with part[local] == id (all when part is empty); appends groups.
-void run_agenda(StrategyInput in, const Vec<u32>& part, u32 id, Plan& out);
+// The agenda for these nodes alone (local indices, ascending); appends groups.
+void run_agenda(StrategyInput in, const u32* members, u32 count, Plan& out);
 // Chooses the order inside groups by consumer, assigns slots and slab offsets.
 void lay_out(const Graph& g, Plan& plan, PlanScratch& scratch);
 
