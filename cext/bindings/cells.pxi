@@ -208,7 +208,7 @@ cdef class CellStack:
             g.node_added(h)
         x = l.project(deref(g.c), self.kind, x)
         g.node_added(x)
-        g.c.mark_inner(x)
+        g.c.mark(x, kInner)
         id = l.cell(deref(g.c), self.kind, x, h, c)
         g.node_added(id)
         return id

@@ -252,12 +252,7 @@ cdef object _numbers(object v, str op):
     raise _errors.InputTypeError(f"[{op}] numbers are needed; got an array of {a.dtype}")
 
 cdef int _push_seed(ComputationGraph g, Vec[Word]& to) except -1:
-    cdef uint64_t seed = splitmix64(g.c.seed_state)
-    cdef Word w
-    w.u = <uint32_t> seed
-    to.push_back(w)
-    w.u = <uint32_t> (seed >> 32)
-    to.push_back(w)
+    g.c.draw_seed(to.extend(2))
     return 0
 
 cdef inline bint _gives_items(object v):

@@ -162,6 +162,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
     cdef enum NodeFlag:
         kLeaf
         kAlias
+        kInner
         kOverwritten
         kFused
         kMerged
@@ -218,7 +219,6 @@ cdef extern from "graph/graph.h" namespace "dnl":
         const Word* member(NodeId)
         float* input_data(NodeId)
         uint32_t stamp(NodeId)
-        void mark_inner(NodeId)
         void mark(NodeId, uint16_t)
         cbool is_row(NodeId)
         void unmark_inner(NodeId)
@@ -227,6 +227,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         cbool is_op(NodeId)
         uint32_t generation()
         uint64_t seed_state
+        void draw_seed(Word*)
         string describe(NodeId)
         void set_lookup_ids(NodeId, const uint32_t*, uint32_t) except +raise_python_error
         void set_member_word(NodeId, uint32_t, Word) except +raise_python_error

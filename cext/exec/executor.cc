@@ -403,7 +403,8 @@ void Executor::place_run(Run& run) {
       float* p = run.value_base + type.value[o] + group.slot * size;
       for (u32 m = 0; m < group.count; ++m, p += size) g_.place(plan.order[group.begin + m] + o, p);
     }
-    for (u32 m = 0; type.over && m < group.count; ++m) g_.mark_overwritten(g_.operands(plan.order[group.begin + m])[0]);
+    for (u32 m = 0; type.over && m < group.count; ++m)
+      g_.mark(g_.operands(plan.order[group.begin + m])[0], kOverwritten);
   }
 }
 

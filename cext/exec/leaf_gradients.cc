@@ -148,10 +148,8 @@ void Executor::add_to_slots() {
     each_row(i, [&](u32, u32 row) { t.slot(row); });
   }
   for (u32 index = 0; index < g_.tables() && !to_slots_.empty(); ++index) {
+    if (g_.first_number(index) < index) continue;
     LookupTable& t = *g_.table(index);
-    u32 same = 0;  // one table may have entered the graph several times
-    while (g_.table(same) != &t) ++same;
-    if (same < index) continue;
     float* gradients = t.gradients(*backend_);
     slot_from_.clear();
     slot_to_.clear();

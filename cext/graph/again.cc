@@ -1,5 +1,7 @@
 // What changes in nodes that stay when a graph is run again: rows of look-ups, attributes that differ from member to
 // member, seeds.
+#include <utility>
+
 #include "base/rng.h"
 #include "graph/graph.h"
 
@@ -9,29 +11,23 @@ void Graph::set_lookup_ids(NodeId i, const u32* ids, u32 n) {
   const Signature& s = signature(i);
   LookupTable& t = *tables_[s.table];
   if (n != dim(i).bd) fail_value("[lookup] set: as many row ids as before are needed");
-  for (u32 k = 0; k < n; ++k)
-    if (ids[k] >= t.rows)
-      fail_index("[lookup] row " + std::to_string(ids[k]) + " of a table with " + std::to_string(t.rows) + " rows");
+  for (u32 k = 0; k < n; ++k) t.find_row(ids[k]);
   std::memcpy(words_.data() + nodes_[i].member, ids, n * sizeof(u32));
   find_rows(i);
 }
 
 void Graph::set_member_word(NodeId i, u32 at, Word w) {
-  const u32 old = words_[nodes_[i].member + at].u;
-  words_[nodes_[i].member + at] = w;
+  Word& word = words_[nodes_[i].member + at];
+  const Word old = std::exchange(word, w);
   const Signature& s = signature(i);
   const OpDef& op = op_def(s.op);
-  if (!op.check) return;
-  Vec<const Dim*> dims;
-  for (u32 j = 0; j < s.nargs; ++j) dims.push_back(&dim(operands(i)[j]));
-  const ShapeIn in{op, static_cast<int>(s.nargs), dims.data(), key(nodes_[i].sig), static_cast<int>(s.nkey)};
   try {
-    op.check(in, member(i));
+    const std::size_t alias_at = check_attributes(op, s, nodes_[i].sig, operands(i), member(i));
+    if (s.alias && op.alias_offset) move_alias(i, alias_at);
   } catch (...) {
-    words_[nodes_[i].member + at].u = old;
+    word = old;
     throw;
   }
-  if (nodes_[i].is(kAlias) && op.alias_offset) move_alias(i, op.alias_offset(in, member(i)));
 }
 
 // The aliases of this node move with it.
@@ -61,34 +57,21 @@ void Graph::refresh() {
     const Signature& s = signature(i);
     if (s.leaf == Leaf::Lookup) find_rows(i);
     if (s.leaf != Leaf::None || !s.has_seed || nodes_[i].is(kOutput)) continue;
-    // Seed words stand where the member attributes before them end; members before a seed have one word each.
-    u32 at = nodes_[i].member;
-    for (const AttrSpec& a : op_def(s.op).attrs) {
-      if (!a.member) continue;
-      if (a.kind == AttrKind::Seed) {
-        const u64 seed = splitmix64(seed_state);
-        words_[at].u = static_cast<u32>(seed);
-        words_[at + 1].u = static_cast<u32>(seed >> 32);
-        at += 2;
-      } else {
-        at += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + words_[at].u;
-      }
-    }
+    const u32 begin = nodes_[i].member;
+    op_def(s.op).each_member(member(i), [&](const AttrSpec& a, u32 at) {
+      if (a.kind == AttrKind::Seed) draw_seed(words_.data() + begin + at);
+    });
   }
 }
 
+void Graph::draw_seed(Word* to) {
+  const u64 seed = splitmix64(seed_state);
+  to[0].u = static_cast<u32>(seed);
+  to[1].u = static_cast<u32>(seed >> 32);
+}
+
 u32 Graph::count_member_words(NodeId i) const {
-  const OpDef& op = op_def(signature(i).op);
-  const Word* w = member(i);
-  u32 n = 0;
-  for (const AttrSpec& a : op.attrs) {
-    if (!a.member) continue;
-    if (a.kind == AttrKind::Seed)
-      n += 2;
-    else
-      n += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + w[n].u;
-  }
-  return n;
+  return op_def(signature(i).op).each_member(member(i), [](const AttrSpec&, u32) {});
 }
 
 }  // namespace dnl

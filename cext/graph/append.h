@@ -29,20 +29,20 @@ inline NodeId Graph::append(u32 s, u32 nargs, Arg arg, const Word* member, u32 n
   const NodeId id = size();
   if (id + outputs > kMostNodes) too_many_nodes();
   Node* n = nodes_.extend(outputs);
-  write(n, s, at, words, id, 0, depth + 1, sig.dim[0], flags);
+  write(n, s, at, words, id, depth + 1, sig.dim[0], flags);
   for (u32 o = 1; o < outputs; ++o) {
-    write(++n, s, at, words, id, o, depth + 1, sig.dim[o], flags | kOutput);
+    write(++n, s, at, words, id, depth + 1, sig.dim[o], flags | kOutput);
     n->root = id + o;
   }
   return id;
 }
 
-inline void Graph::write(Node* n, u32 s, u32 at, u32 words, NodeId id, u32 offset, u32 depth, u32 dim, u32 flags) {
+inline void Graph::write(Node* n, u32 s, u32 at, u32 words, NodeId id, u32 depth, u32 dim, u32 flags) {
   n->sig = s;
   n->args = at;
   n->member = words;
   n->producer = n->root = id;
-  n->offset = offset;
+  n->offset = 0;
   n->depth = depth;
   n->dim = dim;
   n->stamp = generation_;

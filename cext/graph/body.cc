@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/rng.h"
-
 namespace dnl {
 
 // ---- recording -------------------------------------------------------------------------------------------------
@@ -135,17 +133,10 @@ void Body::record_fills(NodeId i, Step& s) {
 }
 
 void Body::record_seeds(Step& s) {
-  const Word* member = words_.data() + s.words + s.nkey;
-  u32 at = 0;
-  for (const AttrSpec& a : op_def(s.op).attrs) {
-    if (!a.member) continue;
-    if (a.kind == AttrKind::Seed) {
-      fills_.push_back({s.words + s.nkey + at, kSeed});
-      at += 2;
-    } else {
-      at += a.kind == AttrKind::Int || a.kind == AttrKind::Float ? 1 : 1 + member[at].u;
-    }
-  }
+  const u32 begin = s.words + s.nkey;
+  op_def(s.op).each_member(words_.data() + begin, [&](const AttrSpec& a, u32 at) {
+    if (a.kind == AttrKind::Seed) fills_.push_back({begin + at, kSeed});
+  });
 }
 
 bool Body::same(const Body& o) const {
@@ -241,13 +232,10 @@ void Body::take(const Graph& g, const NodeId* args) {
 void Body::fill_in(Graph& g, const Step& s, const i32* ints) {
   for (u32 k = s.fills; k < s.fills + s.nfills; ++k) {
     Word* w = words_.data() + fills_[k].at;
-    if (fills_[k].index != kSeed) {
+    if (fills_[k].index == kSeed)
+      g.draw_seed(w);
+    else
       w->i = ints[fills_[k].index];
-      continue;
-    }
-    const u64 seed = splitmix64(g.seed_state);
-    w[0].u = static_cast<u32>(seed);
-    w[1].u = static_cast<u32>(seed >> 32);
   }
 }
 
@@ -313,14 +301,9 @@ NodeId Body::add_leaf(Graph& g, const Step& s) {
   Word* const words = words_.data() + s.words;
   if (s.kind == Kind::Lookup) {
     const NodeId table = ids_[operands_[s.args]];
-    const i64 rows = g.table(g.signature(table).table)->rows;
-    for (u32 k = 0; s.filled && k < s.nmember; ++k) {
-      if (words[k].i >= 0) continue;
-      const i64 row = s.batched ? -1 : words[k].i + rows;  // from the end, as in Python
-      if (row < 0)
-        fail_index("[lookup] row " + std::to_string(words[k].i) + " of a table with " + std::to_string(rows) + " rows");
-      words[k].u = static_cast<u32>(row);
-    }
+    const LookupTable& t = *g.table(g.signature(table).table);
+    for (u32 k = 0; s.filled && k < s.nmember; ++k)
+      if (words[k].i < 0) words[k].u = t.find_row(words[k].i, !s.batched);  // from the end, as in Python
     return g.add_lookup(table, &words->u, s.nmember, s.batched, s.update);
   }
   const Dim& d = dims_[s.dim];

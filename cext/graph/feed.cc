@@ -29,16 +29,9 @@ void Feed::give(Graph& g, const i32* ints) {
 }
 
 void Feed::give_rows(Graph& g, const Fed& fed, const i32* ints) {
-  const u32 rows = g.table(g.signature(fed.node).table)->rows;
+  const LookupTable& table = *g.table(g.signature(fed.node).table);
   Word* ids = g.words_of(fed.node);
-  for (u32 k = fed.begin; k < fed.end; ++k) {
-    i64 row = ints[places_[k].index];
-    if (row < 0 && fed.from_end) row += rows;
-    if (row < 0 || row >= rows)
-      fail_index("[lookup] row " + std::to_string(ints[places_[k].index]) + " of a table with " + std::to_string(rows) +
-                 " rows");
-    ids[places_[k].at].u = static_cast<u32>(row);
-  }
+  for (u32 k = fed.begin; k < fed.end; ++k) ids[places_[k].at].u = table.find_row(ints[places_[k].index], fed.from_end);
 }
 
 void Feed::give_words(Graph& g, const Fed& fed, const i32* ints) {

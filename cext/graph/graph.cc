@@ -29,11 +29,6 @@ static_assert(kMaxOps <= kFamilyHeader, "op ids leave room for them");
 
 std::atomic<u32> g_generation{1};
 
-void check_row(const LookupTable& t, u32 row) {
-  if (row >= t.rows)
-    fail_index("[lookup] row " + std::to_string(row) + " of a table with " + std::to_string(t.rows) + " rows");
-}
-
 u16 lookup_flags(const LookupTable& t, bool update) { return update && t.updated ? u16(kNeedsGrad) : u16(0); }
 
 template <class T>
@@ -246,7 +241,7 @@ inline NodeId Graph::append_leaf(u32 s, u16 flags, float* value) {
   const NodeId id = size();
   if (id == kMostNodes) too_many_nodes();
   Node* n = nodes_.extend(1);
-  write(n, s, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), id, 0, 0, sigs_[s].dim[0],
+  write(n, s, static_cast<u32>(operands_.size()), static_cast<u32>(words_.size()), id, 0, sigs_[s].dim[0],
         flags | kLeaf);
   n->value = value;
   return id;
@@ -316,7 +311,7 @@ NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t, bool for_rows) {
 NodeId Graph::add_lookup(NodeId table_node, const u32* ids, u32 n, bool batched, bool update) {
   const u32 index = signature(table_node).table;
   LookupTable& t = *tables_[index];
-  for (u32 i = 0; i < n; ++i) check_row(t, ids[i]);
+  for (u32 i = 0; i < n; ++i) t.find_row(ids[i]);
   if (n == 0) fail_value("[lookup_batch] needs at least one row id");
   const u16 flags = lookup_flags(t, update);
   if (n == 1 && !batched && !keep_weights_flag()) return add_row(index, ids[0], flags);
@@ -343,7 +338,7 @@ NodeId Graph::add_rows(NodeId table, const u32* ids, u32 n, bool update) {
   }
   const u32 index = signature(table).table;
   LookupTable& t = *tables_[index];
-  for (u32 k = 0; k < n; ++k) check_row(t, ids[k]);
+  for (u32 k = 0; k < n; ++k) t.find_row(ids[k]);
   if (n == 0) return first;
   if (n > kMostNodes - first) too_many_nodes();
   words_.make_room(n);

@@ -50,7 +50,7 @@ struct Node {
   u32 member;       // first member attribute word
   NodeId producer;  // the op node or leaf whose running gives this value
   NodeId root;      // the node that owns the memory (itself unless alias)
-  u32 offset;       // alias: floats from the root's value; output: which output; fused: the node that it went into
+  u32 offset;       // alias: floats from the root's value; input, parameter: its number; fused: the node it went into
   u32 depth;        // op nodes on the longest path that ends here, of what was made: more than those of its arguments
   u32 dim;          // id of its dims
   u32 stamp;        // generation in which it was made
@@ -180,6 +180,12 @@ class Graph {
   LookupTable* table(u32 t) const { return tables_[t].get(); }
   u32 tables() const { return static_cast<u32>(tables_.size()); }
   NodeId table_node(u32 t) const { return table_nodes_[t]; }
+  // One table may have entered the graph several times: the first number that it has.
+  u32 first_number(u32 t) const {
+    u32 same = 0;
+    while (tables_[same] != tables_[t]) ++same;
+    return same;
+  }
   u32 parameters() const { return static_cast<u32>(params_.size()); }
   // Asks for the record of a node that is read soon.
   void fetch(NodeId i) const { DNL_FETCH(nodes_.data() + i); }
@@ -250,21 +256,19 @@ class Graph {
   // argument.
   Word* words_of(NodeId i) { return words_.data() + nodes_[i].member; }
   void move_alias(NodeId i, std::size_t to);
-  // The caller promises that only the next node reads i (kInner).
-  void mark_inner(NodeId i) { nodes_[i].flags |= kInner; }
-  // Somebody is about to read i, too.
-  void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
-  void mark_overwritten(NodeId i) { nodes_[i].flags |= kOverwritten; }
-  // Further flags of node i. kMarks: those that whoever made it, or a pass, gave to a node and that one like it has,
-  // too.
+  // Further flags of node i. kInner: the caller promises that only the next node reads it. kMarks: those that whoever
+  // made it, or a pass, gave to a node and that one like it has, too.
   static constexpr u16 kMarks = kInner | kOverwritten | kGradApart;
   void mark(NodeId i, u16 flags) { nodes_[i].flags |= flags; }
+  // Somebody is about to read i, too.
+  void unmark_inner(NodeId i) { nodes_[i].flags &= static_cast<u16>(~kInner); }
   // Is it a row of a table, perhaps of several?
   bool is_row(NodeId i) const { return signature(i).leaf == Leaf::Lookup || nodes_[i].is(kRowToCome); }
 
   // Before everything runs again: new seeds for random nodes, lookups read their rows anew.
   void refresh();
-  u64 seed_state = 1;  // state of the generator that gives each random node its seed
+  u64 seed_state = 1;        // state of the generator that gives each random node its seed,
+  void draw_seed(Word* to);  // the two words of the next one
   // What an op node does, for people: the name of the op; of a fused node the formula, shortened unless `whole`; of a
   // joined one "affine_transform x 4".
   std::string op_text(NodeId i, bool whole) const;
@@ -281,8 +285,7 @@ class Graph {
   void set_listener(Listener* l) { listener_ = l; }
 
  private:
-  // ---- what only passes do (rewrite/rewriter.h), which keeps uses, what needs a gradient, and depths right
-  // --------------
+  // ---- what only passes do (rewrite/rewriter.h keeps uses, what needs a gradient, and depths right) --------------
   friend class Rewriter;
   // Node i becomes another op. Arguments that were merged are what they were merged into.
   void replace(NodeId i, OpId op, const NodeId* args, int nargs, const Word* key, int nkey, const Word* member,
@@ -316,7 +319,7 @@ class Graph {
   void upload_inputs(NodeId from);
   void gather_rows(NodeId from);
   u32 count_member_words(NodeId i) const;
-  void write(Node* n, u32 sig, u32 args, u32 member, NodeId producer, u32 offset, u32 depth, u32 dim, u32 flags);
+  void write(Node* n, u32 sig, u32 args, u32 member, NodeId producer, u32 depth, u32 dim, u32 flags);
   NodeId append_alias(u32 sig, const NodeId* args, const Word* member, int nmember, std::size_t alias_at);
   static constexpr u32 kMostNodes = 0x7fffffffu;
   [[noreturn]] static void too_many_nodes();

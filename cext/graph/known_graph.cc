@@ -46,8 +46,7 @@ GraphSize GraphSize::of(const Graph& g) {
           size(g.dims_),  size(g.params_),   size(g.tables_), size(g.known_leaves_)};
 }
 
-// ---- at first sight
-// --------------------------------------------------------------------------------------------------
+// ---- at first sight ----------------------------------------------------------------------------------------------
 
 void GraphLooks::see(const Graph& g, const GraphSize& from, u64 before) {
   u64 h = mix(before, g.size());
@@ -81,8 +80,7 @@ void MadeNodes::note(const Graph& g) {
   size = GraphSize::of(g);
 }
 
-// ---- one that is kept
-// ------------------------------------------------------------------------------------------------
+// ---- one that is kept --------------------------------------------------------------------------------------------
 
 KnownGraph::Range KnownGraph::words_of(const Graph& g, NodeId i) {
   const Signature& s = g.signature(i);

@@ -46,6 +46,10 @@ void Parameter::scale_grad(float factor) {
   grad_changed();
 }
 
+void LookupTable::no_row(i64 number) const {
+  fail_index("[lookup] row " + std::to_string(number) + " of a table with " + std::to_string(rows) + " rows");
+}
+
 // ---- weight decay of rows --------------------------------------------------------------------------------------
 
 void LookupTable::settle_owing(Backend& b, const u32* ids, std::size_t n) {
@@ -110,29 +114,23 @@ void LookupTable::take_back(Backend& b) {
 
 // ---- the host reads and writes ---------------------------------------------------------------------------------
 
-void LookupTable::keep_numbers() {
+void LookupTable::keep_numbers(u32 first, u32 n) {
   const Needed needed = LiveRuns::of(this_thread());
   if (!needed.any || !read_in_place) return;
-  const GradientLock lock(in_use);
   Backend& b = host_backend();
-  if (float* to = before.keep_all(b, this_thread(), needed, next_moment(), size()))
-    b.copy_rows(1, size(), Rows{value.read(b), 0, nullptr}, Rows{to, 0, nullptr});
-}
-
-void LookupTable::keep_row(u32 i) {
-  const Needed needed = LiveRuns::of(this_thread());
-  if (!needed.any || !read_in_place) return;
-  const GradientLock lock(in_use);
-  Backend& b = host_backend();
-  if (float* to = before.keep_rows(b, this_thread(), needed, next_moment(), &i, 1, row_size))
-    b.copy_rows(1, row_size, Rows{value.read(b) + i * row_size, 0, nullptr}, Rows{to, 0, nullptr});
+  const bool one = n == 1;
+  float* to = one ? before.keep_rows(b, this_thread(), needed, next_moment(), &first, 1, row_size)
+                  : before.keep_all(b, this_thread(), needed, next_moment(), size());
+  if (!to) return;
+  float* const from = value.read(b) + (one ? first * row_size : 0);
+  b.copy_rows(1, one ? row_size : size(), Rows{from, 0, nullptr}, Rows{to, 0, nullptr});
 }
 
 void LookupTable::overwrite(u32 first, u32 n, const float* from) {
   const GradientLock lock(in_use);
   take_back(host_backend());
   pay(host_backend(), nullptr, rows, !before.empty(), false);
-  n == 1 ? keep_row(first) : keep_numbers();
+  keep_numbers(first, n);
   if (n && row_size) std::memcpy(value.host_to_write() + first * row_size, from, n * row_size * sizeof(float));
 }
 
@@ -169,7 +167,7 @@ void LookupTable::copy_kept(float* to, Vec<double>& decay) {
 
 void LookupTable::overwrite_kept(const float* from, const double* decay) {
   const GradientLock lock(in_use);
-  keep_numbers();
+  keep_numbers(0, rows);
   paid_.clear();
   if (size()) std::memcpy(value.host_to_write(), from, size() * sizeof(float));
   decay_now = decay ? decay[0] : 0.0;

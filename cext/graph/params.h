@@ -136,6 +136,12 @@ struct LookupTable {
   }
   std::size_t size() const { return value.size(); }
   float* row(Backend& b, u32 i) { return value.at(b) + i * row_size; }
+  // The row that is asked for by this number, where `from_end` one below zero counts from the end. Throws Error(Index).
+  u32 find_row(i64 number, bool from_end = false) const {
+    const i64 row = number < 0 && from_end ? number + rows : number;
+    if (row < 0 || row >= rows) no_row(number);
+    return static_cast<u32>(row);
+  }
   // The slot of a row.
   u32 slot(u32 i) {
     if (slot_of_row[i] >= 0) return static_cast<u32>(slot_of_row[i]);
@@ -179,9 +185,6 @@ struct LookupTable {
   bool shared = false;
   void take_back(Backend& b);
   bool paid() const { return !paid_.rows.empty(); }
-  // The host will overwrite all numbers, or those of one row.
-  void keep_numbers();
-  void keep_row(u32 i);
   // The host overwrites n rows, which owe nothing then; see Parameter.
   void overwrite(u32 first, u32 n, const float* from);
   // It reads n rows, brought up to date (of a shared table, only in the copy); ids null: the first n.
@@ -213,6 +216,9 @@ struct LookupTable {
       numbers.clear();
     }
   };
+  [[noreturn]] void no_row(i64 number) const;
+  // The host will overwrite n rows: keeps that of one, else all of the table.
+  void keep_numbers(u32 first, u32 n);
   void multiply_owing(Backend& b, bool keep, bool remember);
   // What a row that had so much decay is still multiplied by.
   float factor(double had) const;

@@ -105,7 +105,6 @@ class RepeatAdder {
     write(n, r.like, at, words, id, id, depth + 1, flags);
     for (u32 o = 1; o < outputs; ++o) {
       write(++n, r.like, at, words, id, id + o, depth + 1, flags | kOutput);
-      n->offset = o;
       n->dim = r.dim[o];
     }
     for (u32 k = 0; k < nmember; ++k) words_[words + k] = member[k];

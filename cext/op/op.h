@@ -279,6 +279,23 @@ struct OpDef {
     if (j < fixed_args) return args[j];
     return args[fixed_args + (j - fixed_args) % (static_cast<int>(args.size()) - fixed_args)];
   }
+  // f(attribute, where its words begin) for the member attributes of a node, whose words these are; how many words.
+  template <class F>
+  u32 each_member(const Word* words, F f) const {
+    u32 at = 0;
+    for (const AttrSpec& a : attrs) {
+      if (!a.member) continue;
+      f(a, at);
+      switch (a.kind) {
+        case AttrKind::Int:
+        case AttrKind::Float: ++at; break;
+        case AttrKind::Ints:
+        case AttrKind::Floats: at += 1 + words[at].u; break;
+        case AttrKind::Seed: at += 2; break;
+      }
+    }
+    return at;
+  }
 };
 
 // Registration, at namespace scope of the op's file:

@@ -33,12 +33,7 @@ void Rewriter::add_lane(const NodeId* begin, const NodeId* end) {
 
 void Rewriter::forget_uses(NodeId i) {
   const NodeId* args = g_.operands(i);
-  Node* nodes = g_.nodes_.data();
-  for (const NodeId* end = args + g_.nargs(i); args != end; ++args) {
-    Node* n = nodes + *args;
-    if (n->is(kMerged)) n = nodes + n->root;
-    if (n->readers && n->readers != Node::kMany) --n->readers;
-  }
+  for (const NodeId* end = args + g_.nargs(i); args != end; ++args) g_.reads_no_more(*args);
 }
 
 // Node i reads nothing any more: no gradient flows into the parts of joined nodes that it read.
@@ -99,7 +94,7 @@ void Rewriter::kill(NodeId i) {
 
 void Rewriter::separate(NodeId i) { g_.unmark_inner(i); }
 void Rewriter::lift(NodeId i, u32 depth) { g_.nodes_[i].depth = std::min(g_.nodes_[i].depth, depth); }
-void Rewriter::hide_value(NodeId i) { g_.mark_overwritten(i); }
-void Rewriter::keep_gradient_apart(NodeId i) { g_.nodes_[i].flags |= kGradApart; }
+void Rewriter::hide_value(NodeId i) { g_.mark(i, kOverwritten); }
+void Rewriter::keep_gradient_apart(NodeId i) { g_.mark(i, kGradApart); }
 
 }  // namespace dnl

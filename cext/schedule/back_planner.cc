@@ -110,8 +110,7 @@ void BackPlanner::find_rows() {
   u32 rows = 0;
   first_row_.clear();
   for (u32 t = 0; t < g_.tables(); ++t) {
-    u32 same = 0;  // one table may have entered the graph several times
-    while (g_.table(same) != g_.table(t)) ++same;
+    const u32 same = g_.first_number(t);
     first_row_.push_back(same < t ? first_row_[same] : rows);
     if (same == t) rows += static_cast<u32>(g_.table(t)->touched.size());
   }

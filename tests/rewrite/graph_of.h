@@ -71,7 +71,7 @@ class Sketch {
     return i;
   }
   NodeId inner(NodeId i) {
-    g.mark_inner(i);
+    g.mark(i, kInner);
     return i;
   }
 
