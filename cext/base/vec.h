@@ -212,6 +212,14 @@ class Vec {
     resize(n);
     for (std::size_t i = 0; i < n; ++i) data_[i] = v;
   }
+  // Those for which f holds, in their order; f is asked once of each.
+  template <class F>
+  void keep_if(F f) {
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < size_; ++i)
+      if (f(data_[i])) data_[left++] = data_[i];
+    size_ = left;
+  }
   void release() {
     if (!data_) return;
     heap_given_back().fetch_add(capacity_bytes(), std::memory_order_relaxed);

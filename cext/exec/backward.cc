@@ -217,8 +217,7 @@ void Executor::forget_gradients(NodeId n) {
 void Executor::reach(NodeId loss, bool full) {
   forget_gradients(loss + 1);
   Gradients& found = facts();
-  pass_->first_run = n_runs_;
-  while (pass_->first_run && runs_[pass_->first_run - 1]->first > loss) --pass_->first_run;
+  pass_->first_run = runs_until(loss);
   // Nodes of before the last pass, below `old`, are looked at only if something depends on them.
   const NodeId old = std::min(pass_->first_run ? runs_[pass_->first_run - 1]->first : 0, graded_);
   // What is asked of arguments, which lie all over the graph: once of each node, in order, and kept close together.

@@ -18,19 +18,6 @@ struct Lane {
   Vec<NodeId> unread;  // that nothing read when they were made
 };
 
-class Pass {
- public:
-  virtual ~Pass() = default;
-  // Before the first lane: room for notes by node, say. `on`: the passes that run.
-  virtual void begin(const Rewriter&, u32 /*on*/) {}
-  // Rewrites what it finds in a lane, or notes it for finish(), after the last lane. How many nodes are new, or run no
-  // more?
-  virtual u32 run(Rewriter& r, const Lane& lane) = 0;
-  virtual u32 finish(Rewriter&) { return 0; }
-  // Gives memory back, between graphs.
-  virtual void release() {}
-};
-
 enum class PassId : u8 { Dead, Merge, Loss, Sum, Attention, Join, Fuse, Concat, Layer, Bundle };
 constexpr u32 kPasses = 10;
 // A set of passes: a bit for each.
@@ -38,6 +25,19 @@ using PassSet = u32;
 constexpr PassSet kAllPasses = (1u << kPasses) - 1;
 constexpr PassSet only(PassId id) { return 1u << static_cast<u32>(id); }
 constexpr bool has(PassSet set, PassId id) { return (set & only(id)) != 0; }
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  // Before the first lane: room for notes by node, say. `on`: the passes that run.
+  virtual void begin(const Rewriter&, PassSet /*on*/) {}
+  // Rewrites what it finds in a lane, or notes it for finish(), after the last lane. How many nodes are new, or run no
+  // more?
+  virtual u32 run(Rewriter& r, const Lane& lane) = 0;
+  virtual u32 finish(Rewriter&) { return 0; }
+  // Gives memory back, between graphs.
+  virtual void release() {}
+};
 
 struct PassInfo {
   const char* name;   // of its switch and its file in rules/

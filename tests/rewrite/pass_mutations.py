@@ -94,7 +94,7 @@ MUTATIONS = [
     M("layer", "computed weights", " || !r.kind(map).maps"),
     M("layer", "many parts", " || n > kMostParts"),
     M("layer", "mini-batches", " || g.dim(i).bd != 1"),
-    M("layer", "a signature in two", "maps.in_layers == maps.all)", "maps.all)"),
+    M("layer", "a signature in two", "maps.in_layers == maps.all;", "maps.all;"),
     M("layer", "two functions", "maps.function == g.node(l.of).sig && ", ""),
     M("layer", "other parts", " && maps.parts == g.node(l.parts).sig", ""),
     M("bundle", "lists that others read", " && r.absorbable(a, of);", ";"),

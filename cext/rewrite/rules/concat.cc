@@ -12,18 +12,9 @@ namespace {
 constexpr u32 kMostParts = 4, kMostArgs = 16;
 constexpr std::size_t kLeastPart = 16;  // floats
 
-// Those nodes for which f holds.
-template <class F>
-void keep(Vec<NodeId>& nodes, F f) {
-  u32 left = 0;
-  for (NodeId i : nodes)
-    if (f(i)) nodes[left++] = i;
-  nodes.resize(left);
-}
-
 class FoldConcatenations final : public Pass {
  public:
-  void begin(const Rewriter&, u32) override { reads_.clear(); }
+  void begin(const Rewriter&, PassSet) override { reads_.clear(); }
   u32 run(Rewriter& r, const Lane& lane) override;
   void release() override { release_all(products_, reads_, folded_, of_signature_, written_); }
 
@@ -78,7 +69,7 @@ void FoldConcatenations::keep_whole_signatures(const Graph& g, const Lane& lane)
   for (const NodeId* i = lane.begin; i != lane.end; ++i)
     if (g.is_op(*i)) ++of_signature_[g.node(*i).sig];
   for (NodeId i : products_) --of_signature_[g.node(i).sig];
-  keep(products_, [&](NodeId i) { return of_signature_[g.node(i).sig] == 0; });
+  products_.keep_if([&](NodeId i) { return of_signature_[g.node(i).sig] == 0; });
 }
 
 void FoldConcatenations::find_products(Rewriter& r, const Lane& lane) {
@@ -111,7 +102,7 @@ u32 FoldConcatenations::run(Rewriter& r, const Lane& lane) {
       if (is_parts_of(r, x, i)) reads_[r.at(x)] += reads_[r.at(x)] < Node::kMany;
       return false;  // go on
     });
-  keep(products_, [&](NodeId i) { return AffineMap(g, i).any_vector([&](NodeId x) { return folds(r, x, i); }); });
+  products_.keep_if([&](NodeId i) { return AffineMap(g, i).any_vector([&](NodeId x) { return folds(r, x, i); }); });
   for (NodeId i : products_) rewrite(r, i);
   return static_cast<u32>(products_.size());
 }

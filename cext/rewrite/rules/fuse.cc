@@ -171,7 +171,7 @@ namespace {
 
 class FuseChains final : public Pass {
  public:
-  void begin(const Rewriter&, u32 on) override { found_ = has(on, PassId::Join); }
+  void begin(const Rewriter&, PassSet on) override { found_ = has(on, PassId::Join); }
   u32 run(Rewriter& r, const Lane& lane) override {
     if (!found_) r.chains.find(r, lane, false);
     return 0;

@@ -16,7 +16,7 @@ constexpr u32 kMaxInputs = 3, kMaxMaps = 12;
 
 class JoinMaps final : public Pass {
  public:
-  void begin(const Rewriter&, u32) override {
+  void begin(const Rewriter&, PassSet) override {
     members_.clear();
     siblings_.clear();
   }

@@ -78,12 +78,12 @@ u32 FoldLayers::run(Rewriter& r, const Lane& lane) {
     }
     maps.in_layers += same(l);
   }
-  u32 left = 0;
-  for (const Layer& l : layers_)
-    if (const Maps& maps = maps_[g.node(l.map).sig]; maps.in_layers == maps.all) layers_[left++] = l;
-  layers_.resize(left);
+  layers_.keep_if([&](const Layer& l) {
+    const Maps& maps = maps_[g.node(l.map).sig];
+    return maps.in_layers == maps.all;
+  });
   for (const Layer& l : layers_) rewrite(r, l);
-  return left;
+  return static_cast<u32>(layers_.size());
 }
 
 void FoldLayers::rewrite(Rewriter& r, const Layer& l) const {

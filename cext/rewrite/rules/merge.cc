@@ -22,7 +22,7 @@ bool fusible(const Signature& sig) {
 
 class MergeAlike final : public Pass {
  public:
-  void begin(const Rewriter& r, u32 on) override;
+  void begin(const Rewriter& r, PassSet on) override;
   u32 run(Rewriter& r, const Lane& lane) override;
   void release() override { release_all(value_, worth_, again_, slots_, leaves_, projections_, inner_); }
 
@@ -73,7 +73,7 @@ class MergeAlike final : public Pass {
   u32 taken_ = 0, most_taken_ = 0;
 };
 
-void MergeAlike::begin(const Rewriter& r, u32) {
+void MergeAlike::begin(const Rewriter& r, PassSet) {
   const Graph& g = r.graph();
   if (slots_.size() / 16 > most_taken_) slots_.resize(slots_.size() / 2);  // was large once: smaller, step by step
   most_taken_ = 0;

@@ -32,7 +32,7 @@ bool of_rows(const Graph& g, NodeId map) {
 
 class FoldSums final : public Pass {
  public:
-  void begin(const Rewriter& r, u32) override { size_.assign(r.count(), Size{0, 0, 0, false}); }
+  void begin(const Rewriter& r, PassSet) override { size_.assign(r.count(), Size{0, 0, 0, false}); }
   u32 run(Rewriter& r, const Lane& lane) override;
   void release() override { release_all(sums_, size_, read_often_, maps_, others_, inner_, args_, map_); }
 
@@ -126,14 +126,11 @@ bool FoldSums::takes(Rewriter& r, NodeId a, NodeId sum) const {
 // Those for which f holds; the rest are other terms.
 template <class F>
 void FoldSums::keep_maps(F f) {
-  u32 left = 0;
-  for (NodeId m : maps_) {
-    if (f(m))
-      maps_[left++] = m;
-    else
-      others_.push_back(m);
-  }
-  maps_.resize(left);
+  maps_.keep_if([&](NodeId m) {
+    const bool stays = f(m);
+    if (!stays) others_.push_back(m);
+    return stays;
+  });
 }
 
 // That of the first map that has one, which is the only one then, or else a parameter among the other terms, where that
