@@ -201,6 +201,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         NodeId add_parameter(const shared_ptr[Parameter]&) except +raise_python_error
         NodeId add_table(const shared_ptr[LookupTable]&, cbool) except +raise_python_error
         NodeId find_parameter(const Parameter&)
+        cbool is_behind()
         cbool is_behind(NodeId)
         NodeId find_table(const LookupTable&, cbool)
         NodeId add_lookup(NodeId, const uint32_t*, uint32_t, cbool, cbool) except +raise_python_error

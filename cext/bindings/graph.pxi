@@ -320,6 +320,16 @@ cdef class ComputationGraph:
         self.x.invalidate()
         return 0
 
+    cdef int outdate_reading(self, NodeId i) except -1:
+        """Input i gets other numbers. Everything runs again if something may have run with the old ones; in DyNet also if
+        weights have changed, which nodes made from now on read anew then.
+        """
+        settle()
+        self._not_busy()
+        if self.x.begun(i) or keeps_weights() and self.c.is_behind():
+            self.x.invalidate()
+        return 0
+
     def invalidate(self):
         """Let everything run again when the next value is asked for, with new random numbers."""
         self.outdate()

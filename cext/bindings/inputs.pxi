@@ -9,7 +9,7 @@ cdef class InputExpression(Expression):
     """An input, whose numbers can be replaced with set()."""
 
     def set(self, values):
-        """Replace the numbers, by as many as before. The graph then runs again.
+        """Replace the numbers, by as many as before. A graph that has run with the old ones then runs again.
 
         values: an array of the same shape, or flat and column-major. ValueError for another shape or number of values,
         or numbers that do not fit a float32.
@@ -45,14 +45,14 @@ cdef class InputExpression(Expression):
         return 0
 
     cdef float* _to_write(self, size_t given) except NULL:
-        """Where so many new numbers go: all runs again, and it is a constant no more."""
+        """Where so many new numbers go: what has read the old ones runs again, and it is a constant no more."""
         cdef NodeId i = self.use()
         cdef size_t n = self.graph.c.dim(i).size()
         if self.graph.computed is not None and i in self.graph.computed:
             raise ValueError("[set] an input of the file has no numbers while the function is traced")
         if given != n:
             raise ValueError(f"[set] {n} numbers are needed; got {given}")
-        self.graph.outdate()
+        self.graph.outdate_reading(i)
         i = self.use()   # other threads were let in
         self.graph.c.keep(i)
         return self.graph.c.input_data(i)

@@ -517,7 +517,8 @@ cdef class LookupExpression(Expression):
     """A row of a table, or a mini-batch of rows."""
 
     def set(self, index):
-        """Look up another row (or, for a mini-batch, as many others) in the same node. The graph then runs again.
+        """Look up another row (or, for a mini-batch, as many others) in the same node. A graph that has run with the old
+        ones then runs again.
 
         IndexError if a row is out of range, ValueError if there are more or fewer than before.
         """
@@ -540,7 +541,7 @@ cdef class LookupExpression(Expression):
         settle()
         cdef NodeId i = self.use()
         self.graph.c.set_lookup_ids(i, rows, n)
-        self.graph.outdate()
+        self.graph.outdate_reading(i)
         return 0
 
 

@@ -249,6 +249,13 @@ class Graph {
     return then && then != parameter(i)->readers;
   }
 
+  // Has any parameter?
+  bool is_behind() const {
+    for (u32 p = 0; p < param_readers_.size(); ++p)
+      if (is_behind(param_nodes_[p])) return true;
+    return false;
+  }
+
   // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
   void set_member_word(NodeId i, u32 at, Word w);

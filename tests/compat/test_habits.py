@@ -171,6 +171,23 @@ def test_a_graph_keeps_its_weights() -> None:
     assert loss.value() == 3750 and dy.sum_elems(p).value() == 3125
 
 
+def test_an_input_that_is_set_after_an_update_shows_new_weights() -> None:
+    """In DyNet, set() lets everything run again, with the weights of now; only then do nodes made later see them."""
+    m = dy.ParameterCollection()
+    p = m.add_parameters(2, init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.125)
+    with dy.configure(keep_weights=True):
+        dy.renew_cg()
+        loss = dy.sum_elems(p)
+        loss.backward()
+        trainer.update()
+        x = dy.inputVector([1, 1])
+        assert dy.dot_product(p, x).value() == 2 == loss.value()
+        x = dy.vecInput(2)
+        x.set([1, 1])
+        assert dy.dot_product(p, x).value() == 1.75 == loss.value()
+
+
 def test_lists_of_weights_show_those_of_now() -> None:
     """DyNet makes the objects of a list, and what expr() gives, when they are asked for: programs that save their weights
     after the last update, and have not renewed the graph, get the new ones."""

@@ -155,6 +155,27 @@ def test_gradients_stay_when_later_nodes_go(model, run, times):
         np.testing.assert_array_equal(x.gradient(), wanted)
 
 
+def test_an_input_that_is_set_before_it_has_run_lets_what_has_run_stay():
+    """As in parsers that make an input for the features of each step and set its numbers: no step runs those before."""
+    table = dy.ParameterCollection().add_lookup_parameters((3, 2), init=np.array([[1, 2], [3, 4], [5, 6]]))
+    dy.renew_cg()
+    y = dy.noise(dy.zeros(50), 1.0)
+    drawn = y.npvalue()
+    x, row = dy.vecInput(2), dy.lookup(table, 0)
+    x.set([1, 2])
+    row.set(2)
+    total = dy.dot_product(x, row)
+    assert total.value() == 17
+    batches = dy.stats()["batches"]
+    assert (y.npvalue() == drawn).all() and batches == 2
+    x.set([3, 4])  # has run: everything runs again
+    assert total.value() == 39 and (y.npvalue() != drawn).any()
+    drawn = y.npvalue()
+    row.set(1)
+    x.set([0, 1])
+    assert total.value() == 4 and (y.npvalue() != drawn).any()
+
+
 def test_revert_drops_nodes_and_their_expressions(model):
     dy.renew_cg()
     a = dy.tanh(model[2])
