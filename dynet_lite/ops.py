@@ -140,8 +140,15 @@ def _straight_through(op: str, mode: str) -> bool:
 # ---- parameters and constants --------------------------------------------------------------------------------------
 
 
-def parameter(*parameters: Any) -> Any:
-    """The parameters themselves: they are expressions. Kept for DyNet programs. One item, or a list."""
+def parameter(*parameters: Any, update: bool = True) -> Any:
+    """The parameters themselves: they are expressions. Kept for DyNet programs. One item, or a list.
+
+    With update=False, or ``parameter(p, False)``, what const_parameter() gives, as in DyNet 1.
+    """
+    if len(parameters) == 2 and isinstance(parameters[-1], bool):
+        parameters, update = parameters[:-1], parameters[-1]
+    if not update:
+        return const_parameter(*parameters)
     return parameters[0] if len(parameters) == 1 else list(parameters)
 
 

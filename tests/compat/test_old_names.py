@@ -265,6 +265,17 @@ def test_names_of_2_that_are_called_old() -> None:
         assert dy.pickrange(dy.inputVector([1, 2, 3]), 1, 3).value() == [2, 3]
 
 
+def test_parameter_without_update() -> None:
+    """DyNet 1: parameter(p, update=False) is a constant."""
+    m = dy.Model()
+    p = m.add_parameters(2, init=1)
+    for constant in (dy.parameter(p, update=False), dy.parameter(p, False)):
+        (dy.dot_product(constant, dy.parameter(p, True)) + dy.sum_elems(dy.parameter(p, update=True))).backward()
+        assert p.grad_as_array().tolist() == [2, 2]
+        p.zero_gradient()
+    assert dy.parameter(p, p) == [p, p]
+
+
 def test_boxes() -> None:
     box = dy.FloatValue(2)
     box.set(3.5)
