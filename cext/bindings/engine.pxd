@@ -349,6 +349,9 @@ cdef extern from "kernels/kernels.h" namespace "dnl":
         void (*random_normal)(ptrdiff_t, uint64_t, float, float, float*) nogil
     const Kernels& kernels()
 
+cdef extern from "kernels/draw.h" namespace "dnl":
+    size_t draw_index(const float*, size_t, uint64_t) nogil
+
 cdef extern from "kernels/gemm.h" namespace "dnl":
     const char* blas_description()
 

@@ -105,8 +105,7 @@ def batch_size(x: Any) -> int:
 
 def draw(scores: Expression) -> list[int]:
     """One index for each batch element of {n} X b, drawn from the softmax of its scores."""
-    drawn = scores.tensor_value().categorical_sample_log_prob().as_numpy()
-    return [int(k) for k in drawn.ravel()]
+    return _core.draw_indices(_core.softmax(scores))
 
 
 def one_or_all(drawn: list[int], x: Any) -> Any:
@@ -135,9 +134,9 @@ def without(log_p: Any, absent: Sequence[bool]) -> Any:
     return _core.cmult(log_p, _core.inputVector(1 - gone)) + _core.inputVector(NEVER * gone)
 
 
-def word_in(table: Sequence[Any], word: int, what: str) -> Any:
+def word_in(table: Sequence[Any], word: int, builder: SoftmaxBuilder) -> Any:
     """table[word], or IndexError when the word is in no class."""
     number = word.__index__()
     if not 0 <= number < len(table) or table[number] is None:
-        raise OutOfRangeError(f"[{what}] word {word} is in no class of the cluster file")
+        raise OutOfRangeError(f"[{builder.whoami()}] word {word} is in no class of the cluster file")
     return table[number]

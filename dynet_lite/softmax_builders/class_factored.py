@@ -15,7 +15,6 @@ from dynet_lite.softmax_builders.base import (
     draw,
     elements,
     groups,
-    one_or_all,
     without,
     word_in,
 )
@@ -74,14 +73,17 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
         """-log p(c | x), c the id of a word: x {input_dim} -> {1}. IndexError when the word is in no class."""
-        k, row = word_in(self._place, c, self.whoami())
-        loss = _core.pickneglogsoftmax(self.class_logits(x, update), k)
-        if self._inside[k] is None:
+        k, row = word_in(self._place, c, self)
+        # not by way of class_logits() and subclass_logits(): public methods look after their arguments, once is enough
+        loss = _core.pickneglogsoftmax(self._scores(*self._top, x, update), k)
+        inside = self._inside[k]
+        if inside is None:
             return loss
-        return loss + _core.pickneglogsoftmax(self.subclass_logits(x, k, update), row)
+        w, b = inside
+        return loss + _core.pickneglogsoftmax(self._scores(w, b, x, update), row)
 
     def neg_log_softmax_batch(self, x: Any, c: Iterable[int], update: bool = True) -> Any:
-        places = [word_in(self._place, word, self.whoami()) for word in self._labels(x, c)]
+        places = [word_in(self._place, word, self) for word in self._labels(x, c)]
         loss = _core.pickneglogsoftmax(self.class_logits(x, update), [k for k, _ in places])
         parts, order = [], []
         for k, members in groups([k for k, _ in places]).items():
@@ -138,13 +140,17 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     def sample(self, x: Any) -> Any:
         """The id of a word drawn from p(. | x); a list of them when x has a mini-batch."""
-        classes = draw(self.class_logits(x))
+        classes = draw(self._scores(*self._top, x, True))
+        if len(classes) == 1:
+            (k,) = classes
+            inside = self._inside[k]
+            return self._classes[k][0 if inside is None else draw(self._scores(inside[0], inside[1], x, True))[0]]
         words = [0] * len(classes)
         for k, members in groups(classes).items():
             rows = draw(self.subclass_logits(elements(x, members), k))
             for i, row in zip(members, rows, strict=True):
                 words[i] = self._classes[k][row]
-        return one_or_all(words, x)
+        return words
 
     # ---- the rest ------------------------------------------------------------------------------------------------------
 

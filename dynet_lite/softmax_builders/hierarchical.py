@@ -107,7 +107,7 @@ class HierarchicalSoftmaxBuilder(SoftmaxBuilder):
 
     def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
         """-log p(c | x), c the id of a word: x {input_dim} -> {1}. IndexError when the word is not in the tree."""
-        way = word_in(self._way, c, self.whoami())
+        way = word_in(self._way, c, self)
         if not way:
             return _core.zeros(1, batch_size=batch_size(x))
         losses = [self._choice(node, k, x, update) for node, k in way]

@@ -164,6 +164,23 @@ def test_sample_follows_the_distribution(builder: Any) -> None:
     assert isinstance(one, int) and 0 <= one < 8
 
 
+def test_sample_gives_nothing_impossible_and_is_repeated_by_a_seed(builder: Any) -> None:
+    far = 1e4 * np.sign(numbers(1))
+    p = np.exp(builder.full_log_distribution(dy.inputVector(far[:, 0])).npvalue())
+    drawn = []
+    for _ in range(2):
+        dy.reset_random_seed(5)
+        dy.renew_cg()
+        x = dy.inputVector(far[:, 0])
+        drawn.append([builder.sample(x) for _ in range(60)])
+    assert drawn[0] == drawn[1] and all(p[word] > 0 for word in drawn[0])
+
+
+def test_sample_of_no_distribution_is_an_error(builder: Any) -> None:
+    with pytest.raises(ValueError, match="there is no distribution"):
+        builder.sample(dy.inputVector([np.nan] * builder.input_dim))
+
+
 # ---- files and copies ------------------------------------------------------------------------------------------------------
 
 
