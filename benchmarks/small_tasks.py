@@ -339,6 +339,37 @@ class Sampling(Task):
         return {"plain": self.plain}
 
 
+class Features(Task):
+    """20 decisions, each from features of its own: an input is made and set, scores are read; then one update."""
+
+    steps, size, features, actions = 60, 50, 20, 7
+
+    def make(self) -> None:
+        self.W, self.U = self.weight(self.size, self.size), self.weight(self.size, self.features)
+        self.V = self.weight(self.actions, self.size)
+        self.given = numbers((EXAMPLES, self.features), 99).tolist()
+
+    def plain(self, k: int) -> float:
+        dy, losses = self.dy, []
+        dy.renew_cg()
+        state = dy.zeros(self.size)
+        for t in range(20):
+            x = dy.vecInput(self.features)
+            x.set(self.given[(k + t) % EXAMPLES])
+            state = dy.tanh(self.W * state + self.U * x)
+            scores = self.V * state
+            scores.npvalue()
+            losses.append(dy.pickneglogsoftmax(scores, (k + t) % self.actions))
+        loss = dy.esum(losses)
+        value = loss.value()
+        loss.backward()
+        self.trainer.update()
+        return value  # type: ignore[no-any-return]
+
+    def ways(self) -> dict[str, Step]:
+        return {"plain": self.plain}
+
+
 TASKS: dict[str, type[Task]] = {
     "xor": Xor,
     "skipgram": SkipGram,
@@ -348,6 +379,7 @@ TASKS: dict[str, type[Task]] = {
     "kept_values": KeptValues,
     "parsing": Parsing,
     "sampling": Sampling,
+    "features": Features,
     "tagger": Tagger,
     "latency": Latency,
 }

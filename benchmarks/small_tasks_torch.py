@@ -187,6 +187,18 @@ class Sampling(TorchTask, small_tasks.Sampling):
         return float(sum_of_ids)
 
 
+class Features(TorchTask, small_tasks.Features):
+    def plain(self, k: int) -> float:
+        torch, losses = self.torch, []
+        state = torch.zeros(self.size)
+        for t in range(20):
+            state = torch.tanh(self.W @ state + self.U @ torch.tensor(self.given[(k + t) % EXAMPLES]))
+            scores = self.V @ state
+            scores.detach().numpy()
+            losses.append(self.losses(scores, (k + t) % self.actions))
+        return self.trained(torch.stack(losses).sum())
+
+
 TASKS: dict[str, type[TorchTask]] = {
     "xor": Xor,
     "skipgram": SkipGram,
@@ -196,6 +208,7 @@ TASKS: dict[str, type[TorchTask]] = {
     "kept_values": KeptValues,
     "parsing": Parsing,
     "sampling": Sampling,
+    "features": Features,
     "tagger": Tagger,
     "latency": Latency,
 }

@@ -14,7 +14,19 @@ from programs import run_python
 import dynet_lite as dy
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-NAMES = ("xor", "skipgram", "mlp", "recursive", "kept", "kept_values", "parsing", "sampling", "tagger", "latency")
+NAMES = (
+    "xor",
+    "skipgram",
+    "mlp",
+    "recursive",
+    "kept",
+    "kept_values",
+    "parsing",
+    "sampling",
+    "features",
+    "tagger",
+    "latency",
+)
 
 
 @pytest.fixture(scope="module")
