@@ -317,6 +317,15 @@ class ParameterCollection:
         self.populate(fname)
         return None
 
+    @classmethod
+    def from_file(cls, fname: Any) -> tuple[ParameterCollection, list[Any]]:
+        """DyNet 1's: a new collection, and in it what save(fname, objects) wrote; warns once."""
+        from dynet_lite import io
+
+        old_names.warn_once("from_file", "dynet_lite.load(basename, collection)")
+        collection = cls()
+        return collection, io.load(fname, collection)
+
     def save_all(self, fname: Any) -> None:
         """DyNet 1's other name of save(); warns once."""
         old_names.warn_once("save_all", "collection.save(file)")

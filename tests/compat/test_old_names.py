@@ -124,6 +124,10 @@ def test_collections(tmp_path: Path) -> None:
     of_rnn, of_e, of_p = again.load(tmp_path / "objects") or []
     assert [q.shape() for q in of_rnn.param_collection().parameters_list()] == [(12, 2), (12, 3), (12,)]
     assert (of_e.as_array() == e.as_array()).all() and (of_p.as_array() == p.as_array()).all()
+    found: list[Any] = []
+    warns_once(lambda: found.extend(dy.Model.from_file(tmp_path / "objects")))
+    collection, (_, _, of_p) = found[-2:]
+    assert (of_p.as_array() == p.as_array()).all() and len(collection.parameters_list()) == 4
     with pytest.raises(TypeError, match="keep what"):
         m["W"]
     for add in (m.add_parameters, m.add_lookup_parameters):
