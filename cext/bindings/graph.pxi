@@ -531,10 +531,20 @@ cdef class ComputationGraph:
         return False
 
 
+cdef dict _lines = {}   # (id of code, instruction) -> ("file:line", the code, which keeps its id)
+
 cdef str _caller():
     """file:line of the innermost frame outside the package."""
-    import sys
-    frame = sys._getframe()
+    frame = _sys._getframe()
     while frame is not None and "dynet_lite" in frame.f_globals.get("__name__", ""):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
+    if frame is None:
+        return "?"
+    code = frame.f_code
+    cdef tuple place = (id(code), frame.f_lasti)
+    known = _lines.get(place)
+    if known is None:
+        if len(_lines) == 10000:   # of a program that makes its own code
+            _lines.clear()
+        known = _lines[place] = (f"{code.co_filename}:{frame.f_lineno}", code)
+    return known[0]

@@ -291,6 +291,14 @@ def test_validity_check_names_node_and_line():
         y.value()
 
 
+def test_validity_checks_remember_the_line_of_each_node():
+    dy.renew_cg(check_validity=True)
+    code = "import dynet_lite as dy\nx = dy.inputVector([0.5])\nfor _ in range(2):\n    y = dy.log(x); z = dy.exp(y)\n    z = dy.sqrt(z)\n"
+    for name in ("one", "another"):  # code of its own each, at the same lines
+        exec(compile(code, name, "exec"), {})
+    assert list(dy.cg().origins.values()) == [f"{name}:{k}" for name in ("one", "another") for k in [4, 4, 5] * 2]
+
+
 def test_immediate_mode_computes_at_the_line(model):
     dy.renew_cg(immediate_compute=True, check_validity=True)
     x = dy.inputVector([0.0])
