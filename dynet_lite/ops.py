@@ -332,7 +332,7 @@ def sum_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expr
     With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
     """
     x = as_expression(x)
-    return _core._sum_dims(x, _core._dims_of(x, d), b)
+    return _core._sum_dims(x, _core._dims_of(x, d, "[sum_dim] dims"), b)
 
 
 def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
@@ -342,7 +342,7 @@ def mean_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Exp
     is given twice.
     """
     x = as_expression(x)
-    return _core._mean_dims(x, _core._dims_of(x, d), b, n)
+    return _core._mean_dims(x, _core._dims_of(x, d, "[mean_dim] dims"), b, n)
 
 
 def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expression:
@@ -351,7 +351,7 @@ def std_dim(x: Any, d: int | Sequence[int], b: bool = False, n: int = 0) -> Expr
     With b=True over the mini-batch, too. n is not used. ValueError if x has no such dim, or if one is given twice.
     """
     x = as_expression(x)
-    return _core._std_dims(x, _core._dims_of(x, d), b)
+    return _core._std_dims(x, _core._dims_of(x, d, "[std_dim] dims"), b)
 
 
 def moment_dim(x: Any, d: int | Sequence[int], r: int, b: bool = False, n: int = 0) -> Expression:

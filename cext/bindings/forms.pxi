@@ -29,10 +29,11 @@ def _added_to_columns(x, y):
     return _op2(OP_add, x, y)
 
 
-def _dims_of(x, d):
+def _dims_of(x, d, str what):
     """A list of dims of x; negative ones count from the last."""
     nd, d = x.ndim, _listed(d)
-    return [i + nd if -nd <= i < 0 else i for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
+    dims = [_as_int(i, what) for i in ([d] if isinstance(d, (int, float, np.number)) else d)]
+    return [i + nd if -nd <= i < 0 else i for i in dims]
 
 
 cdef Expression _summed(OpId op, object x, object y):

@@ -65,14 +65,20 @@ def run(folder: Path, *args: str, **environment: str) -> tuple[str, dict[str, by
 
 def with_comma(folder: Path) -> dict[str, str] | None:
     """Variables of a locale with a decimal comma: one that is there, or one made for the test."""
+    program = "import locale, os; locale.setlocale(locale.LC_ALL, os.environ['LC_ALL']); print(locale.localeconv()['decimal_point'])"
+
+    def works(**variables: str) -> bool:
+        run = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **variables}, capture_output=True, text=True
+        )
+        return run.stdout.strip() == ","
+
     for name in ("de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE", "de-DE"):
-        test = f"import locale; locale.setlocale(locale.LC_ALL, {name!r}); print(locale.localeconv()['decimal_point'])"
-        done = subprocess.run([sys.executable, "-c", test], capture_output=True, text=True)
-        if done.stdout.strip() == ",":
+        if works(LC_ALL=name):
             return {"LC_ALL": name}
     if shutil.which("localedef"):
         subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")], capture_output=True)
-        if (folder / "de_DE.UTF-8").exists():
+        if works(LC_ALL="de_DE.UTF-8", LOCPATH=str(folder)):
             return {"LC_ALL": "de_DE.UTF-8", "LOCPATH": str(folder)}
     return None
 
