@@ -17,14 +17,15 @@
 #   for package in *.deb; do dpkg-deb -x "$package" arm; done
 #   AARCH64_PYTHON=$PWD/arm tools/wheel.sh aarch64
 #
-# A Python for musl needs no Alpine: Debian's package `musl` has the loader, and zig compiles CPython and zlib from source:
-#   export CC="python3 -m ziglang cc -target x86_64-linux-musl -dynamic" AR="python3 -m ziglang ar" READELF=/usr/bin/readelf
-#   export RANLIB="python3 -m ziglang ranlib"
-#   (cd zlib-1.2.13 && CFLAGS="-O2 -fPIC -fno-sanitize=all" ./configure --static --prefix=$HOME/musl && make install)
-#   cd Python-3.11.2 && ./configure --build=x86_64-linux-musl --prefix=$HOME/musl --without-ensurepip --disable-test-modules \
-#     CFLAGS="-O1 -Wno-date-time -I$HOME/musl/include" LDFLAGS="-L$HOME/musl/lib" \
-#     ac_cv_func_preadv2=no ac_cv_func_pwritev2=no && make install  # these two are newer than Debian's musl
-# That Python starts with Debian's musl 1.2.3, but NumPy's wheel needs 1.2.4 (its libquadmath has DT_RELR): there, importing it crashes.
+# A Python for musl needs no Alpine: musl-gcc of Debian's musl-tools compiles CPython, zlib and libffi from source. NumPy's wheel
+# needs musl 1.2.4 (Debian sid has 1.2.6): with an older one, importing NumPy crashes.
+#   printf '#!/bin/sh\n[ "$1" = --print-multiarch ] && echo x86_64-linux-musl && exit\nexec musl-gcc -std=gnu17 -fpermissive "$@"\n' >mcc
+#   chmod +x mcc && export CC=$PWD/mcc to=$HOME/musl CFLAGS="-O2 -fPIC -I$HOME/musl/include"
+#   mkdir -p $to/include && ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm $to/include
+#   (cd zlib-1.2.13 && ./configure --static --prefix=$to && make install)
+#   (cd libffi-3.4.4 && ./configure --host=x86_64-linux-musl --disable-shared --disable-exec-static-tramp --prefix=$to && make install)
+#   cd Python-3.11.2 && PKG_CONFIG_PATH=$to/lib/pkgconfig LDFLAGS="-L$to/lib" ./configure --build=x86_64-linux-musl --prefix=$to \
+#     --without-ensurepip --disable-test-modules && make install
 #   MUSL_PYTHON=$HOME/musl/bin/python3.11 tools/wheel.sh musl
 set -euo pipefail
 cd "$(dirname "$0")/.."

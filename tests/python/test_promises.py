@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import threading
 import time
@@ -128,7 +129,8 @@ BODIES = {
 def test_memory_comes_back(what: str, tmp_path: Any) -> None:
     """Three hundred times, without the garbage collector: the process does not grow."""
     done = python("-c", FLAT.format(body=BODIES[what], full=FULL), str(tmp_path / "file"))
-    assert done.returncode == 0 and float(done.stdout) < 5, done.stdout + done.stderr
+    most = 5 if platform.libc_ver()[0] == "glibc" else 10  # malloc() of musl takes longer to find enough pieces
+    assert done.returncode == 0 and float(done.stdout) < most, done.stdout + done.stderr
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
