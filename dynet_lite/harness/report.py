@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dynet_lite.errors import DataError
@@ -88,9 +89,14 @@ class Report:
     def _write(self, event: dict[str, Any]) -> None:
         if self._log:
             with naming(self._log.name):
-                self._log.write(json.dumps(event, ensure_ascii=False).encode() + b"\n")
-                if event["event"] != "update":
-                    self._log.flush()
+                try:
+                    self._log.write(json.dumps(event, ensure_ascii=False).encode() + b"\n")
+                    if event["event"] != "update":
+                        self._log.flush()
+                except OSError:
+                    with suppress(OSError):  # what it holds is not tried again at the end of Python
+                        self._log.close()
+                    raise
 
     def log_size(self) -> int:
         """Bytes written so far."""

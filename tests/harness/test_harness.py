@@ -537,6 +537,7 @@ def test_files_that_are_read_are_not_written_over(tmp_path, capsys):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
 @pytest.mark.parametrize("option", ["--save", "--log"])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_a_full_disk_is_told_with_the_file(capsys, option):
     assert run(option, "/dev/full") == 2
     assert capsys.readouterr().err == "error: /dev/full: No space left on device\n"
