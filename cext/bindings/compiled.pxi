@@ -42,7 +42,7 @@ cdef int _push_data(Frame f, object v, object plain) except -1:
     if isinstance(v, Expression):
         raise _takes_no_expressions()
     if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim:
-        return f.push(None, v.tolist(), plain)
+        return f.push_integers(v, plain, "compile")
     if not _push_floats_of(f, v):
         _push_any_array(f, v)
     return 0
@@ -468,7 +468,7 @@ cdef class _BoundCompiled:
 cdef object _with_inputs(ComputationGraph g, object v, list within):
     """Arguments as the function sees them: arrays of floats are inputs. within: as in Frame."""
     if isinstance(v, (_array_type, _floating_type)):
-        return v.tolist() if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim else _input_of(g, v)
+        return v.copy() if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim else _input_of(g, v)
     if _has_parts(v) and not (_is_of_dataclass(v) and _is_among(within, v)):
         enter_nested(b" in arguments that are nested too deep")
         within.append(v)

@@ -43,8 +43,10 @@ cdef class _Recorder:
         cdef IndexStandIn index
         cdef int32_t n
         cdef object kind = type(v)
+        if isinstance(v, _array_type) and v.dtype.kind in "iu" and (v.ndim or self.graph is not None):
+            return self.stand_in_of_integers(v, path, plain)
         if self.graph is None and isinstance(v, (_array_type, _floating_type, Parameters)):
-            return self.stand_in_of_data(v, path, plain)
+            return v if isinstance(v, Parameters) else _input_of(self.scratch, v)
         if kind is int or isinstance(v, np.integer):
             if plain is True or not _may_choose(int(v), &n):
                 return v
@@ -61,9 +63,20 @@ cdef class _Recorder:
                                       for key, one in zip(_keys_of(v), _parts_of(v))])
             finally:
                 self.within.pop()
-        if isinstance(v, np.ndarray):
-            return self.stand_in(v.tolist(), path, plain)
         return v
+
+    cdef object stand_in_of_integers(self, object v, tuple path, object plain):
+        """An array is one for the function, too, for which `*`, `+` and `==` mean other things than for a list."""
+        cdef Py_ssize_t k
+        if plain is True:
+            return v.copy()
+        if v.ndim == 0:
+            return self.stand_in(int(v), path, plain)
+        found = np.empty(v.shape, dtype=object)
+        flat = found.ravel()
+        for k, one in enumerate(np.asarray(v).ravel().tolist()):
+            flat[k] = self.stand_in(one, path, plain)
+        return found
 
     cdef object stand_in_of_node(self, NodeId id):
         cdef NodeId mine = self.scratch.c.add_input(self.graph.c.dim(id))
@@ -72,13 +85,6 @@ cdef class _Recorder:
         if role & ROLE_ROW:
             self.scratch.c.mark(mine, kRowToCome)
         return _expression(self.scratch, mine)
-
-    cdef object stand_in_of_data(self, object v, tuple path, object plain):
-        if isinstance(v, Parameters):
-            return v
-        if isinstance(v, _array_type) and v.dtype.kind in "iu" and v.ndim:
-            return self.stand_in(v.tolist(), path, plain)
-        return _input_of(self.scratch, v)
 
     cdef object part(self, Template t, object v):
         """A part of what the function gave, as a Template has it."""

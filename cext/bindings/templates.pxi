@@ -18,6 +18,7 @@ cdef enum:
     PART_ARRAY = 7        # then: dims; only of compiled functions
     PART_DICT = 8         # of so many parts that follow; the keys are objects
     PART_ATTRIBUTES = 9   # likewise, with names, of an object of a dataclass; preceded by its class
+    PART_INTEGERS = 10    # an array of them; then: dims, its type, and its items or all of them as an object
 
 cdef enum:            # of an argument, what passes ask:
     ROLE_ROW = 1      # is it a row of a table?
@@ -275,6 +276,30 @@ cdef class Frame:
             leave_nested()
         return 0
 
+    cdef int push_integers(self, object v, object plain, str what) except -1:
+        """An array of integers; one without dims counts as an integer."""
+        cdef int32_t n
+        cdef Py_ssize_t k
+        _see_unmasked(v, what)
+        if v.ndim == 0:
+            return self.push(None, int(v), plain)
+        cdef object kind = v.dtype, extents = v.shape
+        cdef uint32_t* to = self.shape.extend(2 + len(extents))
+        to[0] = PART_INTEGERS | <uint32_t> len(extents) << 8
+        to[1] = kind.num
+        for k in range(len(extents)):
+            to[2 + k] = extents[k]
+        if plain is True:
+            self.push_object(kind.str)
+            return self.push_object(v.tobytes())
+        for one in v.tolist() if len(extents) == 1 else np.asarray(v).ravel().tolist():
+            if _may_choose(one, &n):
+                self.shape.push_back(PART_INTEGER)
+                self.ints.push_back(n)
+            else:
+                self.push_object(one)
+        return 0
+
     cdef object push_names(self, object v):
         """What there is to tell of a dict, or of an object of a dataclass, besides its parts, which it gives."""
         names, kind = v, PART_DICT
@@ -319,9 +344,9 @@ cdef class Frame:
             return self.push(g, int(v), plain)
         if isinstance(v, np.floating):
             return self.push_object(float(v))   # by its value
-        if isinstance(v, np.ndarray):
-            if v.dtype.kind in "iu" and v.ndim == 1:
-                return self.push_parts(PART_LIST, v.tolist(), g, plain)
+        if isinstance(v, _array_type):
+            if v.dtype.kind in "iu":
+                return self.push_integers(v, plain, "cell")
             raise TypeError("[cell] an array as an argument: make an expression of it with inputTensor()")
         if not _is_of_dataclass(v) or _is_among(self.within, v):
             return self.push_object(v)

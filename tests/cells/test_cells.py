@@ -162,7 +162,7 @@ def test_mini_batches_tables_and_constants(w: Weights, both: Both) -> None:
         return dy.esum([dy.squared_norm(a) + b + dy.squared_norm(c) for a, b, c in out]), [a for a, _, _ in out]
 
     both(w.pc, program)
-    assert f.signatures() == 2  # x is a weight, or a row
+    assert f.signatures() == 4  # x is a weight, or a row; rows are a list, or an array
 
 
 def test_other_dims_arguments_and_values_are_other_signatures(w: Weights) -> None:
