@@ -390,8 +390,10 @@ cdef class Compiled(Cell):
         cdef ComputationGraph g = ComputationGraph().renew()
         g.passing = True
         with g:
-            result = self.function(*[_with_inputs(g, v, []) for v in args],
-                                   **{k: _with_inputs(g, v, []) for k, v in kwargs.items()})
+            given = [_with_inputs(g, v, []) for v in args]
+            named = {k: _with_inputs(g, v, []) for k, v in kwargs.items()}
+            g.given, g.given_to = g.c.size(), self.__name__
+            result = self.function(*given, **named)
             first = _first_expression(result)
             if self.trains:
                 if first is None:

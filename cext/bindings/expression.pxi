@@ -388,22 +388,27 @@ cdef class Expression:
         return _op1(OP_abs, self)
 
     def __bool__(self):
+        _see_not_given(self, 0)   # asks whether it is 0
         return True   # as in DyNet: `cache = cache or expression` is common
+
+    def __eq__(self, other):
+        _see_not_given(self, other)
+        return True if self is other else NotImplemented
 
     def __hash__(self):
         return <Py_hash_t> ((<size_t> <void*> self) >> 4)   # by identity, as == is
 
     def __lt__(self, other):
-        raise _no_order()
+        raise _no_order(self)
 
     def __le__(self, other):
-        raise _no_order()
+        raise _no_order(self)
 
     def __gt__(self, other):
-        raise _no_order()
+        raise _no_order(self)
 
     def __ge__(self, other):
-        raise _no_order()
+        raise _no_order(self)
 
     def __getitem__(self, index):
         global _getitem
@@ -460,9 +465,6 @@ cdef str _why_no_gradient(GradientRead what):
         return ("[gradient] nothing referred to this row when backward() was called, so it was only added to the "
                 "gradients of the table: row_grad_as_array()")
     return "[gradient] call backward() on a later expression first"
-
-cdef object _no_order():
-    return TypeError("[x < y] an expression has no order; compare its value(): x.value() < y.value()")
 
 cdef tuple _numpy_shape(const Dim& d):
     shape = _shape_of(d)

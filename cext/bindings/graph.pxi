@@ -68,6 +68,8 @@ cdef class ComputationGraph:
     cdef GraphLink link
     cdef bint passing          # of one call: weights do not take it for the graph that they entered last
     cdef Trace trace           # a cell is traced in it, and nothing is run; else None
+    cdef uint32_t given        # so many nodes, the first ones, are arrays that a compiled function was given,
+    cdef str given_to          # and this is its name
     cdef object __weakref__
 
     def __cinit__(self, _Memory memory=None):

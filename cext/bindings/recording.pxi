@@ -118,6 +118,8 @@ cdef class _Recorder:
         named = {k: self.stand_in(v, (k,), self.cell.plain.get(k)) for k, v in kwargs.items()}
         cdef uint32_t n_args = self.scratch.c.size()
         self.n_arrays = n_args
+        if self.graph is None:
+            self.scratch.given, self.scratch.given_to = n_args, self.cell.__name__
         self.count(t)
         self.scratch.__enter__()
         try:  # a `with` would add a frame to traces
