@@ -7,6 +7,7 @@ Users import the package, not this module. Thin by rule: argument checks and con
 import copyreg
 import dataclasses
 import enum
+import io
 import itertools
 import mmap
 import os
@@ -18,6 +19,7 @@ import numpy as np
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_GetItemWithError
+from cpython.iterator cimport PyIter_Check
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport Py_TYPE, PyObject, PyObject_GenericSetAttr, PyTypeObject
 from cpython.ref cimport Py_INCREF

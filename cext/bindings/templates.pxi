@@ -34,6 +34,8 @@ cdef enum:
 cdef dict _state_names = {}   # equal names are one tuple
 cdef uint64_t _n_calls = 0    # calls of cells, and of what calls them in a loop
 cdef tuple _value_types = (type(None), bool, int, str, bytes, float, complex, tuple)   # of objects that do not change
+cdef object _text_type = np.str_
+cdef object _slot_type = type(object.__init__)   # of methods that are not written in Python
 cdef uint64_t _reading = 1    # of what recorded functions may have read (structure_changed)
 
 
@@ -235,6 +237,20 @@ cdef class Frame:
         self.objects.append(v)
         return 0
 
+    cdef int push_whole(self, ComputationGraph g, object v) except -1:
+        """What has no parts: by its value if it can be told by few others, else by which object it is."""
+        if type(v) is range or type(v) is slice:
+            self.push_object(type(v))
+            self.push_object(v.start)
+            self.push_object(v.stop)
+            return self.push_object(v.step)
+        if type(v) is _text_type:
+            return self.push_object(str(v))
+        if PyIter_Check(v) and type(type(v).__next__) is _slot_type and not isinstance(v, io.IOBase):
+            raise TypeError(f"[{'compile' if g is None else 'cell'}] a {type(v).__name__} can be read once, but a function "
+                            "runs more than once when it is recorded: give a list of what is in it")
+        return self.push_object(v)
+
     cdef int push_parts(self, uint32_t kind, object v, ComputationGraph g, object plain) except -1:
         parts = _parts_of(v)
         self.shape.push_back(kind | <uint32_t> len(parts) << 8)
@@ -349,7 +365,7 @@ cdef class Frame:
                 return self.push_integers(v, plain, "cell")
             raise TypeError("[cell] an array as an argument: make an expression of it with inputTensor()")
         if not _is_of_dataclass(v) or _is_among(self.within, v):
-            return self.push_object(v)
+            return self.push_whole(g, v)
         self.within.append(v)
         try:
             return self.push_each(v, self.push_names(v), g, plain)
