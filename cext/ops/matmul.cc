@@ -132,6 +132,8 @@ struct Product {
 Dim product_dim(const ShapeIn& in, int jw, int jx) {
   const Dim &w = in[jw], &x = in[jx];
   in.need(w.nd <= 2 && x.nd <= 2, "a product takes vectors and matrices (at most two dims)");
+  if (w.cols() != x.rows() && (w.batch_size() == 1 || x.batch_size() == 1))
+    in.bad("a number times an array is cmult(x, y)");
   if (w.nd == 1 && x.nd == 1 && w.cols() != x.rows())
     in.bad("the product of two vectors is none; element by element it is cmult(x, y), a number dot_product(x, y)");
   in.need(w.cols() == x.rows(), "columns of the left side must equal rows of the right side");

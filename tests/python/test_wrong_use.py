@@ -28,6 +28,16 @@ def x(n: int = 4) -> Any:
 
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "half a size": (lambda m: dy.zeros((2.5,)), ValueError, r"\[zeros\] a size must be a whole number; got 2.5"),
+    "a matrix by a number": (
+        lambda m: m.add_parameters((2, 3)) * dy.scalarInput(2),
+        ValueError,
+        r"cmult.* got \{2,3\}, \{1\}",
+    ),
+    "a number by a vector": (
+        lambda m: dy.scalarInput(2) * x(3),
+        ValueError,
+        r"a number times an array is cmult\(x, y\)",
+    ),
     "half a batch": (lambda m: dy.zeros(2, 2.5), ValueError, "the batch size must be a whole number; got 2.5"),
     "half a vector": (lambda m: dy.vecInput(2.5), ValueError, r"\[vecInput\] dim must be a whole number"),
     "half a one_hot": (lambda m: dy.one_hot(2.5, 1), ValueError, r"\[one_hot\] the size must be a whole number"),
