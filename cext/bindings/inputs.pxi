@@ -157,6 +157,10 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
         return plain
     if type(arr) is list and not batched and arr and _plain_numbers(arr, whole=False):
         return _plain_vector(arr)
+    if _is_of_given(arr):
+        return _taken(arr, batched)
+    if _are_of_given(arr):
+        return _stacked(arr)
     if isinstance(arr, (list, tuple)) and len(arr) and isinstance(arr[0], np.ndarray):
         _see_unmasked(arr, "inputTensor")
         try:
@@ -180,7 +184,7 @@ def inputTensor(arr, batched=False, device="", reusable_expr=False):
     return _input(_current(), d, flat)
 
 
-cdef Expression _taken(InputExpression e, bint batched):
+cdef Expression _taken(Expression e, bint batched):
     """An input that is one already, as the arrays of a compiled function are: itself, or its last dim as the mini-batch."""
     if not batched:
         return e
@@ -188,6 +192,19 @@ cdef Expression _taken(InputExpression e, bint batched):
         raise ValueError("[inputTensor] batched: this input has a mini-batch already")
     *shape, batch = e.shape
     return _reshaped(e, shape or [1], batch)
+
+
+cdef Expression _stacked(object es):
+    """The mini-batch that a list of arrays is. An array of one number looks like a number, of which a list is a vector."""
+    if any([e.shape == (1,) for e in es]):
+        raise TypeError("[inputTensor] arrays of one number that a compiled function was given cannot be told from numbers: "
+                        "concatenate(list) makes a vector, concatenate_to_batch(list) a mini-batch")
+    return concatenate_to_batch(es)
+
+
+cdef bint _is_vector(object v, Py_ssize_t n=0) except -1:
+    """Is it an input already, or a part of what a compiled function was given, with n numbers in one dim? 0: any number."""
+    return (type(v) is InputExpression or _is_of_given(v)) and v.ndim == 1 and v.batch_size == 1 and n in (0, len(v))
 
 
 cdef Expression _plain_vector(list v):
@@ -207,10 +224,12 @@ cdef Expression _plain_vector(list v):
 def inputVector(v, device=""):
     """A vector {n} from n numbers. ValueError if there are none."""
     cdef Dim d
-    if type(v) is InputExpression and v.ndim == 1 and v.batch_size == 1:
+    if _is_vector(v):
         return v
     if type(v) is list and v and _plain_numbers(v):
         return _plain_vector(v)
+    if _are_of_given(v) and all([_is_vector(one, 1) for one in v]):
+        return concatenate(v)
     if not isinstance(v, (list, np.ndarray)) and hasattr(v, "__next__"):
         v = list(v)  # map(float, ...)
     try:
@@ -233,7 +252,7 @@ def vecInput(dim, device=""):
 def scalarInput(s, device=""):
     """A single number {1}."""
     cdef Dim d
-    if type(s) is InputExpression and len(s) == 1 and s.ndim == 1 and s.batch_size == 1:
+    if _is_vector(s, 1):
         return s
     cdef double v = _as_single(s, "[scalarInput] s")
     _dim_from(1, 1, &d, "scalarInput")
