@@ -281,7 +281,7 @@ cdef class Compiled(Cell):
         cdef ComputationGraph g
         cdef PyObject* now = current_graph()
         if now != NULL and (<ComputationGraph> now).trace is not None:
-            raise (<ComputationGraph> now).trace.no_value()
+            raise (<ComputationGraph> now).trace.no_numbers_of(self.__name__)
         if self.forks != _n_forks:   # a thread that there is no more may have been in here
             self.make_lock()
             self.running = False

@@ -63,6 +63,12 @@ cdef class Trace:
             f"[cell {self.name}] asks for a value, or runs, renews or changes the graph: a cell is recorded once and has no "
             "numbers. Decide outside of it and give the choice as an argument, or write a plain function"))
 
+    cdef object no_numbers_of(self, str called):
+        what, kind = ("compile", _errors.CompileError) if self.compiled else ("cell", _errors.CellError)
+        return self.refuse(kind(
+            f"[{what} {self.name}] calls {called}, a compiled function, which gives numbers: keep the function that it is "
+            "made of under a name of its own, and call that"))
+
     cdef object not_an_argument(self):
         if self.compiled:
             return self.refuse(_errors.CompileError(

@@ -790,8 +790,8 @@ def test_values_are_errors(w: Weights) -> None:
     def calls(word: int) -> Any:
         return w.E[word] * f(word)
 
-    for g in (renews, calls):
-        with pytest.raises(dy.errors.CompileError, match="asks for a value"):
+    for g, message in ((renews, "asks for a value"), (calls, "calls asks, a compiled function")):
+        with pytest.raises(dy.errors.CompileError, match=message):
             g(1)
 
 
@@ -869,6 +869,22 @@ def test_wrong_arguments(w: Weights) -> None:
         dy.compile(w.tagger, structures=0)
     with pytest.raises(ValueError, match="scalar"):
         dy.compile(lambda x: w.E[x], backward=True)(1)
+
+
+@pytest.mark.parametrize("kind", [dy.compile, dy.cell])
+def test_calling_a_compiled_function(kind: Any) -> None:
+    """It gives numbers, which there are none of yet. Recursion, too, is for the plain function."""
+    double = dy.compile(lambda x: x * 2.0)
+
+    def outer(x: Any) -> Any:
+        return double(x)
+
+    f = kind(outer)
+    x = np.ones(2) if kind is dy.compile else dy.inputVector([1.0, 1.0])
+    with pytest.raises(
+        dy.CompileError if kind is dy.compile else dy.CellError, match="outer. calls <lambda>, a compiled"
+    ):
+        f(x)
 
 
 def test_pythons_own() -> None:
