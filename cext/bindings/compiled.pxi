@@ -298,11 +298,15 @@ cdef class Compiled(Cell):
 
     cdef object _run(self, tuple args, dict kwargs):
         global _n_calls, _compiled_calls
-        cdef _Program p
+        cdef _Program p = None
         _n_calls += 1
         _compiled_calls += 1
         cdef Frame f = self.take_frame()
-        p = self._program(f, args, kwargs)
+        try:
+            p = self._program(f, args, kwargs)
+        finally:
+            if p is None:
+                _next_seed()   # as in give(): random numbers go on alike, whatever has failed
         if self.running or p.graph.busy:   # the graphs of all structures share their memory
             raise RuntimeError(f"[compile {self.__name__}] is called while it runs")
         p.used = _compiled_calls

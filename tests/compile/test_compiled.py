@@ -887,6 +887,29 @@ def test_calling_a_compiled_function(kind: Any) -> None:
         f(x)
 
 
+@pytest.mark.parametrize("fault", ["function", "argument", "row"])
+def test_random_numbers_after_a_call_that_failed(w: Weights, fault: str) -> None:
+    """They are those that follow where the function itself fails."""
+
+    def f(x: Any, k: int) -> Any:
+        if fault == "function" and k == 1:
+            raise KeyError(k)
+        return dy.dropout(w.E[k] + x, 0.5)
+
+    found = []
+    for on in (True, False):
+        with dy.configure(compile=on):
+            dy.reset_random_seed(3)
+            g = dy.compile(f)
+            numbers = [g(np.ones(12), 0)]
+            for _ in range(2):
+                with pytest.raises((KeyError, TypeError, IndexError)):
+                    g("x" if fault == "argument" else np.ones(12), 99 if fault == "row" else 1)
+                numbers += [g(np.ones(12), 0), g(np.ones(12), 2)]
+            found.append(np.array(numbers))
+    np.testing.assert_array_equal(*found)
+
+
 def test_pythons_own() -> None:
     assert eval(dy.compile("1 + 1", "text", "eval")) == 2
     assert eval(dy.compile("__debug__", "text", "eval", 0, False, 1)) is False
