@@ -33,6 +33,7 @@ FAILS = re.compile(r"\b99\b|'no'|\(\w+, 1\)|\[1, 2\]\)")  # mistaken() does; loo
 RUNS_AGAIN = re.compile(
     r"set_value\(|populate\(|\.(?:scale|set|set_index|clip_inplace)\(|init_\w+\(|recalculate|" + FAILS.pattern
 )
+CHANGES = re.compile(r"set_value\(|populate\(|load_array\(|\.(?:scale|clip_inplace|zero)\(|init_\w+\(")
 # An argument that a cell does not use is there all the same, and so is what a loop has made that fails inline.
 ABSENT = "is not in the current graph"
 
@@ -101,10 +102,22 @@ def simply(program: Program, way: Way, numbers: int) -> tuple[int, str] | None:
     given, wanted = seen(program, way, False, True, numbers), seen(program, {**SIMPLE, **meant}, False, False, numbers)
     stale = [{k for k, how, what in one if how == "error" and what.startswith("Stale")} for one in (given, wanted)]
     end = min(
-        drawn_anew(program), *(stale[0] ^ stale[1]), len(program)
+        drawn_anew(program), left_behind(program, wanted), *(stale[0] ^ stale[1]), len(program)
     )  # of an argument that the function does not use
     left_out = {k for k, how, what in (*given, *wanted) if how == "error" and ABSENT in what}
     return difference(*([one for one in all_ if one[0] < end and one[0] not in left_out] for all_ in (given, wanted)))
+
+
+def left_behind(program: Program, wanted: list[Observation]) -> int:
+    """The first step that changes a weight after a call in the same graph has failed. Where functions run, what a call has made stays,
+    and the weights that it read: when one of these is changed the graph runs again, with what a trainer has made of the others."""
+    failed, left = {k for k, how, _ in wanted if how == "error"}, False
+    for k, step in enumerate(program):
+        left = left and "renew_cg(" not in step.text
+        if left and CHANGES.search(step.text):
+            return k
+        left = left or k in failed
+    return len(program)
 
 
 def drawn_anew(program: Program) -> int:

@@ -318,8 +318,8 @@ class ObjectSession(CallSession):
             [
                 "SimpleSGDTrainer(m0, 0.05)",
                 "MomentumSGDTrainer(m0, 0.02)",
-                "AdagradTrainer(m0, 0.02)",
-                "AdamWTrainer(m0)",
+                "AdagradTrainer(m0, 0.02, 1e-4)",
+                "AdamWTrainer(m0, eps=1e-2)",
             ]
         )
         return [

@@ -11,9 +11,10 @@ from fuzz_ways import PLAIN, setting
 import dynet_lite as dy
 from dynet_lite import _core, structure
 
+# Their arguments. With the usual epsilon, a gradient that is zero but for rounding moves a weight as far as any other.
 TRAINERS = {
-    "SimpleSGDTrainer": 0.1, "MomentumSGDTrainer": 0.05, "AdagradTrainer": 0.1, "AdamTrainer": 0.05, "RMSPropTrainer": 0.01,
-    "AmsgradTrainer": 0.05, "CyclicalSGDTrainer": None, "AdadeltaTrainer": None,
+    "SimpleSGDTrainer": "0.1", "MomentumSGDTrainer": "0.05", "AdagradTrainer": "0.1, 1e-4", "AdamTrainer": "0.05, eps=1e-2",
+    "RMSPropTrainer": "0.01, 1e-4", "AmsgradTrainer": "0.05, eps=1e-2", "CyclicalSGDTrainer": "", "AdadeltaTrainer": "",
 }  # fmt: skip
 
 
@@ -21,8 +22,7 @@ def trainer(g: Generator) -> None:
     name, kind = g.name("tr"), g.one(TRAINERS)
     if g.peer:  # the others update rows without a gradient in DyNet, or differ by design (docs/coming_from_dynet.md)
         kind = "SimpleSGDTrainer"
-    rate = TRAINERS[kind]
-    g.do(f"{name} = dy.{kind}(m0{'' if rate is None else f', {rate}'})")
+    g.do(f"{name} = dy.{kind}({', '.join(['m0', *filter(None, [TRAINERS[kind]])])})")
     if g.chance(0.2):
         g.do(f"{name}.set_clip_threshold({g.one([0.5, 0, 1e6])})")
     if not g.peer and g.chance(0.2):

@@ -23,7 +23,7 @@ import fuzz_ranks
 from fuzz_names import Calls
 from fuzz_peer import INSTALLED, Peer
 from fuzz_program import Step, difference, execute, from_json, may_round, rounding, smallest, source, to_json
-from fuzz_sessions import generate
+from fuzz_sessions import TRAINERS, generate
 from fuzz_ways import PLAIN, WAYS, differs, observed, plainest, until_not_finite
 from fuzzer import campaign
 from mpi import VARIABLES, mpiexec
@@ -90,6 +90,45 @@ def test_programs_do_what_they_are_for() -> None:
         assert what in text, what
     shown = [how for seed in range(10) for _, how, _ in observed(generate(seed), PLAIN)]
     assert shown.count("error") * 10 < shown.count("seen")  # most of it is right use
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_rounding_errors_of_gradients_stay_small(kind: str) -> None:
+    """Seeds 810180 and 770005 (--objects): a gradient was zero but for rounding, and the weight went a whole step, this way or that."""
+    ends = []
+    for noise in (1e-9, -1e-9):
+        model = dy.ParameterCollection()
+        weight = model.parameters_from_numpy(np.ones(2))
+        trainer = eval(f"dy.{kind}({', '.join(filter(None, ['model', TRAINERS[kind]]))})")
+        for _ in range(3):
+            weight.set_grad([noise, 1.0])
+            trainer.update()
+        ends.append(weight.as_array())
+    np.testing.assert_allclose(*ends, rtol=1e-6)
+
+
+def test_what_a_call_that_failed_leaves_behind() -> None:
+    """Seed 770005 (--objects): inline, the weight of a call that failed is in the graph, which runs again when it is changed."""
+    texts = [
+        "m0 = dy.ParameterCollection()",
+        "W = m0.parameters_from_numpy(A(1, 3, 3))",
+        "V = m0.parameters_from_numpy(A(2, 8))",
+        "tr0 = dy.SimpleSGDTrainer(m0, 0.1)",
+        "c = dy.cell(lambda x: dy.tanh(W * x))",
+        "d = dy.cell(lambda x: W * (V * x))",
+        "e = c(dy.inputVector([1, 2, 3]))",
+        "dy.squared_norm(e).backward()",
+        "see(d(dy.inputVector([1, 2, 3])).value())",
+        "tr0.update()",
+        "V.scale(0.9)",
+        "see(e.npvalue())",
+    ]
+    program = tuple(map(Step, texts))
+    assert fuzz_calls.seen(program, {}, False, True)[-2][1] == "error"
+    assert fuzz_calls.simply(program, {}, 0) is None
+    assert fuzz_calls.left_behind(program, [(8, "error", "")]) == 10
+    renewed = (*program[:10], Step("dy.renew_cg()"), *program[10:])
+    assert fuzz_calls.left_behind(renewed, [(8, "error", "")]) == len(renewed)
 
 
 def test_sessions_find_their_plans_again(monkeypatch: pytest.MonkeyPatch) -> None:
