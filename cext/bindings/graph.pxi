@@ -130,7 +130,7 @@ cdef class ComputationGraph:
         elif self.other_c != NULL:
             self.other_c.renew()   # no step overlapped: its memory goes as that of a graph that is renewed
         self.turn += 1
-        self.last_size = self.grown = 0
+        self.last_size = self.grown = self.given = 0
         if self.c.renew():
             self.args.release()
             self.keys.release()

@@ -76,6 +76,16 @@ def test_what_asks_for_no_numbers(setting: bool) -> None:
         np.testing.assert_allclose(f(np.ones(2)), np.tanh(np.ones(2)), rtol=1e-6)
 
 
+def test_nodes_after_a_renewal_are_not_given() -> None:
+    def renews(x: Any) -> Any:
+        dy.renew_cg()
+        made = dy.inputVector([1.0, 2.0])
+        return made if made else x
+
+    with dy.configure(compile=False):
+        assert dy.compile(renews)(np.zeros(2)).tolist() == [1, 2]
+
+
 def test_outside_of_compiled_functions() -> None:
     dy.renew_cg()
     x = dy.inputVector([0.0, 1.0])
