@@ -273,6 +273,7 @@ void Updater::finish(const Work& w, bool all_rows) {
     return;
   }
   LookupTable& t = *tables_[w.member - dense_.size()].t;
+  t.changes += w.units != 0;
   if (w.units && !t.decay_of_row.empty()) {  // rows that were updated have paid
     if (all_rows) t.decay_of_row.assign(t.rows, t.decay_now);
     for (u32 row : t.touched) t.decay_of_row[row] = t.decay_now;

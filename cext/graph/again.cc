@@ -48,6 +48,7 @@ void Graph::move_alias(NodeId i, std::size_t to) {
 }
 
 void Graph::refresh() {
+  for (std::size_t t = 0; t < tables_.size(); ++t) table_changes_[t] = tables_[t]->changes;
   if (!changes_) {
     for (NodeId i : known_leaves_)
       if (signature(i).leaf == Leaf::Lookup) find_rows(i);

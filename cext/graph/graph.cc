@@ -70,6 +70,7 @@ bool Graph::renew() {
   known_leaves_.clear();
   tables_.clear();
   table_nodes_.clear();
+  table_changes_.clear();
   marks_.clear();
   staged_.clear();
   gathered_.clear();
@@ -80,8 +81,8 @@ bool Graph::renew() {
   if (back) {
     use_.given_back();
     release_all(nodes_, operands_, words_, sigs_, keys_, key_len_, buckets_, dims_, build_key_, build_dims_,
-                param_nodes_, param_readers_, table_nodes_, known_leaves_, marks_, inputs_, uploaded_, copies_, staged_,
-                gathered_, from_, to_);
+                param_nodes_, param_readers_, table_nodes_, table_changes_, known_leaves_, marks_, inputs_, uploaded_,
+                copies_, staged_, gathered_, from_, to_);
     if (listener_) listener_->release();
   }
   trim_heap();
@@ -140,6 +141,7 @@ void Graph::truncate(const Mark& m) {
   keep_parameters(m.params);
   tables_.resize(m.tables);
   table_nodes_.resize(m.tables);
+  table_changes_.resize(m.tables);
   known_leaves_.resize(m.known_leaves);
   staged_.resize(m.staged);
   gathered_.resize(m.gathered);
@@ -301,10 +303,12 @@ NodeId Graph::add_table(const std::shared_ptr<LookupTable>& t, bool for_rows) {
   const u16 flags = static_cast<u16>(kWeight | (t->updated ? kNeedsGrad : 0));
   make_room(tables_);
   table_nodes_.make_room(1);
+  table_changes_.make_room(1);
   const NodeId id = add_leaf(Leaf::Table, static_cast<u32>(tables_.size()), 0, d, flags, t->value.at(backend_));
   nodes_[id].offset = for_rows;
   tables_.push_back(t);
   table_nodes_.push_back(id);
+  table_changes_.push_back(t->changes);
   return id;
 }
 

@@ -249,12 +249,8 @@ class Graph {
     return then && then != parameter(i)->readers;
   }
 
-  // Has any parameter?
-  bool is_behind() const {
-    for (u32 p = 0; p < param_readers_.size(); ++p)
-      if (is_behind(param_nodes_[p])) return true;
-    return false;
-  }
+  // Has any parameter, or any table since the graph first read its rows, or read them anew?
+  bool is_behind() const;
 
   // Changes the row ids of a lookup, or a member attribute word; the caller marks what was computed as stale.
   void set_lookup_ids(NodeId i, const u32* ids, u32 n);
@@ -396,6 +392,7 @@ class Graph {
   Vec<NodeId> known_leaves_;
   std::vector<std::shared_ptr<LookupTable>> tables_;
   Vec<NodeId> table_nodes_;
+  Vec<u64> table_changes_;  // of each, when it entered, or when its rows were last read anew
   Vec<Mark> marks_;
   Backend& backend_;
   Arena inputs_;  // the host's: what inputs are written to

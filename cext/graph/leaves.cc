@@ -116,6 +116,14 @@ void Graph::let_go_numbers(std::size_t from) {
   }
 }
 
+bool Graph::is_behind() const {
+  for (const NodeId i : param_nodes_)
+    if (is_behind(i)) return true;
+  for (std::size_t t = 0; t < tables_.size(); ++t)
+    if (tables_[t]->changes != table_changes_[t]) return true;
+  return false;
+}
+
 NodeId Graph::find_parameter(const Parameter& p) const {
   for (std::size_t k = params_.size(); k-- > 0;)
     if (params_[k].get() == &p && node(param_nodes_[k]).is(kNeedsGrad) == p.updated) return param_nodes_[k];

@@ -131,6 +131,7 @@ void LookupTable::overwrite(u32 first, u32 n, const float* from) {
   take_back(host_backend());
   pay(host_backend(), nullptr, rows, !before.empty(), false);
   keep_numbers(first, n);
+  ++changes;
   if (n && row_size) std::memcpy(value.host_to_write() + first * row_size, from, n * row_size * sizeof(float));
 }
 
@@ -168,6 +169,7 @@ void LookupTable::copy_kept(float* to, Vec<double>& decay) {
 void LookupTable::overwrite_kept(const float* from, const double* decay) {
   const GradientLock lock(in_use);
   keep_numbers(0, rows);
+  ++changes;
   paid_.clear();
   if (size()) std::memcpy(value.host_to_write(), from, size() * sizeof(float));
   decay_now = decay ? decay[0] : 0.0;

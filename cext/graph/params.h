@@ -124,6 +124,7 @@ struct LookupTable {
   bool updated = true;
   Versions before;                         // numbers that nodes read which ran before a change
   std::atomic<bool> read_in_place{false};  // some node reads rows where they lie
+  std::atomic<u64> changes{0};             // of numbers, by updates and by the host, so far
 
   // Sparse gradient: slot s holds the gradient of row touched[s].
   Vec<i32> slot_of_row;  // -1: not touched
@@ -169,6 +170,7 @@ struct LookupTable {
   void decay(double log_factor) {
     if (decay_of_row.empty()) decay_of_row.assign(rows, decay_now);
     decay_now += log_factor;
+    changes += log_factor != 0;
   }
   bool owes(u32 i) const { return !decay_of_row.empty() && decay_of_row[i] != decay_now; }
   // Brings n rows up to date; rows null: the first n. Every reader calls it first; costs one comparison when there is

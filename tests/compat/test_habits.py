@@ -188,6 +188,38 @@ def test_an_input_that_is_set_after_an_update_shows_new_weights() -> None:
         assert dy.dot_product(p, x).value() == 1.75 == loss.value()
 
 
+@pytest.mark.parametrize("change", ["update", "decay", "init_row", "nothing"])
+def test_an_input_that_is_set_after_an_update_shows_new_rows(change: str) -> None:
+    """The same for rows of tables."""
+    m = dy.ParameterCollection()
+    table = m.add_lookup_parameters((4, 2), init=1.0)
+    trainer = dy.SimpleSGDTrainer(m, 0.125)
+    with dy.configure(keep_weights=True):
+        dy.renew_cg()
+        loss, noise = dy.sum_elems(table[1]), dy.noise(dy.zeros(50), 1.0)
+        drawn = noise.npvalue()
+        new = 1.0
+        if change == "update":
+            loss.backward()
+            trainer.update()
+            new = 0.875
+        elif change == "decay":
+            m.set_weight_decay_lambda(0.5)
+            trainer.update()
+            new = 0.5
+        elif change == "init_row":
+            table.init_row(1, [3, 3])
+            new = 3.0
+        assert dy.sum_elems(table[1]).value() == 2 * new and loss.value() == 2
+        for shows in (change != "nothing", False):
+            x = dy.vecInput(2)
+            x.set([1, 1])
+            assert dy.dot_product(table[1], x).value() == 2 * new == loss.value()
+            again = noise.npvalue()
+            assert (again != drawn).any() == shows  # else nothing ran again
+            drawn = again
+
+
 def test_lists_of_weights_show_those_of_now() -> None:
     """DyNet makes the objects of a list, and what expr() gives, when they are asked for: programs that save their weights
     after the last update, and have not renewed the graph, get the new ones."""
