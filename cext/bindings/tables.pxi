@@ -538,8 +538,10 @@ cdef class LookupExpression(Expression):
         self._look_up(&rows[0], <uint32_t> rows.shape[0])
 
     cdef int _look_up(self, const uint32_t* rows, uint32_t n) except -1:
+        self.use()
         settle()
-        cdef NodeId i = self.use()
+        self.graph._not_busy()   # before the rows are others
+        cdef NodeId i = self.use()   # other threads were let in
         self.graph.c.set_lookup_ids(i, rows, n)
         self.graph.outdate_reading(i)
         return 0

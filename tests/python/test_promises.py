@@ -475,3 +475,22 @@ assert values and all("running in another thread" in one for one in seen if type
         tmp_path,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_rows_of_a_graph_that_runs_stay() -> None:
+    """set() of a look-up that is refused since another thread runs its graph changes nothing."""
+    E = dy.ParameterCollection().add_lookup_parameters((2, 300), init=np.ones((2, 300)) * [[1], [2]])
+    W = dy.ParameterCollection().add_parameters((300, 300))
+    dy.renew_cg()
+    row, slow = E[0], dy.inputVector(np.ones(300))
+    for _ in range(3000):
+        slow = dy.tanh(W * slow)
+    thread = threading.Thread(target=slow.value)
+    thread.start()
+    with pytest.raises(RuntimeError, match="running in another thread"):
+        while thread.is_alive():
+            dy.tanh(row)
+    with pytest.raises(RuntimeError, match="running in another thread"):
+        row.set(1)
+    thread.join()
+    assert row.npvalue()[0] == 1
