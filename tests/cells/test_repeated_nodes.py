@@ -25,9 +25,13 @@ def vectors(n: int, size: int = 3) -> list[Any]:
 
 
 def same(cell: Any, function: Callable[..., Any], *lists: Any) -> None:
-    made = [np.asarray(e.npvalue()) for e in dy.map(cell, *lists)]
+    """The bits of each call, against the function alone in a graph of its own, where no node is like one before it."""
+    made = [e.npvalue() for e in dy.map(cell, *lists)]
     for one, row in zip(made, zip(*lists, strict=True), strict=True):
-        assert one.tobytes() == np.asarray(function(*row).npvalue()).tobytes()
+        numbers = [v.npvalue() if type(v) is _core.InputExpression else v for v in row]
+        with dy.graph():
+            alone = function(*(dy.inputTensor(v) if isinstance(v, np.ndarray) else v for v in numbers)).npvalue()
+        assert one.tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("n", [2, 8, 9, 10, 32, 33])
@@ -173,14 +177,23 @@ def test_after_nodes_have_gone(rate: float) -> None:
     assert found[0] == found[1]
 
 
-def test_plans_of_steps_in_cells() -> None:
-    """Projections are the cell's own, whose outputs may lie over them: no more memory than without recording."""
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_plans_of_steps_in_cells(steps: int, rate: float) -> None:
+    """Projections are the cell's own, whose outputs may lie over them: no more memory than without recording. Dropout masks
+    are kept for steps to come, also those that no step has read."""
     layers, plans = dy.LSTMBuilder(1, 3, 4, dy.ParameterCollection()), []
+    if rate:
+        layers.set_dropout(rate)
+
+    def last(x: Any, y: Any) -> Any:
+        state = layers.initial_state().add_input(x)
+        return (state.add_input(y) if steps == 2 else state).output()
+
     for cells in ("recorded", "inline"):
         with dy.configure(cells=cells):
             dy.renew_cg()
-            two = dy.cell(lambda x, y: layers.initial_state().add_input(x).add_input(y).output())
             xs = vectors(6)
-            dy.sum_elems(dy.esum(dy.map(two, xs, xs[::-1]))).value()
+            dy.sum_elems(dy.esum(dy.map(dy.cell(last), xs, xs[::-1]))).value()
             plans.append([line.split("\t")[:2] for line in dy.plan_text().splitlines()])
     assert plans[0] == plans[1]
