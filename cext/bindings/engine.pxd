@@ -305,6 +305,7 @@ cdef extern from "exec/executor.h" namespace "dnl":
     cdef cppclass Executor:
         Executor(CGraph&, Backend*, Memory&) except +raise_python_error
         void forward(cbool) except +raise_python_error nogil
+        void forward_at_once() except +raise_python_error nogil
         void invalidate()
         void fetch()
         void forget_plans() except +raise_python_error

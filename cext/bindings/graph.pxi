@@ -206,8 +206,10 @@ cdef class ComputationGraph:
             self.trace.pending.clear()   # of a node that was not made
         return self.turn
 
-    cdef int run(self, bint whole=True) except -1:
-        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.cc)."""
+    cdef int run(self, bint whole=True, bint at_once=False) except -1:
+        """Run what is pending, without the GIL; unless whole, without what nobody can ask for (rewrite/rules/dead.cc).
+        at_once: of a whole graph, where a node has just been made and all others have run, as a rule.
+        """
         self._not_busy()
         if self.c.size() == 0 or self.x.done(self.c.size() - 1):
             return settle()
@@ -216,11 +218,16 @@ cdef class ComputationGraph:
         _see_end()
         self._begin_run()
         try:
-            if _holds_gil():
+            if at_once and _holds_gil():
+                self.x.forward_at_once()
+            elif _holds_gil():
                 self.x.forward(whole)
             else:
                 with nogil:
-                    self.x.forward(whole)
+                    if at_once:
+                        self.x.forward_at_once()
+                    else:
+                        self.x.forward(whole)
         except _errors.NotFiniteError as e:
             origin = (self.origins or {}).get(e.node)
             raise _errors.NotFiniteError(f"{e.args[0]}" + (f" (made at {origin})" if origin else ""), e.node) from None
@@ -276,7 +283,7 @@ cdef class ComputationGraph:
         if self.origins is not None:
             self.origins[node] = _caller()
         if self.immediate:
-            self.run()
+            self.run(True, True)
         return 0
 
     def forget_plans(self):

@@ -115,7 +115,7 @@ Run& Executor::next_run(u8 stage, u32 lane) {
   Run& run = *runs_[n_runs_++];
   run.plan.clear();
   run.grad_base = nullptr;
-  run.any_spent = false;
+  run.any_spent = run.at_once = false;
   run.stage = stage;
   run.lane = lane;
   run.first = done_;
@@ -378,6 +378,11 @@ void Executor::place(std::size_t from) {
   in_lanes(from, n_runs_, [this](Run& run) { place_run(run); });
   place_parameters();
   forget_parts(done_);
+  place_aliases();
+}
+
+// Those among the new nodes.
+void Executor::place_aliases() {
   for (NodeId i : aliases_) {
     g_.place(i, g_.value(g_.node(i).root) + g_.node(i).offset);
     if (g_.node(g_.node(i).root).is(kLeaf)) leaf_parts_.push_back(i);

@@ -31,7 +31,8 @@ void Runner::forward(Run& run, bool again) {
     use_kept(run);
   } else {
     kept_->forget();
-    list_operands(run);
+    run.operands.clear();
+    list_operands(run, 0);
   }
   const u32 groups = static_cast<u32>(run.plan.groups.size());
   u32 checked = 0;
@@ -54,6 +55,19 @@ void Runner::forward(Run& run, bool again) {
   count_products(before);
 }
 
+void Runner::forward_last(Run& run) {
+  const ProductCounts before = backend_->product_counts();
+  kept_->forget();
+  const u32 last = static_cast<u32>(run.plan.groups.size()) - 1;
+  list_operands(run, last);
+  run_group(run, last);
+  if (options_.check_validity) check_finite(run, last, last + 1);
+  ++stats.nodes;
+  ++stats.batches;
+  ++stats.lower_bound;
+  count_products(before);
+}
+
 // What an event says of a batch.
 void Runner::describe(TraceScope& trace, const Run& run, const Group& group) const {
   if (!trace.on()) return;
@@ -68,14 +82,13 @@ void Runner::describe(TraceScope& trace, const Run& run, const Group& group) con
   trace.event.lane = run.lane;
 }
 
-// Room for the operands of all groups: rows point into it, so it must not grow later.
-void Runner::list_operands(Run& run) const {
+// Room for the operands of all groups from this one on. Rows of several members point into it, so it must not grow once
+// it has such.
+void Runner::list_operands(Run& run, u32 from) const {
   Operands& o = run.operands;
-  o.args.clear();
-  o.begin.clear();
-  o.outside.clear();
-  u32 n = 0;
-  for (const Group& group : run.plan.groups) {
+  u32 n = static_cast<u32>(o.ids.size());
+  for (u32 k = from; k < run.plan.groups.size(); ++k) {
+    const Group& group = run.plan.groups[k];
     const u32 sig = run.plan.types[group.type].sig, nargs = g_.sig(sig).call_nargs;
     o.begin.push_back(static_cast<u32>(o.args.size()));
     for (u32 j = 0; j < nargs; ++j) {

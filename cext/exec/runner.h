@@ -24,6 +24,8 @@ class Runner {
 
   // again: the same run as the last time, and nothing of it has been planned since.
   void forward(Run& run, bool again);
+  // Its last group alone, which was added when all others had run.
+  void forward_last(Run& run);
   // Gives back the memory that it works in.
   void release();
   struct Kept;
@@ -128,7 +130,7 @@ class Runner {
   void call_forward(const CallFrame& f, u32 members);
   void call_backward(const CallFrame& f, const BackStep& step);
   void describe(TraceScope& trace, const Run& run, const Group& group) const;
-  void list_operands(Run& run) const;
+  void list_operands(Run& run, u32 from) const;
   void run_group(Run& run, u32 group, bool restore = false);
   void check_finite(const Run& run, u32 from, u32 to);
   bool at_fault(NodeId i) const;

@@ -25,6 +25,20 @@ struct Operands {
   Vec<float*> at;
   Vec<NodeId> outside;  // in lanes: those that other lanes may read, too, which the run did not make
 
+  void clear() {
+    args.clear();
+    begin.clear();
+    ids.clear();
+    at.clear();
+    outside.clear();
+  }
+  // Those of so many groups, the first.
+  void keep(std::size_t groups) {
+    if (begin.size() <= groups) return;
+    args.resize(begin[groups]);
+    begin.resize(groups);
+  }
+
   Arg& arg(u32 group, u32 j) { return args[begin[group] + j]; }
   const Arg& arg(u32 group, u32 j) const { return args[begin[group] + j]; }
 };
@@ -48,6 +62,7 @@ struct Run {
   Arena::Point before{};       // of the memory of values, when they were given theirs
   NodeId first = 0, last = 0;  // nodes that were pending when the plan was made
   u32 lane = 0;                // which runner
+  bool at_once = false;        // its nodes ran one by one, as they were made, and the next may be added
   bool any_spent = false;
   Vec<u8> spent;      // by type, Spent bits of the last backward pass
   Moment ran_at = 0;  // when it ran
