@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dynet_lite import _core, ops
-from dynet_lite._core import Parameters
+from dynet_lite._core import Expression, Parameters, affine_transform, pickneglogsoftmax
 from dynet_lite.builders.part import add_weight, folder
 from dynet_lite.errors import OutOfRangeError
 from dynet_lite.softmax_builders.base import (
@@ -73,14 +73,20 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
         """-log p(c | x), c the id of a word: x {input_dim} -> {1}. IndexError when the word is in no class."""
-        k, row = word_in(self._place, c, self)
         # not by way of class_logits() and subclass_logits(): public methods look after their arguments, once is enough
-        loss = _core.pickneglogsoftmax(self._scores(*self._top, x, update), k)
+        place = self._place[c] if type(c) is int and 0 <= c < len(self._place) else None
+        k, row = place or word_in(self._place, c, self)
         inside = self._inside[k]
-        if inside is None:
-            return loss
-        w, b = inside
-        return loss + _core.pickneglogsoftmax(self._scores(w, b, x, update), row)
+        if self._bias and update and isinstance(x, Expression):  # as a rule: programs call it for each word
+            b: Any
+            w, b = self._top
+            loss = pickneglogsoftmax(affine_transform([b, w, x]), k)
+            if inside is None:
+                return loss
+            w, b = inside
+            return loss + pickneglogsoftmax(affine_transform([b, w, x]), row)
+        loss = pickneglogsoftmax(self._scores(*self._top, x, update), k)
+        return loss if inside is None else loss + pickneglogsoftmax(self._scores(*inside, x, update), row)
 
     def neg_log_softmax_batch(self, x: Any, c: Iterable[int], update: bool = True) -> Any:
         places = [word_in(self._place, word, self) for word in self._labels(x, c)]
