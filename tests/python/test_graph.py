@@ -351,6 +351,10 @@ def test_tensor_as_in_dynet() -> None:
     assert v.argmax().as_numpy().tolist() == [1] and v.topk(0, 2)[0].as_numpy().tolist() == [5, 3]
     b = dy.inputTensor(a, batched=True).tensor_value()
     assert b.as_numpy().shape == (2, 3) and b.argmax().as_numpy().tolist() == [[1, 0, 1]]
+    cube = dy.inputTensor(np.random.default_rng(1).normal(size=(3, 4, 2, 5)), batched=True).tensor_value()
+    for dim, num in [(0, 1), (0, 3), (1, 2), (2, 1)]:
+        values, indices = cube.topk(dim, num)
+        assert np.array_equal(values.as_numpy(), np.take_along_axis(cube.as_numpy(), indices.as_numpy(), axis=dim))
     for call in (lambda: b.argmax(1), lambda: v.topk(-1)):
         with pytest.raises(IndexError):
             call()
