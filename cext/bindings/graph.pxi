@@ -542,9 +542,18 @@ cdef class ComputationGraph:
 
 cdef dict _lines = {}   # (id of code, instruction) -> ("file:line", the code, which keeps its id)
 
+cdef extern from "caller.h" namespace "dnl":
+    cdef cppclass Places:
+        object now()
+        void note(object text)
+    Places& places()
+
 cdef str _caller():
     """file:line of the innermost frame outside the package."""
-    frame = _sys._getframe()
+    cdef object text = places().now()
+    if text is not None:
+        return <str> text
+    cdef object innermost = _sys._getframe(), frame = innermost
     while frame is not None and "dynet_lite" in frame.f_globals.get("__name__", ""):
         frame = frame.f_back
     if frame is None:
@@ -556,4 +565,6 @@ cdef str _caller():
         if len(_lines) == 10000:   # of a program that makes its own code
             _lines.clear()
         known = _lines[place] = (f"{code.co_filename}:{frame.f_lineno}", code)
+    if frame is innermost:
+        places().note(known[0])
     return known[0]

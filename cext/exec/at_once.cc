@@ -48,10 +48,11 @@ void Executor::forward_at_once() {
   one_plan_ = done_ == 0;
   own_passes_.forget_plans();
   let_go_ = g_.let_go_of();
+  const bool noted = done_ && n_runs_ == before && owner_ == this_thread();  // updates know of this run
   done_ = planned_ = rewritten_ = g_.size();
   placed_ = values_.mark();
   owner_ = this_thread();
-  note_runs();
+  if (!noted) note_runs();
   totals_.forward_time += timer.lap();
   ++totals_.plans;
 }

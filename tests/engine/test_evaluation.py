@@ -299,6 +299,21 @@ def test_validity_checks_remember_the_line_of_each_node():
     assert list(dy.cg().origins.values()) == [f"{name}:{k}" for name in ("one", "another") for k in [4, 4, 5] * 2]
 
 
+def test_validity_checks_remember_the_lines_of_code_that_is_gone():
+    """Much code that a program makes, runs and drops: other code comes to lie there. And lines of the package's callers."""
+    dy.renew_cg(check_validity=True)
+    x = dy.inputVector([0.5])
+    for turn in range(3000):
+        made = {"dy": dy, "x": x}
+        exec(compile("\n" * (turn % 7) + "dy.log(x)\ndy.exp(x)", f"code {turn}", "exec"), made)
+    state = dy.LSTMBuilder(1, 1, 1, dy.ParameterCollection()).initial_state()
+    found = list(dy.cg().origins.values())
+    assert found[:6000] == [f"code {turn}:{turn % 7 + k}" for turn in range(3000) for k in (1, 2)]
+    for _ in range(2):
+        state = state.add_input(x)
+    assert {place.rpartition(":")[0] for place in list(dy.cg().origins.values())[6000:]} == {__file__}
+
+
 def test_immediate_mode_computes_at_the_line(model):
     dy.renew_cg(immediate_compute=True, check_validity=True)
     x = dy.inputVector([0.0])
