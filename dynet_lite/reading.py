@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextvars
 import functools
 import gc
 import importlib.util
@@ -17,6 +18,7 @@ import os
 import pickle
 import random
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable
@@ -283,7 +285,22 @@ def _see_value(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
     if is_of(value, types.ModuleType):
         _see_module(value, names, seen, depth)
     elif type(value) not in _PLAIN:
+        _see_surroundings(value, names, seen, depth)
         _see_callable(value, names, seen, depth + 1)
+
+
+def _see_surroundings(value: Any, names: set[str], seen: _Seen, depth: int) -> None:
+    """What is another one in another context, thread or environment."""
+    if value is os.environ or value is os.getenv:
+        seen.watch(_core.WatchedDict, os.environ._data)  # type: ignore[attr-defined]
+    elif is_of(value, contextvars.ContextVar, threading.local):
+        here = seen.once(_Here, value)
+        expected = names if ABSENT in names else seen.once(_names_in, type(value))  # where there is none yet
+        if seen.is_new(here, names):
+            for name in [None] if is_of(value, contextvars.ContextVar) else sorted(names):
+                found = here.get(name)
+                if found is not _core.MISSING or name is None or name in expected and name.isidentifier():
+                    _see(here, name, found, names, seen, depth + 1)
 
 
 def _see_generator(value: Any, seen: _Seen) -> None:
@@ -323,6 +340,7 @@ def _see_module(module: Any, names: set[str], seen: _Seen, depth: int) -> None:
             _see_module(np.random, names, seen, depth)
         elif not is_of(inside[name], types.ModuleType):
             _see_generator(inside[name], seen)
+            _see_surroundings(inside[name], names, seen, depth)
             seen.read.append((inside, name, inside[name]))
 
 
@@ -516,3 +534,22 @@ class _Slots:
             return self[name]
         except KeyError:
             return _core.MISSING
+
+
+class _Here:
+    """What a context variable is in the context that asks (key None), or attributes of a threading.local() in its thread."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __getitem__(self, name: str | None) -> Any:
+        found = self.get(name)
+        if found is _core.MISSING:
+            raise KeyError(name)
+        return found
+
+    def get(self, name: str | None) -> Any:
+        """MISSING where there is none."""
+        if name is None:
+            return self._value.get(_core.MISSING)
+        return threading.local.__getattribute__(self._value, "__dict__").get(name, _core.MISSING)
