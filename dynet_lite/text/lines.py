@@ -33,6 +33,9 @@ def need_file(path: str | os.PathLike[str]) -> None:
 def numbered_lines(path: str | os.PathLike[str] | int, name: str = "") -> Iterator[tuple[int, str]]:
     """Yields (number, line without its end) for each line of a file, starting with 1. Gzipped files are unpacked.
 
+    DataError if a file has no line feed but carriage returns inside, as old ones of Macs: it would be one line, whose words
+    hold for those of a single row.
+
     path: a file, or the number of an open one (0 is standard input), which stays open
     name: what messages call the file
     """
@@ -42,6 +45,8 @@ def numbered_lines(path: str | os.PathLike[str] | int, name: str = "") -> Iterat
     with open(path, "rb", closefd=not number_of_file) as file:
         try:
             for number, line in enumerate(unpacked(file), 1):
+                if number == 1 and not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
+                    raise DataError(f"{name}: expected lines that end with a line feed, got carriage returns alone")
                 try:
                     yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:

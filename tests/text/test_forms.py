@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from dynet_lite.text import (
     has_brackets,
     numbered_lines,
     read_classified,
+    read_columns,
     read_conllu,
     read_dependencies,
     read_labeled,
@@ -270,3 +272,17 @@ def test_what_is_read_twice_is_no_pipe(tmp_path):
                  lambda path: read_pair_files([path]), lambda path: Stream([path], Plain(), batch=2)):  # fmt: skip
         with pytest.raises(DataError, match="pipe: expected a file, since it is read more than once; got a pipe"):
             read(pipe)
+
+
+@pytest.mark.parametrize("text", ["a B-X\rb I-X\r\rc O\r", "a B-X\rb I-X", "\ra O\r"])
+def test_lines_that_end_with_carriage_returns_alone(tmp_path: Path, text: str) -> None:
+    """They were one row of many columns: its first word, its last label."""
+    path = tmp_path / "old"
+    for data in (text.encode(), gzip.compress(text.encode())):
+        path.write_bytes(data)
+        for read in (read_columns, read_labeled, read_classified, read_conllu, read_trees):
+            with pytest.raises(DataError, match="old: expected lines that end with a line feed"):
+                read(path)
+    for data in (b"a B-X\r\nb\rI-X\r\n", b"a B-X\r", b"a B-X\r\r\n"):
+        path.write_bytes(data)
+        assert read_columns(path)[0].forms[0] == "a"
