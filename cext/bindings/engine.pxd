@@ -217,6 +217,7 @@ cdef extern from "graph/graph.h" namespace "dnl":
         const Signature& signature(NodeId)
         const Dim& dim(NodeId)
         const NodeId* operands(NodeId)
+        uint32_t nargs(NodeId)
         const Word* member(NodeId)
         float* input_data(NodeId)
         uint32_t stamp(NodeId)

@@ -396,7 +396,7 @@ cdef class Expression:
         return True if self is other else NotImplemented
 
     def __hash__(self):
-        return <Py_hash_t> ((<size_t> <void*> self) >> 4)   # by identity, as == is
+        return _key_of(self)
 
     def __lt__(self, other):
         raise _no_order(self)

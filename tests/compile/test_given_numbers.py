@@ -26,6 +26,16 @@ DECIDED: dict[str, Callable[[Any], Any]] = {
     "not equal": lambda x: 1.0 if x[0] != 0 else 2.0,
     "in": lambda x: 1.0 if x[0] in (1.0, 2.0) else 2.0,
     "less": lambda x: 1.0 if x[0] < 0.5 else 2.0,
+    "if of a difference": lambda x: 1.0 if x[0] - 1.0 else 2.0,
+    "if of a sum of some": lambda x: 1.0 if sum(x) else 2.0,
+    "equal to a multiple": lambda x: 1.0 if -x[1] * 2.0 == -2 else 2.0,
+    "any of a power": lambda x: float(any(2.0 - x**2.0)),
+    "equal to another": lambda x: 1.0 if x[0] == x[1] else 2.0,
+    "not equal to another": lambda x: 1.0 if x[1] != 1.0 / x[2] else 2.0,
+    "in a list of others": lambda x: 1.0 if x[0] in [x[1], x[2]] else 2.0,
+    "in a set": lambda x: 1.0 if x[0] in {1.0, 2.0} else 2.0,
+    "key": lambda x: {0.0: 1.0}.get(x[0], 2.0),
+    "key that is computed": lambda x: {0.0: 1.0}.get(x[0] / 2.0, 2.0),
 }
 
 
@@ -64,12 +74,22 @@ def test_an_error_that_the_function_catches_counts() -> None:
 
 @pytest.mark.parametrize("setting", [True, False], ids=["recorded", "inline"])
 def test_what_asks_for_no_numbers(setting: bool) -> None:
-    """Whether an expression is there, and whether it is this one, may be asked, and anything of what is computed."""
+    """Whether an expression is there, and whether it is this one, may be asked, and anything of what weights, functions of
+    dynet_lite or other inputs have a part in: the function itself has an expression there, too."""
+    W = dy.ParameterCollection().add_parameters((2, 2))
 
     @dy.compile
     def f(x: Any) -> Any:
         assert x is not None and x != None and x != "text" and x in [x] and [x].index(x) == 0  # noqa: E711
         assert x != dy.ones(2) and {x: 1}[x] == 1
+        weighted = W * x
+        first = weighted[0]
+        assert weighted and first and weighted != 0.0 and first not in (0.0, x[0]) and {first: 1}[first] == 1
+        assert x + dy.zeros(2) and dy.sum_elems(x) and x[0] != W[0]
+        twice = x
+        for _ in range(40):
+            twice = twice + twice
+        assert twice == twice and twice is not None
         return dy.tanh(x) or x
 
     with dy.configure(compile=setting):
