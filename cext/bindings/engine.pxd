@@ -249,6 +249,7 @@ cdef extern from "graph/body.h" namespace "dnl":
         cbool copies_rows()
         uint32_t steps()
         cbool same(const Body&)
+        cbool same_but_filled(const Body&)
 
 cdef extern from "graph/feed.h" namespace "dnl":
     cdef cppclass Feed:

@@ -31,12 +31,16 @@ cdef class _Recorder:
     cdef Trace trace
     cdef uint32_t n_ints, n_arrays
     cdef bint takes_weights   # as arguments
+    cdef bint whole           # integers are given as they are, but for those that are declared to be dy.Index
     cdef Cell cell
     cdef Template template
     cdef list within          # as in Frame
 
     def __cinit__(self):
         self.within = []
+
+    cdef object plain(self, object where):
+        return True if self.whole and where not in self.cell.indices else self.cell.plain.get(where)
 
     cdef object stand_in(self, object v, tuple path, object plain):
         """path: the argument that it is, or is a part of, and the keys that lead to it."""
@@ -114,8 +118,8 @@ cdef class _Recorder:
         self.trace = self.scratch.trace = Trace(self.cell.__name__, self.graph is None)
         self.template = t
         self.trace.keys = <size_t> &self.scratch.keys
-        given = [self.stand_in(v, (k,), self.cell.plain.get(k)) for k, v in enumerate(args)]
-        named = {k: self.stand_in(v, (k,), self.cell.plain.get(k)) for k, v in kwargs.items()}
+        given = [self.stand_in(v, (k,), self.plain(k)) for k, v in enumerate(args)]
+        named = {k: self.stand_in(v, (k,), self.plain(k)) for k, v in kwargs.items()}
         cdef uint32_t n_args = self.scratch.c.size()
         self.n_arrays = n_args
         if self.graph is None:
@@ -214,9 +218,11 @@ cdef _Recorder _recorded_for_values(Cell cell, ComputationGraph g, tuple args, d
         cell.n_anew += 1   # what other threads have begun meanwhile
         raise _at_user(error)
 
-cdef bint _alike_templates(Template a, Template b) except -1:
+cdef bint _alike_templates(Template a, Template b, bint whole=False) except -1:
+    """whole: b was recorded with integers as they are."""
     cdef size_t k
-    if not a.body.same(b.body) or a.out.size() != b.out.size() or len(a.outside) != len(b.outside):
+    cdef bint same = a.body.same_but_filled(b.body) if whole else a.body.same(b.body)
+    if not same or a.out.size() != b.out.size() or len(a.outside) != len(b.outside):
         return False
     for k in range(a.out.size()):
         if a.out[k] != b.out[k]:
@@ -224,24 +230,56 @@ cdef bint _alike_templates(Template a, Template b) except -1:
     for (w, rows, _), (v, lines, _) in zip(a.outside, b.outside):
         if w() is not v() or rows != lines:
             return False
-    return True
+    return _alike_results(a.result, b.result)
+
+cdef bint _alike_results(object a, object b) except -1:
+    """What stands beside the expressions of a result is the same at each call, too."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is int:
+        return a == b
+    if type(a) is _Constant:
+        a, b = (<_Constant> a).value, (<_Constant> b).value
+        return type(a) is type(b) and (a == b or a != a and b != b)
+    if type(a) is dict and list(a) != list(b) or type(a) is State and (<State> a).names != (<State> b).names:
+        return False
+    cdef list ones = list(_parts_of(a)), others = list(_parts_of(b))
+    return len(ones) == len(others) and all([_alike_results(one, other) for one, other in zip(ones, others)])
 
 cdef Template _record(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     """Twice, for the two must be the same. An integer that the function computes with is taken as it is from then on."""
     return _recorded_twice(cell, g, args, kwargs).template
+
+cdef bint _is_same_for_integers(_Recorder r, tuple args, dict kwargs) except -1:
+    """Does the function make the same of the integers as of what stands for them, which has another type? Where an integer
+    is out of range, calls will say so."""
+    cdef _Recorder whole = _Recorder.__new__(_Recorder)
+    whole.graph, whole.cell, whole.whole = r.graph, r.cell, True
+    try:
+        return _alike_templates(r.template, whole.run(args, kwargs), True)
+    except IndexError:
+        return True
+    except Exception:
+        return False
 
 cdef _Recorder _recorded_twice(Cell cell, ComputationGraph g, tuple args, dict kwargs):
     from dynet_lite.reading import random_states
 
     cdef uint64_t begun = cell.n_anew
     cdef _Recorder r = _recorded(cell, g, args, kwargs)
+    cdef set free = {*range(len(args)), *kwargs} - cell.indices
+    cdef bint differs
     for _ in range(RUNS_THAT_DRAW):   # another thread may have drawn meanwhile
         before = random_states(cell.read)
-        if not _alike_templates(r.template, _record_once(cell, g, args, kwargs)):
+        differs = r.n_ints != 0 and not _is_same_for_integers(r, args, kwargs)
+        if (r.n_ints == 0 or differs) and not _alike_templates(r.template, _record_once(cell, g, args, kwargs)):
             if cell.n_anew != begun:   # another thread has recorded meanwhile, and integers are taken in another way now
                 return _recorded_twice(cell, g, args, kwargs)
             raise _not_recorded(r, "does not make the same nodes twice for the same arguments: it reads what changes, such "
                                 "as a counter or numpy.random. Give that as an argument")
+        if differs and not all([cell.plain.get(k) is True for k in free]):   # it asks for their type
+            _recorded_for_values(cell, g, args, kwargs, free)
+            return _recorded_twice(cell, g, args, kwargs)
         if random_states(cell.read) == before:
             return r
     raise _not_recorded(r, "draws random numbers of Python or NumPy, and a recording would repeat those that it was made "

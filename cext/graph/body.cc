@@ -139,15 +139,16 @@ void Body::record_seeds(Step& s) {
   });
 }
 
-bool Body::same(const Body& o) const {
+bool Body::alike(const Body& o, bool fills) const {
   if (n_args_ != o.n_args_ || steps_.size() != o.steps_.size() || operands_.size() != o.operands_.size() ||
-      words_.size() != o.words_.size() || fills_.size() != o.fills_.size() || outside_.size() != o.outside_.size())
+      words_.size() != o.words_.size() || outside_.size() != o.outside_.size() ||
+      (fills && fills_.size() != o.fills_.size()))
     return false;
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step &a = steps_[k], &b = o.steps_[k];
     if (a.kind != b.kind || a.op != b.op || a.value != b.value || a.nargs != b.nargs || a.nkey != b.nkey ||
         a.nmember != b.nmember || a.batched != b.batched || a.update != b.update || a.marks != b.marks ||
-        a.nfills != b.nfills)
+        (fills && a.nfills != b.nfills))
       return false;
     if (a.kind == Kind::Constant || a.kind == Kind::Input)
       if (!(dims_[a.dim] == o.dims_[b.dim])) return false;
@@ -156,7 +157,7 @@ bool Body::same(const Body& o) const {
   differs.resize(words_.size());
   for (std::size_t k = 0; k < words_.size(); ++k) differs[k] = words_[k].u != o.words_[k].u;
   for (std::size_t k = 0; k < fills_.size(); ++k) {
-    if (fills_[k].at != o.fills_[k].at || fills_[k].index != o.fills_[k].index) return false;
+    if (fills && (fills_[k].at != o.fills_[k].at || fills_[k].index != o.fills_[k].index)) return false;
     differs[fills_[k].at] = 0;
     if (fills_[k].index == kSeed) differs[fills_[k].at + 1] = 0;
   }

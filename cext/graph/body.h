@@ -40,7 +40,9 @@ class Body {
   bool copies_rows() const { return copies_rows_; }
   u32 steps() const { return static_cast<u32>(steps_.size()); }
   // Would both add the same nodes?
-  bool same(const Body& other) const;
+  bool same(const Body& other) const { return alike(other, true); }
+  // The same of one that was recorded with the integers of a call as they are: what they fill in is not compared.
+  bool same_but_filled(const Body& other) const { return alike(other, false); }
 
  private:
   enum class Kind : u8 { Op, Lookup, Constant, Input, Draw };  // Draw: the seeds of a node that is gone
@@ -82,6 +84,7 @@ class Body {
   static constexpr u32 kSeed = 0xffffffffu;
   static constexpr u32 kRoom = 16;  // calls for which room is made at once
 
+  bool alike(const Body& other, bool fills) const;
   void record(const Graph& g, NodeId i);
   void record_op(const Graph& g, NodeId i, Step& s);
   bool known_before(const Graph& g, NodeId i) const;
