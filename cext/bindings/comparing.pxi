@@ -47,7 +47,7 @@ cdef bint _is_of_given(object v) except -1:
         return False
     while id >= g.given:
         op = g.c.signature(id).op
-        if not _takes_part(op):
+        if not g.c.nargs(id) or not _takes_part(op):
             return False
         id = g.c.operands(id)[0]
     return True
