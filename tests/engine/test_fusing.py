@@ -84,7 +84,7 @@ def test_long_vectors(size: int, affine: bool) -> None:
         program = Random(seed, affine, size=size)
         wanted = run(program, fuse=False)
         for how in ({"strategy": "none"}, {"threads": 2}, {}):
-            agree(run(program, **how), wanted, exact=not affine)
+            agree(run(program, **how), wanted, exact=not affine, rtol=1e-6 if size < 200 else 2e-6)  # sums of so many
 
 
 @pytest.mark.parametrize("affine", [False, True], ids=["elementwise", "gates"])
