@@ -349,9 +349,11 @@ class Features(Task):
         self.V = self.weight(self.actions, self.size)
         self.given = numbers((EXAMPLES, self.features), 99).tolist()
 
-    def plain(self, k: int) -> float:
+    def data(self, k: int) -> tuple[Any, ...]:
+        return (k,)
+
+    def loss(self, k: int) -> Any:
         dy, losses = self.dy, []
-        dy.renew_cg()
         state = dy.zeros(self.size)
         for t in range(20):
             x = dy.vecInput(self.features)
@@ -360,11 +362,7 @@ class Features(Task):
             scores = self.V * state
             scores.npvalue()
             losses.append(dy.pickneglogsoftmax(scores, (k + t) % self.actions))
-        loss = dy.esum(losses)
-        value = loss.value()
-        loss.backward()
-        self.trainer.update()
-        return value  # type: ignore[no-any-return]
+        return dy.esum(losses)
 
     def ways(self) -> dict[str, Step]:
         return {"plain": self.plain}
