@@ -10,13 +10,6 @@
 
 namespace dnl {
 
-namespace {
-
-// So much of a slab, as in lay_out().
-u64 rounded(std::size_t floats) { return (floats + 15) & ~u64(15); }
-
-}  // namespace
-
 void Executor::forward_at_once() {
   if (done_ == g_.size()) return;
   NodeId op;
@@ -86,7 +79,8 @@ void Executor::verify_at_once(NodeId op) {
 // run.
 Run& Executor::run_at_once(NodeId op) {
   u64 floats = 0;
-  for (u32 o = 0; op != kNoNode && o < g_.signature(op).total; ++o) floats += rounded(g_.out_size(g_.node(op).sig, o));
+  for (u32 o = 0; op != kNoNode && o < g_.signature(op).total; ++o)
+    floats += slab_room(g_.out_size(g_.node(op).sig, o));
   Run* last = n_runs_ ? runs_[n_runs_ - 1].get() : nullptr;
   const bool open = last && last->at_once && last->first >= g_.marked() && !last->grad_base && last->ran_at == now();
   if (open && op == kNoNode) return *last;
@@ -115,7 +109,7 @@ void Executor::append(Run& run, NodeId op) {
   for (u32 o = 0; o < sig.total; ++o) {
     plan.types[n].value[o] = plan.floats;
     if (o < sig.visible) g_.place(op + o, run.value_base + plan.floats);
-    plan.floats += rounded(g_.out_size(g_.node(op).sig, o));
+    plan.floats += slab_room(g_.out_size(g_.node(op).sig, o));
   }
   plan.lower_bound = n + 1;
 }

@@ -120,7 +120,7 @@ void lay_out(const Graph& g, Plan& plan, PlanScratch& s) {
     const Signature& sig = g.sig(type.sig);
     for (u32 o = 0; o < type.slabs(sig); ++o) {
       type.value[o] = plan.floats;
-      plan.floats += (slab_floats(g, type, o) + 15) & ~u64(15);
+      plan.floats += slab_room(slab_floats(g, type, o));
     }
   }
   if (any_uneven) place_uneven(g, plan, s);

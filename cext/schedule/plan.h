@@ -64,6 +64,8 @@ struct Plan {
 inline u64 slab_floats(const Graph& g, const PlanType& type, u32 o) {
   return o == 0 && type.uneven ? type.floats : g.out_size(type.sig, o) * type.count;
 }
+// So much is set apart for so many floats: slabs begin at a cache line.
+inline u64 slab_room(u64 floats) { return (floats + 15) & ~u64(15); }
 
 // Working memory of planning, reused.
 struct PlanScratch {
